@@ -1,0 +1,58 @@
+#!/usr/bin/env node
+/**
+ * The committed entry of `npx tallyhook`: plain JavaScript, so that it runs straight after `npm ci`.
+ *
+ * It runs the build in dist/ when that is newer than everything under src/ and migrations/, else the
+ * sources through tsx. Both run in this very process: signals, exit codes and the terminal need no
+ * forwarding, and NODE_ENV plays no part in the choice.
+ */
+import { existsSync, readdirSync, statSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath, pathToFileURL } from "node:url";
+
+const EXIT_NOT_INSTALLED = 2;
+const EXIT_UNEXPECTED = 70;
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
+const built = join(root, "dist", "src", "bin", "main.js");
+const source = join(root, "src", "bin", "main.ts");
+
+/** Newest change under a directory. Directories count too: a deleted file changes only its directory. */
+function newestChangeMs(directory) {
+  let newest = statSync(directory).mtimeMs;
+  for (const entry of readdirSync(directory, { withFileTypes: true })) {
+    const path = join(directory, entry.name);
+    newest = Math.max(newest, entry.isDirectory() ? newestChangeMs(path) : statSync(path).mtimeMs);
+  }
+  return newest;
+}
+
+function buildIsCurrent() {
+  if (!existsSync(built)) return false;
+  if (!existsSync(source)) return true; // an image carries only the build
+  const builtMs = statSync(built).mtimeMs;
+  return ["src", "migrations"].every((name) => newestChangeMs(join(root, name)) < builtMs);
+}
+
+async function loadMain() {
+  if (buildIsCurrent()) return import(pathToFileURL(built).href);
+  const { register } = await import("tsx/esm/api");
+  // tsx would take the tsconfig.json of whatever directory the command was called from.
+  register({ tsconfig: join(root, "tsconfig.json") });
+  return import(pathToFileURL(source).href);
+}
+
+process.setSourceMapsEnabled(true);
+
+if (existsSync(join(root, "node_modules"))) {
+  try {
+    const { main } = await loadMain();
+    process.exitCode = await main(process.argv);
+  } catch (error) {
+    console.error(error);
+    process.exitCode = EXIT_UNEXPECTED;
+  }
+} else {
+  console.error(`tallyhook: its packages are not installed. Run "npm ci" in ${root} first.`);
+  process.exitCode = EXIT_NOT_INSTALLED;
+}

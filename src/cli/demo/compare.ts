@@ -1,0 +1,183 @@
+import type { Knex } from "knex";
+
+/** The service's own state, as `GET /_sandbox/snapshot` shows it. */
+export interface Snapshot {
+  orders: readonly WireObject[];
+  transactions: readonly WireObject[];
+  subscriptions: readonly WireObject[];
+  customers: readonly WireObject[];
+  /** Ids of customers that were deleted for good. */
+  hardDeletedCustomers: readonly string[];
+}
+
+export type WireObject = Readonly<Record<string, unknown>>;
+
+export interface ResourceComparison {
+  resource: string;
+  atService: number;
+  inMirror: number;
+  /** Objects that one side lacks. */
+  missing: number;
+  /** Objects that both have, in which a compared field differs. */
+  different: number;
+  examples: string[];
+}
+
+type Values = Readonly<Record<string, string>>;
+
+/** Which fields of which table must agree with which field of the service's object. Money first. */
+const compared = {
+  orders: {
+    money: ["subtotal", "discount_amount", "total"],
+    text: ["status", "currency", "order_number", "customer_id", "failure_code", "subscription_id"],
+    time: ["created_at", "updated_at"],
+    number: ["subscription_cycle"],
+  },
+  transactions: {
+    money: ["amount"],
+    text: ["type", "status", "currency", "order_id", "customer_id"],
+    time: ["created_at"],
+    number: [],
+  },
+  subscriptions: {
+    money: [],
+    text: ["status", "customer_id"],
+    time: ["next_billing_date", "current_period_end", "canceled_at", "created_at", "updated_at"],
+    number: ["current_billing_cycle", "total_billing_cycles"],
+  },
+  customers: {
+    money: [],
+    text: ["email", "first_name", "last_name", "phone", "company"],
+    time: ["created_at", "updated_at"],
+    number: [],
+  },
+} as const;
+
+/** Compares every object of the mirror with the service's own state. Only reads. */
+export async function compareWithSnapshot(db: Knex, snapshot: Snapshot): Promise<ResourceComparison[]> {
+  const gone = new Set(snapshot.hardDeletedCustomers);
+  const results: ResourceComparison[] = [];
+  for (const table of ["orders", "transactions", "subscriptions", "customers"] as const) {
+    const service = new Map(
+      snapshot[table].map((object) => [String(object["id"]), serviceValues(table, object)]),
+    );
+    results.push(compareMaps(table, service, await mirrorValues(db, table, gone)));
+  }
+  results.push(compareMaps("chargebacks", chargebacksOf(snapshot), await mirrorChargebacks(db)));
+  return results;
+}
+
+export function compareMaps(
+  resource: string,
+  service: ReadonlyMap<string, Values>,
+  mirror: ReadonlyMap<string, Values>,
+): ResourceComparison {
+  const examples: string[] = [];
+  let missing = 0;
+  let different = 0;
+  for (const id of new Set([...service.keys(), ...mirror.keys()])) {
+    const [there, here] = [service.get(id), mirror.get(id)];
+    if (there === undefined || here === undefined) {
+      missing++;
+      examples.push(`${id}: only ${there === undefined ? "in the mirror" : "at the service"}`);
+      continue;
+    }
+    const fields = Object.keys(there).filter((field) => there[field] !== here[field]);
+    if (fields.length === 0) continue;
+    different++;
+    const [field = ""] = fields;
+    examples.push(`${id}: ${field} is ${there[field]} at the service, ${here[field]} in the mirror`);
+  }
+  return {
+    resource,
+    atService: service.size,
+    inMirror: mirror.size,
+    missing,
+    different,
+    examples: examples.slice(0, 3),
+  };
+}
+
+function serviceValues(table: keyof typeof compared, object: WireObject): Values {
+  const { money, text, time, number } = compared[table];
+  const values: Record<string, string> = {};
+  for (const field of [...money, ...text, ...number]) values[field] = printed(object[field]);
+  for (const field of time) values[field] = instant(object[field]);
+  if (table === "customers") values["deleted"] = printed(object["deleted"] === true);
+  return values;
+}
+
+async function mirrorValues(
+  db: Knex,
+  table: keyof typeof compared,
+  gone: ReadonlySet<string>,
+): Promise<Map<string, Values>> {
+  const { money, text, time, number } = compared[table];
+  const extra = table === "orders" || table === "transactions" || table === "subscriptions" ? [] : ["deleted"];
+  const rows: (WireObject & { deleted_at: Date | null })[] = await db(`mirror.${table}`).select([
+    "id",
+    "deleted_at",
+    ...money,
+    ...text,
+    ...number,
+    ...time,
+    ...extra,
+  ]);
+  const values = new Map<string, Values>();
+  for (const row of rows) {
+    const id = String(row["id"]);
+    // Deleted for good there, a tombstone here: both sides say that it is gone.
+    if (gone.has(id) && row.deleted_at !== null) continue;
+    const result: Record<string, string> = {};
+    for (const field of [...money, ...text, ...number]) result[field] = printed(row[field]);
+    for (const field of time) result[field] = instant(row[field]);
+    if (table === "customers") result["deleted"] = printed(row["deleted"] === true);
+    values.set(id, result);
+  }
+  return values;
+}
+
+const disputeStates: Readonly<Record<string, string>> = {
+  chargeback: "opened",
+  chargeback_accepted: "accepted",
+  chargeback_dismissed: "dismissed",
+};
+
+/** What chargebacks there must be, by the statuses of the service's orders. */
+function chargebacksOf({ orders, transactions }: Snapshot): Map<string, Values> {
+  const sales = new Map(
+    transactions
+      .filter(({ type, status }) => type === "sale" && status !== "failed")
+      .map((sale) => [String(sale["order_id"]), printed(sale["amount"])]),
+  );
+  return new Map(
+    orders.flatMap((order): [string, Values][] => {
+      const state = disputeStates[String(order["status"])];
+      const id = String(order["id"]);
+      const amount = sales.get(id) ?? printed(order["total"]);
+      return state === undefined ? [] : [[id, { state, amount, currency: printed(order["currency"]) }]];
+    }),
+  );
+}
+
+async function mirrorChargebacks(db: Knex): Promise<Map<string, Values>> {
+  const rows: WireObject[] = await db("mirror.chargebacks").select("key", "state", "amount", "currency");
+  return new Map(
+    rows.map((row) => [
+      String(row["key"]),
+      {
+        state: printed(row["state"]),
+        amount: printed(row["amount"]),
+        currency: printed(row["currency"]),
+      },
+    ]),
+  );
+}
+
+const printed = (value: unknown): string =>
+  value === null || value === undefined ? "(none)" : String(value as string | number | boolean);
+
+function instant(value: unknown): string {
+  if (value instanceof Date) return value.toISOString();
+  return typeof value === "string" ? new Date(value).toISOString() : "(none)";
+}

@@ -1,0 +1,193 @@
+import type { Command } from "commander";
+import { InvalidArgumentError } from "commander";
+import Table from "cli-table3";
+import { eventStates } from "../inbox/event.ts";
+import type { EventState } from "../inbox/event.ts";
+import { countByState, findEvents, listEvents } from "../inbox/queries.ts";
+import type { EventRow } from "../inbox/queries.ts";
+import { countPrunable, pruneEvents, replayEvents } from "../inbox/retention.ts";
+import { TallyhookError } from "../platform/errors.ts";
+import type { CliContext } from "./context.ts";
+import { createProgress } from "./progress.ts";
+
+interface ListOptions {
+  state?: EventState;
+  type?: string;
+  resource?: string;
+  limit: number;
+  json?: boolean;
+}
+
+export function registerEvents(program: Command, context: CliContext): void {
+  const events = program.command("events").description("look at the inbox, and repair it");
+
+  events
+    .command("list")
+    .description("the newest events, without their bytes")
+    .option("--state <state>", `one of ${eventStates.join(", ")}`, parseState)
+    .option("--type <type>", "exact event type")
+    .option("--resource <id>", "events about this object")
+    .option("--limit <n>", "how many", wholeNumber(1, 10_000), 20)
+    .option("--json", "print JSON")
+    .action((options: ListOptions) => list(context, options));
+
+  events
+    .command("show")
+    .description("one event with its bytes, by its id or its number")
+    .argument("<id>", "event id, or seq")
+    .option("--json", "print JSON")
+    .action((id: string, { json }: { json?: boolean }) => show(context, id, json === true));
+
+  events
+    .command("replay")
+    .description("apply events again, through the same path (harmless: applying is idempotent)")
+    .argument("[id...]", "event ids or seqs")
+    .option("--dead", "all dead events")
+    .action((ids: string[], { dead }: { dead?: boolean }) => replay(context, ids, dead === true));
+
+  events
+    .command("prune")
+    .description("empty the bytes of old events that are applied, stale or ignored; never of others")
+    .requiredOption("--older-than <days>", "days since they were received, such as 90 or 90d", days)
+    .option("--dry-run", "only say how many")
+    .action((options: { olderThan: number; dryRun?: boolean }) => prune(context, options));
+}
+
+async function list(context: CliContext, options: ListOptions): Promise<void> {
+  const { limit, state, type, resource } = options;
+  const { rows, counts } = await context.withRuntime(
+    "events",
+    async (runtime) => {
+      const db = await runtime.db();
+      const filter = {
+        limit,
+        ...(state === undefined ? {} : { state }),
+        ...(type === undefined ? {} : { type }),
+        ...(resource === undefined ? {} : { resourceId: resource }),
+      };
+      return { rows: await listEvents(db, filter), counts: await countByState(db) };
+    },
+    { logLevel: "warn" },
+  );
+  if (options.json === true) {
+    context.stdout.write(`${JSON.stringify({ events: rows, counts })}\n`);
+    return;
+  }
+  const table = new Table({
+    head: ["seq", "received", "type", "state", "resource", "deliveries", "reason"],
+    style: { head: [], border: [] },
+  });
+  for (const row of rows) table.push(listRow(row));
+  const totals = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
+  context.stdout.write(`${table.toString()}\nAll events: ${totals.join(", ")}.\n`);
+}
+
+const listRow = (row: EventRow): string[] => [
+  String(row.seq),
+  row.received_at.toISOString(),
+  visible(row.type ?? "-"),
+  row.state,
+  row.resource_type === null ? "-" : `${row.resource_type} ${visible(row.resource_id ?? "?")}`,
+  String(row.deliveries),
+  row.reason ?? "",
+];
+
+async function show(context: CliContext, id: string, json: boolean): Promise<void> {
+  const found = await context.withRuntime(
+    "events",
+    async (runtime) => findEvents(await runtime.db(), id),
+    { logLevel: "warn" },
+  );
+  if (found.length === 0) throw notFound(id);
+  for (const { raw, ...row } of found) {
+    const body = raw === null ? null : raw.toString("utf8");
+    if (json) {
+      context.stdout.write(`${JSON.stringify({ ...row, raw: body })}\n`);
+      continue;
+    }
+    for (const [name, value] of Object.entries(row)) {
+      const text = value instanceof Date ? value.toISOString() : String(value ?? "-");
+      context.stdout.write(`${name.padEnd(18)} ${visible(text)}\n`);
+    }
+    context.stdout.write(`${body === null ? "(bytes were pruned)" : visible(body)}\n\n`);
+  }
+}
+
+async function replay(context: CliContext, ids: string[], dead: boolean): Promise<void> {
+  if (ids.length === 0 && !dead) throw new InvalidArgumentError("Name events, or say --dead.");
+  const replayed = await context.withRuntime(
+    "events",
+    async (runtime) => {
+      const db = await runtime.db();
+      const seqs = dead ? await db("inbox.progress").where("state", "dead").pluck<string[]>("seq") : [];
+      for (const id of ids) {
+        const found = await findEvents(db, id);
+        if (found.length === 0) throw notFound(id);
+        seqs.push(...found.map(({ seq }) => String(seq)));
+      }
+      return replayEvents(db, seqs.map(Number));
+    },
+    { logLevel: "warn" },
+  );
+  context.stdout.write(
+    `${replayed.length} event${replayed.length === 1 ? "" : "s"} put back; a running worker applies them within seconds.\n`,
+  );
+}
+
+const pruneStep = 5_000;
+
+async function prune(
+  context: CliContext,
+  { olderThan, dryRun }: { olderThan: number; dryRun?: boolean },
+): Promise<void> {
+  const pruned = await context.withRuntime(
+    "events",
+    async (runtime) => {
+      const db = await runtime.db();
+      const total = await countPrunable(db, olderThan);
+      if (dryRun === true) return { total, done: 0 };
+      const progress = createProgress(context.stderr, "pruning", total);
+      let done = 0;
+      for (;;) {
+        const step = await pruneEvents(db, { days: olderThan, limit: pruneStep });
+        done += step;
+        progress.update(done);
+        if (step < pruneStep) break;
+      }
+      progress.stop();
+      return { total, done };
+    },
+    { logLevel: "warn" },
+  );
+  context.stdout.write(
+    dryRun === true
+      ? `${pruned.total} events would be emptied.\n`
+      : `${pruned.done} events were emptied; their rows stay.\n`,
+  );
+}
+
+const notFound = (id: string) =>
+  new TallyhookError(`No event has the id or number "${id}". "tallyhook events list" shows them.`);
+
+function parseState(text: string): EventState {
+  const state = eventStates.find((known) => known === text);
+  if (state === undefined) throw new InvalidArgumentError(`Use one of ${eventStates.join(", ")}.`);
+  return state;
+}
+
+function wholeNumber(min: number, max: number): (text: string) => number {
+  return (text) => {
+    const value = Number(text);
+    if (!/^\d+$/.test(text) || value < min || value > max) {
+      throw new InvalidArgumentError(`Use a whole number from ${min} to ${max}.`);
+    }
+    return value;
+  };
+}
+
+const days = (text: string): number => wholeNumber(0, 36_500)(text.replace(/d$/, ""));
+
+/** What comes from outside may hold control characters that a terminal would obey. */
+function visible(text: string): string {
+  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => (c === "\n" ? c : "\ufffd"));
+}

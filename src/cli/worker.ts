@@ -1,0 +1,50 @@
+import type { Command } from "commander";
+import { defaultEnvelopePlaces } from "../service/event-envelope.ts";
+import { assertMigrated } from "../runtime.ts";
+import type { Runtime } from "../runtime.ts";
+import { defaultWorkerOptions, startWorker } from "../worker/start-worker.ts";
+import type { RunningWorker } from "../worker/start-worker.ts";
+import type { CliContext } from "./context.ts";
+import { untilSignal } from "./until-signal.ts";
+
+export function registerWorker(program: Command, context: CliContext): void {
+  program
+    .command("worker")
+    .description("apply stored events to the mirror, until a signal")
+    .action(async () => {
+      await context.withRuntime("worker", async (runtime) => {
+        const stopped = untilSignal();
+        await assertMigrated(await runtime.db());
+        await runWorker(runtime);
+        runtime.log.info("the worker runs");
+        const signal = await stopped;
+        runtime.log.info({ signal }, "the worker stops");
+      });
+    });
+}
+
+export interface WorkerRole {
+  /** The service to read from; the configured one when left out. */
+  service?: { baseUrl: string; apiKey: string };
+  /** How far apart two answers "unknown" must be to mean that a customer was deleted. */
+  missingGraceMs?: number;
+}
+
+/** Starts a worker that ends with the runtime. The database must be migrated. */
+export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promise<RunningWorker> {
+  const { config, log, random } = runtime;
+  const worker = startWorker(
+    {
+      db: await runtime.db(),
+      queue: await runtime.queue(),
+      client: runtime.serviceClient(role.service),
+      log,
+      random,
+      places: defaultEnvelopePlaces,
+      missingGraceMs: role.missingGraceMs ?? config.reconcile.graceSeconds * 1_000,
+    },
+    defaultWorkerOptions,
+  );
+  runtime.onClose(() => worker.close());
+  return worker;
+}

@@ -1,0 +1,205 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import { conceal } from "./platform/concealed.ts";
+import { ConfigurationError } from "./platform/errors.ts";
+import type { LogLevel } from "./platform/log.ts";
+import { logLevels } from "./platform/log.ts";
+import {
+  baseUrl,
+  cron,
+  headerToken,
+  hexKey,
+  hexKeyList,
+  host,
+  integer,
+  oneOf,
+  password,
+  path,
+  port,
+  secretList,
+  serviceBaseUrl,
+  timeZone,
+  urlWithScheme,
+} from "./platform/setting-kinds.ts";
+import type { Environment, ReadFile } from "./platform/settings.ts";
+import { optional, readSettings, secret, setting, unknownVariables } from "./platform/settings.ts";
+
+/** Every variable of the environment that Tallyhook reads, but for those of alerts. */
+const settings = {
+  DATABASE_URL: secret(
+    urlWithScheme(
+      ["postgres", "postgresql"],
+      "postgres://user:password@host:5432/database (special characters percent-encoded)",
+    ),
+  ),
+  REDIS_URL: secret(urlWithScheme(["redis", "rediss"], "redis://host:6379")),
+  SVC_BASE_URL: optional(serviceBaseUrl),
+  SVC_API_KEY: secret(headerToken(8)),
+  SVC_WEBHOOK_SECRETS: secret(secretList(16)),
+  SVC_SIGNATURE_SCHEME: setting(oneOf(["svc", "hex", "standard-webhooks"]), "svc"),
+  SVC_SIGNATURE_TOLERANCE_SECONDS: setting(integer(1, 86_400, "seconds"), 300),
+  WEBHOOK_MAX_BYTES: setting(integer(1_024, 67_108_864, "bytes"), 1_048_576),
+  WEBHOOK_MAX_CONNECTIONS: setting(integer(1, 65_535, "connections"), 1_024),
+  HOST: setting(host, "0.0.0.0"),
+  PORT: setting(port, 3000),
+  ADMIN_HOST: setting(host, "127.0.0.1"),
+  ADMIN_PORT: setting(port, 3001),
+  ADMIN_PASSWORD: secret(password(12)),
+  METRICS_TOKEN: secret(headerToken(16)),
+  SANDBOX_PORT: setting(port, 4010),
+  PUBLIC_URL: optional(baseUrl("https://hooks.example.com")),
+  TALLYHOOK_DATA_DIR: setting(path, ".data"),
+  TALLYHOOK_ENCRYPTION_KEY: secret(hexKey),
+  TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS: secret(hexKeyList),
+  TALLYHOOK_TIME_ZONE: setting(timeZone, "UTC"),
+  // Outside the hours that daylight saving skips or repeats nearly everywhere.
+  RECONCILE_CRON: setting(cron, "30 3 * * *"),
+  RECONCILE_GRACE_SECONDS: setting(integer(0, 86_400, "seconds"), 600),
+  LOG_LEVEL: setting(oneOf(logLevels), "info"),
+} as const;
+
+const prefixes = ["SVC_", "TALLYHOOK_"];
+
+export interface Config {
+  /** `embedded`: PostgreSQL of our own under `dataDir`; `external`: `secrets.databaseUrl`. */
+  readonly database: "embedded" | "external";
+  /** What BullMQ runs on; `redis`: `secrets.redisUrl`. */
+  readonly queueBackend: "postgres" | "redis";
+  /** The commerce service; `sandbox` when none is configured. `baseUrl` is without /v1 and without a slash at its end. */
+  readonly service: { readonly kind: "sandbox" } | { readonly kind: "remote"; readonly baseUrl: string };
+  readonly signature: {
+    readonly scheme: "svc" | "hex" | "standard-webhooks";
+    readonly toleranceSeconds: number;
+  };
+  readonly receiver: {
+    readonly host: string;
+    readonly port: number;
+    readonly maxBodyBytes: number;
+    readonly maxConnections: number;
+  };
+  readonly admin: { readonly host: string; readonly port: number };
+  readonly sandbox: { readonly port: number };
+  /** Where the service reaches this deployment; without a slash at its end. */
+  readonly publicUrl: string | null;
+  /** Absolute. */
+  readonly dataDir: string;
+  /**
+   * `environment`: `secrets.encryptionKey`; `local`: made in `dataDir` (embedded defaults only, see
+   * platform/local-key.ts); `none`: nothing can be encrypted, since every machine would have another key.
+   */
+  readonly encryptionKey: "environment" | "local" | "none";
+  /** IANA name: day cut-offs, the nightly run. */
+  readonly timeZone: string;
+  readonly reconcile: { readonly cron: string; readonly graceSeconds: number };
+  readonly logLevel: LogLevel;
+}
+
+/** Can be read by name only: printing, logging and copying it shows nothing. */
+export interface Secrets {
+  readonly databaseUrl: string | null;
+  readonly redisUrl: string | null;
+  readonly serviceApiKey: string | null;
+  /** Newest first; empty when the environment holds none (more may be in the database). */
+  readonly webhookSecrets: readonly string[];
+  readonly adminPassword: string | null;
+  readonly metricsToken: string | null;
+  /** 64 lower-case hex digits. */
+  readonly encryptionKey: string | null;
+  readonly previousEncryptionKeys: readonly string[];
+}
+
+export interface LoadedConfig {
+  readonly config: Config;
+  readonly secrets: Secrets;
+  /** To be shown, not fatal: variables that look like ours and are not. */
+  readonly warnings: readonly string[];
+}
+
+/**
+ * Turns the environment into a frozen configuration. Decides only: makes, opens and contacts nothing, but for
+ * reading the files that `…_FILE` name. Throws one `ConfigurationError` that names every bad variable, what is
+ * wrong with it and what it should be, and that never shows a secret.
+ */
+export function loadConfig(
+  env: Environment = process.env,
+  readFile: ReadFile = (file) => readFileSync(file, "utf8"),
+): LoadedConfig {
+  const { values, problems } = readSettings(settings, env, readFile);
+  const bad = new Set(problems.map(({ name }) => name));
+  const texts = problems.map(({ text }) => text);
+
+  const [isUrlSet, isKeySet] = [values.SVC_BASE_URL !== null, values.SVC_API_KEY !== null];
+  if (isUrlSet !== isKeySet && !bad.has("SVC_BASE_URL") && !bad.has("SVC_API_KEY")) {
+    const [present, absent] = isUrlSet
+      ? ["SVC_BASE_URL", "SVC_API_KEY"]
+      : ["SVC_API_KEY", "SVC_BASE_URL"];
+    texts.push(
+      `${present} is set and ${absent} is not. Set both (the service) or none (the sandbox).`,
+    );
+  }
+  if (values.PORT === values.ADMIN_PORT && values.PORT !== 0) {
+    texts.push(
+      `PORT and ADMIN_PORT are both ${values.PORT}. They should differ: only PORT is public.`,
+    );
+  }
+  if (texts.length > 0) throw new ConfigurationError(explain(texts));
+
+  const database = values.DATABASE_URL === null ? "embedded" : "external";
+  const config: Config = {
+    database,
+    queueBackend: values.REDIS_URL === null ? "postgres" : "redis",
+    service:
+      values.SVC_BASE_URL === null
+        ? { kind: "sandbox" }
+        : { kind: "remote", baseUrl: values.SVC_BASE_URL },
+    signature: {
+      scheme: values.SVC_SIGNATURE_SCHEME,
+      toleranceSeconds: values.SVC_SIGNATURE_TOLERANCE_SECONDS,
+    },
+    receiver: {
+      host: values.HOST,
+      port: values.PORT,
+      maxBodyBytes: values.WEBHOOK_MAX_BYTES,
+      maxConnections: values.WEBHOOK_MAX_CONNECTIONS,
+    },
+    admin: { host: values.ADMIN_HOST, port: values.ADMIN_PORT },
+    sandbox: { port: values.SANDBOX_PORT },
+    publicUrl: values.PUBLIC_URL,
+    dataDir: resolve(values.TALLYHOOK_DATA_DIR),
+    encryptionKey: encryptionKeySource(values.TALLYHOOK_ENCRYPTION_KEY, database),
+    timeZone: values.TALLYHOOK_TIME_ZONE,
+    reconcile: { cron: values.RECONCILE_CRON, graceSeconds: values.RECONCILE_GRACE_SECONDS },
+    logLevel: values.LOG_LEVEL,
+  };
+  const secrets: Secrets = conceal({
+    databaseUrl: values.DATABASE_URL,
+    redisUrl: values.REDIS_URL,
+    serviceApiKey: values.SVC_API_KEY,
+    webhookSecrets: values.SVC_WEBHOOK_SECRETS ?? [],
+    adminPassword: values.ADMIN_PASSWORD,
+    metricsToken: values.METRICS_TOKEN,
+    encryptionKey: values.TALLYHOOK_ENCRYPTION_KEY,
+    previousEncryptionKeys: values.TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS ?? [],
+  });
+  return { config: freezeDeep(config), secrets, warnings: unknownVariables(settings, env, prefixes) };
+}
+
+function encryptionKeySource(
+  key: string | null,
+  database: Config["database"],
+): Config["encryptionKey"] {
+  if (key !== null) return "environment";
+  return database === "embedded" ? "local" : "none";
+}
+
+function explain(problems: readonly string[]): string {
+  const many = problems.length > 1 ? `${problems.length} settings are` : "One setting is";
+  return `${many} wrong:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`;
+}
+
+function freezeDeep<T extends object>(object: T): T {
+  for (const value of Object.values(object)) {
+    if (typeof value === "object" && value !== null) freezeDeep(value);
+  }
+  return Object.freeze(object);
+}

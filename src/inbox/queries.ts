@@ -1,0 +1,94 @@
+import type { Knex } from "knex";
+import type { EventState } from "./event.ts";
+
+/** An event as people and tools see it: everything but its bytes. */
+export interface EventRow {
+  seq: number;
+  event_id: string;
+  type: string | null;
+  api_version: string | null;
+  event_created_at: Date | null;
+  received_at: Date;
+  secret_id: string;
+  state: EventState;
+  attempts: number;
+  next_attempt_at: Date | null;
+  reason: string | null;
+  resource_type: string | null;
+  resource_id: string | null;
+  deliveries: number;
+}
+
+const eventColumns = [
+  "seq",
+  "event_id",
+  "type",
+  "api_version",
+  "event_created_at",
+  "received_at",
+  "secret_id",
+  "state",
+  "attempts",
+  "next_attempt_at",
+  "reason",
+  "resource_type",
+  "resource_id",
+  "deliveries",
+] as const;
+
+export interface EventFilter {
+  state?: EventState;
+  type?: string;
+  resourceId?: string;
+  limit: number;
+}
+
+/** The newest events first. */
+export async function listEvents(db: Knex, filter: EventFilter): Promise<EventRow[]> {
+  const query = db("inbox.events").select(eventColumns).orderBy("seq", "desc").limit(filter.limit);
+  if (filter.state !== undefined) void query.where("state", filter.state);
+  if (filter.type !== undefined) void query.where("type", filter.type);
+  if (filter.resourceId !== undefined) void query.where("resource_id", filter.resourceId);
+  return (await query).map(withNumericSeq);
+}
+
+/** Every row that bears this event id (one id may come with several bodies), or this sequence number. */
+export async function findEvents(
+  db: Knex,
+  idOrSeq: string,
+): Promise<(EventRow & { raw: Buffer | null })[]> {
+  const query = db("inbox.events")
+    .select([...eventColumns, "raw"])
+    .where("event_id", idOrSeq)
+    .orderBy("seq");
+  if (/^\d{1,15}$/.test(idOrSeq)) void query.orWhere("seq", idOrSeq);
+  return (await query).map(withNumericSeq);
+}
+
+const withNumericSeq = <Row extends { seq: unknown }>(row: Row) => ({ ...row, seq: Number(row.seq) });
+
+/** How many events are in each state; states without any are 0. */
+export async function countByState(db: Knex): Promise<Record<EventState, number>> {
+  const counts: Record<EventState, number> = {
+    received: 0,
+    applied: 0,
+    stale: 0,
+    ignored: 0,
+    failed: 0,
+    dead: 0,
+  };
+  const { rows } = await db.raw<{ rows: { state: EventState; n: string }[] }>(
+    "select state, count(*) as n from inbox.progress group by state",
+  );
+  for (const { state, n } of rows) counts[state] = Number(n);
+  return counts;
+}
+
+/** Events still to be applied and reads still to be made. Both 0: the mirror knows all that arrived. */
+export async function countOpenWork(db: Knex): Promise<{ events: number; fetches: number }> {
+  const { rows } = await db.raw<{ rows: { events: string; fetches: string }[] }>(
+    `select (select count(*) from inbox.progress where state in ('received', 'failed')) as events,
+            (select count(*) from inbox.fetches) as fetches`,
+  );
+  return { events: Number(rows[0]?.events ?? 0), fetches: Number(rows[0]?.fetches ?? 0) };
+}

@@ -1,0 +1,51 @@
+import type { Knex } from "knex";
+
+/** Held by the one relay that works now, for the length of its transaction. Any fixed number of our own. */
+const relayLock = 7_255_011_933;
+
+export interface RelayLimits {
+  /** How long a row may stay `received` before its wake-up is taken for lost. */
+  receivedAfterSeconds: number;
+  /** How long a relayed row is left alone: the queue may only be busy. */
+  againAfterSeconds: number;
+  maxRows: number;
+}
+
+export const defaultRelayLimits: RelayLimits = {
+  receivedAfterSeconds: 5,
+  againAfterSeconds: 20,
+  maxRows: 5_000,
+};
+
+/**
+ * Takes the rows whose wake-up was lost or is due: `received` for too long, or `failed` and due again. They are
+ * marked, so that a second relay, or this one a second later, does not take them too. Reads Postgres alone.
+ * Opens its own transaction; gives back nothing where another relay is at work.
+ */
+export async function takeRelayRows(
+  db: Knex,
+  limits: RelayLimits = defaultRelayLimits,
+): Promise<number[]> {
+  return db.transaction(async (trx) => {
+    const { rows: locks } = await trx.raw<{ rows: { held: boolean }[] }>(
+      "select pg_try_advisory_xact_lock(?) as held",
+      [relayLock],
+    );
+    if (locks[0]?.held !== true) return [];
+    const { rows } = await trx.raw<{ rows: { seq: string }[] }>(
+      `with due as (
+         (select p.seq from inbox.progress p join inbox.receipts r using (seq)
+          where p.state = 'received' and r.received_at < now() - make_interval(secs => ?)
+            and (p.next_attempt_at is null or p.next_attempt_at <= now())
+          order by p.seq limit ?)
+         union all
+         (select seq from inbox.progress where state = 'failed' and next_attempt_at <= now()
+          order by next_attempt_at limit ?)
+       )
+       update inbox.progress p set next_attempt_at = now() + make_interval(secs => ?)
+       from due where p.seq = due.seq returning p.seq`,
+      [limits.receivedAfterSeconds, limits.maxRows, limits.maxRows, limits.againAfterSeconds],
+    );
+    return rows.map(({ seq }) => Number(seq)).sort((a, b) => a - b);
+  });
+}

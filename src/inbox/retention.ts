@@ -1,0 +1,47 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../platform/sql-array.ts";
+
+/**
+ * Puts events back to `received`, to be applied again through the same path. Only rows whose bytes are still
+ * there. Gives back their sequence numbers. Idempotent: applying an event twice changes nothing.
+ */
+export async function replayEvents(db: Knex, seqs: readonly number[]): Promise<number[]> {
+  const { rows } = await db.raw<{ rows: { seq: string }[] }>(
+    `update inbox.progress p
+     set state = 'received', attempts = 0, next_attempt_at = null, reason = null, settled_at = null
+     from inbox.receipts r
+     where p.seq = any(?::bigint[]) and r.seq = p.seq and r.raw is not null returning p.seq`,
+    [sqlArray(seqs)],
+  );
+  return rows.map(({ seq }) => Number(seq));
+}
+
+/**
+ * Empties the bytes of up to `limit` applied, stale or ignored events received more than `days` ago, and says
+ * how many. The rows stay: they are the memory against replays. What is not applied is never touched.
+ */
+export async function pruneEvents(
+  db: Knex,
+  { days, limit }: { days: number; limit: number },
+): Promise<number> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `update inbox.receipts set raw = null where seq in (
+       select r.seq from inbox.receipts r join inbox.progress p using (seq)
+       where r.received_at < now() - make_interval(days => ?) and r.raw is not null
+         and p.state in ('applied', 'stale', 'ignored')
+       order by r.seq limit ?)`,
+    [days, limit],
+  );
+  return rowCount;
+}
+
+/** How many events `pruneEvents` would empty in all. */
+export async function countPrunable(db: Knex, days: number): Promise<number> {
+  const { rows } = await db.raw<{ rows: { n: string }[] }>(
+    `select count(*) as n from inbox.receipts r join inbox.progress p using (seq)
+     where r.received_at < now() - make_interval(days => ?) and r.raw is not null
+       and p.state in ('applied', 'stale', 'ignored')`,
+    [days],
+  );
+  return Number(rows[0]?.n ?? 0);
+}

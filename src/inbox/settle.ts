@@ -1,0 +1,50 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../platform/sql-array.ts";
+import type { EventState } from "./event.ts";
+
+/** How the work on one event ended. */
+export interface Settlement {
+  seq: number;
+  state: Exclude<EventState, "received" | "failed">;
+  reason: string | null;
+  resourceType: string | null;
+  resourceId: string | null;
+}
+
+/** Marks events as done, all in one statement. Belongs into the transaction that changed the mirror. */
+export async function settleEvents(
+  trx: Knex.Transaction,
+  settlements: readonly Settlement[],
+): Promise<void> {
+  if (settlements.length === 0) return;
+  await trx.raw(
+    `update inbox.progress p
+     set state = s.state, reason = s.reason, resource_type = s.resource_type, resource_id = s.resource_id,
+         attempts = p.attempts + 1, next_attempt_at = null, settled_at = now()
+     from unnest(?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[])
+       as s(seq, state, reason, resource_type, resource_id)
+     where p.seq = s.seq`,
+    [
+      sqlArray(settlements.map(({ seq }) => seq)),
+      sqlArray(settlements.map(({ state }) => state)),
+      sqlArray(settlements.map(({ reason }) => reason)),
+      sqlArray(settlements.map(({ resourceType }) => resourceType)),
+      sqlArray(settlements.map(({ resourceId }) => resourceId)),
+    ],
+  );
+}
+
+/** Puts one event off after a failure: tried again after `delayMs`, or dead when that is null. */
+export async function postponeEvent(
+  db: Knex,
+  { seq, reason, delayMs }: { seq: number; reason: string; delayMs: number | null },
+): Promise<void> {
+  await db.raw(
+    `update inbox.progress
+     set state = case when ?::float8 is null then 'dead' else 'failed' end,
+         attempts = attempts + 1, reason = ?, settled_at = case when ?::float8 is null then now() end,
+         next_attempt_at = now() + make_interval(secs => ?::float8 / 1000)
+     where seq = ? and state in ('received', 'failed')`,
+    [delayMs, reason, delayMs, delayMs, seq],
+  );
+}

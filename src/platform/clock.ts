@@ -1,0 +1,37 @@
+/** The only source of time. Whoever needs "now" is given a clock. */
+export interface Clock {
+  now(): Date;
+}
+
+/** The machine's clock: signatures, time-outs, validity windows of secrets. */
+export const wallClock: Clock = { now: () => new Date() };
+
+/** A clock that follows the service's, so that a sandbox whose clock was moved moves "now" too. */
+export interface ServiceClock extends Clock {
+  /** Takes the `Date` header of an answer of the service. */
+  observe(serviceDate: Date): void;
+}
+
+/** No answer is under way longer than this; an older `Date` than that means that the service's clock went back. */
+const maxAnswerAgeMs = 60_000;
+
+/**
+ * The service's time: the wall clock plus the offset of the newest `Date` header seen. Before the first
+ * answer it is the wall clock. An answer that arrives after a newer one is ignored. `Date` has whole
+ * seconds, so this clock may lag the service by up to one second and never runs ahead of it for that reason.
+ */
+export function createServiceClock(wall: Clock): ServiceClock {
+  let offsetMs = 0;
+  let newestMs = Number.NEGATIVE_INFINITY;
+  return {
+    now: () => new Date(wall.now().getTime() + offsetMs),
+    observe(serviceDate) {
+      const observedMs = serviceDate.getTime();
+      if (Number.isNaN(observedMs)) return;
+      const isLateAnswer = observedMs < newestMs && newestMs - observedMs < maxAnswerAgeMs;
+      if (isLateAnswer) return;
+      newestMs = observedMs;
+      offsetMs = observedMs - wall.now().getTime();
+    },
+  };
+}

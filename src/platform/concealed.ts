@@ -1,0 +1,19 @@
+import { inspect } from "node:util";
+
+const shown = "[secret]";
+
+/**
+ * A frozen object whose values can be read by name and by nothing else: not printed, not turned to JSON (so not
+ * logged), not listed, spread or copied by accident.
+ */
+export function conceal<T extends object>(values: T): Readonly<T> {
+  const concealed: object = {};
+  for (const [name, value] of Object.entries(values)) {
+    if (Array.isArray(value)) Object.freeze(value);
+    Object.defineProperty(concealed, name, { value, enumerable: false });
+  }
+  for (const name of ["toString", "toJSON", inspect.custom]) {
+    Object.defineProperty(concealed, name, { value: () => shown, enumerable: false });
+  }
+  return Object.freeze(concealed) as Readonly<T>;
+}

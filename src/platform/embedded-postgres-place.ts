@@ -1,0 +1,121 @@
+import { randomBytes } from "node:crypto";
+import { chmod, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
+import { basename, dirname, join } from "node:path";
+import type { Account } from "./embedded-postgres-account.ts";
+import { canRead, ownLikeParent, serverAccount } from "./embedded-postgres-account.ts";
+import { UnreachableError } from "./errors.ts";
+
+export interface Place {
+  /** `<data directory>/postgres`: the password, who uses the server, and where the rest is. */
+  base: string;
+  /** Holds the data, the binaries and the server's log; the same as `base` where the server's user can read it. */
+  root: string;
+  /** PGDATA. */
+  cluster: string;
+  account: Account;
+  /** Whether `cluster` has been made. */
+  isInitialised: boolean;
+}
+
+/**
+ * Where data goes when root starts Tallyhook in a directory that no other user can enter (a checkout under
+ * /root). Not under /tmp or /var/tmp, which are emptied.
+ */
+const outside = "/var/lib/tallyhook";
+
+/** Makes and gives back `<data directory>/postgres`, as a real path. */
+export async function prepareBase(dataDir: string): Promise<string> {
+  const wanted = join(dataDir, "postgres");
+  if ((await mkdir(wanted, { recursive: true })) !== undefined) await ownLikeParent(wanted);
+  const base = await realpath(wanted);
+  // Whatever the umask: the server's user must pass. What is secret in it has its own mode.
+  if ((await stat(base)).uid === process.getuid?.()) await chmod(base, 0o755);
+  return base;
+}
+
+/**
+ * Finds where the server's files are, or decides where they will be and notes it in `<base>/location`, so that
+ * every later start finds them. Must run under the lock of `base`.
+ */
+export async function findPlace(base: string): Promise<Place> {
+  const noted = await readIfThere(join(base, "location"));
+  const root = noted === null ? base : noted.trim();
+  if (noted !== null && !(await exists(root))) {
+    throw new UnreachableError(
+      `The data of the embedded PostgreSQL was in ${root} (so says ${join(base, "location")}), which is gone. ` +
+        `Bring it back, or remove ${base} to begin with an empty database.`,
+    );
+  }
+  const cluster = join(root, "cluster");
+  const isInitialised = await exists(cluster);
+  const account = await serverAccount(isInitialised ? cluster : base);
+  if (await canRead(account, root)) return { base, root, cluster, account, isInitialised };
+  if (isInitialised || noted !== null) {
+    throw new UnreachableError(
+      `The user ${account?.name} that the embedded PostgreSQL runs as can no longer read ${root}. ` +
+        "Allow it to pass through every directory above, or move the project back to where it was.",
+    );
+  }
+  const elsewhere = await makeOutside(base, account);
+  return { base, root: elsewhere, cluster: join(elsewhere, "cluster"), account, isInitialised };
+}
+
+async function makeOutside(base: string, account: Account): Promise<string> {
+  const project = basename(dirname(dirname(base))).replace(/[^\w.-]/g, "_");
+  const root = join(outside, `${project}-${randomBytes(6).toString("hex")}`);
+  const advice =
+    `PostgreSQL cannot run as root, and the user ${account?.name} cannot read ${base}. ` +
+    "Set TALLYHOOK_DATA_DIR to a directory that every user can pass through, or set DATABASE_URL.";
+  try {
+    await mkdir(outside, { recursive: true, mode: 0o755 });
+    await mkdir(root, { mode: 0o755 });
+    await chmod(root, 0o755);
+  } catch (cause) {
+    throw new UnreachableError(`${advice} (${outside} cannot be written to either.)`, { cause });
+  }
+  if (!(await canRead(account, root))) throw new UnreachableError(advice);
+  await writeWhole(join(base, "location"), `${root}\n`);
+  return root;
+}
+
+/** The server's password, made once and kept beside the data with mode 600. */
+export async function ensurePassword({ base, cluster, isInitialised }: Place): Promise<string> {
+  const path = join(base, "password");
+  const stored = await readIfThere(path);
+  if (stored !== null) return stored.trim();
+  if (isInitialised) {
+    throw new UnreachableError(
+      `The password of the embedded PostgreSQL is missing (${path}). Bring it back, ` +
+        `or remove ${base} and ${cluster} to begin with an empty database.`,
+    );
+  }
+  const password = randomBytes(24).toString("base64url");
+  await writeWhole(path, `${password}\n`);
+  return password;
+}
+
+/** The content of a file, null when there is none. */
+export async function readIfThere(path: string): Promise<string | null> {
+  try {
+    return await readFile(path, "utf8");
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
+    throw error;
+  }
+}
+
+/** Writes a file that only we can read, whole or not at all. */
+export async function writeWhole(path: string, content: string): Promise<void> {
+  const unfinished = `${path}.new`;
+  await writeFile(unfinished, content, { mode: 0o600, flush: true });
+  await chmod(unfinished, 0o600);
+  await ownLikeParent(unfinished);
+  await rename(unfinished, path);
+}
+
+async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}

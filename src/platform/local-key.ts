@@ -1,0 +1,31 @@
+import { randomBytes } from "node:crypto";
+import { chmod, link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { join } from "node:path";
+import { ConfigurationError } from "./errors.ts";
+
+/**
+ * The encryption key of an installation on the embedded defaults: made once in the data directory, with mode
+ * 600, and the same ever after, also when several processes start at once. 64 hex digits.
+ */
+export async function ensureLocalKey(dataDir: string): Promise<string> {
+  const path = join(dataDir, "encryption-key");
+  const own = `${path}.${process.pid}.new`;
+  await mkdir(dataDir, { recursive: true });
+  await writeFile(own, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600, flush: true });
+  await chmod(own, 0o600);
+  try {
+    // Fails when there is one already; what is there is whole, since a link is made at once.
+    await link(own, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    await rm(own, { force: true });
+  }
+  const key = (await readFile(path, "utf8")).trim();
+  if (!/^[0-9a-f]{64}$/.test(key)) {
+    throw new ConfigurationError(
+      `${path} should hold 64 hex digits. Bring the right key back; a new one cannot read what is stored.`,
+    );
+  }
+  return key;
+}

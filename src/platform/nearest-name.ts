@@ -1,0 +1,31 @@
+/** The known name that `name` is most likely a misspelling of; null when none is near. */
+export function nearestName(name: string, known: Iterable<string>): string | null {
+  let nearest: string | null = null;
+  // A third of the letters wrong is no misspelling any more.
+  let nearestDistance = Math.floor(name.length / 3) + 1;
+  for (const candidate of known) {
+    const distance = editDistance(name, candidate);
+    if (distance < nearestDistance) [nearest, nearestDistance] = [candidate, distance];
+  }
+  return nearest;
+}
+
+/** Levenshtein: how many letters must be put in, taken out or changed. */
+function editDistance(a: string, b: string): number {
+  let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
+  for (let row = 1; row <= a.length; row++) {
+    const current = [row];
+    for (let column = 1; column <= b.length; column++) {
+      const change = a[row - 1] === b[column - 1] ? 0 : 1;
+      current.push(
+        Math.min(
+          (previous[column] ?? 0) + 1,
+          (current[column - 1] ?? 0) + 1,
+          (previous[column - 1] ?? 0) + change,
+        ),
+      );
+    }
+    previous = current;
+  }
+  return previous[b.length] ?? 0;
+}

@@ -1,0 +1,163 @@
+import { isIP } from "node:net";
+import { z } from "zod";
+import { isCronExpression } from "./cron-expression.ts";
+
+/** How the text of one environment variable becomes a value. */
+export interface SettingKind<T> {
+  schema: z.ZodType<T>;
+  /** Ends the sentence "it should be …". */
+  should: string;
+}
+
+const kind = <T>(schema: z.ZodType<T>, should: string): SettingKind<T> => ({ schema, should });
+
+/** Says what is wrong in words of ours; the words must never hold the value. */
+const check = (isRight: (text: string) => boolean, wrong: string) =>
+  z.string().refine(isRight, { error: wrong });
+
+export const integer = (min: number, max: number, unit: string): SettingKind<number> =>
+  kind(
+    z
+      .string()
+      .regex(/^\d{1,15}$/)
+      .transform(Number)
+      .pipe(z.number().min(min).max(max)),
+    `a whole number of ${unit} from ${min} to ${max}`,
+  );
+
+export const port: SettingKind<number> = kind(
+  z
+    .string()
+    .regex(/^\d{1,5}$/)
+    .transform(Number)
+    .pipe(z.number().max(65_535)),
+  "a whole number from 0 to 65535 (0 picks a free port)",
+);
+
+export const host: SettingKind<string> = kind(
+  z.string().refine((text) => isIP(text) > 0 || /^[a-z0-9]([a-z0-9.-]*[a-z0-9])?$/i.test(text)),
+  "an address or a host name to listen on, such as 127.0.0.1, without scheme and port",
+);
+
+export const oneOf = <const T extends string>(names: readonly T[]): SettingKind<T> =>
+  kind(z.enum(names as unknown as [T, ...T[]]), `one of ${names.join(", ")}`);
+
+export const path: SettingKind<string> = kind(
+  z.string().refine((text) => !text.includes("\0")),
+  "the path of a directory",
+);
+
+export const timeZone: SettingKind<string> = kind(
+  z.string().refine(isTimeZone),
+  "a time zone of the IANA list, such as Europe/Berlin or UTC",
+);
+
+export const cron: SettingKind<string> = kind(
+  z.string().refine(isCronExpression),
+  'five fields (minute, hour, day, month, weekday) as cron has them, such as "30 3 * * *"',
+);
+
+/** A base address: https, or http where nobody else can listen. Comes out without a slash at its end. */
+export const baseUrl = (example: string): SettingKind<string> =>
+  kind(
+    z
+      .string()
+      .refine((text) => URL.canParse(text), { error: "is not a URL", abort: true })
+      .transform((text) => new URL(text))
+      .refine(isHttpsOrLoopback, { error: "would send what it carries unencrypted" })
+      .refine((url) => url.username === "" && url.password === "", {
+        error: "has a user name or password in it",
+      })
+      .refine((url) => url.search === "" && url.hash === "", { error: "has a ? or # in it" })
+      .transform((url) => url.href.replace(/\/+$/, "")),
+    `a URL with https (or with http on a loopback address), such as ${example}`,
+  );
+
+/** The service's base address. Paths of the interface begin with /v1, so the address does not end with it. */
+export const serviceBaseUrl: SettingKind<string> = (() => {
+  const { schema, should } = baseUrl("https://api.example.com");
+  return kind(
+    schema.refine((url) => !/\/v1$/.test(url), { error: "ends with /v1, which is added to it" }),
+    `${should}, without /v1`,
+  );
+})();
+
+export const urlWithScheme = (schemes: readonly string[], example: string): SettingKind<string> =>
+  kind(
+    check((text) => URL.canParse(text), "is not a URL").refine(
+      (text) => schemes.includes(text.split(":", 1)[0] ?? ""),
+      { error: `does not begin with ${schemes.map((scheme) => `${scheme}://`).join(" or ")}` },
+    ),
+    `a URL such as ${example}`,
+  );
+
+/** A token that travels in an HTTP header. */
+export const headerToken = (minBytes: number): SettingKind<string> =>
+  kind(
+    check(
+      (text) => /^[\x21-\x7e]*$/.test(text),
+      "has spaces, line breaks or non-ASCII characters in it",
+    ).refine((text) => Buffer.byteLength(text) >= minBytes, {
+      error: `is shorter than ${minBytes} bytes`,
+    }),
+    `at least ${minBytes} printable ASCII characters without spaces`,
+  );
+
+export const password = (minCharacters: number): SettingKind<string> =>
+  kind(
+    check(
+      (text) => [...text].length >= minCharacters,
+      `is shorter than ${minCharacters} characters`,
+    ),
+    `at least ${minCharacters} characters`,
+  );
+
+const commaList = z.string().transform((text) => text.split(",").map((item) => item.trim()));
+
+/** Newest first. A short or empty one among them is an error, never left out. */
+export const secretList = (minBytes: number): SettingKind<readonly string[]> =>
+  kind(
+    commaList.superRefine((secrets, context) => {
+      secrets.forEach((secret, i) => {
+        const bytes = Buffer.byteLength(secret);
+        const addIssue = (message: string) => context.addIssue({ code: "custom", message });
+        if (bytes < minBytes) addIssue(`has ${bytes} bytes in its secret number ${i + 1}`);
+        // Such as a file with one secret a line: joined, they would verify nothing.
+        if (/\s/.test(secret)) addIssue(`has a space or line break in its secret number ${i + 1}`);
+      });
+    }),
+    `secrets of at least ${minBytes} bytes each, newest first, separated by commas`,
+  );
+
+const hexKeyPattern = /^[0-9a-f]{64}$/i;
+
+export const hexKey: SettingKind<string> = kind(
+  check((text) => hexKeyPattern.test(text), "is not 64 hex digits").transform((text) =>
+    text.toLowerCase(),
+  ),
+  "64 hex digits (make one with: openssl rand -hex 32)",
+);
+
+export const hexKeyList: SettingKind<readonly string[]> = kind(
+  commaList.refine((keys) => keys.every((key) => hexKeyPattern.test(key)), {
+    error: "has a key that is not 64 hex digits",
+  }),
+  "keys of 64 hex digits each, separated by commas",
+);
+
+function isTimeZone(name: string): boolean {
+  // Intl also takes offsets (+01:00), which know no daylight saving and which PostgreSQL reads the other way.
+  if (!/^[a-z]/i.test(name)) return false;
+  try {
+    new Intl.DateTimeFormat("en", { timeZone: name });
+    return true;
+  } catch {
+    return false;
+  }
+}
+
+function isHttpsOrLoopback({ protocol, hostname }: URL): boolean {
+  if (protocol === "https:") return true;
+  const isLoopback = /^(127\.\d+\.\d+\.\d+|\[::1\]|localhost|.+\.localhost)$/.test(hostname);
+  return protocol === "http:" && isLoopback;
+}

@@ -1,0 +1,142 @@
+import { nearestName } from "./nearest-name.ts";
+import type { SettingKind } from "./setting-kinds.ts";
+
+export type Environment = Readonly<Record<string, string | undefined>>;
+export type ReadFile = (path: string) => string;
+
+export interface Setting<T> extends SettingKind<T> {
+  fallback: T;
+  /** Also read from the file that `<NAME>_FILE` names; its value is never shown. */
+  isSecret: boolean;
+}
+
+export const setting = <T>(kind: SettingKind<T>, fallback: T): Setting<T> => ({
+  ...kind,
+  fallback,
+  isSecret: false,
+});
+
+export const optional = <T>(kind: SettingKind<T>): Setting<T | null> => ({
+  ...kind,
+  fallback: null,
+  isSecret: false,
+});
+
+export const secret = <T>(kind: SettingKind<T>): Setting<T | null> => ({
+  ...kind,
+  fallback: null,
+  isSecret: true,
+});
+
+type Settings = Readonly<Record<string, Setting<unknown>>>;
+type ValuesOf<S extends Settings> = { [Name in keyof S]: S[Name] extends Setting<infer T> ? T : never };
+
+export interface ReadSettings<S extends Settings> {
+  /** Fallbacks stand in where there is a problem, so that later checks can go on and find more. */
+  values: ValuesOf<S>;
+  /** One sentence or two for each bad variable: what is wrong and what it should be. */
+  problems: { name: string; text: string }[];
+}
+
+/**
+ * Reads every setting and reports every problem, not only the first. A variable that is set to nothing is a
+ * problem, so that an empty secret never means "none".
+ */
+export function readSettings<S extends Settings>(
+  settings: S,
+  env: Environment,
+  readFile: ReadFile,
+): ReadSettings<S> {
+  const problems: { name: string; text: string }[] = [];
+  const values: Record<string, unknown> = {};
+  for (const [name, each] of Object.entries(settings)) {
+    values[name] = each.fallback;
+    const found = findText(name, each, env, readFile);
+    if ("problem" in found) problems.push({ name, text: found.problem });
+    if (!("text" in found)) continue;
+    const parsed = each.schema.safeParse(found.text);
+    if (parsed.success) {
+      values[name] = parsed.data;
+      continue;
+    }
+    const wrong = parsed.error.issues.filter(({ code }) => code === "custom");
+    const said = wrong.map(({ message }) => message).filter((message) => message !== "Invalid input");
+    problems.push({
+      name,
+      text: `${describe(found, each, said.join(", "))}. It should be ${each.should}.`,
+    });
+  }
+  return { values: values as ValuesOf<S>, problems };
+}
+
+type Found = { text: string; source: string } | { problem: string } | { unset: true };
+
+function findText(name: string, each: Setting<unknown>, env: Environment, readFile: ReadFile): Found {
+  const fileName = `${name}_FILE`;
+  const [inline, file] = [env[name], each.isSecret ? env[fileName] : undefined];
+  if (inline !== undefined && file !== undefined) {
+    return { problem: `${name} and ${fileName} are both set. Keep one of them.` };
+  }
+  if (inline !== undefined) {
+    if (inline.trim() !== "") return { text: inline, source: name };
+    return { problem: `${name} is empty. It should be ${each.should}, or not be set.` };
+  }
+  if (file === undefined) return { unset: true };
+  const text = readSecretFile(file, readFile);
+  if (text === null) {
+    return {
+      problem: `${fileName}: the file ${quote(file)} cannot be read. It should hold ${each.should}.`,
+    };
+  }
+  if (text.trim() === "") {
+    return { problem: `${fileName}: the file ${quote(file)} is empty. It should hold ${each.should}.` };
+  }
+  return { text, source: fileName };
+}
+
+/** Editors and `echo` put a line break at the end, which is no part of the secret. */
+function readSecretFile(path: string, readFile: ReadFile): string | null {
+  try {
+    return readFile(path).replace(/\r?\n$/, "");
+  } catch {
+    return null;
+  }
+}
+
+/** `NAME is "value": it has …`; for a secret `NAME has …`. */
+function describe(
+  { text, source }: { text: string; source: string },
+  { isSecret }: Setting<unknown>,
+  said: string,
+): string {
+  if (isSecret) return `${source} ${said === "" ? "is not usable" : said}`;
+  return `${source} is ${quote(text)}${said === "" ? "" : `: it ${said}`}`;
+}
+
+/** Fit for a message: one line, not long, and without what somebody put before the @ of a URL. */
+function quote(value: string): string {
+  const text = value.replace(/\/\/[^/@\s]*@/g, "//…@");
+  return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
+}
+
+/** A line for each variable that has one of our prefixes and that nothing reads: most likely misspelled. */
+export function unknownVariables(
+  settings: Settings,
+  env: Environment,
+  prefixes: readonly string[],
+): string[] {
+  const known = new Set(
+    Object.entries(settings).flatMap(([name, { isSecret }]) =>
+      isSecret ? [name, `${name}_FILE`] : [name],
+    ),
+  );
+  return Object.keys(env)
+    .filter((name) => env[name] !== undefined && !known.has(name))
+    .filter((name) => prefixes.some((prefix) => name.startsWith(prefix)))
+    .sort()
+    .map((name) => {
+      const nearest = nearestName(name, known);
+      const hint = nearest === null ? "" : ` Did you mean ${nearest}?`;
+      return `${name} is set, but there is no such setting: it does nothing.${hint}`;
+    });
+}

@@ -1,0 +1,90 @@
+import { createPostgresBackend, Queue, runMigrations, withBackend, Worker } from "bullmq";
+import type { ConnectionOptions, Processor, QueueOptions, WorkerOptions } from "bullmq";
+import pg from "pg";
+
+/** Where BullMQ keeps its jobs. */
+export type BackendLocation =
+  | { kind: "postgres"; url: string }
+  | { kind: "redis"; url: string };
+
+/** Schema of BullMQ's own tables and functions. */
+const schema = "bullmq";
+
+/** A hash tag, so that all keys of a queue are in one slot of a Redis cluster. */
+const redisPrefix = "{tallyhook}";
+
+/** What the rest of this folder needs of BullMQ, the same for both backends. */
+export interface Backend {
+  queue(name: string): Queue;
+  worker(name: string, processor: Processor, concurrency: number): Worker;
+}
+
+const queueOptions: Pick<QueueOptions, "defaultJobOptions"> = {
+  // The inbox is the record: a job that is done or failed is of no further use.
+  defaultJobOptions: { removeOnComplete: true, removeOnFail: { count: 100 }, attempts: 1 },
+};
+
+const workerOptions: Omit<WorkerOptions, "connection"> = {
+  removeOnComplete: { count: 0 },
+  removeOnFail: { count: 100 },
+  // The relay brings back what a dead worker held, long before a stalled check would.
+  maxStalledCount: 5,
+};
+
+export function createBackend(location: BackendLocation): Backend {
+  return location.kind === "redis" ? redisBackend(location.url) : postgresBackend(location.url);
+}
+
+function redisBackend(url: string): Backend {
+  // A producer fails fast, since the relay brings back what it could not add; a worker waits for ever.
+  const producer: ConnectionOptions = {
+    url,
+    enableOfflineQueue: false,
+    maxRetriesPerRequest: 1,
+    connectTimeout: 5_000,
+  };
+  const consumer: ConnectionOptions = { url, maxRetriesPerRequest: null, connectTimeout: 5_000 };
+  return {
+    queue: (name) =>
+      new Queue(name, {
+        ...queueOptions,
+        prefix: redisPrefix,
+        connection: producer,
+        skipWaitingForReady: true,
+      }),
+    worker: (name, processor, concurrency) =>
+      new Worker(name, processor, {
+        ...workerOptions,
+        prefix: redisPrefix,
+        connection: consumer,
+        concurrency,
+      }),
+  };
+}
+
+function postgresBackend(url: string): Backend {
+  const classes = withBackend(createPostgresBackend);
+  // Every instance owns a pool, and a worker holds three connections at rest.
+  const connection = (max: number) => ({ connectionString: url, schema, max });
+  return {
+    queue: (name) =>
+      new classes.Queue(name, { ...queueOptions, connection: connection(2) }) as unknown as Queue,
+    worker: (name, processor, concurrency) =>
+      new classes.Worker(name, processor, {
+        ...workerOptions,
+        connection: connection(3),
+        concurrency,
+      }) as unknown as Worker,
+  };
+}
+
+/** Brings BullMQ's own schema up to date. Idempotent; two at once wait for each other. */
+export async function migrateQueueSchema(url: string): Promise<void> {
+  const client = new pg.Client({ connectionString: url, application_name: "tallyhook migrate" });
+  await client.connect();
+  try {
+    await runMigrations(client, schema);
+  } finally {
+    await client.end();
+  }
+}

@@ -1,0 +1,147 @@
+import type { Queue } from "bullmq";
+import { TallyhookError } from "../platform/errors.ts";
+import type { Log } from "../platform/log.ts";
+import { createBackend } from "./backend.ts";
+import type { BackendLocation } from "./backend.ts";
+import { jobSchemas } from "./jobs.ts";
+import type { JobPayload, QueueName } from "./jobs.ts";
+
+/** The queue does not take or give jobs now. The inbox keeps what is to be done. */
+export class QueueUnavailable extends TallyhookError {}
+
+/** When a task runs: every so often, or by a cron pattern in an IANA time zone. */
+export type Schedule = { everyMs: number } | { cron: string; timeZone: string };
+
+export interface Consumer {
+  /** Takes no new jobs, waits for those at work. */
+  close(): Promise<void>;
+}
+
+export interface JobQueue {
+  /** Adds one job, within two seconds or not at all: throws `QueueUnavailable`. */
+  add<Name extends QueueName>(name: Name, payload: JobPayload<Name>): Promise<void>;
+  /** Hands every job to the handler, `concurrency` at a time. A handler that throws fails its job, once. */
+  consume<Name extends QueueName>(
+    name: Name,
+    handler: (payload: JobPayload<Name>) => Promise<void>,
+    options: { concurrency: number },
+  ): Consumer;
+  /** Makes the schedule be there, once, whoever calls it and however often. Throws `QueueUnavailable`. */
+  upsertSchedule(task: string, schedule: Schedule): Promise<void>;
+  hasSchedule(task: string): Promise<boolean>;
+  /** Throws `QueueUnavailable` when the backend does not answer within two seconds. */
+  ping(): Promise<void>;
+  close(): Promise<void>;
+}
+
+const answerTimeoutMs = 2_000;
+const closeTimeoutMs = 5_000;
+
+export function createJobQueue({ log }: { log: Log }, location: BackendLocation): JobQueue {
+  const backend = createBackend(location);
+  const queues = new Map<QueueName, Queue>();
+  const consumers = new Set<Consumer>();
+  const reportOnce = createOutageLog(log, location.kind);
+
+  function queueOf(name: QueueName): Queue {
+    const known = queues.get(name);
+    if (known !== undefined) return known;
+    const queue = backend.queue(name);
+    queue.on("error", reportOnce.down);
+    queues.set(name, queue);
+    return queue;
+  }
+
+  async function answered<T>(call: () => Promise<T>): Promise<T> {
+    try {
+      const result = await within(answerTimeoutMs, call);
+      reportOnce.up();
+      return result;
+    } catch (cause) {
+      reportOnce.down(cause);
+      throw new QueueUnavailable(`The job queue (${location.kind}) does not answer.`, { cause });
+    }
+  }
+
+  return {
+    add: async (name, payload) => {
+      await answered(() => queueOf(name).add(name, jobSchemas[name].parse(payload)));
+    },
+    consume(name, handler, { concurrency }) {
+      const worker = backend.worker(
+        name,
+        async (job) => {
+          // What lies in the queue comes from outside: another version, or another hand.
+          await handler(jobSchemas[name].parse(job.data) as JobPayload<typeof name>);
+        },
+        concurrency,
+      );
+      worker.on("error", reportOnce.down);
+      worker.on("failed", (job, err) => log.warn({ err, job: job?.id, queue: name }, "a job failed"));
+      const consumer: Consumer = {
+        close: async () => {
+          consumers.delete(consumer);
+          await settledWithin(closeTimeoutMs, () => worker.close());
+        },
+      };
+      consumers.add(consumer);
+      return consumer;
+    },
+    upsertSchedule: async (task, schedule) => {
+      const repeat =
+        "everyMs" in schedule
+          ? { every: schedule.everyMs }
+          : { pattern: schedule.cron, tz: schedule.timeZone };
+      await answered(() =>
+        queueOf("schedule").upsertJobScheduler(task, repeat, { name: "schedule", data: { task } }),
+      );
+    },
+    hasSchedule: (task) =>
+      answered(async () => (await queueOf("schedule").getJobScheduler(task)) !== undefined),
+    ping: async () => {
+      await answered(() => queueOf("apply").getWaitingCount());
+    },
+    async close() {
+      await Promise.all([...consumers].map((consumer) => consumer.close()));
+      await Promise.all(
+        [...queues.values()].map((queue) => settledWithin(closeTimeoutMs, () => queue.close())),
+      );
+    },
+  };
+}
+
+/** One line when the backend goes away, one when it is back: not one for each attempt. */
+function createOutageLog(log: Log, kind: string) {
+  let isDown = false;
+  return {
+    down: (err: unknown) => {
+      if (!isDown) log.warn({ err, backend: kind }, "the job queue does not answer");
+      isDown = true;
+    },
+    up: () => {
+      if (isDown) log.info({ backend: kind }, "the job queue answers again");
+      isDown = false;
+    },
+  };
+}
+
+async function within<T>(timeoutMs: number, call: () => Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
+  });
+  try {
+    return await Promise.race([call(), late]);
+  } finally {
+    clearTimeout(timer);
+  }
+}
+
+/** Closing must not hang on a backend that is away, nor fail because of it. */
+async function settledWithin(timeoutMs: number, call: () => Promise<unknown>): Promise<void> {
+  try {
+    await within(timeoutMs, call);
+  } catch {
+    // Its connections end with the process.
+  }
+}

@@ -1,0 +1,173 @@
+import type { Knex } from "knex";
+import type { Config, LoadedConfig, Secrets } from "./config.ts";
+import { createServiceClock, wallClock } from "./platform/clock.ts";
+import type { Clock, ServiceClock } from "./platform/clock.ts";
+import { startEmbeddedPostgres } from "./platform/embedded-postgres.ts";
+import { createEncryption } from "./platform/encryption.ts";
+import type { Encryption } from "./platform/encryption.ts";
+import { ConfigurationError } from "./platform/errors.ts";
+import { ensureLocalKey } from "./platform/local-key.ts";
+import type { Log } from "./platform/log.ts";
+import { pendingMigrations } from "./platform/migrations.ts";
+import { assertReachable, createDatabase, createPool } from "./platform/postgres.ts";
+import { systemRandom } from "./platform/random.ts";
+import type { Random } from "./platform/random.ts";
+import type { BackendLocation } from "./queue/backend.ts";
+import { createJobQueue } from "./queue/job-queue.ts";
+import type { JobQueue } from "./queue/job-queue.ts";
+import { createServiceClient } from "./service/client.ts";
+import type { ServiceClient } from "./service/client.ts";
+import type { Pool } from "pg";
+
+/** What commands are made of. Everything is made when it is first asked for, once. */
+export interface Runtime {
+  readonly config: Config;
+  readonly secrets: Secrets;
+  readonly log: Log;
+  readonly wallClock: Clock;
+  readonly serviceClock: ServiceClock;
+  readonly random: Random;
+  /** Starts the embedded server, or proves that the configured one answers. Throws `UnreachableError`. */
+  databaseUrl(): Promise<string>;
+  db(): Promise<Knex>;
+  /** The inbox's own pool: a hung connection of it holds up nobody else. */
+  inboxPool(): Promise<Pool>;
+  queue(): Promise<JobQueue>;
+  encryption(): Promise<Encryption>;
+  serviceClient(location?: { baseUrl: string; apiKey: string }): ServiceClient;
+  /** Something that must be closed before what was made earlier. */
+  onClose(close: () => Promise<void>): void;
+  /** Closes everything in the reverse order of its making. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** How long one flush of the inbox may take before the sender is told to come again. */
+const flushTimeoutMs = 5_000;
+
+export function createRuntime({ config, secrets }: LoadedConfig, log: Log): Runtime {
+  const closers: (() => Promise<void>)[] = [];
+  const serviceClock = createServiceClock(wallClock);
+  let closing: Promise<void> | undefined;
+
+  const databaseUrl = once(async () => {
+    if (secrets.databaseUrl !== null) {
+      await assertReachable(secrets.databaseUrl);
+      return secrets.databaseUrl;
+    }
+    const server = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
+    closers.push(() => server.stop());
+    return server.url;
+  });
+  const db = once(async () => {
+    const knex = createDatabase({
+      url: await databaseUrl(),
+      poolMax: 8,
+      applicationName: `tallyhook ${log.bindings()["name"]}`,
+      log,
+    });
+    closers.push(() => knex.destroy());
+    return knex;
+  });
+  const inboxPool = once(async () => {
+    const pool = createPool({
+      url: await databaseUrl(),
+      max: 2,
+      applicationName: "tallyhook inbox",
+      connectTimeoutMs: flushTimeoutMs,
+      statementTimeoutMs: flushTimeoutMs,
+      queryTimeoutMs: flushTimeoutMs + 500,
+      log,
+    });
+    closers.push(() => pool.end());
+    return pool;
+  });
+  const queue = once(async () => {
+    const location: BackendLocation =
+      secrets.redisUrl === null
+        ? { kind: "postgres", url: await databaseUrl() }
+        : { kind: "redis", url: secrets.redisUrl };
+    const made = createJobQueue({ log }, location);
+    closers.push(() => made.close());
+    return made;
+  });
+
+  return {
+    config,
+    secrets,
+    log,
+    wallClock,
+    serviceClock,
+    random: systemRandom,
+    databaseUrl,
+    db,
+    inboxPool,
+    queue,
+    encryption: once(() => makeEncryption(config, secrets)),
+    serviceClient(location = serviceLocation(config, secrets)) {
+      const client = createServiceClient({
+        ...location,
+        log,
+        wallClock,
+        serviceClock,
+        random: systemRandom,
+      });
+      closers.push(() => client.close());
+      return client;
+    },
+    onClose: (close) => void closers.push(close),
+    close: () => (closing ??= closeAll(log, closers)),
+  };
+}
+
+async function closeAll(log: Log, closers: (() => Promise<void>)[]): Promise<void> {
+  for (const close of closers.reverse()) {
+    try {
+      await close();
+    } catch (err) {
+      log.warn({ err }, "something did not close cleanly");
+    }
+  }
+}
+
+async function makeEncryption(config: Config, secrets: Secrets): Promise<Encryption> {
+  const previous = secrets.previousEncryptionKeys;
+  if (secrets.encryptionKey !== null) {
+    return createEncryption({ current: secrets.encryptionKey, previous });
+  }
+  if (config.encryptionKey === "local") {
+    return createEncryption({ current: await ensureLocalKey(config.dataDir), previous });
+  }
+  throw new ConfigurationError(
+    "TALLYHOOK_ENCRYPTION_KEY is not set. Secrets in the database need it: 64 hex digits, the same on every " +
+      "machine (openssl rand -hex 32).",
+  );
+}
+
+/** The key that every sandbox knows from the start (docs/sandbox.md). */
+export const sandboxApiKey = "svc_test_sk_sandbox";
+
+/** Where the service is: the configured one, else the sandbox on this machine. */
+export function serviceLocation(
+  config: Config,
+  secrets: Secrets,
+): { baseUrl: string; apiKey: string } {
+  if (config.service.kind === "remote" && secrets.serviceApiKey !== null) {
+    return { baseUrl: config.service.baseUrl, apiKey: secrets.serviceApiKey };
+  }
+  return { baseUrl: `http://127.0.0.1:${config.sandbox.port}`, apiKey: sandboxApiKey };
+}
+
+/** Throws `ConfigurationError` when the database is not migrated: a process must not guess at a schema. */
+export async function assertMigrated(db: Knex): Promise<void> {
+  const pending = await pendingMigrations(db);
+  if (pending.length > 0) {
+    throw new ConfigurationError(
+      `The database lacks ${pending.join(", ")}. Run "npx tallyhook migrate" first.`,
+    );
+  }
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
+}

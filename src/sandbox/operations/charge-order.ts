@@ -1,0 +1,59 @@
+import type { OrderRecord, PaymentMethodRecord, TransactionRecord } from "../records.ts";
+import { outcomeOf, testCards } from "../rules/cards.ts";
+import type { Space } from "../space.ts";
+
+/** How often an order's card was charged. */
+export function attemptsOf(order: OrderRecord): number {
+  return order.transactions.filter((transaction) => transaction.type === "sale").length;
+}
+
+/**
+ * Submits a sale for a pending or failed order and stores the outcome: `succeeded`, or `failed` with code and reason. Each attempt
+ * is a transaction of its own. Announces nothing: that is for whoever knows why the order was charged.
+ */
+export function chargeOrder(
+  space: Space,
+  order: OrderRecord,
+  card: PaymentMethodRecord,
+  onApproval: Partial<Pick<OrderRecord, "subscription_cycle">> = {},
+): OrderRecord {
+  const behaviour = testCards[card.token];
+  const declined = outcomeOf(behaviour?.charges ?? [], card.used.charges);
+  card.used.charges += 1;
+  const at = space.touch(order.updated_at);
+  const sale: TransactionRecord = {
+    id: space.ids.uuid(),
+    type: "sale",
+    status: declined === null ? "succeeded" : "failed",
+    amount: order.total,
+    currency: order.currency,
+    customer_id: order.customer_id,
+    order_id: order.id,
+    payment_method: card.summary,
+    processor_transaction_id: space.ids.processorId(),
+    authorization_code: declined === null ? space.ids.authorizationCode() : null,
+    attempt_count: attemptsOf(order) + 1,
+    failure_code: declined?.code ?? null,
+    failure_reason: declined?.reason ?? null,
+    description: order.description,
+    metadata: order.metadata,
+    created_at: at,
+    updated_at: at,
+  };
+  const charged: OrderRecord = {
+    ...order,
+    ...(declined === null ? onApproval : {}),
+    status: declined === null ? "succeeded" : "failed",
+    transactions: [...order.transactions, sale],
+    failure_code: sale.failure_code,
+    failure_reason: sale.failure_reason,
+    updated_at: at,
+  };
+  space.transactions.insert(sale);
+  space.orders.replace(charged);
+  if (declined === null && behaviour?.chargeback === true) {
+    const delayMs = space.settings().chargeback_delay_seconds * 1000;
+    space.schedule("chargeback", order.id, space.time.nowMs() + delayMs);
+  }
+  return charged;
+}

@@ -1,0 +1,82 @@
+import type {
+  AddressRecord,
+  Metadata,
+  OrderItemRecord,
+  OrderRecord,
+  PaymentMethodRecord,
+} from "../records.ts";
+import type { Price, PricedItem } from "../rules/pricing.ts";
+import type { Space } from "../space.ts";
+import { announceOutcome } from "./announce-order.ts";
+import { chargeOrder } from "./charge-order.ts";
+
+export interface NewOrder {
+  customerId: string;
+  card: PaymentMethodRecord;
+  items: readonly PricedItem[];
+  price: Price;
+  currency: string;
+  description: string | null;
+  shippingAddress: AddressRecord | null;
+  metadata: Metadata;
+  /** For a charge of a subscription. The cycle of a first charge is null until it is approved (spec, Order). */
+  subscription?: { id: string; cycle: number };
+  /** What `order.failed` says beside the order, should the charge be declined. */
+  failureDetails?: (order: OrderRecord) => { attempt_count: number; next_retry_at: string | null };
+}
+
+/**
+ * Creates an order, which is its charge: `pending`, then `succeeded` or `failed`; a decline is no error.
+ * Announces the order and its outcome (spec, Order transitions; both events by statement 302).
+ */
+export function createOrder(space: Space, input: NewOrder): OrderRecord {
+  const { subscription } = input;
+  const isFirstCharge = subscription?.cycle === 1;
+  const at = space.time.iso();
+  const pending: OrderRecord = {
+    id: space.ids.uuid(),
+    order_number: space.ids.orderNumber(),
+    customer_id: input.customerId,
+    status: "pending",
+    items: input.items.map((item) => orderItem(space, item)),
+    subtotal: input.price.subtotal,
+    discount_amount: input.price.discount_amount,
+    total: input.price.total,
+    currency: input.currency,
+    description: input.description,
+    applied_coupon: null,
+    payment_method: input.card.summary,
+    transactions: [],
+    shipping_address: input.shippingAddress,
+    metadata: input.metadata,
+    failure_code: null,
+    failure_reason: null,
+    subscription_id: subscription?.id ?? null,
+    subscription_cycle: isFirstCharge ? null : (subscription?.cycle ?? null),
+    created_at: at,
+    updated_at: at,
+  };
+  space.orders.insert(pending);
+  const showsPending = space.settings().order_created_snapshot === "pending";
+  if (showsPending) space.emit("order.created", { kind: "order", record: pending });
+  const order = chargeOrder(
+    space,
+    pending,
+    input.card,
+    isFirstCharge ? { subscription_cycle: 1 } : {},
+  );
+  if (!showsPending) space.emit("order.created", { kind: "order", record: order });
+  announceOutcome(space, order, input.failureDetails?.(order));
+  return order;
+}
+
+function orderItem(space: Space, item: PricedItem): OrderItemRecord {
+  return {
+    id: space.ids.uuid(),
+    product_id: item.product_id,
+    name: item.name,
+    quantity: item.quantity,
+    price: item.price,
+    total: item.price * item.quantity,
+  };
+}

@@ -1,0 +1,151 @@
+import type { CustomerRecord, Metadata } from "../records.ts";
+import { Refusal } from "../refusal.ts";
+import type { Space } from "../space.ts";
+import type { AddressInput } from "./addresses.ts";
+import { storeAddress } from "./addresses.ts";
+import { assertCardToken, cardsOf, storeCard } from "./cards.ts";
+import { cancelSubscription, subscriptionsOf } from "./change-subscription.ts";
+
+export interface CustomerInput {
+  email?: string | undefined;
+  first_name?: string | null | undefined;
+  last_name?: string | null | undefined;
+  phone?: string | null | undefined;
+  company?: string | null | undefined;
+  shipping_address?: AddressInput | null | undefined;
+  metadata?: Metadata | undefined;
+  svc_gateway_customer_vault_id?: string | undefined;
+}
+
+const vaultField = "svc_gateway_customer_vault_id";
+
+/** Creates a customer, with the card of a vault as default when one is named. All or nothing. */
+export function createCustomer(
+  space: Space,
+  input: CustomerInput & { email: string },
+): CustomerRecord {
+  const token = input.svc_gateway_customer_vault_id;
+  assertUnused(space, input, null);
+  if (token !== undefined) assertCardToken(space, token, vaultField);
+  const id = space.ids.uuid();
+  const address = input.shipping_address ?? null;
+  const at = space.time.iso();
+  const card =
+    token === undefined ? null : storeCard(space, { customerId: id, token, isDefault: true });
+  const customer: CustomerRecord = {
+    id,
+    email: input.email,
+    first_name: input.first_name ?? null,
+    last_name: input.last_name ?? null,
+    phone: input.phone ?? null,
+    company: input.company ?? null,
+    shipping_address: address === null ? null : storeAddress(space, address),
+    metadata: input.metadata ?? {},
+    default_payment_method_id: card?.id ?? null,
+    deleted: false,
+    created_at: at,
+    updated_at: at,
+  };
+  space.customers.insert(customer);
+  claimContacts(space, customer);
+  space.emit("customer.created", { kind: "customer", record: customer });
+  return customer;
+}
+
+/** Changes the fields that were sent; an empty change is none. Refused for a deleted customer (spec, Customer). */
+export function updateCustomer(
+  space: Space,
+  customer: CustomerRecord,
+  input: CustomerInput,
+): CustomerRecord {
+  if (customer.deleted) {
+    throw new Refusal("invalid_state_transition", "A deleted customer cannot be changed.");
+  }
+  const token = input.svc_gateway_customer_vault_id;
+  assertUnused(space, input, customer.id);
+  if (token !== undefined) assertCardToken(space, token, vaultField);
+  const { shipping_address, svc_gateway_customer_vault_id: _token, ...sent } = input;
+  const fields = Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== undefined));
+  if (Object.keys(fields).length === 0 && shipping_address === undefined && token === undefined) {
+    return customer;
+  }
+  const address =
+    shipping_address === undefined
+      ? {}
+      : {
+          shipping_address: shipping_address === null ? null : storeAddress(space, shipping_address),
+        };
+  const changed: CustomerRecord = {
+    ...customer,
+    ...fields,
+    ...address,
+    ...(token === undefined ? {} : { default_payment_method_id: replaceDefault(space, customer, token) }),
+    updated_at: space.touch(customer.updated_at),
+  };
+  releaseContacts(space, customer);
+  claimContacts(space, changed);
+  space.customers.replace(changed);
+  space.emit("customer.updated", { kind: "customer", record: changed });
+  return changed;
+}
+
+function replaceDefault(space: Space, customer: CustomerRecord, token: string): string {
+  for (const card of cardsOf(space, customer.id)) {
+    if (card.is_default) space.paymentMethods.replace({ ...card, is_default: false });
+  }
+  return storeCard(space, { customerId: customer.id, token, isDefault: true }).id;
+}
+
+/**
+ * Deletes a customer: softly when there are orders, for good when there are none; again is a success (spec, DELETE customer).
+ * What is past due is canceled with a soft deletion, so that nobody bills somebody who is gone.
+ */
+export function deleteCustomer(space: Space, customer: CustomerRecord): void {
+  if (customer.deleted) return;
+  if (subscriptionsOf(space, customer.id, ["active", "paused"]).length > 0) {
+    throw new Refusal(
+      "customer_has_active_subscriptions",
+      "The customer has active or paused subscriptions.",
+    );
+  }
+  for (const subscription of subscriptionsOf(space, customer.id, ["past_due"])) {
+    cancelSubscription(space, subscription);
+  }
+  const deleted: CustomerRecord = {
+    ...customer,
+    deleted: true,
+    updated_at: space.touch(customer.updated_at),
+  };
+  if (space.orders.group("customer_id", customer.id) === undefined) {
+    for (const card of cardsOf(space, customer.id)) space.paymentMethods.delete(card.id);
+    releaseContacts(space, customer);
+    space.customers.delete(customer.id);
+    space.hardDeleted.customers.push(customer.id);
+  } else {
+    // E-mail address and phone stay taken: the record with its history is still there.
+    space.customers.replace(deleted);
+  }
+  space.emit("customer.deleted", { kind: "customer", record: deleted });
+}
+
+function assertUnused(space: Space, input: CustomerInput, ownId: string | null): void {
+  const { email, phone } = input;
+  const emailOwner = email === undefined ? undefined : space.emails.get(email.toLowerCase());
+  if (emailOwner !== undefined && emailOwner !== ownId) {
+    throw new Refusal("email_already_exists", "Another customer has this e-mail address.", "email");
+  }
+  const phoneOwner = typeof phone === "string" ? space.phones.get(phone) : undefined;
+  if (phoneOwner !== undefined && phoneOwner !== ownId) {
+    throw new Refusal("phone_already_exists", "Another customer has this phone number.", "phone");
+  }
+}
+
+function claimContacts(space: Space, customer: CustomerRecord): void {
+  space.emails.set(customer.email.toLowerCase(), customer.id);
+  if (customer.phone !== null) space.phones.set(customer.phone, customer.id);
+}
+
+function releaseContacts(space: Space, customer: CustomerRecord): void {
+  space.emails.delete(customer.email.toLowerCase());
+  if (customer.phone !== null) space.phones.delete(customer.phone);
+}

@@ -1,0 +1,72 @@
+import type { CustomerRecord, PaymentMethodRecord } from "../records.ts";
+import { invalidValue, notFound, Refusal } from "../refusal.ts";
+import type { Space } from "../space.ts";
+import { assertCardToken, cardsOf, makeDefault, storeCard } from "./cards.ts";
+import { changeSubscription, subscriptionsOf } from "./change-subscription.ts";
+
+/** Attaches a card. The first one becomes the default also without being asked for (statement 203). */
+export function addPaymentMethod(
+  space: Space,
+  customer: CustomerRecord,
+  input: { billing_id: string; set_as_default: boolean; update_subscriptions: boolean },
+): PaymentMethodRecord {
+  if (customer.deleted) {
+    throw new Refusal("invalid_state_transition", "A deleted customer cannot get a card.");
+  }
+  assertCardToken(space, input.billing_id, "billing_id");
+  const isFirst = cardsOf(space, customer.id).length === 0;
+  let card = storeCard(space, {
+    customerId: customer.id,
+    token: input.billing_id,
+    isDefault: false,
+  });
+  if (isFirst || input.set_as_default) card = makeDefault(space, customer, card);
+  if (input.update_subscriptions) {
+    for (const subscription of subscriptionsOf(space, customer.id, ["active"])) {
+      changeSubscription(space, subscription, { card });
+    }
+  }
+  return card;
+}
+
+/** Removes a card. One that is the default or that a subscription uses needs another in its place (spec, DELETE). */
+export function deletePaymentMethod(
+  space: Space,
+  customer: CustomerRecord,
+  card: PaymentMethodRecord,
+  replacementId: string | undefined,
+): void {
+  const users = subscriptionsOf(space, customer.id, ["active", "paused", "past_due"]).filter(
+    (subscription) => subscription.payment_method.id === card.id,
+  );
+  const replacement = replacementId === undefined ? null : find(space, customer, replacementId);
+  if (replacement?.id === card.id) {
+    throw invalidValue("replacement_payment_method_id", "must be another payment method");
+  }
+  if (replacement === null && (card.is_default || users.length > 0)) {
+    const message = "The payment method is the default or in use: name a replacement.";
+    throw new Refusal("resource_in_use", message, "replacement_payment_method_id");
+  }
+  if (replacement !== null && card.is_default) makeDefault(space, customer, replacement);
+  for (const subscription of users) {
+    if (replacement === null) continue;
+    if (subscription.status !== "past_due") {
+      changeSubscription(space, subscription, { card: replacement });
+      continue;
+    }
+    space.subscriptions.replace({
+      ...subscription,
+      payment_method: replacement.summary,
+      updated_at: space.touch(subscription.updated_at),
+    });
+  }
+  space.paymentMethods.delete(card.id);
+}
+
+function find(space: Space, customer: CustomerRecord, id: string): PaymentMethodRecord {
+  const card = space.paymentMethods.get(id);
+  if (card === undefined || card.customer_id !== customer.id) {
+    throw notFound("payment method", "replacement_payment_method_id");
+  }
+  return card;
+}

@@ -1,0 +1,42 @@
+import type { OrderRecord } from "../records.ts";
+import { Refusal } from "../refusal.ts";
+import type { Space } from "../space.ts";
+import { announceOutcome } from "./announce-order.ts";
+import { attemptsOf, chargeOrder } from "./charge-order.ts";
+import { retryRefund } from "./refund-order.ts";
+import { settleRetriedCycle } from "./settle-cycle.ts";
+
+/**
+ * Charges a failed order again with its own card, or repeats a failed refund (spec, retry). For a renewal the cycle is
+ * reconciled, so that the billing job does not charge it again.
+ */
+export function retryOrder(space: Space, order: OrderRecord): OrderRecord {
+  if (order.status === "refund_failed") return retryRefund(space, order);
+  if (order.status !== "failed") {
+    const message = `An order with status ${order.status} cannot be retried.`;
+    throw new Refusal("invalid_state_transition", message);
+  }
+  const card = space.paymentMethods.get(order.payment_method.id);
+  if (card === undefined) {
+    const message = "The order's payment method no longer exists: collect the card again.";
+    throw new Refusal("replacement_required", message, "payment_method_id");
+  }
+  const retried = chargeOrder(space, order, card);
+  const subscription =
+    order.subscription_id === null ? undefined : space.subscriptions.get(order.subscription_id);
+  const isInDunning = subscription?.dunning?.order_id === order.id;
+  announceOutcome(
+    space,
+    retried,
+    subscription === undefined
+      ? undefined
+      : {
+          attempt_count: attemptsOf(retried),
+          next_retry_at: isInDunning ? subscription.next_retry_at : null,
+        },
+  );
+  if (subscription !== undefined && isInDunning) {
+    settleRetriedCycle(space, subscription, retried);
+  }
+  return retried;
+}

@@ -1,0 +1,64 @@
+import type {
+  OrderRecord,
+  PaymentMethodRecord,
+  PlanRecord,
+  SubscriptionRecord,
+} from "../records.ts";
+import { priceOf } from "../rules/pricing.ts";
+import type { PricedItem } from "../rules/pricing.ts";
+import type { Space } from "../space.ts";
+import type { NewOrder } from "./create-order.ts";
+import { createOrder } from "./create-order.ts";
+
+/**
+ * Charges one cycle of a subscription by an ordinary order: the plan's amount, and in the first cycle its setup fee
+ * (spec, Plan, `one_time_amount`).
+ */
+export function chargeCycle(
+  space: Space,
+  input: {
+    subscription: Pick<SubscriptionRecord, "id" | "customer_id" | "shipping_address">;
+    plan: PlanRecord;
+    card: PaymentMethodRecord;
+    cycle: number;
+    failureDetails: NonNullable<NewOrder["failureDetails"]>;
+  },
+): OrderRecord {
+  const { subscription, plan, card, cycle, failureDetails } = input;
+  const items = itemsOf(plan, cycle);
+  const price = priceOf(items);
+  if (price === null) throw new Error(`the price of plan ${plan.id} is no safe integer`);
+  return createOrder(space, {
+    customerId: subscription.customer_id,
+    card,
+    items,
+    price,
+    currency: plan.currency,
+    description: `${plan.name}, cycle ${cycle}`,
+    shippingAddress: subscription.shipping_address,
+    metadata: {},
+    subscription: { id: subscription.id, cycle },
+    failureDetails,
+  });
+}
+
+function itemsOf(plan: PlanRecord, cycle: number): PricedItem[] {
+  const product_id = plan.products[0]?.id ?? plan.id;
+  const items = [{ product_id, name: plan.name, quantity: 1, price: plan.amount }];
+  if (cycle === 1 && plan.one_time_amount > 0) {
+    items.push({
+      product_id,
+      name: `${plan.name}: setup fee`,
+      quantity: 1,
+      price: plan.one_time_amount,
+    });
+  }
+  return items;
+}
+
+/** The plan that a subscription bills; plans are never removed. */
+export function planOf(space: Space, subscription: SubscriptionRecord): PlanRecord {
+  const plan = space.plans.get(subscription.plan_id);
+  if (plan === undefined) throw new Error(`no plan ${subscription.plan_id}`);
+  return plan;
+}

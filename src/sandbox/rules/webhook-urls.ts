@@ -1,0 +1,20 @@
+import type { Settings } from "../settings.ts";
+
+export type UrlVerdict = "ok" | "malformed" | "insecure";
+
+/** Which webhook URLs are accepted: https, and http where the switch allows it (spec: HTTPS only). */
+export function judgeWebhookUrl(
+  text: string,
+  allowHttp: Settings["allow_http_endpoints"],
+): UrlVerdict {
+  const url = URL.parse(text);
+  if (url === null) return "malformed";
+  if (url.protocol === "https:") return "ok";
+  if (url.protocol !== "http:") return "malformed";
+  if (allowHttp === true) return "ok";
+  return allowHttp === "loopback" && isLoopbackHost(url.hostname) ? "ok" : "insecure";
+}
+
+function isLoopbackHost(hostname: string): boolean {
+  return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
+}

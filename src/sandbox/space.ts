@@ -1,0 +1,96 @@
+import type {
+  AddressRecord,
+  CustomerRecord,
+  OrderRecord,
+  PaymentMethodRecord,
+  PlanRecord,
+  ProductRecord,
+  SubscriptionRecord,
+  TransactionRecord,
+  WebhookEndpointRecord,
+} from "./records.ts";
+import type { EventSubject } from "./events.ts";
+import type { Mode } from "./mode.ts";
+import type { IdempotencyStore } from "./store/idempotency-store.ts";
+import { createIdempotencyStore } from "./store/idempotency-store.ts";
+import type { Ids } from "./ids.ts";
+import type { Settings } from "./settings.ts";
+import type { Table } from "./store/table.ts";
+import { createTable } from "./store/table.ts";
+import type { Job, Timeline } from "./timeline.ts";
+
+/** All that one environment (test or live) of the merchant holds, and what its operations need. */
+export interface Space {
+  readonly mode: Mode;
+  readonly ids: Ids;
+  readonly time: Pick<Timeline, "now" | "nowMs" | "iso">;
+  settings(): Settings;
+  readonly customers: Table<CustomerRecord>;
+  readonly paymentMethods: Table<PaymentMethodRecord>;
+  readonly products: Table<ProductRecord>;
+  readonly plans: Table<PlanRecord>;
+  readonly orders: Table<OrderRecord>;
+  readonly subscriptions: Table<SubscriptionRecord>;
+  readonly transactions: Table<TransactionRecord>;
+  readonly webhookEndpoints: Table<WebhookEndpointRecord>;
+  readonly addresses: Map<string, AddressRecord>;
+  /** Lower-case e-mail address, phone and SKU → id of who has it. */
+  readonly emails: Map<string, string>;
+  readonly phones: Map<string, string>;
+  readonly skus: Map<string, string>;
+  /** Ids of what is gone for good, oldest first. */
+  readonly hardDeleted: { readonly customers: string[]; readonly products: string[] };
+  readonly idempotency: IdempotencyStore;
+  /** The `updated_at` of a change to an object whose previous one is given. */
+  touch(previous: string): string;
+  /** Records an event and sends it to the endpoints that asked for it. */
+  emit(type: string, subject: EventSubject): void;
+  schedule(kind: Exclude<Job["kind"], "delivery">, id: string, atMs: number): void;
+}
+
+export type SpaceDeps = Pick<
+  Space,
+  "mode" | "ids" | "time" | "settings" | "touch" | "emit" | "schedule"
+>;
+
+export function createSpace(deps: SpaceDeps): Space {
+  return {
+    ...deps,
+    customers: createTable({ sorts: { updated_at: (customer) => customer.updated_at } }),
+    paymentMethods: createTable({ groups: { customer_id: (card) => card.customer_id } }),
+    products: createTable(),
+    plans: createTable(),
+    orders: createTable({
+      groups: {
+        customer_id: (order) => order.customer_id,
+        status: (order) => order.status,
+        subscription_id: (order) => order.subscription_id,
+      },
+      sorts: { updated_at: (order) => order.updated_at },
+    }),
+    subscriptions: createTable({
+      groups: {
+        customer_id: (subscription) => subscription.customer_id,
+        plan_id: (subscription) => subscription.plan_id,
+        status: (subscription) => subscription.status,
+      },
+      sorts: { updated_at: (subscription) => subscription.updated_at },
+    }),
+    transactions: createTable({
+      groups: {
+        customer_id: (transaction) => transaction.customer_id,
+        order_id: (transaction) => transaction.order_id,
+        status: (transaction) => transaction.status,
+        type: (transaction) => transaction.type,
+      },
+      sorts: { updated_at: (transaction) => transaction.updated_at },
+    }),
+    webhookEndpoints: createTable(),
+    addresses: new Map(),
+    emails: new Map(),
+    phones: new Map(),
+    skus: new Map(),
+    hardDeleted: { customers: [], products: [] },
+    idempotency: createIdempotencyStore(),
+  };
+}

@@ -1,0 +1,204 @@
+import type { Clock } from "../platform/clock.ts";
+import type { Mode } from "./mode.ts";
+import { createHeap } from "./store/heap.ts";
+
+/** Something to do at a time of the sandbox. Data rather than a closure, so that a state with its jobs can be written down. */
+export interface Job {
+  atMs: number;
+  kind: "billing" | "dunning" | "completion" | "chargeback" | "delivery";
+  mode: Mode;
+  /** The object it is about. Whoever runs the job looks at its state then: a job that no longer applies does nothing. */
+  id: string;
+}
+
+export type ClockMode = "real" | "manual";
+
+/** The sandbox's time, and what falls due in it. */
+export interface Timeline extends Clock {
+  nowMs(): number;
+  /** `now()` as the service writes it: ISO 8601, UTC, milliseconds. */
+  iso(): string;
+  readonly mode: ClockMode;
+  schedule(job: Job): void;
+  /** Whether a job is due now and not done. */
+  hasDue(): boolean;
+  /** Shifts the clock; it keeps running if it ran. Resolves when the jobs that fell due are done. */
+  advance(ms: number): Promise<void>;
+  /** Makes the clock manual and sets it, also backwards. Resolves when the jobs that fell due are done. */
+  setNow(date: Date): Promise<void>;
+  /**
+   * Runs `work` with the clock stopped; `work` moves it by `moveTo`, which does the jobs that fall due on the way
+   * except deliveries. A clock that ran goes on from where it was left.
+   */
+  whileStopped<T>(work: (moveTo: (ms: number) => void) => Promise<T>): Promise<T>;
+  close(): void;
+}
+
+export interface TimelineDeps {
+  wallClock: Clock;
+  run: (job: Job) => void;
+}
+
+/** `setTimeout` takes no more than this. */
+const longestTimerMs = 2 ** 31 - 1;
+/** How many jobs run before other work of the process gets its turn. */
+const jobsPerTurn = 200;
+
+interface QueuedJob extends Job {
+  seq: number;
+}
+
+export function createTimeline(deps: TimelineDeps): Timeline {
+  const isSooner = (a: QueuedJob, b: QueuedJob) =>
+    a.atMs < b.atMs || (a.atMs === b.atMs && a.seq < b.seq);
+  const jobs = createHeap<QueuedJob>(isSooner);
+  // Apart from the rest: attempts to deliver have no effect on the state, and a generator of traffic that
+  // covers months in a second must not burn the retries of a receiver that was away for a moment.
+  const deliveries = createHeap<QueuedJob>(isSooner);
+  let nextSeq = 0;
+  let offsetMs = 0;
+  /** The time while a job runs, while stopped, and in manual mode. */
+  let fixedMs: number | null = null;
+  let mode: ClockMode = "real";
+  let latestMs = -Infinity;
+  let stampedMs = Number.NaN;
+  let stamp = "";
+  let timer: NodeJS.Timeout | undefined;
+  let turn: Promise<unknown> = Promise.resolve();
+  let isMoving = false;
+  let isClosed = false;
+
+  function nowMs(): number {
+    if (fixedMs !== null) return fixedMs;
+    latestMs = Math.max(latestMs, deps.wallClock.now().getTime() + offsetMs);
+    return latestMs;
+  }
+
+  function iso(): string {
+    const ms = nowMs();
+    if (ms !== stampedMs) {
+      stampedMs = ms;
+      stamp = new Date(ms).toISOString();
+    }
+    return stamp;
+  }
+
+  function popDue(untilMs: number, withDeliveries: boolean): QueuedJob | undefined {
+    const job = jobs.peek();
+    const delivery = withDeliveries ? deliveries.peek() : undefined;
+    const isDelivery = delivery !== undefined && (job === undefined || isSooner(delivery, job));
+    const next = isDelivery ? delivery : job;
+    if (next === undefined || next.atMs > untilMs) return undefined;
+    return (isDelivery ? deliveries : jobs).pop();
+  }
+
+  function runNext(untilMs: number, withDeliveries: boolean): boolean {
+    const job = popDue(untilMs, withDeliveries);
+    if (job === undefined) return false;
+    const before = fixedMs;
+    fixedMs = Math.max(job.atMs, before ?? nowMs());
+    latestMs = Math.max(latestMs, fixedMs);
+    try {
+      deps.run(job);
+    } finally {
+      // A stopped clock stays at the job's time: what follows must not be earlier.
+      if (before === null) fixedMs = null;
+    }
+    return true;
+  }
+
+  /** Moves of the clock come one after the other. */
+  function exclusively<T>(work: () => Promise<T>): Promise<T> {
+    const result = turn.then(async () => {
+      isMoving = true;
+      try {
+        return await work();
+      } finally {
+        isMoving = false;
+        wake();
+      }
+    });
+    turn = result.catch(() => undefined);
+    return result;
+  }
+
+  /** To `targetMs` with every job on the way at its own time. The clock is stopped meanwhile. */
+  async function travel(targetMs: number): Promise<void> {
+    fixedMs = Math.min(nowMs(), targetMs);
+    for (let done = 1; !isClosed && runNext(targetMs, true); done++) {
+      if (done % jobsPerTurn === 0) await new Promise(setImmediate);
+    }
+    fixedMs = targetMs;
+  }
+
+  function goOnFrom(ms: number): void {
+    latestMs = ms;
+    if (mode === "manual") {
+      fixedMs = ms;
+    } else {
+      offsetMs = ms - deps.wallClock.now().getTime();
+      fixedMs = null;
+    }
+  }
+
+  function wake(): void {
+    if (timer !== undefined) clearTimeout(timer);
+    timer = undefined;
+    if (isClosed || isMoving) return;
+    const untilMs = nowMs();
+    while (runNext(untilMs, true));
+    if (mode === "manual") return;
+    const nextMs = Math.min(jobs.peek()?.atMs ?? Infinity, deliveries.peek()?.atMs ?? Infinity);
+    if (nextMs === Infinity) return;
+    timer = setTimeout(wake, Math.min(Math.max(nextMs - nowMs(), 0), longestTimerMs));
+  }
+
+  return {
+    now: () => new Date(nowMs()),
+    nowMs,
+    iso,
+    get mode() {
+      return mode;
+    },
+    schedule(job) {
+      const heap = job.kind === "delivery" ? deliveries : jobs;
+      const wasNext = heap.peek();
+      const queued = { ...job, seq: nextSeq++ };
+      heap.push(queued);
+      if (wasNext === undefined || isSooner(queued, wasNext)) setImmediate(wake);
+    },
+    hasDue() {
+      const untilMs = nowMs();
+      return [jobs.peek(), deliveries.peek()].some((job) => job !== undefined && job.atMs <= untilMs);
+    },
+    advance: (ms) =>
+      exclusively(async () => {
+        const targetMs = nowMs() + ms;
+        await travel(targetMs);
+        goOnFrom(targetMs);
+      }),
+    setNow: (date) =>
+      exclusively(async () => {
+        mode = "manual";
+        await travel(date.getTime());
+        goOnFrom(date.getTime());
+      }),
+    whileStopped: (work) =>
+      exclusively(async () => {
+        fixedMs = nowMs();
+        const moveTo = (ms: number) => {
+          while (runNext(ms, false));
+          fixedMs = Math.max(ms, nowMs());
+        };
+        try {
+          return await work(moveTo);
+        } finally {
+          goOnFrom(nowMs());
+        }
+      }),
+    close() {
+      isClosed = true;
+      if (timer !== undefined) clearTimeout(timer);
+    },
+  };
+}

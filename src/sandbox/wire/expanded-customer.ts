@@ -1,0 +1,23 @@
+import { cardsOf } from "../operations/cards.ts";
+import type { CustomerRecord } from "../records.ts";
+import type { Space } from "../space.ts";
+import { customerBody, paymentMethodBody } from "./customer.ts";
+import { subscriptionBody } from "./subscription.ts";
+
+export type CustomerRelation = "payment_methods" | "subscriptions";
+
+export function expandedCustomer(
+  space: Space,
+  customer: CustomerRecord,
+  expand: readonly CustomerRelation[] = [],
+): Record<string, unknown> {
+  const body = customerBody(customer);
+  if (expand.includes("payment_methods")) {
+    body.payment_methods = cardsOf(space, customer.id).map(paymentMethodBody);
+  }
+  if (expand.includes("subscriptions")) {
+    const rows = space.subscriptions.group("customer_id", customer.id)?.ascending() ?? [];
+    body.subscriptions = Array.from(rows, (row) => subscriptionBody(row.value));
+  }
+  return body;
+}

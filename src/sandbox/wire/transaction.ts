@@ -1,0 +1,50 @@
+import type { TransactionRecord } from "../records.ts";
+import type { Space } from "../space.ts";
+import { embedCustomer } from "./customer.ts";
+import { orderBody } from "./order.ts";
+
+/** A transaction (spec, Transaction). */
+export function transactionBody(transaction: TransactionRecord): Record<string, unknown> {
+  return {
+    id: transaction.id,
+    type: transaction.type,
+    status: transaction.status,
+    amount: transaction.amount,
+    currency: transaction.currency,
+    customer_id: transaction.customer_id,
+    order_id: transaction.order_id,
+    payment_method: transaction.payment_method,
+    processor_response: processorResponse(transaction),
+    failure_reason: transaction.failure_reason,
+    description: transaction.description,
+    metadata: transaction.metadata,
+    created_at: transaction.created_at,
+    updated_at: transaction.updated_at,
+  };
+}
+
+function processorResponse(transaction: TransactionRecord): unknown {
+  const declined = transaction.failure_code !== null;
+  return {
+    transaction_id: transaction.processor_transaction_id,
+    authorization_code: transaction.authorization_code,
+    avs_result: declined ? null : "Y",
+    cvv_result: transaction.failure_code === "incorrect_cvv" ? "N" : declined ? null : "M",
+    response_code: declined ? "200" : "100",
+    response_text: declined ? transaction.failure_code : "approved",
+  };
+}
+
+export function expandedTransaction(
+  space: Space,
+  transaction: TransactionRecord,
+  expand: readonly ("customer" | "order")[] = [],
+): Record<string, unknown> {
+  const body = transactionBody(transaction);
+  if (expand.includes("customer")) embedCustomer(space, body, transaction.customer_id);
+  if (expand.includes("order")) {
+    const order = transaction.order_id === null ? undefined : space.orders.get(transaction.order_id);
+    body.order = order === undefined ? null : orderBody(order);
+  }
+  return body;
+}

@@ -1,0 +1,147 @@
+import { z } from "zod";
+
+import { customerSchema } from "../resources/customer.ts";
+import { paymentMethodSchema } from "../resources/payment-method.ts";
+import { defineEndpoint } from "./endpoint.ts";
+import {
+  booleanText,
+  createdAtQuery,
+  expandQuery,
+  fieldsQuery,
+  listOf,
+  pageQuery,
+  sortQuery,
+} from "./list-query.ts";
+import { customerAddressInput, email, metadataInput, phone, plainText } from "./request-fields.ts";
+import { deletion, idParam, noBody, noParams, noQuery } from "./shared.ts";
+
+/** Which fields creation requires is not shown: here the e-mail address. */
+const customerInput = z.object({
+  email,
+  first_name: plainText().nullish(),
+  last_name: plainText().nullish(),
+  phone: phone.nullish(),
+  company: plainText().nullish(),
+  shipping_address: customerAddressInput.nullish(),
+  metadata: metadataInput.optional(),
+  svc_gateway_customer_vault_id: z.string().min(1).max(255).optional(),
+});
+
+export const createCustomer = defineEndpoint({
+  name: "createCustomer",
+  method: "POST",
+  path: "/customers",
+  summary: "Create a customer, with a card when a vault id is sent",
+  permission: "customers:write",
+  idempotency: "sent",
+  params: noParams,
+  query: noQuery,
+  body: customerInput,
+  status: 201,
+  answer: customerSchema,
+  errors: ["email_already_exists", "phone_already_exists"],
+});
+
+export const listCustomers = defineEndpoint({
+  name: "listCustomers",
+  method: "GET",
+  path: "/customers",
+  summary: "List customers",
+  permission: "customers:read",
+  idempotency: "none",
+  params: noParams,
+  query: pageQuery
+    .extend(sortQuery.shape)
+    .extend(createdAtQuery.shape)
+    .extend(expandQuery(["payment_methods"]).shape)
+    .extend(fieldsQuery("customers").shape)
+    .extend({
+      email: z.string().optional(),
+      q: z.string().max(200).optional(),
+      deleted: booleanText.optional(),
+    }),
+  body: noBody,
+  status: 200,
+  answer: listOf(customerSchema),
+  errors: [],
+});
+
+export const getCustomer = defineEndpoint({
+  name: "getCustomer",
+  method: "GET",
+  path: "/customers/{id}",
+  summary: "Retrieve a customer",
+  permission: "customers:read",
+  idempotency: "none",
+  params: idParam,
+  query: expandQuery(["payment_methods", "subscriptions"]),
+  body: noBody,
+  status: 200,
+  answer: customerSchema,
+  errors: ["resource_not_found"],
+});
+
+export const updateCustomer = defineEndpoint({
+  name: "updateCustomer",
+  method: "PATCH",
+  path: "/customers/{id}",
+  summary: "Change a customer; omitted fields stay",
+  permission: "customers:write",
+  idempotency: "sent",
+  params: idParam,
+  query: noQuery,
+  body: customerInput.partial(),
+  status: 200,
+  answer: customerSchema,
+  errors: ["resource_not_found", "email_already_exists", "phone_already_exists"],
+});
+
+export const deleteCustomer = defineEndpoint({
+  name: "deleteCustomer",
+  method: "DELETE",
+  path: "/customers/{id}",
+  summary: "Delete a customer: softly when there are orders",
+  permission: "customers:write",
+  idempotency: "sent",
+  params: idParam,
+  query: noQuery,
+  body: noBody,
+  status: 200,
+  answer: deletion,
+  errors: ["resource_not_found", "customer_has_active_subscriptions"],
+});
+
+export const addPaymentMethod = defineEndpoint({
+  name: "addPaymentMethod",
+  method: "POST",
+  path: "/customers/{id}/payment_methods",
+  summary: "Attach a card of the gateway's vault to a customer",
+  permission: "customers:write",
+  idempotency: "sent",
+  params: idParam,
+  query: noQuery,
+  body: z.object({
+    billing_id: z.string().min(1).max(255),
+    set_as_default: z.boolean().default(false),
+    update_subscriptions: z.boolean().default(false),
+  }),
+  status: 201,
+  answer: paymentMethodSchema,
+  errors: ["resource_not_found"],
+});
+
+export const deletePaymentMethod = defineEndpoint({
+  name: "deletePaymentMethod",
+  method: "DELETE",
+  path: "/customers/{id}/payment_methods/{pm_id}",
+  summary: "Remove a card, naming another one where it is needed",
+  permission: "customers:write",
+  idempotency: "sent",
+  params: z.object({ id: z.string(), pm_id: z.string() }),
+  query: noQuery,
+  // The name of the field is not shown.
+  body: z.object({ replacement_payment_method_id: z.string().optional() }),
+  status: 200,
+  answer: deletion,
+  errors: ["resource_not_found", "resource_in_use"],
+});

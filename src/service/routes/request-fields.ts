@@ -1,0 +1,101 @@
+import { z } from "zod";
+
+/*
+ * Value types of requests. They are stricter than those of answers: the service refuses what it does not take,
+ * a reader of its answers keeps what it does not know.
+ */
+
+/** Issues raised by a refinement carry the service's error code here. */
+export interface IssueDetails {
+  code: "contains_html" | "invalid_format" | "invalid_value";
+}
+
+function details(code: IssueDetails["code"], error: string) {
+  return { error, params: { code } satisfies IssueDetails };
+}
+
+const tag = /<[a-z!/][^>]*>/i;
+
+/** Free text; HTML is refused (spec, Errors: `contains_html`), while `a < b` is text. Length limits are not shown. */
+export function plainText(maxLength = 500) {
+  return z
+    .string()
+    .max(maxLength)
+    .refine((text) => !tag.test(text), details("contains_html", "must not contain HTML"));
+}
+
+/** Money in cents. */
+export const cents = z.int().nonnegative();
+export const positiveCents = z.int().positive();
+
+export const currency = z.string().regex(/^[a-z]{3}$/, "must be three lower-case letters");
+export const email = z.email().max(254);
+export const phone = z.string().regex(/^\+[1-9]\d{6,14}$/, "must be in E.164 form");
+export const country = z.string().regex(/^[A-Z]{2}$/, "must be ISO 3166-1 alpha-2, upper case");
+export const isoDate = z.iso.date();
+
+const maxMetadataBytes = 16_384;
+const maxMetadataDepth = 5;
+
+/** Custom data: any JSON of moderate size without HTML. The service's own limits are not shown. */
+export const metadataInput = z.custom<Record<string, unknown>>().superRefine((value, context) => {
+  const problem = metadataProblem(value);
+  if (problem !== null) {
+    context.addIssue({ code: "custom", message: problem.message, params: { code: problem.code } });
+  }
+});
+
+function metadataProblem(value: unknown): { code: IssueDetails["code"]; message: string } | null {
+  if (typeof value !== "object" || value === null || Array.isArray(value)) {
+    return { code: "invalid_value", message: "must be an object" };
+  }
+  const kind = worstIn(value, 1);
+  if (kind === "deep") return { code: "invalid_value", message: "is nested too deeply" };
+  if (kind === "html") return { code: "contains_html", message: "must not contain HTML" };
+  if (JSON.stringify(value).length > maxMetadataBytes) {
+    return { code: "invalid_value", message: `must be at most ${maxMetadataBytes} bytes` };
+  }
+  return null;
+}
+
+function worstIn(value: unknown, depth: number): "deep" | "html" | null {
+  if (typeof value === "string") return tag.test(value) ? "html" : null;
+  if (typeof value !== "object" || value === null) return null;
+  if (depth > maxMetadataDepth) return "deep";
+  for (const [key, inner] of Object.entries(value)) {
+    const worst = tag.test(key) ? "html" : worstIn(inner, depth + 1);
+    if (worst !== null) return worst;
+  }
+  return null;
+}
+
+/** An address as orders and subscriptions take it (spec, `POST /orders`). */
+export const shippingAddressInput = z.object({
+  first_name: plainText(),
+  last_name: plainText(),
+  address_line1: plainText(),
+  address_line2: plainText().nullish(),
+  city: plainText(),
+  state: plainText(),
+  postal_code: plainText(20),
+  country,
+  phone: phone.nullish(),
+});
+
+/** An address as customers take it: one full name, or a first and a last one. */
+export const customerAddressInput = shippingAddressInput.extend({
+  full_name: plainText().nullish(),
+  first_name: plainText().nullish(),
+  last_name: plainText().nullish(),
+});
+
+export const billingCycleInput = z
+  .object({
+    interval: z.enum(["day", "month"]),
+    interval_count: z.int().positive().max(1000),
+    anchor_day: z.union([z.int().min(1).max(31), z.literal("signup_date")]).optional(),
+  })
+  .refine(
+    (cycle) => cycle.interval === "month" || typeof cycle.anchor_day !== "number",
+    { ...details("invalid_value", "is for month-based cycles only"), path: ["anchor_day"] },
+  );

@@ -1,0 +1,228 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { describe, expect, test } from "vitest";
+import { architectureFaults, IMPORT_TABLE, type SourceFile } from "./support/architecture-rules.ts";
+import { blankNonCode, importedModules } from "./support/source-text.ts";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+
+function sourceFiles(folder: string): SourceFile[] {
+  return readdirSync(join(root, folder), { recursive: true, encoding: "utf8" })
+    .filter((name) => /\.[jt]s$/.test(name))
+    .map((name) => ({
+      path: join(folder, name),
+      text: readFileSync(join(root, folder, name), "utf8"),
+    }));
+}
+
+/** Faults of files given as `{ path: text }`. */
+function faultsOf(files: Record<string, string>): string[] {
+  return architectureFaults(Object.entries(files).map(([path, text]) => ({ path, text })));
+}
+
+describe("the source tree", () => {
+  const files = [...sourceFiles("src"), ...sourceFiles("migrations")];
+
+  test("was found, with imports in it", () => {
+    expect(files.length).toBeGreaterThan(10);
+    expect(files.flatMap((file) => importedModules(file.text)).length).toBeGreaterThan(
+      files.length,
+    );
+  });
+
+  test("keeps the import table, has no cycle, and reads environment, clock and chance in one place", () => {
+    expect(architectureFaults(files)).toEqual([]);
+  });
+});
+
+describe("the import table", () => {
+  const edge = (from: string, to: string): string[] =>
+    faultsOf({
+      [`src/${from}`]: `import { x } from "${"../".repeat(from.split("/").length - 1) || "./"}${to}";`,
+      [`src/${to}`]: "export const x = 1;",
+    });
+
+  test.each([
+    ["platform/a.ts", "service/b.ts"],
+    ["platform/a.ts", "config.ts"],
+    ["service/a.ts", "mirror/b.ts"],
+    ["queue/a.ts", "inbox/b.ts"],
+    ["inbox/a.ts", "mirror/b.ts"],
+    ["inbox/a.ts", "service/b.ts"],
+    ["mirror/a.ts", "inbox/queries.ts"],
+    ["receiver/a.ts", "mirror/b.ts"],
+    ["receiver/a.ts", "queue/b.ts"],
+    ["receiver/a.ts", "service/client.ts"],
+    ["worker/a.ts", "receiver/b.ts"],
+    ["worker/a.ts", "config.ts"],
+    ["sandbox/a.ts", "mirror/b.ts"],
+    ["sandbox/a.ts", "service/client.ts"],
+    ["alerts/a.ts", "mirror/orders.ts"],
+    ["reconcile/a.ts", "inbox/append.ts"],
+    ["reports/a.ts", "service/b.ts"],
+    ["dashboard/a.ts", "inbox/append.ts"],
+    ["mirror/a.ts", "runtime.ts"],
+    ["config.ts", "inbox/b.ts"],
+  ])("forbids %s → %s", (from, to) => {
+    expect(edge(from, to)).toEqual([
+      expect.stringMatching(new RegExp(`^src/${from}:1 imports src/${to}: \\w+ may import `)),
+    ]);
+  });
+
+  test.each([
+    ["service/a.ts", "platform/b.ts"],
+    ["inbox/a.ts", "queue/b.ts"],
+    ["mirror/a.ts", "service/resources/order.ts"],
+    ["receiver/a.ts", "service/signature/scheme.ts"],
+    ["receiver/a.ts", "service/error-envelope.ts"],
+    ["receiver/a.ts", "inbox/append.ts"],
+    ["worker/a.ts", "mirror/b.ts"],
+    ["sandbox/a.ts", "service/routes/orders.ts"],
+    ["alerts/a.ts", "mirror/queries.ts"],
+    ["alerts/a.ts", "inbox/queries/backlog.ts"],
+    ["reports/a.ts", "reconcile/queries.ts"],
+    ["dashboard/a.ts", "inbox/actions.ts"],
+    ["mirror/a.ts", "mirror/deep/b.ts"],
+    ["cli/a.ts", "receiver/b.ts"],
+    ["runtime.ts", "worker/b.ts"],
+  ])("allows %s → %s", (from, to) => {
+    expect(edge(from, to)).toEqual([]);
+  });
+
+  test("knows every folder of src/", () => {
+    expect(edge("newcomer/a.ts", "platform/b.ts")).toEqual([
+      "src/newcomer/a.ts:1: src/newcomer is not in the import table",
+    ]);
+    expect(Object.keys(IMPORT_TABLE)).toContain("bin");
+  });
+
+  test.each([
+    ['import type { x } from "../mirror/b.ts";', "a type import"],
+    ['export { x } from "../mirror/b.ts";', "a re-export"],
+    ['export * from "../mirror/b.ts";', "a star export"],
+    ['import "../mirror/b.ts";', "an import for effects"],
+    ['const b = await import("../mirror/b.ts");', "a dynamic import"],
+    ['type B = typeof import("../mirror/b.ts");', "an import type"],
+    ['import d, {\n  x,\n  type Y,\n} from "../mirror/b.ts";', "an import over several lines"],
+  ])("sees %s (%s)", (statement) => {
+    expect(
+      faultsOf({ "src/queue/a.ts": statement, "src/mirror/b.ts": "export const x = 1;" }),
+    ).toContainEqual(
+      expect.stringContaining("imports src/mirror/b.ts: queue may import platform/**"),
+    );
+  });
+
+  test("lets src import nothing outside itself, and a migration nothing but migrations", () => {
+    expect(
+      faultsOf({
+        "src/cli/a.ts": 'import { x } from "../../migrations/0001_first.ts";',
+        "migrations/0001_first.ts": 'import { x } from "../src/cli/a.ts";',
+      }),
+    ).toEqual(
+      expect.arrayContaining([
+        "src/cli/a.ts:1 imports migrations/0001_first.ts, which is outside src/",
+        expect.stringContaining("migrations/0001_first.ts:1 imports src/cli/a.ts: a migration"),
+      ]),
+    );
+  });
+
+  test("reports an import of a file that is not there", () => {
+    expect(faultsOf({ "src/cli/a.ts": 'import { x } from "./gone.ts";' })).toEqual([
+      "src/cli/a.ts:1 imports src/cli/gone.ts, which does not exist",
+    ]);
+  });
+});
+
+describe("cycles", () => {
+  test("are reported with the path that closes them", () => {
+    expect(
+      faultsOf({
+        "src/mirror/a.ts": 'import { b } from "./b.ts";',
+        "src/mirror/b.ts": 'import type { C } from "./c.ts";',
+        "src/mirror/c.ts": 'import { a } from "./a.ts";',
+      }),
+    ).toEqual(["cycle: src/mirror/a.ts → src/mirror/b.ts → src/mirror/c.ts → src/mirror/a.ts"]);
+  });
+
+  test("are found where a file imports itself and where they are not at the entry", () => {
+    expect(
+      faultsOf({
+        "src/cli/entry.ts": 'import { a } from "./a.ts";',
+        "src/cli/a.ts": 'import { a } from "./a.ts";',
+      }),
+    ).toEqual(["cycle: src/cli/a.ts → src/cli/a.ts"]);
+  });
+
+  test("are not seen where two paths lead to one file", () => {
+    expect(
+      faultsOf({
+        "src/mirror/a.ts": 'import { b } from "./b.ts";\nimport { c } from "./c.ts";',
+        "src/mirror/b.ts": 'import { c } from "./c.ts";',
+        "src/mirror/c.ts": "export const c = 1;",
+      }),
+    ).toEqual([]);
+  });
+});
+
+describe("environment, clock and chance", () => {
+  test.each([
+    ["process.env.PORT", "process.env"],
+    ['process["env"]', "process.env"],
+    ["const { env } = process", "process.env"],
+    ["Date.now()", "the wall clock"],
+    ["const now = Date.now", "the wall clock"],
+    ["new Date()", "the wall clock"],
+    ["String(new Date)", "the wall clock"],
+    ["Date()", "the wall clock"],
+    ["Math.random()", "Math.random"],
+    ["`${Math.random()}`", "Math.random"],
+  ])("reports %s outside its place", (code, what) => {
+    expect(faultsOf({ "src/mirror/a.ts": `export const a = 1;\n${code};` })).toEqual([
+      expect.stringContaining(`src/mirror/a.ts:2 reads ${what}: `),
+    ]);
+  });
+
+  test.each([
+    ["src/config.ts", "process.env.PORT"],
+    ["src/bin/main.ts", "process.env.PORT"],
+    ["src/platform/clock.ts", "new Date()"],
+    ["src/platform/random.ts", "Math.random()"],
+    ["src/mirror/a.ts", "new Date(text); Date.parse(text); Date.UTC(2026, 1)"],
+    ["src/mirror/a.ts", "// never call Date.now() or new Date()\n/* process.env */"],
+    ["src/mirror/a.ts", 'const text = "set process.env, not Math.random()";'],
+    ["src/mirror/a.ts", "const text = `new Date() ${1}`; const found = /Date.now/.test(text);"],
+  ])("allows in %s: %s", (path, code) => {
+    expect(faultsOf({ [path]: code })).toEqual([]);
+  });
+});
+
+describe("form", () => {
+  test.each(["src/mirror/utils.ts", "src/inbox/helpers/row.ts", "src/queue/index.ts"])(
+    "refuses the name %s",
+    (path) => {
+      expect(faultsOf({ [path]: "export const a = 1;" })).toEqual([
+        `${path}: the name does not say what the file does`,
+      ]);
+    },
+  );
+
+  test("refuses a computed import, which no rule can follow", () => {
+    expect(faultsOf({ "src/mirror/a.ts": "const m = await import(path);" })).toEqual([
+      expect.stringContaining("src/mirror/a.ts:1 imports a computed path"),
+    ]);
+  });
+});
+
+describe("blanking what is not code", () => {
+  test("keeps length and lines", () => {
+    const text = 'a("x\\"y"); // c\n`t ${b({ c: `u` })} v`; /[/"]/.test(d) / 2; /* e\n */ f';
+    const blanked = blankNonCode(text);
+    expect(blanked).toHaveLength(text.length);
+    expect(blanked.replace(/\s+/g, " ")).toBe('a(" "); ` ${b({ c: ` ` })} `; .test(d) / 2; f');
+  });
+
+  test("takes a slash after a value for a division", () => {
+    expect(blankNonCode('x = a / b; y = "c" / d')).toBe('x = a / b; y = " " / d');
+  });
+});

@@ -1,0 +1,178 @@
+import { readFileSync } from "node:fs";
+import { createRequire } from "node:module";
+import { dirname, join } from "node:path";
+import { Ajv } from "ajv";
+import { describe, expect, test } from "vitest";
+import { parse } from "yaml";
+import { loadConfig } from "../../src/config.ts";
+import { projectRoot, readCompose, readEnvExample, service } from "./compose-file.ts";
+
+const given = {
+  POSTGRES_PASSWORD: "p".repeat(32),
+  SVC_BASE_URL: "https://api.example.com",
+  SVC_API_KEY: "svc_test_sk_0123456789",
+  SVC_WEBHOOK_SECRETS: "whsec_0123456789abcdef",
+  TALLYHOOK_ENCRYPTION_KEY: "0123456789abcdef".repeat(4),
+};
+const variables = readEnvExample(given);
+const compose = readCompose(variables);
+const ours = ["migrate", "receiver", "worker"];
+
+/** dclint ships the schema of the compose specification as it stood at dclint's release. */
+function validateCompose(file: unknown): string[] {
+  const dclint = dirname(createRequire(import.meta.url).resolve("dclint/package.json"));
+  const path = join(dclint, "schemas", "compose.schema.json");
+  const { $schema: _, ...schema } = JSON.parse(readFileSync(path, "utf8")) as Record<
+    string,
+    unknown
+  >;
+  const ajv = new Ajv({ allErrors: true, strict: false });
+  ajv.validate(schema, file);
+  return (ajv.errors ?? []).map(
+    ({ instancePath, message, params }) => `${instancePath} ${message} ${JSON.stringify(params)}`,
+  );
+}
+
+const raw = (): { services: Record<string, Record<string, unknown>> } =>
+  parse(readFileSync(join(projectRoot, "docker-compose.yml"), "utf8"), {
+    merge: true,
+  }) as ReturnType<typeof raw>;
+
+describe("docker-compose.yml", () => {
+  test("keeps to the schema of the compose specification", () => {
+    expect(validateCompose(raw())).toEqual([]);
+    expect(validateCompose(compose)).toEqual([]);
+  });
+
+  test("would be refused by that schema with a misspelt key, a wrong type or a wrong condition", () => {
+    const spoilt = raw();
+    Object.assign(spoilt.services["worker"] ?? {}, { helthcheck: {} });
+    Object.assign(spoilt.services["redis"] ?? {}, { stop_grace_period: 20 });
+    Object.assign(spoilt.services["receiver"] ?? {}, {
+      depends_on: { redis: { condition: "running" } },
+    });
+    expect(validateCompose(spoilt)).toEqual(
+      expect.arrayContaining([
+        expect.stringContaining("helthcheck"),
+        expect.stringContaining("/services/redis/stop_grace_period must be string"),
+        expect.stringContaining("receiver/depends_on"),
+      ]),
+    );
+  });
+
+  test("writes its durations as the specification asks", () => {
+    const text = JSON.stringify(compose.services);
+    const durations = [
+      ...text.matchAll(/"(?:interval|timeout|\w+_period|start_interval)":"([^"]*)"/g),
+    ];
+    expect(durations.length).toBeGreaterThan(10);
+    for (const [, duration] of durations) expect(duration).toMatch(/^(?:\d+(?:ms|s|m|h))+$/);
+  });
+
+  test("publishes nothing but the receiver's port", () => {
+    const published = Object.entries(compose.services).flatMap(([name, { ports }]) =>
+      (ports ?? []).map((port) => `${name} ${port}`),
+    );
+    expect(published).toEqual(["receiver 3000:3000"]);
+  });
+
+  test("keeps PostgreSQL and Redis on a network without a way out", () => {
+    expect(service(compose, "postgres").networks).toEqual(["data"]);
+    expect(service(compose, "redis").networks).toEqual(["data"]);
+    expect(compose.networks["data"]).toEqual({ internal: true });
+  });
+
+  test("starts receiver and worker only on a migrated database, and the receiver without a working Redis", () => {
+    expect(service(compose, "migrate").depends_on).toEqual({
+      postgres: { condition: "service_healthy" },
+    });
+    expect(service(compose, "receiver").depends_on).toEqual({
+      migrate: { condition: "service_completed_successfully" },
+      redis: { condition: "service_started" },
+    });
+    expect(service(compose, "worker").depends_on).toEqual({
+      migrate: { condition: "service_completed_successfully" },
+      redis: { condition: "service_healthy" },
+    });
+  });
+
+  test("checks the health of all that stay up and brings them back, and runs migrate once", () => {
+    for (const name of ["postgres", "redis", "receiver", "worker"]) {
+      expect(service(compose, name).healthcheck?.test?.[0], name).toBe("CMD");
+      expect(service(compose, name).restart, name).toBe("unless-stopped");
+    }
+    expect(service(compose, "migrate").restart).toBe("no");
+  });
+
+  test("runs Redis with noeviction and an append-only file", () => {
+    expect(service(compose, "redis").command?.join(" ")).toBe(
+      "redis-server --appendonly yes --maxmemory-policy noeviction",
+    );
+  });
+
+  test("takes every secret from a file that its service is given", () => {
+    for (const [name, { environment = {}, secrets = [] }] of Object.entries(compose.services)) {
+      for (const [variable, value] of Object.entries(environment)) {
+        if (!variable.endsWith("_FILE")) continue;
+        expect(secrets, `${name} ${variable}`).toContain(value.replace("/run/secrets/", ""));
+      }
+      for (const secret of secrets) expect(compose.secrets, name).toHaveProperty(secret);
+    }
+    for (const [name, source] of Object.entries(compose.secrets)) {
+      expect(variables, name).toHaveProperty(source.environment ?? "");
+    }
+  });
+
+  test("shows no secret in the environment of a container", () => {
+    const shown = JSON.stringify(Object.values(compose.services));
+    for (const name of ["POSTGRES_PASSWORD", "SVC_API_KEY", "SVC_WEBHOOK_SECRETS"] as const) {
+      expect(shown).not.toContain(given[name]);
+    }
+    expect(shown).not.toContain(given.TALLYHOOK_ENCRYPTION_KEY);
+  });
+
+  test.each(ours)("gives %s an environment that the configuration takes as it is", (name) => {
+    const readSecret = (path: string): string => {
+      const secret = compose.secrets[path.replace("/run/secrets/", "")];
+      return variables[secret?.environment ?? ""] ?? "";
+    };
+    const loaded = loadConfig(service(compose, name).environment ?? {}, readSecret);
+    expect(loaded.warnings).toEqual([]);
+    expect(loaded.config).toMatchObject({
+      database: "external",
+      queueBackend: "redis",
+      service: { kind: "remote", baseUrl: given.SVC_BASE_URL },
+      encryptionKey: "environment",
+    });
+    expect(loaded.secrets.databaseUrl).toContain(given.POSTGRES_PASSWORD);
+  });
+
+  test("says in words what is missing when .env is not filled in", () => {
+    expect(() => readCompose({})).toThrow("Set SVC_BASE_URL in .env");
+  });
+});
+
+describe("Dockerfile", () => {
+  const dockerfile = readFileSync(join(projectRoot, "Dockerfile"), "utf8");
+  const lastStage = dockerfile.slice(dockerfile.lastIndexOf("\nFROM "));
+
+  test("runs the receiver, as the compose file does, and not as root", () => {
+    expect(lastStage).toContain(
+      `CMD ${JSON.stringify(service(compose, "receiver").command)}`.replaceAll(",", ", "),
+    );
+    expect(lastStage).toMatch(/^USER node$/m);
+  });
+
+  test("builds from files that enter the build", () => {
+    const admitted = new Set(
+      readFileSync(join(projectRoot, ".dockerignore"), "utf8")
+        .split("\n")
+        .flatMap((line) => (line.startsWith("!") ? [line.slice(1)] : [])),
+    );
+    const copied = [...dockerfile.matchAll(/^COPY (?!--from)(.+) \S+$/gm)].flatMap(([, files]) =>
+      (files ?? "").split(" "),
+    );
+    expect(copied.length).toBeGreaterThan(5);
+    expect([...admitted].toSorted()).toEqual(copied.toSorted());
+  });
+});

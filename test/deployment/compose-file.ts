@@ -1,0 +1,84 @@
+import { readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { parse } from "yaml";
+
+export const projectRoot = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
+
+export interface HealthCheck {
+  test?: string[];
+  disable?: boolean;
+}
+
+export interface Service {
+  image: string;
+  command?: string[];
+  user?: string;
+  environment?: Record<string, string>;
+  secrets?: string[];
+  ports?: string[];
+  networks?: string[];
+  restart?: string;
+  healthcheck?: HealthCheck;
+  stop_grace_period?: string;
+  depends_on?: Record<string, { condition: string }>;
+}
+
+export interface ComposeFile {
+  services: Record<string, Service>;
+  secrets: Record<string, { environment?: string; file?: string }>;
+  networks: Record<string, { internal?: boolean }>;
+}
+
+/** docker-compose.yml as `docker compose` reads it; `variables` are those of .env and of the shell. */
+export function readCompose(variables: Readonly<Record<string, string>>): ComposeFile {
+  const text = readFileSync(join(projectRoot, "docker-compose.yml"), "utf8");
+  return interpolate(parse(text, { merge: true }), variables) as ComposeFile;
+}
+
+/** The forms of the compose specification that the file uses: `${A}`, `${A:-default}`, `${A:?message}`. */
+function interpolate(node: unknown, variables: Readonly<Record<string, string>>): unknown {
+  if (typeof node === "string") {
+    return node.replace(
+      /\$\{(\w+)(?::([-?])([^}]*))?\}/g,
+      (_, name: string, sign?: string, text?: string) => {
+        const value = variables[name] ?? "";
+        if (value !== "" || sign === undefined) return value;
+        if (sign === "-") return text ?? "";
+        throw new Error(`${name}: ${text}`);
+      },
+    );
+  }
+  if (Array.isArray(node)) return node.map((item) => interpolate(item, variables));
+  if (typeof node !== "object" || node === null) return node;
+  return Object.fromEntries(
+    Object.entries(node).map(([key, value]) => [key, interpolate(value, variables)]),
+  );
+}
+
+/** The service of that name; a test that asks for one that is not there has failed. */
+export function service(compose: ComposeFile, name: string): Service {
+  const found = compose.services[name];
+  if (found === undefined) throw new Error(`docker-compose.yml has no service ${name}`);
+  return found;
+}
+
+/** `20s`, `1m`, `1m30s` in milliseconds. */
+export function durationMs(text: string): number {
+  const unitMs: Record<string, number> = { ms: 1, s: 1_000, m: 60_000, h: 3_600_000 };
+  return [...text.matchAll(/(\d+)(ms|s|m|h)/g)].reduce(
+    (sum, [, count, unit]) => sum + Number(count) * (unitMs[unit ?? ""] ?? Number.NaN),
+    0,
+  );
+}
+
+/** `NAME=value` lines of .env.example, those that are commented out as well, `${NAME}` put in. */
+export function readEnvExample(given: Readonly<Record<string, string>>): Record<string, string> {
+  const variables: Record<string, string> = {};
+  const text = readFileSync(join(projectRoot, ".env.example"), "utf8");
+  for (const [, name, value] of text.matchAll(/^#?([A-Z_]+)=(.*)$/gm)) {
+    if (name === undefined || value === undefined) continue;
+    variables[name] = given[name] ?? (interpolate(value, { ...variables, ...given }) as string);
+  }
+  return variables;
+}

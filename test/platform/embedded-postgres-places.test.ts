@@ -1,0 +1,116 @@
+import { chmod, chown, mkdir, mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, expect, test } from "vitest";
+import type { Account } from "../../src/platform/embedded-postgres-account.ts";
+import { canRead } from "../../src/platform/embedded-postgres-account.ts";
+import { installBinaries } from "../../src/platform/embedded-postgres-binaries.ts";
+import { prepareBase } from "../../src/platform/embedded-postgres-place.ts";
+import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { makeDataDir } from "../support/data-directory.ts";
+import { projectRoot, startHolder } from "../support/holder.ts";
+import { withServer } from "../support/server-commands.ts";
+
+const log = createLog({ level: "silent", name: "test" });
+const isRoot = process.getuid?.() === 0;
+/** An id that no account has need of: the tests' user is not the one that root would pick. */
+const user: Account = { uid: 1, gid: 1, name: "daemon" };
+const userCanRun =
+  isRoot && (await canRead(user, projectRoot)) && (await canRead(user, dirname(process.execPath)));
+
+const made: string[] = [];
+afterEach(async () => {
+  for (const directory of made.splice(0)) await rm(directory, { recursive: true, force: true });
+});
+
+async function dataDirectory(): Promise<string> {
+  const directory = await makeDataDir();
+  made.push(directory);
+  return directory;
+}
+
+test("of two first starts at once one makes the server and the other attaches to it", async () => {
+  const dataDir = await dataDirectory();
+  const holders = await Promise.all([startHolder(dataDir), startHolder(dataDir)]);
+  expect(holders.map(({ attached }) => attached).sort()).toEqual([false, true]);
+  expect(new Set(holders.map(({ url }) => url)).size).toBe(1);
+  await Promise.all(holders.map((holder) => holder.stop()));
+});
+
+test.runIf(isRoot)(
+  "root under a directory that nobody else may enter keeps the data where it can be read, and finds it again",
+  async () => {
+    const hidden = await mkdtemp(join(tmpdir(), "tallyhook-hidden-"));
+    made.push(hidden);
+    await chmod(hidden, 0o700);
+    const dataDir = join(hidden, ".data");
+
+    const first = await startEmbeddedPostgres({ dataDir, log });
+    const location = (await readFile(join(dataDir, "postgres", "location"), "utf8")).trim();
+    await withServer(first.url, (client) => client.query("CREATE TABLE kept (id int)"));
+    await first.stop();
+    const second = await startEmbeddedPostgres({ dataDir, log });
+    await withServer(second.url, (client) => client.query("SELECT FROM kept"));
+
+    expect(location).toMatch(/^\/var\/lib\/tallyhook\/tallyhook-hidden-\w+-[0-9a-f]{12}$/);
+    expect((await stat(join(location, "cluster"))).uid).not.toBe(0);
+    await second.remove();
+    await expect(stat(location)).rejects.toMatchObject({ code: "ENOENT" });
+  },
+);
+
+test.runIf(userCanRun)(
+  "a user starts it, root goes on with it as that user, and the user can start it again",
+  async () => {
+    const dataDir = await dataDirectory();
+    await chown(dataDir, 1, 1);
+
+    const first = await startHolder(dataDir, { uid: 1, gid: 1 });
+    expect(first).toMatchObject({ attached: false });
+    const asRoot = await startEmbeddedPostgres({ dataDir, log });
+    expect(asRoot).toMatchObject({ attached: true, pid: first.pid });
+    await first.stop();
+    await asRoot.stop();
+    const rootAlone = await startEmbeddedPostgres({ dataDir, log });
+    expect((await stat(`/proc/${rootAlone.pid}`)).uid).toBe(1);
+    await rootAlone.stop();
+    const again = await startHolder(dataDir, { uid: 1, gid: 1 });
+    expect(again.error).toBeUndefined();
+    await again.stop();
+  },
+);
+
+test.runIf(userCanRun)("a user is told when the data belongs to somebody else", async () => {
+  const dataDir = await dataDirectory();
+  await mkdir(join(dataDir, "postgres"));
+  const holder = await startHolder(dataDir, { uid: 1, gid: 1 });
+  expect(holder.error).toMatchObject({
+    name: "UnreachableError",
+    message: expect.stringContaining("belongs to the user root"),
+  });
+});
+
+test.runIf(userCanRun)("a user is told when the data directory cannot be written", async () => {
+  const dataDir = await dataDirectory();
+  const holder = await startHolder(dataDir, { uid: 1, gid: 1 });
+  expect(holder.error).toMatchObject({
+    name: "UnreachableError",
+    message: expect.stringContaining("EACCES"),
+  });
+});
+
+test("what initdb says is in the cause when it fails, and the next start begins anew", async () => {
+  const dataDir = await dataDirectory();
+  await installBinaries(await prepareBase(dataDir));
+  // Blocks of 512 or 1024 bytes, by shell: too small for a WAL segment of 16 MiB in both.
+  const cramped = await startHolder(dataDir, { shellPrefix: "ulimit -f 16000" });
+  expect(cramped.error).toMatchObject({
+    name: "UnreachableError",
+    message: expect.stringContaining("disk space"),
+    cause: expect.stringContaining("initdb ended with"),
+  });
+  const server = await startEmbeddedPostgres({ dataDir, log });
+  expect(server.attached).toBe(false);
+  await server.remove();
+});

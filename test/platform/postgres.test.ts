@@ -1,0 +1,191 @@
+import { once } from "node:events";
+import type { AddressInfo, Socket } from "node:net";
+import { createServer } from "node:net";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { ConfigurationError, UnreachableError } from "../../src/platform/errors.ts";
+import { assertReachable, createDatabase, createPool } from "../../src/platform/postgres.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { createTestDatabase } from "../support/database.ts";
+import { databaseUrl, withServer } from "../support/server-commands.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.destroy());
+
+/** The database's URL with something changed. */
+function changed(change: (url: URL) => void): string {
+  const url = new URL(database.url);
+  change(url);
+  return url.href;
+}
+
+/** A server on a free port that does `onConnection` and nothing else. */
+async function fakeServer(onConnection: (socket: Socket) => void) {
+  const sockets = new Set<Socket>();
+  const server = createServer((socket) => {
+    sockets.add(socket);
+    socket.on("error", () => {});
+    onConnection(socket);
+  });
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  return {
+    port: (server.address() as AddressInfo).port,
+    close() {
+      for (const socket of sockets) socket.destroy();
+      server.close();
+    },
+  };
+}
+
+const refusal = async (url: string): Promise<Error> =>
+  assertReachable(url, { timeoutMs: 1_000 }).then(
+    () => new Error("it was reachable"),
+    (error: Error) => error,
+  );
+
+describe("a database that cannot be used is named, with what to do and without the password", () => {
+  test("the right one is passed", async () => {
+    await expect(assertReachable(database.url)).resolves.toBeUndefined();
+  });
+
+  test("a wrong host", async () => {
+    const error = await refusal(changed((url) => (url.hostname = "no-such-host.invalid")));
+    expect(error).toBeInstanceOf(UnreachableError);
+    expect(error.message).toMatch(/^DATABASE_URL: the host "no-such-host\.invalid" cannot be found/);
+  });
+
+  test("a wrong port", async () => {
+    const closed = await fakeServer(() => {});
+    closed.close();
+    const error = await refusal(changed((url) => (url.port = String(closed.port))));
+    expect(error.message).toBe(
+      `DATABASE_URL: nothing listens on 127.0.0.1:${closed.port}. Check host and port, and that PostgreSQL is running.`,
+    );
+  });
+
+  test("a wrong password", async () => {
+    const error = await refusal(changed((url) => (url.password = "hunter2")));
+    expect(error.message).toMatch(/refuses the user "tallyhook". Check user name, password/);
+    expect(error.message).not.toContain("hunter2");
+  });
+
+  test("a wrong user", async () => {
+    const error = await refusal(changed((url) => (url.username = "nobody")));
+    expect(error.message).toMatch(/refuses the user "nobody"/);
+  });
+
+  test("a wrong database", async () => {
+    const error = await refusal(databaseUrl(database.url, "no_such_database"));
+    expect(error.message).toMatch(/has no database "no_such_database". Create it/);
+  });
+
+  test("a server that accepts and never answers", async () => {
+    const blackHole = await fakeServer(() => {});
+    const startedMs = performance.now();
+    const error = await refusal(changed((url) => (url.port = String(blackHole.port))));
+    expect(error.message).toMatch(/does not answer as PostgreSQL within 1 s/);
+    expect(performance.now() - startedMs).toBeLessThan(2_000);
+    blackHole.close();
+  });
+
+  test("a server that hangs up", async () => {
+    const rude = await fakeServer((socket) => socket.resetAndDestroy());
+    const error = await refusal(changed((url) => (url.port = String(rude.port))));
+    expect(error.message).toMatch(/closed the connection at once/);
+    rude.close();
+  });
+
+  test("a server that speaks HTTP", async () => {
+    const http = await fakeServer((socket) => socket.end("HTTP/1.1 400 Bad Request\r\n\r\n"));
+    const error = await refusal(changed((url) => (url.port = String(http.port))));
+    expect(error).toBeInstanceOf(UnreachableError);
+    expect(error.message).toContain(`127.0.0.1:${http.port}`);
+    http.close();
+  });
+
+  test("a URL that is none", async () => {
+    const error = await refusal("postgres://user:hunter2@host:port/x");
+    expect(error).toBeInstanceOf(ConfigurationError);
+    expect(JSON.stringify([error.message, error.cause ?? null])).not.toContain("hunter2");
+  });
+
+  test("another variable, when told", async () => {
+    const url = databaseUrl(database.url, "no_such_database");
+    await expect(assertReachable(url, { variable: "REPORTS_URL" })).rejects.toThrow(/^REPORTS_URL: /);
+  });
+});
+
+test("a server that is starting up is waited for", async () => {
+  // What PostgreSQL sends then: ErrorResponse with 57P03.
+  const fields = "SFATAL\0C57P03\0Mthe database system is starting up\0\0";
+  const answer = Buffer.alloc(5 + fields.length);
+  answer.write("E");
+  answer.writeUInt32BE(4 + fields.length, 1);
+  answer.write(fields, 5);
+  let attempts = 0;
+  const starting = await fakeServer((socket) => {
+    attempts++;
+    socket.end(answer);
+  });
+  const error = await refusal(changed((url) => (url.port = String(starting.port))));
+  expect(error.message).toMatch(/starting up, shutting down or recovering/);
+  expect(attempts).toBeGreaterThan(2);
+  starting.close();
+});
+
+const endConnections = (applicationName: string) =>
+  withServer(database.url, (client) =>
+    client.query(
+      "SELECT pg_terminate_backend(pid) FROM pg_stat_activity WHERE application_name = $1",
+      [applicationName],
+    ),
+  );
+
+test("a pool outlives the loss of its connections, idle and checked out", async () => {
+  const pool = createPool({ url: database.url, max: 2, applicationName: "lost pool" });
+  const client = await pool.connect();
+  await Promise.all([client.query("SELECT 1"), pool.query("SELECT 1")]);
+  await endConnections("lost pool");
+  await expect.poll(() => pool.totalCount).toBe(1);
+  await expect(client.query("SELECT 1")).rejects.toThrow();
+  client.release(true);
+  expect((await pool.query("SELECT 1 AS one")).rows).toEqual([{ one: 1 }]);
+  await pool.end();
+});
+
+test("a pool gives up a statement that takes too long", async () => {
+  const pool = createPool({
+    url: database.url,
+    max: 1,
+    applicationName: "slow pool",
+    statementTimeoutMs: 50,
+  });
+  await expect(pool.query("SELECT pg_sleep(10)")).rejects.toMatchObject({ code: "57014" });
+  await pool.end();
+});
+
+test("a pool gives up waiting for a free connection", async () => {
+  const options = { url: database.url, max: 1, applicationName: "full pool", connectTimeoutMs: 50 };
+  const pool = createPool(options);
+  const client = await pool.connect();
+  await expect(pool.query("SELECT 1")).rejects.toThrow(/timeout/);
+  client.release();
+  await pool.end();
+});
+
+test("knex outlives the loss of its connections, and gives big integers as text", async () => {
+  const db = createDatabase({ url: database.url, poolMax: 2, applicationName: "lost knex" });
+  await db.raw("SELECT 1");
+  await endConnections("lost knex");
+  await expect
+    .poll(async () => db.raw("SELECT 1").then(() => "works", () => "lost"))
+    .toBe("works");
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    "SELECT 9007199254740993 AS big, current_setting('application_name') AS name",
+  );
+  expect(rows).toEqual([{ big: "9007199254740993", name: "lost knex" }]);
+  await db.destroy();
+});

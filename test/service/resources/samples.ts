@@ -1,0 +1,202 @@
+/** One full object of each resource, every documented field present. */
+
+export const paymentMethodSummary = {
+  id: "0b0c6a3e-58a7-4c65-9a3c-0d1f7d1b8b11",
+  card_last_four: "1111",
+  card_brand: "visa",
+};
+
+export const shippingAddress = {
+  id: "5f9e0a5c-7d0e-4f5e-8a86-5b1f1d5a0a01",
+  first_name: "Ada",
+  last_name: "Lovelace",
+  address_line1: "12 St James's Square",
+  address_line2: null,
+  city: "London",
+  state: "LDN",
+  postal_code: "SW1Y 4LB",
+  country: "GB",
+  phone: null,
+};
+
+export const appliedCoupon = {
+  id: "c0ffee00-0000-4000-8000-000000000001",
+  code: "WELCOME10",
+  name: "Welcome",
+  kind: "promo",
+  percentage: 10,
+  amount: null,
+  max_discount_amount: 500,
+  currency: "usd",
+  duration: "once",
+  duration_in_cycles: null,
+  discount_amount: 200,
+};
+
+export const order = {
+  id: "a3c2d9c0-4a8e-4a43-9d86-1f5d1f4b7a01",
+  order_number: "K7Q2M9XA",
+  customer_id: "d5d2a6f4-2f7e-4f5b-8b3b-0c9a4c3c1e01",
+  status: "succeeded",
+  items: [
+    {
+      id: "i1",
+      product_id: "prod_1",
+      name: "Tea",
+      quantity: 2,
+      price: 1000,
+      total: 2000,
+    },
+  ],
+  subtotal: 2000,
+  discount_amount: 200,
+  total: 1800,
+  currency: "usd",
+  description: null,
+  applied_coupon: appliedCoupon,
+  payment_method: paymentMethodSummary,
+  transactions: [
+    {
+      id: "7b0f3c52-93a4-4f0c-8d4e-0e6c2d9f5a01",
+      type: "sale",
+      status: "succeeded",
+      amount: 1800,
+      currency: "usd",
+      processor_transaction_id: "ch_1",
+      attempt_count: 1,
+      failure_code: null,
+      failure_reason: null,
+      created_at: "2026-01-02T03:04:05.678Z",
+      updated_at: "2026-01-02T03:04:05.678Z",
+    },
+  ],
+  shipping_address: shippingAddress,
+  metadata: { campaign: "spring" },
+  failure_code: null,
+  failure_reason: null,
+  subscription_id: null,
+  subscription_cycle: null,
+  created_at: "2026-01-02T03:04:05.678Z",
+  updated_at: "2026-01-02T03:04:06.000Z",
+};
+
+export const transaction = {
+  id: "7b0f3c52-93a4-4f0c-8d4e-0e6c2d9f5a01",
+  type: "sale",
+  status: "succeeded",
+  amount: 1800,
+  currency: "usd",
+  customer_id: order.customer_id,
+  order_id: order.id,
+  payment_method: paymentMethodSummary,
+  processor_response: {
+    transaction_id: "ch_1",
+    authorization_code: "123456",
+    avs_result: "Y",
+    cvv_result: "M",
+    response_code: "100",
+    response_text: null,
+  },
+  failure_reason: null,
+  description: null,
+  metadata: {},
+  created_at: "2026-01-02T03:04:05.678Z",
+  updated_at: "2026-01-02T03:04:05.678Z",
+};
+
+export const subscription = {
+  id: "b1f4c8d2-5d0c-4a5e-8b3a-7e9d1c2b3a01",
+  customer_id: order.customer_id,
+  plan: { id: "plan_1", name: "Monthly tea", amount: 2500, currency: "usd" },
+  status: "active",
+  billing_cycle: { interval: "month", interval_count: 1, anchor_day: 31 },
+  payment_method: paymentMethodSummary,
+  shipping_address: shippingAddress,
+  current_period_start: "2026-01-31T00:00:00.000Z",
+  current_period_end: "2026-02-28T00:00:00.000Z",
+  current_billing_cycle: 1,
+  total_billing_cycles: 0,
+  next_billing_date: "2026-02-28T00:00:00.000Z",
+  start_date: "2026-01-31T00:00:00.000Z",
+  end_date: null,
+  canceled_at: null,
+  applied_coupon: null,
+  failure_reason: null,
+  attempt_count: 0,
+  next_retry_at: null,
+  cycles: [{ cycle: 1, order_id: order.id, status: "succeeded", amount: 2500 }],
+  created_at: "2026-01-31T00:00:00.000Z",
+  updated_at: "2026-01-31T00:00:00.000Z",
+};
+
+export const paymentMethod = {
+  id: paymentMethodSummary.id,
+  type: "card",
+  card: { last4: "1111", brand: "visa", exp: "12/2030" },
+  customer_id: order.customer_id,
+  is_default: true,
+  created_at: "2026-01-01T00:00:00.000Z",
+};
+
+export const customer = {
+  id: order.customer_id,
+  email: "ada@example.test",
+  first_name: "Ada",
+  last_name: "Lovelace",
+  phone: "+442071234567",
+  company: null,
+  shipping_address: { id: shippingAddress.id, full_name: "Ada Lovelace", country: "GB" },
+  metadata: {},
+  default_payment_method_id: paymentMethodSummary.id,
+  payment_methods: [paymentMethod],
+  deleted: false,
+  created_at: "2026-01-01T00:00:00.000Z",
+  updated_at: "2026-01-01T00:00:00.000Z",
+};
+
+export const plan = {
+  id: "2f3c1f0e-2a1f-4f8e-9b61-3a5f5d6c7e01",
+  name: "Monthly tea",
+  plan_code: "tea-monthly",
+  description: null,
+  amount: 2500,
+  one_time_amount: 500,
+  currency: "usd",
+  billing_cycle: { interval: "month", interval_count: 1, anchor_day: "signup_date" },
+  billing_cycles: 0,
+  products: [{ id: "prod_1" }],
+  pricing_tiers: [],
+  active: true,
+  created_at: "2026-01-01T00:00:00.000Z",
+  updated_at: "2026-01-01T00:00:00.000Z",
+};
+
+export const product = {
+  id: "prod_1",
+  name: "Tea",
+  description: "Leaves",
+  pricing: { amount: 1000, currency: "usd" },
+  requires_shipping: true,
+  sku: "tea-1",
+  stock_status: "in_stock",
+  metadata: {},
+  active: true,
+  created_at: "2026-01-01T00:00:00.000Z",
+  updated_at: "2026-01-01T00:00:00.000Z",
+};
+
+export const webhookEndpoint = {
+  id: "9e0d4b6a-1c2d-4e3f-8a9b-0c1d2e3f4a01",
+  url: "https://example.test/webhooks",
+  description: null,
+  enabled_events: ["*"],
+  status: "enabled",
+  has_pending_rotation: false,
+  rotation_expires_at: null,
+  created_at: "2026-01-01T00:00:00.000Z",
+  updated_at: "2026-01-01T00:00:00.000Z",
+  api_version: "2026-01-01",
+  api_version_pinned_at: null,
+  api_version_deprecated: false,
+  api_version_sunset: null,
+};

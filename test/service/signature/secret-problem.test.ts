@@ -1,0 +1,23 @@
+import { expect, it } from "vitest";
+
+import { secretProblem } from "../../../src/service/signature/secret-problem.ts";
+
+it.each([
+  ["svc", "", "is empty"],
+  ["svc", "fifteen-bytes!!", "has 15 bytes; at least 16 are needed"],
+  ["hex", "sixteen-bytes-ok\n", "begins or ends with white space"],
+  ["standard-webhooks", "whsec_c2hvcnQ=", "has 5 bytes; at least 16 are needed"],
+  ["standard-webhooks", "whsec_not/base64!!!!!!!!", "is not base64 after whsec_"],
+  ["standard-webhooks", "whsec_", "is not base64 after whsec_"],
+] as const)("%s refuses %j: %s", (scheme, value, problem) => {
+  expect(secretProblem(scheme, value)).toContain(problem);
+});
+
+it.each([
+  ["svc", "sixteen-bytes-ok"],
+  ["svc", "äöüäöüäö"],
+  ["hex", "whsec_c2hvcnQ=xxxxx"],
+  ["standard-webhooks", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+] as const)("%s takes %j", (scheme, value) => {
+  expect(secretProblem(scheme, value)).toBeNull();
+});

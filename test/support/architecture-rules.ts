@@ -1,0 +1,194 @@
+import { posix } from "node:path";
+import { blankNonCode, importedModules } from "./source-text.ts";
+
+export interface SourceFile {
+  /** From the root of the project, with forward slashes: `src/inbox/append.ts`. */
+  readonly path: string;
+  readonly text: string;
+}
+
+/** What a folder may use of another: all of it, or the files that bear these names. */
+type Allowance = string;
+
+/** Files that only read, for the folders that may show another's data and not its machinery. */
+const queriesOf = (folder: string): Allowance[] => [`${folder}/queries.ts`, `${folder}/queries/**`];
+const actionsOf = (folder: string): Allowance[] => [`${folder}/actions.ts`, `${folder}/actions/**`];
+
+/** The contract with the service without the client that calls it: neither end of it may call back. */
+const SERVICE_CONTRACT = [
+  "service/resources/**",
+  "service/routes/**",
+  "service/signature/**",
+  "service/*envelope.ts",
+];
+
+const EVERYTHING = ["**"];
+
+/**
+ * The import table of docs/architecture.md. A folder always sees itself; what is not named is
+ * forbidden, type imports included. `config.ts` is handed down as values: only what assembles the
+ * program sees it.
+ */
+export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
+  platform: [],
+  service: ["platform/**"],
+  queue: ["platform/**"],
+  inbox: ["platform/**", "queue/**"],
+  mirror: ["platform/**", "service/**"],
+  alerts: ["platform/**", "queue/**", ...["mirror", "inbox", "reconcile"].flatMap(queriesOf)],
+  receiver: ["platform/**", "service/signature/**", "service/*envelope.ts", "inbox/**"],
+  reconcile: ["platform/**", "service/**", "mirror/**", "alerts/**", ...queriesOf("inbox")],
+  worker: [
+    "platform/**",
+    "service/**",
+    "queue/**",
+    "inbox/**",
+    "mirror/**",
+    "alerts/**",
+    "reconcile/**",
+  ],
+  reports: ["platform/**", ...["mirror", "reconcile", "alerts", "inbox"].flatMap(queriesOf)],
+  dashboard: ["platform/**", ...queriesOf("*"), ...actionsOf("*")],
+  sandbox: ["platform/**", ...SERVICE_CONTRACT],
+  config: ["platform/**", ...SERVICE_CONTRACT],
+  cli: EVERYTHING,
+  runtime: EVERYTHING,
+  bin: EVERYTHING,
+};
+
+/** Names that say nothing of what a file does (docs: style). */
+const VAGUE_NAME = /^(?:utils?|helpers?|common|lib|managers?|misc|index)$/;
+
+/** What may stand only where it is listed: in code, so comments and strings do not count. */
+const CONFINED = [
+  {
+    what: "process.env",
+    pattern: /\bprocess\s*(?:\??\.\s*env\b|\[)|\benv\b[^;{}]*\}\s*=\s*process\b/g,
+    where: ["config.ts", "bin/**"],
+    instead: "read it in config.ts and pass the value",
+  },
+  {
+    what: "the wall clock",
+    pattern: /\bDate\s*\.\s*now\b|\bnew\s+Date\s*(?:\(\s*\)|(?![\s(\w]))|(?<!new\s+)\bDate\s*\(/g,
+    where: ["platform/**"],
+    instead: "take a Clock",
+  },
+  {
+    what: "Math.random",
+    pattern: /\bMath\s*\.\s*random\b/g,
+    where: ["platform/**"],
+    instead: "take a Random",
+  },
+] as const;
+
+/** `*` stands for a part of one name, `**` for any path. */
+function matches(pattern: string, path: string): boolean {
+  const source = pattern
+    .split(/(\*\*|\*)/)
+    .map((part) =>
+      part === "**" ? ".*" : part === "*" ? "[^/]*" : part.replace(/[.+?^${}()|[\]\\]/g, "\\$&"),
+    )
+    .join("");
+  return new RegExp(`^${source}$`).test(path);
+}
+
+/** `src/inbox/append.ts` → `inbox`, `src/runtime.ts` → `runtime`. */
+function folderOf(path: string): string {
+  return (path.split("/")[1] ?? "").replace(/\.[jt]s$/, "");
+}
+
+const insideSrc = (path: string): boolean => path.startsWith("src/");
+const belowSrc = (path: string): string => path.slice("src/".length);
+
+interface Edge {
+  readonly from: string;
+  readonly to: string;
+  readonly line: number;
+}
+
+function relativeEdges(file: SourceFile): Edge[] {
+  return importedModules(file.text).flatMap(({ specifier, line }) =>
+    specifier?.startsWith(".")
+      ? [{ from: file.path, to: posix.join(posix.dirname(file.path), specifier), line }]
+      : [],
+  );
+}
+
+function importFaults(edge: Edge, known: ReadonlySet<string>): string[] {
+  const at = `${edge.from}:${edge.line}`;
+  if (!known.has(edge.to)) return [`${at} imports ${edge.to}, which does not exist`];
+  if (!insideSrc(edge.from)) {
+    return edge.from.startsWith("migrations/") && !edge.to.startsWith("migrations/")
+      ? [`${at} imports ${edge.to}: a migration stands alone, so that it never changes`]
+      : [];
+  }
+  if (!insideSrc(edge.to)) return [`${at} imports ${edge.to}, which is outside src/`];
+
+  const [from, to] = [folderOf(edge.from), folderOf(edge.to)];
+  const allowed = IMPORT_TABLE[from];
+  if (allowed === undefined) return [`${at}: src/${from} is not in the import table`];
+  if (from === to || allowed.some((pattern) => matches(pattern, belowSrc(edge.to)))) return [];
+  const may = allowed.length === 0 ? "nothing of ours" : allowed.join(", ");
+  return [`${at} imports ${edge.to}: ${from} may import ${may}`];
+}
+
+function formFaults(file: SourceFile): string[] {
+  if (!insideSrc(file.path)) return [];
+  const faults: string[] = [];
+  const below = belowSrc(file.path);
+  if (below.split("/").some((name) => VAGUE_NAME.test(name.replace(/\.[jt]s$/, "")))) {
+    faults.push(`${file.path}: the name does not say what the file does`);
+  }
+  for (const { specifier, line, reExport } of importedModules(file.text)) {
+    if (reExport && specifier?.startsWith(".")) {
+      faults.push(`${file.path}:${line} hands on ${specifier}: import it where it is made`);
+    }
+    if (specifier === null && !["bin", "platform"].includes(folderOf(file.path))) {
+      faults.push(`${file.path}:${line} imports a computed path: no rule can see where it leads`);
+    }
+  }
+  const code = blankNonCode(file.text);
+  for (const { what, pattern, where, instead } of CONFINED) {
+    if (where.some((place) => matches(place, below))) continue;
+    for (const { index } of code.matchAll(pattern)) {
+      const line = code.slice(0, index).split("\n").length;
+      faults.push(`${file.path}:${line} reads ${what}: ${instead}`);
+    }
+  }
+  return faults;
+}
+
+/** Each cycle once, as the path that closes it. */
+function cycles(edges: readonly Edge[]): string[] {
+  const targets = new Map<string, string[]>();
+  for (const { from, to } of edges) targets.set(from, [...(targets.get(from) ?? []), to]);
+  const finished = new Set<string>();
+  const found: string[] = [];
+  const visit = (path: string, trail: readonly string[]): void => {
+    const start = trail.indexOf(path);
+    if (start >= 0) {
+      found.push(`cycle: ${[...trail.slice(start), path].join(" → ")}`);
+      return;
+    }
+    if (finished.has(path)) return;
+    for (const target of targets.get(path) ?? []) visit(target, [...trail, path]);
+    finished.add(path);
+  };
+  for (const path of targets.keys()) visit(path, []);
+  return found;
+}
+
+/**
+ * Everything that breaks the design's rules of structure, one line a fault; empty when all is well.
+ *
+ * @param files all of src/ and migrations/: an import of a file that is not among them is a fault
+ */
+export function architectureFaults(files: readonly SourceFile[]): string[] {
+  const known = new Set(files.map((file) => file.path));
+  const edges = files.flatMap(relativeEdges);
+  return [
+    ...edges.flatMap((edge) => importFaults(edge, known)),
+    ...files.flatMap(formFaults),
+    ...cycles(edges),
+  ];
+}

@@ -1,0 +1,77 @@
+import { randomBytes } from "node:crypto";
+import { rm } from "node:fs/promises";
+import type { TestProject } from "vitest/node";
+import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { migrateToLatest } from "../../src/platform/migrations.ts";
+import { createDatabase } from "../../src/platform/postgres.ts";
+import { makeDataDir, removeAbandonedServers } from "./data-directory.ts";
+import { databaseUrl, withServer } from "./server-commands.ts";
+
+declare module "vitest" {
+  interface ProvidedContext {
+    /** The server of this run, at a database from which others can be made. */
+    serverUrl: string;
+    /** A migrated database to clone; also the prefix of the names of the clones. */
+    templateDatabase: string;
+  }
+}
+
+/** One server and one migrated template for the whole run; TEST_DATABASE_URL names a server to use instead. */
+export default async function setup(project: TestProject): Promise<() => Promise<void>> {
+  const server = await testServer(process.env["TEST_DATABASE_URL"]);
+  const templateDatabase = `tallyhook_test_${randomBytes(4).toString("hex")}`;
+  try {
+    await withServer(server.url, (client) => client.query(`CREATE DATABASE ${templateDatabase}`));
+    await migrateTemplate(databaseUrl(server.url, templateDatabase));
+  } catch (error) {
+    await server.stop();
+    throw error;
+  }
+  project.provide("serverUrl", server.url);
+  project.provide("templateDatabase", templateDatabase);
+  return async () => {
+    await dropAll(server.url, templateDatabase);
+    await server.stop();
+  };
+}
+
+async function testServer(given: string | undefined): Promise<{ url: string; stop(): Promise<void> }> {
+  if (given !== undefined) return { url: given, stop: async () => {} };
+  await removeAbandonedServers();
+  const dataDir = await makeDataDir();
+  const server = await startEmbeddedPostgres({
+    dataDir,
+    log: createLog({ level: "silent", name: "test" }),
+    database: "postgres",
+    // Speed: the run's data is worth nothing after a crash.
+    settings: { fsync: "off", full_page_writes: "off", synchronous_commit: "off", max_connections: "300" },
+  });
+  return {
+    url: server.url,
+    async stop() {
+      await server.remove();
+      await rm(dataDir, { recursive: true, force: true });
+    },
+  };
+}
+
+async function migrateTemplate(url: string): Promise<void> {
+  const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook test template" });
+  try {
+    await migrateToLatest(db);
+  } finally {
+    await db.destroy();
+  }
+}
+
+/** What a test file did not drop itself, and the template. */
+async function dropAll(serverUrl: string, templateDatabase: string): Promise<void> {
+  await withServer(serverUrl, async (client) => {
+    const { rows } = await client.query<{ datname: string }>(
+      "SELECT datname FROM pg_database WHERE starts_with(datname, $1)",
+      [templateDatabase],
+    );
+    for (const { datname } of rows) await client.query(`DROP DATABASE "${datname}" WITH (FORCE)`);
+  });
+}

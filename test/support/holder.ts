@@ -1,0 +1,61 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { createInterface } from "node:readline";
+import { fileURLToPath } from "node:url";
+
+export const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
+const script = fileURLToPath(new URL("embedded-postgres-holder.ts", import.meta.url));
+
+export interface HolderReport {
+  url: string;
+  attached: boolean;
+  pid: number;
+  port: number;
+  error?: { name: string; message: string; cause: string };
+}
+
+export interface Holder extends HolderReport {
+  /** Its own process id, and that of its process group. */
+  holderPid: number;
+  /** Signals the whole group, as a terminal does. */
+  signalGroup(signal: NodeJS.Signals): void;
+  /** Gives the server up in good order. */
+  stop(): Promise<void>;
+  /** kill -9 of the holder; returns when it is gone. */
+  kill(): Promise<void>;
+}
+
+export interface HolderOptions {
+  uid?: number;
+  gid?: number;
+  /** Runs before it in the same shell, such as a `ulimit`. */
+  shellPrefix?: string;
+}
+
+/** Starts a process that uses the embedded server of `dataDir`; see embedded-postgres-holder.ts. */
+export async function startHolder(dataDir: string, options: HolderOptions = {}): Promise<Holder> {
+  const { shellPrefix = ":", ...account } = options;
+  const child = spawn(
+    "/bin/sh",
+    ["-c", `${shellPrefix}; exec "$@"`, "sh", process.execPath, "--import", "tsx", script, dataDir],
+    { ...account, cwd: projectRoot, detached: true, stdio: ["pipe", "pipe", "inherit"] },
+  );
+  const holderPid = child.pid;
+  if (holderPid === undefined) throw new Error("the holder was not started");
+  const closed = once(child, "close");
+  const line = (await Promise.race([once(createInterface(child.stdout), "line"), closed])) as unknown[];
+  if (typeof line[0] !== "string") throw new Error("the holder ended without a word");
+  return {
+    ...(JSON.parse(line[0]) as HolderReport),
+    holderPid,
+    signalGroup: (signal) => void process.kill(-holderPid, signal),
+    async stop() {
+      child.stdin.end("stop\n");
+      await closed;
+    },
+    async kill() {
+      child.kill("SIGKILL");
+      await closed;
+    },
+  };
+}

@@ -1,0 +1,150 @@
+import { type ChildProcess, spawn, spawnSync } from "node:child_process";
+import { once } from "node:events";
+import { mkdtemp, rm } from "node:fs/promises";
+import { createServer } from "node:net";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { createInterface } from "node:readline";
+import { Redis } from "ioredis";
+
+const READY_WITHIN_MS = 10_000;
+const STOP_WITHIN_MS = 5_000;
+const PORT_ATTEMPTS = 3;
+
+export const redisInstalled = spawnSync("redis-server", ["--version"]).status === 0;
+
+/**
+ * For `describe.skipIf(!redisAvailable)`. On CI it is true without a redis-server as well: there the
+ * suites have to fail, not to vanish.
+ */
+export const redisAvailable = redisInstalled || process.env["CI"] === "true";
+
+export interface RedisServer {
+  readonly url: string;
+  readonly port: number;
+  /** Ends the server in its own time and removes its files. Safe to call twice and after `kill9`. */
+  stop(): Promise<void>;
+  /** Ends the server as a crash does: no farewell to clients, nothing written. */
+  kill9(): Promise<void>;
+  /** Empties every database, as an operator's FLUSHALL does. */
+  flush(): Promise<void>;
+}
+
+export interface RedisOptions {
+  /** A fixed port, to bring a server back where an earlier one was. Default: a free one. */
+  readonly port?: number;
+  /** Keep an append-only file, synced at every write. Default: nothing on disk. */
+  readonly appendOnly?: boolean;
+}
+
+async function freePort(): Promise<number> {
+  const server = createServer();
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const address = server.address();
+  server.close();
+  await once(server, "close");
+  if (address === null || typeof address === "string") throw new Error("no port was assigned");
+  return address.port;
+}
+
+/** Resolves when the server says that it takes connections; rejects with its output if it ends. */
+async function ready(child: ChildProcess): Promise<void> {
+  const output: string[] = [];
+  const lines = createInterface({ input: child.stdout! });
+  const timer = setTimeout(() => child.kill("SIGKILL"), READY_WITHIN_MS);
+  try {
+    await new Promise<void>((resolve, reject) => {
+      lines.on("line", (line) => {
+        output.push(line);
+        if (line.includes("Ready to accept connections")) resolve();
+      });
+      child.once("error", reject);
+      child.once("exit", () => {
+        reject(new Error(`redis-server did not start:\n${output.join("\n")}`));
+      });
+    });
+  } finally {
+    clearTimeout(timer);
+    child.removeAllListeners("exit");
+  }
+}
+
+async function launch(port: number, dir: string, appendOnly: boolean): Promise<ChildProcess> {
+  const settings = {
+    bind: "127.0.0.1",
+    port: String(port),
+    dir,
+    save: "",
+    "maxmemory-policy": "noeviction",
+    appendonly: appendOnly ? "yes" : "no",
+    appendfsync: "always",
+  };
+  const child = spawn(
+    "redis-server",
+    Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
+    { stdio: ["ignore", "pipe", "inherit"] },
+  );
+  await ready(child);
+  return child;
+}
+
+async function launchOnFreePort(
+  dir: string,
+  appendOnly: boolean,
+): Promise<{ child: ChildProcess; port: number }> {
+  for (let attempt = 1; ; attempt += 1) {
+    const port = await freePort();
+    try {
+      return { child: await launch(port, dir, appendOnly), port };
+    } catch (error) {
+      // Between choosing a port and listening on it, another process may have taken it.
+      if (!redisInstalled || attempt === PORT_ATTEMPTS) throw error;
+    }
+  }
+}
+
+async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
+  if (child.exitCode !== null || child.signalCode !== null) return;
+  const exited = once(child, "exit");
+  child.kill(signal);
+  const timer = setTimeout(() => child.kill("SIGKILL"), STOP_WITHIN_MS);
+  await exited;
+  clearTimeout(timer);
+}
+
+/** A real redis-server of one's own on 127.0.0.1, with `noeviction` as BullMQ demands. */
+export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
+  const appendOnly = options.appendOnly ?? false;
+  const dir = await mkdtemp(join(tmpdir(), "tallyhook-redis-"));
+  const launched =
+    options.port === undefined
+      ? launchOnFreePort(dir, appendOnly)
+      : launch(options.port, dir, appendOnly).then((child) => ({ child, port: options.port! }));
+  const { child, port } = await launched.catch(async (error: unknown) => {
+    await rm(dir, { recursive: true, force: true });
+    throw error;
+  });
+  const killWithTests = (): void => void child.kill("SIGKILL");
+  process.once("exit", killWithTests);
+  child.once("exit", () => process.removeListener("exit", killWithTests));
+
+  return {
+    url: `redis://127.0.0.1:${port}`,
+    port,
+    stop: async () => {
+      await end(child, "SIGTERM");
+      await rm(dir, { recursive: true, force: true });
+    },
+    kill9: () => end(child, "SIGKILL"),
+    flush: async () => {
+      const client = new Redis(port, "127.0.0.1", { lazyConnect: true, maxRetriesPerRequest: 1 });
+      try {
+        await client.connect();
+        await client.flushall();
+      } finally {
+        client.disconnect();
+      }
+    },
+  };
+}
