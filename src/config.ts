@@ -66,7 +66,8 @@ export interface Config {
   /** What BullMQ runs on; `redis`: `secrets.redisUrl`. */
   readonly queueBackend: "postgres" | "redis";
   /** The commerce service; `sandbox` when none is configured. `baseUrl` is without /v1 and without a slash at its end. */
-  readonly service: { readonly kind: "sandbox" } | { readonly kind: "remote"; readonly baseUrl: string };
+  readonly service:
+    { readonly kind: "sandbox" } | { readonly kind: "remote"; readonly baseUrl: string };
   readonly signature: {
     readonly scheme: "svc" | "hex" | "standard-webhooks";
     readonly toleranceSeconds: number;
@@ -181,7 +182,11 @@ export function loadConfig(
     encryptionKey: values.TALLYHOOK_ENCRYPTION_KEY,
     previousEncryptionKeys: values.TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS ?? [],
   });
-  return { config: freezeDeep(config), secrets, warnings: unknownVariables(settings, env, prefixes) };
+  return {
+    config: freezeDeep(config),
+    secrets,
+    warnings: unknownVariables(settings, env, prefixes),
+  };
 }
 
 function encryptionKeySource(

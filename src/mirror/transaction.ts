@@ -55,16 +55,8 @@ export const transactionTable: MirrorTable = {
   },
 };
 
-const required = z.looseObject(
-  transactionSchema.pick({
-    id: true,
-    type: true,
-    status: true,
-    amount: true,
-    currency: true,
-    created_at: true,
-  }).shape,
-);
+const { id, type, status, amount, currency, created_at } = transactionSchema.shape;
+const required = z.looseObject({ id, type, status, amount, currency, created_at });
 
 const notOwn = new Set(["customer", "order"]);
 

@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { chown, stat } from "node:fs/promises";
-import { dirname } from "node:path";
+import { userInfo } from "node:os";
 import { UnreachableError } from "./errors.ts";
 
 /** The system user that the server runs as. `null` is ourselves: only root has to become somebody else. */
@@ -11,23 +11,29 @@ export type Account = { uid: number; gid: number; name: string } | null;
 /** PostgreSQL refuses to run as root; these users exist on most systems, and none has to be made. */
 const candidates = ["postgres", "nobody", "daemon"];
 
+/** The owner of data that exists: it stays the same, also when root starts what a user made. */
+export async function ownerOf(cluster: string): Promise<Account> {
+  const { uid, gid } = await stat(cluster);
+  if (uid === process.getuid?.()) return null;
+  if (process.getuid?.() === 0) return { uid, gid, name: nameOf(uid) };
+  throw belongsTo(uid, cluster);
+}
+
 /**
- * Whose server it is: the owner of the data or, before there is any, of the directory that will hold it. So the
- * user stays the same over restarts, also when a better candidate is installed later, or when root starts what
- * a user made. Only where that is root itself is another user picked.
+ * Who is to own the data that will be made in `base`: ourselves; for root the user whose directory it is, or
+ * else one that exists for such purposes.
  */
-export async function serverAccount(owned: string): Promise<Account> {
-  const { uid, gid } = await stat(owned);
+export async function unprivilegedAccount(base: string): Promise<Account> {
+  const { uid, gid } = await stat(base);
   const ownUid = process.getuid?.();
   if (ownUid !== 0) {
-    if (uid === ownUid) return null;
-    throw new UnreachableError(
-      `The embedded PostgreSQL in ${owned} belongs to the user ${nameOf(uid)}. ` +
-        "Start as that user (or as root), or move the directory away to begin anew.",
-    );
+    if (uid !== ownUid) throw belongsTo(uid, base);
+    refuseNameless();
+    return null;
   }
-  if (uid !== 0) return { uid, gid, name: nameOf(uid) };
   const accounts = systemAccounts();
+  const owner = accounts.find((account) => account.uid === uid);
+  if (uid !== 0 && owner !== undefined) return { ...owner, gid };
   for (const name of candidates) {
     const account = accounts.find((each) => each.name === name);
     if (account !== undefined) return account;
@@ -38,6 +44,25 @@ export async function serverAccount(owned: string): Promise<Account> {
   );
 }
 
+const belongsTo = (uid: number, path: string) =>
+  new UnreachableError(
+    `The embedded PostgreSQL in ${path} belongs to the user ${nameOf(uid)}. ` +
+      "Start as that user (or as root), or move the directory away to begin anew.",
+  );
+
+/** In a container one may run as an id without a name; initdb then fails with less clear words. */
+function refuseNameless(): void {
+  try {
+    userInfo();
+  } catch (cause) {
+    throw new UnreachableError(
+      `The user id ${process.getuid?.()} has no name on this system (no line in /etc/passwd), which PostgreSQL ` +
+        "needs. Start as a user that has one, or set DATABASE_URL.",
+      { cause },
+    );
+  }
+}
+
 /** The options of `spawn` that make a child run as the account. */
 export const runAs = (account: Account): { uid?: number; gid?: number } =>
   account === null ? {} : { uid: account.uid, gid: account.gid };
@@ -45,13 +70,6 @@ export const runAs = (account: Account): { uid?: number; gid?: number } =>
 /** Gives a file or directory to the account. */
 export async function giveTo(account: Account, path: string): Promise<void> {
   if (account !== null) await chown(path, account.uid, account.gid);
-}
-
-/** What root makes in a user's directory belongs to that user, who will go on with it without root. */
-export async function ownLikeParent(path: string): Promise<void> {
-  if (process.getuid?.() !== 0) return;
-  const { uid, gid } = await stat(dirname(path));
-  if (uid !== 0) await chown(path, uid, gid);
 }
 
 /**
@@ -85,10 +103,12 @@ function systemAccounts(): NonNullable<Account>[] {
   } catch {
     return [];
   }
-  return passwd
-    .split("\n")
-    .map((line) => line.split(":"))
-    .filter((fields) => fields.length >= 4 && !fields[0]?.startsWith("#"))
-    // macOS writes `nobody` as -2.
-    .map(([name = "", , uid, gid]) => ({ name, uid: Number(uid) >>> 0, gid: Number(gid) >>> 0 }));
+  return (
+    passwd
+      .split("\n")
+      .map((line) => line.split(":"))
+      .filter((fields) => fields.length >= 4 && !fields[0]?.startsWith("#"))
+      // macOS writes `nobody` as -2.
+      .map(([name = "", , uid, gid]) => ({ name, uid: Number(uid) >>> 0, gid: Number(gid) >>> 0 }))
+  );
 }

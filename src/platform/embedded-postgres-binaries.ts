@@ -1,19 +1,9 @@
 import { constants } from "node:fs";
-import {
-  chmod,
-  copyFile,
-  mkdir,
-  readFile,
-  readdir,
-  rename,
-  rm,
-  stat,
-  symlink,
-} from "node:fs/promises";
+import { chmod, copyFile, mkdir, readFile, readdir, rename, rm, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
-import { ownLikeParent } from "./embedded-postgres-account.ts";
 import { UnreachableError } from "./errors.ts";
+import { exists, ownLikeParent } from "./private-files.ts";
 
 export interface Binaries {
   initdb: string;
@@ -129,11 +119,4 @@ async function removeOtherVersions(root: string, current: string): Promise<void>
       await rm(join(root, name), { recursive: true, force: true });
     }
   }
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }

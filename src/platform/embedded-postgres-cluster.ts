@@ -67,10 +67,19 @@ async function initdb(place: Place, program: string, args: string[]): Promise<vo
   if (code === 0) return;
   throw new UnreachableError(
     `The data directory of the embedded PostgreSQL could not be made in ${place.root}. ` +
-      "What initdb said is below; check free disk space and permissions there.",
+      `Check free disk space and permissions there. initdb ended with ${code}:\n${lastLines(output)}`,
     { cause: new Error(`initdb ended with ${code}:\n${output.trim()}`) },
   );
 }
+
+/** What a program said last, indented to stand below a message. */
+export const lastLines = (output: string): string =>
+  output
+    .trim()
+    .split("\n")
+    .slice(-6)
+    .map((line) => `    ${line}`)
+    .join("\n");
 
 async function refuseOtherVersion(place: Place, { majorVersion }: Binaries): Promise<void> {
   const made = (await readFile(join(place.cluster, "PG_VERSION"), "utf8")).trim();

@@ -1,9 +1,10 @@
 import { randomBytes } from "node:crypto";
-import { chmod, mkdir, readFile, realpath, rename, stat, writeFile } from "node:fs/promises";
-import { basename, dirname, join } from "node:path";
+import { chmod, mkdir, realpath, stat } from "node:fs/promises";
+import { basename, dirname, join, resolve } from "node:path";
 import type { Account } from "./embedded-postgres-account.ts";
-import { canRead, ownLikeParent, serverAccount } from "./embedded-postgres-account.ts";
+import { canRead, ownerOf, unprivilegedAccount } from "./embedded-postgres-account.ts";
 import { UnreachableError } from "./errors.ts";
+import { exists, makeDirectory, readIfThere, writeWhole } from "./private-files.ts";
 
 export interface Place {
   /** `<data directory>/postgres`: the password, who uses the server, and where the rest is. */
@@ -25,8 +26,8 @@ const outside = "/var/lib/tallyhook";
 
 /** Makes and gives back `<data directory>/postgres`, as a real path. */
 export async function prepareBase(dataDir: string): Promise<string> {
-  const wanted = join(dataDir, "postgres");
-  if ((await mkdir(wanted, { recursive: true })) !== undefined) await ownLikeParent(wanted);
+  const wanted = resolve(dataDir, "postgres");
+  await makeDirectory(wanted);
   const base = await realpath(wanted);
   // Whatever the umask: the server's user must pass. What is secret in it has its own mode.
   if ((await stat(base)).uid === process.getuid?.()) await chmod(base, 0o755);
@@ -48,7 +49,7 @@ export async function findPlace(base: string): Promise<Place> {
   }
   const cluster = join(root, "cluster");
   const isInitialised = await exists(cluster);
-  const account = await serverAccount(isInitialised ? cluster : base);
+  const account = await (isInitialised ? ownerOf(cluster) : unprivilegedAccount(base));
   if (await canRead(account, root)) return { base, root, cluster, account, isInitialised };
   if (isInitialised || noted !== null) {
     throw new UnreachableError(
@@ -92,30 +93,4 @@ export async function ensurePassword({ base, cluster, isInitialised }: Place): P
   const password = randomBytes(24).toString("base64url");
   await writeWhole(path, `${password}\n`);
   return password;
-}
-
-/** The content of a file, null when there is none. */
-export async function readIfThere(path: string): Promise<string | null> {
-  try {
-    return await readFile(path, "utf8");
-  } catch (error) {
-    if ((error as NodeJS.ErrnoException).code === "ENOENT") return null;
-    throw error;
-  }
-}
-
-/** Writes a file that only we can read, whole or not at all. */
-export async function writeWhole(path: string, content: string): Promise<void> {
-  const unfinished = `${path}.new`;
-  await writeFile(unfinished, content, { mode: 0o600, flush: true });
-  await chmod(unfinished, 0o600);
-  await ownLikeParent(unfinished);
-  await rename(unfinished, path);
-}
-
-async function exists(path: string): Promise<boolean> {
-  return stat(path).then(
-    () => true,
-    () => false,
-  );
 }

@@ -1,24 +1,26 @@
 import { spawn } from "node:child_process";
 import type { ChildProcess } from "node:child_process";
+import type { FileHandle } from "node:fs/promises";
 import { open, readFile, rename, stat } from "node:fs/promises";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
-import pg from "pg";
-import { ownLikeParent, runAs } from "./embedded-postgres-account.ts";
+import { runAs } from "./embedded-postgres-account.ts";
 import type { Binaries } from "./embedded-postgres-binaries.ts";
-import { serverEnvironment, superuser } from "./embedded-postgres-cluster.ts";
+import { lastLines, serverEnvironment } from "./embedded-postgres-cluster.ts";
 import type { Place } from "./embedded-postgres-place.ts";
-import { readIfThere, writeWhole } from "./embedded-postgres-place.ts";
+import type { RunningServer } from "./embedded-postgres-probe.ts";
+import {
+  isPostmaster,
+  logFile,
+  notReady,
+  pollMs,
+  readPostmasterPid,
+  tryLogin,
+} from "./embedded-postgres-probe.ts";
 import { UnreachableError } from "./errors.ts";
-import { errorCode } from "./postgres-errors.ts";
-import { commandLine } from "./process-table.ts";
-
-export interface RunningServer {
-  pid: number;
-  port: number;
-}
+import { ownLikeParent, readIfThere, writeWhole } from "./private-files.ts";
 
 /** Options of the server (`-c name=value`). */
 export type ServerSettings = Readonly<Record<string, string>>;
@@ -40,37 +42,9 @@ const defaultSettings: ServerSettings = {
   log_timezone: "UTC",
 };
 
-const pollMs = 20;
 /** How long a server that ends early is started again. */
 const retryMs = 5_000;
 const maxLogBytes = 10_000_000;
-
-export const connectionUrl = (port: number, password: string, database: string): string =>
-  `postgres://${superuser}:${password}@127.0.0.1:${port}/${database}`;
-
-export const logFile = (place: Place): string => join(place.root, "server.log");
-
-/**
- * The server that runs on this data, once it takes connections; null when none runs. The process is recognised
- * by its command line, since the id in postmaster.pid may by now be anybody's. Throws `UnreachableError` when it
- * refuses the stored password or is not ready in time.
- */
-export async function findRunning(
-  place: Place,
-  password: string,
-  timeoutMs: number,
-): Promise<RunningServer | null> {
-  const deadlineMs = performance.now() + timeoutMs;
-  for (;;) {
-    const noted = await readPostmasterPid(place.cluster);
-    if (noted === null || !isPostmaster(noted.pid, place.cluster)) return null;
-    if (noted.port !== null && (await tryLogin(noted.port, password, place))) {
-      return { pid: noted.pid, port: noted.port };
-    }
-    if (performance.now() > deadlineMs) throw notReady(place, timeoutMs);
-    await sleep(pollMs);
-  }
-}
 
 /**
  * Starts the server in a session of its own, so that neither Ctrl-C in our terminal nor our death reaches it,
@@ -86,16 +60,22 @@ export async function launch(
   const startedMs = performance.now();
   for (;;) {
     const port = await choosePort(place);
-    const child = await spawnServer(place, binaries, { ...defaultSettings, ...options.settings }, port);
+    const child = await spawnServer(
+      place,
+      binaries,
+      { ...defaultSettings, ...options.settings },
+      port,
+    );
     const isReady = await waitUntilReady(child, place, port, password, options.timeoutMs);
     if (isReady && child.pid !== undefined) {
       await writeWhole(join(place.base, "port"), `${port}\n`);
       return { pid: child.pid, port };
     }
     if (performance.now() - startedMs > Math.min(retryMs, options.timeoutMs)) {
+      const log = await logTail(place);
       throw new UnreachableError(
-        `The embedded PostgreSQL does not start. Its last words are below; all of them are in ${logFile(place)}.`,
-        { cause: new Error(await logTail(place)) },
+        `The embedded PostgreSQL does not start. All it said is in ${logFile(place)}, last:\n${lastLines(log)}`,
+        { cause: new Error(log) },
       );
     }
     await sleep(250);
@@ -176,31 +156,6 @@ async function waitUntilReady(
   return false;
 }
 
-/** True when the server on `port` lets us in and serves this data; false while it is not ready. */
-async function tryLogin(port: number, password: string, place: Place): Promise<boolean> {
-  const client = new pg.Client({
-    connectionString: connectionUrl(port, password, "postgres"),
-    connectionTimeoutMillis: 2_000,
-    query_timeout: 2_000,
-  });
-  client.on("error", () => {});
-  try {
-    await client.connect();
-    const { rows } = await client.query<{ data_directory: string }>("SHOW data_directory");
-    await client.end();
-    return rows[0]?.data_directory === place.cluster;
-  } catch (cause) {
-    if (errorCode(cause) === "28P01") {
-      throw new UnreachableError(
-        `The embedded PostgreSQL on 127.0.0.1:${port} refuses the password in ${join(place.base, "password")}. ` +
-          `Bring the right one back, or stop that server and remove ${place.base} to begin anew.`,
-        { cause },
-      );
-    }
-    return false;
-  }
-}
-
 /** The port of the last run when it is free, so that what remembers the URL finds the server again. */
 async function choosePort(place: Place): Promise<number> {
   const last = Number(await readIfThere(join(place.base, "port")));
@@ -218,20 +173,7 @@ function freePort(wanted: number): Promise<number> {
   });
 }
 
-/** The first and the fourth line of postmaster.pid; the port is written a moment after the id. */
-async function readPostmasterPid(
-  cluster: string,
-): Promise<{ pid: number; port: number | null } | null> {
-  const lines = (await readIfThere(join(cluster, "postmaster.pid")))?.split("\n") ?? [];
-  const pid = Math.abs(Number(lines[0]));
-  if (!(pid > 0)) return null;
-  return { pid, port: Number(lines[3]) || null };
-}
-
-const isPostmaster = (pid: number, cluster: string): boolean =>
-  commandLine(pid)?.includes(` -D ${cluster} `) === true;
-
-async function openLog(place: Place) {
+async function openLog(place: Place): Promise<FileHandle> {
   const path = logFile(place);
   const size = await stat(path).then(
     (found) => found.size,
@@ -247,9 +189,3 @@ async function logTail(place: Place): Promise<string> {
   const text = await readFile(logFile(place), "utf8").catch(() => "(no log)");
   return text.slice(-2_000).trim();
 }
-
-const notReady = (place: Place, timeoutMs: number) =>
-  new UnreachableError(
-    `The embedded PostgreSQL is not ready after ${timeoutMs / 1000} s; it may still be recovering. ` +
-      `Look at ${logFile(place)}; starting again goes on waiting for it.`,
-  );

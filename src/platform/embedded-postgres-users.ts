@@ -1,8 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { mkdir, readdir, rm } from "node:fs/promises";
+import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
-import { ownLikeParent } from "./embedded-postgres-account.ts";
-import { readIfThere, writeWhole } from "./embedded-postgres-place.ts";
+import { makeDirectory, readIfThere, writeWhole } from "./private-files.ts";
 import { processIdentity } from "./process-table.ts";
 
 /**
@@ -15,8 +14,7 @@ export interface Registration {
 
 export async function register(base: string): Promise<Registration> {
   const file = join(base, "users", `${randomUUID()}.json`);
-  await mkdir(join(base, "users"), { recursive: true, mode: 0o700 });
-  await ownLikeParent(join(base, "users"));
+  await makeDirectory(join(base, "users"));
   await writeWhole(
     file,
     JSON.stringify({ pid: process.pid, identity: processIdentity(process.pid) }),

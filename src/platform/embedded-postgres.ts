@@ -4,13 +4,15 @@ import { installBinaries } from "./embedded-postgres-binaries.ts";
 import { ensureCluster } from "./embedded-postgres-cluster.ts";
 import type { Place } from "./embedded-postgres-place.ts";
 import { ensurePassword, findPlace, prepareBase } from "./embedded-postgres-place.ts";
-import type { RunningServer, ServerSettings } from "./embedded-postgres-server.ts";
-import { connectionUrl, findRunning, launch, logFile, shutDown } from "./embedded-postgres-server.ts";
+import type { RunningServer } from "./embedded-postgres-probe.ts";
+import { connectionUrl, findRunning, logFile } from "./embedded-postgres-probe.ts";
+import type { ServerSettings } from "./embedded-postgres-server.ts";
+import { launch, shutDown } from "./embedded-postgres-server.ts";
 import { countUsers, register } from "./embedded-postgres-users.ts";
 import { withExclusiveLock } from "./exclusive-lock.ts";
-import { errorCode } from "./postgres-errors.ts";
 import { TallyhookError, UnreachableError } from "./errors.ts";
 import type { Log } from "./log.ts";
+import { errorCode } from "./postgres-errors.ts";
 
 export interface EmbeddedPostgresOptions {
   /** Tallyhook's data directory (`.data`); everything of PostgreSQL goes to `postgres/` in it. */
@@ -86,7 +88,8 @@ async function startOrAttach(options: EmbeddedPostgresOptions): Promise<Embedded
       const registration = await register(base);
       try {
         const running = await findRunning(place, password, startTimeoutMs);
-        const server = running ?? (await start(place, password, { settings, timeoutMs: startTimeoutMs }));
+        const server =
+          running ?? (await start(place, password, { settings, timeoutMs: startTimeoutMs }));
         await ensureDatabase(connectionUrl(server.port, password, "postgres"), database);
         const attached = running !== null;
         log.info(

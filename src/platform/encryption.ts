@@ -29,7 +29,9 @@ export function createEncryption(keys: {
   previous?: readonly string[];
 }): Encryption {
   const current = readKey(keys.current);
-  const known = new Map([current, ...(keys.previous ?? []).map(readKey)].map((key) => [key.id, key]));
+  const known = new Map(
+    [current, ...(keys.previous ?? []).map(readKey)].map((key) => [key.id, key]),
+  );
 
   return {
     keyId: current.id,
@@ -71,6 +73,10 @@ function readKey(hex: string): { id: string; bytes: Buffer } {
     throw new ConfigurationError("An encryption key must be 64 hex digits (32 random bytes).");
   }
   const bytes = Buffer.from(hex, "hex");
-  const id = createHash("sha256").update("tallyhook key id").update(bytes).digest("hex").slice(0, 16);
+  const id = createHash("sha256")
+    .update("tallyhook key id")
+    .update(bytes)
+    .digest("hex")
+    .slice(0, 16);
   return { id, bytes };
 }

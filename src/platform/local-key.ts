@@ -1,7 +1,8 @@
-import { randomBytes } from "node:crypto";
-import { chmod, link, mkdir, readFile, rm, writeFile } from "node:fs/promises";
+import { randomBytes, randomUUID } from "node:crypto";
+import { link, readFile, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigurationError } from "./errors.ts";
+import { makeDirectory, writePrivate } from "./private-files.ts";
 
 /**
  * The encryption key of an installation on the embedded defaults: made once in the data directory, with mode
@@ -9,11 +10,10 @@ import { ConfigurationError } from "./errors.ts";
  */
 export async function ensureLocalKey(dataDir: string): Promise<string> {
   const path = join(dataDir, "encryption-key");
-  const own = `${path}.${process.pid}.new`;
-  await mkdir(dataDir, { recursive: true });
-  await writeFile(own, `${randomBytes(32).toString("hex")}\n`, { mode: 0o600, flush: true });
-  await chmod(own, 0o600);
+  const own = `${path}.${randomUUID()}`;
+  await makeDirectory(dataDir);
   try {
+    await writePrivate(own, `${randomBytes(32).toString("hex")}\n`);
     // Fails when there is one already; what is there is whole, since a link is made at once.
     await link(own, path);
   } catch (error) {

@@ -28,7 +28,10 @@ export async function migrateToLatest(db: Knex, directory: URL = ownMigrations):
 }
 
 /** Names of the migrations that this version has and the database has not, oldest first. Only reads. */
-export async function pendingMigrations(db: Knex, directory: URL = ownMigrations): Promise<string[]> {
+export async function pendingMigrations(
+  db: Knex,
+  directory: URL = ownMigrations,
+): Promise<string[]> {
   const [known, applied] = [await migrationNames(directory), new Set(await appliedMigrations(db))];
   return known.filter((name) => !applied.has(name));
 }

@@ -116,7 +116,8 @@ export async function assertReachable(url: string, options: ReachableOptions = {
         await sleep(100);
         continue;
       }
-      const why = deadline.aborted && !isStarting ? silence(client, timeoutMs) : explain(cause, client);
+      const why =
+        deadline.aborted && !isStarting ? silence(client, timeoutMs) : explain(cause, client);
       throw new UnreachableError(`${variable}: ${why}`, { cause });
     } finally {
       deadline.removeEventListener("abort", giveUp);

@@ -77,7 +77,7 @@ export const baseUrl = (example: string): SettingKind<string> =>
 export const serviceBaseUrl: SettingKind<string> = (() => {
   const { schema, should } = baseUrl("https://api.example.com");
   return kind(
-    schema.refine((url) => !/\/v1$/.test(url), { error: "ends with /v1, which is added to it" }),
+    schema.refine((url) => !url.endsWith("/v1"), { error: "ends with /v1, which is added to it" }),
     `${should}, without /v1`,
   );
 })();
@@ -105,10 +105,7 @@ export const headerToken = (minBytes: number): SettingKind<string> =>
 
 export const password = (minCharacters: number): SettingKind<string> =>
   kind(
-    check(
-      (text) => [...text].length >= minCharacters,
-      `is shorter than ${minCharacters} characters`,
-    ),
+    check((text) => text.length >= minCharacters, `is shorter than ${minCharacters} characters`),
     `at least ${minCharacters} characters`,
   );
 

@@ -29,7 +29,9 @@ export const secret = <T>(kind: SettingKind<T>): Setting<T | null> => ({
 });
 
 type Settings = Readonly<Record<string, Setting<unknown>>>;
-type ValuesOf<S extends Settings> = { [Name in keyof S]: S[Name] extends Setting<infer T> ? T : never };
+type ValuesOf<S extends Settings> = {
+  [Name in keyof S]: S[Name] extends Setting<infer T> ? T : never;
+};
 
 export interface ReadSettings<S extends Settings> {
   /** Fallbacks stand in where there is a problem, so that later checks can go on and find more. */
@@ -60,7 +62,9 @@ export function readSettings<S extends Settings>(
       continue;
     }
     const wrong = parsed.error.issues.filter(({ code }) => code === "custom");
-    const said = wrong.map(({ message }) => message).filter((message) => message !== "Invalid input");
+    const said = wrong
+      .map(({ message }) => message)
+      .filter((message) => message !== "Invalid input");
     problems.push({
       name,
       text: `${describe(found, each, said.join(", "))}. It should be ${each.should}.`,
@@ -71,7 +75,12 @@ export function readSettings<S extends Settings>(
 
 type Found = { text: string; source: string } | { problem: string } | { unset: true };
 
-function findText(name: string, each: Setting<unknown>, env: Environment, readFile: ReadFile): Found {
+function findText(
+  name: string,
+  each: Setting<unknown>,
+  env: Environment,
+  readFile: ReadFile,
+): Found {
   const fileName = `${name}_FILE`;
   const [inline, file] = [env[name], each.isSecret ? env[fileName] : undefined];
   if (inline !== undefined && file !== undefined) {
@@ -89,7 +98,9 @@ function findText(name: string, each: Setting<unknown>, env: Environment, readFi
     };
   }
   if (text.trim() === "") {
-    return { problem: `${fileName}: the file ${quote(file)} is empty. It should hold ${each.should}.` };
+    return {
+      problem: `${fileName}: the file ${quote(file)} is empty. It should hold ${each.should}.`,
+    };
   }
   return { text, source: fileName };
 }

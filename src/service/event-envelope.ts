@@ -4,7 +4,7 @@ import { openEnum, timestamp } from "./resources/wire-types.ts";
 import { canonicalTimestamp } from "./timestamp.ts";
 
 /** Event types the spec names; the complete list is not shown, so any other is possible. */
-export const eventTypes = [
+const eventTypes = [
   "order.created",
   "order.succeeded",
   "order.failed",
@@ -25,8 +25,6 @@ export const eventEnvelopeSchema = z.looseObject({
   api_version: z.string().nullish(),
   data: z.looseObject({ object: z.looseObject({}) }),
 });
-
-export type EventEnvelope = z.infer<typeof eventEnvelopeSchema>;
 
 /** Where the parts of an event lie in its body: keys joined by dots. A setting, since assumed. */
 export type EnvelopePlaces = {

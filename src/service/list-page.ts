@@ -10,5 +10,3 @@ export const listPageSchema = z.looseObject({
   has_more: z.boolean(),
   cursors: z.looseObject({ next: z.string().nullish() }).nullish(),
 });
-
-export type ListPage = z.infer<typeof listPageSchema>;

@@ -26,7 +26,7 @@ export interface Service {
 
 export interface ComposeFile {
   services: Record<string, Service>;
-  secrets: Record<string, { environment?: string; file?: string }>;
+  secrets: Record<string, { file: string }>;
   networks: Record<string, { internal?: boolean }>;
 }
 
@@ -72,13 +72,11 @@ export function durationMs(text: string): number {
   );
 }
 
-/** `NAME=value` lines of .env.example, those that are commented out as well, `${NAME}` put in. */
+/** What a filled-in .env holds: the lines of .env.example, those that are commented out as well. */
 export function readEnvExample(given: Readonly<Record<string, string>>): Record<string, string> {
-  const variables: Record<string, string> = {};
   const text = readFileSync(join(projectRoot, ".env.example"), "utf8");
-  for (const [, name, value] of text.matchAll(/^#?([A-Z_]+)=(.*)$/gm)) {
-    if (name === undefined || value === undefined) continue;
-    variables[name] = given[name] ?? (interpolate(value, { ...variables, ...given }) as string);
-  }
-  return variables;
+  const lines = [...text.matchAll(/^#?([A-Z_]+)=(.*)$/gm)];
+  return Object.fromEntries(
+    lines.map(([, name = "", value = ""]) => [name, given[name] ?? value] as const),
+  );
 }

@@ -33,7 +33,7 @@ async function dataDirectory(): Promise<string> {
 test("of two first starts at once one makes the server and the other attaches to it", async () => {
   const dataDir = await dataDirectory();
   const holders = await Promise.all([startHolder(dataDir), startHolder(dataDir)]);
-  expect(holders.map(({ attached }) => attached).sort()).toEqual([false, true]);
+  expect(new Set(holders.map(({ attached }) => attached))).toEqual(new Set([false, true]));
   expect(new Set(holders.map(({ url }) => url)).size).toBe(1);
   await Promise.all(holders.map((holder) => holder.stop()));
 });

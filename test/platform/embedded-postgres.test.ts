@@ -105,7 +105,10 @@ test("after kill -9 of the server the next start recovers what was committed", a
   await server.stop();
   server = restarted;
   expect(server.attached).toBe(false);
-  expect(await query(server.url, "SELECT id FROM kept ORDER BY id")).toEqual([{ id: 1 }, { id: 2 }]);
+  expect(await query(server.url, "SELECT id FROM kept ORDER BY id")).toEqual([
+    { id: 1 },
+    { id: 2 },
+  ]);
 });
 
 test("a postmaster.pid whose process id another program has by now does not stop the start", async () => {

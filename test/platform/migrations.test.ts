@@ -20,7 +20,9 @@ beforeAll(async () => {
 afterAll(() => database.destroy());
 
 beforeEach(async () => {
-  await database.db.raw("DROP TABLE IF EXISTS tallyhook_migrations, tallyhook_migrations_lock, a, b");
+  await database.db.raw(
+    "DROP TABLE IF EXISTS tallyhook_migrations, tallyhook_migrations_lock, a, b",
+  );
   directory = await mkdtemp(join(tmpdir(), "tallyhook-migrations-"));
   url = pathToFileURL(`${directory}/`);
   await writeFile(join(directory, "package.json"), '{ "type": "module" }');
@@ -86,7 +88,9 @@ test("a database of a newer version is refused and left as it is", async () => {
   await rm(join(directory, "0002_from_the_future.ts"));
   const refused = migrateToLatest(database.db, url);
   await expect(refused).rejects.toBeInstanceOf(ConfigurationError);
-  await expect(refused).rejects.toThrow(/newer version of Tallyhook \(it has 0002_from_the_future\)/);
+  await expect(refused).rejects.toThrow(
+    /newer version of Tallyhook \(it has 0002_from_the_future\)/,
+  );
 });
 
 test("a cloned test database has nothing pending", async () => {

@@ -40,11 +40,14 @@ async function fakeServer(onConnection: (socket: Socket) => void) {
   };
 }
 
-const refusal = async (url: string): Promise<Error> =>
-  assertReachable(url, { timeoutMs: 1_000 }).then(
-    () => new Error("it was reachable"),
-    (error: Error) => error,
-  );
+async function refusal(url: string): Promise<Error> {
+  try {
+    await assertReachable(url, { timeoutMs: 1_000 });
+  } catch (error) {
+    return error as Error;
+  }
+  throw new Error("it was reachable");
+}
 
 describe("a database that cannot be used is named, with what to do and without the password", () => {
   test("the right one is passed", async () => {
@@ -54,7 +57,9 @@ describe("a database that cannot be used is named, with what to do and without t
   test("a wrong host", async () => {
     const error = await refusal(changed((url) => (url.hostname = "no-such-host.invalid")));
     expect(error).toBeInstanceOf(UnreachableError);
-    expect(error.message).toMatch(/^DATABASE_URL: the host "no-such-host\.invalid" cannot be found/);
+    expect(error.message).toMatch(
+      /^DATABASE_URL: the host "no-such-host\.invalid" cannot be found/,
+    );
   });
 
   test("a wrong port", async () => {
@@ -114,7 +119,9 @@ describe("a database that cannot be used is named, with what to do and without t
 
   test("another variable, when told", async () => {
     const url = databaseUrl(database.url, "no_such_database");
-    await expect(assertReachable(url, { variable: "REPORTS_URL" })).rejects.toThrow(/^REPORTS_URL: /);
+    await expect(assertReachable(url, { variable: "REPORTS_URL" })).rejects.toThrow(
+      /^REPORTS_URL: /,
+    );
   });
 });
 
@@ -181,7 +188,12 @@ test("knex outlives the loss of its connections, and gives big integers as text"
   await db.raw("SELECT 1");
   await endConnections("lost knex");
   await expect
-    .poll(async () => db.raw("SELECT 1").then(() => "works", () => "lost"))
+    .poll(async () =>
+      db.raw("SELECT 1").then(
+        () => "works",
+        () => "lost",
+      ),
+    )
     .toBe("works");
   const { rows } = await db.raw<{ rows: unknown[] }>(
     "SELECT 9007199254740993 AS big, current_setting('application_name') AS name",

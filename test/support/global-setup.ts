@@ -4,7 +4,7 @@ import type { TestProject } from "vitest/node";
 import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { migrateToLatest } from "../../src/platform/migrations.ts";
-import { createDatabase } from "../../src/platform/postgres.ts";
+import { assertReachable, createDatabase } from "../../src/platform/postgres.ts";
 import { makeDataDir, removeAbandonedServers } from "./data-directory.ts";
 import { databaseUrl, withServer } from "./server-commands.ts";
 
@@ -36,8 +36,13 @@ export default async function setup(project: TestProject): Promise<() => Promise
   };
 }
 
-async function testServer(given: string | undefined): Promise<{ url: string; stop(): Promise<void> }> {
-  if (given !== undefined) return { url: given, stop: async () => {} };
+async function testServer(
+  given: string | undefined,
+): Promise<{ url: string; stop(): Promise<void> }> {
+  if (given !== undefined) {
+    await assertReachable(given, { variable: "TEST_DATABASE_URL" });
+    return { url: given, stop: async () => {} };
+  }
   await removeAbandonedServers();
   const dataDir = await makeDataDir();
   const server = await startEmbeddedPostgres({
@@ -45,7 +50,12 @@ async function testServer(given: string | undefined): Promise<{ url: string; sto
     log: createLog({ level: "silent", name: "test" }),
     database: "postgres",
     // Speed: the run's data is worth nothing after a crash.
-    settings: { fsync: "off", full_page_writes: "off", synchronous_commit: "off", max_connections: "300" },
+    settings: {
+      fsync: "off",
+      full_page_writes: "off",
+      synchronous_commit: "off",
+      max_connections: "300",
+    },
   });
   return {
     url: server.url,

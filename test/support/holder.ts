@@ -43,7 +43,10 @@ export async function startHolder(dataDir: string, options: HolderOptions = {}):
   const holderPid = child.pid;
   if (holderPid === undefined) throw new Error("the holder was not started");
   const closed = once(child, "close");
-  const line = (await Promise.race([once(createInterface(child.stdout), "line"), closed])) as unknown[];
+  const line = (await Promise.race([
+    once(createInterface(child.stdout), "line"),
+    closed,
+  ])) as unknown[];
   if (typeof line[0] !== "string") throw new Error("the holder ended without a word");
   return {
     ...(JSON.parse(line[0]) as HolderReport),

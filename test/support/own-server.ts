@@ -1,24 +1,30 @@
 import { rm } from "node:fs/promises";
-import { setTimeout as sleep } from "node:timers/promises";
 import type { EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { migrateToLatest } from "../../src/platform/migrations.ts";
 import { createDatabase } from "../../src/platform/postgres.ts";
 import { commandLine } from "../../src/platform/process-table.ts";
+import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import { makeDataDir } from "./data-directory.ts";
+import { eventually } from "./eventually.ts";
+import { childrenOf, crash, signalIfThere, signalTree } from "./process-tree.ts";
 
 export interface OwnServer {
-  /** A migrated database. Stays the same over restarts, unless another program takes the port meanwhile. */
-  url: string;
-  dataDir: string;
-  /** kill -9 of the server; returns when it is gone. */
+  /** A migrated database, with the queue's schema. The same over restarts. */
+  readonly url: string;
+  /** kill -9 of the server and all its processes at once, as a crash of the machine; returns when it is gone. */
   kill(): Promise<void>;
+  /** kill -9 of one process that serves a client: the server then ends all others and recovers by itself. */
+  killBackend(random: () => number): Promise<void>;
+  /** Holds all its processes where they are: connections stay open and nothing answers. */
+  pause(): void;
+  resume(): void;
   /** Starts it again after `kill` or `stop`, with recovery. */
   restart(): Promise<void>;
   /** Fast shutdown. */
   stop(): Promise<void>;
-  /** Stops it and removes its data. */
+  /** Stops it and removes its data. Idempotent. */
   destroy(): Promise<void>;
 }
 
@@ -28,27 +34,43 @@ export async function startOwnServer(settings: Record<string, string> = {}): Pro
   const log = createLog({ level: "silent", name: "test" });
   const start = () => startEmbeddedPostgres({ dataDir, log, settings });
   let server: EmbeddedPostgres = await start();
-  const db = createDatabase({ url: server.url, poolMax: 1, applicationName: "tallyhook test" });
+  const { url } = server;
+  // The server is no child of ours and would outlive a test run that is killed.
+  const killWithTests = (): void => void signalIfThere(server.pid, "SIGQUIT");
+  process.once("exit", killWithTests);
+  const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook test" });
   await migrateToLatest(db);
   await db.destroy();
+  await migrateQueueSchema(url);
   return {
-    dataDir,
-    get url() {
-      return server.url;
-    },
+    url,
     async kill() {
-      process.kill(server.pid, "SIGKILL");
-      while (commandLine(server.pid) !== null) await sleep(5);
+      crash(server.pid);
+      await eventually("the server is gone", () => commandLine(server.pid) === null);
     },
+    async killBackend(random) {
+      const backends = childrenOf(server.pid).filter((pid) =>
+        commandLine(pid)?.includes("127.0.0.1"),
+      );
+      const victim = backends[Math.floor(random() * backends.length)];
+      if (victim === undefined) throw new Error("no client is connected to the server");
+      process.kill(victim, "SIGKILL");
+      await eventually("the process is gone", () => commandLine(victim) === null);
+    },
+    pause: () => signalTree(server.pid, "SIGSTOP"),
+    resume: () => signalTree(server.pid, "SIGCONT"),
     async restart() {
       const previous = server;
       server = await start();
       await previous.stop();
+      if (server.url !== url) throw new Error("another program has taken the server's port");
     },
     stop: () => server.stop(),
     async destroy() {
+      if (commandLine(server.pid) !== null) signalTree(server.pid, "SIGCONT");
       await server.remove();
       await rm(dataDir, { recursive: true, force: true });
+      process.removeListener("exit", killWithTests);
     },
   };
 }

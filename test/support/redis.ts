@@ -1,11 +1,11 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
 import { mkdtemp, rm } from "node:fs/promises";
-import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { Redis } from "ioredis";
+import { freePort } from "./free-port.ts";
 
 const READY_WITHIN_MS = 10_000;
 const STOP_WITHIN_MS = 5_000;
@@ -35,17 +35,6 @@ export interface RedisOptions {
   readonly port?: number;
   /** Keep an append-only file, synced at every write. Default: nothing on disk. */
   readonly appendOnly?: boolean;
-}
-
-async function freePort(): Promise<number> {
-  const server = createServer();
-  server.listen(0, "127.0.0.1");
-  await once(server, "listening");
-  const address = server.address();
-  server.close();
-  await once(server, "close");
-  if (address === null || typeof address === "string") throw new Error("no port was assigned");
-  return address.port;
 }
 
 /** Resolves when the server says that it takes connections; rejects with its output if it ends. */

@@ -1,4 +1,4 @@
-import type { CustomerRecord, PaymentMethodRecord } from "../records.ts";
+import type { CustomerRecord, PaymentMethodRecord, SubscriptionRecord } from "../records.ts";
 import { invalidValue, notFound, Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
 import { assertCardToken, cardsOf, makeDefault, storeCard } from "./cards.ts";
@@ -48,19 +48,25 @@ export function deletePaymentMethod(
     throw new Refusal("resource_in_use", message, "replacement_payment_method_id");
   }
   if (replacement !== null && card.is_default) makeDefault(space, customer, replacement);
-  for (const subscription of users) {
-    if (replacement === null) continue;
-    if (subscription.status !== "past_due") {
-      changeSubscription(space, subscription, { card: replacement });
-      continue;
-    }
-    space.subscriptions.replace({
-      ...subscription,
-      payment_method: replacement.summary,
-      updated_at: space.touch(subscription.updated_at),
-    });
+  if (replacement !== null) {
+    for (const subscription of users) moveToCard(space, subscription, replacement);
   }
   space.paymentMethods.delete(card.id);
+}
+
+/** Also what is past due: the card that dunning would charge is going. */
+function moveToCard(
+  space: Space,
+  subscription: SubscriptionRecord,
+  card: PaymentMethodRecord,
+): void {
+  const changed: SubscriptionRecord = {
+    ...subscription,
+    payment_method: card.summary,
+    updated_at: space.touch(subscription.updated_at),
+  };
+  space.subscriptions.replace(changed);
+  space.emit("subscription.updated", { kind: "subscription", record: changed });
 }
 
 function find(space: Space, customer: CustomerRecord, id: string): PaymentMethodRecord {

@@ -22,7 +22,7 @@ export function refundOrder(
     const message = `Only ${decision.remaining} of the order's total remain to be refunded.`;
     throw new Refusal("invalid_value", message, "amount");
   }
-  return submitRefund(space, order, decision.amount);
+  return submitRefund(space, order, { amount: decision.amount, attempt: 1 });
 }
 
 /** Repeats the refund that failed last (spec, Order transitions: `refund_failed` and retry). */
@@ -31,13 +31,19 @@ export function retryRefund(space: Space, order: OrderRecord): OrderRecord {
     (transaction) => transaction.type === "refund" && transaction.status === "failed",
   );
   if (failed === undefined) throw new Error(`order ${order.id} has no failed refund`);
-  return submitRefund(space, order, failed.amount);
+  return submitRefund(space, order, {
+    amount: failed.amount,
+    attempt: failed.attempt_count + 1,
+  });
 }
 
-function submitRefund(space: Space, order: OrderRecord, amount: number): OrderRecord {
+function submitRefund(
+  space: Space,
+  order: OrderRecord,
+  { amount, attempt }: { amount: number; attempt: number },
+): OrderRecord {
   const declined = refundOutcome(space, order.payment_method.id);
   const at = space.touch(order.updated_at);
-  const attempts = order.transactions.filter(({ type }) => type === "refund").length;
   const refund: TransactionRecord = {
     id: space.ids.uuid(),
     type: "refund",
@@ -49,7 +55,7 @@ function submitRefund(space: Space, order: OrderRecord, amount: number): OrderRe
     payment_method: order.payment_method,
     processor_transaction_id: space.ids.processorId(),
     authorization_code: null,
-    attempt_count: attempts + 1,
+    attempt_count: attempt,
     failure_code: declined?.code ?? null,
     failure_reason: declined?.reason ?? null,
     description: null,

@@ -2,8 +2,8 @@ import { z } from "zod";
 
 import { count, currencyCode, minorUnits, openEnum } from "./wire-types.ts";
 
-export const couponKinds = ["generated", "promo"] as const;
-export const couponDurations = ["once", "repeating", "forever"] as const;
+const couponKinds = ["generated", "promo"] as const;
+const couponDurations = ["once", "repeating", "forever"] as const;
 
 /**
  * The discount of an order or subscription as it stood at redemption; later edits of the coupon do
@@ -24,5 +24,3 @@ export const appliedCouponSchema = z.looseObject({
     .nullish()
     .describe("Minor units; on a subscription the discount of the first cycle only"),
 });
-
-export type AppliedCoupon = z.infer<typeof appliedCouponSchema>;

@@ -2,7 +2,7 @@ import { z } from "zod";
 
 import { openEnum } from "./wire-types.ts";
 
-export const billingIntervals = ["day", "month"] as const;
+const billingIntervals = ["day", "month"] as const;
 
 /** How often a plan or subscription bills (spec, BillingCycle): monthly is month/1, weekly day/7. */
 export const billingCycleSchema = z.looseObject({

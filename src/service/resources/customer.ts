@@ -23,5 +23,3 @@ export const customerSchema = z.looseObject({
   created_at: timestamp,
   updated_at: timestamp.nullish().describe("Absent in an event: the event's created_at stands in"),
 });
-
-export type Customer = z.infer<typeof customerSchema>;

@@ -31,5 +31,3 @@ export const orderTransactionSchema = z
     updated_at: timestamp.nullish(),
   })
   .refine(isPlausibleAmount, { path: ["amount"], error: "must not be negative" });
-
-export type OrderTransaction = z.infer<typeof orderTransactionSchema>;

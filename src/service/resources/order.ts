@@ -32,7 +32,7 @@ export const orderStatuses = [
  * One line of an order. The spec shows `product_id` and `quantity` only. The prices are left
  * unchecked, since a product's price is an object elsewhere in the spec and no column depends on it.
  */
-export const orderItemSchema = z.looseObject({
+const orderItemSchema = z.looseObject({
   id: z.string().nullish().describe("Assumed"),
   product_id: z.string().nullish(),
   name: z.string().nullish().describe("Assumed"),
@@ -69,6 +69,3 @@ export const orderSchema = z.looseObject({
   created_at: timestamp,
   updated_at: timestamp.nullish().describe("Absent in an event: the event's created_at stands in"),
 });
-
-export type OrderItem = z.infer<typeof orderItemSchema>;
-export type Order = z.infer<typeof orderSchema>;

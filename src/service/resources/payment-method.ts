@@ -2,7 +2,7 @@ import { z } from "zod";
 
 import { openEnum, timestamp, wireId } from "./wire-types.ts";
 
-export const paymentMethodTypes = ["card"] as const;
+const paymentMethodTypes = ["card"] as const;
 
 /** A stored card (spec, PaymentMethod). Only the last four digits are ever known. */
 export const paymentMethodSchema = z.looseObject({
@@ -20,13 +20,9 @@ export const paymentMethodSchema = z.looseObject({
   created_at: timestamp.nullish(),
 });
 
-export type PaymentMethod = z.infer<typeof paymentMethodSchema>;
-
 /** A card as orders, transactions and subscriptions summarise it. */
 export const paymentMethodSummarySchema = z.looseObject({
   id: z.string().nullish(),
   card_last_four: z.string().nullish(),
   card_brand: z.string().nullish(),
 });
-
-export type PaymentMethodSummary = z.infer<typeof paymentMethodSummarySchema>;

@@ -20,5 +20,3 @@ export const planSchema = z.looseObject({
   created_at: timestamp,
   updated_at: timestamp.nullish(),
 });
-
-export type Plan = z.infer<typeof planSchema>;

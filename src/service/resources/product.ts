@@ -21,5 +21,3 @@ export const productSchema = z.looseObject({
   created_at: timestamp,
   updated_at: timestamp.nullish(),
 });
-
-export type Product = z.infer<typeof productSchema>;

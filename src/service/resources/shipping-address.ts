@@ -14,5 +14,3 @@ export const shippingAddressSchema = z.looseObject({
   country: z.string().nullish().describe("ISO 3166-1 alpha-2, upper case"),
   phone: z.string().nullish().describe("E.164"),
 });
-
-export type ShippingAddress = z.infer<typeof shippingAddressSchema>;

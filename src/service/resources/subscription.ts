@@ -16,7 +16,7 @@ export const subscriptionStatuses = [
 ] as const;
 
 /** A customer's plan as a subscription embeds it. */
-export const planSummarySchema = z.looseObject({
+const planSummarySchema = z.looseObject({
   id: wireId.nullish(),
   name: z.string().nullish(),
   amount: minorUnits.nullish().describe("Minor units a cycle"),
@@ -24,7 +24,7 @@ export const planSummarySchema = z.looseObject({
 });
 
 /** One billed period, embedded by `expand=cycles`. No field is shown; all are assumed. */
-export const subscriptionCycleSchema = z.looseObject({
+const subscriptionCycleSchema = z.looseObject({
   cycle: z.unknown().optional().describe("Assumed: number of the cycle"),
   order_id: z.unknown().optional(),
   status: z.unknown().optional(),
@@ -59,6 +59,3 @@ export const subscriptionSchema = z.looseObject({
   created_at: timestamp,
   updated_at: timestamp.nullish().describe("Absent in an event: the event's created_at stands in"),
 });
-
-export type SubscriptionCycle = z.infer<typeof subscriptionCycleSchema>;
-export type Subscription = z.infer<typeof subscriptionSchema>;

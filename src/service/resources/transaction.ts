@@ -65,5 +65,3 @@ export const transactionSchema = z
       .describe("Absent in an event: the event's created_at stands in"),
   })
   .refine(isPlausibleAmount, { path: ["amount"], error: "must not be negative" });
-
-export type Transaction = z.infer<typeof transactionSchema>;

@@ -21,5 +21,3 @@ export const webhookEndpointSchema = z.looseObject({
   created_at: timestamp,
   updated_at: timestamp.nullish(),
 });
-
-export type WebhookEndpoint = z.infer<typeof webhookEndpointSchema>;

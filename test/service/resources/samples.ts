@@ -1,12 +1,12 @@
 /** One full object of each resource, every documented field present. */
 
-export const paymentMethodSummary = {
+const paymentMethodSummary = {
   id: "0b0c6a3e-58a7-4c65-9a3c-0d1f7d1b8b11",
   card_last_four: "1111",
   card_brand: "visa",
 };
 
-export const shippingAddress = {
+const shippingAddress = {
   id: "5f9e0a5c-7d0e-4f5e-8a86-5b1f1d5a0a01",
   first_name: "Ada",
   last_name: "Lovelace",
@@ -19,7 +19,7 @@ export const shippingAddress = {
   phone: null,
 };
 
-export const appliedCoupon = {
+const appliedCoupon = {
   id: "c0ffee00-0000-4000-8000-000000000001",
   code: "WELCOME10",
   name: "Welcome",

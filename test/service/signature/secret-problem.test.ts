@@ -5,7 +5,8 @@ import { secretProblem } from "../../../src/service/signature/secret-problem.ts"
 it.each([
   ["svc", "", "is empty"],
   ["svc", "fifteen-bytes!!", "has 15 bytes; at least 16 are needed"],
-  ["hex", "sixteen-bytes-ok\n", "begins or ends with white space"],
+  ["hex", "sixteen-bytes-ok\n", "contains white space"],
+  ["svc", "two secrets-on-a-line", "contains white space"],
   ["standard-webhooks", "whsec_c2hvcnQ=", "has 5 bytes; at least 16 are needed"],
   ["standard-webhooks", "whsec_not/base64!!!!!!!!", "is not base64 after whsec_"],
   ["standard-webhooks", "whsec_", "is not base64 after whsec_"],

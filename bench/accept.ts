@@ -1,0 +1,146 @@
+import type { Benchmark, BenchOptions } from "./benchmark.ts";
+import { meterCpu } from "./support/cpu-meter.ts";
+import type { CpuUse } from "./support/cpu-meter.ts";
+import { describeCpu } from "./support/format.ts";
+import { startLoadGenerator } from "./support/load-generator.ts";
+import type { LoadGenerator } from "./support/load-generator.ts";
+import { pinningNote, placement } from "./support/pinning.ts";
+import type { QueueBackend, Stand } from "./support/stand.ts";
+import { median } from "./support/statistics.ts";
+import { startOtherServer, startReceiver } from "./support/tallyhook.ts";
+import type { RunningServer } from "./support/tallyhook.ts";
+
+interface Candidate {
+  name: string;
+  server: RunningServer;
+  /** Programs beside it that work for it. */
+  pids: Readonly<Record<string, number>>;
+  rates: number[];
+  p99s: number[];
+  cpu: CpuUse;
+}
+
+const reference = "Koa + raw-body + HMAC";
+
+/** (a) How many deliveries a second are acknowledged, durably, and what servers that store nothing reach. */
+export const accept: Benchmark = {
+  name: "accept",
+  title: "Deliveries acknowledged a second, 64 connections, closed loop",
+  async run(stand, options, say) {
+    const placed = { directory: stand.directory, cpus: placement.server, profile: options.profile };
+    const generator = startLoadGenerator({ ...placed, cpus: placement.others });
+    const others = await Promise.all(
+      otherServers.map(async ({ label, ...server }) => candidate(label, await startOtherServer(placed, server))),
+    );
+    try {
+      const durable = await withReceivers(stand, placed, (receivers) =>
+        alternate([...others, ...receivers], generator, options, say),
+      );
+      return report(durable);
+    } finally {
+      await generator.stop();
+      for (const { server } of others) await server.process.stop();
+    }
+  },
+};
+
+const otherServers = [
+  {
+    label: "node:http + HMAC",
+    name: "bare-node",
+    source: new URL("servers/bare-node.ts", import.meta.url),
+  },
+  { label: reference, name: "bare-koa", source: new URL("servers/bare-koa.ts", import.meta.url) },
+  {
+    label: "the same + JSON.parse",
+    name: "bare-koa-parse",
+    source: new URL("servers/bare-koa.ts", import.meta.url),
+    args: ["parse"],
+  },
+  {
+    label: "receiver, nothing stored",
+    name: "unstored",
+    source: new URL("servers/unstored.ts", import.meta.url),
+  },
+];
+
+const candidate = (
+  name: string,
+  server: RunningServer,
+  pids: Readonly<Record<string, number>> = {},
+): Candidate => ({ name, server, pids, rates: [], p99s: [], cpu: {} });
+
+/** One receiver a backend, each with a database of its own, all running while the work is done. */
+async function withReceivers<T>(
+  stand: Stand,
+  placed: Parameters<typeof startReceiver>[0],
+  work: (receivers: Candidate[]) => Promise<T>,
+): Promise<T> {
+  const nest = async ([backend, ...rest]: readonly QueueBackend[], made: Candidate[]): Promise<T> => {
+    if (backend === undefined) return work(made);
+    return stand.withDatabase(backend, placement.others, async (place) => {
+      const server = await startReceiver({ ...placed, name: `receiver-${backend}` }, place);
+      try {
+        const name = `receiver, durable, queue on ${backend}`;
+        return await nest(rest, [...made, candidate(name, server, place.pids)]);
+      } finally {
+        await server.process.stop();
+      }
+    });
+  };
+  return nest(stand.backends, []);
+}
+
+/** Round after round each in turn, so that a slow minute of the machine hits all of them. */
+async function alternate(
+  candidates: Candidate[],
+  generator: LoadGenerator,
+  { seconds, rounds }: BenchOptions,
+  say: (line: string) => void,
+): Promise<Candidate[]> {
+  const load = (each: Candidate, forSeconds: number, onStart?: () => void) =>
+    generator.run(
+      {
+        port: each.server.port,
+        plan: { kind: "closed", seconds: forSeconds, maxEvents: Math.ceil(forSeconds * 20_000) },
+      },
+      onStart,
+    );
+  for (const each of candidates) await load(each, Math.min(2, seconds));
+  for (let round = 1; round <= rounds; round++) {
+    for (const each of candidates) {
+      const programs = { server: each.server.process.pid, generator: generator.process.pid, ...each.pids };
+      let stopMeter: () => CpuUse = () => ({});
+      const result = await load(each, seconds, () => (stopMeter = meterCpu(programs)));
+      each.cpu = stopMeter();
+      each.rates.push(result.accepted / result.seconds);
+      each.p99s.push(result.latencyMs.p99);
+      say(`round ${round}: ${each.name}: ${Math.round(result.accepted / result.seconds)}/s`);
+    }
+  }
+  return candidates;
+}
+
+function report(candidates: Candidate[]) {
+  const base = candidates.find(({ name }) => name === reference)?.rates ?? [];
+  const ratio = ({ rates }: Candidate) => median(rates.map((rate, n) => rate / (base[n] ?? Number.NaN)));
+  const rows = candidates.map((each) => ({
+    server: each.name,
+    "per second": Math.round(median(each.rates)),
+    lowest: Math.round(Math.min(...each.rates)),
+    highest: Math.round(Math.max(...each.rates)),
+    "to bare Koa": ratio(each).toFixed(2),
+    "p99 ms": median(each.p99s).toFixed(1),
+    "CPUs in use": describeCpu(each.cpu),
+  }));
+  const targets = candidates
+    .filter(({ name }) => name.startsWith("receiver, durable"))
+    .map((each) => ({
+      what: `${each.name}, to bare Koa`,
+      wanted: "≥ 1.00",
+      measured: ratio(each).toFixed(2),
+      reached: ratio(each) >= 1,
+    }));
+  const notes = [pinningNote, "the ratio is the median of the rounds' ratios"];
+  return { rows, targets, notes };
+}

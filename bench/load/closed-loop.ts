@@ -1,0 +1,35 @@
+import { createTally } from "./tally.ts";
+import type { Tally } from "./tally.ts";
+import type { Connections } from "./connections.ts";
+import type { ClosedLoop } from "./protocol.ts";
+import type { SignedRequest } from "./signed-request.ts";
+
+/** Sends as fast as the answers come; ends when the time is over and every answer is there. */
+export function runClosedLoop(
+  { free }: Connections,
+  { seconds }: ClosedLoop,
+  requests: readonly SignedRequest[],
+): Promise<Tally> {
+  const tally = createTally();
+  const endMs = performance.now() + seconds * 1_000;
+  let next = 0;
+  let inFlight = 0;
+  return new Promise((resolve) => {
+    const sendNext = (connection: (typeof free)[number]) => {
+      const nowMs = performance.now();
+      const request = nowMs < endMs ? requests[next] : undefined;
+      if (request === undefined) {
+        if (inFlight === 0) resolve(tally);
+        return;
+      }
+      next++;
+      inFlight++;
+      connection.send(request.bytes, (status) => {
+        inFlight--;
+        tally.answered({ status, dueMs: nowMs, sentMs: nowMs, eventId: request.eventId });
+        sendNext(connection);
+      });
+    };
+    for (const connection of free.splice(0)) sendNext(connection);
+  });
+}

@@ -1,0 +1,27 @@
+import { openConnection } from "./http-connection.ts";
+import type { HttpConnection } from "./http-connection.ts";
+
+export interface Connections {
+  readonly free: HttpConnection[];
+  /** Rejects when a connection is lost: a run that lost one measures something else. */
+  readonly lost: Promise<never>;
+  close(): void;
+}
+
+export async function openConnections(port: number, count: number): Promise<Connections> {
+  let onLost: (error: Error) => void = () => {};
+  const lost = new Promise<never>((_, reject) => {
+    onLost = reject;
+  });
+  lost.catch(() => {});
+  const all = await Promise.all(
+    Array.from({ length: count }, () => openConnection(port, (error) => onLost(error))),
+  );
+  return {
+    free: [...all],
+    lost,
+    close: () => {
+      for (const connection of all) connection.close();
+    },
+  };
+}

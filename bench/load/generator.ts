@@ -1,0 +1,52 @@
+/**
+ * The load generator: a process that its parent sends orders over IPC. It makes and signs the requests of an
+ * order first, says that it is ready, and sends them when it is told to go.
+ */
+import { once } from "node:events";
+import { runClosedLoop } from "./closed-loop.ts";
+import { openConnections } from "./connections.ts";
+import { runOpenLoop } from "./open-loop.ts";
+import type { FromGenerator, LoadOrder, LoadReport, ToGenerator } from "./protocol.ts";
+import { signedRequest } from "./signed-request.ts";
+
+const tell = (message: FromGenerator): void => void process.send?.(message);
+
+async function told(): Promise<ToGenerator> {
+  const [message] = (await once(process, "message")) as [ToGenerator];
+  return message;
+}
+
+async function carryOut(order: LoadOrder): Promise<LoadReport> {
+  const { port, connections: count, seed, firstEvent, plan } = order;
+  let nextEvent = firstEvent;
+  const makeRequest = () => signedRequest(seed, nextEvent++);
+  const requests =
+    plan.kind === "closed" ? Array.from({ length: plan.maxEvents }, makeRequest) : [];
+  const connections = await openConnections(port, count);
+  try {
+    tell("ready");
+    await told();
+    const [cpuBefore, beforeMs] = [process.cpuUsage(), performance.now()];
+    const tally = await Promise.race([
+      connections.lost,
+      plan.kind === "closed"
+        ? runClosedLoop(connections, plan, requests)
+        : runOpenLoop(connections, plan, { seed, makeRequest }),
+    ]);
+    const { user, system } = process.cpuUsage(cpuBefore);
+    const cpu = (user + system) / 1_000 / (performance.now() - beforeMs);
+    return { ...tally.report(), nextEvent, cpu };
+  } finally {
+    connections.close();
+  }
+}
+
+for (let message = await told(); message !== "end"; message = await told()) {
+  if (message === "go") continue;
+  try {
+    tell({ report: await carryOut(message.order) });
+  } catch (error) {
+    tell({ failure: error instanceof Error ? (error.stack ?? error.message) : String(error) });
+  }
+}
+process.disconnect();

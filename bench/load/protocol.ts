@@ -1,0 +1,49 @@
+/** What the generator is told to do. Events are numbered, so that no run repeats one of another run. */
+export interface LoadOrder {
+  port: number;
+  connections: number;
+  seed: string;
+  firstEvent: number;
+  plan: ClosedLoop | OpenLoop;
+}
+
+/** Every connection sends its next request when it has its answer, until the time or the events are used up. */
+export interface ClosedLoop {
+  kind: "closed";
+  seconds: number;
+  maxEvents: number;
+}
+
+/**
+ * Requests are due at random times (a Poisson process) of a mean rate, whatever the server does. One that finds
+ * no free connection waits, and its latency counts from when it was due: nothing is omitted.
+ */
+export interface OpenLoop {
+  kind: "open";
+  seconds: number;
+  perSecond: number;
+  /** Also report when each event was acknowledged. */
+  reportAcks: boolean;
+}
+
+export interface LoadReport {
+  /** Answered 200. */
+  accepted: number;
+  /** Every other answer, by status. */
+  refused: Record<string, number>;
+  /** From the first request to the last answer. */
+  seconds: number;
+  latencyMs: { p50: number; p99: number; max: number };
+  /** Open loop: how late the generator itself was with its requests; part of the latencies. */
+  latenessMs: { p50: number; p99: number; max: number };
+  /** One past the last event that was used. */
+  nextEvent: number;
+  /** Share of one CPU that the generator took: near 1 it measures itself. */
+  cpu: number;
+  /** When the first request was sent, epoch. */
+  startedAtMs: number;
+  acks: { eventId: string; atMs: number }[];
+}
+
+export type ToGenerator = { order: LoadOrder } | "go" | "end";
+export type FromGenerator = "ready" | { report: LoadReport } | { failure: string };

@@ -1,0 +1,29 @@
+import { signatureScheme } from "../../src/service/signature/signature-scheme.ts";
+import { sampleEvent } from "./sample-events.ts";
+
+/** Shared by the generator and every server it is pointed at. */
+export const benchSecret = "whsec_for_benchmarks_only_0123456789";
+
+export interface SignedRequest {
+  eventId: string;
+  /** The whole HTTP/1.1 request, as it goes over the wire. */
+  bytes: Buffer;
+}
+
+const scheme = signatureScheme("svc");
+
+/** A delivery of the sample event `n`, signed now. */
+export function signedRequest(seed: string, n: number): SignedRequest {
+  const { id, body } = sampleEvent(seed, n);
+  const signature = scheme.sign({ body, secrets: [benchSecret], at: new Date(), messageId: id });
+  const head = [
+    "POST /webhooks HTTP/1.1",
+    "Host: 127.0.0.1",
+    "User-Agent: svc-webhooks/1.0",
+    "Content-Type: application/json",
+    `Content-Length: ${body.length}`,
+    ...Object.entries(signature).map(([name, value]) => `${name}: ${value}`),
+    "\r\n",
+  ].join("\r\n");
+  return { eventId: id, bytes: Buffer.concat([Buffer.from(head, "latin1"), body]) };
+}

@@ -1,0 +1,65 @@
+/**
+ * `npm run bench [-- NAME… --seconds N --rounds N --minutes N --json --profile]`: measures on this machine, side
+ * by side, with a PostgreSQL of its own (fsync on) under .data/bench. docs/performance.md holds the last results.
+ */
+import { Argument, Command, InvalidArgumentError, Option } from "commander";
+import { accept } from "./accept.ts";
+import type { Benchmark, BenchOptions, BenchResult } from "./benchmark.ts";
+import { compile } from "./support/compile.ts";
+import { formatTable } from "./support/format.ts";
+import { describeMachine } from "./support/machine.ts";
+import { createStand } from "./support/stand.ts";
+
+const benchmarks: readonly Benchmark[] = [accept];
+
+interface Flags extends BenchOptions {
+  json: boolean;
+}
+
+const program = new Command("bench")
+  .addArgument(
+    new Argument("[names...]", "all when left out").choices(benchmarks.map(({ name }) => name)),
+  )
+  .addOption(new Option("--seconds <n>", "of one round").argParser(positive).default(5))
+  .addOption(new Option("--rounds <n>", "their median counts").argParser(positive).default(5))
+  .addOption(new Option("--minutes <n>", "of the memory benchmark").argParser(positive).default(null))
+  .option("--profile", "write CPU profiles of receiver and worker beside their logs", false)
+  .option("--json", "print one JSON object at the end and nothing else", false)
+  .action(run);
+
+async function run(names: string[], flags: Flags): Promise<void> {
+  const say = (line: string) => {
+    if (!flags.json) console.log(line);
+  };
+  const chosen = benchmarks.filter(({ name }) => names.length === 0 || names.includes(name));
+  await compile();
+  const stand = await createStand();
+  const machine = await describeMachine(stand);
+  for (const line of machine) say(line);
+  say(`logs and profiles: ${stand.directory}`);
+  if (!stand.backends.includes("redis")) say("redis-server is not installed: its parts are skipped");
+  const results: Record<string, BenchResult> = {};
+  try {
+    for (const benchmark of chosen) {
+      say(`\n${benchmark.name}: ${benchmark.title}`);
+      const result = await benchmark.run(stand, flags, (line) => say(`  ${line}`));
+      results[benchmark.name] = result;
+      say(`\n${formatTable(result.rows)}`);
+      for (const note of result.notes) say(`- ${note}`);
+    }
+  } finally {
+    await stand.close();
+  }
+  const targets = Object.values(results).flatMap((result) => result.targets);
+  const verdicts = targets.map(({ reached, ...target }) => ({ ...target, reached: reached ? "yes" : "NO" }));
+  say(`\n${formatTable(verdicts)}`);
+  if (flags.json) console.log(JSON.stringify({ machine, results }));
+}
+
+function positive(text: string): number {
+  const value = Number(text);
+  if (!(value > 0)) throw new InvalidArgumentError("It should be a number above 0.");
+  return value;
+}
+
+await program.parseAsync();

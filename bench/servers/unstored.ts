@@ -1,0 +1,39 @@
+/**
+ * The receiver's own HTTP side over an inbox that forgets: beside the whole receiver it shows what durability
+ * costs, beside bare Koa what the rest of the receiver costs.
+ */
+import { createServer } from "node:http";
+import type { ServerResponse } from "node:http";
+import { wallClock } from "../../src/platform/clock.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { createApp } from "../../src/receiver/app.ts";
+import { createReceiverCounters } from "../../src/receiver/counters.ts";
+import { createDeadlines } from "../../src/receiver/deadlines.ts";
+import { createReceiveWebhook } from "../../src/receiver/receive-webhook.ts";
+import { defaultEnvelopePlaces } from "../../src/service/event-envelope.ts";
+import { signatureScheme } from "../../src/service/signature/signature-scheme.ts";
+import { serve } from "./serve.ts";
+import { benchSigningSecret } from "./verify.ts";
+
+const counters = createReceiverCounters();
+const log = createLog({ level: "warn", name: "unstored" });
+const receiveWebhook = createReceiveWebhook(
+  {
+    appender: { append: ({ eventId }) => Promise.resolve({ eventId, duplicate: false }) },
+    secrets: {
+      current: () => [benchSigningSecret],
+      refresh: () => Promise.resolve(),
+      markUsed: () => {},
+    },
+    scheme: signatureScheme("svc"),
+    clock: wallClock,
+    log,
+    warnSeldom: () => {},
+    counters,
+    deadlines: createDeadlines<ServerResponse>(() => {}, { limitMs: 10_000, tickMs: 250 }),
+  },
+  { maxBodyBytes: 1_048_576, toleranceSeconds: 300, places: defaultEnvelopePlaces },
+);
+const readiness = () => Promise.resolve({ status: "ok" as const, reasons: [] });
+const handle = createApp({ receiveWebhook, readiness, counters, log }).callback();
+serve(createServer((request, response) => void handle(request, response)));

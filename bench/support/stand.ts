@@ -1,0 +1,102 @@
+import { mkdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { Redis } from "ioredis";
+import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import type { EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { migrateToLatest } from "../../src/platform/migrations.ts";
+import { createDatabase } from "../../src/platform/postgres.ts";
+import { migrateQueueSchema } from "../../src/queue/backend.ts";
+import { redisInstalled, startRedis } from "../../test/support/redis.ts";
+import { databaseUrl, withServer } from "../../test/support/server-commands.ts";
+import { pinTree } from "./pinning.ts";
+import type { CpuSet } from "./pinning.ts";
+import { benchDirectory } from "./places.ts";
+
+export type QueueBackend = "postgres" | "redis";
+
+/** What all benchmarks of a run share. */
+export interface Stand {
+  /** Logs and profiles of this run. */
+  readonly directory: string;
+  readonly postgres: EmbeddedPostgres;
+  /** Redis only where it is installed. */
+  readonly backends: readonly QueueBackend[];
+  /** Runs with a migrated database of its own and, for that backend, an empty Redis; removes them. */
+  withDatabase<T>(backend: QueueBackend, cpus: CpuSet, work: (place: DataPlace) => Promise<T>): Promise<T>;
+  close(): Promise<void>;
+}
+
+export interface DataPlace {
+  readonly databaseUrl: string;
+  /** Null: the queue is in the database too. */
+  readonly redisUrl: string | null;
+  /** By name, for the CPU meter. */
+  readonly pids: Readonly<Record<string, number>>;
+}
+
+/** A PostgreSQL of this run's own, with the settings of the embedded one: fsync is on. */
+export async function createStand(): Promise<Stand> {
+  const directory = join(benchDirectory, `run-${process.pid}`);
+  await mkdir(directory, { recursive: true });
+  const log = createLog({ level: "silent", name: "bench" });
+  // Written at each commit, so that a benchmark can ask when an event was applied.
+  const settings = { track_commit_timestamp: "on" };
+  const postgres = await startEmbeddedPostgres({ dataDir: directory, log, settings });
+  let databases = 0;
+
+  return {
+    directory,
+    postgres,
+    backends: redisInstalled ? ["postgres", "redis"] : ["postgres"],
+    async withDatabase(backend, cpus, work) {
+      pinTree(postgres.pid, cpus);
+      const name = `bench_${++databases}`;
+      await withServer(postgres.url, (client) => client.query(`create database ${name}`));
+      const url = databaseUrl(postgres.url, name);
+      const redis = backend === "redis" ? await startPinnedRedis(cpus) : null;
+      try {
+        await migrate(url);
+        return await work({
+          databaseUrl: url,
+          redisUrl: redis?.url ?? null,
+          pids: { postgres: postgres.pid, ...(redis === null ? {} : { redis: redis.pid }) },
+        });
+      } finally {
+        await redis?.stop();
+        await withServer(postgres.url, (client) => client.query(`drop database ${name} with (force)`));
+        // What one benchmark left to be written must not be written during the next.
+        await withServer(postgres.url, (client) => client.query("checkpoint"));
+      }
+    },
+    async close() {
+      await postgres.remove();
+      await rm(join(directory, "postgres"), { recursive: true, force: true });
+    },
+  };
+}
+
+async function migrate(url: string): Promise<void> {
+  const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook bench" });
+  try {
+    await migrateToLatest(db);
+  } finally {
+    await db.destroy();
+  }
+  await migrateQueueSchema(url);
+}
+
+/** As docker-compose.yml runs it: with an append-only file, written to disk every second. */
+async function startPinnedRedis(cpus: CpuSet) {
+  const server = await startRedis();
+  const client = new Redis(server.port, "127.0.0.1");
+  try {
+    await client.config("SET", "appendfsync", "everysec");
+    await client.config("SET", "appendonly", "yes");
+    const pid = Number(/process_id:(\d+)/.exec(await client.info("server"))?.[1]);
+    pinTree(pid, cpus);
+    return { ...server, pid };
+  } finally {
+    client.disconnect();
+  }
+}

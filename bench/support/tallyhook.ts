@@ -1,0 +1,97 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { freePort } from "../../test/support/free-port.ts";
+import { benchSecret } from "../load/signed-request.ts";
+import { compiled } from "./compile.ts";
+import type { CpuSet } from "./pinning.ts";
+import { startProcess } from "./processes.ts";
+import type { BenchProcess } from "./processes.ts";
+import type { DataPlace } from "./stand.ts";
+
+export interface Placed {
+  directory: string;
+  cpus: CpuSet;
+  profile: boolean;
+  /** Of its log and profile, where several of a kind run. */
+  name?: string;
+}
+
+export interface RunningServer {
+  process: BenchProcess;
+  port: number;
+}
+
+const startWithinMs = 30_000;
+
+/** `tallyhook receiver`, with its defaults. */
+export async function startReceiver(placed: Placed, place: DataPlace): Promise<RunningServer> {
+  const port = await freePort();
+  const child = startProcess({
+    name: "receiver",
+    ...placed,
+    file: compiled(new URL("../servers/tallyhook.ts", import.meta.url)),
+    args: ["receiver"],
+    env: { ...(await environment(placed, place)), PORT: String(port) },
+  });
+  await untilAnswers(child, port, "/readyz");
+  return { process: child, port };
+}
+
+/** `tallyhook worker`, with its defaults. The events of a benchmark need no read of the service. */
+export async function startWorker(placed: Placed, place: DataPlace): Promise<BenchProcess> {
+  return startProcess({
+    name: "worker",
+    ...placed,
+    file: compiled(new URL("../servers/tallyhook.ts", import.meta.url)),
+    args: ["worker"],
+    env: await environment(placed, place),
+  });
+}
+
+/** A server to compare with. */
+export async function startOtherServer(
+  placed: Placed,
+  server: { name: string; source: URL; args?: string[] },
+): Promise<RunningServer> {
+  const port = await freePort();
+  const child = startProcess({
+    ...placed,
+    name: server.name,
+    file: compiled(server.source),
+    args: [String(port), ...(server.args ?? [])],
+  });
+  await untilAnswers(child, port, "/");
+  return { process: child, port };
+}
+
+async function environment(
+  { directory }: Placed,
+  { databaseUrl, redisUrl }: DataPlace,
+): Promise<Record<string, string>> {
+  return {
+    DATABASE_URL: databaseUrl,
+    ...(redisUrl === null ? {} : { REDIS_URL: redisUrl }),
+    HOST: "127.0.0.1",
+    ADMIN_PORT: String(await freePort()),
+    SVC_WEBHOOK_SECRETS: benchSecret,
+    TALLYHOOK_ENCRYPTION_KEY: "0123456789abcdef".repeat(4),
+    TALLYHOOK_DATA_DIR: directory,
+  };
+}
+
+/** Any answer but "not ready" will do: what is compared knows POST only. */
+async function untilAnswers({ died }: BenchProcess, port: number, path: string): Promise<void> {
+  const deadlineMs = performance.now() + startWithinMs;
+  const attempt = async (): Promise<boolean> => {
+    try {
+      const answer = await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(2_000) });
+      await answer.body?.cancel();
+      return answer.status !== 503;
+    } catch {
+      return false;
+    }
+  };
+  while (!(await Promise.race([attempt(), died]))) {
+    if (performance.now() > deadlineMs) throw new Error(`port ${port} does not answer`);
+    await sleep(50);
+  }
+}

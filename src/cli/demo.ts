@@ -1,0 +1,94 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import type { Command } from "commander";
+import Table from "cli-table3";
+import pc from "picocolors";
+import { loadConfig } from "../config.ts";
+import { wallClock } from "../platform/clock.ts";
+import { startEmbeddedPostgres } from "../platform/embedded-postgres.ts";
+import { createLog } from "../platform/log.ts";
+import { createRuntime } from "../runtime.ts";
+import type { CliContext } from "./context.ts";
+import type { ResourceComparison } from "./demo/compare.ts";
+import { proveMainJob } from "./demo/prove.ts";
+import type { DemoResult } from "./demo/prove.ts";
+
+const exitWhenNotProved = 3;
+
+export function registerDemo(program: Command, context: CliContext): void {
+  program
+    .command("demo")
+    .description("a finite run with its own sandbox and database; exit 0 only if mirror and service are equal")
+    .option("--json", "print one JSON object as the last line")
+    .option("--seed <text>", "another seed gives other traffic and other faults", "tallyhook")
+    .action(async ({ json, seed }: { json?: boolean; seed: string }) => {
+      const result = await runDemo(context, seed, json === true);
+      if (json === true) context.stdout.write(`${JSON.stringify(result.summary)}\n`);
+      else print(context, result);
+      if (!result.proved) process.exitCode = exitWhenNotProved;
+    });
+}
+
+/** Brings its own everything, whatever the environment says, and leaves nothing behind. */
+async function runDemo(context: CliContext, seed: string, quiet: boolean): Promise<DemoResult> {
+  const dataDir = join(".data", `demo-${process.pid}-${randomBytes(3).toString("hex")}`);
+  const log = createLog({ level: "error", name: "demo" });
+  const say = (text: string) => {
+    if (!quiet) context.stdout.write(`${text}\n`);
+  };
+  say("Starting PostgreSQL, sandbox, receiver and worker …");
+  const startedAt = wallClock.now();
+  const server = await startEmbeddedPostgres({ dataDir, log });
+  try {
+    const loaded = loadConfig({
+      DATABASE_URL: server.url,
+      TALLYHOOK_DATA_DIR: dataDir,
+      HOST: "127.0.0.1",
+      PORT: "0",
+      ADMIN_PORT: "0",
+      SANDBOX_PORT: "0",
+      LOG_LEVEL: "error",
+    });
+    const runtime = createRuntime(loaded, log);
+    try {
+      return await proveMainJob(runtime, { seed, startedAt, say, progressTo: quiet ? null : context.stderr });
+    } finally {
+      await runtime.close();
+    }
+  } finally {
+    await server.remove();
+  }
+}
+
+function print({ stdout }: CliContext, result: DemoResult): void {
+  const table = new Table({
+    head: ["", "at the service", "in the mirror", "wrong before healing", "wrong after"],
+    style: { head: [], border: [] },
+  });
+  const wrong = ({ missing, different }: ResourceComparison) => missing + different;
+  result.after.forEach((after, n) => {
+    const before = result.before[n];
+    table.push([
+      after.resource,
+      after.atService,
+      after.inMirror,
+      before === undefined ? "" : wrong(before),
+      wrong(after),
+    ]);
+  });
+  const { summary } = result;
+  stdout.write(`${table.toString()}\n`);
+  stdout.write(
+    `${summary.delivered} webhooks arrived: ${summary.accepted} new, ${summary.duplicate} duplicates, ` +
+      `${summary.rejected} refused (corrupted). ${summary.applied} applied, ${summary.stale} stale. ` +
+      `${summary.seconds} s.\n`,
+  );
+  for (const { resource, examples } of result.after) {
+    for (const example of examples) stdout.write(pc.red(`  ${resource} ${example}\n`));
+  }
+  stdout.write(
+    result.proved
+      ? pc.green("The mirror equals the service.\n")
+      : pc.red(`Not proved: ${result.why}\n`),
+  );
+}

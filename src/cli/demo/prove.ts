@@ -1,0 +1,139 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Knex } from "knex";
+import { countByState, countOpenWork } from "../../inbox/queries.ts";
+import { TallyhookError } from "../../platform/errors.ts";
+import { startSandbox } from "../../sandbox/start.ts";
+import { sandboxApiKey } from "../../runtime.ts";
+import type { Runtime } from "../../runtime.ts";
+import { migrateAll } from "../migrate.ts";
+import { createProgress } from "../progress.ts";
+import { runReceiver } from "../receiver.ts";
+import { runWorker } from "../worker.ts";
+import { compareWithSnapshot } from "./compare.ts";
+import type { ResourceComparison } from "./compare.ts";
+import { healFromLists } from "./heal.ts";
+import { createSandboxCalls } from "./sandbox-calls.ts";
+
+export interface DemoSummary {
+  delivered: number;
+  accepted: number;
+  duplicate: number;
+  rejected: number;
+  applied: number;
+  stale: number;
+  missing_before: number;
+  missing_after: number;
+  seconds: number;
+  equal: boolean;
+}
+
+export interface DemoResult {
+  summary: DemoSummary;
+  before: ResourceComparison[];
+  after: ResourceComparison[];
+  /** Equal, and something was there to be proved. */
+  proved: boolean;
+  why: string;
+}
+
+export interface DemoOptions {
+  seed: string;
+  startedAt: Date;
+  say(text: string): void;
+  progressTo: NodeJS.WriteStream | null;
+}
+
+const traffic = { orders: 2_000, subscriptions: 200 };
+
+/** What befalls the deliveries: lost for good, doubled, overtaken, corrupted (a good copy follows). */
+const faults = { drop: 0.05, duplicate: 0.1, reorder: 0.2, corrupt: 0.02 };
+const quietTimeoutMs = 45_000;
+
+/**
+ * Sends the sandbox's traffic through bad delivery, waits until all is quiet, heals what was lost and compares
+ * every object with the sandbox's own state. The runtime's database must be empty.
+ */
+export async function proveMainJob(runtime: Runtime, options: DemoOptions): Promise<DemoResult> {
+  const { seed, say } = options;
+  await migrateAll(runtime);
+  const sandbox = await startSandbox({ port: 0, host: "127.0.0.1", seed, log: runtime.log });
+  runtime.onClose(() => sandbox.close());
+  const service = { baseUrl: sandbox.url, apiKey: sandboxApiKey };
+  const calls = createSandboxCalls(sandbox.url, sandboxApiKey);
+  const receiver = await runReceiver(runtime, {
+    // The receiver's address must be known before the endpoint, and so its secret, can be made.
+    signingSecrets: async (url) => [await calls.registerEndpoint(`${url}/webhooks`)],
+  });
+  await runWorker(runtime, { service, missingGraceMs: 0 });
+  const db = await runtime.db();
+
+  say(`Traffic: ${traffic.orders} orders and ${traffic.subscriptions} subscriptions, badly delivered …`);
+  await calls.control("PUT", "/faults", { seed, delivery: faults });
+  await calls.control("POST", "/traffic", { ...traffic, seed });
+  await calls.control("GET", "/idle");
+  await untilQuiet(db);
+  const before = await compareWithSnapshot(db, await calls.snapshot());
+
+  say("Healing what was lost, from the service's lists …");
+  const progress =
+    options.progressTo === null
+      ? null
+      : createProgress(options.progressTo, "rows read", objectsAtService(before));
+  let read = 0;
+  const client = runtime.serviceClient(service);
+  await healFromLists({ db, client }, (rows) => progress?.update((read += rows)));
+  progress?.stop();
+  await untilQuiet(db);
+  const after = await compareWithSnapshot(db, await calls.snapshot());
+
+  const states = await countByState(db);
+  const { accepted, duplicate } = receiver.counters;
+  const rejected = Object.values(receiver.counters.rejected).reduce((sum, n) => sum + n, 0);
+  const seconds = (runtime.wallClock.now().getTime() - options.startedAt.getTime()) / 1_000;
+  const summary: DemoSummary = {
+    delivered: accepted + duplicate + rejected,
+    accepted,
+    duplicate,
+    rejected,
+    applied: states.applied,
+    stale: states.stale,
+    missing_before: wrongObjects(before),
+    missing_after: wrongObjects(after),
+    seconds: Math.round(seconds * 10) / 10,
+    equal: wrongObjects(after) === 0,
+  };
+  const why = whyNotProved(summary, states.dead);
+  return { summary, before, after, proved: why === "", why };
+}
+
+/** Without losses, repeats, corruption and overtaking nothing would have been proved. */
+function whyNotProved(summary: DemoSummary, dead: number): string {
+  if (!summary.equal) return `${summary.missing_after} objects differ`;
+  if (dead > 0) return `${dead} events are dead`;
+  const needed = ["missing_before", "duplicate", "rejected", "stale"] as const;
+  const absent = needed.filter((name) => summary[name] === 0);
+  return absent.length === 0 ? "" : `nothing to prove: ${absent.join(", ")} 0`;
+}
+
+const wrongObjects = (comparisons: readonly ResourceComparison[]): number =>
+  comparisons.reduce((sum, { missing, different }) => sum + missing + different, 0);
+
+const objectsAtService = (comparisons: readonly ResourceComparison[]): number =>
+  comparisons
+    .filter(({ resource }) => resource !== "chargebacks")
+    .reduce((sum, { atService }) => sum + atService, 0);
+
+/** Until every stored event is applied and every wanted object was read. */
+async function untilQuiet(db: Knex): Promise<void> {
+  const deadline = AbortSignal.timeout(quietTimeoutMs);
+  for (;;) {
+    const open = await countOpenWork(db);
+    if (open.events === 0 && open.fetches === 0) return;
+    if (deadline.aborted) {
+      throw new TallyhookError(
+        `Not quiet after ${quietTimeoutMs / 1_000} s: ${open.events} events and ${open.fetches} reads are open.`,
+      );
+    }
+    await sleep(100);
+  }
+}

@@ -1,0 +1,163 @@
+import type { Command } from "commander";
+import pc from "picocolors";
+import { countByState } from "../inbox/queries.ts";
+import { TallyhookError } from "../platform/errors.ts";
+import { pendingMigrations } from "../platform/migrations.ts";
+import { listUnendedSecretRows } from "../receiver/secrets-store.ts";
+import { serviceLocation } from "../runtime.ts";
+import type { Runtime } from "../runtime.ts";
+import type { CliContext } from "./context.ts";
+
+export interface Finding {
+  check: string;
+  status: "ok" | "warning" | "failed" | "skipped";
+  detail: string;
+  /** What to do about it. */
+  remedy: string | null;
+}
+
+const exitWhenFailed = 2;
+/** A receiver refuses signatures that are off by the tolerance; half of it is time to act. */
+const toleratedSkew = 0.5;
+
+export function registerDoctor(program: Command, context: CliContext): void {
+  program
+    .command("doctor")
+    .description("check configuration, database, queue, service key, secrets and clock")
+    .option("--json", "print one JSON object")
+    .action(async ({ json }: { json?: boolean }) => {
+      const findings = await context.withRuntime("doctor", examine, { logLevel: "silent" });
+      const failed = findings.some(({ status }) => status === "failed");
+      if (json === true) {
+        context.stdout.write(`${JSON.stringify({ healthy: !failed, findings })}\n`);
+      } else {
+        for (const finding of findings) context.stdout.write(`${line(finding)}\n`);
+      }
+      if (failed) process.exitCode = exitWhenFailed;
+    });
+}
+
+/** Looks at everything a deployment needs; one check that fails does not hide the others. */
+async function examine(runtime: Runtime): Promise<Finding[]> {
+  const findings: Finding[] = [
+    ok("configuration", `database ${runtime.config.database}, queue on ${runtime.config.queueBackend}`),
+  ];
+  const database = await check("database", () => checkDatabase(runtime));
+  findings.push(database);
+  if (database.status === "failed") {
+    const names = ["inbox", "queue", "signing secrets"];
+    findings.push(...names.map((name) => skipped(name, "the database does not answer")));
+  } else {
+    findings.push(await check("inbox", () => checkInbox(runtime)));
+    findings.push(await check("queue", () => checkQueue(runtime)));
+    findings.push(await check("signing secrets", () => checkSecrets(runtime)));
+  }
+  findings.push(...(await checkService(runtime)));
+  return findings;
+}
+
+async function checkDatabase(runtime: Runtime): Promise<Finding> {
+  const pending = await pendingMigrations(await runtime.db());
+  return pending.length === 0
+    ? ok("database", "answers, schema is current")
+    : failed("database", `lacks ${pending.join(", ")}`, 'run "npx tallyhook migrate"');
+}
+
+async function checkInbox(runtime: Runtime): Promise<Finding> {
+  const counts = await countByState(await runtime.db());
+  const detail = Object.entries(counts)
+    .map(([state, n]) => `${state} ${n}`)
+    .join(", ");
+  if (counts.dead > 0) {
+    return warning("inbox", detail, 'look at "npx tallyhook events list --state dead"');
+  }
+  return counts.failed > 0
+    ? warning("inbox", detail, 'look at "npx tallyhook events list --state failed"')
+    : ok("inbox", detail);
+}
+
+async function checkQueue(runtime: Runtime): Promise<Finding> {
+  await (await runtime.queue()).ping();
+  return ok("queue", `${runtime.config.queueBackend} answers`);
+}
+
+async function checkSecrets(runtime: Runtime): Promise<Finding> {
+  const db = await runtime.db();
+  const stored = (await listUnendedSecretRows(db, runtime.wallClock.now())).length;
+  const fromEnvironment = runtime.secrets.webhookSecrets.length;
+  const detail = `${fromEnvironment} from the environment, ${stored} in the database`;
+  if (stored > 0) await runtime.encryption();
+  if (fromEnvironment + stored > 0) return ok("signing secrets", detail);
+  return runtime.config.service.kind === "sandbox"
+    ? ok("signing secrets", `${detail}; "tallyhook start" makes one for its sandbox`)
+    : failed(
+        "signing secrets",
+        detail,
+        'set SVC_WEBHOOK_SECRETS or run "npx tallyhook secrets add"',
+      );
+}
+
+async function checkService(runtime: Runtime): Promise<Finding[]> {
+  const { config, secrets, wallClock } = runtime;
+  if (config.service.kind === "sandbox") {
+    return [skipped("service", "SVC_BASE_URL is not set: runs on the sandbox")];
+  }
+  const sentAt = wallClock.now();
+  let date: Date | undefined;
+  const service = await check("service", async () => {
+    const client = runtime.serviceClient(serviceLocation(config, secrets));
+    const answer = await client.get("/account", {}, { deadlineMs: 10_000 });
+    ({ date } = answer);
+    return ok("service", `${config.service.kind === "remote" ? config.service.baseUrl : ""} takes the key`);
+  });
+  if (date === undefined) return [service, skipped("clock", "the service did not answer")];
+  const skewSeconds = Math.round(Math.abs(date.getTime() - sentAt.getTime()) / 1_000);
+  const limit = config.signature.toleranceSeconds * toleratedSkew;
+  const clock =
+    skewSeconds <= limit
+      ? ok("clock", `within ${skewSeconds} s of the service's`)
+      : failed("clock", `${skewSeconds} s from the service's`, "set this machine's clock (NTP)");
+  return [service, clock];
+}
+
+async function check(name: string, run: () => Promise<Finding>): Promise<Finding> {
+  try {
+    return await run();
+  } catch (error) {
+    // Errors made for people hold no secrets; of others only the kind is shown.
+    const detail = error instanceof TallyhookError ? error.message : "an unexpected error";
+    return failed(name, detail, null);
+  }
+}
+
+const ok = (name: string, detail: string): Finding => ({
+  check: name,
+  status: "ok",
+  detail,
+  remedy: null,
+});
+const skipped = (name: string, detail: string): Finding => ({ ...ok(name, detail), status: "skipped" });
+const warning = (name: string, detail: string, remedy: string): Finding => ({
+  check: name,
+  status: "warning",
+  detail,
+  remedy,
+});
+const failed = (name: string, detail: string, remedy: string | null): Finding => ({
+  check: name,
+  status: "failed",
+  detail,
+  remedy,
+});
+
+const marks = {
+  ok: pc.green("ok     "),
+  warning: pc.yellow("warning"),
+  failed: pc.red("failed "),
+  skipped: pc.dim("skipped"),
+};
+
+function line({ check: name, status, detail, remedy }: Finding): string {
+  const advice = remedy === null ? "" : `\n        ${" ".repeat(18)}→ ${remedy}`;
+  return `${marks[status]} ${name.padEnd(18)} ${detail}${advice}`;
+}

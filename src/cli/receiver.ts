@@ -1,0 +1,101 @@
+import type { Command } from "commander";
+import { ConfigurationError } from "../platform/errors.ts";
+import { createWakeUps } from "../queue/wake-ups.ts";
+import type { ReceiverCounters } from "../receiver/counters.ts";
+import { environmentSecrets } from "../receiver/secrets-environment.ts";
+import { startLiveSecrets } from "../receiver/secrets.ts";
+import { startReceiver } from "../receiver/server.ts";
+import { assertMigrated } from "../runtime.ts";
+import type { Runtime } from "../runtime.ts";
+import type { SigningSecret } from "../service/signature/scheme.ts";
+import type { CliContext } from "./context.ts";
+import { untilSignal } from "./until-signal.ts";
+
+export function registerReceiver(program: Command, context: CliContext): void {
+  program
+    .command("receiver")
+    .description("take webhooks into the inbox, until a signal")
+    .action(async () => {
+      await context.withRuntime("receiver", async (runtime) => {
+        const stopped = untilSignal();
+        await assertMigrated(await runtime.db());
+        const { url } = await runReceiver(runtime);
+        runtime.log.info({ url: `${url}/webhooks` }, "the receiver listens");
+        const signal = await stopped;
+        runtime.log.info({ signal }, "the receiver stops");
+      });
+    });
+}
+
+export interface ReceiverRole {
+  /**
+   * Secrets that can only be had once the receiver's address is known, since the service gives them for an
+   * address: asked for after listening and before this function returns.
+   */
+  signingSecrets?(url: string): Promise<string[]>;
+}
+
+export interface RunningRole {
+  url: string;
+  counters: Readonly<ReceiverCounters>;
+}
+
+/**
+ * Starts a receiver that ends with the runtime. The database must be migrated. Throws `ConfigurationError` when
+ * there is no signing secret: a receiver that can verify nothing must not pass for one that works.
+ */
+export async function runReceiver(runtime: Runtime, role: ReceiverRole = {}): Promise<RunningRole> {
+  const { config, secrets, log, wallClock } = runtime;
+  const { scheme } = config.signature;
+  const db = await runtime.db();
+  const live = await startLiveSecrets(
+    {
+      db,
+      encryption: config.encryptionKey === "none" ? null : await runtime.encryption(),
+      clock: wallClock,
+      log,
+    },
+    { scheme, environment: environmentSecrets(scheme, secrets.webhookSecrets) },
+  );
+  runtime.onClose(() => live.close());
+  if (role.signingSecrets === undefined && live.current().length === 0) {
+    const [problem] = live.problems();
+    throw new ConfigurationError(
+      problem ??
+        'There is no signing secret. Set SVC_WEBHOOK_SECRETS, or run "npx tallyhook secrets add".',
+    );
+  }
+
+  let given: readonly SigningSecret[] = [];
+  const queue = await runtime.queue();
+  const wakeUps = createWakeUps({ queue, log });
+  runtime.onClose(() => wakeUps.close());
+  const receiver = await startReceiver(
+    {
+      db,
+      pool: await runtime.inboxPool(),
+      secrets: {
+        current: () => (given.length === 0 ? live.current() : [...given, ...live.current()]),
+        refresh: () => live.refresh(),
+        markUsed: (id) => live.markUsed(id),
+        problems: () => live.problems(),
+      },
+      clock: wallClock,
+      log,
+      onCommitted: (seqs) => wakeUps.notify(seqs),
+      degrading: [{ name: "queue", check: () => queue.ping() }],
+    },
+    {
+      host: config.receiver.host,
+      port: config.receiver.port,
+      signature: config.signature,
+      maxBodyBytes: config.receiver.maxBodyBytes,
+      maxConnections: config.receiver.maxConnections,
+    },
+  );
+  runtime.onClose(() => receiver.close());
+  if (role.signingSecrets !== undefined) {
+    given = environmentSecrets(scheme, await role.signingSecrets(receiver.url));
+  }
+  return { url: receiver.url, counters: receiver.counters };
+}

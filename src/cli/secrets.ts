@@ -1,0 +1,153 @@
+import Table from "cli-table3";
+import type { Command } from "commander";
+import { InvalidArgumentError } from "commander";
+import { ConfigurationError, UsageError } from "../platform/errors.ts";
+import type { SecretOverview } from "../receiver/secrets-overview.ts";
+import { addSecret } from "../receiver/secrets-store.ts";
+import type { Runtime } from "../runtime.ts";
+import type { CliContext } from "./context.ts";
+import { parseInstant } from "./instant.ts";
+import { readSecret } from "./secret-input.ts";
+import { retireGuarded, surveySecrets } from "./secrets-actions.ts";
+import type { SecretsAtHand } from "./secrets-actions.ts";
+
+interface ListOptions {
+  quietHours: number;
+  json?: boolean;
+}
+
+interface AddOptions {
+  file?: string;
+  notBefore?: Date;
+  notAfter?: Date;
+  note?: string;
+}
+
+interface RetireOptions {
+  at?: Date;
+  quietHours: number;
+  force?: boolean;
+}
+
+export function registerSecrets(program: Command, context: CliContext): void {
+  const secrets = program
+    .command("secrets")
+    .description("signing secrets; running receivers follow a change within 5 s");
+
+  secrets
+    .command("list")
+    .description("every secret without its value: last use, and whether it is safe to retire")
+    .option("--quiet-hours <n>", "safe to retire after so long without use", hours, 48)
+    .option("--json", "print JSON")
+    .action((options: ListOptions) => list(context, options));
+
+  secrets
+    .command("add")
+    .description("store a secret, encrypted; its value comes from standard input or a file")
+    .option("--file <file>", "read the value from this file")
+    .option("--not-before <time>", "do not use it before (ISO 8601 with offset)", parseInstant)
+    .option("--not-after <time>", "use it until then", parseInstant)
+    .option("--note <text>", "for people")
+    .action((options: AddOptions) => add(context, options));
+
+  secrets
+    .command("retire")
+    .description("end a secret, now or at a time")
+    .argument("<id>", "as shown by list")
+    .option("--at <time>", "when it ends, such as previous_secret_valid_until", parseInstant)
+    .option("--quiet-hours <n>", "warn when it was used within so many hours", hours, 48)
+    .option("--force", "also when no secret would be left")
+    .action((id: string, options: RetireOptions) => retire(context, id, options));
+}
+
+async function list(context: CliContext, { quietHours, json }: ListOptions): Promise<void> {
+  const all = await withSecrets(context, (atHand) => surveySecrets(atHand, quietHours));
+  if (json === true) {
+    context.stdout.write(`${JSON.stringify({ secrets: all })}\n`);
+    return;
+  }
+  if (all.length === 0) {
+    context.stdout.write(
+      "No secret is known: every delivery is refused. Add one, or set SVC_WEBHOOK_SECRETS.\n",
+    );
+    return;
+  }
+  const table = new Table({
+    head: ["id", "state", "from", "until", "last used", "safe to retire", "note"],
+    style: { head: [], border: [] },
+  });
+  for (const each of all) table.push(listRow(each));
+  context.stdout.write(`${table.toString()}\n`);
+}
+
+const listRow = (secret: SecretOverview): string[] => [
+  secret.id,
+  secret.state,
+  secret.notBefore?.toISOString() ?? "-",
+  secret.notAfter?.toISOString() ?? "-",
+  secret.lastUsedAt?.toISOString() ?? "-",
+  secret.safeToRetire === null ? "no" : `yes: ${secret.safeToRetire}`,
+  (secret.note ?? "").replaceAll(/\p{Cc}/gu, "\ufffd"),
+];
+
+async function add(context: CliContext, { file, ...window }: AddOptions): Promise<void> {
+  const value = await readSecret(context, file);
+  const { id, added } = await withSecrets(context, ({ db, encryption, scheme }) => {
+    if (encryption === null) throw noKey();
+    return addSecret({ db, encryption }, scheme, { value, ...window });
+  });
+  if (!added) {
+    throw new UsageError(`This secret is there already, as ${id}; nothing was changed.`);
+  }
+  context.stdout.write(`${id} was added. Running receivers use it within 5 s.\n`);
+}
+
+async function retire(
+  context: CliContext,
+  id: string,
+  { at, quietHours, force = false }: RetireOptions,
+): Promise<void> {
+  const { secret, ends } = await withSecrets(context, async (atHand) => {
+    const ends = at ?? atHand.now;
+    return { secret: await retireGuarded(atHand, id, { at: ends, quietHours, force }), ends };
+  });
+  context.stdout.write(`${id} ends ${ends.toISOString()}. Running receivers follow within 5 s.\n`);
+  if (secret.safeToRetire === null && secret.lastUsedAt !== null) {
+    context.stderr.write(
+      `tallyhook: it verified a request at ${secret.lastUsedAt.toISOString()}; what is signed with it after its end is refused.\n`,
+    );
+  }
+}
+
+function withSecrets<T>(
+  context: CliContext,
+  run: (atHand: SecretsAtHand) => Promise<T>,
+): Promise<T> {
+  return context.withRuntime("secrets", async (runtime) => run(await atHandIn(runtime)), {
+    logLevel: "warn",
+  });
+}
+
+async function atHandIn(runtime: Runtime): Promise<SecretsAtHand> {
+  const { config, secrets, wallClock } = runtime;
+  return {
+    db: await runtime.db(),
+    encryption: config.encryptionKey === "none" ? null : await runtime.encryption(),
+    scheme: config.signature.scheme,
+    environment: secrets.webhookSecrets,
+    now: wallClock.now(),
+  };
+}
+
+const noKey = () =>
+  new ConfigurationError(
+    "TALLYHOOK_ENCRYPTION_KEY is not set, so no secret can be stored. Set it to 64 hex digits, the same on every machine (openssl rand -hex 32).",
+  );
+
+function hours(text: string): number {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value < 1 || value > 8_760) {
+    throw new InvalidArgumentError("Use a whole number of hours from 1 to 8760.");
+  }
+  return value;
+}

@@ -1,0 +1,55 @@
+import type { Verification } from "../service/signature/scheme.ts";
+
+type SignatureReason = Extract<Verification, { ok: false }>["reason"];
+
+/** Why a request was refused or came to nothing; the first group answers 401, all alike. */
+export const rejectionReasons = [
+  "missing_header",
+  "duplicate_header",
+  "malformed_header",
+  "no_match",
+  "stale",
+  "no_secret",
+  "not_found",
+  "method_not_allowed",
+  "content_encoding",
+  "too_large",
+  /** Headers or body did not arrive in time. */
+  "slow",
+  /** The sender went away before the body was complete. */
+  "aborted",
+  /** Not HTTP, or headers that are too long. */
+  "malformed_request",
+] as const;
+
+export type RejectionReason = (typeof rejectionReasons)[number] | SignatureReason;
+
+/** Numbers since the start of the process, for metrics. They never appear on the public port. */
+export interface ReceiverCounters {
+  /** Answered 200 as new. */
+  accepted: number;
+  /** Answered 200 as known already. */
+  duplicate: number;
+  rejected: Record<RejectionReason, number>;
+  /** Answered 503: the inbox did not take the event in time. */
+  unavailable: number;
+  /** Answered 500: a fault of ours. */
+  failed: number;
+  /** Closed unanswered, past the cap on connections. */
+  connectionsRefused: number;
+  /** Webhook requests that have no answer yet. */
+  inFlight: number;
+}
+
+export function createReceiverCounters(): ReceiverCounters {
+  const rejected = Object.fromEntries(rejectionReasons.map((reason) => [reason, 0]));
+  return {
+    accepted: 0,
+    duplicate: 0,
+    rejected: rejected as Record<RejectionReason, number>,
+    unavailable: 0,
+    failed: 0,
+    connectionsRefused: 0,
+    inFlight: 0,
+  };
+}

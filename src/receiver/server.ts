@@ -1,0 +1,195 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { AddressInfo, Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Knex } from "knex";
+import type { Pool } from "pg";
+import { createAppender, InboxUnavailable } from "../inbox/append.ts";
+import type { AppendLimits } from "../inbox/append.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Log } from "../platform/log.ts";
+import { defaultEnvelopePlaces } from "../service/event-envelope.ts";
+import type { EnvelopePlaces } from "../service/event-envelope.ts";
+import type { SignatureSchemeName } from "../service/signature/scheme.ts";
+import { signatureScheme } from "../service/signature/signature-scheme.ts";
+import { createApp } from "./app.ts";
+import { capConnections, listen, localAddress, refuseConnection } from "./connections.ts";
+import { createReceiverCounters } from "./counters.ts";
+import type { ReceiverCounters } from "./counters.ts";
+import { createDeadlines } from "./deadlines.ts";
+import { createReadiness } from "./readiness.ts";
+import type { ReadinessCheck } from "./readiness.ts";
+import { createReceiveWebhook, refuseUnavailable } from "./receive-webhook.ts";
+import { createSeldomWarnings } from "./seldom-warnings.ts";
+import type { LiveSecrets } from "./secrets.ts";
+
+export interface ReceiverDeps {
+  db: Knex;
+  /** The inbox's own, with time-outs for connecting and for queries. */
+  pool: Pool;
+  secrets: Pick<LiveSecrets, "current" | "refresh" | "markUsed" | "problems">;
+  /** Wall clock. */
+  clock: Clock;
+  log: Log;
+  /** Told of every committed batch of new events. Must not throw, and is not waited for. */
+  onCommitted(seqs: number[]): void;
+  /** What `GET /readyz` calls degraded when it is away: the queue, the service. */
+  degrading?: readonly ReadinessCheck[];
+}
+
+export interface ReceiverOptions {
+  host: string;
+  /** 0 picks a free one. */
+  port: number;
+  signature: { scheme: SignatureSchemeName; toleranceSeconds: number };
+  maxBodyBytes: number;
+  maxConnections: number;
+  places?: Readonly<EnvelopePlaces>;
+  appendLimits?: AppendLimits;
+  limits?: Partial<ReceiverLimits>;
+}
+
+export interface ReceiverLimits {
+  /** From connecting, or from the first byte of a further request, to the end of the headers. */
+  headersMs: number;
+  /** The same to the end of the body. */
+  requestMs: number;
+  /** From the end of the headers to the answer. */
+  answerMs: number;
+  /** How coarsely the three are watched. */
+  tickMs: number;
+  /** How long a connection may be idle between two requests: longer than proxies keep theirs (60 s). */
+  keepAliveMs: number;
+  /** For closing, everything together. */
+  closeMs: number;
+}
+
+/** Headers, answer and two ticks together are under 10 s: the longest that a request is held. */
+export const defaultReceiverLimits: ReceiverLimits = {
+  headersMs: 3_000,
+  requestMs: 5_000,
+  answerMs: 6_000,
+  tickMs: 250,
+  keepAliveMs: 65_000,
+  closeMs: 10_000,
+};
+
+export interface RunningReceiver {
+  /** As reached from this machine. */
+  url: string;
+  port: number;
+  counters: Readonly<ReceiverCounters>;
+  /**
+   * Stops accepting, answers what is under way, stores what was taken, closes the connections; within `closeMs`
+   * whatever happens. Leaves pool, database and secrets to their owner. Idempotent.
+   */
+  close(): Promise<void>;
+}
+
+/** What was answered last may take so long to leave. */
+const flushMs = 250;
+
+/**
+ * Starts the public server. Throws `ConfigurationError` when the address cannot be listened on. The database may
+ * be away: then events are answered 503 until it is back.
+ */
+export async function startReceiver(
+  deps: ReceiverDeps,
+  options: ReceiverOptions,
+): Promise<RunningReceiver> {
+  const { db, pool, secrets, clock, log, onCommitted, degrading = [] } = deps;
+  const { maxBodyBytes, signature, places = defaultEnvelopePlaces } = options;
+  const limits = { ...defaultReceiverLimits, ...options.limits };
+  const counters = createReceiverCounters();
+  const warnSeldom = createSeldomWarnings({ log, clock });
+  const appender = createAppender({ pool, log, onCommitted }, options.appendLimits);
+  const late = new InboxUnavailable("The inbox did not answer in time.");
+  const deadlines = createDeadlines<ServerResponse>(
+    (res) => refuseUnavailable({ counters, warnSeldom }, res, late),
+    { limitMs: limits.answerMs, tickMs: limits.tickMs },
+  );
+  const receiveWebhook = createReceiveWebhook(
+    {
+      appender,
+      secrets,
+      scheme: signatureScheme(signature.scheme),
+      clock,
+      log,
+      warnSeldom,
+      counters,
+      deadlines,
+    },
+    { maxBodyBytes, toleranceSeconds: signature.toleranceSeconds, places },
+  );
+  const readiness = createReadiness({
+    pool,
+    db,
+    log,
+    degrading: [...degrading, { name: "signing_secrets", check: () => assertSecrets(secrets) }],
+  });
+  const app = createApp({ receiveWebhook, readiness, counters, log });
+
+  const callback = app.callback();
+  const handle = (req: IncomingMessage, res: ServerResponse) => void callback(req, res);
+  const server = createServer(
+    {
+      headersTimeout: limits.headersMs,
+      requestTimeout: limits.requestMs,
+      keepAliveTimeout: limits.keepAliveMs,
+      connectionsCheckingInterval: limits.tickMs,
+    },
+    handle,
+  );
+  // A sender that asks before it sends the body is answered by the same code, which invites it or refuses.
+  server.on("checkContinue", handle);
+  // Who neither sends nor reads what was answered holds no connection for ever.
+  server.timeout = limits.requestMs + limits.answerMs;
+  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
+    refuseConnection(counters, error, socket);
+  });
+  capConnections(server, options.maxConnections, () => {
+    counters.connectionsRefused += 1;
+    warnSeldom("a connection was refused: there are too many", { max: options.maxConnections });
+  });
+  try {
+    await listen(server, options);
+  } catch (error) {
+    deadlines.close();
+    throw error;
+  }
+
+  const { port } = server.address() as AddressInfo;
+  const close = async (): Promise<void> => {
+    const closed = once(server, "close");
+    // Every answer from now on asks for its connection to be closed.
+    server.maxRequestsPerSocket = 1;
+    server.close();
+    while (counters.inFlight > 0) await sleep(10);
+    await appender.close();
+    server.closeIdleConnections();
+    await Promise.race([closed, sleep(flushMs, null, { ref: false })]);
+  };
+  const closeInTime = async (): Promise<void> => {
+    await Promise.race([close(), sleep(limits.closeMs, null, { ref: false })]);
+    server.closeAllConnections();
+    deadlines.close();
+  };
+  let closing: Promise<void> | undefined;
+  return {
+    url: `http://${localAddress(options.host)}:${port}`,
+    port,
+    counters,
+    close: () => (closing ??= closeInTime()),
+  };
+}
+
+async function assertSecrets({
+  current,
+  problems,
+}: Pick<LiveSecrets, "current" | "problems">): Promise<void> {
+  const [problem] = problems();
+  if (problem !== undefined) throw new Error(problem);
+  if (current().length === 0)
+    throw new Error("there is no signing secret: nothing can be verified");
+}

@@ -1,0 +1,59 @@
+import type Router from "@koa/router";
+import type { Context } from "koa";
+import type { z } from "zod";
+
+import type { Log } from "../../platform/log.ts";
+import { readJsonObject } from "../http/read-body.ts";
+import { validate } from "../http/validate.ts";
+import { Refusal } from "../refusal.ts";
+import type { State } from "../state.ts";
+
+/** What controls act on. */
+export interface ControlDeps {
+  log: Log;
+  state(): State;
+  /** Throws everything away and starts anew; the same seed when none is given. */
+  reset(seed: string | undefined): void;
+}
+
+export interface Control<Query extends z.ZodType, Body extends z.ZodType> {
+  method: "GET" | "POST" | "PUT";
+  /** Below `/_sandbox`, in the router's form (`:id`). */
+  path: string;
+  query: Query;
+  body: Body;
+  run(request: {
+    query: z.output<Query>;
+    body: z.output<Body>;
+    params: Readonly<Record<string, string>>;
+    ctx: Context;
+  }): unknown;
+}
+
+/** Adds a control. What `run` gives back is the answer; undefined when it wrote `ctx.body` itself. */
+export function addControl<Query extends z.ZodType, Body extends z.ZodType>(
+  router: Router,
+  control: Control<Query, Body>,
+): void {
+  router.register(control.path, [control.method.toLowerCase()], async (ctx: Context) => {
+    const sent = control.method === "GET" ? {} : await readJsonObject(ctx.req);
+    const answer = await control.run({
+      query: validate(control.query, ctx.query),
+      body: validate(control.body, sent),
+      params: ctx["params"] as Readonly<Record<string, string>>,
+      ctx,
+    });
+    if (answer !== undefined) ctx.body = JSON.stringify(answer);
+  });
+}
+
+/** Controls are for whoever sits at this machine; a client of the service must not find them by its key (statement 538). */
+export function assertLocal(ctx: Context): void {
+  const address = ctx.req.socket.remoteAddress ?? "";
+  if (!/^(::ffff:)?127\.|^::1$/.test(address)) {
+    throw new Refusal("ip_not_allowed", "Controls answer on loopback only.");
+  }
+  if (ctx.get("Authorization") !== "") {
+    throw new Refusal("insufficient_permissions", "Controls take no API key.");
+  }
+}

@@ -1,0 +1,51 @@
+import type Router from "@koa/router";
+import { z } from "zod";
+
+import { validate } from "../http/validate.ts";
+import { faultsSchema, settingsSchema } from "../settings.ts";
+import type { ControlDeps } from "./control.ts";
+import { addControl } from "./control.ts";
+import { nothing } from "./fields.ts";
+
+/** `GET|PUT /_sandbox/faults`: what is put replaces all faults; what it leaves out is off. */
+export function addFaults(router: Router, { state }: ControlDeps): void {
+  addControl(router, {
+    method: "GET",
+    path: "/faults",
+    query: nothing,
+    body: nothing,
+    run: () => state().faults,
+  });
+  addControl(router, {
+    method: "PUT",
+    path: "/faults",
+    query: nothing,
+    body: faultsSchema,
+    run({ body }) {
+      state().setFaults(body);
+      return state().faults;
+    },
+  });
+}
+
+/** `GET|PUT /_sandbox/switches`: what is put changes; what it leaves out stays as it is. */
+export function addSwitches(router: Router, { state }: ControlDeps): void {
+  addControl(router, {
+    method: "GET",
+    path: "/switches",
+    query: nothing,
+    body: nothing,
+    run: () => state().settings,
+  });
+  addControl(router, {
+    method: "PUT",
+    path: "/switches",
+    query: nothing,
+    body: z.record(z.string(), z.unknown()),
+    run({ body }) {
+      const current = state();
+      current.settings = validate(settingsSchema, { ...current.settings, ...body });
+      return current.settings;
+    },
+  });
+}

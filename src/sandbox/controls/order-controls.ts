@@ -1,0 +1,50 @@
+import type Router from "@koa/router";
+
+import {
+  acceptChargeback,
+  dismissChargeback,
+  openChargeback,
+  voidOrder,
+} from "../operations/chargebacks.ts";
+import type { Mode } from "../mode.ts";
+import type { OrderRecord } from "../records.ts";
+import { notFound } from "../refusal.ts";
+import type { Space } from "../space.ts";
+import type { State } from "../state.ts";
+import { orderBody } from "../wire/order.ts";
+import type { ControlDeps } from "./control.ts";
+import { addControl } from "./control.ts";
+import { nothing } from "./fields.ts";
+
+const moves = {
+  chargeback: openChargeback,
+  chargeback_accept: acceptChargeback,
+  chargeback_dismiss: dismissChargeback,
+  void: voidOrder,
+} as const;
+
+/** `POST /_sandbox/orders/{id}/chargeback` and its like: transitions that no call of the service causes. */
+export function addOrderControls(router: Router, { state }: ControlDeps): void {
+  for (const [name, move] of Object.entries(moves)) {
+    addControl(router, {
+      method: "POST",
+      path: `/orders/:id/${name}`,
+      query: nothing,
+      body: nothing,
+      run({ params }) {
+        const { space, order } = orderAnywhere(state(), params["id"] ?? "");
+        return orderBody(move(space, order));
+      },
+    });
+  }
+}
+
+function orderAnywhere(state: State, id: string): { space: Space; order: OrderRecord } {
+  const modes: Mode[] = ["test", "live"];
+  for (const mode of modes) {
+    const space = state.spaces[mode];
+    const order = space.orders.get(id);
+    if (order !== undefined) return { space, order };
+  }
+  throw notFound("order");
+}

@@ -1,0 +1,28 @@
+import type Router from "@koa/router";
+import { z } from "zod";
+
+import { changeSilently, silentResources } from "../operations/change-silently.ts";
+import type { ControlDeps } from "./control.ts";
+import { addControl } from "./control.ts";
+import { mode, nothing } from "./fields.ts";
+
+const change = z.strictObject({
+  resource: z.enum(silentResources),
+  id: z.string(),
+  set: z.record(z.string(), z.unknown()),
+  mode,
+});
+
+/** `POST /_sandbox/silent`: a change without an event. */
+export function addSilent(router: Router, { state }: ControlDeps): void {
+  addControl(router, {
+    method: "POST",
+    path: "/silent",
+    query: nothing,
+    body: change,
+    run({ body }) {
+      const { id, updated_at } = changeSilently(state().spaces[body.mode], body);
+      return { resource: body.resource, id, updated_at };
+    },
+  });
+}

@@ -1,0 +1,49 @@
+import type Router from "@koa/router";
+import { z } from "zod";
+
+import { generateTraffic } from "../traffic/generate.ts";
+import type { ControlDeps } from "./control.ts";
+import { addControl } from "./control.ts";
+import { mode, nothing, seed } from "./fields.ts";
+import { clockBody } from "./overview.ts";
+
+const most = 1_000_000;
+const howMany = z.int().min(0).max(most);
+
+const wish = z.strictObject({
+  orders: howMany.default(100),
+  subscriptions: howMany.default(10),
+  refunds: howMany.optional(),
+  declines: howMany.optional(),
+  chargebacks: howMany.optional(),
+  seed: seed.default("1"),
+  days: z.number().min(0).max(3660).default(30),
+  tie_rate: z.number().min(0).max(1).default(0.02),
+  mode,
+});
+
+/** Shares of the orders, where a number is not given. */
+const usual = { refunds: 0.08, declines: 0.06, chargebacks: 0.015 };
+
+/** `POST /_sandbox/traffic`: a seeded, realistic mix. Answers when it is generated; `GET /_sandbox/idle` waits for its deliveries. */
+export function addTraffic(router: Router, { state }: ControlDeps): void {
+  addControl(router, {
+    method: "POST",
+    path: "/traffic",
+    query: nothing,
+    body: wish,
+    async run({ body }) {
+      const current = state();
+      const { orders, tie_rate, ...rest } = body;
+      const result = await generateTraffic(current, {
+        ...rest,
+        orders,
+        refunds: body.refunds ?? Math.round(orders * usual.refunds),
+        declines: body.declines ?? Math.round(orders * usual.declines),
+        chargebacks: body.chargebacks ?? Math.round(orders * usual.chargebacks),
+        tieRate: tie_rate,
+      });
+      return { seed: body.seed, ...result, ...clockBody(current) };
+    },
+  });
+}

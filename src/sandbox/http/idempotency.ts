@@ -1,0 +1,63 @@
+import { hash } from "node:crypto";
+
+import type { Idempotency } from "../../service/routes/endpoint.ts";
+import type { Answer } from "../answer.ts";
+import { Refusal } from "../refusal.ts";
+import type { Space } from "../space.ts";
+
+const uuidV4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
+
+/** The key of a request, or null. Refuses a bad one, and a missing one where the endpoint requires it. */
+export function idempotencyKey(header: string | undefined, rule: Idempotency): string | null {
+  if (rule === "none") return null;
+  if (header === undefined) {
+    if (rule !== "required") return null;
+    throw new Refusal("missing_idempotency_key", "Send X-SVC-Idempotency-Key, a UUID v4.");
+  }
+  if (!uuidV4.test(header)) {
+    throw new Refusal("invalid_idempotency_key", "X-SVC-Idempotency-Key must be a UUID v4.");
+  }
+  return header.toLowerCase();
+}
+
+/**
+ * Executes a request once a key: a repeat within 24 hours gets the stored answer, another payload a conflict. Only 2xx answers
+ * are stored. The scope is the endpoint with its path (statement 86).
+ */
+export async function onceAKey(
+  space: Space,
+  request: { key: string; endpoint: string; body: unknown },
+  execute: () => Answer | Promise<Answer>,
+): Promise<Answer> {
+  const scope = `${request.key} ${request.endpoint}`;
+  const fingerprint = hash("sha1", canonicalJson(request.body), "base64");
+  const nowMs = space.time.nowMs();
+  const known = space.idempotency.lookUp(scope, fingerprint, nowMs);
+  if (known.state === "done") return known.answer;
+  if (known.state === "conflict") {
+    throw new Refusal("idempotency_key_conflict", "The key was used with another payload.");
+  }
+  if (known.state === "in_flight") {
+    throw new Refusal("request_in_progress", "A request with this key is under way.");
+  }
+  space.idempotency.begin(scope, fingerprint, nowMs);
+  try {
+    const answer = await execute();
+    space.idempotency.finish(scope, answer);
+    return answer;
+  } catch (error) {
+    space.idempotency.abandon(scope);
+    throw error;
+  }
+}
+
+/** JSON whose text does not depend on the order of keys or on white space (statement 85). */
+function canonicalJson(value: unknown): string {
+  if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
+  const record = value as Record<string, unknown>;
+  const members = Object.keys(record)
+    .sort()
+    .map((key) => `${JSON.stringify(key)}:${canonicalJson(record[key])}`);
+  return `{${members.join(",")}}`;
+}

@@ -1,0 +1,72 @@
+import { invalidValue, notFound } from "../refusal.ts";
+import type { Space } from "../space.ts";
+import type { StoredRecord, Table } from "../store/table.ts";
+
+export const silentResources = ["orders", "transactions", "subscriptions", "customers"] as const;
+
+export type SilentResource = (typeof silentResources)[number];
+
+interface Changeable extends StoredRecord {
+  readonly updated_at: string;
+}
+
+/** What identifies a record or hangs together with others. */
+const fixedFields = new Set([
+  "id",
+  "customer_id",
+  "order_id",
+  "created_at",
+  "updated_at",
+  "transactions",
+  "items",
+  "cycles",
+  "schedule",
+  "dunning",
+  "plan_id",
+]);
+
+/**
+ * Changes an object behind everybody's back: `updated_at` moves, no event is sent (statement 363). Only fields that the object
+ * has, with values of their type or null. A transaction's order shows the change too.
+ */
+export function changeSilently(
+  space: Space,
+  change: { resource: SilentResource; id: string; set: Readonly<Record<string, unknown>> },
+): Changeable {
+  // One table of several types, of which only the common fields are used here.
+  const table = space[change.resource] as unknown as Table<Changeable>;
+  const record = table.get(change.id);
+  if (record === undefined) throw notFound(change.resource.slice(0, -1), "id");
+  assertFitting(record, change.set);
+  const changed = { ...record, ...change.set, updated_at: space.touch(record.updated_at) };
+  table.replace(changed);
+  if (change.resource === "transactions") showInOrder(space, change.id);
+  return changed;
+}
+
+function showInOrder(space: Space, transactionId: string): void {
+  const transaction = space.transactions.get(transactionId);
+  const order =
+    transaction?.order_id == null ? undefined : space.orders.get(transaction.order_id);
+  if (transaction === undefined || order === undefined) return;
+  space.orders.replace({
+    ...order,
+    transactions: order.transactions.map((known) =>
+      known.id === transactionId ? transaction : known,
+    ),
+    updated_at: space.touch(order.updated_at),
+  });
+}
+
+function assertFitting(record: Changeable, set: Readonly<Record<string, unknown>>): void {
+  const current = new Map<string, unknown>(Object.entries(record));
+  for (const [field, value] of Object.entries(set)) {
+    if (fixedFields.has(field) || !current.has(field)) {
+      throw invalidValue(`set.${field}`, "cannot be set");
+    }
+    const before = current.get(field);
+    if (before !== null && value !== null && typeof before !== typeof value) {
+      throw invalidValue(`set.${field}`, `must be a ${typeof before}`);
+    }
+  }
+}

@@ -1,0 +1,94 @@
+import type { Metadata, ProductRecord } from "../records.ts";
+import { Refusal } from "../refusal.ts";
+import type { Space } from "../space.ts";
+
+export interface ProductInput {
+  name?: string | undefined;
+  description?: string | null | undefined;
+  pricing?: ProductRecord["pricing"] | undefined;
+  requires_shipping?: boolean | undefined;
+  sku?: string | null | undefined;
+  stock_status?: ProductRecord["stock_status"] | undefined;
+  metadata?: Metadata | undefined;
+  active?: boolean | undefined;
+}
+
+export function createProduct(
+  space: Space,
+  input: ProductInput & { name: string; pricing: ProductRecord["pricing"] },
+): ProductRecord {
+  assertSkuUnused(space, input.sku, null);
+  const at = space.time.iso();
+  const product: ProductRecord = {
+    id: space.ids.uuid(),
+    name: input.name,
+    description: input.description ?? null,
+    pricing: input.pricing,
+    requires_shipping: input.requires_shipping ?? false,
+    sku: input.sku ?? null,
+    stock_status: input.stock_status ?? "in_stock",
+    metadata: input.metadata ?? {},
+    active: true,
+    deleted: false,
+    created_at: at,
+    updated_at: at,
+  };
+  space.products.insert(product);
+  if (product.sku !== null) space.skus.set(product.sku, product.id);
+  return product;
+}
+
+/** Changes the fields that were sent. Existing orders keep the price they were made at (statement 256). */
+export function updateProduct(
+  space: Space,
+  product: ProductRecord,
+  input: ProductInput,
+): ProductRecord {
+  assertSkuUnused(space, input.sku, product.id);
+  const fields = Object.fromEntries(
+    Object.entries(input).filter(([, value]) => value !== undefined),
+  ) as Partial<ProductRecord>;
+  if (Object.keys(fields).length === 0) return product;
+  const changed = { ...product, ...fields, updated_at: space.touch(product.updated_at) };
+  if (product.sku !== null) space.skus.delete(product.sku);
+  if (changed.sku !== null) space.skus.set(changed.sku, changed.id);
+  space.products.replace(changed);
+  return changed;
+}
+
+/** Deletes a product: softly when orders or plans refer to it, for good otherwise (spec, DELETE product). */
+export function deleteProduct(space: Space, product: ProductRecord): void {
+  if (product.deleted) return;
+  const plans = space.plans
+    .all()
+    .filter((plan) => plan.products.some(({ id }) => id === product.id));
+  if (plans.some((plan) => plan.active)) {
+    throw new Refusal("product_in_active_plans", "The product is part of active plans.");
+  }
+  if (plans.length > 0 || wasOrdered(space, product.id)) {
+    const updated_at = space.touch(product.updated_at);
+    space.products.replace({ ...product, deleted: true, active: false, updated_at });
+    return;
+  }
+  if (product.sku !== null) space.skus.delete(product.sku);
+  space.products.delete(product.id);
+  space.hardDeleted.products.push(product.id);
+}
+
+function wasOrdered(space: Space, productId: string): boolean {
+  for (const { value: order } of space.orders.byCreation.ascending()) {
+    if (order.items.some((item) => item.product_id === productId)) return true;
+  }
+  return false;
+}
+
+function assertSkuUnused(
+  space: Space,
+  sku: string | null | undefined,
+  ownId: string | null,
+): void {
+  const owner = typeof sku === "string" ? space.skus.get(sku) : undefined;
+  if (owner !== undefined && owner !== ownId) {
+    throw new Refusal("sku_already_exists", "Another product has this SKU.", "sku");
+  }
+}

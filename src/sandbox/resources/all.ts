@@ -1,0 +1,19 @@
+import type { Mounted } from "../http/mount.ts";
+import { customerEndpoints } from "./customers.ts";
+import { orderEndpoints } from "./orders.ts";
+import { planEndpoints } from "./plans.ts";
+import { productEndpoints } from "./products.ts";
+import { subscriptionEndpoints } from "./subscriptions.ts";
+import { transactionEndpoints } from "./transactions.ts";
+import { webhookEndpointEndpoints } from "./webhook-endpoints.ts";
+
+/** Every endpoint of the service that is built. A new resource adds its file here. */
+export const allEndpoints: readonly Mounted[] = [
+  ...customerEndpoints,
+  ...productEndpoints,
+  ...planEndpoints,
+  ...orderEndpoints,
+  ...subscriptionEndpoints,
+  ...transactionEndpoints,
+  ...webhookEndpointEndpoints,
+];

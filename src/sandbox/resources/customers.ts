@@ -1,0 +1,78 @@
+import * as routes from "../../service/routes/customers.ts";
+import { answerWith, plainAnswer } from "../answer.ts";
+import { by, listAnswer } from "../http/list.ts";
+import type { Mounted } from "../http/mount.ts";
+import { mounted } from "../http/mount.ts";
+import { createCustomer, deleteCustomer, updateCustomer } from "../operations/customers.ts";
+import { addPaymentMethod, deletePaymentMethod } from "../operations/payment-methods.ts";
+import type { CustomerRecord } from "../records.ts";
+import { notFound } from "../refusal.ts";
+import { customerBody, paymentMethodBody } from "../wire/customer.ts";
+import { expandedCustomer } from "../wire/expanded-customer.ts";
+import { find } from "./find.ts";
+
+const create = mounted(routes.createCustomer, (space, { body }) =>
+  answerWith(201, createCustomer(space, body), customerBody),
+);
+
+const list = mounted(routes.listCustomers, (space, { query }) => {
+  const { email, q, deleted = false } = query;
+  const words = q?.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
+  return listAnswer(space, space.customers, query, {
+    url: "/v1/customers",
+    show: (customer) => expandedCustomer(space, customer, query.expand),
+    sorts: { updated_at: by((customer) => customer.updated_at) },
+    test: (customer) =>
+      (deleted || !customer.deleted) &&
+      (email === undefined || customer.email.toLowerCase() === email.toLowerCase()) &&
+      matches(customer, words),
+    fields: query["fields[customers]"],
+  });
+});
+
+/** Full text over name, e-mail address and company: every word occurs somewhere. */
+function matches(customer: CustomerRecord, words: readonly string[]): boolean {
+  if (words.length === 0) return true;
+  const { first_name, last_name, email, company } = customer;
+  const text = [first_name, last_name, email, company].join(" ").toLowerCase();
+  return words.every((word) => text.includes(word));
+}
+
+const retrieve = mounted(routes.getCustomer, (space, { params, query }, state) => {
+  const customer = find(state, space, "customers", params.id);
+  return plainAnswer(200, expandedCustomer(space, customer, query.expand));
+});
+
+const update = mounted(routes.updateCustomer, (space, { params, body }, state) => {
+  const customer = find(state, space, "customers", params.id);
+  return answerWith(200, updateCustomer(space, customer, body), customerBody);
+});
+
+const remove = mounted(routes.deleteCustomer, (space, { params }, state) => {
+  deleteCustomer(space, find(state, space, "customers", params.id));
+  return plainAnswer(200, { id: params.id, deleted: true, message: "The customer was deleted." });
+});
+
+const addCard = mounted(routes.addPaymentMethod, (space, { params, body }, state) => {
+  const customer = find(state, space, "customers", params.id);
+  return answerWith(201, addPaymentMethod(space, customer, body), paymentMethodBody);
+});
+
+const removeCard = mounted(routes.deletePaymentMethod, (space, { params, body }, state) => {
+  const customer = find(state, space, "customers", params.id);
+  const card = find(state, space, "paymentMethods", params.pm_id);
+  if (card.customer_id !== customer.id) throw notFound("payment method");
+  deletePaymentMethod(space, customer, card, body.replacement_payment_method_id);
+  const message = "The payment method was deleted.";
+  return plainAnswer(200, { id: card.id, deleted: true, message });
+});
+
+export const customerEndpoints: readonly Mounted[] = [
+  create,
+  list,
+  retrieve,
+  update,
+  remove,
+  addCard,
+  removeCard,
+];

@@ -1,0 +1,32 @@
+import * as routes from "../../service/routes/plans.ts";
+import { plainAnswer } from "../answer.ts";
+import { by, listAnswer } from "../http/list.ts";
+import type { Mounted } from "../http/mount.ts";
+import { mounted } from "../http/mount.ts";
+import { find } from "./find.ts";
+
+const list = mounted(routes.listPlans, (space, { query }) => {
+  const search = query.search?.toLowerCase();
+  return listAnswer(space, space.plans, query, {
+    url: "/v1/plans",
+    show: (plan) => ({ ...plan }),
+    sorts: {
+      updated_at: by((plan) => plan.updated_at),
+      name: by((plan) => plan.name),
+      amount: by((plan) => plan.amount),
+    },
+    test: (plan) =>
+      (query.active === undefined || plan.active === query.active) &&
+      (search === undefined ||
+        [plan.name, plan.plan_code, plan.description]
+          .join(" ")
+          .toLowerCase()
+          .includes(search)),
+  });
+});
+
+const retrieve = mounted(routes.getPlan, (space, { params }, state) =>
+  plainAnswer(200, find(state, space, "plans", params.id)),
+);
+
+export const planEndpoints: readonly Mounted[] = [list, retrieve];

@@ -1,0 +1,43 @@
+import * as routes from "../../service/routes/products.ts";
+import { answerWith, plainAnswer } from "../answer.ts";
+import { by, listAnswer } from "../http/list.ts";
+import type { Mounted } from "../http/mount.ts";
+import { mounted } from "../http/mount.ts";
+import { createProduct, deleteProduct, updateProduct } from "../operations/products.ts";
+import { productBody } from "../wire/product.ts";
+import { find } from "./find.ts";
+
+const create = mounted(routes.createProduct, (space, { body }) =>
+  answerWith(201, createProduct(space, body), (product) => productBody(product)),
+);
+
+const list = mounted(routes.listProducts, (space, { query }) =>
+  listAnswer(space, space.products, query, {
+    url: "/v1/products",
+    show: (product) => productBody(product, query.expand),
+    sorts: {
+      updated_at: by((product) => product.updated_at),
+      name: by((product) => product.name),
+    },
+    test: (product) =>
+      !product.deleted && (query.active === undefined || product.active === query.active),
+    fields: query["fields[products]"],
+  }),
+);
+
+const retrieve = mounted(routes.getProduct, (space, { params, query }, state) => {
+  const product = find(state, space, "products", params.id);
+  return plainAnswer(200, productBody(product, query.expand));
+});
+
+const update = mounted(routes.updateProduct, (space, { params, body }, state) => {
+  const product = find(state, space, "products", params.id);
+  return answerWith(200, updateProduct(space, product, body), (changed) => productBody(changed));
+});
+
+const remove = mounted(routes.deleteProduct, (space, { params }, state) => {
+  deleteProduct(space, find(state, space, "products", params.id));
+  return plainAnswer(200, { id: params.id, deleted: true, message: "The product was deleted." });
+});
+
+export const productEndpoints: readonly Mounted[] = [create, list, retrieve, update, remove];

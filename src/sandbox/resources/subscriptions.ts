@@ -1,0 +1,114 @@
+import * as routes from "../../service/routes/subscriptions.ts";
+import { answerWith, plainAnswer } from "../answer.ts";
+import { by, listAnswer } from "../http/list.ts";
+import type { Handler, Mounted } from "../http/mount.ts";
+import { mounted } from "../http/mount.ts";
+import { resolveAddress } from "../operations/addresses.ts";
+import { cancelSubscription, changeSubscription } from "../operations/change-subscription.ts";
+import { createSubscription } from "../operations/create-subscription.ts";
+import type { AddressRecord, SubscriptionRecord } from "../records.ts";
+import { invalidValue, Refusal } from "../refusal.ts";
+import { resolveBillingCycle } from "../rules/billing-dates.ts";
+import type { Space } from "../space.ts";
+import { expandedSubscription, subscriptionBody } from "../wire/subscription.ts";
+import { cardOf, chargeParties, refuseCoupon } from "./charge-parties.ts";
+import { find } from "./find.ts";
+
+const create = mounted(routes.createSubscription, (space, { body }, state) => {
+  const { customer, card } = chargeParties(state, space, body);
+  const plan = find(state, space, "plans", body.plan_id, "plan_id");
+  if (!plan.active) throw invalidValue("plan_id", "The plan is not active.");
+  refuseCoupon(body.coupon_code);
+  const now = space.time.now();
+  const endDate = body.end_date === undefined ? null : new Date(body.end_date);
+  if (endDate !== null && endDate <= now) {
+    throw invalidValue("end_date", "must be after the start date");
+  }
+  const subscription = createSubscription(space, {
+    customer,
+    plan,
+    card,
+    billingCycle: resolveBillingCycle(body.billing_cycle, now),
+    totalCycles: body.billing_cycles ?? 0,
+    endDate,
+    shippingAddress: shippingOf(space, body, null),
+  });
+  return answerWith(201, subscription, subscriptionBody);
+});
+
+/** The address that a request names; an option of shipping needs one (statement 381). */
+function shippingOf(
+  space: Space,
+  sent: Parameters<typeof resolveAddress>[1] & { shipping_option_id?: string | undefined },
+  current: AddressRecord | null,
+): AddressRecord | null {
+  const address = resolveAddress(space, sent) ?? current;
+  if (sent.shipping_option_id !== undefined && address === null) {
+    throw invalidValue("shipping_option_id", "requires a shipping address");
+  }
+  return address;
+}
+
+const list = mounted(routes.listSubscriptions, (space, { query }) => {
+  const { customer_id, plan_id, status } = query;
+  return listAnswer(space, space.subscriptions, query, {
+    url: "/v1/subscriptions",
+    show: (subscription) => expandedSubscription(space, subscription, query.expand),
+    sorts: { updated_at: by((subscription) => subscription.updated_at) },
+    anyOf: {
+      ...(customer_id === undefined ? {} : { customer_id: [customer_id] }),
+      ...(plan_id === undefined ? {} : { plan_id: [plan_id] }),
+      ...(status === undefined ? {} : { status: [status] }),
+    },
+    fields: query["fields[subscriptions]"],
+  });
+});
+
+const retrieve = mounted(routes.getSubscription, (space, { params, query }, state) => {
+  const subscription = find(state, space, "subscriptions", params.id);
+  return plainAnswer(200, expandedSubscription(space, subscription, query.expand));
+});
+
+const update = mounted(routes.updateSubscription, (space, { params, body }, state) => {
+  const subscription = find(state, space, "subscriptions", params.id);
+  assertModifiable(subscription);
+  const { payment_method_id, billing_cycle } = body;
+  const current = subscription.shipping_address;
+  const address = shippingOf(space, body, current);
+  const changed = changeSubscription(space, subscription, {
+    ...(payment_method_id === undefined
+      ? {}
+      : { card: cardOf(state, space, subscription.customer_id, payment_method_id) }),
+    ...(address === null || address === current ? {} : { shippingAddress: address }),
+    ...(billing_cycle === undefined ? {} : { billingCycle: billing_cycle }),
+  });
+  return answerWith(200, changed, subscriptionBody);
+});
+
+/** Before anything else is looked at: an address sent along must not be stored. */
+function assertModifiable({ status }: SubscriptionRecord): void {
+  if (status === "active" || status === "paused") return;
+  const message = `A subscription with status ${status} cannot be changed.`;
+  throw new Refusal("subscription_not_modifiable", message);
+}
+
+const cancel = mounted(routes.cancelSubscription, (space, { params }, state) => {
+  const subscription = find(state, space, "subscriptions", params.id);
+  const { id, status, canceled_at } = cancelSubscription(space, subscription);
+  return plainAnswer(200, { id, status, canceled_at });
+});
+
+const notImplemented: Handler<typeof routes.pauseSubscription> = (space, { params }, state) => {
+  find(state, space, "subscriptions", params.id);
+  throw new Refusal("not_implemented", "The service does not implement this yet.");
+};
+
+export const subscriptionEndpoints: readonly Mounted[] = [
+  create,
+  list,
+  retrieve,
+  update,
+  cancel,
+  mounted(routes.pauseSubscription, notImplemented),
+  mounted(routes.resumeSubscription, notImplemented),
+];

@@ -1,0 +1,72 @@
+import { seededRandom } from "../../platform/random.ts";
+import type { Mode } from "../mode.ts";
+import type { State } from "../state.ts";
+import { createPeople } from "./people.ts";
+import type { TrafficCounts } from "./script.ts";
+import { createScript, dayMs } from "./script.ts";
+import { planShopping } from "./shopping.ts";
+import { planSubscribing } from "./subscribing.ts";
+
+export interface TrafficWish {
+  orders: number;
+  subscriptions: number;
+  refunds: number;
+  declines: number;
+  chargebacks: number;
+  seed: string;
+  /** How much time of the sandbox passes meanwhile. */
+  days: number;
+  tieRate: number;
+  mode: Mode;
+}
+
+export interface TrafficResult {
+  counts: TrafficCounts & { renewals: number; events: number };
+  from: string;
+  to: string;
+}
+
+const ordersPerCustomer = 3;
+
+/**
+ * Plays a merchant's life: orders, subscriptions with their renewals and dunning, refunds, retries, chargebacks, edits and
+ * deletions. The clock is stopped and moved through `days` of sandbox time, so that the same seed after the same calls gives the same
+ * ids, amounts and events however fast this machine is. Resolves when all is generated; deliveries go on.
+ */
+export async function generateTraffic(state: State, wish: TrafficWish): Promise<TrafficResult> {
+  const space = state.spaces[wish.mode];
+  const eventsBefore = state.events.total;
+  const ordersBefore = space.orders.size;
+  return state.time.whileStopped(async (moveTo) => {
+    const startMs = state.time.nowMs();
+    const from = state.time.iso();
+    const script = createScript(
+      {
+        space,
+        random: seededRandom(`traffic/${wish.seed}`),
+        setMayTie: (mayTie) => {
+          state.mayTie = mayTie;
+        },
+      },
+      { startMs, endMs: startMs + Math.round(wish.days * dayMs), tieRate: wish.tieRate },
+    );
+    const wanted = Math.ceil((wish.orders + wish.subscriptions) / ordersPerCustomer);
+    const people = createPeople(script, wanted);
+    planShopping(script, people, withinOrders(wish));
+    planSubscribing(script, people, wish.subscriptions);
+    await script.play(moveTo);
+
+    const { orders, subscriptions } = script.counts;
+    const renewals = space.orders.size - ordersBefore - orders - subscriptions;
+    const events = state.events.total - eventsBefore;
+    return { counts: { ...script.counts, renewals, events }, from, to: state.time.iso() };
+  });
+}
+
+/** Each order has one kind: what is asked for beyond the orders there are is left out. */
+function withinOrders({ orders, declines, chargebacks, refunds }: TrafficWish) {
+  const declined = Math.min(declines, orders);
+  const disputed = Math.min(chargebacks, orders - declined);
+  const refunded = Math.min(refunds, orders - declined - disputed);
+  return { orders, declines: declined, chargebacks: disputed, refunds: refunded };
+}

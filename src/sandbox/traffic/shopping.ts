@@ -1,0 +1,189 @@
+import { acceptChargeback, dismissChargeback, openChargeback, voidOrder } from "../operations/chargebacks.ts";
+import { createOrder } from "../operations/create-order.ts";
+import { refundOrder } from "../operations/refund-order.ts";
+import { retryOrder } from "../operations/retry-order.ts";
+import type { OrderRecord, PaymentMethodRecord, ProductRecord } from "../records.ts";
+import { priceOf } from "../rules/pricing.ts";
+import type { People } from "./people.ts";
+import type { Stage } from "./script.ts";
+import { between, chance, dayMs, pick, pickWeighted } from "./script.ts";
+
+const decliningCards = [
+  ["card_visa_declined", 3],
+  ["card_insufficient_funds", 4],
+  ["card_expired", 2],
+  ["card_incorrect_cvv", 1],
+  ["card_processing_error", 1],
+  ["card_do_not_honor", 1],
+  ["card_lost_stolen", 1],
+  ["card_declined_once", 4],
+  ["card_declined_twice", 2],
+] as const;
+
+const retryRate = 0.5;
+const voidRate = 0.01;
+
+/** How many orders of which kind; together at most `orders`. */
+export interface ShoppingWish {
+  orders: number;
+  refunds: number;
+  declines: number;
+  chargebacks: number;
+}
+
+/** One-time orders over the whole span: most succeed, some are declined, refunded, voided or charged back later. */
+export function planShopping(stage: Stage, people: People, wish: ShoppingWish): void {
+  const { random } = stage;
+  const kinds = shuffled(stage, [
+    ...Array<() => void>(wish.declines).fill(() => declinedOrder(stage, people)),
+    ...Array<() => void>(wish.chargebacks).fill(() => disputedOrder(stage, people)),
+    ...Array<() => void>(wish.refunds).fill(() => refundedOrder(stage, people)),
+    ...Array<() => void>(wish.orders - wish.declines - wish.chargebacks - wish.refunds).fill(() =>
+      plainOrder(stage, people),
+    ),
+  ]);
+  const span = stage.endMs - stage.startMs;
+  for (const place of kinds) stage.at(stage.startMs + span * random(), place);
+}
+
+function shuffled<T>({ random }: Stage, entries: T[]): T[] {
+  for (let i = entries.length - 1; i > 0; i--) {
+    const other = Math.floor(random() * (i + 1));
+    [entries[i], entries[other]] = [entries[other] as T, entries[i] as T];
+  }
+  return entries;
+}
+
+function order(stage: Stage, people: People, token?: string): OrderRecord {
+  const { counts } = stage;
+  const customer = people.anyone();
+  const card = token === undefined ? people.goodCard(customer) : people.cardOf(customer, token);
+  const placed = place(stage, customer.id, card);
+  counts.orders += 1;
+  if (placed.status === "failed") counts.declines += 1;
+  return placed;
+}
+
+function place(stage: Stage, customerId: string, card: PaymentMethodRecord): OrderRecord {
+  const { space, random } = stage;
+  const currency = chance(random, 0.85) ? "usd" : "eur";
+  const offered = space.products
+    .all()
+    .filter((product) => product.active && product.pricing.currency === currency);
+  const items = Array.from({ length: 1 + Math.floor(random() * 3) }, () => {
+    const product = pick(random, offered as [ProductRecord, ...ProductRecord[]]);
+    return {
+      product_id: product.id,
+      name: product.name,
+      quantity: 1 + Math.floor(random() * 3),
+      price: product.pricing.amount,
+    };
+  });
+  const price = priceOf(items);
+  if (price === null) throw new Error("the catalogue's prices are no safe integers");
+  return createOrder(space, {
+    customerId,
+    card,
+    items,
+    price,
+    currency,
+    description: chance(random, 0.2) ? "Traffic of the sandbox" : null,
+    shippingAddress: space.customers.get(customerId)?.shipping_address ?? null,
+    metadata: chance(random, 0.1) ? { campaign: "autumn" } : {},
+  });
+}
+
+function later(stage: Stage, leastDays: number, mostDays: number, act: () => void): void {
+  stage.at(stage.space.time.nowMs() + between(stage.random, leastDays, mostDays) * dayMs, act);
+}
+
+/** Looks the order up again: it may have changed since. */
+function withOrder(stage: Stage, id: string, act: (order: OrderRecord) => void): void {
+  const current = stage.space.orders.get(id);
+  if (current !== undefined) act(current);
+}
+
+function plainOrder(stage: Stage, people: People): void {
+  const { id } = order(stage, people);
+  if (!chance(stage.random, voidRate)) return;
+  later(stage, 0, 0.2, () =>
+    withOrder(stage, id, (current) => {
+      voidOrder(stage.space, current);
+      stage.counts.voids += 1;
+    }),
+  );
+}
+
+function declinedOrder(stage: Stage, people: People): void {
+  const { id } = order(stage, people, pickWeighted(stage.random, decliningCards));
+  const retry = () =>
+    withOrder(stage, id, (current) => {
+      retryOrder(stage.space, current);
+      stage.counts.retries += 1;
+    });
+  if (!chance(stage.random, retryRate)) return;
+  later(stage, 0, 2, retry);
+  if (chance(stage.random, retryRate)) later(stage, 2, 5, retry);
+}
+
+function refundedOrder(stage: Stage, people: People): void {
+  const { random } = stage;
+  const token = chance(random, 0.05) ? "card_refund_failed_once" : undefined;
+  const { id, total } = order(stage, people, token);
+  const refund = (amount?: number) => () =>
+    withOrder(stage, id, (current) => {
+      refundOrder(stage.space, current, amount);
+      stage.counts.refunds += 1;
+    });
+  const part = Math.max(1, Math.floor(total * between(random, 0.1, 0.6)));
+  const isTied = chance(random, stage.tieRate);
+  if (isTied) stage.tied(refund(part));
+  if (token !== undefined) retryFailedRefund(stage, id);
+  const kind = pickWeighted(random, [
+    ["full", 5],
+    ["partial", 3],
+    ["partial, then the rest", 2],
+  ] as const);
+  if (kind === "full") later(stage, 0, 8, refund());
+  else if (!isTied) later(stage, 0, 4, refund(part));
+  if (kind === "partial, then the rest") later(stage, 4, 9, refund());
+}
+
+function retryFailedRefund(stage: Stage, id: string): void {
+  if (!chance(stage.random, retryRate)) return;
+  later(stage, 8, 12, () =>
+    withOrder(stage, id, (current) => {
+      if (current.status !== "refund_failed") return;
+      retryOrder(stage.space, current);
+      stage.counts.retries += 1;
+    }),
+  );
+}
+
+function disputedOrder(stage: Stage, people: People): void {
+  const { random, space, counts } = stage;
+  const byCard = chance(random, 0.3);
+  const { id, total } = order(stage, people, byCard ? "card_chargeback" : undefined);
+  if (byCard) {
+    counts.chargebacks += 1;
+  } else {
+    if (chance(random, 0.15)) {
+      later(stage, 0, 1, () =>
+        withOrder(stage, id, (current) => {
+          refundOrder(space, current, Math.max(1, Math.floor(total / 4)));
+          counts.refunds += 1;
+        }),
+      );
+    }
+    later(stage, 1, 6, () =>
+      withOrder(stage, id, (current) => {
+        openChargeback(space, current);
+        counts.chargebacks += 1;
+      }),
+    );
+  }
+  const verdict = pick(random, ["accepted", "dismissed", "open"]);
+  if (verdict === "open") return;
+  const decide = verdict === "accepted" ? acceptChargeback : dismissChargeback;
+  later(stage, 7, 14, () => withOrder(stage, id, (current) => void decide(space, current)));
+}

@@ -1,0 +1,117 @@
+import { cancelSubscription, changeSubscription } from "../operations/change-subscription.ts";
+import { createSubscription } from "../operations/create-subscription.ts";
+import { storeAddress } from "../operations/addresses.ts";
+import type { PlanRecord, SubscriptionRecord } from "../records.ts";
+import { resolveBillingCycle } from "../rules/billing-dates.ts";
+import type { People } from "./people.ts";
+import type { Stage } from "./script.ts";
+import { between, chance, dayMs, pick, pickWeighted } from "./script.ts";
+
+/** Cards of subscribers: dunning that recovers at the first or second retry, dunning that is lost, first charges declined. */
+const subscriberCards = [
+  [null, 74],
+  ["card_renewal_declined_once", 8],
+  ["card_renewal_declined_twice", 4],
+  ["card_renewal_declined", 6],
+  ["card_renewal_lost", 2],
+  ["card_insufficient_funds", 4],
+  ["card_expired", 2],
+] as const;
+
+const cadences = [
+  ["daily", 4],
+  ["weekly", 50],
+  ["biweekly", 16],
+  ["monthly", 25],
+  ["quarterly", 3],
+  ["annual", 2],
+] as const;
+
+/** Subscriptions begin in the first part of the span, so that renewals and their dunning happen within it. */
+const latestBegin = 0.5;
+
+export function planSubscribing(stage: Stage, people: People, subscriptions: number): void {
+  const span = (stage.endMs - stage.startMs) * latestBegin;
+  for (let i = 0; i < subscriptions; i++) {
+    stage.at(stage.startMs + span * stage.random(), () => subscribe(stage, people));
+  }
+}
+
+function subscribe(stage: Stage, people: People): void {
+  const { space, random, counts } = stage;
+  const customer = people.anyone();
+  const token = pickWeighted(random, subscriberCards);
+  const card = token === null ? people.goodCard(customer) : people.cardOf(customer, token);
+  const plan = choosePlan(stage);
+  const isLimited = chance(random, 0.1);
+  const { interval, interval_count } = plan.billing_cycle;
+  const subscription = createSubscription(space, {
+    customer: space.customers.get(customer.id) ?? customer,
+    plan,
+    card,
+    billingCycle: resolveBillingCycle({ interval, interval_count }, space.time.now()),
+    totalCycles: isLimited ? 1 + Math.floor(random() * 4) : 0,
+    endDate: chance(random, 0.03) ? inDays(stage, 20) : null,
+    shippingAddress: customer.shipping_address,
+  });
+  counts.subscriptions += 1;
+  if (subscription.status === "failed") counts.declines += 1;
+  planChanges(stage, people, subscription.id);
+}
+
+function choosePlan({ space, random }: Stage): PlanRecord {
+  const cadence = pickWeighted(random, cadences);
+  const plans = space.plans
+    .all()
+    .filter((plan) => plan.plan_code.startsWith(`box-${cadence}-`)) as [PlanRecord, ...PlanRecord[]];
+  return pick(random, plans);
+}
+
+/** Midnight of a day to come: end dates are dates. */
+function inDays({ space }: Stage, days: number): Date {
+  const date = new Date(space.time.nowMs() + days * dayMs);
+  date.setUTCHours(0, 0, 0, 0);
+  return date;
+}
+
+function planChanges(stage: Stage, people: People, id: string): void {
+  const { space, random, counts } = stage;
+  const later = (act: (subscription: SubscriptionRecord) => void) =>
+    stage.at(space.time.nowMs() + between(random, 1, 14) * dayMs, () => {
+      const current = space.subscriptions.get(id);
+      if (current !== undefined) act(current);
+    });
+  if (chance(random, 0.12)) {
+    later((current) => {
+      cancelSubscription(space, current);
+      counts.cancellations += 1;
+    });
+  }
+  if (chance(random, 0.06)) {
+    later((current) => {
+      const owner = space.customers.get(current.customer_id);
+      if (owner === undefined || owner.deleted) return;
+      changeSubscription(space, current, { card: people.cardOf(owner, "card_mastercard") });
+    });
+  }
+  if (chance(random, 0.04)) {
+    later((current) =>
+      changeSubscription(space, current, {
+        billingCycle: { interval: "month", interval_count: 1, anchor_day: 31 },
+      }),
+    );
+  }
+  if (chance(random, 0.03)) {
+    later((current) => {
+      const shippingAddress = storeAddress(space, {
+        full_name: "Moved Subscriber",
+        address_line1: "9 New Road",
+        city: "Denver",
+        state: "CO",
+        postal_code: "80014",
+        country: "US",
+      });
+      changeSubscription(space, current, { shippingAddress });
+    });
+  }
+}

@@ -1,0 +1,300 @@
+import { inspect } from "node:util";
+import { describe, expect, test } from "vitest";
+import { loadConfig } from "../src/config.ts";
+import { ConfigurationError } from "../src/platform/errors.ts";
+
+type Env = Record<string, string>;
+
+const key = "0123456789abcdef".repeat(4);
+const webhookSecret = "whsec_0123456789abcdef";
+const complete: Env = {
+  DATABASE_URL: "postgres://app:hunter2@db.example.com:5432/tallyhook",
+  REDIS_URL: "rediss://:hunter2@redis.example.com:6380",
+  SVC_BASE_URL: "https://api.example.com/",
+  SVC_API_KEY: "svc_test_sk_hunter2",
+  SVC_WEBHOOK_SECRETS: `${webhookSecret}, older-${webhookSecret}`,
+  SVC_SIGNATURE_SCHEME: "hex",
+  SVC_SIGNATURE_TOLERANCE_SECONDS: "60",
+  WEBHOOK_MAX_BYTES: "2048",
+  WEBHOOK_MAX_CONNECTIONS: "10",
+  HOST: "::1",
+  PORT: "0",
+  ADMIN_HOST: "localhost",
+  ADMIN_PORT: "0",
+  ADMIN_PASSWORD: "correct horse hunter2",
+  METRICS_TOKEN: "hunter2-hunter2-hunter2",
+  SANDBOX_PORT: "65535",
+  PUBLIC_URL: "http://127.0.0.1:3000/hooks/",
+  TALLYHOOK_DATA_DIR: "/srv/tallyhook",
+  TALLYHOOK_ENCRYPTION_KEY: key.toUpperCase(),
+  TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS: `${"a".repeat(64)},${"b".repeat(64)}`,
+  TALLYHOOK_TIME_ZONE: "Europe/Berlin",
+  RECONCILE_CRON: "0 4 * * *",
+  RECONCILE_GRACE_SECONDS: "0",
+  LOG_LEVEL: "debug",
+};
+
+/** The message of the refusal. */
+function refusal(env: Env, readFile?: (path: string) => string): string {
+  try {
+    loadConfig(env, readFile);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigurationError);
+    return (error as Error).message;
+  }
+  throw new Error("it was accepted");
+}
+
+test("nothing set gives the embedded defaults and the sandbox", () => {
+  const { config, secrets, warnings } = loadConfig({});
+  expect(config).toEqual({
+    database: "embedded",
+    queueBackend: "postgres",
+    service: { kind: "sandbox" },
+    signature: { scheme: "svc", toleranceSeconds: 300 },
+    receiver: { host: "0.0.0.0", port: 3000, maxBodyBytes: 1_048_576, maxConnections: 1_024 },
+    admin: { host: "127.0.0.1", port: 3001 },
+    sandbox: { port: 4010 },
+    publicUrl: null,
+    dataDir: `${process.cwd()}/.data`,
+    encryptionKey: "local",
+    timeZone: "UTC",
+    reconcile: { cron: "30 3 * * *", graceSeconds: 600 },
+    logLevel: "info",
+  });
+  expect(secrets.databaseUrl).toBeNull();
+  expect(secrets.webhookSecrets).toEqual([]);
+  expect(warnings).toEqual([]);
+});
+
+test("everything set is taken", () => {
+  const { config, secrets, warnings } = loadConfig(complete);
+  expect(config).toEqual({
+    database: "external",
+    queueBackend: "redis",
+    service: { kind: "remote", baseUrl: "https://api.example.com" },
+    signature: { scheme: "hex", toleranceSeconds: 60 },
+    receiver: { host: "::1", port: 0, maxBodyBytes: 2_048, maxConnections: 10 },
+    admin: { host: "localhost", port: 0 },
+    sandbox: { port: 65_535 },
+    publicUrl: "http://127.0.0.1:3000/hooks",
+    dataDir: "/srv/tallyhook",
+    encryptionKey: "environment",
+    timeZone: "Europe/Berlin",
+    reconcile: { cron: "0 4 * * *", graceSeconds: 0 },
+    logLevel: "debug",
+  });
+  expect(secrets.databaseUrl).toBe(complete["DATABASE_URL"]);
+  expect(secrets.webhookSecrets).toEqual([webhookSecret, `older-${webhookSecret}`]);
+  expect(secrets.encryptionKey).toBe(key);
+  expect(secrets.previousEncryptionKeys).toEqual(["a".repeat(64), "b".repeat(64)]);
+  expect(warnings).toEqual([]);
+});
+
+test("an external database without a key has none: each machine would make another", () => {
+  expect(loadConfig({ DATABASE_URL: "postgres://h/db" }).config.encryptionKey).toBe("none");
+});
+
+test("what was loaded cannot be changed", () => {
+  const { config, secrets } = loadConfig(complete);
+  expect(() => Object.assign(config, { database: "embedded" })).toThrow(TypeError);
+  expect(() => Object.assign(config.receiver, { port: 1 })).toThrow(TypeError);
+  expect(() => Object.assign(secrets, { adminPassword: "" })).toThrow(TypeError);
+  expect(() => (secrets.webhookSecrets as string[]).push("x")).toThrow(TypeError);
+});
+
+test("secrets show themselves to nobody who does not ask by name", () => {
+  const loaded = loadConfig(complete);
+  const { secrets } = loaded;
+  const shown = [
+    String(secrets),
+    JSON.stringify(loaded),
+    inspect(loaded, { depth: 9, showHidden: true }),
+    JSON.stringify({ ...secrets }),
+    JSON.stringify(Object.entries(secrets)),
+    `${secrets}`,
+  ].join("\n");
+  expect(shown).not.toMatch(/hunter2|whsec|0123456789abcdef/);
+  expect(secrets.adminPassword).toBe("correct horse hunter2");
+});
+
+describe("bad values", () => {
+  test("all of them are named in one message, with what each should be", () => {
+    const message = refusal({
+      PORT: "70000",
+      LOG_LEVEL: "loud",
+      DATABASE_URL: "mysql://u:hunter2@h/x",
+      SVC_WEBHOOK_SECRETS: "hunter2",
+    });
+    expect(message).toBe(
+      [
+        "4 settings are wrong:",
+        "  - DATABASE_URL does not begin with postgres:// or postgresql://. It should be a URL such as postgres://user:password@host:5432/database (special characters percent-encoded).",
+        "  - SVC_WEBHOOK_SECRETS has 7 bytes in its secret number 1. It should be secrets of at least 16 bytes each, newest first, separated by commas.",
+        '  - PORT is "70000". It should be a whole number from 0 to 65535 (0 picks a free port).',
+        '  - LOG_LEVEL is "loud". It should be one of fatal, error, warn, info, debug, trace, silent.',
+      ].join("\n"),
+    );
+  });
+
+  test.each([
+    ["PORT", "-1"],
+    ["PORT", "80a"],
+    ["PORT", "3e3"],
+    ["PORT", "0x50"],
+    ["PORT", " 80"],
+    ["ADMIN_PORT", "65536"],
+    ["SANDBOX_PORT", "4010.5"],
+    ["HOST", "http://localhost"],
+    ["HOST", "127.0.0.1:80"],
+    ["ADMIN_HOST", "a b"],
+    ["PUBLIC_URL", "hooks.example.com"],
+    ["PUBLIC_URL", "http://hooks.example.com"],
+    ["PUBLIC_URL", "ftp://hooks.example.com"],
+    ["SVC_SIGNATURE_SCHEME", "SVC"],
+    ["SVC_SIGNATURE_TOLERANCE_SECONDS", "0"],
+    ["SVC_SIGNATURE_TOLERANCE_SECONDS", "999999"],
+    ["WEBHOOK_MAX_BYTES", "1MB"],
+    ["WEBHOOK_MAX_BYTES", "99999999999"],
+    ["WEBHOOK_MAX_CONNECTIONS", "0"],
+    ["TALLYHOOK_TIME_ZONE", "Mars/Olympus"],
+    ["TALLYHOOK_TIME_ZONE", "+01:00"],
+    ["RECONCILE_CRON", "@daily"],
+    ["RECONCILE_GRACE_SECONDS", "-5"],
+    ["LOG_LEVEL", ""],
+  ])("%s=%j is refused and shown", (name, value) => {
+    const message = refusal({ [name]: value });
+    expect(message).toMatch(new RegExp(`One setting is wrong:\n  - ${name} is `));
+    if (value !== "") expect(message).toContain(JSON.stringify(value));
+    expect(message).toContain("It should be");
+  });
+
+  test.each([
+    ["DATABASE_URL", "postgres://u:hunter2@host:port/x"],
+    ["DATABASE_URL", "hunter2"],
+    ["REDIS_URL", "http://:hunter2@h"],
+    ["SVC_WEBHOOK_SECRETS", "hunter2,hunter2"],
+    ["SVC_WEBHOOK_SECRETS", `${webhookSecret},`],
+    ["SVC_WEBHOOK_SECRETS", `${webhookSecret},,${webhookSecret}`],
+    ["SVC_WEBHOOK_SECRETS", `${webhookSecret}\n${webhookSecret}`],
+    ["ADMIN_PASSWORD", "hunter2"],
+    ["METRICS_TOKEN", "hunter2"],
+    ["METRICS_TOKEN", "hunter2 hunter2 hunter2"],
+    ["TALLYHOOK_ENCRYPTION_KEY", "hunter2"],
+    ["TALLYHOOK_ENCRYPTION_KEY", `${key}0`],
+    ["TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS", `${key},hunter2`],
+  ])("%s is refused without being shown", (name, value) => {
+    const message = refusal({ [name]: value });
+    expect(message).toMatch(
+      new RegExp(`One setting is wrong:\n  - ${name} (has|is|does) .*It should be`),
+    );
+    expect(message).not.toContain("hunter2");
+    expect(message).not.toContain(webhookSecret);
+  });
+
+  test.each([
+    "DATABASE_URL",
+    "REDIS_URL",
+    "SVC_WEBHOOK_SECRETS",
+    "ADMIN_PASSWORD",
+    "METRICS_TOKEN",
+    "TALLYHOOK_ENCRYPTION_KEY",
+    "TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS",
+  ])("an empty %s is an error and never means none", (name) => {
+    for (const value of ["", "  "]) {
+      expect(refusal({ [name]: value })).toContain(`${name} is empty. It should be`);
+    }
+    const file = { [`${name}_FILE`]: "/run/secrets/x" };
+    expect(refusal(file, () => "\n")).toContain(`${name}_FILE: the file "/run/secrets/x" is empty`);
+  });
+});
+
+describe("the service's address", () => {
+  const withUrl = (url: string): Env => ({ SVC_BASE_URL: url, SVC_API_KEY: "svc_test_sk_1" });
+
+  test.each([
+    ["https://api.example.com", "https://api.example.com"],
+    ["https://api.example.com/base/", "https://api.example.com/base"],
+    ["http://127.0.0.1:4010", "http://127.0.0.1:4010"],
+    ["http://localhost:4010/", "http://localhost:4010"],
+    ["http://[::1]:4010", "http://[::1]:4010"],
+  ])("%s is taken", (url, baseUrl) => {
+    expect(loadConfig(withUrl(url)).config.service).toEqual({ kind: "remote", baseUrl });
+  });
+
+  test.each([
+    ["https://api.example.com/v1", /ends with \/v1/],
+    ["https://api.example.com/v1/", /ends with \/v1/],
+    ["http://api.example.com", /unencrypted/],
+    ["http://127.0.0.1.example.com", /unencrypted/],
+    ["https://api.example.com?x=1", /has a \? or #/],
+    ["api.example.com", /is not a URL/],
+    ["https://key:hunter2@api.example.com", /user name or password/],
+  ])("%s is refused", (url, why) => {
+    const message = refusal(withUrl(url));
+    expect(message).toMatch(why);
+    expect(message).not.toContain("hunter2");
+  });
+
+  test("address and key come together or not at all", () => {
+    expect(refusal({ SVC_BASE_URL: "https://api.example.com" })).toMatch(
+      /SVC_BASE_URL is set and SVC_API_KEY is not/,
+    );
+    expect(refusal({ SVC_API_KEY: "svc_test_sk_1" })).toMatch(
+      /SVC_API_KEY is set and SVC_BASE_URL is not/,
+    );
+  });
+
+  test("a bad one of the two is one problem, not two", () => {
+    expect(refusal({ ...withUrl("nonsense") })).toMatch(/^One setting/);
+    expect(refusal({ SVC_BASE_URL: "nonsense" })).toMatch(/^One setting/);
+  });
+});
+
+test("two listeners on one port are refused", () => {
+  expect(refusal({ PORT: "3001" })).toMatch(/PORT and ADMIN_PORT are both 3001/);
+});
+
+describe("secrets from files", () => {
+  const readFile = (path: string) => {
+    if (path === "/run/secrets/db") return "postgres://u:hunter2@h/x\n";
+    if (path === "/run/secrets/short") return "hunter2\r\n";
+    throw Object.assign(new Error("ENOENT"), { code: "ENOENT" });
+  };
+
+  test("are read without the line break at their end", () => {
+    const { config, secrets } = loadConfig({ DATABASE_URL_FILE: "/run/secrets/db" }, readFile);
+    expect(secrets.databaseUrl).toBe("postgres://u:hunter2@h/x");
+    expect(config.database).toBe("external");
+  });
+
+  test("and from the variable too are refused", () => {
+    const both = { DATABASE_URL: "postgres://h/x", DATABASE_URL_FILE: "/run/secrets/db" };
+    expect(refusal(both, readFile)).toContain(
+      "DATABASE_URL and DATABASE_URL_FILE are both set. Keep one of them.",
+    );
+  });
+
+  test("that cannot be read or hold something bad are named by file and not shown", () => {
+    expect(refusal({ METRICS_TOKEN_FILE: "/nowhere" }, readFile)).toContain(
+      'METRICS_TOKEN_FILE: the file "/nowhere" cannot be read.',
+    );
+    const message = refusal({ ADMIN_PASSWORD_FILE: "/run/secrets/short" }, readFile);
+    expect(message).toContain("ADMIN_PASSWORD_FILE is shorter than 12 characters");
+    expect(message).not.toContain("hunter2");
+  });
+});
+
+test("a variable that looks like ours and is not is warned about, with the nearest name", () => {
+  const { warnings } = loadConfig({
+    SVC_WEBHOOK_SECRET: webhookSecret,
+    TALLYHOOK_TIMEZONE: "UTC",
+    TALLYHOOK_SOMETHING_ELSE_ALTOGETHER: "1",
+    PATH: "/bin",
+  });
+  expect(warnings).toEqual([
+    "SVC_WEBHOOK_SECRET is set, but there is no such setting: it does nothing. Did you mean SVC_WEBHOOK_SECRETS?",
+    "TALLYHOOK_SOMETHING_ELSE_ALTOGETHER is set, but there is no such setting: it does nothing.",
+    "TALLYHOOK_TIMEZONE is set, but there is no such setting: it does nothing. Did you mean TALLYHOOK_TIME_ZONE?",
+  ]);
+});

@@ -1,0 +1,144 @@
+import { execFile, spawn } from "node:child_process";
+import { once } from "node:events";
+import { cp, mkdir, mkdtemp, rm, symlink, utimes, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { dirname, join } from "node:path";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { projectRoot } from "./compose-file.ts";
+
+interface Outcome {
+  readonly code: number | null;
+  readonly stdout: string;
+  readonly stderr: string;
+}
+
+const source = "src/bin/main.ts";
+const built = "dist/src/bin/main.js";
+const [past, present] = [new Date("2026-01-01T00:00:00Z"), new Date("2026-01-02T00:00:00Z")];
+
+describe("the launcher", () => {
+  let project: string;
+
+  beforeEach(async () => {
+    project = await mkdtemp(join(tmpdir(), "tallyhook launcher "));
+    await write("package.json", '{ "type": "module" }', past);
+    await write("tsconfig.json", "{}", past);
+    await symlink(join(projectRoot, "node_modules"), join(project, "node_modules"));
+    await mkdir(join(project, "src/bin"), { recursive: true });
+    await cp(join(projectRoot, "src/bin/tallyhook.js"), join(project, "src/bin/tallyhook.js"));
+    await write("migrations/0001_first.ts", "export {};", past);
+    await write(source, program("sources: number"), past);
+    await settle(past);
+  });
+
+  afterEach(async () => {
+    await rm(project, { recursive: true, force: true });
+  });
+
+  /** A main.ts (the type annotation would not run as JavaScript) or a main.js. */
+  const program = (label: string): string => {
+    const [name, type] = label.split(": ");
+    return `
+      const answer${type === undefined ? "" : `: ${type}`} = 7;
+      export async function main(argv) {
+        if (argv[2] === "throw") throw new Error("thrown by main");
+        if (argv[2] === "wait") {
+          const timer = setInterval(() => {}, 1_000);
+          const asked = new Promise((resolve) => process.once("SIGTERM", resolve));
+          console.log("waiting");
+          await asked;
+          clearInterval(timer);
+          return 9;
+        }
+        console.log("${name}", argv.slice(2).join(" "));
+        return argv[2] === "zero" ? 0 : answer;
+      }`;
+  };
+
+  const write = async (path: string, text: string, at: Date): Promise<void> => {
+    await mkdir(dirname(join(project, path)), { recursive: true });
+    await writeFile(join(project, path), text);
+    await utimes(join(project, path), at, at);
+  };
+
+  /** Writing a file touches its directories: sets them and the launcher's copy back. */
+  const settle = async (at: Date): Promise<void> => {
+    for (const path of ["src", "src/bin", "src/bin/tallyhook.js", "migrations"]) {
+      await utimes(join(project, path), at, at);
+    }
+  };
+
+  const launch = (args: string[], environment: Record<string, string> = {}): Promise<Outcome> =>
+    new Promise((resolve) => {
+      const env = { ...process.env, ...environment };
+      const launcher = join(project, "src/bin/tallyhook.js");
+      const child = execFile(launcher, args, { env, cwd: tmpdir() }, (_, stdout, stderr) => {
+        resolve({ code: child.exitCode, stdout, stderr });
+      });
+    });
+
+  test.each(["production", "development", "test", ""])(
+    "runs the sources where nothing is built, with NODE_ENV=%j",
+    async (NODE_ENV) => {
+      expect(await launch(["a", "--b"], { NODE_ENV })).toMatchObject({
+        code: 7,
+        stdout: "sources a --b\n",
+      });
+    },
+  );
+
+  test("runs a build that is newer than src/ and migrations/", async () => {
+    await write(built, program("build"), present);
+    expect(await launch(["zero"])).toMatchObject({ code: 0, stdout: "build zero\n" });
+  });
+
+  test.each([
+    ["a source", source],
+    ["a migration", "migrations/0001_first.ts"],
+    ["the folder of a deleted source", "src/bin"],
+  ])("runs the sources once %s is newer than the build", async (_, path) => {
+    await write(built, program("build"), past);
+    await utimes(join(project, path), present, present);
+    expect(await launch(["zero"])).toMatchObject({ code: 0, stdout: "sources zero\n" });
+  });
+
+  test("runs the build where there are no sources, as in an image", async () => {
+    await write(built, program("build"), past);
+    await rm(join(project, source));
+    await rm(join(project, "migrations"), { recursive: true });
+    expect(await launch(["zero"])).toMatchObject({ code: 0, stdout: "build zero\n" });
+  });
+
+  test("reports what main throws at its place in the source, with exit code 70", async () => {
+    const { code, stderr } = await launch(["throw"]);
+    expect(code).toBe(70);
+    expect(stderr).toMatch(/thrown by main[^]*main\.ts:4:/);
+  });
+
+  test("says what to do before the packages are installed, with exit code 2", async () => {
+    await rm(join(project, "node_modules"));
+    const { code, stderr } = await launch([]);
+    expect(code).toBe(2);
+    expect(stderr).toContain('Run "npm ci"');
+  });
+
+  test("lets main answer a signal in the process that got it", async () => {
+    const child = spawn(join(project, "src/bin/tallyhook.js"), ["wait"]);
+    await once(child.stdout, "data");
+    child.kill("SIGTERM");
+    expect(await once(child, "exit")).toEqual([9, null]);
+  });
+});
+
+test("npx runs it inside the project without asking and without a network", async () => {
+  const cache = await mkdtemp(join(tmpdir(), "tallyhook-npm-"));
+  const env = { ...process.env, npm_config_cache: cache, npm_config_offline: "true" };
+  const npx = spawn("npx", ["tallyhook", "--help"], { cwd: projectRoot, env });
+  let stdout = "";
+  npx.stdout.on("data", (chunk: Buffer) => (stdout += chunk.toString()));
+  npx.stdin.end();
+  const [code] = (await once(npx, "close")) as [number];
+  await rm(cache, { recursive: true, force: true });
+  expect(stdout).toContain("Usage: tallyhook");
+  expect(code).toBe(0);
+});

@@ -1,0 +1,189 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { createDatabase } from "../../src/platform/postgres.ts";
+import { seededRandom } from "../../src/platform/random.ts";
+import type { Random } from "../../src/platform/random.ts";
+import { eventually } from "../support/eventually.ts";
+import { startOwnServer } from "../support/own-server.ts";
+import type { OwnServer } from "../support/own-server.ts";
+import { audit } from "./audit.ts";
+import type { Audit } from "./audit.ts";
+import { layOutDeployment, webhookSecret } from "./deployment.ts";
+import type { Deployment } from "./deployment.ts";
+import { createHistory } from "./history.ts";
+import type { Program } from "./program.ts";
+import { startSender } from "./sender.ts";
+import type { Sender, SenderCounts } from "./sender.ts";
+
+/** `backend`: one process of the database's, after which the server recovers by itself. */
+export type Victim = "receiver" | "worker" | "postgres" | "backend";
+
+export interface CrashPlan {
+  /** Decides the events, the order of the kills and their moments. */
+  seed: string;
+  kills: Readonly<Record<Victim, number>>;
+  workers?: number;
+  eventsPerSecond?: number;
+  redisUrl?: string;
+  /** Of the database. */
+  settings?: Record<string, string>;
+}
+
+export interface CrashReport extends SenderCounts {
+  seed: string;
+  killed: Record<Victim, number>;
+  /** From the last acknowledgement until every event was settled. */
+  drainMs: number;
+  seconds: number;
+  audit: Audit;
+}
+
+/** A crash that left events to the relay costs two of its rounds. */
+const drainWithinMs = 60_000;
+
+/**
+ * Real processes under load, killed with SIGKILL at seeded moments, one at a time, started again at once. Rejects
+ * when a process ends without having been killed, or does not come back; otherwise says what it found.
+ */
+export async function runCrashes(plan: CrashPlan): Promise<CrashReport> {
+  const startedMs = performance.now();
+  const server = await startOwnServer(plan.settings);
+  const db = createDatabase({ url: server.url, poolMax: 2, applicationName: "tallyhook test" });
+  const stage: Stage = { server, receiver: null, workers: [], sender: null };
+  try {
+    const history = createHistory(seededRandom(`${plan.seed} history`));
+    const deployment = await layOutDeployment({
+      databaseUrl: server.url,
+      ...(plan.redisUrl === undefined ? {} : { redisUrl: plan.redisUrl }),
+    });
+    [stage.receiver, ...stage.workers] = await Promise.all([
+      deployment.startReceiver(),
+      ...Array.from({ length: plan.workers ?? 1 }, () => deployment.startWorker()),
+    ]);
+    const sender = startSender(
+      { history, random: seededRandom(`${plan.seed} sender`) },
+      {
+        url: deployment.webhooksUrl,
+        secret: webhookSecret,
+        eventsPerSecond: plan.eventsPerSecond ?? 300,
+      },
+    );
+    stage.sender = sender;
+    const settledSince = settlementsOf(db);
+    const random = seededRandom(`${plan.seed} kills`);
+    const killed: CrashReport["killed"] = { receiver: 0, worker: 0, postgres: 0, backend: 0 };
+    for (const victim of shuffledVictims(plan.kills, random)) {
+      await sender.whenAcknowledged(30 + Math.floor(random() * 120));
+      // Acknowledgements come in groups: this spreads the kills over the time between two of them.
+      await sleep(random() * 40);
+      await killAndRestart(stage, deployment, victim, random);
+      if (victim !== "receiver") await settledSince();
+      killed[victim]++;
+      assertRunning(stage);
+    }
+    await sender.whenAcknowledged(100);
+    await sender.finish();
+    const finishedMs = performance.now();
+    await allSettled(db);
+    const drainMs = Math.round(performance.now() - finishedMs);
+    assertRunning(stage);
+    return {
+      seed: plan.seed,
+      killed,
+      ...sender.counts,
+      slowestAnswerMs: Math.round(sender.counts.slowestAnswerMs),
+      drainMs,
+      seconds: Math.round((performance.now() - startedMs) / 100) / 10,
+      audit: await audit(db, sender.acknowledged, history.model),
+    };
+  } catch (error) {
+    throw new Error(`the run with seed ${plan.seed} broke off\n${lastWords(stage)}`, {
+      cause: error,
+    });
+  } finally {
+    await stage.sender?.abort();
+    await Promise.all([stage.receiver, ...stage.workers].map((program) => program?.kill()));
+    await db.destroy();
+    await server.destroy();
+  }
+}
+
+interface Stage {
+  server: OwnServer;
+  receiver: Program | null;
+  workers: Program[];
+  sender: Sender | null;
+}
+
+async function killAndRestart(
+  stage: Stage,
+  deployment: Deployment,
+  victim: Victim,
+  random: Random,
+): Promise<void> {
+  switch (victim) {
+    case "receiver":
+      await stage.receiver?.kill();
+      stage.receiver = await deployment.startReceiver();
+      return;
+    case "worker": {
+      const index = Math.floor(random() * stage.workers.length);
+      await stage.workers[index]?.kill();
+      stage.workers[index] = await deployment.startWorker();
+      return;
+    }
+    case "postgres":
+      await stage.server.kill();
+      await stage.server.restart();
+      return;
+    case "backend":
+      await stage.server.killBackend(random);
+  }
+}
+
+/** Gives a function that resolves when an event was settled after its call: the workers are back. */
+function settlementsOf(db: ReturnType<typeof createDatabase>): () => Promise<void> {
+  return async () => {
+    const since = await eventually(
+      "the database answers",
+      async () =>
+        (await db.raw<{ rows: { now: string }[] }>("select now()::text as now")).rows[0]?.now,
+    );
+    await eventually(
+      "a worker settles events again",
+      async () => (await db("inbox.progress").where("settled_at", ">", since).first("seq")) != null,
+      { withinMs: 40_000, everyMs: 50 },
+    );
+  };
+}
+
+async function allSettled(db: ReturnType<typeof createDatabase>): Promise<void> {
+  const open = ["received", "failed"];
+  await eventually(
+    "every event is settled",
+    async () => (await db("inbox.progress").whereIn("state", open).first("seq")) === undefined,
+    { withinMs: drainWithinMs, everyMs: 50 },
+  );
+}
+
+function shuffledVictims(kills: CrashPlan["kills"], random: Random): Victim[] {
+  const victims = Object.entries(kills).flatMap(([victim, count]) =>
+    Array.from({ length: count }, () => victim as Victim),
+  );
+  for (let last = victims.length - 1; last > 0; last--) {
+    const other = Math.floor(random() * (last + 1));
+    const [a, b] = [victims[last], victims[other]];
+    if (a !== undefined && b !== undefined) [victims[last], victims[other]] = [b, a];
+  }
+  return victims;
+}
+
+function assertRunning({ receiver, workers }: Stage): void {
+  for (const program of [receiver, ...workers]) {
+    if (program?.isRunning() === false) throw new Error(`${program.name} ended by itself`);
+  }
+}
+
+const lastWords = ({ receiver, workers }: Stage): string =>
+  [receiver, ...workers]
+    .map((program) => `${program?.name ?? "?"}: ${program?.output().slice(-3_000) ?? ""}`)
+    .join("\n");

@@ -1,0 +1,50 @@
+import { freePort } from "../support/free-port.ts";
+import { runTallyhook } from "./program.ts";
+import type { Program } from "./program.ts";
+
+export const webhookSecret = "whsec_of_the_tests_end_to_end";
+export const encryptionKey = "0123456789abcdef".repeat(4);
+
+/** A receiver and workers as in production: processes of their own against given servers. */
+export interface Deployment {
+  /** Where events are posted. */
+  readonly webhooksUrl: string;
+  readonly readyUrl: string;
+  readonly environment: Readonly<Record<string, string>>;
+  /** Starts the receiver; resolves when it is ready. */
+  startReceiver(): Promise<Program>;
+  /** Starts a worker; resolves when it says that it runs. */
+  startWorker(): Promise<Program>;
+}
+
+export async function layOutDeployment(servers: {
+  databaseUrl: string;
+  redisUrl?: string;
+}): Promise<Deployment> {
+  const port = await freePort();
+  const origin = `http://127.0.0.1:${port}`;
+  const environment: Record<string, string> = {
+    DATABASE_URL: servers.databaseUrl,
+    SVC_WEBHOOK_SECRETS: webhookSecret,
+    TALLYHOOK_ENCRYPTION_KEY: encryptionKey,
+    HOST: "127.0.0.1",
+    PORT: String(port),
+    ADMIN_PORT: "0",
+    ...(servers.redisUrl === undefined ? {} : { REDIS_URL: servers.redisUrl }),
+  };
+  return {
+    webhooksUrl: `${origin}/webhooks`,
+    readyUrl: `${origin}/readyz`,
+    environment,
+    async startReceiver() {
+      const receiver = runTallyhook(["receiver"], environment);
+      await receiver.printed("the receiver runs");
+      return receiver;
+    },
+    async startWorker() {
+      const worker = runTallyhook(["worker"], environment);
+      await worker.printed("the worker runs");
+      return worker;
+    },
+  };
+}

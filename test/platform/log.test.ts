@@ -1,0 +1,52 @@
+import { expect, test } from "vitest";
+import type { LogLevel } from "../../src/platform/log.ts";
+import { createLog } from "../../src/platform/log.ts";
+
+/** A log and the lines that came out of it, parsed. */
+function makeLog(level: LogLevel = "info") {
+  const lines: string[] = [];
+  const log = createLog({
+    level,
+    name: "test",
+    destination: { write: (line) => lines.push(line) },
+  });
+  return { log, lines };
+}
+
+test("a line is JSON with time, level, process and message", () => {
+  const { log, lines } = makeLog();
+  log.info({ eventId: "evt_1" }, "applied");
+  expect(JSON.parse(lines[0] ?? "")).toEqual({
+    level: "info",
+    time: expect.stringMatching(/^\d{4}-\d\d-\d\dT.*Z$/),
+    name: "test",
+    pid: process.pid,
+    eventId: "evt_1",
+    msg: "applied",
+  });
+});
+
+test("what is below the level is not written", () => {
+  const { log, lines } = makeLog("warn");
+  log.info("quiet");
+  log.warn("loud");
+  expect(lines).toHaveLength(1);
+});
+
+test.each([
+  [{ password: "hunter2" }],
+  [{ request: { authorization: "Bearer hunter2" } }],
+  [{ endpoint: { answer: { signing_secret: "hunter2" } } }],
+  [{ url: "postgres://tallyhook:hunter2@127.0.0.1:5432/x" }],
+  [{ url: "redis://:hunter2@127.0.0.1" }],
+  [{ err: new Error("cannot reach postgres://u:hunter2@host/db") }],
+  [{ header: "Bearer svc_live_sk_hunter2" }],
+  [{ secrets: ["whsec_hunter2"] }],
+  [{ list: ["whsec_hunter2="] }],
+])("a secret is struck out of %j", (fields) => {
+  const { log, lines } = makeLog();
+  log.child(fields).info(fields, "careless whsec_hunter2");
+  expect(lines).toHaveLength(1);
+  expect(lines[0]).not.toContain("hunter2");
+  expect(() => JSON.parse(lines[0] ?? "")).not.toThrow();
+});

@@ -1,0 +1,34 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
+export interface EventuallyOptions {
+  withinMs?: number;
+  everyMs?: number;
+}
+
+/**
+ * For what no signal tells of: asks again and again until the answer is neither `false`, `null` nor
+ * `undefined`, and gives it back. An answer that throws counts as none. Rejects at the deadline, saying what
+ * was waited for and how the last try failed.
+ */
+export async function eventually<T>(
+  what: string,
+  ask: () => Promise<T> | T,
+  { withinMs = 10_000, everyMs = 20 }: EventuallyOptions = {},
+): Promise<Exclude<T, false | null | undefined | void>> {
+  const deadlineMs = performance.now() + withinMs;
+  for (;;) {
+    let failure: unknown;
+    try {
+      const answer = await ask();
+      if (answer !== false && answer !== null && answer !== undefined) {
+        return answer as Exclude<T, false | null | undefined | void>;
+      }
+    } catch (error) {
+      failure = error;
+    }
+    if (performance.now() > deadlineMs) {
+      throw new Error(`not within ${withinMs} ms: ${what}`, { cause: failure });
+    }
+    await sleep(everyMs);
+  }
+}
