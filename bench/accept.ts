@@ -30,7 +30,9 @@ export const accept: Benchmark = {
     const placed = { directory: stand.directory, cpus: placement.server, profile: options.profile };
     const generator = startLoadGenerator({ ...placed, cpus: placement.others });
     const others = await Promise.all(
-      otherServers.map(async ({ label, ...server }) => candidate(label, await startOtherServer(placed, server))),
+      otherServers.map(async ({ label, ...server }) =>
+        candidate(label, await startOtherServer(placed, server)),
+      ),
     );
     try {
       const durable = await withReceivers(stand, placed, (receivers) =>
@@ -76,7 +78,10 @@ async function withReceivers<T>(
   placed: Parameters<typeof startReceiver>[0],
   work: (receivers: Candidate[]) => Promise<T>,
 ): Promise<T> {
-  const nest = async ([backend, ...rest]: readonly QueueBackend[], made: Candidate[]): Promise<T> => {
+  const nest = async (
+    [backend, ...rest]: readonly QueueBackend[],
+    made: Candidate[],
+  ): Promise<T> => {
     if (backend === undefined) return work(made);
     return stand.withDatabase(backend, placement.others, async (place) => {
       const server = await startReceiver({ ...placed, name: `receiver-${backend}` }, place);
@@ -109,7 +114,11 @@ async function alternate(
   for (const each of candidates) await load(each, Math.min(2, seconds));
   for (let round = 1; round <= rounds; round++) {
     for (const each of candidates) {
-      const programs = { server: each.server.process.pid, generator: generator.process.pid, ...each.pids };
+      const programs = {
+        server: each.server.process.pid,
+        generator: generator.process.pid,
+        ...each.pids,
+      };
       let stopMeter: () => CpuUse = () => ({});
       const result = await load(each, seconds, () => (stopMeter = meterCpu(programs)));
       each.cpu = stopMeter();
@@ -123,7 +132,8 @@ async function alternate(
 
 function report(candidates: Candidate[]) {
   const base = candidates.find(({ name }) => name === reference)?.rates ?? [];
-  const ratio = ({ rates }: Candidate) => median(rates.map((rate, n) => rate / (base[n] ?? Number.NaN)));
+  const ratio = ({ rates }: Candidate) =>
+    median(rates.map((rate, n) => rate / (base[n] ?? Number.NaN)));
   const rows = candidates.map((each) => ({
     server: each.name,
     "per second": Math.round(median(each.rates)),

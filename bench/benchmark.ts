@@ -1,3 +1,4 @@
+import type { Cell } from "./support/format.ts";
 import type { Stand } from "./support/stand.ts";
 
 export interface BenchOptions {
@@ -8,8 +9,6 @@ export interface BenchOptions {
   minutes: number | null;
   profile: boolean;
 }
-
-export type Cell = string | number;
 
 export interface Target {
   what: string;

@@ -2,15 +2,30 @@
  * `npm run bench [-- NAME… --seconds N --rounds N --minutes N --json --profile]`: measures on this machine, side
  * by side, with a PostgreSQL of its own (fsync on) under .data/bench. docs/performance.md holds the last results.
  */
+import { writeFile } from "node:fs/promises";
+import { join } from "node:path";
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
 import { accept } from "./accept.ts";
+import { ackLatency } from "./ack-latency.ts";
+import { applyLatency } from "./apply-latency.ts";
 import type { Benchmark, BenchOptions, BenchResult } from "./benchmark.ts";
 import { compile } from "./support/compile.ts";
+import { drain } from "./drain.ts";
+import { endToEnd } from "./end-to-end.ts";
+import { memory } from "./memory.ts";
+import { summariseProfiles } from "./support/cpu-profile.ts";
 import { formatTable } from "./support/format.ts";
 import { describeMachine } from "./support/machine.ts";
 import { createStand } from "./support/stand.ts";
 
-const benchmarks: readonly Benchmark[] = [accept];
+const benchmarks: readonly Benchmark[] = [
+  accept,
+  endToEnd,
+  drain,
+  ackLatency,
+  memory,
+  applyLatency,
+];
 
 interface Flags extends BenchOptions {
   json: boolean;
@@ -22,8 +37,10 @@ const program = new Command("bench")
   )
   .addOption(new Option("--seconds <n>", "of one round").argParser(positive).default(5))
   .addOption(new Option("--rounds <n>", "their median counts").argParser(positive).default(5))
-  .addOption(new Option("--minutes <n>", "of the memory benchmark").argParser(positive).default(null))
-  .option("--profile", "write CPU profiles of receiver and worker beside their logs", false)
+  .addOption(
+    new Option("--minutes <n>", "of the memory benchmark").argParser(positive).default(null),
+  )
+  .option("--profile", "write CPU profiles and the costliest statements too (slower)", false)
   .option("--json", "print one JSON object at the end and nothing else", false)
   .action(run);
 
@@ -33,11 +50,12 @@ async function run(names: string[], flags: Flags): Promise<void> {
   };
   const chosen = benchmarks.filter(({ name }) => names.length === 0 || names.includes(name));
   await compile();
-  const stand = await createStand();
+  const stand = await createStand(flags);
   const machine = await describeMachine(stand);
   for (const line of machine) say(line);
   say(`logs and profiles: ${stand.directory}`);
-  if (!stand.backends.includes("redis")) say("redis-server is not installed: its parts are skipped");
+  if (!stand.backends.includes("redis"))
+    say("redis-server is not installed: its parts are skipped");
   const results: Record<string, BenchResult> = {};
   try {
     for (const benchmark of chosen) {
@@ -50,8 +68,16 @@ async function run(names: string[], flags: Flags): Promise<void> {
   } finally {
     await stand.close();
   }
+  if (flags.profile) {
+    for (const { name, rows } of await summariseProfiles(stand.directory)) {
+      await writeFile(join(stand.directory, `${name}-functions.txt`), formatTable(rows));
+    }
+  }
   const targets = Object.values(results).flatMap((result) => result.targets);
-  const verdicts = targets.map(({ reached, ...target }) => ({ ...target, reached: reached ? "yes" : "NO" }));
+  const verdicts = targets.map(({ reached, ...target }) => ({
+    ...target,
+    reached: reached ? "yes" : "NO",
+  }));
   say(`\n${formatTable(verdicts)}`);
   if (flags.json) console.log(JSON.stringify({ machine, results }));
 }

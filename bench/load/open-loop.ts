@@ -30,7 +30,7 @@ export function runOpenLoop(
       while (overdue.length > 0 && free.length > 0) send(overdue.shift() ?? 0);
     };
     const send = (requestDueMs: number) => {
-      const connection = free.pop();
+      const connection = free.shift();
       if (connection === undefined) return;
       const request = ready.shift() ?? makeRequest();
       const sentMs = performance.now();
@@ -52,7 +52,8 @@ export function runOpenLoop(
         resolve(tally);
         return;
       }
-      for (let made = 0; made < 4 && ready.length < readyRequests; made++) ready.push(makeRequest());
+      for (let made = 0; made < 4 && ready.length < readyRequests; made++)
+        ready.push(makeRequest());
     };
     for (let made = 0; made < readyRequests; made++) ready.push(makeRequest());
     // The finest a timer has; what it is late is in `latenessMs`.

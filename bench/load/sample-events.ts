@@ -51,7 +51,12 @@ const renewedSubscription: Shape = (seed, n) => ({
   object: {
     id: uuid(seed, "subscription", n % 40_000),
     customer_id: uuid(seed, "customer", n % 40_000),
-    plan: { id: uuid(seed, "plan", n % 8), name: "Coffee, monthly", amount: 2_900, currency: "usd" },
+    plan: {
+      id: uuid(seed, "plan", n % 8),
+      name: "Coffee, monthly",
+      amount: 2_900,
+      currency: "usd",
+    },
     status: "active",
     billing_cycle: { interval: "month", frequency: 1 },
     payment_method: card(seed, n),

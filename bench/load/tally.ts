@@ -32,7 +32,7 @@ export function createTally({ keepAcks = false } = {}): Tally {
       if (status !== 200) refused[status] = (refused[status] ?? 0) + 1;
       else {
         accepted++;
-        if (keepAcks) acks.push({ eventId, atMs: performance.timeOrigin + lastMs });
+        if (keepAcks) acks.push({ eventId, atMs: Date.now() });
       }
     },
     report: () => ({

@@ -1,5 +1,6 @@
-import type { Cell } from "../benchmark.ts";
 import type { CpuUse } from "./cpu-meter.ts";
+
+export type Cell = string | number;
 
 /** Programs with what they took, in CPUs: `server 0.98, postgres 0.41`. */
 export const describeCpu = (use: CpuUse): string =>
@@ -13,7 +14,9 @@ export function formatTable(rows: readonly Record<string, Cell>[]): string {
   const keys = Object.keys(rows[0] ?? {});
   const text = (cell: Cell | undefined) =>
     typeof cell === "number" ? cell.toLocaleString("en") : (cell ?? "");
-  const widths = keys.map((key) => Math.max(key.length, ...rows.map((row) => text(row[key]).length)));
+  const widths = keys.map((key) =>
+    Math.max(key.length, ...rows.map((row) => text(row[key]).length)),
+  );
   const line = (cells: string[], isNumber: (n: number) => boolean) =>
     cells
       .map((cell, n) => (isNumber(n) ? cell.padStart(widths[n] ?? 0) : cell.padEnd(widths[n] ?? 0)))
@@ -23,7 +26,15 @@ export function formatTable(rows: readonly Record<string, Cell>[]): string {
   const right = (n: number) => isNumeric[n] ?? false;
   return [
     line(keys, right),
-    line(widths.map((width) => "-".repeat(width)), right),
-    ...rows.map((row) => line(keys.map((key) => text(row[key])), right)),
+    line(
+      widths.map((width) => "-".repeat(width)),
+      right,
+    ),
+    ...rows.map((row) =>
+      line(
+        keys.map((key) => text(row[key])),
+        right,
+      ),
+    ),
   ].join("\n");
 }

@@ -7,7 +7,10 @@ import type { FromGenerator, LoadOrder, LoadReport, ToGenerator } from "../load/
 export interface LoadGenerator {
   readonly process: BenchProcess;
   /** Prepares and sends one load; `onStart` is called between the two. Throws when an event was refused. */
-  run(order: Omit<LoadOrder, "seed" | "firstEvent" | "connections">, onStart?: () => void): Promise<LoadReport>;
+  run(
+    order: Omit<LoadOrder, "seed" | "firstEvent" | "connections">,
+    onStart?: () => void,
+  ): Promise<LoadReport>;
   stop(): Promise<void>;
 }
 

@@ -63,4 +63,6 @@ export function readStat(pid: number): string[] | null {
 
 /** Clock ticks a second, in which /proc counts. */
 export const ticksPerSecond =
-  process.platform === "linux" ? Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" })) : 100;
+  process.platform === "linux"
+    ? Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }))
+    : 100;

@@ -1,4 +1,4 @@
-import { mkdir, rm } from "node:fs/promises";
+import { mkdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
@@ -9,9 +9,11 @@ import { createDatabase } from "../../src/platform/postgres.ts";
 import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import { redisInstalled, startRedis } from "../../test/support/redis.ts";
 import { databaseUrl, withServer } from "../../test/support/server-commands.ts";
+import { formatTable } from "./format.ts";
 import { pinTree } from "./pinning.ts";
 import type { CpuSet } from "./pinning.ts";
 import { benchDirectory } from "./places.ts";
+import { statementSettings, topStatements } from "./statement-statistics.ts";
 
 export type QueueBackend = "postgres" | "redis";
 
@@ -23,7 +25,11 @@ export interface Stand {
   /** Redis only where it is installed. */
   readonly backends: readonly QueueBackend[];
   /** Runs with a migrated database of its own and, for that backend, an empty Redis; removes them. */
-  withDatabase<T>(backend: QueueBackend, cpus: CpuSet, work: (place: DataPlace) => Promise<T>): Promise<T>;
+  withDatabase<T>(
+    backend: QueueBackend,
+    cpus: CpuSet,
+    work: (place: DataPlace) => Promise<T>,
+  ): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -36,12 +42,12 @@ export interface DataPlace {
 }
 
 /** A PostgreSQL of this run's own, with the settings of the embedded one: fsync is on. */
-export async function createStand(): Promise<Stand> {
+export async function createStand({ profile }: { profile: boolean }): Promise<Stand> {
   const directory = join(benchDirectory, `run-${process.pid}`);
   await mkdir(directory, { recursive: true });
   const log = createLog({ level: "silent", name: "bench" });
   // Written at each commit, so that a benchmark can ask when an event was applied.
-  const settings = { track_commit_timestamp: "on" };
+  const settings = { track_commit_timestamp: "on", ...(profile ? statementSettings : {}) };
   const postgres = await startEmbeddedPostgres({ dataDir: directory, log, settings });
   let databases = 0;
 
@@ -57,14 +63,23 @@ export async function createStand(): Promise<Stand> {
       const redis = backend === "redis" ? await startPinnedRedis(cpus) : null;
       try {
         await migrate(url);
-        return await work({
+        const result = await work({
           databaseUrl: url,
           redisUrl: redis?.url ?? null,
           pids: { postgres: postgres.pid, ...(redis === null ? {} : { redis: redis.pid }) },
         });
+        if (profile) {
+          await writeFile(
+            join(directory, `${name}-statements.txt`),
+            formatTable(await topStatements(url)),
+          );
+        }
+        return result;
       } finally {
         await redis?.stop();
-        await withServer(postgres.url, (client) => client.query(`drop database ${name} with (force)`));
+        await withServer(postgres.url, (client) =>
+          client.query(`drop database ${name} with (force)`),
+        );
         // What one benchmark left to be written must not be written during the next.
         await withServer(postgres.url, (client) => client.query("checkpoint"));
       }

@@ -4,7 +4,10 @@ export const quantile = (sorted: ArrayLike<number>, q: number): number =>
 
 /** Of an even number the lower of the two in the middle: a value that was measured. */
 export function median(values: readonly number[]): number {
-  return quantile([...values].sort((a, b) => a - b), 0.5 - Number.EPSILON);
+  return quantile(
+    [...values].sort((a, b) => a - b),
+    0.5 - Number.EPSILON,
+  );
 }
 
 export interface Spread {

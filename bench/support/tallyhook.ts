@@ -83,7 +83,9 @@ async function untilAnswers({ died }: BenchProcess, port: number, path: string):
   const deadlineMs = performance.now() + startWithinMs;
   const attempt = async (): Promise<boolean> => {
     try {
-      const answer = await fetch(`http://127.0.0.1:${port}${path}`, { signal: AbortSignal.timeout(2_000) });
+      const answer = await fetch(`http://127.0.0.1:${port}${path}`, {
+        signal: AbortSignal.timeout(2_000),
+      });
       await answer.body?.cancel();
       return answer.status !== 503;
     } catch {

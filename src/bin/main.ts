@@ -5,7 +5,7 @@ import { registerDoctor } from "../cli/doctor.ts";
 import { registerEvents } from "../cli/events.ts";
 import { registerMigrate } from "../cli/migrate.ts";
 import { registerReceiver } from "../cli/receiver.ts";
-
+import { registerSandbox } from "../cli/sandbox.ts";
 import { registerSecrets } from "../cli/secrets.ts";
 import { registerSignatureExplain } from "../cli/signature-explain.ts";
 import { registerStart } from "../cli/start.ts";
@@ -26,7 +26,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     registerStart,
     registerReceiver,
     registerWorker,
-
+    registerSandbox,
     registerMigrate,
     registerDemo,
     registerDoctor,

@@ -1,4 +1,5 @@
 import { randomBytes } from "node:crypto";
+import { rm } from "node:fs/promises";
 import { join } from "node:path";
 import type { Command } from "commander";
 import Table from "cli-table3";
@@ -57,6 +58,7 @@ async function runDemo(context: CliContext, seed: string, quiet: boolean): Promi
     }
   } finally {
     await server.remove();
+    await rm(dataDir, { recursive: true, force: true });
   }
 }
 

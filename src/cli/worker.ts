@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { startHealthServer } from "../platform/health-server.ts";
 import { defaultEnvelopePlaces } from "../service/event-envelope.ts";
 import { assertMigrated } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
@@ -15,8 +16,10 @@ export function registerWorker(program: Command, context: CliContext): void {
       await context.withRuntime("worker", async (runtime) => {
         const stopped = untilSignal();
         await assertMigrated(await runtime.db());
-        await runWorker(runtime);
-        runtime.log.info("the worker runs");
+        const worker = await runWorker(runtime);
+        const health = await startHealthServer(worker, runtime.config.admin);
+        runtime.onClose(() => health.close());
+        runtime.log.info({ health: `${health.url}/healthz` }, "the worker runs");
         const signal = await stopped;
         runtime.log.info({ signal }, "the worker stops");
       });
@@ -32,7 +35,7 @@ export interface WorkerRole {
 
 /** Starts a worker that ends with the runtime. The database must be migrated. */
 export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promise<RunningWorker> {
-  const { config, log, random } = runtime;
+  const { config, log, random, wallClock } = runtime;
   const worker = startWorker(
     {
       db: await runtime.db(),
@@ -40,6 +43,7 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
       client: runtime.serviceClient(role.service),
       log,
       random,
+      clock: wallClock,
       places: defaultEnvelopePlaces,
       missingGraceMs: role.missingGraceMs ?? config.reconcile.graceSeconds * 1_000,
     },

@@ -1,8 +1,7 @@
 import { createHash } from "node:crypto";
 import { maxExtractLength } from "../inbox/event.ts";
 import type { VerifiedEvent } from "../inbox/event.ts";
-import { parseEventBody } from "../service/event-body.ts";
-import { readEventParts } from "../service/event-envelope.ts";
+import { parseEventBody, readEventParts } from "../service/event-envelope.ts";
 import type { EnvelopePlaces } from "../service/event-envelope.ts";
 
 export type EventExtracts = Pick<VerifiedEvent, "eventId" | "type" | "apiVersion" | "createdAt">;

@@ -1,14 +1,25 @@
-/** A 2xx answer: a record and how it is shown. Kept for replays, it costs a reference to a snapshot. */
+/**
+ * A 2xx answer: a record and how it is shown. Kept for replays, it costs a reference to a snapshot instead of the
+ * text of a body.
+ */
 export interface Answer {
   readonly status: number;
-  /** The JSON value of the body. */
-  body(): unknown;
+  readonly record: unknown;
+  readonly show: (record: never) => unknown;
 }
 
 export function answerWith<T>(status: number, record: T, show: (record: T) => unknown): Answer {
-  return { status, body: () => show(record) };
+  return { status, record, show };
 }
 
+/** An answer whose JSON value is at hand. */
 export function plainAnswer(status: number, body: unknown): Answer {
-  return { status, body: () => body };
+  return { status, record: body, show: asIs };
+}
+
+const asIs = (body: unknown) => body;
+
+/** The JSON value of the body. */
+export function bodyOf(answer: Answer): unknown {
+  return answer.show(answer.record as never);
 }

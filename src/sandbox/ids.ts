@@ -12,8 +12,6 @@ export interface Ids {
   signingSecret(): string;
 }
 
-const hexByte = Array.from({ length: 256 }, (_, byte) => byte.toString(16).padStart(2, "0"));
-
 /**
  * One stream of chance for what calls create. Deliveries, faults and traffic draw from streams of their own,
  * so that their timing cannot change an id.
@@ -33,23 +31,27 @@ export function createIds(seed: string): Ids {
   };
 }
 
-/** A version 4 UUID. */
+const hexDigits = Buffer.from("0123456789abcdef", "latin1");
+const uuidText = Buffer.from("00000000-0000-0000-0000-000000000000", "latin1");
+/** Where the 32 digits of a UUID stand in its text. */
+const digitPlaces = Array.from(uuidText.keys()).filter((at) => uuidText[at] !== 0x2d);
+
+/** A version 4 UUID. Written into one buffer: strings joined from parts would keep their parts alive. */
 function uuidFrom(random: Random): string {
-  const a = (random() * 2 ** 32) >>> 0;
-  const b = (((random() * 2 ** 32) >>> 0) & 0xffff0fff) | 0x4000;
-  const c = (((random() * 2 ** 32) >>> 0) & 0x3fffffff) | 0x80000000;
-  const d = (random() * 2 ** 32) >>> 0;
-  return `${word(a)}-${half(b >>> 16)}-${half(b)}-${half(c >>> 16)}-${half(c)}${word(d)}`;
-}
-
-function half(bits: number): string {
-  return `${hexByte[(bits >>> 8) & 255]}${hexByte[bits & 255]}`;
-}
-
-function word(bits: number): string {
-  return half(bits >>> 16) + half(bits);
+  for (let word = 0; word < 4; word++) {
+    let bits = (random() * 2 ** 32) >>> 0;
+    if (word === 1) bits = (bits & 0xffff0fff) | 0x4000;
+    if (word === 2) bits = (bits & 0x3fffffff) | 0x80000000;
+    for (let digit = 0; digit < 8; digit++) {
+      uuidText[digitPlaces[word * 8 + digit] ?? 0] =
+        hexDigits[(bits >>> (28 - 4 * digit)) & 15] ?? 0;
+    }
+  }
+  return uuidText.toString("latin1");
 }
 
 function randomHex(random: Random, bytes: number): string {
-  return Array.from({ length: bytes }, () => hexByte[Math.floor(random() * 256)]).join("");
+  return Buffer.from(Array.from({ length: bytes }, () => Math.floor(random() * 256))).toString(
+    "hex",
+  );
 }

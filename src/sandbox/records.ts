@@ -195,7 +195,8 @@ export interface SubscriptionRecord {
   readonly schedule: { readonly base: string; readonly periods: number };
   /** The declined renewal that dunning works on. */
   readonly dunning: {
-    readonly order_id: string; readonly first_declined_at: string;
+    readonly order_id: string;
+    readonly first_declined_at: string;
     readonly retries: number;
   } | null;
   readonly created_at: string;

@@ -1,6 +1,8 @@
 import { z } from "zod";
 
-const eventName = z.string().regex(/^[a-z_]+(\.[a-z_]+)+$/, "must be a name such as order.chargeback");
+const eventName = z
+  .string()
+  .regex(/^[a-z_]+(\.[a-z_]+)+$/, "must be a name such as order.chargeback");
 const rate = z.number().min(0).max(1);
 
 /**

@@ -79,7 +79,6 @@ export function createSpace(deps: SpaceDeps): Space {
     transactions: createTable({
       groups: {
         customer_id: (transaction) => transaction.customer_id,
-        order_id: (transaction) => transaction.order_id,
         status: (transaction) => transaction.status,
         type: (transaction) => transaction.type,
       },

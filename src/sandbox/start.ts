@@ -13,6 +13,9 @@ import { allEndpoints } from "./resources/all.ts";
 import type { State } from "./state.ts";
 import { createState } from "./state.ts";
 
+/** Longer than clients keep idle connections, so that none is closed under a request. */
+const keepAliveMs = 65_000;
+
 export interface SandboxOptions {
   /** 0 picks a free one. */
   port: number;
@@ -50,7 +53,9 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
       },
     }),
   });
-  const server = createServer(app.callback());
+  const handle = app.callback();
+  const server = createServer((request, response) => void handle(request, response));
+  server.keepAliveTimeout = keepAliveMs;
   await new Promise<void>((resolve, reject) => {
     server.once("error", (cause) => {
       const message = `The sandbox cannot listen on ${host}:${port} (SANDBOX_PORT). Choose another port; 0 picks a free one.`;

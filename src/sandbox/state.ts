@@ -99,11 +99,7 @@ export function createState({ wallClock, log, transport }: StateDeps, seed: stri
       time,
       settings: () => state.settings,
       touch: (previous) =>
-        nextUpdatedAt(
-          time.iso(),
-          previous,
-          state.mayTie || state.settings.same_millisecond_ties,
-        ),
+        nextUpdatedAt(time.iso(), previous, state.mayTie || state.settings.same_millisecond_ties),
       emit(type, subject) {
         const { flaw, unknownType } = drawFlaws(flawRandom, faults);
         dispatcher.publish(record(space, type, subject, flaw));

@@ -169,7 +169,9 @@ export function createTimeline(deps: TimelineDeps): Timeline {
     },
     hasDue() {
       const untilMs = nowMs();
-      return [jobs.peek(), deliveries.peek()].some((job) => job !== undefined && job.atMs <= untilMs);
+      return [jobs.peek(), deliveries.peek()].some(
+        (job) => job !== undefined && job.atMs <= untilMs,
+      );
     },
     advance: (ms) =>
       exclusively(async () => {

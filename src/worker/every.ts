@@ -1,8 +1,11 @@
+import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 
 export interface Loop {
   /** Runs the next round at once, or right after the one at work. */
   nudge(): void;
+  /** When the last round ended, on the clock that was given; null before the first did. */
+  lastRoundAt(): Date | null;
   /** Starts no further round, waits for the one at work. */
   close(): Promise<void>;
 }
@@ -12,7 +15,7 @@ export interface Loop {
  * the task says that there is more. A round that throws is logged and counts as one without more.
  */
 export function runEvery(
-  { log, name }: { log: Log; name: string },
+  { log, clock, name }: { log: Log; clock: Clock; name: string },
   intervalMs: number,
   task: () => Promise<{ more: boolean }>,
 ): Loop {
@@ -20,6 +23,7 @@ export function runEvery(
   let running: Promise<void> | null = null;
   let isNudged = false;
   let isClosed = false;
+  let lastRoundAt: Date | null = null;
 
   async function round(): Promise<void> {
     let more = false;
@@ -29,6 +33,7 @@ export function runEvery(
       log.warn({ err, loop: name }, "a round failed");
     }
     running = null;
+    lastRoundAt = clock.now();
     if (isClosed) return;
     const delayMs = more || isNudged ? 0 : intervalMs;
     isNudged = false;
@@ -49,6 +54,7 @@ export function runEvery(
       if (running === null) schedule(0);
       else isNudged = true;
     },
+    lastRoundAt: () => lastRoundAt,
     async close() {
       isClosed = true;
       clearTimeout(timer);

@@ -1,5 +1,4 @@
-import { parseEventBody } from "../service/event-body.ts";
-import { readEventParts } from "../service/event-envelope.ts";
+import { parseEventBody, readEventParts } from "../service/event-envelope.ts";
 import type { EnvelopePlaces } from "../service/event-envelope.ts";
 import type { Observation, Resource } from "../mirror/observation.ts";
 

@@ -1,5 +1,6 @@
 import type { Observation, Resource } from "../mirror/observation.ts";
 import type { ServiceClient } from "../service/client.ts";
+import { objectPath } from "../service/http/request-path.ts";
 import { canonicalTimestamp } from "../service/timestamp.ts";
 import { disputedTransactions } from "./apply-batch.ts";
 
@@ -11,7 +12,7 @@ export type ReadResult =
 type WireObject = Readonly<Record<string, unknown>>;
 
 /** Where an object is read, and what must be embedded so that the answer is whole. */
-const places: Readonly<Record<string, { path: string; resource: Resource; expand?: string }>> = {
+const places: Readonly<Record<string, { path: `/${string}`; resource: Resource; expand?: string }>> = {
   order: { path: "/orders", resource: "order", expand: "transactions" },
   transaction: { path: "/transactions", resource: "transaction" },
   subscription: { path: "/subscriptions", resource: "subscription" },
@@ -30,7 +31,7 @@ export async function readObject(
   const place = places[resource];
   if (place === undefined) throw new Error(`no way to read a ${resource}`);
   const answer = await client.get(
-    `${place.path}/${encodeURIComponent(id)}`,
+    objectPath(place.path, id),
     place.expand === undefined ? {} : { expand: place.expand },
   );
   if (answer.status === 404) return { kind: "missing", date: answer.date };

@@ -142,13 +142,15 @@ describe("docker-compose.yml", () => {
       secretValues[path.replace("/run/secrets/", "")] ?? "";
     const loaded = loadConfig(service(compose, name).environment ?? {}, readSecret);
     expect(loaded.warnings).toEqual([]);
-    expect(loaded.config).toMatchObject({
-      database: "external",
-      queueBackend: "redis",
-      service: { kind: "remote", baseUrl },
-      encryptionKey: "environment",
-    });
+    expect(loaded.config).toMatchObject({ database: "external", queueBackend: "redis" });
     expect(loaded.secrets.databaseUrl).toBe(secretValues["database_url"]);
+  });
+
+  test("gives each process the secrets of its own work alone", () => {
+    expect(service(compose, "migrate").secrets).toEqual(["database_url"]);
+    expect(service(compose, "receiver").secrets).not.toContain("svc_api_key");
+    expect(service(compose, "worker").secrets).not.toContain("svc_webhook_secrets");
+    expect(service(compose, "worker").secrets).not.toContain("tallyhook_encryption_key");
   });
 
   test("says in words what is missing when .env is not filled in", () => {

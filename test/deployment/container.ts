@@ -52,8 +52,8 @@ export function runContainer(
     exited,
     output,
     healthy: async () => {
-      const attempts = HEALTHY_WITHIN_MS / CHECK_EVERY_MS;
-      for (let attempt = 0; attempt < attempts && isRunning(); attempt += 1) {
+      const deadline = performance.now() + HEALTHY_WITHIN_MS;
+      while (isRunning() && performance.now() < deadline) {
         if (await checkHealth()) return;
         await delay(CHECK_EVERY_MS);
       }

@@ -2,7 +2,6 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { createDatabase } from "../../src/platform/postgres.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import type { Random } from "../../src/platform/random.ts";
-import { eventually } from "../support/eventually.ts";
 import { startOwnServer } from "../support/own-server.ts";
 import type { OwnServer } from "../support/own-server.ts";
 import { audit } from "./audit.ts";
@@ -10,6 +9,7 @@ import type { Audit } from "./audit.ts";
 import { layOutDeployment, webhookSecret } from "./deployment.ts";
 import type { Deployment } from "./deployment.ts";
 import { createHistory } from "./history.ts";
+import { settledFromNow, storedAreSettled } from "./inbox-progress.ts";
 import type { Program } from "./program.ts";
 import { startSender } from "./sender.ts";
 import type { Sender, SenderCounts } from "./sender.ts";
@@ -36,9 +36,6 @@ export interface CrashReport extends SenderCounts {
   seconds: number;
   audit: Audit;
 }
-
-/** A crash that left events to the relay costs two of its rounds. */
-const drainWithinMs = 60_000;
 
 /**
  * Real processes under load, killed with SIGKILL at seeded moments, one at a time, started again at once. Rejects
@@ -68,7 +65,6 @@ export async function runCrashes(plan: CrashPlan): Promise<CrashReport> {
       },
     );
     stage.sender = sender;
-    const settledSince = settlementsOf(db);
     const random = seededRandom(`${plan.seed} kills`);
     const killed: CrashReport["killed"] = { receiver: 0, worker: 0, postgres: 0, backend: 0 };
     for (const victim of shuffledVictims(plan.kills, random)) {
@@ -76,15 +72,13 @@ export async function runCrashes(plan: CrashPlan): Promise<CrashReport> {
       // Acknowledgements come in groups: this spreads the kills over the time between two of them.
       await sleep(random() * 40);
       await killAndRestart(stage, deployment, victim, random);
-      if (victim !== "receiver") await settledSince();
+      if (victim !== "receiver") await settledFromNow(db, { withinMs: 40_000 });
       killed[victim]++;
       assertRunning(stage);
     }
     await sender.whenAcknowledged(100);
     await sender.finish();
-    const finishedMs = performance.now();
-    await allSettled(db);
-    const drainMs = Math.round(performance.now() - finishedMs);
+    const drainMs = await storedAreSettled(db);
     assertRunning(stage);
     return {
       seed: plan.seed,
@@ -96,6 +90,15 @@ export async function runCrashes(plan: CrashPlan): Promise<CrashReport> {
       audit: await audit(db, sender.acknowledged, history.model),
     };
   } catch (error) {
+    if (process.env["DBG"]) {
+      const dump = async (q: string) => console.log(JSON.stringify((await db.raw(q)).rows, null, 1));
+      await dump("select state, count(*), min(seq), max(seq), min(next_attempt_at)::text, max(next_attempt_at)::text, now()::text from inbox.progress group by state");
+      await dump("select pid, application_name, state, wait_event_type, wait_event, left(query,150) q, xact_start::text, state_change::text from pg_stat_activity where backend_type='client backend'");
+      await dump("select relname, n_live_tup from pg_stat_user_tables where schemaname='bullmq'");
+      await dump("select * from pg_locks where not granted");
+      console.log(stage.workers.map((w) => w.pid), server.url);
+      await new Promise((r) => setTimeout(r, Number(process.env["DBG"])));
+    }
     throw new Error(`the run with seed ${plan.seed} broke off\n${lastWords(stage)}`, {
       cause: error,
     });
@@ -138,31 +141,6 @@ async function killAndRestart(
     case "backend":
       await stage.server.killBackend(random);
   }
-}
-
-/** Gives a function that resolves when an event was settled after its call: the workers are back. */
-function settlementsOf(db: ReturnType<typeof createDatabase>): () => Promise<void> {
-  return async () => {
-    const since = await eventually(
-      "the database answers",
-      async () =>
-        (await db.raw<{ rows: { now: string }[] }>("select now()::text as now")).rows[0]?.now,
-    );
-    await eventually(
-      "a worker settles events again",
-      async () => (await db("inbox.progress").where("settled_at", ">", since).first("seq")) != null,
-      { withinMs: 40_000, everyMs: 50 },
-    );
-  };
-}
-
-async function allSettled(db: ReturnType<typeof createDatabase>): Promise<void> {
-  const open = ["received", "failed"];
-  await eventually(
-    "every event is settled",
-    async () => (await db("inbox.progress").whereIn("state", open).first("seq")) === undefined,
-    { withinMs: drainWithinMs, everyMs: 50 },
-  );
 }
 
 function shuffledVictims(kills: CrashPlan["kills"], random: Random): Victim[] {

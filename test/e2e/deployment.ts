@@ -38,7 +38,7 @@ export async function layOutDeployment(servers: {
     environment,
     async startReceiver() {
       const receiver = runTallyhook(["receiver"], environment);
-      await receiver.printed("the receiver runs");
+      await receiver.printed("the receiver listens");
       return receiver;
     },
     async startWorker() {

@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
+import { commandLine } from "../../src/platform/process-table.ts";
 
 interface ProcessEntry {
   pid: number;
@@ -12,6 +13,21 @@ export function childrenOf(pid: number): number[] {
   return processes()
     .filter((each) => each.parentPid === pid && !each.isZombie)
     .map((each) => each.pid);
+}
+
+/** The live processes whose command line holds this text. */
+export function processesWith(text: string): number[] {
+  return processes().flatMap(({ pid }) => (commandLine(pid)?.includes(text) ? [pid] : []));
+}
+
+/** Whether any process of a group is left, its leader or another. */
+export function isGroupAlive(group: number): boolean {
+  try {
+    process.kill(-group, 0);
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**

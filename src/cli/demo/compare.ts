@@ -175,7 +175,7 @@ async function mirrorChargebacks(db: Knex): Promise<Map<string, Values>> {
 }
 
 const printed = (value: unknown): string =>
-  value === null || value === undefined ? "(none)" : String(value as string | number | boolean);
+  value === null || value === undefined ? "(none)" : String(value);
 
 function instant(value: unknown): string {
   if (value instanceof Date) return value.toISOString();

@@ -26,9 +26,7 @@ export function addOverview(router: Router, { state }: ControlDeps): void {
           permissions,
           revoked,
         })),
-        counts: Object.fromEntries(
-          modes.map((mode) => [mode, countsOf(current.spaces[mode])]),
-        ),
+        counts: Object.fromEntries(modes.map((mode) => [mode, countsOf(current.spaces[mode])])),
         events: current.events.total,
         deliveries: { ...current.dispatcher.counts, pending: current.dispatcher.pending },
         endpoints: modes.flatMap((mode) =>

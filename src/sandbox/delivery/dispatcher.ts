@@ -204,7 +204,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     },
     counts,
     publish(event) {
-      for (const { value: endpoint } of deps.endpoints(event.mode).byCreation.ascending()) {
+      for (const endpoint of deps.endpoints(event.mode).all()) {
         if (endpoint.status !== "enabled") continue;
         if (!matchesPatterns(endpoint.enabled_events, event.type)) continue;
         dispatch(event, endpoint, drawFaults(deps.faultRandom(), deps.faults()));

@@ -26,6 +26,7 @@ export interface ListOptions<T> {
   /** How to sort by other fields than `created_at`. */
   sorts?: Record<string, (a: T, b: T) => number>;
   anyOf?: PageQuery<T>["anyOf"];
+  among?: PageQuery<T>["among"];
   test?: PageQuery<T>["test"];
   /** The sparse fieldset, if one was asked for. */
   fields?: readonly string[] | undefined;
@@ -55,6 +56,7 @@ export function listAnswer<T extends StoredRecord>(
       createdFromMs: query["created_at[gte]"],
       createdBeforeMs: query["created_at[lt]"],
       anyOf: options.anyOf,
+      among: options.among,
       test: options.test,
       compareBy,
       ...cursorsOf(table, query),

@@ -3,6 +3,7 @@ import type { Context } from "koa";
 
 import type { Endpoint, EndpointRequest, Permission } from "../../service/routes/endpoint.ts";
 import type { Answer } from "../answer.ts";
+import { bodyOf } from "../answer.ts";
 import type { ApiKey } from "../keys.ts";
 import { Refusal } from "../refusal.ts";
 import { findVersion } from "../rules/versions.ts";
@@ -27,7 +28,7 @@ export interface Mounted {
 
 /** An endpoint with its handler, checked against each other. */
 export function mounted<E extends Endpoint>(endpoint: E, handle: Handler<E>): Mounted {
-  return { endpoint, handle: handle as Handler<Endpoint> };
+  return { endpoint, handle };
 }
 
 /** A router that serves endpoints under `/v1`. The state is asked for at each request, since a reset makes a new one. */
@@ -38,7 +39,7 @@ export function createApiRouter(state: () => State, endpoints: readonly Mounted[
     router.register(path, [endpoint.method.toLowerCase()], async (ctx: Context) => {
       const answer = await serve(state(), endpoint, handle, ctx);
       ctx.status = answer.status;
-      ctx.body = JSON.stringify(answer.body());
+      ctx.body = JSON.stringify(bodyOf(answer));
     });
   }
   return router;

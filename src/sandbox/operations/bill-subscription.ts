@@ -3,7 +3,12 @@ import { nextRetryAt } from "../rules/dunning.ts";
 import type { Space } from "../space.ts";
 import { announceOutcome } from "./announce-order.ts";
 import { attemptsOf, chargeOrder } from "./charge-order.ts";
-import { settlePaidCycle, settleRetriedCycle, storeStatusChange, withCycle } from "./settle-cycle.ts";
+import {
+  settlePaidCycle,
+  settleRetriedCycle,
+  storeStatusChange,
+  withCycle,
+} from "./settle-cycle.ts";
 import { chargeCycle, planOf } from "./subscription-order.ts";
 
 /** Charges the next cycle of a subscription if that is due; else does nothing, so that running it twice charges once. */

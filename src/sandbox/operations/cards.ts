@@ -8,8 +8,7 @@ const expiryYears = 4;
 
 /** A customer's cards, oldest first. */
 export function cardsOf(space: Space, customerId: string): PaymentMethodRecord[] {
-  const rows = space.paymentMethods.group("customer_id", customerId)?.ascending() ?? [];
-  return Array.from(rows, (row) => row.value);
+  return space.paymentMethods.inGroup("customer_id", customerId);
 }
 
 /**

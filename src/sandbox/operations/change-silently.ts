@@ -46,8 +46,7 @@ export function changeSilently(
 
 function showInOrder(space: Space, transactionId: string): void {
   const transaction = space.transactions.get(transactionId);
-  const order =
-    transaction?.order_id == null ? undefined : space.orders.get(transaction.order_id);
+  const order = transaction?.order_id == null ? undefined : space.orders.get(transaction.order_id);
   if (transaction === undefined || order === undefined) return;
   space.orders.replace({
     ...order,

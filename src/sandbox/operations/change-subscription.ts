@@ -93,6 +93,7 @@ export function subscriptionsOf(
   customerId: string,
   statuses: readonly SubscriptionRecord["status"][],
 ): SubscriptionRecord[] {
-  const rows = space.subscriptions.group("customer_id", customerId)?.ascending() ?? [];
-  return Array.from(rows, (row) => row.value).filter(({ status }) => statuses.includes(status));
+  return space.subscriptions
+    .inGroup("customer_id", customerId)
+    .filter(({ status }) => statuses.includes(status));
 }

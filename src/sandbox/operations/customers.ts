@@ -65,7 +65,9 @@ export function updateCustomer(
   assertUnused(space, input, customer.id);
   if (token !== undefined) assertCardToken(space, token, vaultField);
   const { shipping_address, svc_gateway_customer_vault_id: _token, ...sent } = input;
-  const fields = Object.fromEntries(Object.entries(sent).filter(([, value]) => value !== undefined));
+  const fields = Object.fromEntries(
+    Object.entries(sent).filter(([, value]) => value !== undefined),
+  );
   if (Object.keys(fields).length === 0 && shipping_address === undefined && token === undefined) {
     return customer;
   }
@@ -73,13 +75,16 @@ export function updateCustomer(
     shipping_address === undefined
       ? {}
       : {
-          shipping_address: shipping_address === null ? null : storeAddress(space, shipping_address),
+          shipping_address:
+            shipping_address === null ? null : storeAddress(space, shipping_address),
         };
   const changed: CustomerRecord = {
     ...customer,
     ...fields,
     ...address,
-    ...(token === undefined ? {} : { default_payment_method_id: replaceDefault(space, customer, token) }),
+    ...(token === undefined
+      ? {}
+      : { default_payment_method_id: replaceDefault(space, customer, token) }),
     updated_at: space.touch(customer.updated_at),
   };
   releaseContacts(space, customer);

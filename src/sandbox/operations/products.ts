@@ -1,6 +1,7 @@
 import type { Metadata, ProductRecord } from "../records.ts";
 import { Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
+import { ascending } from "../store/sorted-index.ts";
 
 export interface ProductInput {
   name?: string | undefined;
@@ -76,17 +77,13 @@ export function deleteProduct(space: Space, product: ProductRecord): void {
 }
 
 function wasOrdered(space: Space, productId: string): boolean {
-  for (const { value: order } of space.orders.byCreation.ascending()) {
+  for (const { value: order } of ascending(space.orders.byCreation)) {
     if (order.items.some((item) => item.product_id === productId)) return true;
   }
   return false;
 }
 
-function assertSkuUnused(
-  space: Space,
-  sku: string | null | undefined,
-  ownId: string | null,
-): void {
+function assertSkuUnused(space: Space, sku: string | null | undefined, ownId: string | null): void {
   const owner = typeof sku === "string" ? space.skus.get(sku) : undefined;
   if (owner !== undefined && owner !== ownId) {
     throw new Refusal("sku_already_exists", "Another product has this SKU.", "sku");

@@ -88,10 +88,7 @@ function assertFilterable(space: Space, statuses: readonly OrderStatus[]): void 
 }
 
 const retrieve = mounted(routes.getOrder, (space, { params, query }, state) =>
-  plainAnswer(
-    200,
-    expandedOrder(space, find(state, space, "orders", params.id), query.expand),
-  ),
+  plainAnswer(200, expandedOrder(space, find(state, space, "orders", params.id), query.expand)),
 );
 
 const refund = mounted(routes.refundOrder, (space, { params, body }, state) =>

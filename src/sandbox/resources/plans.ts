@@ -18,10 +18,7 @@ const list = mounted(routes.listPlans, (space, { query }) => {
     test: (plan) =>
       (query.active === undefined || plan.active === query.active) &&
       (search === undefined ||
-        [plan.name, plan.plan_code, plan.description]
-          .join(" ")
-          .toLowerCase()
-          .includes(search)),
+        [plan.name, plan.plan_code, plan.description].join(" ").toLowerCase().includes(search)),
   });
 });
 

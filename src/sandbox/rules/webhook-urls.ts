@@ -7,8 +7,8 @@ export function judgeWebhookUrl(
   text: string,
   allowHttp: Settings["allow_http_endpoints"],
 ): UrlVerdict {
-  const url = URL.parse(text);
-  if (url === null) return "malformed";
+  if (!URL.canParse(text)) return "malformed";
+  const url = new URL(text);
   if (url.protocol === "https:") return "ok";
   if (url.protocol !== "http:") return "malformed";
   if (allowHttp === true) return "ok";

@@ -1,5 +1,5 @@
 import type { SortedIndex } from "./sorted-index.ts";
-import { createSortedIndex } from "./sorted-index.ts";
+import { ascending, createSortedIndex, descending, insertSorted } from "./sorted-index.ts";
 import type { Row, StoredRecord, Table } from "./table.ts";
 import { compareByCreation } from "./table.ts";
 
@@ -8,6 +8,8 @@ export interface PageQuery<T> {
   anyOf?: Record<string, readonly string[]>;
   createdFromMs?: number;
   createdBeforeMs?: number;
+  /** The only records that can be meant, where they are few and known. */
+  among?: readonly string[];
   /** What no index answers. */
   test?: (record: T) => boolean;
   /** `created_at`, or another sort field. */
@@ -64,6 +66,14 @@ function orderOf<T extends StoredRecord>(table: Table<T>, query: PageQuery<T>): 
     const indexes = [...new Set(values)].flatMap((value) => table.group(field, value) ?? []);
     return { indexes, size: indexes.reduce((sum, index) => sum + index.size, 0) };
   });
+  if (query.among !== undefined) {
+    const few = createSortedIndex<Row<T>>(compareByCreation);
+    for (const id of query.among) {
+      const row = table.row(id);
+      if (row !== undefined) insertSorted(few, row);
+    }
+    candidates.push({ indexes: [few], size: few.size });
+  }
   candidates.sort((a, b) => a.size - b.size);
   const smallest = candidates[0];
   if (query.sortField === "created_at") {
@@ -78,7 +88,7 @@ function orderOf<T extends StoredRecord>(table: Table<T>, query: PageQuery<T>): 
   // A small table, or one group of a large one: put in order for this one answer.
   const collected = createSortedIndex(compare);
   for (const index of smallest?.indexes ?? [table.byCreation]) {
-    for (const row of index.ascending()) collected.insert(row);
+    for (const row of ascending(index)) insertSorted(collected, row);
   }
   return { indexes: [collected], compare, byTime: false };
 }
@@ -102,11 +112,11 @@ function* mergeWalk<T extends StoredRecord>(
     cursor === undefined || order.compare(row, cursor) * (downward ? -1 : 1) > 0;
   const walks = order.indexes.map((index) => {
     if (!order.byTime) {
-      return downward ? index.descending(isPastCursor) : index.ascending(isPastCursor);
+      return downward ? descending(index, isPastCursor) : ascending(index, isPastCursor);
     }
     return downward
-      ? index.descending((row) => row.createdAtMs < createdBeforeMs && isPastCursor(row))
-      : index.ascending((row) => row.createdAtMs >= createdFromMs && isPastCursor(row));
+      ? descending(index, (row) => row.createdAtMs < createdBeforeMs && isPastCursor(row))
+      : ascending(index, (row) => row.createdAtMs >= createdFromMs && isPastCursor(row));
   });
   for (const row of merge(walks, (a, b) => order.compare(a, b) * (downward ? -1 : 1))) {
     const ended = downward ? row.createdAtMs < createdFromMs : row.createdAtMs >= createdBeforeMs;

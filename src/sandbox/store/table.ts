@@ -1,5 +1,5 @@
 import type { SortedIndex } from "./sorted-index.ts";
-import { createSortedIndex } from "./sorted-index.ts";
+import { ascending, createSortedIndex, insertSorted, removeSorted } from "./sorted-index.ts";
 
 /** What every stored record has. Records are never changed, only replaced: a reference to one is a snapshot. */
 export interface StoredRecord {
@@ -24,6 +24,8 @@ export interface Table<T extends StoredRecord> {
   delete(id: string): void;
   /** All records, in order of creation. */
   all(): T[];
+  /** The records with one value of a grouped field, in order of creation. */
+  inGroup(field: string, value: string): T[];
   readonly byCreation: SortedIndex<Row<T>>;
   /** The rows with one value of a grouped field, in order of creation. */
   group(field: string, value: string): SortedIndex<Row<T>> | undefined;
@@ -69,14 +71,18 @@ export function createTable<T extends StoredRecord>(options: TableOptions<T> = {
       index = createSortedIndex<Row<T>>(compareByCreation);
       group.indexes.set(key, index);
     }
-    index.insert(row);
+    insertSorted(index, row);
   }
 
   function removeFromGroup(group: (typeof groups)[number], key: string | null, row: Row<T>): void {
     if (key === null) return;
     const index = group.indexes.get(key);
-    index?.remove(row);
+    if (index !== undefined) removeSorted(index, row);
     if (index?.size === 0) group.indexes.delete(key);
+  }
+
+  function group(field: string, value: string): SortedIndex<Row<T>> | undefined {
+    return groups.find((known) => known.field === field)?.indexes.get(value);
   }
 
   return {
@@ -88,18 +94,18 @@ export function createTable<T extends StoredRecord>(options: TableOptions<T> = {
     insert(record) {
       const row = { id: record.id, createdAtMs: Date.parse(record.created_at), value: record };
       rows.set(record.id, row);
-      byCreation.insert(row);
+      insertSorted(byCreation, row);
       for (const group of groups) addToGroup(group, group.keyOf(record), row);
-      for (const sort of sorts) sort.index.insert(row);
+      for (const sort of sorts) insertSorted(sort.index, row);
     },
     replace(record) {
       const row = rows.get(record.id);
       if (row === undefined) throw new Error(`no record ${record.id} to replace`);
       const previous = row.value;
       const moved = sorts.filter((sort) => sort.keyOf(previous) !== sort.keyOf(record));
-      for (const sort of moved) sort.index.remove(row);
+      for (const sort of moved) removeSorted(sort.index, row);
       row.value = record;
-      for (const sort of moved) sort.index.insert(row);
+      for (const sort of moved) insertSorted(sort.index, row);
       for (const group of groups) {
         const before = group.keyOf(previous);
         const after = group.keyOf(record);
@@ -111,15 +117,18 @@ export function createTable<T extends StoredRecord>(options: TableOptions<T> = {
     delete(id) {
       const row = rows.get(id);
       if (row === undefined) return;
-      for (const sort of sorts) sort.index.remove(row);
+      for (const sort of sorts) removeSorted(sort.index, row);
       for (const group of groups) removeFromGroup(group, group.keyOf(row.value), row);
-      byCreation.remove(row);
+      removeSorted(byCreation, row);
       rows.delete(id);
     },
-    all: () => Array.from(byCreation.ascending(), (row) => row.value),
+    all: () => Array.from(ascending(byCreation), (row) => row.value),
+    inGroup(field, value) {
+      const index = group(field, value);
+      return index === undefined ? [] : Array.from(ascending(index), (row) => row.value);
+    },
     byCreation,
-    group: (field, value) =>
-      groups.find((group) => group.field === field)?.indexes.get(value),
+    group,
     keyOf: (field) => groups.find((group) => group.field === field)?.keyOf,
     sorted: (field) => sorts.find((sort) => sort.field === field)?.index,
   };

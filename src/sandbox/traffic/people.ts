@@ -5,8 +5,25 @@ import type { CustomerRecord, PaymentMethodRecord } from "../records.ts";
 import type { Stage } from "./script.ts";
 import { between, chance, dayMs, pick } from "./script.ts";
 
-const firstNames = ["Ada", "Grace", "Alan", "Barbara", "Edsger", "Frances", "Ken", "Radia"] as const;
-const lastNames = ["Lovelace", "Hopper", "Turing", "Liskov", "Allen", "Perlman", "Ritchie"] as const;
+const firstNames = [
+  "Ada",
+  "Grace",
+  "Alan",
+  "Barbara",
+  "Edsger",
+  "Frances",
+  "Ken",
+  "Radia",
+] as const;
+const lastNames = [
+  "Lovelace",
+  "Hopper",
+  "Turing",
+  "Liskov",
+  "Allen",
+  "Perlman",
+  "Ritchie",
+] as const;
 const cities = [
   ["Portland", "OR", "97201"],
   ["Austin", "TX", "73301"],
@@ -117,7 +134,9 @@ export function createPeople(stage: Stage, expected: number): People {
       return customer === undefined || customer.deleted ? arrive() : customer;
     },
     goodCard(customer) {
-      const own = cardsOf(space, customer.id).find(({ id }) => id === customer.default_payment_method_id);
+      const own = cardsOf(space, customer.id).find(
+        ({ id }) => id === customer.default_payment_method_id,
+      );
       return own ?? addCard(customer, pick(random, goodCards));
     },
     cardOf: addCard,

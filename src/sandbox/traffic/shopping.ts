@@ -1,4 +1,9 @@
-import { acceptChargeback, dismissChargeback, openChargeback, voidOrder } from "../operations/chargebacks.ts";
+import {
+  acceptChargeback,
+  dismissChargeback,
+  openChargeback,
+  voidOrder,
+} from "../operations/chargebacks.ts";
 import { createOrder } from "../operations/create-order.ts";
 import { refundOrder } from "../operations/refund-order.ts";
 import { retryOrder } from "../operations/retry-order.ts";

@@ -63,7 +63,10 @@ function choosePlan({ space, random }: Stage): PlanRecord {
   const cadence = pickWeighted(random, cadences);
   const plans = space.plans
     .all()
-    .filter((plan) => plan.plan_code.startsWith(`box-${cadence}-`)) as [PlanRecord, ...PlanRecord[]];
+    .filter((plan) => plan.plan_code.startsWith(`box-${cadence}-`)) as [
+    PlanRecord,
+    ...PlanRecord[],
+  ];
   return pick(random, plans);
 }
 

@@ -16,8 +16,8 @@ export function expandedCustomer(
     body.payment_methods = cardsOf(space, customer.id).map(paymentMethodBody);
   }
   if (expand.includes("subscriptions")) {
-    const rows = space.subscriptions.group("customer_id", customer.id)?.ascending() ?? [];
-    body.subscriptions = Array.from(rows, (row) => subscriptionBody(row.value));
+    const owned = space.subscriptions.inGroup("customer_id", customer.id);
+    body.subscriptions = owned.map(subscriptionBody);
   }
   return body;
 }

@@ -4,8 +4,13 @@ import { embedCustomer } from "./customer.ts";
 
 /** A subscription without its cycles (spec, Subscription). The detailed fields are always shown. */
 export function subscriptionBody(subscription: SubscriptionRecord): Record<string, unknown> {
-  const { plan_id: _planId, schedule: _schedule, dunning: _dunning, cycles: _cycles, ...body } =
-    subscription;
+  const {
+    plan_id: _planId,
+    schedule: _schedule,
+    dunning: _dunning,
+    cycles: _cycles,
+    ...body
+  } = subscription;
   return body;
 }
 

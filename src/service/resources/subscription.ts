@@ -16,7 +16,7 @@ export const subscriptionStatuses = [
 ] as const;
 
 /** A customer's plan as a subscription embeds it. */
-const planSummarySchema = z.looseObject({
+export const planSummarySchema = z.looseObject({
   id: wireId.nullish(),
   name: z.string().nullish(),
   amount: minorUnits.nullish().describe("Minor units a cycle"),

@@ -9,13 +9,18 @@ const positiveCount = z
   .transform(Number)
   .refine((value) => value >= 1, { params: { code: "invalid_value" } });
 
-const centsText = z.string().regex(/^\d{1,15}$/, "must be whole cents").transform(Number);
+const centsText = z
+  .string()
+  .regex(/^\d{1,15}$/, "must be whole cents")
+  .transform(Number);
 
 export const booleanText = z.enum(["true", "false"]).transform((text) => text === "true");
 
 /** An instant in any offset, or a day (its midnight in UTC); milliseconds since the epoch. */
 const instantText = z.string().transform((text, context) => {
-  const canonical = canonicalTimestamp(/^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text);
+  const canonical = canonicalTimestamp(
+    /^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text,
+  );
   if (canonical === null) {
     context.addIssue({
       code: "custom",

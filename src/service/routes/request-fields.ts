@@ -95,7 +95,7 @@ export const billingCycleInput = z
     interval_count: z.int().positive().max(1000),
     anchor_day: z.union([z.int().min(1).max(31), z.literal("signup_date")]).optional(),
   })
-  .refine(
-    (cycle) => cycle.interval === "month" || typeof cycle.anchor_day !== "number",
-    { ...details("invalid_value", "is for month-based cycles only"), path: ["anchor_day"] },
-  );
+  .refine((cycle) => cycle.interval === "month" || typeof cycle.anchor_day !== "number", {
+    ...details("invalid_value", "is for month-based cycles only"),
+    path: ["anchor_day"],
+  });

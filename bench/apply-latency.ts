@@ -1,0 +1,76 @@
+import type { Client } from "pg";
+import type { LoadReport } from "./load/protocol.ts";
+import type { Benchmark } from "./benchmark.ts";
+import { median, spreadOf } from "./support/statistics.ts";
+import { untilApplied, withSystem } from "./support/system.ts";
+
+const perSecond = 100;
+const wantedP99Ms = 100;
+
+/**
+ * (e) From the 2xx, as the sender sees it, to the commit that applied the event. `settled_at` would be too early,
+ * since now() is the start of a transaction; asking again and again would be load of its own. So the server keeps
+ * the time of each commit (`track_commit_timestamp`), and it is read afterwards through the row's xmin. Both are
+ * this machine's clock. The stamp is taken just before the commit is flushed to disk: one fdatasync is missing.
+ */
+export const applyLatency: Benchmark = {
+  name: "apply-latency",
+  title: `Time from the 2xx to the applied row at ${perSecond} events/s`,
+  async run(stand, options, say) {
+    const rows = [];
+    const targets = [];
+    for (const backend of stand.backends) {
+      const spreads = await withSystem(
+        stand,
+        backend,
+        options,
+        async ({ generator, port, client }) => {
+          const open = (seconds: number) =>
+            generator.run({ port, plan: { kind: "open", seconds, perSecond, reportAcks: true } });
+          await open(Math.min(2, options.seconds));
+          const measured = [];
+          for (let n = 1; n <= options.rounds; n++) {
+            const report = await open(options.seconds);
+            await untilApplied(client);
+            const spread = spreadOf(await delaysMs(client, report));
+            say(`round ${n}: queue on ${backend}: p99 ${spread.p99.toFixed(1)} ms`);
+            measured.push(spread);
+          }
+          return measured;
+        },
+      );
+      const p99 = median(spreads.map((spread) => spread.p99));
+      rows.push({
+        queue: backend,
+        "p50 ms": median(spreads.map(({ p50 }) => p50)).toFixed(1),
+        "p99 ms": p99.toFixed(1),
+        "max ms": Math.max(...spreads.map(({ max }) => max)).toFixed(1),
+      });
+      targets.push({
+        what: `p99 from the 2xx to the applied row at ${perSecond} events/s, queue on ${backend}`,
+        wanted: `< ${wantedP99Ms} ms`,
+        measured: `${p99.toFixed(1)} ms`,
+        reached: p99 < wantedP99Ms,
+      });
+    }
+    const notes = [
+      "the time of the commit is the server's own (track_commit_timestamp), less one flush",
+    ];
+    return { rows, targets, notes };
+  },
+};
+
+async function delaysMs(client: Client, { acks }: LoadReport): Promise<number[]> {
+  const { rows } = await client.query<{ event_id: string; at_ms: number }>(
+    `select r.event_id, (extract(epoch from pg_xact_commit_timestamp(p.xmin)) * 1000)::float8 as at_ms
+     from inbox.progress p join inbox.receipts r using (seq) where r.event_id = any($1::text[])`,
+    [acks.map(({ eventId }) => eventId)],
+  );
+  const appliedAt = new Map(rows.map((row) => [row.event_id, row.at_ms]));
+  return acks.map(({ eventId, atMs }) => {
+    const appliedMs = appliedAt.get(eventId);
+    if (appliedMs === undefined)
+      throw new Error(`event ${eventId} was acknowledged and is not there`);
+    return appliedMs - atMs;
+  });
+}

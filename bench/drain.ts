@@ -1,0 +1,103 @@
+import pg from "pg";
+import { createLog } from "../src/platform/log.ts";
+import { createJobQueue } from "../src/queue/job-queue.ts";
+import type { Benchmark, BenchOptions } from "./benchmark.ts";
+import { meterCpu } from "./support/cpu-meter.ts";
+import type { CpuUse } from "./support/cpu-meter.ts";
+import { fillInbox } from "./support/fill-inbox.ts";
+import { describeCpu } from "./support/format.ts";
+import { placement } from "./support/pinning.ts";
+import type { DataPlace, QueueBackend, Stand } from "./support/stand.ts";
+import { median } from "./support/statistics.ts";
+import { untilApplied } from "./support/system.ts";
+import { startWorker } from "./support/tallyhook.ts";
+
+/** As large as the receiver makes them when it is busy (queue/wake-ups.ts). */
+const seqsPerJob = 500;
+
+/** (b) How fast one worker applies what lies in the inbox, when nobody else is at work. */
+export const drain: Benchmark = {
+  name: "drain",
+  title: "Events applied a second by one worker, from a full inbox",
+  async run(stand, options, say) {
+    const measured: Record<string, { rate: number; cpu: CpuUse }[]> = {};
+    for (let round = 1; round <= options.rounds; round++) {
+      for (const backend of stand.backends) {
+        const result = await oneDrain(stand, backend, options);
+        say(`round ${round}: queue on ${backend}: ${Math.round(result.rate)}/s`);
+        (measured[backend] ??= []).push(result);
+      }
+    }
+    const rows = Object.entries(measured).map(([backend, results]) => {
+      const rates = results.map(({ rate }) => rate);
+      return {
+        queue: backend,
+        "applied/s": Math.round(median(rates)),
+        lowest: Math.round(Math.min(...rates)),
+        highest: Math.round(Math.max(...rates)),
+        "CPUs in use": describeCpu(results.at(-1)?.cpu ?? {}),
+      };
+    });
+    const notes = [
+      `jobs of ${seqsPerJob} events lie in the queue when the worker starts; timed from the first transaction`,
+    ];
+    return { rows, targets: [], notes };
+  },
+};
+
+const oneDrain = (stand: Stand, backend: QueueBackend, options: BenchOptions) =>
+  stand.withDatabase(backend, placement.all, async (place) => {
+    const seqs = await fillInbox(place.databaseUrl, Math.ceil(options.seconds * 8_000));
+    await enqueue(place, seqs);
+    const client = new pg.Client({ connectionString: place.databaseUrl });
+    await client.connect();
+    const { directory } = stand;
+    const name = `drain-${backend}`;
+    const { profile } = options;
+    const worker = await startWorker({ directory, cpus: placement.all, profile, name }, place);
+    const stopMeter = meterCpu({ ...place.pids, worker: worker.pid });
+    try {
+      await Promise.race([untilApplied(client), worker.died]);
+      const cpu = stopMeter();
+      const endMs = Date.now();
+      // Transactions are stamped with their start: the smallest is when the work began.
+      const { rows } = await client.query<{ began: Date }>(
+        "select min(settled_at) as began from inbox.progress",
+      );
+      const seconds = (endMs - (rows[0]?.began.getTime() ?? 0)) / 1_000;
+      return { rate: seqs.length / seconds, cpu };
+    } finally {
+      await worker.stop();
+      await client.end();
+    }
+  });
+
+async function enqueue(
+  { databaseUrl, redisUrl }: DataPlace,
+  seqs: readonly number[],
+): Promise<void> {
+  const queue = createJobQueue(
+    { log: createLog({ level: "warn", name: "bench" }) },
+    redisUrl === null ? { kind: "postgres", url: databaseUrl } : { kind: "redis", url: redisUrl },
+  );
+  try {
+    // A queue that has just been made may still be connecting.
+    await untilReady(() => queue.ping());
+    for (let at = 0; at < seqs.length; at += seqsPerJob) {
+      await queue.add("apply", { seqs: seqs.slice(at, at + seqsPerJob) });
+    }
+  } finally {
+    await queue.close();
+  }
+}
+
+async function untilReady(attempt: () => Promise<void>): Promise<void> {
+  for (let left = 20; ; left--) {
+    try {
+      return await attempt();
+    } catch (error) {
+      if (left === 0) throw error;
+      await new Promise((resolve) => setTimeout(resolve, 100));
+    }
+  }
+}

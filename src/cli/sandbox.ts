@@ -1,0 +1,70 @@
+import type { Command } from "commander";
+
+import { UsageError } from "../platform/errors.ts";
+import { createLog } from "../platform/log.ts";
+import { liveKey, testKey } from "../sandbox/keys.ts";
+import { startSandbox } from "../sandbox/start.ts";
+import type { CliContext } from "./context.ts";
+import { untilSignal } from "./until-signal.ts";
+
+interface SandboxFlags {
+  port?: string;
+  host: string;
+  seed: string;
+}
+
+export function registerSandbox(program: Command, context: CliContext): void {
+  program
+    .command("sandbox")
+    .description("a local stand-in for the commerce service, in memory, until a signal")
+    .option("--port <number>", "instead of SANDBOX_PORT; 0 picks a free one")
+    .option("--host <address>", "where to listen", "127.0.0.1")
+    .option("--seed <text>", "same seed, same calls: same ids, amounts and events", "tallyhook")
+    .action(async (flags: SandboxFlags) => {
+      const { config } = context.loaded();
+      const log = createLog({ level: config.logLevel, name: "sandbox" });
+      const stopped = untilSignal();
+      const sandbox = await startSandbox({
+        port: flags.port === undefined ? config.sandbox.port : portOf(flags.port),
+        host: flags.host,
+        seed: flags.seed,
+        log,
+      });
+      context.stdout.write(welcome(sandbox.url));
+      await stopped;
+      await sandbox.close();
+    });
+}
+
+function portOf(text: string): number {
+  const port = Number(text);
+  if (!/^\d{1,5}$/.test(text) || port > 65_535) {
+    throw new UsageError(`--port must be a number from 0 to 65535, not ${JSON.stringify(text)}.`);
+  }
+  return port;
+}
+
+function welcome(url: string): string {
+  const json = "-H 'content-type: application/json'";
+  const api = `-H 'authorization: Bearer ${testKey}' ${json}`;
+  const once = '-H "x-svc-idempotency-key: $(uuidgen)"';
+  return `The sandbox answers at ${url} (Ctrl-C stops it; nothing is kept).
+Keys: ${testKey} (test), ${liveKey} (live)
+
+A customer with a test card:
+  curl ${url}/v1/customers ${api} -d '{"email":"ada@example.test","svc_gateway_customer_vault_id":"card_visa"}'
+What can be sold, and subscribed to:
+  curl -g '${url}/v1/products?limit=3' ${api}
+  curl -g '${url}/v1/plans?limit=3' ${api}
+An order (ids from the answers above):
+  curl ${url}/v1/orders ${api} ${once} -d '{"customer_id":"…","payment_method_id":"…","items":[{"product_id":"…","quantity":1}]}'
+Where to send webhooks:
+  curl ${url}/v1/webhook_endpoints ${api} ${once} -d '{"url":"http://127.0.0.1:3000/webhooks","enabled_events":["*"]}'
+A month of traffic, and the clock:
+  curl ${url}/_sandbox/traffic ${json} -d '{"orders":50,"subscriptions":10}'
+  curl ${url}/_sandbox/clock ${json} -d '{"advance_seconds":86400}'
+  curl ${url}/_sandbox
+
+docs/sandbox.md says more.
+`;
+}

@@ -1,0 +1,96 @@
+import { rm } from "node:fs/promises";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { stopAbandonedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { makeDataDir } from "../support/data-directory.ts";
+import { eventually } from "../support/eventually.ts";
+import { freePort } from "../support/free-port.ts";
+import { crash, isGroupAlive, processesWith } from "../support/process-tree.ts";
+import { killPrograms, runTallyhook } from "./program.ts";
+import type { Program } from "./program.ts";
+
+const endsWithinMs = 10_000;
+
+describe("tallyhook start", () => {
+  let dataDir: string;
+  let environment: Record<string, string>;
+  let readyUrl: string;
+
+  beforeAll(async () => {
+    dataDir = await makeDataDir();
+    const [port, adminPort, sandboxPort] = [await freePort(), await freePort(), await freePort()];
+    readyUrl = `http://127.0.0.1:${port}/readyz`;
+    environment = {
+      TALLYHOOK_DATA_DIR: dataDir,
+      HOST: "127.0.0.1",
+      PORT: String(port),
+      ADMIN_PORT: String(adminPort),
+      SANDBOX_PORT: String(sandboxPort),
+      LOG_LEVEL: "warn",
+    };
+  });
+
+  afterAll(async () => {
+    await killPrograms();
+    await stopAbandonedPostgres(dataDir);
+    await rm(dataDir, { recursive: true, force: true });
+  });
+
+  const started = async (): Promise<Program> => {
+    const program = runTallyhook(["start"], environment);
+    await program.printed("Stop with Ctrl-C");
+    const answer = await fetch(readyUrl);
+    expect([answer.status, await answer.json()]).toEqual([200, { status: "ok", reasons: [] }]);
+    return program;
+  };
+
+  /** Ctrl-C in a terminal: every process of the foreground group gets it. */
+  const interrupted = async (program: Program): Promise<void> => {
+    const beganMs = performance.now();
+    program.signalGroup("SIGINT");
+    expect(await program.exited, program.output()).toEqual({ code: 0, signal: null });
+    expect(performance.now() - beganMs).toBeLessThan(endsWithinMs);
+    expect(isGroupAlive(program.pid)).toBe(false);
+  };
+
+  /** The servers of this data directory: they are in no group of ours. */
+  const leftRunning = (): number[] => processesWith(` -D ${dataDir}`);
+
+  test("is ready on the defaults, and Ctrl-C ends all of it", async () => {
+    const program = await started();
+    expect(leftRunning()).not.toEqual([]);
+    await interrupted(program);
+    expect(leftRunning()).toEqual([]);
+    await expect(fetch(readyUrl)).rejects.toThrow();
+  }, 60_000);
+
+  test("after kill -9 the next start attaches to the database that went on", async () => {
+    const first = await started();
+    await first.kill();
+    const survivors = leftRunning();
+    expect(survivors).toHaveLength(1);
+    const second = await started();
+    expect(leftRunning()).toEqual(survivors);
+    await interrupted(second);
+    expect(leftRunning()).toEqual([]);
+  }, 60_000);
+
+  test("after kill -9 of the database as well the next start recovers", async () => {
+    const first = await started();
+    await first.kill();
+    const [server] = leftRunning();
+    if (server === undefined) throw new Error("no database runs");
+    crash(server);
+    await eventually("the database is gone", () => leftRunning().length === 0);
+    await interrupted(await started());
+    expect(leftRunning()).toEqual([]);
+  }, 60_000);
+
+  test("Ctrl-C while it starts leaves nothing behind", async () => {
+    const program = runTallyhook(["start"], environment);
+    await eventually("the database starts", () => leftRunning().length > 0, { everyMs: 5 });
+    program.signalGroup("SIGINT");
+    const { code } = await program.exited;
+    expect([0, 130]).toContain(code);
+    expect(leftRunning()).toEqual([]);
+  }, 60_000);
+});

@@ -1,0 +1,165 @@
+import { randomUUID } from "node:crypto";
+
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import type { Json, TestSandbox } from "./harness.ts";
+import { aCustomer, anOrder, expectRefusal, productsOf, startTestSandbox } from "./harness.ts";
+
+let sandbox: TestSandbox;
+let customer: Json;
+let body: Json;
+beforeAll(async () => {
+  sandbox = await startTestSandbox();
+  customer = await aCustomer(sandbox);
+  const [product] = await productsOf(sandbox);
+  body = {
+    customer_id: customer.id,
+    payment_method_id: customer.default_payment_method_id,
+    items: [{ product_id: product.id, quantity: 1 }],
+  };
+});
+afterAll(() => sandbox.close());
+
+const counts = async () => (await sandbox.control("GET", "")).counts.test;
+
+const requiring: [string, string][] = [
+  ["POST", "/v1/products"],
+  ["POST", "/v1/orders"],
+  ["POST", "/v1/subscriptions"],
+  ["POST", "/v1/webhook_endpoints"],
+  ["PATCH", "/v1/webhook_endpoints/x"],
+  ["POST", "/v1/webhook_endpoints/x/rotate_secret"],
+];
+
+test.each(requiring)(
+  "[S] 66 %s %s without the required key changes nothing",
+  async (method, path) => {
+    const before = await counts();
+    const called = await sandbox.call(method, path, body, { idempotency: null });
+    expectRefusal(called, 422, "missing_idempotency_key");
+    expect(called.body.error.type).toBe("idempotency_error");
+    expect(await counts()).toEqual(before);
+  },
+);
+
+test("[S] 67 [S] 68 [A] 71 other endpoints work without the key", async () => {
+  const none = { idempotency: null };
+  const email = `${randomUUID()}@example.test`;
+  const other = await sandbox.ok("POST", "/v1/customers", { email }, none);
+  await sandbox.ok("PATCH", `/v1/customers/${other.id}`, { company: "x" }, none);
+  await sandbox.ok("DELETE", `/v1/customers/${other.id}`, undefined, none);
+  const order = await anOrder(sandbox, customer);
+  await sandbox.ok("POST", `/v1/orders/${order.id}/refund`, { amount: 1 }, none);
+});
+
+test("[S] 72 [A] 73 keys that are no UUID v4 are refused", async () => {
+  for (const idempotency of [
+    "x",
+    "a b",
+    randomUUID() + randomUUID(),
+    "6ba7b810-9dad-11d1-80b4-00c04fd430c8",
+  ]) {
+    const called = await sandbox.call("POST", "/v1/orders", body, { idempotency });
+    expectRefusal(called, 422, "invalid_idempotency_key");
+  }
+  const empty = { idempotency: null, headers: { "x-svc-idempotency-key": "" } };
+  expectRefusal(
+    await sandbox.call("POST", "/v1/orders", body, empty),
+    422,
+    "invalid_idempotency_key",
+  );
+});
+
+test("[S] 76 [A] 83 a replay returns the original order, charges nothing and emits nothing", async () => {
+  const idempotency = randomUUID();
+  const first = await sandbox.ok("POST", "/v1/orders", body, { idempotency });
+  await sandbox.ok("POST", `/v1/orders/${first.id}/refund`, {});
+  const before = [await counts(), (await sandbox.control("GET", "")).events];
+  const again = await sandbox.call("POST", "/v1/orders", body, { idempotency });
+  expect(again.status).toBe(201);
+  expect(again.body).toEqual(first);
+  expect([await counts(), (await sandbox.control("GET", "")).events]).toEqual(before);
+});
+
+test("[S] 77 a replay of a declined order is the same failed order, again 201", async () => {
+  const poor = await aCustomer(sandbox, "card_insufficient_funds");
+  const declined = {
+    ...body,
+    customer_id: poor.id,
+    payment_method_id: poor.default_payment_method_id,
+  };
+  const idempotency = randomUUID();
+  const first = await sandbox.call("POST", "/v1/orders", declined, { idempotency });
+  const again = await sandbox.call("POST", "/v1/orders", declined, { idempotency });
+  expect([first.status, again.status]).toEqual([201, 201]);
+  expect(again.body).toEqual(first.body);
+  const { data } = await sandbox.ok("GET", `/v1/transactions?order_id=${first.body.id}`);
+  expect(data).toHaveLength(1);
+});
+
+test("[S] 74 [A] 85 another payload conflicts; key order and white space do not matter", async () => {
+  const idempotency = randomUUID();
+  const first = await sandbox.ok("POST", "/v1/orders", body, { idempotency });
+  const { items, ...rest } = body;
+  const raw = JSON.stringify({ items, ...rest }, null, 4);
+  const same = await sandbox.ok("POST", "/v1/orders", undefined, { idempotency, raw });
+  expect(same.id).toBe(first.id);
+  const other = { ...body, description: "other" };
+  const called = await sandbox.call("POST", "/v1/orders", other, { idempotency });
+  expectRefusal(called, 409, "idempotency_key_conflict");
+  expect(called.body.error.type).toBe("idempotency_error");
+});
+
+test("[A] 80 [A] 81 refunds and retries are made once a key", async () => {
+  const order = await anOrder(sandbox, customer);
+  const refundKey = { idempotency: randomUUID() };
+  const path = `/v1/orders/${order.id}/refund`;
+  const first = await sandbox.ok("POST", path, { amount: 10 }, refundKey);
+  expect(await sandbox.ok("POST", path, { amount: 10 }, refundKey)).toEqual(first);
+
+  const poor = await aCustomer(sandbox, "card_insufficient_funds");
+  const failed = await anOrder(sandbox, poor);
+  const retry = `/v1/orders/${failed.id}/retry`;
+  const retryKey = { idempotency: randomUUID() };
+  expect((await sandbox.ok("POST", retry, undefined, retryKey)).transactions).toHaveLength(2);
+  expect((await sandbox.ok("POST", retry, undefined, retryKey)).transactions).toHaveLength(2);
+  expect((await sandbox.ok("POST", retry)).transactions).toHaveLength(3);
+});
+
+test("[S] 82 after 24 hours of the sandbox's clock a key is new", async () => {
+  const idempotency = randomUUID();
+  const first = await sandbox.ok("POST", "/v1/orders", body, { idempotency });
+  await sandbox.control("POST", "/clock", { advance_seconds: 86_390 });
+  const within = await sandbox.ok("POST", "/v1/orders", body, { idempotency });
+  expect(within.id).toBe(first.id);
+  await sandbox.control("POST", "/clock", { advance_seconds: 20 });
+  const after = await sandbox.ok("POST", "/v1/orders", body, { idempotency });
+  expect(after.id).not.toBe(first.id);
+});
+
+test("[A] 84 concurrent identical requests create one object", async () => {
+  const idempotency = randomUUID();
+  const before = await counts();
+  const calls = await Promise.all(
+    Array.from({ length: 8 }, () => sandbox.call("POST", "/v1/orders", body, { idempotency })),
+  );
+  const created = calls.filter(({ status }) => status === 201).map((call) => call.body.id);
+  expect(new Set(created).size).toBe(1);
+  expect((await counts()).orders).toBe(before.orders + 1);
+});
+
+test("[A] 87 a refused request does not burn its key", async () => {
+  const idempotency = randomUUID();
+  const called = await sandbox.call("POST", "/v1/orders", { ...body, items: [] }, { idempotency });
+  expect(called.status).toBe(400);
+  await sandbox.ok("POST", "/v1/orders", body, { idempotency });
+});
+
+test("[A] 86 [A] 90 a key counts for its endpoint alone, and the header's name in any case", async () => {
+  const key = randomUUID();
+  const headers = { "X-Svc-IDEMPOTENCY-Key": key };
+  const options = { idempotency: null, headers };
+  await sandbox.ok("POST", "/v1/orders", body, options);
+  const product = { name: "x", pricing: { amount: 1, currency: "usd" } };
+  await sandbox.ok("POST", "/v1/products", product, options);
+});

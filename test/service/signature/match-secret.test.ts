@@ -1,0 +1,23 @@
+import { expect, it } from "vitest";
+
+import { hmacSha256, keyCache, utf8Key } from "../../../src/service/signature/hmac-keys.ts";
+import { matchSecret } from "../../../src/service/signature/match-secret.ts";
+
+const secret = { id: "s", value: "sixteen-bytes-ok", notBefore: null, notAfter: null };
+const request = { secrets: [secret], now: new Date() };
+const keyOf = keyCache(utf8Key);
+
+it("matches nothing, and does not throw, where a signature has another length than a digest", () => {
+  const digest = hmacSha256(utf8Key(secret.value), ["x"]);
+  const lengths = [Buffer.alloc(0), digest.subarray(0, 31), Buffer.concat([digest, digest])];
+  expect(matchSecret(keyOf, request, ["x"], lengths)).toEqual({ reason: "no_match" });
+  expect(matchSecret(keyOf, request, ["x"], [...lengths, digest])).toMatchObject({ secretId: "s" });
+});
+
+it("names the first of two secrets with the same value", () => {
+  const digest = hmacSha256(utf8Key(secret.value), ["x"]);
+  const secrets = [{ ...secret, id: "first" }, secret];
+  expect(matchSecret(keyOf, { ...request, secrets }, ["x"], [digest])).toMatchObject({
+    secretId: "first",
+  });
+});

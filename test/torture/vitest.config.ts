@@ -1,0 +1,16 @@
+import { fileURLToPath } from "node:url";
+import { defineConfig } from "vitest/config";
+
+export default defineConfig({
+  root: fileURLToPath(new URL("../../", import.meta.url)),
+  test: {
+    include: ["test/torture/**/*.test.ts"],
+    globalSetup: ["test/support/redis-notice.ts"],
+    pool: "forks",
+    // One at a time: the processes under torture are to have the machine.
+    maxWorkers: 1,
+    disableConsoleIntercept: true,
+    testTimeout: 900_000,
+    hookTimeout: 60_000,
+  },
+});
