@@ -1,4 +1,5 @@
 import type { Benchmark } from "./benchmark.ts";
+import { whenQuiet } from "./support/quiet.ts";
 import { median } from "./support/statistics.ts";
 import type { Spread } from "./support/statistics.ts";
 import { untilApplied, withSystem } from "./support/system.ts";

@@ -1,6 +1,7 @@
 import type { Client } from "pg";
 import type { LoadReport } from "./load/protocol.ts";
 import type { Benchmark } from "./benchmark.ts";
+import { whenQuiet } from "./support/quiet.ts";
 import { median, spreadOf } from "./support/statistics.ts";
 import { untilApplied, withSystem } from "./support/system.ts";
 

@@ -8,6 +8,8 @@ export interface BenchOptions {
   /** Length of the memory benchmark; null: as long as one round of the others, but 20 s at least. */
   minutes: number | null;
   profile: boolean;
+  /** Waits for a quiet machine, and repeats rounds that were disturbed. */
+  patient: boolean;
 }
 
 export interface Target {

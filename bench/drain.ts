@@ -8,6 +8,7 @@ import { fillInbox } from "./support/fill-inbox.ts";
 import { describeCpu } from "./support/format.ts";
 import { placement } from "./support/pinning.ts";
 import type { DataPlace, QueueBackend, Stand } from "./support/stand.ts";
+import { whenQuiet } from "./support/quiet.ts";
 import { median } from "./support/statistics.ts";
 import { untilApplied } from "./support/system.ts";
 import { startWorker } from "./support/tallyhook.ts";
@@ -23,7 +24,7 @@ export const drain: Benchmark = {
     const measured: Record<string, { rate: number; cpu: CpuUse }[]> = {};
     for (let round = 1; round <= options.rounds; round++) {
       for (const backend of stand.backends) {
-        const result = await oneDrain(stand, backend, options);
+        const result = await whenQuiet(options, () => oneDrain(stand, backend, options));
         say(`round ${round}: queue on ${backend}: ${Math.round(result.rate)}/s`);
         (measured[backend] ??= []).push(result);
       }

@@ -2,6 +2,7 @@ import type { Benchmark } from "./benchmark.ts";
 import { meterCpu } from "./support/cpu-meter.ts";
 import type { CpuUse } from "./support/cpu-meter.ts";
 import { describeCpu } from "./support/format.ts";
+import { whenQuiet } from "./support/quiet.ts";
 import { sampleMemory } from "./support/resident-memory.ts";
 import { median } from "./support/statistics.ts";
 import { untilApplied, withSystem } from "./support/system.ts";
@@ -32,7 +33,7 @@ export const endToEnd: Benchmark = {
         });
         const measured: Round[] = [];
         for (let n = 1; n <= options.rounds; n++) {
-          const round = await oneRound(system, options.seconds);
+          const round = await whenQuiet(options, () => oneRound(system, options.seconds));
           say(`round ${n}: queue on ${backend}: ${Math.round(round.appliedPerSecond)}/s`);
           measured.push(round);
         }

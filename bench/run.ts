@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- NAME… --seconds N --rounds N --minutes N --json --profile]`: measures on this machine, side
+ * `npm run bench [-- NAME… --seconds N --rounds N --minutes N --patient --profile --json]`: measures on this machine, side
  * by side, with a PostgreSQL of its own (fsync on) under .data/bench. docs/performance.md holds the last results.
  */
 import { writeFile } from "node:fs/promises";
@@ -41,6 +41,7 @@ const program = new Command("bench")
     new Option("--minutes <n>", "of the memory benchmark").argParser(positive).default(null),
   )
   .option("--profile", "write CPU profiles and the costliest statements too (slower)", false)
+  .option("--patient", "wait until the machine is quiet, repeat rounds that were disturbed", false)
   .option("--json", "print one JSON object at the end and nothing else", false)
   .action(run);
 

@@ -35,9 +35,8 @@ export async function up(db: Knex): Promise<void> {
       reason text,
       resource_type text,
       resource_id text collate "C",
-      deliveries integer not null default 1,
       settled_at timestamptz
-    ) with (fillfactor = 80, autovacuum_vacuum_scale_factor = 0.05);
+    ) with (autovacuum_vacuum_scale_factor = 0.05);
     create index progress_received on inbox.progress (seq) where state = 'received';
     create index progress_failed on inbox.progress (next_attempt_at) where state = 'failed';
     create index progress_dead on inbox.progress (seq) where state = 'dead';
@@ -45,11 +44,18 @@ export async function up(db: Knex): Promise<void> {
     comment on column inbox.progress.next_attempt_at is
       'failed: when it is tried again; received: not relayed to the queue before this time';
 
+    -- Apart from progress: a receiver that counts must not wait for a worker, nor hide a row from one.
+    create table inbox.repeats (
+      seq bigint primary key,
+      times integer not null
+    );
+    comment on table inbox.repeats is 'How often what is stored came again.';
+
     create view inbox.events as
       select r.seq, r.event_id, r.raw_sha256, r.type, r.api_version, r.event_created_at, r.received_at,
              r.raw, r.secret_id, p.state, p.attempts, p.next_attempt_at, p.reason, p.resource_type,
-             p.resource_id, p.deliveries, p.settled_at
-      from inbox.receipts r join inbox.progress p using (seq);
+             p.resource_id, 1 + coalesce(x.times, 0) as deliveries, p.settled_at
+      from inbox.receipts r join inbox.progress p using (seq) left join inbox.repeats x using (seq);
 
     create table inbox.fetches (
       resource text not null,

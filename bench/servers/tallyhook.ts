@@ -1,10 +1,4 @@
-import { Command } from "commander";
-import { createContext } from "../../src/cli/context.ts";
-import { registerReceiver } from "../../src/cli/receiver.ts";
-import { registerWorker } from "../../src/cli/worker.ts";
-const context = createContext();
-const program = new Command("tallyhook");
-registerReceiver(program, context);
-registerWorker(program, context);
-await program.parseAsync(process.argv);
-setTimeout(() => process.exit(), 3000).unref();
+/** The program itself, as a build runs it: `tallyhook receiver`, `tallyhook worker`. */
+import { main } from "../../src/bin/main.ts";
+
+process.exitCode = await main(process.argv);

@@ -14,7 +14,7 @@ export async function topStatements(
     await client.query("create extension if not exists pg_stat_statements");
     const { rows } = await client.query<Record<string, string>>(
       `select calls, rows, round(total_plan_time)::text as "plan ms", round(total_exec_time)::text as "run ms",
-              round(((total_plan_time + total_exec_time) / calls)::numeric, 2)::text as "ms a call",
+              round(((total_plan_time + total_exec_time) / greatest(calls, 1))::numeric, 2)::text as "ms a call",
               round(wal_bytes / 1024)::text as "wal kB",
               left(regexp_replace(query, '\\s+', ' ', 'g'), 90) as statement
        from pg_stat_statements

@@ -58,7 +58,7 @@ export async function withSystem<T>(
   });
 }
 
-const pollMs = 10;
+const pollMs = 50;
 
 /** Waits until nothing waits to be applied. Throws when an event failed: such a number would mean nothing. */
 export async function untilApplied(client: pg.Client): Promise<void> {

@@ -47,7 +47,7 @@ function portOf(text: string): number {
 function welcome(url: string): string {
   const json = "-H 'content-type: application/json'";
   const api = `-H 'authorization: Bearer ${testKey}' ${json}`;
-  const once = '-H "x-svc-idempotency-key: $(uuidgen)"';
+  const once = `-H "x-svc-idempotency-key: $(node -p 'crypto.randomUUID()')"`;
   return `The sandbox answers at ${url} (Ctrl-C stops it; nothing is kept).
 Keys: ${testKey} (test), ${liveKey} (live)
 

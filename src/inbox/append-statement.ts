@@ -21,7 +21,8 @@ const insertNew = {
       insert into inbox.receipts (event_id, raw_sha256, type, api_version, event_created_at, raw, secret_id)
       select event_id, substr($9::bytea, (n::int - 1) * 32 + 1, 32), type, api_version, created_at,
              substr($8::bytea, body_at, body_length), secret_id
-      from input order by event_id, n
+      -- One order for all receivers, so that two with the same events cannot wait for each other.
+      from input order by event_id collate "C", substr($9::bytea, (n::int - 1) * 32 + 1, 32)
       on conflict (event_id, raw_sha256) do nothing
       returning seq, event_id, raw_sha256
     ), opened as (
@@ -61,17 +62,20 @@ export async function insertNewRows(
   return new Map(stored.map((row) => [`${row.sha256}:${row.event_id}`, Number(row.seq)]));
 }
 
-/** What makes a row unique: the bytes and the event's id. */
+/** What makes a row unique: the bytes and the event's id, as the server gives it back. */
 export const rowKey = ({ event, sha256 }: PendingRow): string =>
-  `${sha256.toString("hex")}:${event.eventId}`;
+  `${sha256.toString("hex")}:${event.eventId.toWellFormed()}`;
 
 const countRepeats = {
   name: "inbox-count-repeats",
   text: `
-    update inbox.progress p set deliveries = p.deliveries + i.times
-    from unnest($1::text[], $2::int[]) with ordinality as i(event_id, times, n), inbox.receipts r
-    where r.event_id = i.event_id and r.raw_sha256 = substr($3::bytea, (i.n::int - 1) * 32 + 1, 32)
-      and p.seq = r.seq`,
+    insert into inbox.repeats as known (seq, times)
+    select r.seq, sum(i.times)
+    from unnest($1::text[], $2::int[]) with ordinality as i(event_id, times, n)
+      join inbox.receipts r
+        on r.event_id = i.event_id and r.raw_sha256 = substr($3::bytea, (i.n::int - 1) * 32 + 1, 32)
+    group by r.seq order by r.seq
+    on conflict (seq) do update set times = known.times + excluded.times`,
 };
 
 /** Counts further deliveries of rows that are stored already. */

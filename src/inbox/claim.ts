@@ -5,7 +5,6 @@ import { sqlArray } from "../platform/sql-array.ts";
 export interface ClaimedEvent {
   seq: number;
   eventId: string;
-  /** As the envelope gave it, in the fixed form of `canonicalTimestamp`; null where it had none. */
   raw: Buffer;
   attempts: number;
 }

@@ -43,6 +43,7 @@ export async function wantFetches(trx: Knex, wanted: readonly WantedFetch[]): Pr
 export interface DueFetch {
   resource: string;
   id: string;
+  reason: WantedFetch["reason"];
   generation: number;
   attempts: number;
   notBefore: Date | null;
@@ -62,12 +63,13 @@ export async function takeDueFetches(
      from (select resource, id from inbox.fetches where due_at <= now() order by due_at limit ?
            for update skip locked) due
      where f.resource = due.resource and f.id = due.id
-     returning f.resource, f.id, f.generation, f.attempts, f.not_before, f.missing_since`,
+     returning f.resource, f.id, f.reason, f.generation, f.attempts, f.not_before, f.missing_since`,
     [leaseSeconds, limit],
   );
   return rows.map((row) => ({
     resource: row.resource,
     id: row.id,
+    reason: row.reason,
     generation: row.generation,
     attempts: row.attempts,
     notBefore: row.not_before,
@@ -78,6 +80,7 @@ export async function takeDueFetches(
 interface FetchRow {
   resource: string;
   id: string;
+  reason: WantedFetch["reason"];
   generation: number;
   attempts: number;
   not_before: Date | null;

@@ -1,46 +1,66 @@
-import { createHash } from "node:crypto";
+import { hash } from "node:crypto";
 
-export type Json = string | number | boolean | null | Json[] | { [key: string]: Json };
-export type JsonObject = { [key: string]: Json };
+type JsonSource = Readonly<Record<string, unknown>>;
 
-/**
- * One form for one content: keys sorted, nulls of objects left out (an absent optional key is null), the keys
- * in `without` left out at the top. What `jsonb` refuses (NUL, lone surrogates) becomes U+FFFD; the exact
- * bytes stay in the inbox.
- */
-export function canonicalObject(
-  object: Readonly<Record<string, unknown>>,
-  without: ReadonlySet<string>,
-): JsonObject {
-  const result = Object.create(null) as JsonObject;
-  for (const key of Object.keys(object).sort()) {
-    const value = object[key];
-    if (value === null || value === undefined || without.has(key)) continue;
-    result[storable(key)] = canonicalValue(value);
-  }
-  return result;
-}
+/** What is nested deeper is no content of the service, and would exhaust the stack, here or in Postgres. */
+const maxDepth = 100;
+
+/** Thrown for content that cannot be stored; `decode` makes it a reason. */
+export class NestedTooDeeply extends Error {}
 
 const nothing: ReadonlySet<string> = new Set();
 
-function canonicalValue(value: unknown): Json {
-  if (typeof value === "string") return storable(value);
-  if (typeof value === "number" || typeof value === "boolean") return value;
-  if (Array.isArray(value)) return value.map(canonicalValue);
-  if (typeof value === "object" && value !== null) {
-    return canonicalObject(value as Record<string, unknown>, nothing);
-  }
-  return null;
+/**
+ * One text for one content: JSON with sorted keys, nulls of objects left out (an absent optional key is null),
+ * the keys in `without` left out at the top. What `jsonb` refuses (NUL, lone surrogates) becomes U+FFFD; the
+ * exact bytes stay in the inbox. Only own keys count, and `__proto__` is one like any other.
+ */
+export function canonicalJson(object: JsonSource, without: ReadonlySet<string> = nothing): string {
+  return objectJson(object, without, 0);
 }
 
-// Looks for what must be replaced first: almost no text needs it.
+function objectJson(object: JsonSource, without: ReadonlySet<string>, depth: number): string {
+  if (depth > maxDepth) throw new NestedTooDeeply();
+  let json = "";
+  for (const key of Object.keys(object).sort()) {
+    if (refused.test(key)) return objectJson(withStorableKeys(object), without, depth);
+    const value = object[key];
+    if (value === null || value === undefined || without.has(key)) continue;
+    json += `${json === "" ? "" : ","}${textJson(key)}:${valueJson(value, depth)}`;
+  }
+  return `{${json}}`;
+}
+
+function valueJson(value: unknown, depth: number): string {
+  if (typeof value === "string") return textJson(value);
+  if (typeof value === "number") return Number.isFinite(value) ? String(value) : "null";
+  if (typeof value === "boolean") return value ? "true" : "false";
+  if (typeof value !== "object" || value === null) return "null";
+  if (!Array.isArray(value)) return objectJson(value as JsonSource, nothing, depth + 1);
+  if (depth > maxDepth) throw new NestedTooDeeply();
+  return `[${value.map((item) => valueJson(item, depth + 1)).join(",")}]`;
+}
+
+/** Keys that become the same when they are made storable: the last one in the order of the old keys stays. */
+function withStorableKeys(object: JsonSource): JsonSource {
+  const renamed = Object.keys(object)
+    .sort()
+    .map((key) => [storable(key), object[key]] as const);
+  return Object.fromEntries(renamed);
+}
+
 const refused = /[\u0000\ud800-\udfff]/;
 
-function storable(text: string): string {
+/** Text as Postgres takes it. Looks for what must be replaced first: almost no text needs it. */
+export function storable(text: string): string {
   return refused.test(text) ? text.toWellFormed().replaceAll("\u0000", "\ufffd") : text;
 }
 
+// Quotation mark, backslash, control characters, surrogates: all else stands in JSON as it is.
+const needsCare = /["\\\u0000-\u001f\ud800-\udfff]/;
+
+const textJson = (text: string): string =>
+  needsCare.test(text) ? JSON.stringify(storable(text)) : `"${text}"`;
+
 /** 32 hex digits that stand for the content: equal exactly when the canonical forms are. */
-export function contentHash(content: Json): string {
-  return createHash("sha256").update(JSON.stringify(content)).digest("hex").slice(0, 32);
-}
+export const contentHash = (json: string): string => hash("sha256", json, "hex").slice(0, 32);

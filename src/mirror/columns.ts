@@ -1,4 +1,6 @@
+import { wireId } from "../service/resources/wire-types.ts";
 import { canonicalTimestamp } from "../service/timestamp.ts";
+import { storable } from "./canonical.ts";
 
 /**
  * Columns are projections for people and reports: a field of an unexpected type is null there and stays as it
@@ -8,7 +10,13 @@ type Source = Readonly<Record<string, unknown>>;
 
 export function textColumn(source: Source, key: string): string | null {
   const value = source[key];
-  return typeof value === "string" ? value : null;
+  return typeof value === "string" ? storable(value) : null;
+}
+
+/** Ids are indexed: what is none, or too long for an index, is null. */
+export function idColumn(source: Source, key: string): string | null {
+  const value = source[key];
+  return typeof value === "string" && wireId.safeParse(value).success ? value : null;
 }
 
 const maxInteger = 2_147_483_647;
@@ -16,7 +24,9 @@ const maxInteger = 2_147_483_647;
 /** Fits an `integer` column. */
 export function integerColumn(source: Source, key: string): number | null {
   const value = source[key];
-  return Number.isInteger(value) && Math.abs(value as number) <= maxInteger ? (value as number) : null;
+  return Number.isInteger(value) && Math.abs(value as number) <= maxInteger
+    ? (value as number)
+    : null;
 }
 
 /** Minor units, exact. */
@@ -42,7 +52,7 @@ export function objectAt(source: Source, key: string): Source {
 export function cardColumns(source: Source) {
   const card = objectAt(source, "payment_method");
   return {
-    payment_method_id: textColumn(card, "id"),
+    payment_method_id: idColumn(card, "id"),
     card_brand: textColumn(card, "card_brand"),
     card_last_four: textColumn(card, "card_last_four"),
   };

@@ -1,11 +1,11 @@
 import { z } from "zod";
 import { customerSchema } from "../service/resources/customer.ts";
-import { canonicalObject } from "./canonical.ts";
-import { textColumn, timeColumn } from "./columns.ts";
+import { canonicalJson } from "./canonical.ts";
+import { idColumn, textColumn, timeColumn } from "./columns.ts";
 import { groupState, readObject } from "./decode.ts";
 import type { Decoded, GroupState, Observation } from "./observation.ts";
 import type { MirrorTable } from "./table.ts";
-import { seenUntil, versionOf } from "./version.ts";
+import { seenUntil } from "./version.ts";
 
 /**
  * A customer and its absence: the service deletes softly (`deleted: true`) or for good (404). A tombstone of
@@ -13,9 +13,12 @@ import { seenUntil, versionOf } from "./version.ts";
  */
 export const customerTable: MirrorTable = {
   name: "customers",
+  core: "customer",
   groups: {
     customer: {
       versionColumn: "version",
+      contentColumn: "data",
+      inHistory: true,
       columns: {
         email: "text",
         first_name: "text",
@@ -26,64 +29,60 @@ export const customerTable: MirrorTable = {
         created_at: "timestamptz",
         updated_at: "timestamptz",
         deleted: "boolean",
-        data: "jsonb",
-        seen_until: "text",
-        source_updated_at: "timestamptz",
-        content_hash: "text",
       },
     },
-    "customer.absence": { versionColumn: "absent_version", columns: {} },
+    "customer.absence": { versionColumn: "absent_version", inHistory: true, columns: {} },
   },
   computed: {
     deleted_at: (row) =>
       `case when ${row("deleted")} then ${row("source_updated_at")}
-            when left(${row("absent_version")}, 27) > ${row("seen_until")}
+            when left(${row("absent_version")}, 27) > ${seenUntil(row("version"))}
             then left(${row("absent_version")}, 27)::timestamptz end`,
   },
 };
 
-const required = z.looseObject(customerSchema.pick({ id: true, created_at: true }).shape);
+const { id, created_at } = customerSchema.shape;
+/** Whatever it is, it must be there: what has no e-mail address at all is another kind of object, or thin. */
+const email = z.unknown().refine((value) => value !== undefined);
+const required = z.object({ id, email, created_at });
 const notOwn = new Set(["payment_methods", "subscriptions"]);
 
 export function decodeCustomer(observation: Observation): Decoded {
   const read = readObject(required, observation);
   if (!read.ok) return read;
-  const { id, updatedAt } = read;
-  const content = canonicalObject(observation.object, notOwn);
-  const deleted = content["deleted"] === true;
-  const group = { group: "customer", id, updatedAt, rank: deleted ? 9 : 0, content };
-  const state = groupState(observation, group, {});
-  const columns = {
-    email: textColumn(content, "email"),
-    first_name: textColumn(content, "first_name"),
-    last_name: textColumn(content, "last_name"),
-    phone: textColumn(content, "phone"),
-    company: textColumn(content, "company"),
-    default_payment_method_id: textColumn(content, "default_payment_method_id"),
-    created_at: timeColumn(content, "created_at"),
-    updated_at: updatedAt,
-    deleted,
-    data: content,
-    seen_until: seenUntil({ ...state, rank: group.rank }),
-    source_updated_at: updatedAt,
-    content_hash: state.hash,
-  };
-  return { ok: true, id, states: [{ ...state, columns }] };
+  const { object } = observation;
+  const isDeleted = object["deleted"] === true;
+  const group = {
+    group: "customer",
+    id: read.id,
+    updatedAt: read.updatedAt,
+    rank: isDeleted ? 9 : 0,
+    json: canonicalJson(object, notOwn),
+    settledBy: { resource: "customer", id: read.id },
+  } as const;
+  const state = groupState(observation, group, {
+    email: textColumn(object, "email"),
+    first_name: textColumn(object, "first_name"),
+    last_name: textColumn(object, "last_name"),
+    phone: textColumn(object, "phone"),
+    company: textColumn(object, "company"),
+    default_payment_method_id: idColumn(object, "default_payment_method_id"),
+    created_at: timeColumn(object, "created_at"),
+    updated_at: read.updatedAt,
+    deleted: isDeleted,
+  });
+  return { ok: true, id: read.id, states: [state], unread: [] };
 }
 
-/** The service did not know the customer, twice, a grace apart. */
-export function customerAbsence(id: string, observedAt: string, cause: string): GroupState {
-  const content = { absent: true };
-  const version = versionOf({ updatedAt: observedAt, observedAt: null, rank: 0, hash: "" });
-  return {
+/** The service did not know the customer, twice, a grace apart. `observedAt`: the second answer's `Date`. */
+export function customerAbsence(customerId: string, observedAt: string, cause: string): GroupState {
+  const group = {
     group: "customer.absence",
-    id,
-    version,
+    id: customerId,
     updatedAt: observedAt,
-    observedAt,
-    hash: "absent",
-    content,
-    columns: {},
-    cause,
+    rank: 0,
+    json: `{"absent":true}`,
+    settledBy: null,
   };
+  return groupState({ observedAt, cause }, group, {});
 }

@@ -3,8 +3,7 @@ import { missingKeys } from "../service/resources/missing-keys.ts";
 import { wireId } from "../service/resources/wire-types.ts";
 import { canonicalTimestamp } from "../service/timestamp.ts";
 import { contentHash } from "./canonical.ts";
-import type { JsonObject } from "./canonical.ts";
-import type { Column, Decoded, GroupState, Observation } from "./observation.ts";
+import type { Column, Decoded, GroupState, ObjectKey, Observation } from "./observation.ts";
 import { versionOf } from "./version.ts";
 
 /** What is known of an object once its id, its version and its money were read. */
@@ -22,17 +21,22 @@ export function readObject(
   { object, fallbackUpdatedAt }: Observation,
 ): ({ ok: true } & Readable) | Extract<Decoded, { ok: false }> {
   const id = wireId.safeParse(Object.hasOwn(object, "id") ? object["id"] : undefined);
-  if (!id.success) return { ok: false, thin: false, reason: "id: cannot be read" };
+  if (!id.success) return unreadable("id", id.error);
   if (missingKeys(required, object).length > 0) return { ok: false, thin: true, id: id.data };
   const parsed = required.safeParse(object);
-  if (!parsed.success) {
-    const [issue] = parsed.error.issues;
-    const reason = `${issue?.path.join(".") ?? "object"}: ${issue?.message ?? "cannot be read"}`;
-    return { ok: false, thin: false, reason };
-  }
+  if (!parsed.success) return unreadable("", parsed.error);
   const updatedAt = versionTime(object, fallbackUpdatedAt);
-  if (updatedAt === null) return { ok: false, thin: false, reason: "updated_at: cannot be read" };
+  if (updatedAt === null) {
+    return { ok: false, thin: false, reason: "updated_at: is no ISO 8601 date-time with offset" };
+  }
   return { ok: true, id: id.data, updatedAt };
+}
+
+/** Names the first field that cannot be read. Never its value, which may be anything. */
+export function unreadable(at: string, { issues: [issue] }: z.ZodError) {
+  const path = [...(at === "" ? [] : [at]), ...(issue?.path ?? [])].join(".");
+  const reason = `${path}: ${issue?.message ?? "cannot be read"}`;
+  return { ok: false, thin: false, reason } as const;
 }
 
 /** The object's own `updated_at`; only where it has none, the event's time stands in. */
@@ -45,13 +49,24 @@ function versionTime(
   return typeof own === "string" ? canonicalTimestamp(own) : null;
 }
 
+interface GroupParts {
+  group: string;
+  id: string;
+  updatedAt: string;
+  /** What orders the group, where that is not `updatedAt`. */
+  orderedBy?: string;
+  rank: number;
+  json: string;
+  settledBy: ObjectKey | null;
+}
+
 /** Puts a group's content and columns together with the version that orders it. */
 export function groupState(
   { observedAt, cause }: Pick<Observation, "observedAt" | "cause">,
-  group: { group: string; id: string; updatedAt: string; rank: number; content: JsonObject },
+  { group, id, updatedAt, orderedBy = updatedAt, rank, json, settledBy }: GroupParts,
   columns: Readonly<Record<string, Column>>,
 ): GroupState {
-  const hash = contentHash(group.content);
-  const version = versionOf({ updatedAt: group.updatedAt, observedAt, rank: group.rank, hash });
-  return { ...group, version, observedAt, hash, columns, cause };
+  const hash = contentHash(json);
+  const version = versionOf({ updatedAt: orderedBy, observedAt, rank, hash });
+  return { group, id, version, updatedAt, observedAt, hash, json, columns, cause, settledBy };
 }

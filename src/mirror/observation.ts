@@ -1,7 +1,11 @@
-import type { JsonObject } from "./canonical.ts";
-
 export const resources = ["order", "transaction", "subscription", "customer"] as const;
 export type Resource = (typeof resources)[number];
+
+/** One object of the service. */
+export interface ObjectKey {
+  resource: Resource;
+  id: string;
+}
 
 /** One state of one object, as an event, a read, an import or a repair shows it. */
 export interface Observation {
@@ -15,26 +19,30 @@ export interface Observation {
   cause: string;
 }
 
-export type Column = string | number | boolean | null | JsonObject | JsonObject[];
+export type Column = string | number | boolean | null;
 
 /** The state of one group of fields: the unit that wins or loses as a whole. */
 export interface GroupState {
   /** `order`, `order.dunning`, `transaction.inline`, …: also the name under which history keeps it. */
   group: string;
   id: string;
+  /** What decides: `versionOf`. */
   version: string;
+  /** When the group says that it changed, fixed form. */
   updatedAt: string;
   observedAt: string | null;
   hash: string;
-  /** Canonical content, the history's `data`. */
-  content: JsonObject;
+  /** Canonical content as JSON: the history's `data`. */
+  json: string;
   /** The columns of the mirror's row that this group owns. */
   columns: Readonly<Record<string, Column>>;
   cause: string;
+  /** The object whose read settles a tie of this group; null where no read shows the group. */
+  settledBy: ObjectKey | null;
 }
 
 export type Decoded =
-  | { ok: true; id: string; states: GroupState[] }
+  | { ok: true; id: string; states: GroupState[]; unread: ObjectKey[] }
   /** Something happened to the object, but its state is not all there: it must be read. */
   | { ok: false; thin: true; id: string }
   /** Its id, its version or its money cannot be read. */

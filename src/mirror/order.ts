@@ -1,9 +1,9 @@
 import { z } from "zod";
 import { orderSchema } from "../service/resources/order.ts";
-import { canonicalObject } from "./canonical.ts";
-import type { JsonObject } from "./canonical.ts";
+import { canonicalJson } from "./canonical.ts";
 import {
   cardColumns,
+  idColumn,
   integerColumn,
   moneyColumn,
   objectAt,
@@ -12,16 +12,19 @@ import {
 } from "./columns.ts";
 import { groupState, readObject } from "./decode.ts";
 import type { Readable } from "./decode.ts";
+import { inlineTransactions } from "./inline-transaction.ts";
 import type { Decoded, GroupState, Observation } from "./observation.ts";
 import type { MirrorTable } from "./table.ts";
-import { inlineTransactionStates } from "./transaction.ts";
 import { statusRank } from "./version.ts";
 
 export const orderTable: MirrorTable = {
   name: "orders",
+  core: "order",
   groups: {
     order: {
       versionColumn: "version",
+      contentColumn: "data",
+      inHistory: true,
       columns: {
         order_number: "text",
         customer_id: "text",
@@ -41,30 +44,25 @@ export const orderTable: MirrorTable = {
         coupon_code: "text",
         created_at: "timestamptz",
         updated_at: "timestamptz",
-        data: "jsonb",
-        source_updated_at: "timestamptz",
-        content_hash: "text",
       },
     },
     "order.dunning": {
       versionColumn: "dunning_version",
+      inHistory: true,
       columns: { attempt_count: "integer", next_retry_at: "timestamptz" },
     },
-    "order.items": { versionColumn: "items_version", columns: { items: "jsonb" } },
+    // An expansion, and orders are immutable (spec, What the service does): no history of its own.
+    "order.items": {
+      versionColumn: "items_version",
+      contentColumn: "items",
+      inHistory: false,
+      columns: {},
+    },
   },
 };
 
-const required = z.looseObject(
-  orderSchema.pick({
-    id: true,
-    status: true,
-    subtotal: true,
-    discount_amount: true,
-    total: true,
-    currency: true,
-    created_at: true,
-  }).shape,
-);
+const { id, status, subtotal, discount_amount, total, currency, created_at } = orderSchema.shape;
+const required = z.object({ id, status, subtotal, discount_amount, total, currency, created_at });
 
 /** Expansions, and what only `order.failed` carries: not part of the order's own state. */
 const notOwn = new Set(["customer", "items", "transactions", "attempt_count", "next_retry_at"]);
@@ -82,63 +80,70 @@ export function decodeOrder(observation: Observation): Decoded {
   if (observation.observedAt === null && hasDunning(object)) {
     states.push(dunningState(observation, read));
   }
-  states.push(...inlineTransactionStates(observation, read));
-  return { ok: true, id: read.id, states };
+  const inline = inlineTransactions(observation, read);
+  states.push(...inline.states);
+  return { ok: true, id: read.id, states, unread: inline.unread };
 }
 
-function coreState(observation: Observation, { id, updatedAt }: Readable): GroupState {
+function coreState(observation: Observation, { id: orderId, updatedAt }: Readable): GroupState {
   const { object } = observation;
-  const content = canonicalObject(object, notOwn);
-  const rank = statusRank(object["status"]);
-  const group = { group: "order", id, updatedAt, rank, content };
-  const state = groupState(observation, group, {});
-  return {
-    ...state,
-    columns: {
-      order_number: textColumn(content, "order_number"),
-      customer_id: textColumn(content, "customer_id"),
-      status: textColumn(content, "status"),
-      subtotal: moneyColumn(content, "subtotal"),
-      discount_amount: moneyColumn(content, "discount_amount"),
-      total: moneyColumn(content, "total"),
-      currency: textColumn(content, "currency"),
-      description: textColumn(content, "description"),
-      failure_code: textColumn(content, "failure_code"),
-      failure_reason: textColumn(content, "failure_reason"),
-      subscription_id: textColumn(content, "subscription_id"),
-      subscription_cycle: integerColumn(content, "subscription_cycle"),
-      ...cardColumns(content),
-      coupon_code: textColumn(objectAt(content, "applied_coupon"), "code"),
-      created_at: timeColumn(content, "created_at"),
-      updated_at: updatedAt,
-      data: content,
-      source_updated_at: updatedAt,
-      content_hash: state.hash,
-    },
-  };
+  const group = {
+    group: "order",
+    id: orderId,
+    updatedAt,
+    rank: statusRank(object["status"]),
+    json: canonicalJson(object, notOwn),
+    settledBy: { resource: "order", id: orderId },
+  } as const;
+  return groupState(observation, group, {
+    order_number: textColumn(object, "order_number"),
+    customer_id: idColumn(object, "customer_id"),
+    status: textColumn(object, "status"),
+    subtotal: moneyColumn(object, "subtotal"),
+    discount_amount: moneyColumn(object, "discount_amount"),
+    total: moneyColumn(object, "total"),
+    currency: textColumn(object, "currency"),
+    description: textColumn(object, "description"),
+    failure_code: textColumn(object, "failure_code"),
+    failure_reason: textColumn(object, "failure_reason"),
+    subscription_id: idColumn(object, "subscription_id"),
+    subscription_cycle: integerColumn(object, "subscription_cycle"),
+    ...cardColumns(object),
+    coupon_code: textColumn(objectAt(object, "applied_coupon"), "code"),
+    created_at: timeColumn(object, "created_at"),
+    updated_at: updatedAt,
+  });
 }
 
 function itemsState(
   observation: Observation,
-  { id, updatedAt }: Readable,
-  embedded: readonly unknown[],
+  { id: orderId, updatedAt }: Readable,
+  items: readonly unknown[],
 ): GroupState {
-  const content = canonicalObject({ items: embedded }, new Set());
-  const items = content["items"] as JsonObject[];
-  const group = { group: "order.items", id, updatedAt, rank: 0, content };
-  return groupState(observation, group, { items });
+  const json = canonicalJson({ items });
+  const group = { group: "order.items", id: orderId, updatedAt, rank: 0, settledBy: null };
+  // The column holds the array alone: what stands between `{"items":` and `}`.
+  return groupState(observation, { ...group, json: json.slice(9, -1) }, {});
 }
 
 const hasDunning = (object: Readonly<Record<string, unknown>>): boolean =>
   Object.hasOwn(object, "attempt_count") || Object.hasOwn(object, "next_retry_at");
 
-function dunningState(observation: Observation, { id, updatedAt }: Readable): GroupState {
+function dunningState(observation: Observation, { id: orderId, updatedAt }: Readable): GroupState {
   const { object } = observation;
   const { attempt_count, next_retry_at, subscription_cycle } = object;
-  const content = canonicalObject({ attempt_count, next_retry_at, subscription_cycle }, new Set());
-  const group = { group: "order.dunning", id, updatedAt, rank: 0, content };
+  const attempts = integerColumn(object, "attempt_count") ?? 0;
+  const group = {
+    group: "order.dunning",
+    id: orderId,
+    updatedAt,
+    // No read could settle a tie; attempts only ever grow.
+    rank: Math.min(9, Math.max(0, attempts)),
+    json: canonicalJson({ attempt_count, next_retry_at, subscription_cycle }),
+    settledBy: null,
+  };
   return groupState(observation, group, {
-    attempt_count: integerColumn(content, "attempt_count"),
-    next_retry_at: timeColumn(content, "next_retry_at"),
+    attempt_count: integerColumn(object, "attempt_count"),
+    next_retry_at: timeColumn(object, "next_retry_at"),
   });
 }

@@ -1,24 +1,29 @@
 import { z } from "zod";
-import { subscriptionSchema } from "../service/resources/subscription.ts";
-import { canonicalObject } from "./canonical.ts";
+import { planSummarySchema, subscriptionSchema } from "../service/resources/subscription.ts";
+import { canonicalJson } from "./canonical.ts";
 import {
   cardColumns,
+  idColumn,
   integerColumn,
   moneyColumn,
   objectAt,
   textColumn,
   timeColumn,
 } from "./columns.ts";
-import { groupState, readObject } from "./decode.ts";
+import { groupState, readObject, unreadable } from "./decode.ts";
+import type { Readable } from "./decode.ts";
 import type { Decoded, GroupState, Observation } from "./observation.ts";
 import type { MirrorTable } from "./table.ts";
 import { statusRank } from "./version.ts";
 
 export const subscriptionTable: MirrorTable = {
   name: "subscriptions",
+  core: "subscription",
   groups: {
     subscription: {
       versionColumn: "version",
+      contentColumn: "data",
+      inHistory: true,
       columns: {
         customer_id: "text",
         plan_id: "text",
@@ -38,13 +43,11 @@ export const subscriptionTable: MirrorTable = {
         card_last_four: "text",
         created_at: "timestamptz",
         updated_at: "timestamptz",
-        data: "jsonb",
-        source_updated_at: "timestamptz",
-        content_hash: "text",
       },
     },
     "subscription.detail": {
       versionColumn: "detail_version",
+      inHistory: true,
       columns: {
         failure_reason: "text",
         attempt_count: "integer",
@@ -54,9 +57,9 @@ export const subscriptionTable: MirrorTable = {
   },
 };
 
-const required = z.looseObject(
-  subscriptionSchema.pick({ id: true, status: true, customer_id: true, created_at: true }).shape,
-);
+const { id, status, customer_id, created_at } = subscriptionSchema.shape;
+const required = z.object({ id, status, customer_id, created_at });
+const planMoney = planSummarySchema.pick({ amount: true });
 
 /** Shown by the detailed answer only (spec, Subscription); names assumed. */
 const detailKeys = ["failure_reason", "attempt_count", "next_retry_at"] as const;
@@ -67,55 +70,70 @@ const planKeys = ["id", "name", "amount", "currency"] as const;
 export function decodeSubscription(observation: Observation): Decoded {
   const read = readObject(required, observation);
   if (!read.ok) return read;
-  const { id, updatedAt } = read;
+  const { object } = observation;
+  const plan = objectAt(object, "plan");
+  const money = planMoney.safeParse(plan);
+  if (!money.success) return unreadable("plan", money.error);
+  const states = [coreState(observation, read, plan)];
+  if (detailKeys.some((key) => Object.hasOwn(object, key))) {
+    states.push(detailState(observation, read));
+  }
+  return { ok: true, id: read.id, states, unread: [] };
+}
+
+function coreState(
+  observation: Observation,
+  { id: subscriptionId, updatedAt }: Readable,
+  plan: Readonly<Record<string, unknown>>,
+): GroupState {
   const { object } = observation;
   // `expand=plan` may embed the whole plan: the summary is what every view of the state shares.
-  const plan = objectAt(object, "plan");
   const summary = Object.fromEntries(planKeys.map((key) => [key, plan[key]]));
-  if (plan["amount"] != null && !Number.isSafeInteger(plan["amount"])) {
-    return { ok: false, thin: false, reason: "plan.amount: must be an integer in minor units" };
-  }
-  const content = canonicalObject({ ...object, plan: summary }, notOwn);
-  const rank = statusRank(content["status"]);
-  const state = groupState(observation, { group: "subscription", id, updatedAt, rank, content }, {});
-  const columns = {
-    customer_id: textColumn(content, "customer_id"),
-    plan_id: textColumn(summary, "id"),
-    status: textColumn(content, "status"),
-    amount: moneyColumn(summary, "amount"),
-    currency: textColumn(summary, "currency"),
-    current_period_start: timeColumn(content, "current_period_start"),
-    current_period_end: timeColumn(content, "current_period_end"),
-    current_billing_cycle: integerColumn(content, "current_billing_cycle"),
-    total_billing_cycles: integerColumn(content, "total_billing_cycles"),
-    next_billing_date: timeColumn(content, "next_billing_date"),
-    start_date: timeColumn(content, "start_date"),
-    end_date: timeColumn(content, "end_date"),
-    canceled_at: timeColumn(content, "canceled_at"),
-    ...cardColumns(content),
-    created_at: timeColumn(content, "created_at"),
+  const group = {
+    group: "subscription",
+    id: subscriptionId,
+    updatedAt,
+    rank: statusRank(object["status"]),
+    json: canonicalJson({ ...object, plan: summary }, notOwn),
+    settledBy: { resource: "subscription", id: subscriptionId },
+  } as const;
+  return groupState(observation, group, {
+    customer_id: idColumn(object, "customer_id"),
+    plan_id: idColumn(plan, "id"),
+    status: textColumn(object, "status"),
+    amount: moneyColumn(plan, "amount"),
+    currency: textColumn(plan, "currency"),
+    current_period_start: timeColumn(object, "current_period_start"),
+    current_period_end: timeColumn(object, "current_period_end"),
+    current_billing_cycle: integerColumn(object, "current_billing_cycle"),
+    total_billing_cycles: integerColumn(object, "total_billing_cycles"),
+    next_billing_date: timeColumn(object, "next_billing_date"),
+    start_date: timeColumn(object, "start_date"),
+    end_date: timeColumn(object, "end_date"),
+    canceled_at: timeColumn(object, "canceled_at"),
+    ...cardColumns(object),
+    created_at: timeColumn(object, "created_at"),
     updated_at: updatedAt,
-    data: content,
-    source_updated_at: updatedAt,
-    content_hash: state.hash,
-  };
-  const states: GroupState[] = [{ ...state, columns }];
-  if (detailKeys.some((key) => Object.hasOwn(object, key))) {
-    states.push(detailState(observation, { id, updatedAt }));
-  }
-  return { ok: true, id, states };
+  });
 }
 
 function detailState(
   observation: Observation,
-  { id, updatedAt }: { id: string; updatedAt: string },
+  { id: subscriptionId, updatedAt }: Readable,
 ): GroupState {
-  const { failure_reason, attempt_count, next_retry_at } = observation.object;
-  const content = canonicalObject({ failure_reason, attempt_count, next_retry_at }, new Set());
-  const group = { group: "subscription.detail", id, updatedAt, rank: 0, content };
+  const { object } = observation;
+  const { failure_reason, attempt_count, next_retry_at } = object;
+  const group = {
+    group: "subscription.detail",
+    id: subscriptionId,
+    updatedAt,
+    rank: 0,
+    json: canonicalJson({ failure_reason, attempt_count, next_retry_at }),
+    settledBy: { resource: "subscription", id: subscriptionId },
+  } as const;
   return groupState(observation, group, {
-    failure_reason: textColumn(content, "failure_reason"),
-    attempt_count: integerColumn(content, "attempt_count"),
-    next_retry_at: timeColumn(content, "next_retry_at"),
+    failure_reason: textColumn(object, "failure_reason"),
+    attempt_count: integerColumn(object, "attempt_count"),
+    next_retry_at: timeColumn(object, "next_retry_at"),
   });
 }

@@ -2,6 +2,10 @@
 export interface GroupDefinition {
   versionColumn: string;
   columns: Readonly<Record<string, string>>;
+  /** Holds the group's canonical content. */
+  contentColumn?: string;
+  /** Whether every state of the group is kept in `mirror.versions`. */
+  inHistory: boolean;
 }
 
 /** Gives the SQL of a column of the row as it will be. */
@@ -10,10 +14,24 @@ export type RowExpression = (column: string) => string;
 /** A table of the mirror, as the groups of fields that its rows are made of. */
 export interface MirrorTable {
   name: "orders" | "transactions" | "subscriptions" | "customers";
-  /** The first one is the core. */
+  core: string;
+  /** The core group sets `source_updated_at` and `content_hash`, too. */
   groups: Readonly<Record<string, GroupDefinition>>;
-  /** Columns that the core owns once it was seen, and until then the second group. */
-  shared?: Readonly<Record<string, string>>;
+  /** Columns that the core owns once it was seen, and until then the group named here. */
+  shared?: { with: string; columns: Readonly<Record<string, string>> };
   /** Columns that depend on several groups: functions of the winners, so that order does not matter. */
   computed?: Readonly<Record<string, (row: RowExpression) => string>>;
 }
+
+export interface NamedGroup extends GroupDefinition {
+  group: string;
+  /** Begins the names of what a statement is given of it. */
+  prefix: string;
+}
+
+export const namedGroups = (table: MirrorTable): NamedGroup[] =>
+  Object.entries(table.groups).map(([group, definition]) => ({
+    ...definition,
+    group,
+    prefix: `${definition.versionColumn}_`,
+  }));

@@ -1,62 +1,66 @@
 import { z } from "zod";
-import { transactionSchema } from "../service/resources/transaction.ts";
-import { wireId } from "../service/resources/wire-types.ts";
-import { canonicalObject } from "./canonical.ts";
-import { cardColumns, integerColumn, moneyColumn, textColumn, timeColumn } from "./columns.ts";
+import { isPlausibleAmount, transactionSchema } from "../service/resources/transaction.ts";
+import { canonicalJson } from "./canonical.ts";
+import { cardColumns, idColumn, moneyColumn, textColumn, timeColumn } from "./columns.ts";
 import { groupState, readObject } from "./decode.ts";
-import type { Readable } from "./decode.ts";
-import type { Decoded, GroupState, Observation } from "./observation.ts";
+import type { Decoded, Observation } from "./observation.ts";
 import type { MirrorTable } from "./table.ts";
 import { seenUntil, statusRank } from "./version.ts";
 
 /**
  * A transaction is seen as itself and, in fewer fields, inside its order. As itself it settles every field it
  * has, but for the status: there the later of the two looks counts, since no event announces a transaction and
- * an order's event may be the first to show a chargeback.
+ * an order's event may be the first to show a chargeback. What only the order's entry knows stays.
  */
 export const transactionTable: MirrorTable = {
   name: "transactions",
+  core: "transaction",
   groups: {
     transaction: {
       versionColumn: "version",
-      columns: {
-        data: "jsonb",
-        seen_until: "text",
-        source_updated_at: "timestamptz",
-        content_hash: "text",
-      },
+      contentColumn: "data",
+      inHistory: true,
+      columns: {},
     },
     "transaction.inline": {
       versionColumn: "inline_version",
-      columns: { inline: "jsonb", attempt_count: "integer" },
+      contentColumn: "inline",
+      inHistory: true,
+      columns: { attempt_count: "integer" },
     },
   },
   shared: {
-    type: "text",
-    amount: "bigint",
-    currency: "text",
-    customer_id: "text",
-    order_id: "text",
-    failure_reason: "text",
-    failure_code: "text",
-    payment_method_id: "text",
-    card_brand: "text",
-    card_last_four: "text",
-    created_at: "timestamptz",
-    updated_at: "timestamptz",
+    with: "transaction.inline",
+    columns: {
+      type: "text",
+      amount: "bigint",
+      currency: "text",
+      customer_id: "text",
+      failure_reason: "text",
+      payment_method_id: "text",
+      card_brand: "text",
+      card_last_four: "text",
+      created_at: "timestamptz",
+      updated_at: "timestamptz",
+    },
   },
   computed: {
     status: (row) =>
-      `case when left(${row("inline_version")}, 27) > ${row("seen_until")}
+      `case when ${seenUntil(row("inline_version"))} > ${seenUntil(row("version"))}
        then ${row("inline")}->>'status' else ${row("data")}->>'status' end`,
+    order_id: (row) => `coalesce(${row("data")}->>'order_id', ${row("inline")}->>'order_id')`,
+    failure_code: (row) =>
+      `coalesce(${row("data")}->>'failure_code', ${row("inline")}->>'failure_code')`,
     processor_transaction_id: (row) =>
       `coalesce(${row("inline")}->>'processor_transaction_id',
                 ${row("data")}->'processor_response'->>'transaction_id')`,
   },
 };
 
-const { id, type, status, amount, currency, created_at } = transactionSchema.shape;
-const required = z.looseObject({ id, type, status, amount, currency, created_at });
+const { id, type, status, amount, currency, order_id, created_at } = transactionSchema.shape;
+const required = z
+  .object({ id, type, status, amount, currency, order_id, created_at })
+  .refine(isPlausibleAmount, { path: ["amount"], error: "must not be negative" });
 
 const notOwn = new Set(["customer", "order"]);
 
@@ -64,82 +68,24 @@ const notOwn = new Set(["customer", "order"]);
 export function decodeTransaction(observation: Observation): Decoded {
   const read = readObject(required, observation);
   if (!read.ok) return read;
-  const { id, updatedAt } = read;
-  const content = canonicalObject(observation.object, notOwn);
-  const rank = statusRank(content["status"]);
-  const group = { group: "transaction", id, updatedAt, rank, content };
-  const state = groupState(observation, group, {});
-  const columns = {
-    type: textColumn(content, "type"),
-    amount: moneyColumn(content, "amount"),
-    currency: textColumn(content, "currency"),
-    customer_id: textColumn(content, "customer_id"),
-    order_id: textColumn(content, "order_id"),
-    failure_reason: textColumn(content, "failure_reason"),
-    failure_code: textColumn(content, "failure_code"),
-    ...cardColumns(content),
-    created_at: timeColumn(content, "created_at"),
-    updated_at: updatedAt,
-    data: content,
-    seen_until: seenUntil({ ...state, rank }),
-    source_updated_at: updatedAt,
-    content_hash: state.hash,
-  };
-  return { ok: true, id, states: [{ ...state, columns }] };
-}
-
-/**
- * The transactions that an order carries. They belong to the order's state, so they bear its version; an entry
- * without a readable id or status says nothing that could be kept apart from the order.
- */
-export function inlineTransactionStates(
-  observation: Observation,
-  { id: orderId, updatedAt }: Readable,
-): GroupState[] {
-  const { transactions: embedded } = observation.object;
-  if (!Array.isArray(embedded)) return [];
-  return embedded.flatMap((entry: unknown) => {
-    if (typeof entry !== "object" || entry === null || Array.isArray(entry)) return [];
-    const transaction = entry as Readonly<Record<string, unknown>>;
-    const id = wireId.safeParse(transaction["id"]);
-    const hasStatus = typeof transaction["status"] === "string";
-    return id.success && hasStatus
-      ? [inlineState(observation, { id: orderId, updatedAt }, { ...transaction, id: id.data })]
-      : [];
-  });
-}
-
-function inlineState(
-  observation: Observation,
-  order: Readable,
-  transaction: Readonly<Record<string, unknown>> & { id: string },
-): GroupState {
-  // An order names its customer and currency once for all its transactions.
-  const { customer_id, currency } = observation.object;
-  const content = canonicalObject(
-    { customer_id, currency, ...transaction, order_id: order.id },
-    notOwn,
-  );
-  const rank = statusRank(content["status"]);
+  const { object } = observation;
   const group = {
-    group: "transaction.inline",
-    id: transaction.id,
-    updatedAt: order.updatedAt,
-    rank,
-    content,
-  };
-  return groupState(observation, group, {
-    inline: content,
-    attempt_count: integerColumn(content, "attempt_count"),
-    type: textColumn(content, "type"),
-    amount: moneyColumn(content, "amount"),
-    currency: textColumn(content, "currency"),
-    customer_id: textColumn(content, "customer_id"),
-    order_id: order.id,
-    failure_reason: textColumn(content, "failure_reason"),
-    failure_code: textColumn(content, "failure_code"),
-    ...cardColumns({ payment_method: observation.object["payment_method"], ...content }),
-    created_at: timeColumn(content, "created_at"),
-    updated_at: timeColumn(content, "updated_at") ?? order.updatedAt,
+    group: "transaction",
+    id: read.id,
+    updatedAt: read.updatedAt,
+    rank: statusRank(object["status"]),
+    json: canonicalJson(object, notOwn),
+    settledBy: { resource: "transaction", id: read.id },
+  } as const;
+  const state = groupState(observation, group, {
+    type: textColumn(object, "type"),
+    amount: moneyColumn(object, "amount"),
+    currency: textColumn(object, "currency"),
+    customer_id: idColumn(object, "customer_id"),
+    failure_reason: textColumn(object, "failure_reason"),
+    ...cardColumns(object),
+    created_at: timeColumn(object, "created_at"),
+    updated_at: read.updatedAt,
   });
+  return { ok: true, id: read.id, states: [state], unread: [] };
 }

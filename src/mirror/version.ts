@@ -1,3 +1,5 @@
+import { canonicalTimestamp } from "../service/timestamp.ts";
+
 /**
  * The version of a state, as text that compares byte by byte: when the object says it changed, when it was seen
  * by a read, how far its status is in its life, and its content. Among events alone the order is total and does
@@ -19,9 +21,20 @@ export function versionOf({ updatedAt, observedAt, rank, hash }: VersionParts): 
   return `${updatedAt}|${observedAt ?? "-"}|${rank}|${hash}`;
 }
 
-/** Until when the service is known to have been in this state: its change, or a later look at it. */
-export function seenUntil({ updatedAt, observedAt }: VersionParts): string {
-  return observedAt !== null && observedAt > updatedAt ? observedAt : updatedAt;
+/**
+ * SQL for the time until which the service is known to have been in a state, of its version: the state's change,
+ * or a later look at it. Text that compares like the times; '' for what was never seen.
+ */
+export const seenUntil = (version: string): string =>
+  `greatest(left(${version}, 27), substr(${version}, 29, 27))`;
+
+/** `Date` has whole seconds, so only an answer dated this much later is certain to come after a change. */
+const settleAfterMs = 2_000;
+
+/** From when on an answer settles what happened at `updatedAt`. From and to the fixed form. */
+export function settledFrom(updatedAt: string): string {
+  const later = new Date(Date.parse(updatedAt) + settleAfterMs);
+  return canonicalTimestamp(later.toISOString()) ?? updatedAt;
 }
 
 /**

@@ -18,7 +18,7 @@ export interface Consumer {
 }
 
 export interface JobQueue {
-  /** Adds one job, within two seconds or not at all: throws `QueueUnavailable`. */
+  /** Adds one job, or throws `QueueUnavailable` within two seconds: then it may come all the same, later. */
   add<Name extends QueueName>(name: Name, payload: JobPayload<Name>): Promise<void>;
   /** Hands every job to the handler, `concurrency` at a time. A handler that throws fails its job, once. */
   consume<Name extends QueueName>(
@@ -65,7 +65,8 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
 
   return {
     add: async (name, payload) => {
-      await answered(() => queueOf(name).add(name, jobSchemas[name].parse(payload)));
+      const data = jobSchemas[name].parse(payload);
+      await answered(() => queueOf(name).add(name, data));
     },
     consume(name, handler, { concurrency }) {
       const worker = backend.worker(

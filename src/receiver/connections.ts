@@ -70,13 +70,15 @@ export function refuseConnection(
   error: NodeJS.ErrnoException,
   socket: Socket,
 ): void {
-  const known = connectionFaults[error.code ?? ""];
-  // A connection that was reset hears nothing any more, and was counted where its request ended.
-  if (known === undefined && !error.code?.startsWith("HPE_")) {
+  const { code = "" } = error;
+  // Who went away hears nothing any more, and was counted where the request ended, if there was one.
+  const isGone = code === "HPE_INVALID_EOF_STATE";
+  const fault = connectionFaults[code] ?? (code.startsWith("HPE_") && !isGone ? malformed : null);
+  if (fault === null) {
     socket.destroy(error);
     return;
   }
-  const { reason, refusal } = known ?? malformed;
+  const { reason, refusal } = fault;
   counters.rejected[reason] += 1;
   if (socket.writable) socket.write(rawRefusal(refusal, STATUS_CODES[refusal.status] ?? ""));
   socket.destroy(error);

@@ -1,12 +1,16 @@
+import type { ObjectKey, Observation, Resource } from "../mirror/observation.ts";
 import { parseEventBody, readEventParts } from "../service/event-envelope.ts";
 import type { EnvelopePlaces } from "../service/event-envelope.ts";
-import type { Observation, Resource } from "../mirror/observation.ts";
+import { wireId } from "../service/resources/wire-types.ts";
 
 /** What an event asks for. */
 export type Interpretation =
-  | { kind: "state"; observation: Observation }
-  /** A dispute that does not show the order or transaction it is about. */
-  | { kind: "dispute" }
+  /** It shows an object; `alsoRead` changed with it and is not shown. */
+  | { kind: "state"; observation: Observation; alsoRead: ObjectKey[] }
+  /** It tells of objects without showing them. */
+  | { kind: "read"; objects: ObjectKey[] }
+  /** A dispute that does not show the order or transaction it is about; `objects` may be it. */
+  | { kind: "dispute"; objects: ObjectKey[] }
   | { kind: "ignored"; reason: string }
   | { kind: "unreadable"; reason: string };
 
@@ -33,40 +37,64 @@ export function interpretEvent(
   const body = parseEventBody(event.raw);
   if (body === undefined) return { kind: "unreadable", reason: "body: not JSON in UTF-8" };
   const { type, createdAt, object } = readEventParts(places, body);
+  const family = familyOf(type);
   const isDispute = type !== null && disputeType.test(type);
   if (object === null) {
-    if (isDispute) return { kind: "dispute" };
-    const family = familyOf(type);
+    if (isDispute) return { kind: "dispute", objects: [] };
     return family === undefined
-      ? { kind: "ignored", reason: `type ${describe(type)} changes nothing here` }
+      ? ignored(type)
       : { kind: "unreadable", reason: `${places.object}: no object` };
   }
-  const resource = resourceOf(type, object, isDispute);
-  if (resource === undefined) {
-    return isDispute
-      ? { kind: "dispute" }
-      : { kind: "ignored", reason: `type ${describe(type)} changes nothing here` };
-  }
-  return {
-    kind: "state",
-    observation: {
-      resource,
-      object,
-      fallbackUpdatedAt: createdAt,
-      observedAt: null,
-      cause: `event:${event.seq}`,
-    },
-  };
+  const meaning = isDispute ? meaningOfDispute(object, family) : meaningOf(object, family);
+  if (meaning === undefined) return ignored(type);
+  if ("kind" in meaning) return meaning;
+  const { resource, alsoRead } = meaning;
+  const cause = `event:${event.seq}`;
+  const observation = { resource, object, fallbackUpdatedAt: createdAt, observedAt: null, cause };
+  return { kind: "state", observation, alsoRead };
 }
 
-function resourceOf(type: string | null, object: WireObject, isDispute: boolean): Resource | undefined {
+type Meaning =
+  | { resource: Resource; alsoRead: ObjectKey[] }
+  | Extract<Interpretation, { kind: "read" | "dispute" }>
+  | undefined;
+
+function meaningOf(object: WireObject, family: Resource | undefined): Meaning {
   const shape = shapeOf(object);
-  const showsChargeback = String(object["status"]).startsWith("chargeback");
-  const family = familyOf(type);
-  // A dispute's own object (an id and a reason, say) must not be taken for the family's.
-  if (isDispute) return shape ?? (showsChargeback ? family : undefined);
-  return family ?? (showsChargeback ? shape : undefined);
+  if (family === undefined) {
+    return shape !== undefined && showsChargeback(object) ? { resource: shape, alsoRead: [] } : undefined;
+  }
+  // The spec does not show the payload of every event: a charge may come as the order that it made.
+  if (shape !== undefined && shape !== family) {
+    const changed = family === "subscription" ? named("subscription", object["subscription_id"]) : [];
+    return { resource: shape, alsoRead: changed };
+  }
+  // What belongs to a customer, such as a payment method, is none, though it has an id and a time as well.
+  if (family === "customer" && Object.hasOwn(object, "customer_id")) {
+    return { kind: "read", objects: named("customer", object["customer_id"]) };
+  }
+  return { resource: family, alsoRead: [] };
 }
+
+/** A dispute's own object (an id and a reason, say) must not be taken for the family's. */
+function meaningOfDispute(object: WireObject, family: Resource | undefined): Meaning {
+  const shape = shapeOf(object) ?? (showsChargeback(object) ? family : undefined);
+  if (shape !== undefined) return { resource: shape, alsoRead: [] };
+  const objects = [
+    ...named("order", object["order_id"]),
+    ...named("transaction", object["transaction_id"]),
+    ...(family === undefined ? [] : named(family, object["id"])),
+  ];
+  return { kind: "dispute", objects };
+}
+
+const named = (resource: Resource, id: unknown): ObjectKey[] => {
+  const read = wireId.safeParse(id);
+  return read.success ? [{ resource, id: read.data }] : [];
+};
+
+const showsChargeback = (object: WireObject): boolean =>
+  typeof object["status"] === "string" && object["status"].startsWith("chargeback");
 
 const familyOf = (type: string | null): Resource | undefined => {
   const family = type?.split(".", 1)[0] ?? "";
@@ -84,5 +112,7 @@ function shapeOf(object: WireObject): Resource | undefined {
   return isTransaction ? "transaction" : undefined;
 }
 
-const describe = (type: string | null): string =>
-  type === null ? "(none)" : JSON.stringify(type.slice(0, 80));
+const ignored = (type: string | null): Interpretation => ({
+  kind: "ignored",
+  reason: `type ${type === null ? "(none)" : JSON.stringify(type.slice(0, 80))} changes nothing here`,
+});

@@ -1,15 +1,26 @@
-import type { Observation, Resource } from "../mirror/observation.ts";
+import type { ObjectKey, Observation, Resource } from "../mirror/observation.ts";
 import type { ServiceClient } from "../service/client.ts";
 import { objectPath } from "../service/http/request-path.ts";
+import { wireId } from "../service/resources/wire-types.ts";
 import { canonicalTimestamp } from "../service/timestamp.ts";
-import { disputedTransactions } from "./apply-batch.ts";
+import { disputedTransactions } from "./conclusions.ts";
 
-/** What a read of the service showed. */
+/** One answer of the service. */
+export interface ReadPage {
+  observations: Observation[];
+  /** Told of and not shown: to be read apart. */
+  unread: ObjectKey[];
+  date: Date;
+}
+
 export type ReadResult =
-  | { kind: "found"; observations: Observation[]; date: Date }
-  | { kind: "missing"; date: Date };
+  | { kind: "found"; pages: AsyncIterable<ReadPage> | Iterable<ReadPage> }
+  | { kind: "missing"; date: Date }
+  /** An answer that does not show the object that was asked for. */
+  | { kind: "unreadable"; date: Date };
 
 type WireObject = Readonly<Record<string, unknown>>;
+type Reader = { client: Pick<ServiceClient, "get" | "listPages">; cause: string };
 
 /** Where an object is read, and what must be embedded so that the answer is whole. */
 const places: Readonly<Record<string, { path: `/${string}`; resource: Resource; expand?: string }>> = {
@@ -19,47 +30,48 @@ const places: Readonly<Record<string, { path: `/${string}`; resource: Resource; 
   customer: { path: "/customers", resource: "customer" },
 };
 
+/** One slow object must not hold up the others for long. */
+const deadlineMs = 20_000;
+
 /**
- * Reads one wanted object, or all charged-back transactions. No transaction may be open: this waits for the
- * service. Throws the client's `ServiceError`.
+ * Reads one wanted object, or all charged-back transactions page by page. No transaction may be open: this waits
+ * for the service. Throws the client's `ServiceError`.
  */
 export async function readObject(
-  { client, cause }: { client: Pick<ServiceClient, "get" | "listPages">; cause: string },
+  { client, cause }: Reader,
   { resource, id }: { resource: string; id: string },
 ): Promise<ReadResult> {
-  if (resource === disputedTransactions.resource) return readDisputes({ client, cause });
+  if (resource === disputedTransactions.resource) {
+    return { kind: "found", pages: disputePages({ client, cause }) };
+  }
   const place = places[resource];
-  if (place === undefined) throw new Error(`no way to read a ${resource}`);
-  const answer = await client.get(
+  if (place === undefined) throw new TypeError(`no way to read a ${resource}`);
+  const { status, body, date } = await client.get(
     objectPath(place.path, id),
     place.expand === undefined ? {} : { expand: place.expand },
+    { deadlineMs },
   );
-  if (answer.status === 404) return { kind: "missing", date: answer.date };
-  const object = asObject(answer.body);
-  const observations =
-    object === undefined ? [] : [observed(place.resource, object, answer.date, cause)];
-  return { kind: "found", observations, date: answer.date };
+  if (status === 404) return { kind: "missing", date };
+  const object = asObject(body);
+  if (object?.["id"] !== id) return { kind: "unreadable", date };
+  const observations = [observed(place.resource, object, date, cause)];
+  return { kind: "found", pages: [{ observations, unread: [], date }] };
 }
 
-async function readDisputes({
-  client,
-  cause,
-}: {
-  client: Pick<ServiceClient, "listPages">;
-  cause: string;
-}): Promise<ReadResult> {
-  const observations: Observation[] = [];
-  let date = new Date(0);
+/** The list is walked with the orders embedded; an order that is not there all the same is read by its id. */
+async function* disputePages({ client, cause }: Reader): AsyncGenerator<ReadPage, void, undefined> {
   const query = { status: "chargeback", expand: "order" };
-  for await (const page of client.listPages("/transactions", query, { lane: "fetch" })) {
-    date = page.date;
-    for (const transaction of page.items) {
-      observations.push(observed("transaction", transaction, page.date, cause));
+  for await (const { items, date } of client.listPages("/transactions", query, { lane: "fetch" })) {
+    const page: ReadPage = { observations: [], unread: [], date };
+    for (const transaction of items) {
+      page.observations.push(observed("transaction", transaction, date, cause));
       const order = asObject(transaction["order"]);
-      if (order !== undefined) observations.push(observed("order", order, page.date, cause));
+      const orderId = wireId.safeParse(transaction["order_id"]);
+      if (order !== undefined) page.observations.push(observed("order", order, date, cause));
+      else if (orderId.success) page.unread.push({ resource: "order", id: orderId.data });
     }
+    yield page;
   }
-  return { kind: "found", observations, date };
 }
 
 /** A state as the service's answer dates it. */

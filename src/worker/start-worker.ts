@@ -1,6 +1,7 @@
 import { takeRelayRows } from "../inbox/relay.ts";
 import type { RelayLimits } from "../inbox/relay.ts";
 import type { Clock } from "../platform/clock.ts";
+import { QueueUnavailable } from "../queue/job-queue.ts";
 import type { JobQueue, Schedule } from "../queue/job-queue.ts";
 import { applyBatch } from "./apply-batch.ts";
 import type { ApplyDeps } from "./apply-batch.ts";
@@ -54,21 +55,22 @@ export function startWorker(
     more: (await fetchDueObjects(deps)) > 0,
   }));
   const relay = runEvery({ log, clock, name: "relay" }, options.relayIntervalMs, async () => {
-    const seqs = await takeRelayRows(deps.db, options.relay);
-    for (let at = 0; at < seqs.length; at += maxSeqsPerBatch) {
-      await handOver(deps, seqs.slice(at, at + maxSeqsPerBatch));
-    }
+    await handOver(deps, await takeRelayRows(deps.db, options.relay));
     return { more: false };
   });
+  // A schedule of an earlier start may have another time; later on, only one that has vanished is put back.
+  const upserted = new Set<string>();
   const schedules = runEvery({ log, clock, name: "schedules" }, 10_000, async () => {
     for (const [task, { schedule }] of Object.entries(tasks)) {
-      if (!(await queue.hasSchedule(task))) await queue.upsertSchedule(task, schedule);
+      if (upserted.has(task) && (await queue.hasSchedule(task))) continue;
+      await queue.upsertSchedule(task, schedule);
+      upserted.add(task);
     }
     return { more: false };
   });
   const consumers = [
     queue.consume("apply", async ({ seqs }) => applyBatch(deps, seqs), { concurrency }),
-    queue.consume("schedule", async ({ task }) => tasks[task]?.run(), { concurrency: 1 }),
+    queue.consume("schedule", async ({ task }) => runTask(tasks, task), { concurrency: 1 }),
   ];
 
   const startedAt = clock.now();
@@ -83,11 +85,27 @@ export function startWorker(
   };
 }
 
+/** A task that no longer exists may still have its schedule in the queue. */
+async function runTask(tasks: Readonly<Record<string, ScheduledTask>>, task: string): Promise<void> {
+  if (Object.hasOwn(tasks, task)) await tasks[task]?.run();
+}
+
 /** The queue is how several workers share the work; while it is away, whoever found the rows applies them. */
-async function handOver(deps: WorkerDeps, seqs: number[]): Promise<void> {
+async function handOver(deps: WorkerDeps, seqs: readonly number[]): Promise<void> {
+  let isQueueAway = false;
+  for (let at = 0; at < seqs.length; at += maxSeqsPerBatch) {
+    const batch = seqs.slice(at, at + maxSeqsPerBatch);
+    isQueueAway ||= !(await isAdded(deps, batch));
+    if (isQueueAway) await applyBatch(deps, batch);
+  }
+}
+
+async function isAdded({ queue }: WorkerDeps, seqs: number[]): Promise<boolean> {
   try {
-    await deps.queue.add("apply", { seqs });
-  } catch {
-    await applyBatch(deps, seqs);
+    await queue.add("apply", { seqs });
+    return true;
+  } catch (error) {
+    if (!(error instanceof QueueUnavailable)) throw error;
+    return false;
   }
 }

@@ -90,15 +90,6 @@ export async function runCrashes(plan: CrashPlan): Promise<CrashReport> {
       audit: await audit(db, sender.acknowledged, history.model),
     };
   } catch (error) {
-    if (process.env["DBG"]) {
-      const dump = async (q: string) => console.log(JSON.stringify((await db.raw(q)).rows, null, 1));
-      await dump("select state, count(*), min(seq), max(seq), min(next_attempt_at)::text, max(next_attempt_at)::text, now()::text from inbox.progress group by state");
-      await dump("select pid, application_name, state, wait_event_type, wait_event, left(query,150) q, xact_start::text, state_change::text from pg_stat_activity where backend_type='client backend'");
-      await dump("select relname, n_live_tup from pg_stat_user_tables where schemaname='bullmq'");
-      await dump("select * from pg_locks where not granted");
-      console.log(stage.workers.map((w) => w.pid), server.url);
-      await new Promise((r) => setTimeout(r, Number(process.env["DBG"])));
-    }
     throw new Error(`the run with seed ${plan.seed} broke off\n${lastWords(stage)}`, {
       cause: error,
     });

@@ -77,7 +77,7 @@ export async function startTestSandbox(seed: number | string = 1): Promise<TestS
   async function ok(method: string, path: string, body?: unknown, options?: CallOptions) {
     const called = await call(method, path, body, options);
     expect(called.status, JSON.stringify(called.body)).toBeLessThan(300);
-    return called.body as Json;
+    return called.body;
   }
 
   return {
@@ -136,7 +136,7 @@ function expectEnvelope({ status, body, headers }: Called): void {
 
 /** A refusal: its status and code, and the parameter where given. */
 export function expectRefusal(called: Called, status: number, code: string, param?: string): void {
-  const { error } = called.body as Json;
+  const { error } = called.body;
   expect([called.status, error?.code], JSON.stringify(called.body)).toEqual([status, code]);
   if (param !== undefined) expect(error.param).toBe(param);
 }

@@ -415,6 +415,24 @@ describe("chargebacks and voids", () => {
     expect(inline.status).toBe("failed");
     expect((await sandbox.control("GET", "")).events).toBe(before);
   });
+
+  test("[A] 363 a silent change keeps objects usable: fixed fields, wrong types and nulls are refused", async () => {
+    const { id } = await anOrder(sandbox, customer);
+    for (const set of [{ id: "x" }, { total: "1" }, { status: null }, { nonsense: 1 }]) {
+      const response = await fetch(`${sandbox.url}/_sandbox/silent`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify({ resource: "orders", id, set }),
+      });
+      expect(response.status).toBe(400);
+    }
+    const person = await aCustomer(sandbox);
+    const set = { email: "silent@example.test" };
+    await sandbox.control("POST", "/silent", { resource: "customers", id: person.id, set });
+    const taken = await sandbox.call("POST", "/v1/customers", set);
+    expectRefusal(taken, 409, "email_already_exists");
+    await sandbox.ok("POST", "/v1/customers", { email: person.email });
+  });
 });
 
 describe("transactions", () => {

@@ -47,8 +47,8 @@ describe("billing dates", () => {
     fc.assert(
       fc.property(start, cadence, anchor, (from, [interval, count], anchor_day) => {
         const cycle = {
-          interval: interval as "day" | "month",
-          interval_count: count as number,
+          interval,
+          interval_count: count,
           anchor_day: interval === "day" ? null : anchor_day,
         };
         for (let n = 1; n <= 24; n++) {
@@ -91,9 +91,10 @@ test("[A] 297 order numbers are 8 alphanumerics and do not repeat", () => {
 
 test("[A] 240 [S] 241 there is a card for every failure code of the table, and for no other", () => {
   const codes = new Set(
-    Object.values(testCards).flatMap((card) => card.charges.map((outcome) => outcome?.code)),
+    Object.values(testCards).flatMap((card) =>
+      card.charges.flatMap((outcome): string[] => (outcome === null ? [] : [outcome.code])),
+    ),
   );
-  codes.delete(undefined);
   expect([...codes].sort()).toEqual([...failureCodes].sort());
 });
 

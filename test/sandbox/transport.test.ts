@@ -37,7 +37,11 @@ describe("transport and format", () => {
       ["POST", "/v1/transactions"],
     ];
     for (const [method, path] of orders) {
-      expectRefusal(await sandbox.call(method, path, {}), 404, "resource_not_found");
+      expectRefusal(
+        await sandbox.call(method, path, method === "GET" ? undefined : {}),
+        404,
+        "resource_not_found",
+      );
     }
   });
 

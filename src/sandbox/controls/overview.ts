@@ -44,7 +44,7 @@ export function clockBody({ time }: Pick<State, "time">) {
   return { clock: { now: time.iso(), mode: time.mode } };
 }
 
-export function countsOf(space: Space): Record<string, number> {
+function countsOf(space: Space): Record<string, number> {
   return {
     customers: space.customers.size,
     payment_methods: space.paymentMethods.size,

@@ -50,7 +50,7 @@ export function listAnswer<T extends StoredRecord>(
 ): Answer {
   const settings = space.settings();
   const sort = sortOf(query, options, settings);
-  const compareBy = options.sorts?.[sort.field];
+  const compareBy = comparisonOf(options, sort.field);
   const page = readPage(table, {
     ...definedOnly({
       createdFromMs: query["created_at[gte]"],
@@ -74,6 +74,10 @@ export function listAnswer<T extends StoredRecord>(
   });
 }
 
+function comparisonOf<T>({ sorts = {} }: ListOptions<T>, field: string) {
+  return Object.hasOwn(sorts, field) ? sorts[field] : undefined;
+}
+
 function limitOf(asked: number | undefined, settings: Settings): number {
   const limit = asked ?? defaultLimit;
   if (limit <= settings.maximum_page_size) return limit;
@@ -91,7 +95,7 @@ function sortOf<T>(
   if (sort === undefined || sort.field === "created_at") return sort ?? newestFirst;
   if (sort.field === "updated_at" && settings.sort_by_updated_at === "ignored") return newestFirst;
   const isRefused = sort.field === "updated_at" && settings.sort_by_updated_at === "refused";
-  if (isRefused || options.sorts?.[sort.field] === undefined) {
+  if (isRefused || comparisonOf(options, sort.field) === undefined) {
     throw invalidValue("sort", `cannot sort by ${sort.field}`);
   }
   return sort;

@@ -1,6 +1,9 @@
+import type { CustomerRecord } from "../records.ts";
 import { invalidValue, notFound } from "../refusal.ts";
 import type { Space } from "../space.ts";
 import type { StoredRecord, Table } from "../store/table.ts";
+import { moveContacts } from "./customers.ts";
+import { scheduleBilling } from "./settle-cycle.ts";
 
 export const silentResources = ["orders", "transactions", "subscriptions", "customers"] as const;
 
@@ -23,6 +26,29 @@ const fixedFields = new Set([
   "schedule",
   "dunning",
   "plan_id",
+  "plan",
+  "payment_method",
+  "billing_cycle",
+]);
+
+/** Fields without which an object cannot be worked with. */
+const neverNull = new Set([
+  "amount",
+  "attempt_count",
+  "currency",
+  "current_billing_cycle",
+  "deleted",
+  "discount_amount",
+  "email",
+  "metadata",
+  "order_number",
+  "processor_transaction_id",
+  "start_date",
+  "status",
+  "subtotal",
+  "total",
+  "total_billing_cycles",
+  "type",
 ]);
 
 /**
@@ -41,7 +67,18 @@ export function changeSilently(
   const changed = { ...record, ...change.set, updated_at: space.touch(record.updated_at) };
   table.replace(changed);
   if (change.resource === "transactions") showInOrder(space, change.id);
+  if (change.resource === "subscriptions") plan(space, change.id);
+  if (change.resource === "customers") {
+    const customer = space.customers.get(change.id);
+    if (customer !== undefined) moveContacts(space, record as CustomerRecord, customer);
+  }
   return changed;
+}
+
+/** A subscription that became active, or due earlier, is billed by the job as any other. */
+function plan(space: Space, id: string): void {
+  const subscription = space.subscriptions.get(id);
+  if (subscription !== undefined) scheduleBilling(space, subscription);
 }
 
 function showInOrder(space: Space, transactionId: string): void {
@@ -64,6 +101,8 @@ function assertFitting(record: Changeable, set: Readonly<Record<string, unknown>
       throw invalidValue(`set.${field}`, "cannot be set");
     }
     const before = current.get(field);
+    if (value === null && neverNull.has(field))
+      throw invalidValue(`set.${field}`, "cannot be null");
     if (before !== null && value !== null && typeof before !== typeof value) {
       throw invalidValue(`set.${field}`, `must be a ${typeof before}`);
     }

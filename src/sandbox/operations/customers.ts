@@ -87,8 +87,7 @@ export function updateCustomer(
       : { default_payment_method_id: replaceDefault(space, customer, token) }),
     updated_at: space.touch(customer.updated_at),
   };
-  releaseContacts(space, customer);
-  claimContacts(space, changed);
+  moveContacts(space, customer, changed);
   space.customers.replace(changed);
   space.emit("customer.updated", { kind: "customer", record: changed });
   return changed;
@@ -143,6 +142,12 @@ function assertUnused(space: Space, input: CustomerInput, ownId: string | null):
   if (phoneOwner !== undefined && phoneOwner !== ownId) {
     throw new Refusal("phone_already_exists", "Another customer has this phone number.", "phone");
   }
+}
+
+/** E-mail address and phone of a changed customer: the old ones are free again. */
+export function moveContacts(space: Space, before: CustomerRecord, after: CustomerRecord): void {
+  releaseContacts(space, before);
+  claimContacts(space, after);
 }
 
 function claimContacts(space: Space, customer: CustomerRecord): void {

@@ -1,7 +1,7 @@
 import type { OrderRecord, OrderStatus } from "../records.ts";
 
 /** The statuses that `POST /orders/{id}/refund` accepts (spec, Order transitions). */
-export function isRefundable(status: OrderStatus): boolean {
+function isRefundable(status: OrderStatus): boolean {
   return status === "succeeded" || status === "partially_refunded";
 }
 

@@ -7,7 +7,7 @@ export interface ApiVersion {
 }
 
 /** The published versions, oldest first. The interface names none: these are the sandbox's. */
-export const apiVersions: readonly [ApiVersion, ...ApiVersion[]] = [
+const apiVersions: readonly [ApiVersion, ...ApiVersion[]] = [
   { version: "2024-03-01", deprecated: true, sunset: "2025-03-01", retired: true },
   { version: "2024-11-15", deprecated: true, sunset: "2027-11-15", retired: false },
   { version: "2025-09-01", deprecated: false, sunset: null, retired: false },

@@ -45,7 +45,18 @@ const commaList = z.string().transform((text) => text.split(",").map((part) => p
 
 /** Several values of an enum, separated by commas. */
 export function commaListOf<const Values extends readonly [string, ...string[]]>(values: Values) {
-  return commaList.pipe(z.array(z.enum(values)));
+  const isKnown = (value: string): value is Values[number] => values.includes(value);
+  return commaList.transform((parts, context): Values[number][] => {
+    const unknown = parts.filter((part) => !isKnown(part));
+    if (unknown.length > 0) {
+      context.addIssue({
+        code: "custom",
+        message: `must be one or more of ${values.join(", ")}`,
+        params: { code: "invalid_value" },
+      });
+    }
+    return parts.filter(isKnown);
+  });
 }
 
 /** The parameters of every paged list. */

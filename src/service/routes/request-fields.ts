@@ -31,7 +31,7 @@ export const positiveCents = z.int().positive();
 export const currency = z.string().regex(/^[a-z]{3}$/, "must be three lower-case letters");
 export const email = z.email().max(254);
 export const phone = z.string().regex(/^\+[1-9]\d{6,14}$/, "must be in E.164 form");
-export const country = z.string().regex(/^[A-Z]{2}$/, "must be ISO 3166-1 alpha-2, upper case");
+const country = z.string().regex(/^[A-Z]{2}$/, "must be ISO 3166-1 alpha-2, upper case");
 export const isoDate = z.iso.date();
 
 const maxMetadataBytes = 16_384;

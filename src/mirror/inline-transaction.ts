@@ -1,0 +1,83 @@
+import { z } from "zod";
+import { isPlausibleAmount } from "../service/resources/transaction.ts";
+import { signedMinorUnits, wireId } from "../service/resources/wire-types.ts";
+import { canonicalTimestamp } from "../service/timestamp.ts";
+import { canonicalJson } from "./canonical.ts";
+import {
+  cardColumns,
+  idColumn,
+  integerColumn,
+  moneyColumn,
+  textColumn,
+  timeColumn,
+} from "./columns.ts";
+import { groupState } from "./decode.ts";
+import type { Readable } from "./decode.ts";
+import type { GroupState, ObjectKey, Observation } from "./observation.ts";
+import { statusRank } from "./version.ts";
+
+type WireObject = Readonly<Record<string, unknown>>;
+
+/** What the mirror needs of an entry; the spec names neither, so an entry without them is thin. */
+const required = z
+  .object({ type: z.string().nullish(), status: z.string(), amount: signedMinorUnits })
+  .refine(isPlausibleAmount);
+
+/**
+ * The transactions that an order carries. An entry whose status or amount is missing or cannot be read orders a
+ * read of the transaction itself; one without a readable id says nothing that could be kept apart from the order.
+ */
+export function inlineTransactions(
+  observation: Observation,
+  order: Readable,
+): { states: GroupState[]; unread: ObjectKey[] } {
+  const states: GroupState[] = [];
+  const unread: ObjectKey[] = [];
+  const { transactions: embedded } = observation.object;
+  if (!Array.isArray(embedded)) return { states, unread };
+  for (const entry of embedded as unknown[]) {
+    if (typeof entry !== "object" || entry === null || Array.isArray(entry)) continue;
+    const transaction = entry as WireObject;
+    const id = wireId.safeParse(transaction["id"]);
+    if (!id.success) continue;
+    if (required.safeParse(transaction).success) {
+      states.push(inlineState(observation, order, { ...transaction, id: id.data }));
+    } else {
+      unread.push({ resource: "transaction", id: id.data });
+    }
+  }
+  return { states, unread };
+}
+
+function inlineState(
+  observation: Observation,
+  order: Readable,
+  transaction: WireObject & { id: string },
+): GroupState {
+  // An order names its customer, currency and card once for all its transactions.
+  const { customer_id, currency, payment_method } = observation.object;
+  const content: WireObject = { customer_id, currency, ...transaction, order_id: order.id };
+  const own = transaction["updated_at"];
+  const updatedAt = (typeof own === "string" ? canonicalTimestamp(own) : null) ?? order.updatedAt;
+  const group = {
+    group: "transaction.inline",
+    id: transaction.id,
+    updatedAt,
+    // The order was looked at when it last changed, or later; an entry need not have a time of its own.
+    orderedBy: updatedAt > order.updatedAt ? updatedAt : order.updatedAt,
+    rank: statusRank(content["status"]),
+    json: canonicalJson(content),
+    settledBy: { resource: "order", id: order.id },
+  } as const;
+  return groupState(observation, group, {
+    attempt_count: integerColumn(content, "attempt_count"),
+    type: textColumn(content, "type"),
+    amount: moneyColumn(content, "amount"),
+    currency: textColumn(content, "currency"),
+    customer_id: idColumn(content, "customer_id"),
+    failure_reason: textColumn(content, "failure_reason"),
+    ...cardColumns({ payment_method, ...transaction }),
+    created_at: timeColumn(content, "created_at"),
+    updated_at: updatedAt,
+  });
+}

@@ -1,0 +1,105 @@
+import { columnExpressions, isNewer } from "./column-expressions.ts";
+import { namedGroups } from "./table.ts";
+import type { MirrorTable, NamedGroup } from "./table.ts";
+
+/** A parameter that is a column of values: one value for each given row. */
+export interface GivenColumn {
+  name: string;
+  type: string;
+}
+
+export interface TableStatement {
+  /** Bound are a blob of JSON texts and then the given columns. */
+  sql: string;
+  given: readonly GivenColumn[];
+}
+
+/** What is given of every group of a row; `position` and `length` say where its content lies in the blob. */
+export const groupFields = {
+  at: "timestamptz",
+  observed: "timestamptz",
+  hash: "text",
+  cause: "text",
+  position: "integer",
+  length: "integer",
+} as const;
+
+/**
+ * One statement that records states in the history and brings the rows of a table up to date. Given are rows of
+ * states side by side, one a group; a group that a row does not bring has the version ''. Of the rows that are
+ * `winner`, every group whose version is higher replaces the stored one whole; a row in which none is higher is
+ * left alone and not returned. That makes applying commutative and idempotent, whatever the order and the
+ * batches. History and row share one parse of the content, which is what costs most.
+ *
+ * Gives back rows of `what`: 'row' for a row that was written (`fresh`: it was not there), one 'count' with the
+ * number of recorded states in `id` and, only where some were known already, a 'state' with its `stateKey` in
+ * `id` for every one that was recorded.
+ */
+export function tableStatement(table: MirrorTable): TableStatement {
+  const groups = namedGroups(table);
+  const given = givenColumns(table, groups);
+  const columns = Object.entries(columnExpressions(table, groups));
+  const inHistory = groups.filter((group) => group.inHistory);
+  const versions = groups.map(({ versionColumn }) => versionColumn);
+  const noVersions = versions.map(() => "null").join(", ");
+  const sql = `
+    with blob as materialized (
+      select ?::bytea as bytes
+    ), given as materialized (
+      select g.*, ${groups.map(contentOf).join(", ")}
+      from unnest(${given.map(({ type }) => `?::${type}[]`).join(", ")})
+        as g(${given.map(({ name }) => name).join(", ")})
+    ), recorded as (
+      insert into mirror.versions
+        (resource, id, source_updated_at, content_hash, observed_at, cause, data)
+      ${inHistory.map(historyOf).join(" union all ")}
+      on conflict (resource, id, source_updated_at, content_hash) do nothing
+      returning resource, id, source_updated_at, content_hash
+    ), written as (
+      insert into mirror.${table.name} as t (${columns.map(([column]) => column).join(", ")})
+      select ${columns.map(([, { first }]) => first).join(", ")}
+      from given r
+      -- Counting completes the history before the first row is locked: one order of locks for all.
+      where r.winner and (select count(*) from recorded) >= 0
+      on conflict (id) do update set ${columns
+        .flatMap(([column, { next }]) => (next === null ? [] : [`${column} = ${next}`]))
+        .join(", ")}
+      where ${groups.map(isNewer).join(" or ")}
+      returning t.id, t.xmax = 0 as fresh, ${versions.map((version) => `t.${version}`).join(", ")}
+    )
+    select 'row' as what, * from written
+    union all
+    select 'count', count(*)::text, null, ${noVersions} from recorded
+    union all
+    select 'state', resource || '|' || id || '|' || to_char(source_updated_at at time zone 'UTC',
+      'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '|' || content_hash, null, ${noVersions}
+    from recorded where (select count(*) from recorded) < (
+      select ${inHistory
+        .map(({ versionColumn }) => `count(*) filter (where ${versionColumn} <> '')`)
+        .join(" + ")} from given)`;
+  return { sql, given };
+}
+
+function givenColumns(table: MirrorTable, groups: readonly NamedGroup[]): GivenColumn[] {
+  const typed = (columns: Readonly<Record<string, string>>, prefix = "") =>
+    Object.entries(columns).map(([name, type]) => ({ name: prefix + name, type }));
+  return [
+    { name: "id", type: "text" },
+    { name: "winner", type: "boolean" },
+    { name: "last_cause", type: "text" },
+    ...groups.flatMap(({ prefix, versionColumn, columns }) => [
+      { name: versionColumn, type: "text" },
+      ...typed(groupFields, prefix),
+      ...typed(columns),
+    ]),
+    ...typed(table.shared?.columns ?? {}),
+  ];
+}
+
+const contentOf = ({ prefix }: NamedGroup): string =>
+  `convert_from(substr((select bytes from blob), g.${prefix}position, g.${prefix}length), 'UTF8')::jsonb
+     as ${prefix}content`;
+
+const historyOf = ({ group, prefix: p, versionColumn }: NamedGroup): string => `
+  select '${group}', id, ${p}at, ${p}hash, ${p}observed, ${p}cause, ${p}content
+  from given where ${versionColumn} <> ''`;

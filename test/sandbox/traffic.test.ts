@@ -1,0 +1,251 @@
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
+
+import type { Json, TestSandbox } from "./harness.ts";
+import { startTestSandbox } from "./harness.ts";
+
+let sandbox: TestSandbox;
+let answer: Json;
+let state: Json;
+let events: Json[];
+beforeAll(async () => {
+  sandbox = await startTestSandbox();
+  await sandbox.control("POST", "/clock", { now: "2026-01-15T10:00:00Z" });
+  answer = await sandbox.control("POST", "/traffic", {
+    orders: 600,
+    subscriptions: 80,
+    refunds: 60,
+    declines: 40,
+    chargebacks: 20,
+    seed: 7,
+  });
+  state = await sandbox.control("GET", "/snapshot");
+  events = (await sandbox.control("GET", "/events?limit=50000")).data;
+});
+afterAll(() => sandbox.close());
+
+const sum = (amounts: number[]) => amounts.reduce((total, amount) => total + amount, 0);
+const by = (records: Json[], field: string) => new Map(records.map((r) => [r[field] as string, r]));
+const sales = (order: Json): Json[] => order.transactions.filter((t: Json) => t.type === "sale");
+const refunds = (order: Json): Json[] =>
+  order.transactions.filter((t: Json) => t.type === "refund" && t.status === "succeeded");
+const isCaptured = ({ status }: Json) => status === "succeeded" || status === "chargeback";
+
+describe("a generated history", () => {
+  test("is as large as was asked for and has everything in it", () => {
+    expect(answer.counts).toMatchObject({ orders: 600, subscriptions: 80 });
+    expect(answer.counts.refunds).toBeGreaterThanOrEqual(60);
+    expect(answer.counts.chargebacks).toBeGreaterThan(10);
+    expect(answer.counts.renewals).toBeGreaterThan(50);
+    expect(answer.clock.mode).toBe("manual");
+    const statuses = new Set(state.orders.map((order: Json) => order.status));
+    for (const status of [
+      "succeeded",
+      "failed",
+      "partially_refunded",
+      "refunded",
+      "chargeback",
+      "chargeback_accepted",
+      "chargeback_dismissed",
+      "voided",
+    ]) {
+      expect(statuses).toContain(status);
+    }
+    const subscriptions = new Set<string>(state.subscriptions.map((s: Json) => s.status));
+    expect([...subscriptions].sort()).toEqual([
+      "active",
+      "canceled",
+      "completed",
+      "failed",
+      "past_due",
+    ]);
+    expect(state.hard_deleted.customers.length).toBeGreaterThan(0);
+    expect(state.customers.some((customer: Json) => customer.deleted)).toBe(true);
+  });
+
+  test("[S] 515 has order.failed in its four cases", () => {
+    const cases = new Set(
+      events
+        .filter(({ type }) => type === "order.failed")
+        .map(({ data: { object } }) => {
+          if (object.subscription_id === null) return "one-time";
+          if (object.subscription_cycle === null) return "first charge";
+          return object.next_retry_at === null ? "final" : "dunning";
+        }),
+    );
+    expect([...cases].sort()).toEqual(["dunning", "final", "first charge", "one-time"]);
+  });
+
+  test("[S] 516 has every event of the table", () => {
+    const types = new Set(events.map(({ type }) => type));
+    for (const type of [
+      "order.created",
+      "order.succeeded",
+      "order.failed",
+      "order.refunded",
+      "customer.created",
+      "subscription.created",
+      "subscription.charged",
+      "subscription.updated",
+      "subscription.billing.updated",
+      "subscription.canceled",
+    ]) {
+      expect(types).toContain(type);
+    }
+  });
+
+  test("[A] 531 the same seed after the same calls gives the same history", async () => {
+    const other = await startTestSandbox();
+    await other.control("POST", "/clock", { now: "2026-01-15T10:00:00Z" });
+    await other.control("POST", "/traffic", {
+      orders: 600,
+      subscriptions: 80,
+      refunds: 60,
+      declines: 40,
+      chargebacks: 20,
+      seed: 7,
+    });
+    expect(await other.control("GET", "/snapshot")).toEqual(state);
+    expect((await other.control("GET", "/events?limit=50000")).data).toEqual(events);
+    await other.close();
+  });
+
+  test("[A] 529 updated_at never falls along the events of an object, and only few tie", () => {
+    const last = new Map<string, string>();
+    let ties = 0;
+    for (const { type, data } of events) {
+      const { id, created_at, updated_at } = data.object;
+      expect(updated_at >= created_at).toBe(true);
+      const before = last.get(id);
+      if (before !== undefined) expect(updated_at >= before, `${type} ${id}`).toBe(true);
+      if (before === updated_at && !type.startsWith("subscription.")) ties += 1;
+      last.set(id, updated_at);
+    }
+    expect(ties).toBeGreaterThan(0);
+    expect(ties).toBeLessThan(events.length * 0.02);
+    const current = by([...state.orders, ...state.customers], "id");
+    for (const [id, updated_at] of last) {
+      const record = current.get(id);
+      if (record !== undefined) expect(record.updated_at >= updated_at).toBe(true);
+    }
+  });
+});
+
+describe("accounts", () => {
+  test("[S] 523 [S] 524 [S] 525 [S] 526 every order adds up", () => {
+    for (const order of state.orders as Json[]) {
+      expect(order.total).toBe(order.subtotal - order.discount_amount);
+      expect(order.total).toBeGreaterThanOrEqual(0);
+      const given = sum(refunds(order).map((t) => t.amount));
+      expect(given).toBeLessThanOrEqual(order.total);
+      expect(given === order.total).toBe(order.status === "refunded");
+      const captured = sales(order).filter(isCaptured);
+      expect(captured.length).toBeLessThanOrEqual(1);
+      if (order.status === "failed") expect(captured).toEqual([]);
+      if (order.status === "succeeded") expect(captured).toHaveLength(1);
+      if (captured[0] !== undefined) expect(captured[0].amount).toBe(order.total);
+      expect(order.failure_code !== null).toBe(order.status === "failed");
+      const attempts = sales(order).map((t) => t.attempt_count);
+      expect(attempts).toEqual(attempts.map((_, i) => i + 1));
+    }
+  });
+
+  test("[S] 527 [S] 528 succeeded cycles are 1 to k, and nothing is sold after an end", () => {
+    const all = state.orders as Json[];
+    for (const subscription of state.subscriptions as Json[]) {
+      const own = all.filter((order) => order.subscription_id === subscription.id);
+      const paid = own.filter((order) => sales(order).some(isCaptured));
+      const cycles = paid.map((order) => order.subscription_cycle);
+      expect(cycles).toEqual(cycles.map((_, i) => i + 1));
+      expect(subscription.current_billing_cycle).toBe(cycles.length);
+      if (subscription.canceled_at === null) continue;
+      for (const sale of own.flatMap(sales)) {
+        expect(sale.created_at <= subscription.canceled_at).toBe(true);
+      }
+    }
+  });
+
+  test("[S] 530 transactions and orders give the same sums, and the same objects", () => {
+    const inline = (state.orders as Json[]).flatMap((order) => order.transactions);
+    const transactions = by(state.transactions, "id");
+    expect(inline).toHaveLength(transactions.size);
+    for (const { id, type, status, amount, currency, updated_at } of inline) {
+      const whole = transactions.get(id);
+      expect(whole).toMatchObject({ type, status, amount, currency, updated_at });
+    }
+    for (const currency of ["usd", "eur"]) {
+      const net = (records: Json[]) =>
+        sum(records.filter((t) => t.type === "sale" && isCaptured(t)).map((t) => t.amount)) -
+        sum(
+          records
+            .filter((t) => t.type === "refund" && t.status === "succeeded")
+            .map((t) => t.amount),
+        );
+      const whole = state.transactions.filter((t: Json) => t.currency === currency);
+      const part = inline.filter((t) => t.currency === currency);
+      expect(net(whole)).toBe(net(part));
+      expect(net(whole)).toBeGreaterThan(0);
+    }
+  });
+
+  test("the lists show the same as the snapshot", async () => {
+    for (const [path, query, name] of [
+      ["orders", "expand=items,transactions", "orders"],
+      ["transactions", "", "transactions"],
+      ["subscriptions", "expand=cycles", "subscriptions"],
+      ["customers", "deleted=true", "customers"],
+    ] as const) {
+      const listed: Json[] = [];
+      for (let cursor = ""; ;) {
+        const page = await sandbox.ok("GET", `/v1/${path}?limit=100&${query}${cursor}`);
+        listed.push(...page.data);
+        if (!page.has_more) break;
+        cursor = `&starting_after=${page.cursors.next}`;
+      }
+      expect(listed.toReversed()).toEqual(state[name]);
+    }
+  });
+});
+
+describe("controls", () => {
+  test("[A] 537 a reset with a seed starts anew", async () => {
+    const other = await startTestSandbox(1);
+    const first = await other.control("GET", "/snapshot");
+    await other.control("POST", "/traffic", { orders: 5, subscriptions: 1 });
+    const reset = await other.control("POST", "/reset", {});
+    expect(reset.seed).toBe("1");
+    const again = await other.control("GET", "/snapshot");
+    expect(again.plans.map((plan: Json) => plan.id)).toEqual(first.plans.map((p: Json) => p.id));
+    expect(again.orders).toEqual([]);
+    await other.control("POST", "/reset", { seed: 2 });
+    const third = await other.control("GET", "/snapshot");
+    expect(third.plans[0].id).not.toBe(first.plans[0].id);
+    await other.close();
+  });
+
+  test("wishes beyond the number of orders are cut", async () => {
+    const other = await startTestSandbox();
+    const body = { orders: 3, subscriptions: 0, refunds: 5, declines: 2, chargebacks: 9, seed: 1 };
+    const { counts } = await other.control("POST", "/traffic", body);
+    expect(counts.orders).toBe(3);
+    expect(counts.declines).toBeGreaterThanOrEqual(2);
+    await other.close();
+  });
+
+  test("the clock takes one of its two forms", async () => {
+    const post = (body: object) =>
+      fetch(`${sandbox.url}/_sandbox/clock`, {
+        method: "POST",
+        headers: { "content-type": "application/json" },
+        body: JSON.stringify(body),
+      });
+    for (const body of [
+      {},
+      { advance_seconds: 1, now: "2026-01-01T00:00:00Z" },
+      { advance_seconds: -1 },
+      { now: "x" },
+      { advance_seconds: 1, other: 1 },
+    ]) {
+      expect((await post(body)).status).toBe(400);
+    }
+  });
+});
