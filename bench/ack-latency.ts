@@ -1,4 +1,5 @@
 import type { Benchmark } from "./benchmark.ts";
+import { meterCpu } from "./support/cpu-meter.ts";
 import { whenQuiet } from "./support/quiet.ts";
 import { median } from "./support/statistics.ts";
 import type { Spread } from "./support/statistics.ts";
@@ -19,14 +20,18 @@ export const ackLatency: Benchmark = {
         stand,
         backend,
         options,
-        async ({ generator, port, client }) => {
+        async ({ generator, port, client, pids }) => {
           const open = (seconds: number) =>
             generator.run({ port, plan: { kind: "open", seconds, perSecond, reportAcks: false } });
           await open(Math.min(2, options.seconds));
           const measured = [];
           for (let n = 1; n <= options.rounds; n++) {
-            const report = await open(options.seconds);
-            await untilApplied(client);
+            const { report } = await whenQuiet(options, async () => {
+              const stopMeter = meterCpu(pids);
+              const measuredNow = await open(options.seconds);
+              await untilApplied(client);
+              return { report: measuredNow, cpu: stopMeter() };
+            });
             say(`round ${n}: queue on ${backend}: p99 ${report.latencyMs.p99.toFixed(1)} ms`);
             measured.push(report);
           }

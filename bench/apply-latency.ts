@@ -1,6 +1,7 @@
 import type { Client } from "pg";
 import type { LoadReport } from "./load/protocol.ts";
 import type { Benchmark } from "./benchmark.ts";
+import { meterCpu } from "./support/cpu-meter.ts";
 import { whenQuiet } from "./support/quiet.ts";
 import { median, spreadOf } from "./support/statistics.ts";
 import { untilApplied, withSystem } from "./support/system.ts";
@@ -25,15 +26,19 @@ export const applyLatency: Benchmark = {
         stand,
         backend,
         options,
-        async ({ generator, port, client }) => {
+        async ({ generator, port, client, pids }) => {
           const open = (seconds: number) =>
             generator.run({ port, plan: { kind: "open", seconds, perSecond, reportAcks: true } });
           await open(Math.min(2, options.seconds));
           const measured = [];
           for (let n = 1; n <= options.rounds; n++) {
-            const report = await open(options.seconds);
-            await untilApplied(client);
-            const spread = spreadOf(await delaysMs(client, report));
+            const { spread } = await whenQuiet(options, async () => {
+              const stopMeter = meterCpu(pids);
+              const report = await open(options.seconds);
+              await untilApplied(client);
+              const cpu = stopMeter();
+              return { spread: spreadOf(await delaysMs(client, report)), cpu };
+            });
             say(`round ${n}: queue on ${backend}: p99 ${spread.p99.toFixed(1)} ms`);
             measured.push(spread);
           }

@@ -8,6 +8,7 @@ import type { ApplyDeps } from "./apply-batch.ts";
 import { runEvery } from "./every.ts";
 import { fetchDueObjects } from "./fetch-objects.ts";
 import type { FetchDeps } from "./fetch-objects.ts";
+import { mergeBatches } from "./merge-batches.ts";
 
 /** Something that runs on a schedule, on one worker at a time. */
 export interface ScheduledTask {
@@ -39,6 +40,8 @@ export interface RunningWorker {
 }
 
 const maxSeqsPerBatch = 500;
+/** Taken at once, to be merged: what costs the queue is the job, whatever its size. */
+const jobsAtOnce = 32;
 /** A round that waits for the database to come back takes far less. */
 const stalledAfterMs = 60_000;
 
@@ -49,8 +52,11 @@ export function startWorker(
 ): RunningWorker {
   const { queue, log, clock } = deps;
   const tasks = options.tasks ?? {};
-  const { concurrency } = options;
 
+  const apply = mergeBatches((seqs) => applyBatch(deps, seqs), {
+    atOnce: options.concurrency,
+    maxSeqs: maxSeqsPerBatch,
+  });
   const fetches = runEvery({ log, clock, name: "fetches" }, 1_000, async () => ({
     more: (await fetchDueObjects(deps)) > 0,
   }));
@@ -69,7 +75,7 @@ export function startWorker(
     return { more: false };
   });
   const consumers = [
-    queue.consume("apply", async ({ seqs }) => applyBatch(deps, seqs), { concurrency }),
+    queue.consume("apply", ({ seqs }) => apply(seqs), { concurrency: jobsAtOnce }),
     queue.consume("schedule", async ({ task }) => runTask(tasks, task), { concurrency: 1 }),
   ];
 

@@ -1,0 +1,260 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { ConfigurationError } from "../../src/platform/errors.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { openConnection, requestBytes } from "./raw-http.ts";
+import type { RawConnection } from "./raw-http.ts";
+import {
+  delivery,
+  expectRefusal,
+  newEvent,
+  signatureOf,
+  startStand,
+  timed,
+  until,
+} from "./receiver-stand.ts";
+import type { Stand, StandOptions } from "./receiver-stand.ts";
+
+const limits = { headersMs: 300, requestMs: 700, answerMs: 1_500, tickMs: 50, keepAliveMs: 400 };
+
+let database: TestDatabase;
+let stand: Stand;
+let connections: RawConnection[] = [];
+beforeAll(async () => {
+  database = await createTestDatabase();
+  stand = await startStand(database.url, { options: { limits } });
+});
+afterEach(() => {
+  for (const connection of connections) connection.destroy();
+  connections = [];
+});
+afterAll(async () => {
+  await stand.close();
+  await database.destroy();
+});
+
+async function open(port = stand.port): Promise<RawConnection> {
+  const connection = await openConnection(port);
+  connections.push(connection);
+  return connection;
+}
+
+async function withStand(
+  options: StandOptions,
+  work: (own: Stand) => Promise<void>,
+): Promise<void> {
+  const own = await startStand(database.url, options);
+  try {
+    await work(own);
+  } finally {
+    await own.close();
+  }
+}
+
+/** A sender that goes on and on, a piece at a time, until it is cut off. */
+function drip(connection: RawConnection, piece: string | Buffer, everyMs: number): void {
+  const timer = setInterval(() => connection.write(piece), everyMs);
+  void connection.closed.then(() => clearInterval(timer));
+}
+
+describe("a sender that is slow", () => {
+  test("with its body is told so in time, and its event is not taken", async () => {
+    const before = { ...stand.receiver.counters.rejected };
+    const { body } = newEvent();
+    const bytes = requestBytes(delivery(body));
+    const connection = await open();
+    connection.write(bytes.subarray(0, bytes.length - 5));
+    const { result, ms } = await timed(() => connection.answer());
+    if (result === null) throw new Error("no answer");
+    expectRefusal(result, 408, "request_timeout");
+    expect(ms).toBeLessThan(limits.requestMs + 500);
+    await connection.closed;
+    expect(await stand.stored(body)).toEqual([]);
+    await until(() => stand.receiver.counters.inFlight === 0);
+    expect(stand.receiver.counters.rejected).toEqual({ ...before, slow: before.slow + 1 });
+  });
+
+  test("with a body that drips is cut off all the same", async () => {
+    const connection = await open();
+    connection.write(requestBytes({ headers: [["Content-Length", "60000"]] }));
+    drip(connection, "x", 20);
+    const { result, ms } = await timed(() => connection.answer());
+    expect(result?.status).toBe(408);
+    expect(ms).toBeLessThan(limits.requestMs + 500);
+  });
+
+  test("with its headers is cut off", async () => {
+    const connection = await open();
+    connection.write("POST /webhooks HTTP/1.1\r\nHost: a\r\n");
+    drip(connection, "X-Header: x\r\n", 20);
+    const { result, ms } = await timed(() => connection.answer());
+    expect(result?.status).toBe(408);
+    expect(ms).toBeLessThan(limits.headersMs + 500);
+  });
+
+  test("that never sends anything is cut off", async () => {
+    const connection = await open();
+    const { ms } = await timed(() => connection.closed);
+    expect(ms).toBeLessThan(limits.headersMs + 500);
+  });
+
+  test("to send its next request loses the connection after the time for idling", async () => {
+    const connection = await open();
+    connection.write(requestBytes({ method: "GET", path: "/healthz" }));
+    expect((await connection.answer())?.status).toBe(200);
+    const { ms } = await timed(() => connection.closed);
+    expect(ms).toBeGreaterThan(limits.keepAliveMs - 100);
+    // Node grants a second more than the time it announces.
+    expect(ms).toBeLessThan(limits.keepAliveMs + 2_000);
+  });
+});
+
+describe("a body without end", () => {
+  test("in chunks ends at the limit, and what follows is not kept", async () => {
+    const before = stand.receiver.counters.rejected.too_large;
+    const connection = await open();
+    connection.write(requestBytes({ headers: [["Transfer-Encoding", "chunked"]] }));
+    drip(connection, `4000\r\n${"x".repeat(0x4000)}\r\n`, 1);
+    const answer = await connection.answer();
+    if (answer === null) throw new Error("no answer");
+    expectRefusal(answer, 413, "body_too_large");
+    const { ms } = await timed(() => connection.closed);
+    expect(ms).toBeLessThan(limits.requestMs + 500);
+    expect(stand.receiver.counters.rejected.too_large).toBe(before + 1);
+    expect(stand.receiver.counters.inFlight).toBe(0);
+  });
+
+  test("in tiny chunks ends in time", async () => {
+    const connection = await open();
+    connection.write(requestBytes({ headers: [["Transfer-Encoding", "chunked"]] }));
+    drip(connection, "1\r\nx\r\n", 5);
+    const { result, ms } = await timed(() => connection.answer());
+    expect(result?.status).toBe(408);
+    expect(ms).toBeLessThan(limits.requestMs + 500);
+  });
+
+  test("where it is refused unread ends in time", async () => {
+    const connection = await open();
+    connection.write(
+      requestBytes({ path: "/nowhere", headers: [["Transfer-Encoding", "chunked"]] }),
+    );
+    drip(connection, `1000\r\n${"x".repeat(0x1000)}\r\n`, 5);
+    expect((await connection.answer())?.status).toBe(404);
+    const { ms } = await timed(() => connection.closed);
+    expect(ms).toBeLessThan(limits.requestMs + 500);
+  });
+});
+
+test("a sender that goes away in the middle of its body leaves nothing behind", async () => {
+  const before = { ...stand.receiver.counters.rejected };
+  const bytes = requestBytes(delivery(newEvent().body));
+  const connection = await open();
+  connection.write(bytes.subarray(0, bytes.length - 5));
+  await until(() => stand.receiver.counters.inFlight === 1);
+  connection.destroy();
+  await until(() => stand.receiver.counters.inFlight === 0);
+  expect(stand.receiver.counters.rejected).toEqual({ ...before, aborted: before.aborted + 1 });
+});
+
+test("a sender that goes away before its answer has its event stored", async () => {
+  const { body } = newEvent();
+  const connection = await open();
+  connection.write(requestBytes(delivery(body)));
+  connection.destroy();
+  await until(async () => (await stand.stored(body)).length === 1);
+});
+
+describe("a sender that asks before it sends the body (Expect: 100-continue)", () => {
+  const expecting = (headers: readonly (readonly [string, string])[]) =>
+    requestBytes({ headers: [["Expect", "100-continue"], ...headers] });
+
+  test("is invited when the headers are in order", async () => {
+    const { body } = newEvent();
+    const connection = await open();
+    const signature = ["SVC-Signature", signatureOf(Buffer.from(body))] as const;
+    connection.write(expecting([["Content-Length", String(body.length)], signature]));
+    expect((await connection.answer())?.status).toBe(100);
+    connection.write(body);
+    expect((await connection.answer())?.status).toBe(200);
+    expect(await stand.stored(body)).toHaveLength(1);
+  });
+
+  test.each<[number, [string, string][]]>([
+    [413, [["Content-Length", "65537"]]],
+    [
+      415,
+      [
+        ["Content-Length", "10"],
+        ["Content-Encoding", "gzip"],
+      ],
+    ],
+  ])("is refused with %i and not invited", async (status, headers) => {
+    const connection = await open();
+    connection.write(expecting(headers));
+    const answer = await connection.answer();
+    expect(answer?.status).toBe(status);
+    expect(answer?.headers.get("connection")).toBe("close");
+    await connection.closed;
+  });
+
+  test("is not invited to where nothing is", async () => {
+    const connection = await open();
+    const headers = [
+      ["Expect", "100-continue"],
+      ["Content-Length", "5"],
+    ] as const;
+    connection.write(requestBytes({ path: "/nowhere", headers }));
+    expect((await connection.answer())?.status).toBe(404);
+  });
+});
+
+test("requests sent one behind the other without waiting are answered in order", async () => {
+  const events = Array.from({ length: 20 }, () => newEvent());
+  const connection = await open();
+  connection.write(Buffer.concat(events.map(({ body }) => requestBytes(delivery(body)))));
+  for (const { id } of events) {
+    const answer = await connection.answer();
+    expect(JSON.parse(answer?.body ?? "null")).toEqual({ received: true, id, duplicate: false });
+  }
+});
+
+test("past the cap a connection is closed unanswered; room comes back, also from idle ones", async () => {
+  await withStand(
+    {
+      options: {
+        maxConnections: 3,
+        limits: { ...limits, keepAliveMs: 60_000, headersMs: 10_000, requestMs: 15_000 },
+      },
+    },
+    async (own) => {
+      const [first, ...others] = await Promise.all([1, 2, 3].map(() => open(own.port)));
+      if (first === undefined) throw new Error("no connection");
+      const refused = await open(own.port);
+      refused.write(requestBytes({ method: "GET", path: "/healthz" }));
+      expect(await refused.answer()).toBeNull();
+      expect(own.receiver.counters.connectionsRefused).toBe(1);
+
+      // Those who have connected are served as before.
+      first.write(requestBytes({ method: "GET", path: "/healthz" }));
+      expect((await first.answer())?.status).toBe(200);
+
+      // The first is idle now and makes room for the next but one.
+      await new Promise((resolve) => setTimeout(resolve, 150));
+      expect(await (await open(own.port)).answer()).toBeNull();
+      await first.closed;
+      expect((await own.send(newEvent().body)).status).toBe(200);
+      for (const other of others) other.destroy();
+    },
+  );
+});
+
+test("an address that cannot be listened on is named", async () => {
+  const taken = startStand(database.url, {
+    options: { host: "127.0.0.1", port: stand.port },
+  });
+  await expect(taken).rejects.toThrow(ConfigurationError);
+  await expect(taken).rejects.toThrow(`PORT: another program listens on 127.0.0.1:${stand.port}.`);
+  await expect(startStand(database.url, { options: { host: "192.0.2.1" } })).rejects.toThrow(
+    "HOST: 192.0.2.1 is no address of this machine.",
+  );
+});

@@ -1,0 +1,136 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createLog } from "../../src/platform/log.ts";
+import { createDatabase, createPool } from "../../src/platform/postgres.ts";
+import { createReadiness } from "../../src/receiver/readiness.ts";
+import type { ReadinessDeps } from "../../src/receiver/readiness.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { startStand, timed } from "./receiver-stand.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.destroy());
+
+const silent = createLog({ level: "silent", name: "test" });
+
+/** What `GET /readyz` would say, with connections of one's own. */
+async function reportOf(
+  url: string,
+  parts: Partial<ReadinessDeps> = {},
+  timeoutMs = 2_000,
+): Promise<{ report: unknown; ms: number }> {
+  const db = createDatabase({ url, poolMax: 1, applicationName: "test" });
+  const pool = createPool({ url, max: 2, applicationName: "test", connectTimeoutMs: 1_000 });
+  const readiness = createReadiness(
+    { db, pool, log: silent, degrading: [], ...parts },
+    { timeoutMs },
+  );
+  try {
+    const { result, ms } = await timed(readiness);
+    return { report: result, ms };
+  } finally {
+    await Promise.all([db.destroy(), pool.end()]);
+  }
+}
+
+test("a receiver that takes events says so, and shows nothing else", async () => {
+  const stand = await startStand(database.url);
+  const ready = await stand.request({ method: "GET", path: "/readyz" });
+  expect([ready.status, JSON.parse(ready.body)]).toEqual([200, { status: "ok", reasons: [] }]);
+  expect(ready.headers.get("cache-control")).toBe("no-store");
+  const alive = await stand.request({ method: "GET", path: "/healthz" });
+  expect([alive.status, JSON.parse(alive.body)]).toEqual([200, { status: "ok" }]);
+  expect((await stand.request({ method: "POST", path: "/readyz" })).headers.get("allow")).toBe(
+    "HEAD, GET",
+  );
+  expect(await database.db("receiver.probes")).toEqual([]);
+  await stand.close();
+});
+
+test("a queue or a service that is away only degrades", async () => {
+  const stand = await startStand(database.url, {
+    environment: [],
+    degrading: [
+      { name: "queue", check: () => Promise.reject(new Error("at redis://secret@host")) },
+      { name: "service", check: () => Promise.resolve() },
+    ],
+  });
+  const answer = await stand.request({ method: "GET", path: "/readyz" });
+  expect(answer.status).toBe(200);
+  expect(JSON.parse(answer.body)).toEqual({
+    status: "degraded",
+    reasons: ["queue", "signing_secrets"],
+  });
+  await stand.close();
+});
+
+test("a check that hangs does not hang the answer, and is not started twice", async () => {
+  let started = 0;
+  const hanging = { name: "queue", check: () => new Promise((): void => void (started += 1)) };
+  const db = createDatabase({ url: database.url, poolMax: 1, applicationName: "test" });
+  const pool = createPool({ url: database.url, max: 1, applicationName: "test" });
+  const readiness = createReadiness(
+    { db, pool, log: silent, degrading: [hanging] },
+    { cacheMs: 0, timeoutMs: 200 },
+  );
+  for (let n = 0; n < 3; n++) {
+    const { result, ms } = await timed(readiness);
+    expect(result).toEqual({ status: "degraded", reasons: ["queue"] });
+    expect(ms).toBeLessThan(1_000);
+    await new Promise((resolve) => setTimeout(resolve, 10));
+  }
+  expect(started).toBe(1);
+  await Promise.all([db.destroy(), pool.end()]);
+});
+
+test("a database that only reads is no place for events", async () => {
+  const url = new URL(database.url);
+  url.searchParams.set("options", "-c default_transaction_read_only=on");
+  expect((await reportOf(url.href)).report).toEqual({
+    status: "unavailable",
+    reasons: ["database"],
+  });
+});
+
+test("a schema that lacks a migration is not ready", async () => {
+  const own = await createTestDatabase();
+  await own.db("tallyhook_migrations").where("name", "like", "0001%").delete();
+  expect((await reportOf(own.url)).report).toEqual({ status: "unavailable", reasons: ["schema"] });
+  await own.destroy();
+});
+
+test("without a database it says so in time", async () => {
+  const url = new URL(database.url);
+  url.port = "1";
+  const { report, ms } = await reportOf(url.href);
+  expect(report).toEqual({ status: "unavailable", reasons: ["database", "schema"] });
+  expect(ms).toBeLessThan(3_000);
+});
+
+test("a table that is locked leaves the answer in time", async () => {
+  const lock = await database.db.transaction();
+  await lock.raw("lock table receiver.probes in access exclusive mode");
+  const db = createDatabase({ url: database.url, poolMax: 1, applicationName: "test" });
+  const pool = createPool({ url: database.url, max: 1, applicationName: "test" });
+  const readiness = createReadiness({ db, pool, log: silent, degrading: [] }, { timeoutMs: 300 });
+  const { result, ms } = await timed(readiness);
+  expect(result).toEqual({ status: "unavailable", reasons: ["database"] });
+  expect(ms).toBeLessThan(1_000);
+  await lock.rollback();
+  await Promise.all([db.destroy(), pool.end()]);
+});
+
+test("asking a thousand times asks the database once", async () => {
+  const db = createDatabase({ url: database.url, poolMax: 1, applicationName: "test" });
+  const pool = createPool({ url: database.url, max: 1, applicationName: "test" });
+  let connects = 0;
+  pool.on("acquire", () => (connects += 1));
+  const readiness = createReadiness({ db, pool, log: silent, degrading: [] });
+  const reports = await Promise.all(Array.from({ length: 1_000 }, () => readiness()));
+  expect(new Set(reports).size).toBe(1);
+  await readiness();
+  expect(connects).toBe(1);
+  await Promise.all([db.destroy(), pool.end()]);
+});
