@@ -14,7 +14,7 @@ export interface LoadGenerator {
   stop(): Promise<void>;
 }
 
-export const connections = 64;
+const connections = 64;
 
 /** A generator that never sends an event twice. */
 export function startLoadGenerator(place: { directory: string; cpus: CpuSet }): LoadGenerator {

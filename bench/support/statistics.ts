@@ -1,5 +1,5 @@
 /** The value below which the share `q` of the sorted values lie. NaN when there are none. */
-export const quantile = (sorted: ArrayLike<number>, q: number): number =>
+const quantile = (sorted: ArrayLike<number>, q: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
 
 /** Of an even number the lower of the two in the middle: a value that was measured. */

@@ -13,7 +13,11 @@ export interface CliContext {
   /** Reads the environment, once. Throws `ConfigurationError`. */
   loaded(): LoadedConfig;
   /** Runs with everything a command needs and closes it afterwards, whatever happens. */
-  withRuntime<T>(name: string, run: (runtime: Runtime) => Promise<T>, options?: RuntimeOptions): Promise<T>;
+  withRuntime<T>(
+    name: string,
+    run: (runtime: Runtime) => Promise<T>,
+    options?: RuntimeOptions,
+  ): Promise<T>;
 }
 
 export interface RuntimeOptions {

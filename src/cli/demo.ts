@@ -19,7 +19,9 @@ const exitWhenNotProved = 3;
 export function registerDemo(program: Command, context: CliContext): void {
   program
     .command("demo")
-    .description("a finite run with its own sandbox and database; exit 0 only if mirror and service are equal")
+    .description(
+      "a finite run with its own sandbox and database; exit 0 only if mirror and service are equal",
+    )
     .option("--json", "print one JSON object as the last line")
     .option("--seed <text>", "another seed gives other traffic and other faults", "tallyhook")
     .action(async ({ json, seed }: { json?: boolean; seed: string }) => {
@@ -52,7 +54,12 @@ async function runDemo(context: CliContext, seed: string, quiet: boolean): Promi
     });
     const runtime = createRuntime(loaded, log);
     try {
-      return await proveMainJob(runtime, { seed, startedAt, say, progressTo: quiet ? null : context.stderr });
+      return await proveMainJob(runtime, {
+        seed,
+        startedAt,
+        say,
+        progressTo: quiet ? null : context.stderr,
+      });
     } finally {
       await runtime.close();
     }

@@ -40,7 +40,10 @@ export function registerDoctor(program: Command, context: CliContext): void {
 /** Looks at everything a deployment needs; one check that fails does not hide the others. */
 async function examine(runtime: Runtime): Promise<Finding[]> {
   const findings: Finding[] = [
-    ok("configuration", `database ${runtime.config.database}, queue on ${runtime.config.queueBackend}`),
+    ok(
+      "configuration",
+      `database ${runtime.config.database}, queue on ${runtime.config.queueBackend}`,
+    ),
   ];
   const database = await check("database", () => checkDatabase(runtime));
   findings.push(database);
@@ -108,7 +111,10 @@ async function checkService(runtime: Runtime): Promise<Finding[]> {
     const client = runtime.serviceClient(serviceLocation(config, secrets));
     const answer = await client.get("/account", {}, { deadlineMs: 10_000 });
     ({ date } = answer);
-    return ok("service", `${config.service.kind === "remote" ? config.service.baseUrl : ""} takes the key`);
+    return ok(
+      "service",
+      `${config.service.kind === "remote" ? config.service.baseUrl : ""} takes the key`,
+    );
   });
   if (date === undefined) return [service, skipped("clock", "the service did not answer")];
   const skewSeconds = Math.round(Math.abs(date.getTime() - sentAt.getTime()) / 1_000);
@@ -136,7 +142,10 @@ const ok = (name: string, detail: string): Finding => ({
   detail,
   remedy: null,
 });
-const skipped = (name: string, detail: string): Finding => ({ ...ok(name, detail), status: "skipped" });
+const skipped = (name: string, detail: string): Finding => ({
+  ...ok(name, detail),
+  status: "skipped",
+});
 const warning = (name: string, detail: string, remedy: string): Finding => ({
   check: name,
   status: "warning",

@@ -47,7 +47,9 @@ export function registerEvents(program: Command, context: CliContext): void {
 
   events
     .command("prune")
-    .description("empty the bytes of old events that are applied, stale or ignored; never of others")
+    .description(
+      "empty the bytes of old events that are applied, stale or ignored; never of others",
+    )
     .requiredOption("--older-than <days>", "days since they were received, such as 90 or 90d", days)
     .option("--dry-run", "only say how many")
     .action((options: { olderThan: number; dryRun?: boolean }) => prune(context, options));
@@ -119,7 +121,9 @@ async function replay(context: CliContext, ids: string[], dead: boolean): Promis
     "events",
     async (runtime) => {
       const db = await runtime.db();
-      const seqs = dead ? await db("inbox.progress").where("state", "dead").pluck<string[]>("seq") : [];
+      const seqs = dead
+        ? await db("inbox.progress").where("state", "dead").pluck<string[]>("seq")
+        : [];
       for (const id of ids) {
         const found = await findEvents(db, id);
         if (found.length === 0) throw notFound(id);

@@ -9,7 +9,11 @@ export interface Progress {
 export function createProgress(out: NodeJS.WriteStream, label: string, total: number): Progress {
   if (out.isTTY) {
     const bar = new SingleBar(
-      { format: `${label} {bar} {value}/{total}  ETA {eta_formatted}`, stream: out, hideCursor: true },
+      {
+        format: `${label} {bar} {value}/{total}  ETA {eta_formatted}`,
+        stream: out,
+        hideCursor: true,
+      },
       Presets.shades_classic,
     );
     bar.start(total, 0);

@@ -1,3 +1,4 @@
+import { randomBytes } from "node:crypto";
 import type { Command } from "commander";
 import pc from "picocolors";
 import { startSandbox } from "../sandbox/start.ts";
@@ -41,10 +42,16 @@ async function startEverything(runtime: Runtime): Promise<Running> {
   if (config.service.kind === "remote") {
     const receiver = await runReceiver(runtime);
     await runWorker(runtime);
-    return { receiverUrl: receiver.url, databaseUrl: await runtime.databaseUrl(), sandboxUrl: null };
+    return {
+      receiverUrl: receiver.url,
+      databaseUrl: await runtime.databaseUrl(),
+      sandboxUrl: null,
+    };
   }
   const { port } = config.sandbox;
-  const sandbox = await startSandbox({ port, host: "127.0.0.1", seed: "tallyhook", log });
+  // The mirror outlives the sandbox's memory: with a seed of its own no id of this life is one of the last.
+  const seed = randomBytes(8).toString("hex");
+  const sandbox = await startSandbox({ port, host: "127.0.0.1", seed, log });
   runtime.onClose(() => sandbox.close());
   const calls = createSandboxCalls(sandbox.url, sandboxApiKey);
   const receiver = await runReceiver(runtime, {
@@ -77,7 +84,9 @@ function banner({ config }: LoadedConfig, running: Running): string {
     lines.push(
       `  sandbox    ${running.sandboxUrl}/v1   (key ${sandboxApiKey})`,
       "",
-      pc.yellow("This is the SANDBOX: no real service, no real money. Its state is gone when it stops."),
+      pc.yellow(
+        "This is the SANDBOX: no real service, no real money. Its state is gone when it stops.",
+      ),
       "Make traffic:",
       `  curl -X POST ${running.sandboxUrl}/_sandbox/traffic -H 'content-type: application/json' -d '{"orders":20,"subscriptions":5}'`,
       "See it arrive:",

@@ -29,6 +29,9 @@ const workerOptions: Omit<WorkerOptions, "connection"> = {
   removeOnFail: { count: 100 },
   // The relay brings back what a dead worker held, long before a stalled check would.
   maxStalledCount: 5,
+  // After an error of the connection. The default is 15 s, for which a worker would stand still after each restart
+  // of the database.
+  runRetryDelay: 1_000,
 };
 
 export function createBackend(location: BackendLocation): Backend {

@@ -10,5 +10,3 @@ export const jobSchemas = {
 
 export type QueueName = keyof typeof jobSchemas;
 export type JobPayload<Name extends QueueName> = z.infer<(typeof jobSchemas)[Name]>;
-
-export const queueNames = Object.keys(jobSchemas) as QueueName[];

@@ -2,6 +2,8 @@
 export interface Deadlines<T> {
   /** Puts an item under the deadline; `delete` it from the slot given back once it is done. */
   enter(item: T): Set<T>;
+  /** All that are under way. */
+  items(): T[];
   close(): void;
 }
 
@@ -29,6 +31,7 @@ export function createDeadlines<T>(
       open.add(item);
       return open;
     },
+    items: () => slots.flatMap((slot) => [...slot]),
     close: () => clearInterval(timer),
   };
 }

@@ -56,7 +56,7 @@ export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions)
     } catch (error) {
       return (error as getRawBody.RawBodyError).type === "entity.too.large"
         ? refuse(req, res, "too_large")
-        : noteIncomplete(req);
+        : noteIncomplete(req, res);
     }
 
     let verification = verify(deps, options, req, raw);
@@ -111,11 +111,11 @@ export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions)
     }
   }
 
-  function noteIncomplete(req: IncomingMessage): void {
+  function noteIncomplete(req: IncomingMessage, res: ServerResponse): void {
     // Who was too slow was told so, and counted, by the server.
     const { errored } = req.socket;
     const isTooSlow = errored !== null && errorCode(errored) === requestTimeoutCode;
-    if (!isTooSlow) counters.rejected.aborted += 1;
+    if (!isTooSlow && !res.headersSent) counters.rejected.aborted += 1;
   }
 
   return async (req, res) => {
@@ -162,7 +162,7 @@ function isPlainBody(headers: IncomingHttpHeaders): boolean {
 }
 
 /** Tells the sender to come again, unless that was said before. */
-export function refuseUnavailable(
+function refuseUnavailable(
   { counters, warnSeldom }: Pick<WebhookDeps, "counters" | "warnSeldom">,
   res: ServerResponse,
   error: Error,
@@ -174,4 +174,20 @@ export function refuseUnavailable(
     requestId,
     reason: error.message,
   });
+}
+
+/** What a request gets whose deadline has passed. */
+export function refuseLate(
+  deps: Pick<WebhookDeps, "counters" | "warnSeldom">,
+  res: ServerResponse,
+): void {
+  if (res.req.complete) {
+    refuseUnavailable(deps, res, new InboxUnavailable("The inbox did not answer in time."));
+    return;
+  }
+  // The server's own time limit is shorter, but does not run any more once it is closing.
+  if (res.headersSent) return;
+  deps.counters.rejected.slow += 1;
+  res.once("finish", () => res.req.destroy());
+  sendRefusal(res, refusals.slow, { Connection: "close" });
 }

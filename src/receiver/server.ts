@@ -5,7 +5,7 @@ import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import type { Pool } from "pg";
-import { createAppender, InboxUnavailable } from "../inbox/append.ts";
+import { createAppender } from "../inbox/append.ts";
 import type { AppendLimits } from "../inbox/append.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
@@ -20,7 +20,7 @@ import type { ReceiverCounters } from "./counters.ts";
 import { createDeadlines } from "./deadlines.ts";
 import { createReadiness } from "./readiness.ts";
 import type { ReadinessCheck } from "./readiness.ts";
-import { createReceiveWebhook, refuseUnavailable } from "./receive-webhook.ts";
+import { createReceiveWebhook, refuseLate } from "./receive-webhook.ts";
 import { createSeldomWarnings } from "./seldom-warnings.ts";
 import type { LiveSecrets } from "./secrets.ts";
 
@@ -104,9 +104,8 @@ export async function startReceiver(
   const counters = createReceiverCounters();
   const warnSeldom = createSeldomWarnings({ log, clock });
   const appender = createAppender({ pool, log, onCommitted }, options.appendLimits);
-  const late = new InboxUnavailable("The inbox did not answer in time.");
   const deadlines = createDeadlines<ServerResponse>(
-    (res) => refuseUnavailable({ counters, warnSeldom }, res, late),
+    (res) => refuseLate({ counters, warnSeldom }, res),
     { limitMs: limits.answerMs, tickMs: limits.tickMs },
   );
   const receiveWebhook = createReceiveWebhook(
@@ -131,7 +130,11 @@ export async function startReceiver(
   const app = createApp({ receiveWebhook, readiness, counters, log });
 
   const callback = app.callback();
-  const handle = (req: IncomingMessage, res: ServerResponse) => void callback(req, res);
+  let isClosing = false;
+  const handle = (req: IncomingMessage, res: ServerResponse): void => {
+    if (isClosing) askToClose(res);
+    void callback(req, res);
+  };
   const server = createServer(
     {
       headersTimeout: limits.headersMs,
@@ -162,8 +165,8 @@ export async function startReceiver(
   const { port } = server.address() as AddressInfo;
   const close = async (): Promise<void> => {
     const closed = once(server, "close");
-    // Every answer from now on asks for its connection to be closed.
-    server.maxRequestsPerSocket = 1;
+    isClosing = true;
+    for (const res of deadlines.items()) askToClose(res);
     server.close();
     while (counters.inFlight > 0) await sleep(10);
     await appender.close();
@@ -182,6 +185,11 @@ export async function startReceiver(
     counters,
     close: () => (closing ??= closeInTime()),
   };
+}
+
+/** This answer is the last on its connection. */
+function askToClose(res: ServerResponse): void {
+  if (!res.headersSent) res.setHeader("Connection", "close");
 }
 
 async function assertSecrets({

@@ -95,7 +95,7 @@ export async function runCrashes(plan: CrashPlan): Promise<CrashReport> {
     });
   } finally {
     await stage.sender?.abort();
-    await Promise.all([stage.receiver, ...stage.workers].map((program) => program?.kill()));
+    await Promise.all([stage.receiver, ...stage.workers].map(async (program) => program?.kill()));
     await db.destroy();
     await server.destroy();
   }

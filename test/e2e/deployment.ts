@@ -3,7 +3,7 @@ import { runTallyhook } from "./program.ts";
 import type { Program } from "./program.ts";
 
 export const webhookSecret = "whsec_of_the_tests_end_to_end";
-export const encryptionKey = "0123456789abcdef".repeat(4);
+const encryptionKey = "0123456789abcdef".repeat(4);
 
 /** A receiver and workers as in production: processes of their own against given servers. */
 export interface Deployment {

@@ -76,6 +76,11 @@ export async function startStand(url: string, stand: StandOptions = {}): Promise
     { scheme, environment: environmentSecrets(scheme, environment) },
   );
   const committed: number[][] = [];
+  const closeDatabase = async (): Promise<void> => {
+    await secrets.close();
+    await pool.end();
+    await db.destroy();
+  };
   const receiver = await startReceiver(
     {
       db,
@@ -94,7 +99,10 @@ export async function startStand(url: string, stand: StandOptions = {}): Promise
       maxConnections: 1_024,
       ...stand.options,
     },
-  );
+  ).catch(async (error: unknown) => {
+    await closeDatabase();
+    throw error;
+  });
   const request: Stand["request"] = async (parts) => {
     const connection = await openConnection(receiver.port);
     connection.write(requestBytes(parts));
@@ -129,9 +137,7 @@ export async function startStand(url: string, stand: StandOptions = {}): Promise
     },
     async close() {
       await receiver.close();
-      await secrets.close();
-      await pool.end();
-      await db.destroy();
+      await closeDatabase();
     },
   };
 }

@@ -54,7 +54,10 @@ const compared = {
 } as const;
 
 /** Compares every object of the mirror with the service's own state. Only reads. */
-export async function compareWithSnapshot(db: Knex, snapshot: Snapshot): Promise<ResourceComparison[]> {
+export async function compareWithSnapshot(
+  db: Knex,
+  snapshot: Snapshot,
+): Promise<ResourceComparison[]> {
   const gone = new Set(snapshot.hardDeletedCustomers);
   const results: ResourceComparison[] = [];
   for (const table of ["orders", "transactions", "subscriptions", "customers"] as const) {
@@ -67,7 +70,7 @@ export async function compareWithSnapshot(db: Knex, snapshot: Snapshot): Promise
   return results;
 }
 
-export function compareMaps(
+function compareMaps(
   resource: string,
   service: ReadonlyMap<string, Values>,
   mirror: ReadonlyMap<string, Values>,
@@ -86,7 +89,9 @@ export function compareMaps(
     if (fields.length === 0) continue;
     different++;
     const [field = ""] = fields;
-    examples.push(`${id}: ${field} is ${there[field]} at the service, ${here[field]} in the mirror`);
+    examples.push(
+      `${id}: ${field} is ${there[field]} at the service, ${here[field]} in the mirror`,
+    );
   }
   return {
     resource,
@@ -113,7 +118,8 @@ async function mirrorValues(
   gone: ReadonlySet<string>,
 ): Promise<Map<string, Values>> {
   const { money, text, time, number } = compared[table];
-  const extra = table === "orders" || table === "transactions" || table === "subscriptions" ? [] : ["deleted"];
+  const extra =
+    table === "orders" || table === "transactions" || table === "subscriptions" ? [] : ["deleted"];
   const rows: (WireObject & { deleted_at: Date | null })[] = await db(`mirror.${table}`).select([
     "id",
     "deleted_at",
@@ -155,13 +161,20 @@ function chargebacksOf({ orders, transactions }: Snapshot): Map<string, Values> 
       const state = disputeStates[String(order["status"])];
       const id = String(order["id"]);
       const amount = sales.get(id) ?? printed(order["total"]);
-      return state === undefined ? [] : [[id, { state, amount, currency: printed(order["currency"]) }]];
+      return state === undefined
+        ? []
+        : [[id, { state, amount, currency: printed(order["currency"]) }]];
     }),
   );
 }
 
 async function mirrorChargebacks(db: Knex): Promise<Map<string, Values>> {
-  const rows: WireObject[] = await db("mirror.chargebacks").select("key", "state", "amount", "currency");
+  const rows: WireObject[] = await db("mirror.chargebacks").select(
+    "key",
+    "state",
+    "amount",
+    "currency",
+  );
   return new Map(
     rows.map((row) => [
       String(row["key"]),
@@ -174,8 +187,11 @@ async function mirrorChargebacks(db: Knex): Promise<Map<string, Values>> {
   );
 }
 
-const printed = (value: unknown): string =>
-  value === null || value === undefined ? "(none)" : String(value);
+function printed(value: unknown): string {
+  if (value === null || value === undefined) return "(none)";
+  // The driver gives bigints as text, so 12 and "12" are one value here.
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
 
 function instant(value: unknown): string {
   if (value instanceof Date) return value.toISOString();

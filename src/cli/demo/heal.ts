@@ -24,8 +24,8 @@ export async function healFromLists(
   for (const { path, resource, query } of walks) {
     const seen: string[] = [];
     for await (const page of client.listPages(path, { ...query, limit: "100" })) {
-      const observations = page.items.map(
-        (object): Observation => observed(resource, object, page.date, "import"),
+      const observations = page.items.map((object): Observation =>
+        observed(resource, object, page.date, "import"),
       );
       await db.transaction((trx) => applyObservations(trx, observations));
       seen.push(...page.items.map(({ id }) => id));

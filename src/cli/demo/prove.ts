@@ -68,7 +68,9 @@ export async function proveMainJob(runtime: Runtime, options: DemoOptions): Prom
   await runWorker(runtime, { service, missingGraceMs: 0 });
   const db = await runtime.db();
 
-  say(`Traffic: ${traffic.orders} orders and ${traffic.subscriptions} subscriptions, badly delivered …`);
+  say(
+    `Traffic: ${traffic.orders} orders and ${traffic.subscriptions} subscriptions, badly delivered …`,
+  );
   await calls.control("PUT", "/faults", { seed, delivery: faults });
   await calls.control("POST", "/traffic", { ...traffic, seed });
   await calls.control("GET", "/idle");

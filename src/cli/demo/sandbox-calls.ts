@@ -16,11 +16,16 @@ export function createSandboxCalls(baseUrl: string, apiKey: string): SandboxCall
   ): Promise<T> {
     const response = await fetch(`${baseUrl}${path}`, {
       method,
-      headers: { ...headers, ...(body === undefined ? {} : { "content-type": "application/json" }) },
+      headers: {
+        ...headers,
+        ...(body === undefined ? {} : { "content-type": "application/json" }),
+      },
       ...(body === undefined ? {} : { body: JSON.stringify(body) }),
     });
     if (!response.ok) {
-      throw new Error(`${method} ${path} at the sandbox: ${response.status} ${await response.text()}`);
+      throw new Error(
+        `${method} ${path} at the sandbox: ${response.status} ${await response.text()}`,
+      );
     }
     return (await response.json()) as T;
   }

@@ -15,5 +15,3 @@ export const billingCycleSchema = z.looseObject({
       "Month-based only: day of month 1 to 31, the last day in shorter months; or the text signup_date",
     ),
 });
-
-export type BillingCycle = z.infer<typeof billingCycleSchema>;

@@ -1,0 +1,163 @@
+import type { Knex } from "knex";
+import { applyObservations } from "../../src/mirror/apply.ts";
+import type { Observation, ObjectKey } from "../../src/mirror/observation.ts";
+import type { Random } from "../../src/platform/random.ts";
+import { copyMark } from "./shop-history.ts";
+import type { Delivery, History } from "./shop-history.ts";
+
+/** One order of arrival: which delivery comes when, and in which batch. */
+export interface Arrival {
+  delivery: number;
+  batch: number;
+}
+
+const copiesAtOnce = 240;
+
+/**
+ * Applies many orders of arrival of one history at once: every one is a copy with ids of its own, and the n-th
+ * batches of some hundred copies are one transaction. Gives back, for each copy, the objects that were to be read.
+ */
+export async function deliverCopies(
+  db: Knex,
+  history: History,
+  arrivals: readonly (readonly Arrival[])[],
+): Promise<ObjectKey[][]> {
+  const bodies = history.deliveries.map(({ object }) => JSON.stringify(object));
+  const wanted: ObjectKey[][] = arrivals.map(() => []);
+  const groups: number[][] = [];
+  arrivals.forEach((_, copy) => (groups[Math.floor(copy / copiesAtOnce)] ??= []).push(copy));
+  await atOnce(2, groups, async (copies) => {
+    const last = Math.max(...copies.flatMap((copy) => arrivals[copy]!.map(({ batch }) => batch)));
+    for (let batch = 0; batch <= last; batch++) {
+      const due = copies.flatMap((copy) =>
+        arrivals[copy]!.filter((arrival) => arrival.batch === batch).map(({ delivery }) => {
+          const of = history.deliveries[delivery]!;
+          return observationOf({ ...of, object: inCopy(bodies[delivery]!, copy) });
+        }),
+      );
+      for (const { resource, id } of await applyAll(db, due)) {
+        const { copy, base } = splitId(id);
+        wanted[copy]!.push({ resource, id: base });
+      }
+    }
+  });
+  return wanted.map(distinct);
+}
+
+/** Makes the reads that were wanted, after everything else. */
+export async function settleCopies(
+  db: Knex,
+  history: History,
+  wanted: readonly (readonly ObjectKey[])[],
+): Promise<void> {
+  const reads = wanted.flatMap((objects, copy) =>
+    objects.map(({ resource, id }) => {
+      const read = history.lastRead(resource, id);
+      return observationOf({ ...read, object: inCopy(JSON.stringify(read.object), copy) });
+    }),
+  );
+  const groups: Observation[][] = [];
+  reads.forEach((read, n) => (groups[Math.floor(n / 1_000)] ??= []).push(read));
+  await atOnce(2, groups, async (group) => {
+    const more = await applyAll(db, group);
+    if (more.length > 0) throw new Error(`a settling read asks for ${JSON.stringify(more[0])}`);
+  });
+}
+
+/** Applies a batch and gives back what is to be read: what is thin, tied, or embedded without its state. */
+export async function applyAll(db: Knex, batch: readonly Observation[]): Promise<ObjectKey[]> {
+  const { outcomes, ties, unread } = await db.transaction((trx) => applyObservations(trx, batch));
+  const thin = outcomes.flatMap((outcome, n) => {
+    if (outcome.outcome === "unreadable") throw new Error(outcome.reason);
+    return outcome.outcome === "thin" ? [{ resource: batch[n]!.resource, id: outcome.id }] : [];
+  });
+  return [...thin, ...ties, ...unread].map(({ resource, id }) => ({ resource, id }));
+}
+
+export const observationOf = (delivery: Delivery): Observation => ({ ...delivery, cause: "test" });
+
+export const inCopy = (body: string, copy: number): Record<string, unknown> =>
+  JSON.parse(body.replaceAll(copyMark, `~${copy}`)) as Record<string, unknown>;
+
+function splitId(id: string): { copy: number; base: string } {
+  const [base = "", copy = ""] = id.split("~");
+  return { copy: Number(copy), base: base + copyMark };
+}
+
+const distinct = (objects: readonly ObjectKey[]): ObjectKey[] => [
+  ...new Map(objects.map((object) => [`${object.resource}|${object.id}`, object])).values(),
+];
+
+async function atOnce<T>(
+  lanes: number,
+  items: readonly T[],
+  work: (item: T) => Promise<void>,
+): Promise<void> {
+  const rest = items.values();
+  await Promise.all(
+    Array.from({ length: lanes }, async () => {
+      for (const item of rest) await work(item);
+    }),
+  );
+}
+
+/** Columns that are not the same in copies: their content holds the copy's ids. */
+const bookkeeping = [
+  "version",
+  "inline_version",
+  "dunning_version",
+  "items_version",
+  "detail_version",
+  "absent_version",
+  "content_hash",
+  "last_cause",
+  "seq",
+  "recorded_at",
+  "observed_at",
+  "cause",
+];
+
+const tables = ["orders", "transactions", "subscriptions", "customers", "chargebacks", "versions"];
+
+export interface SharedRow {
+  table: string;
+  row: Record<string, unknown>;
+  /** How many copies have it. */
+  copies: number;
+}
+
+/** Every distinct row of the mirror, ids without their copy, with the number of copies that have it. */
+export async function sharedRows(db: Knex): Promise<SharedRow[]> {
+  const { rows } = await db.raw<{ rows: { name: string; row: string; copies: string }[] }>(
+    tables
+      .map(
+        (table) => `
+          select '${table}' as name, regexp_replace((to_jsonb(t) - ?::text[])::text, '~[0-9]+', '${copyMark}', 'g') as row,
+                 count(*) as copies
+          from mirror.${table} t group by 2`,
+      )
+      .join(" union all "),
+    tables.map(() => bookkeeping),
+  );
+  return rows.map(({ name, row, copies }) => ({
+    table: name,
+    row: JSON.parse(row) as Record<string, unknown>,
+    copies: Number(copies),
+  }));
+}
+
+export async function emptyMirror(db: Knex): Promise<void> {
+  await db.raw(`
+    set session_replication_role = replica;
+    truncate mirror.orders, mirror.transactions, mirror.subscriptions, mirror.customers, mirror.versions;
+    set session_replication_role = origin`);
+}
+
+/** Splits an order of arrival into batches, each time with even odds. */
+export function inBatches(random: Random, deliveries: readonly number[]): Arrival[] {
+  let batch = 0;
+  return deliveries.map((delivery, n) => {
+    if (n > 0 && random() < 0.5) batch++;
+    return { delivery, batch };
+  });
+}
