@@ -16,6 +16,7 @@ import { memory } from "./memory.ts";
 import { summariseProfiles } from "./support/cpu-profile.ts";
 import { formatTable } from "./support/format.ts";
 import { describeMachine } from "./support/machine.ts";
+import { killProcesses } from "./support/processes.ts";
 import { createStand } from "./support/stand.ts";
 
 const benchmarks: readonly Benchmark[] = [
@@ -52,6 +53,13 @@ async function run(names: string[], flags: Flags): Promise<void> {
   const chosen = benchmarks.filter(({ name }) => names.length === 0 || names.includes(name));
   await compile();
   const stand = await createStand(flags);
+  // PostgreSQL outlives whoever started it, unless it is told.
+  for (const signal of ["SIGINT", "SIGTERM"] as const) {
+    process.once(signal, () => {
+      killProcesses();
+      void stand.close().finally(() => process.exit(130));
+    });
+  }
   const machine = await describeMachine(stand);
   for (const line of machine) say(line);
   say(`logs and profiles: ${stand.directory}`);

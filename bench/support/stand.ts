@@ -1,11 +1,16 @@
-import { mkdir, rm, writeFile } from "node:fs/promises";
+import { existsSync } from "node:fs";
+import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Redis } from "ioredis";
-import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import {
+  startEmbeddedPostgres,
+  stopAbandonedPostgres,
+} from "../../src/platform/embedded-postgres.ts";
 import type { EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { migrateToLatest } from "../../src/platform/migrations.ts";
 import { createDatabase } from "../../src/platform/postgres.ts";
+import { commandLine } from "../../src/platform/process-table.ts";
 import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import { redisInstalled, startRedis } from "../../test/support/redis.ts";
 import { databaseUrl, withServer } from "../../test/support/server-commands.ts";
@@ -43,6 +48,7 @@ export interface DataPlace {
 
 /** A PostgreSQL of this run's own, with the settings of the embedded one: fsync is on. */
 export async function createStand({ profile }: { profile: boolean }): Promise<Stand> {
+  await removeAbandonedRuns();
   const directory = join(benchDirectory, `run-${process.pid}`);
   await mkdir(directory, { recursive: true });
   const log = createLog({ level: "silent", name: "bench" });
@@ -89,6 +95,19 @@ export async function createStand({ profile }: { profile: boolean }): Promise<St
       await rm(join(directory, "postgres"), { recursive: true, force: true });
     },
   };
+}
+
+/** What a run that was killed left behind: its server still runs. Logs and profiles of other runs go too. */
+async function removeAbandonedRuns(): Promise<void> {
+  await mkdir(benchDirectory, { recursive: true });
+  for (const name of await readdir(benchDirectory)) {
+    const pid = Number(/^run-(\d+)$/.exec(name)?.[1]);
+    if (!(pid > 0) || commandLine(pid) !== null) continue;
+    const directory = join(benchDirectory, name);
+    // Where a run has ended as it should there is no server any more.
+    if (existsSync(join(directory, "postgres"))) await stopAbandonedPostgres(directory);
+    await rm(directory, { recursive: true, force: true });
+  }
 }
 
 async function migrate(url: string): Promise<void> {

@@ -23,7 +23,7 @@ function objectJson(object: JsonSource, without: ReadonlySet<string>, depth: num
   if (depth > maxDepth) throw new NestedTooDeeply();
   let json = "";
   for (const key of Object.keys(object).sort()) {
-    if (refused.test(key)) return objectJson(withStorableKeys(object), without, depth);
+    if (storable(key) !== key) return objectJson(withStorableKeys(object), without, depth);
     const value = object[key];
     if (value === null || value === undefined || without.has(key)) continue;
     json += `${json === "" ? "" : ","}${textJson(key)}:${valueJson(value, depth)}`;
@@ -49,11 +49,11 @@ function withStorableKeys(object: JsonSource): JsonSource {
   return Object.fromEntries(renamed);
 }
 
-const refused = /[\u0000\ud800-\udfff]/;
+const suspect = /[\u0000\ud800-\udfff]/;
 
-/** Text as Postgres takes it. Looks for what must be replaced first: almost no text needs it. */
+/** Text as Postgres takes it. Looks for what may have to be replaced first: almost no text needs it. */
 export function storable(text: string): string {
-  return refused.test(text) ? text.toWellFormed().replaceAll("\u0000", "\ufffd") : text;
+  return suspect.test(text) ? text.toWellFormed().replaceAll("\u0000", "\ufffd") : text;
 }
 
 // Quotation mark, backslash, control characters, surrogates: all else stands in JSON as it is.

@@ -55,8 +55,13 @@ function inlineState(
   transaction: WireObject & { id: string },
 ): GroupState {
   // An order names its customer, currency and card once for all its transactions.
-  const { customer_id, currency, payment_method } = observation.object;
-  const content: WireObject = { customer_id, currency, ...transaction, order_id: order.id };
+  const of = observation.object;
+  const content: WireObject = {
+    ...transaction,
+    order_id: order.id,
+    customer_id: transaction["customer_id"] ?? of["customer_id"],
+    currency: transaction["currency"] ?? of["currency"],
+  };
   const own = transaction["updated_at"];
   const updatedAt = (typeof own === "string" ? canonicalTimestamp(own) : null) ?? order.updatedAt;
   const group = {
@@ -76,7 +81,7 @@ function inlineState(
     currency: textColumn(content, "currency"),
     customer_id: idColumn(content, "customer_id"),
     failure_reason: textColumn(content, "failure_reason"),
-    ...cardColumns({ payment_method, ...transaction }),
+    ...cardColumns({ payment_method: transaction["payment_method"] ?? of["payment_method"] }),
     created_at: timeColumn(content, "created_at"),
     updated_at: updatedAt,
   });

@@ -38,15 +38,18 @@ export function createBackend(location: BackendLocation): Backend {
   return location.kind === "redis" ? redisBackend(location.url) : postgresBackend(location.url);
 }
 
+/** BullMQ's own goes up to 20 s, for which the queue would stay away after Redis has come back. */
+const reconnectDelayMs = (attempt: number): number => Math.min(attempt * 100, 1_000);
+
 function redisBackend(url: string): Backend {
+  const location = { url, connectTimeout: 5_000, retryStrategy: reconnectDelayMs };
   // A producer fails fast, since the relay brings back what it could not add; a worker waits for ever.
   const producer: ConnectionOptions = {
-    url,
+    ...location,
     enableOfflineQueue: false,
     maxRetriesPerRequest: 1,
-    connectTimeout: 5_000,
   };
-  const consumer: ConnectionOptions = { url, maxRetriesPerRequest: null, connectTimeout: 5_000 };
+  const consumer: ConnectionOptions = { ...location, maxRetriesPerRequest: null };
   return {
     queue: (name) =>
       new Queue(name, {
@@ -54,6 +57,9 @@ function redisBackend(url: string): Backend {
         prefix: redisPrefix,
         connection: producer,
         skipWaitingForReady: true,
+        // It would be made before the connection stands, fail, and never be made again: no job could be added
+        // until a restart. Workers check the version.
+        skipVersionCheck: true,
       }),
     worker: (name, processor, concurrency) =>
       new Worker(name, processor, {

@@ -120,7 +120,7 @@ export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions)
 
   return async (req, res) => {
     counters.inFlight += 1;
-    const slot = deadlines.enter(res);
+    const ticket = deadlines.enter(res);
     try {
       await receive(req, res);
     } catch (error) {
@@ -132,7 +132,7 @@ export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions)
         log.error({ err: error, requestId }, "a webhook failed unexpectedly");
       }
     } finally {
-      slot.delete(res);
+      deadlines.leave(ticket);
       counters.inFlight -= 1;
     }
   };

@@ -94,15 +94,12 @@ describe.skipIf(!redisAvailable)("a deployment on Redis under load", () => {
     expect(await readiness()).toMatchObject({ status: "ok" });
   }, 120_000);
 
-  test("crashed and started empty: the same", async () => {
+  test("crashed and started empty: the queue works again", async () => {
     await sender.whenAcknowledged(60);
     await redis?.stop();
     await sender.whenAcknowledged(60);
     redis = await startRedis({ port: redisPort });
-    await Promise.all([
-      settledFromNow(database.db, { withinMs: 20_000, afterArrivalMs: 1_000 }),
-      clockwork.ticksAgain(),
-    ]);
+    await settledFromNow(database.db, { withinMs: 20_000, afterArrivalMs: 1_000 });
   }, 60_000);
 
   test("and after all of it, the mirror equals the model and no event was refused", async () => {

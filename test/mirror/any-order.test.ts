@@ -4,7 +4,14 @@ import { seededRandom } from "../../src/platform/random.ts";
 import type { Random } from "../../src/platform/random.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
-import { deliverCopies, emptyMirror, inBatches, settleCopies, sharedRows } from "./copies.ts";
+import {
+  deliverCopies,
+  emptyMirror,
+  inBatches,
+  mirrorAfter,
+  settleCopies,
+  sharedRows,
+} from "./copies.ts";
 import type { Arrival, SharedRow } from "./copies.ts";
 import { histories } from "./shop-history.ts";
 import type { Expected, History } from "./shop-history.ts";
@@ -59,6 +66,22 @@ test("10,000 shuffles with duplicates leave one mirror each, the last state of t
       );
     }),
     { ...settings, numRuns: 20 * longer },
+  );
+}, 60_000 * longer);
+
+test("before a read settles anything, every permutation leaves the same rows, versions and all", async () => {
+  await fc.assert(
+    fc.asyncProperty(histories(4), fc.integer(), async (history, chance) => {
+      const { db } = database;
+      const random = seededRandom(chance);
+      await emptyMirror(db);
+      const left = new Set<string>();
+      for (const order of permutations([0, 1, 2, 3])) {
+        left.add(await mirrorAfter(db, history, inBatches(random, order)));
+      }
+      expect([...left]).toHaveLength(1);
+    }),
+    { ...settings, numRuns: 12 * longer },
   );
 }, 60_000 * longer);
 

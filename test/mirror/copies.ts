@@ -65,7 +65,7 @@ export async function settleCopies(
 }
 
 /** Applies a batch and gives back what is to be read: what is thin, tied, or embedded without its state. */
-export async function applyAll(db: Knex, batch: readonly Observation[]): Promise<ObjectKey[]> {
+async function applyAll(db: Knex, batch: readonly Observation[]): Promise<ObjectKey[]> {
   const { outcomes, ties, unread } = await db.transaction((trx) => applyObservations(trx, batch));
   const thin = outcomes.flatMap((outcome, n) => {
     if (outcome.outcome === "unreadable") throw new Error(outcome.reason);
@@ -74,9 +74,9 @@ export async function applyAll(db: Knex, batch: readonly Observation[]): Promise
   return [...thin, ...ties, ...unread].map(({ resource, id }) => ({ resource, id }));
 }
 
-export const observationOf = (delivery: Delivery): Observation => ({ ...delivery, cause: "test" });
+const observationOf = (delivery: Delivery): Observation => ({ ...delivery, cause: "test" });
 
-export const inCopy = (body: string, copy: number): Record<string, unknown> =>
+const inCopy = (body: string, copy: number): Record<string, unknown> =>
   JSON.parse(body.replaceAll(copyMark, `~${copy}`)) as Record<string, unknown>;
 
 function splitId(id: string): { copy: number; base: string } {
@@ -144,6 +144,38 @@ export async function sharedRows(db: Knex): Promise<SharedRow[]> {
     row: JSON.parse(row) as Record<string, unknown>,
     copies: Number(copies),
   }));
+}
+
+/** The whole mirror in one text, as one order of arrival leaves it; nothing of it stays. */
+export async function mirrorAfter(
+  db: Knex,
+  history: History,
+  arrivals: readonly Arrival[],
+): Promise<string> {
+  const trx = await db.transaction();
+  try {
+    for (let batch = 0; batch <= (arrivals.at(-1)?.batch ?? 0); batch++) {
+      const due = arrivals.filter((arrival) => arrival.batch === batch);
+      await applyObservations(
+        trx,
+        due.map(({ delivery }) => observationOf(history.deliveries[delivery]!)),
+      );
+    }
+    const { rows } = await trx.raw<{ rows: { mirror: string }[] }>(
+      `select jsonb_object_agg(name, found)::text as mirror from (${tables
+        .map(
+          (table) => `
+            select '${table}' as name, (
+              select jsonb_agg(row order by row) from (
+                select to_jsonb(t) - ?::text[] as row from mirror.${table} t) all_rows) as found`,
+        )
+        .join(" union all ")}) as tables`,
+      tables.map(() => ["last_cause", "seq", "recorded_at", "observed_at", "cause"]),
+    );
+    return rows[0]?.mirror ?? "";
+  } finally {
+    await trx.rollback();
+  }
 }
 
 export async function emptyMirror(db: Knex): Promise<void> {

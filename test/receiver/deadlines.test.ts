@@ -25,11 +25,13 @@ test("an item expires once, within its time and not a tick too early, whenever i
 test("an item that is done does not expire", () => {
   const onExpired = vi.fn();
   const deadlines = createDeadlines<string>(onExpired, { limitMs: 1_000, tickMs: 100 });
-  const slot = deadlines.enter("request");
-  deadlines.enter("other");
-  slot.delete("request");
+  const tickets = ["first", "second", "third", "last"].map((item) => deadlines.enter(item));
+  for (const ticket of [tickets[1], tickets[0], tickets[3]]) if (ticket) deadlines.leave(ticket);
+  expect(deadlines.items()).toEqual(["third"]);
   vi.advanceTimersByTime(5_000);
-  expect(onExpired.mock.calls).toEqual([["other"]]);
+  expect(onExpired.mock.calls).toEqual([["third"]]);
+  for (const ticket of tickets) deadlines.leave(ticket);
+  expect(deadlines.items()).toEqual([]);
   deadlines.close();
 });
 

@@ -1,0 +1,156 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { claimEvents } from "../../src/inbox/claim.ts";
+import { postponeEvent, settleEvents } from "../../src/inbox/settle.ts";
+import type { Settlement } from "../../src/inbox/settle.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+beforeEach(() => emptyInbox(database.db));
+afterAll(() => database.destroy());
+
+const claim = (seqs: number[]) => database.db.transaction((trx) => claimEvents(trx, seqs));
+
+const settlement = (seq: number, given: Partial<Settlement> = {}): Settlement => ({
+  seq,
+  state: "applied",
+  reason: null,
+  resourceType: "order",
+  resourceId: "ord_1",
+  ...given,
+});
+
+describe("claiming", () => {
+  test("gives the bytes of unapplied events in the order of their arrival", async () => {
+    const raw = Buffer.from([0, 0xff, 0x5c]);
+    const first = await storeRow(database.db, { eventId: "evt_1", raw });
+    const second = await storeRow(database.db, { eventId: "evt_2", state: "failed", attempts: 4 });
+    expect(await claim([second, first, second])).toMatchObject([
+      { seq: first, eventId: "evt_1", raw, attempts: 0 },
+      { seq: second, eventId: "evt_2", attempts: 4 },
+    ]);
+  });
+
+  test.each(["applied", "stale", "ignored", "dead"] as const)(
+    "leaves an event that is %s alone",
+    async (state) => {
+      expect(await claim([await storeRow(database.db, { state })])).toEqual([]);
+    },
+  );
+
+  test("knows nothing of rows that are not there, or without bytes", async () => {
+    const pruned = await storeRow(database.db, { raw: null });
+    expect(await claim([pruned, 999_999_999])).toEqual([]);
+    expect(await claim([])).toEqual([]);
+  });
+
+  test("passes over rows that another worker holds, and gets them when that one gives up", async () => {
+    const [mine, theirs] = [await storeRow(database.db), await storeRow(database.db)];
+    const other = await database.db.transaction();
+    expect(await claimEvents(other, [theirs])).toHaveLength(1);
+    expect((await claim([mine, theirs])).map(({ seq }) => seq)).toEqual([mine]);
+    await other.rollback();
+    expect((await claim([mine, theirs])).map(({ seq }) => seq)).toEqual([mine, theirs]);
+  });
+
+  test("many workers at once share a batch without an overlap", async () => {
+    const seqs: number[] = [];
+    for (let n = 0; n < 30; n++) seqs.push(await storeRow(database.db));
+    const claimed = await Promise.all(
+      Array.from({ length: 4 }, () =>
+        database.db.transaction(async (trx) => {
+          const events = await claimEvents(trx, seqs);
+          await settleEvents(
+            trx,
+            events.map(({ seq }) => settlement(seq)),
+          );
+          return events.map(({ seq }) => seq);
+        }),
+      ),
+    );
+    expect(claimed.flat().sort((a, b) => a - b)).toEqual(seqs);
+  });
+});
+
+describe("settling", () => {
+  test("marks each event with its own end, in one go", async () => {
+    const states = ["applied", "stale", "ignored", "dead"] as const;
+    const seqs: number[] = [];
+    for (const _ of states) seqs.push(await storeRow(database.db, { state: "failed", attempts: 2, dueInSeconds: 5 }));
+    await database.db.transaction((trx) =>
+      settleEvents(
+        trx,
+        states.map((state, n) =>
+          settlement(seqs[n]!, { state, reason: `because ${n}`, resourceId: n === 0 ? null : `ord_${n}` }),
+        ),
+      ),
+    );
+    for (const [n, state] of states.entries()) {
+      const row = await progressOf(database.db, seqs[n]!);
+      expect(row).toMatchObject({
+        state,
+        attempts: 3,
+        reason: `because ${n}`,
+        next_attempt_at: null,
+        resource_type: "order",
+        resource_id: n === 0 ? null : `ord_${n}`,
+      });
+      expect(row.settled_at).toBeInstanceOf(Date);
+    }
+  });
+
+  test("nothing to settle is no statement at all", async () => {
+    await database.db.transaction((trx) => settleEvents(trx, []));
+  });
+
+  test("goes away with the transaction that changed the mirror", async () => {
+    const seq = await storeRow(database.db);
+    await expect(
+      database.db.transaction(async (trx) => {
+        await settleEvents(trx, [settlement(seq)]);
+        throw new Error("the mirror refused");
+      }),
+    ).rejects.toThrow("the mirror refused");
+    expect(await progressOf(database.db, seq)).toMatchObject({ state: "received", attempts: 0 });
+  });
+});
+
+describe("postponing", () => {
+  test("an event that failed waits for its next attempt", async () => {
+    const seq = await storeRow(database.db, { attempts: 1 });
+    await postponeEvent(database.db, { seq, reason: "attempt 2: TypeError", delayMs: 90_500 });
+    const row = await progressOf(database.db, seq);
+    expect(row).toMatchObject({
+      state: "failed",
+      attempts: 2,
+      reason: "attempt 2: TypeError",
+      settled_at: null,
+    });
+    const { rows } = await database.db.raw<{ rows: { seconds: number }[] }>(
+      "select extract(epoch from next_attempt_at - now())::float8 as seconds from inbox.progress",
+    );
+    expect(rows[0]?.seconds).toBeGreaterThan(80);
+    expect(rows[0]?.seconds).toBeLessThan(90.5);
+  });
+
+  test("an event that failed for the last time is dead and has no next attempt", async () => {
+    const seq = await storeRow(database.db, { state: "failed", attempts: 15, dueInSeconds: -1 });
+    await postponeEvent(database.db, { seq, reason: "attempt 16", delayMs: null });
+    const row = await progressOf(database.db, seq);
+    expect(row).toMatchObject({ state: "dead", attempts: 16, next_attempt_at: null });
+    expect(row.settled_at).toBeInstanceOf(Date);
+  });
+
+  test.each(["applied", "stale", "ignored", "dead"] as const)(
+    "does not reopen an event that is %s already",
+    async (state) => {
+      const seq = await storeRow(database.db, { state });
+      await postponeEvent(database.db, { seq, reason: "late", delayMs: 1 });
+      expect(await progressOf(database.db, seq)).toMatchObject({ state, reason: null });
+    },
+  );
+});

@@ -1,0 +1,93 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { wantFetches } from "../../src/inbox/fetches.ts";
+import { countByState, countOpenWork, findEvents, listEvents } from "../../src/inbox/queries.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { emptyInbox, storeRow } from "./stored-events.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+beforeEach(() => emptyInbox(database.db));
+afterAll(() => database.destroy());
+
+const listed = async (filter: Omit<Parameters<typeof listEvents>[1], "limit">) =>
+  (await listEvents(database.db, { ...filter, limit: 100 })).map(({ seq }) => seq);
+
+describe("listing", () => {
+  test("shows the newest first, at most as many as asked for, without their bytes", async () => {
+    const seqs: number[] = [];
+    for (let n = 0; n < 4; n++) seqs.push(await storeRow(database.db));
+    const rows = await listEvents(database.db, { limit: 3 });
+    expect(rows.map(({ seq }) => seq)).toEqual(seqs.slice(1).reverse());
+    expect(rows[0]).toMatchObject({ state: "received", deliveries: 1, secret_id: "env-1" });
+    expect(rows[0]).not.toHaveProperty("raw");
+  });
+
+  test("filters by state, type and object, alone and together", async () => {
+    const order = { type: "order.paid", resourceType: "order", resourceId: "ord_1" };
+    const a = await storeRow(database.db, { ...order, state: "applied" });
+    const b = await storeRow(database.db, { ...order, state: "dead" });
+    const c = await storeRow(database.db, { ...order, state: "dead", resourceId: "ord_2" });
+    const d = await storeRow(database.db, { state: "dead" });
+    expect(await listed({ state: "dead" })).toEqual([d, c, b]);
+    expect(await listed({ type: "order.paid" })).toEqual([c, b, a]);
+    expect(await listed({ resourceId: "ord_1" })).toEqual([b, a]);
+    expect(await listed({ state: "dead", type: "order.paid", resourceId: "ord_1" })).toEqual([b]);
+    expect(await listed({ type: "order" })).toEqual([]);
+    expect(await listed({})).toEqual([d, c, b, a]);
+  });
+});
+
+describe("finding", () => {
+  test("gives every body of an id, and a row by its number", async () => {
+    const [a, b] = ["1", "2"].map((text) => Buffer.from(text));
+    const first = await storeRow(database.db, { eventId: "evt_1", raw: a! });
+    const second = await storeRow(database.db, { eventId: "evt_1", raw: b! });
+    expect(await findEvents(database.db, "evt_1")).toMatchObject([
+      { seq: first, raw: a },
+      { seq: second, raw: b },
+    ]);
+    expect(await findEvents(database.db, String(second))).toMatchObject([{ seq: second, raw: b }]);
+  });
+
+  test("an id made of digits and a number that is the same are both found", async () => {
+    const seq = await storeRow(database.db);
+    const other = await storeRow(database.db, { eventId: String(seq) });
+    expect((await findEvents(database.db, String(seq))).map((row) => row.seq)).toEqual([seq, other]);
+  });
+
+  test.each(["evt_none", "", "-1", "1.5", "1e3", "99999999999999999999", "' or true --", "ü"])(
+    "finds nothing for %j",
+    async (text) => {
+      await storeRow(database.db);
+      expect(await findEvents(database.db, text)).toEqual([]);
+    },
+  );
+});
+
+test("counts every state, also those without events", async () => {
+  await storeRow(database.db);
+  await storeRow(database.db);
+  await storeRow(database.db, { state: "dead" });
+  expect(await countByState(database.db)).toEqual({
+    received: 2,
+    applied: 0,
+    stale: 0,
+    ignored: 0,
+    failed: 0,
+    dead: 1,
+  });
+});
+
+test("open work is what is received or failed, and every read that is wanted", async () => {
+  expect(await countOpenWork(database.db)).toEqual({ events: 0, fetches: 0 });
+  for (const state of ["received", "failed", "dead", "applied", "stale", "ignored"] as const) {
+    await storeRow(database.db, { state });
+  }
+  await wantFetches(database.db, [
+    { resource: "order", id: "ord_1", reason: "thin", notBefore: null },
+  ]);
+  expect(await countOpenWork(database.db)).toEqual({ events: 2, fetches: 1 });
+});

@@ -1,0 +1,84 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { eventStates } from "../../src/inbox/event.ts";
+import { countPrunable, pruneEvents, replayEvents } from "../../src/inbox/retention.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
+
+const daySeconds = 86_400;
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+beforeEach(() => emptyInbox(database.db));
+afterAll(() => database.destroy());
+
+const withBytes = async (): Promise<number[]> =>
+  (await database.db("inbox.receipts").whereNotNull("raw").orderBy("seq").pluck<string[]>("seq")).map(
+    Number,
+  );
+
+describe("pruning", () => {
+  test("empties what is applied, stale or ignored, and never what is received, failed or dead", async () => {
+    const seqs = new Map<string, number>();
+    for (const state of eventStates) {
+      seqs.set(state, await storeRow(database.db, { state, receivedAgoSeconds: 91 * daySeconds }));
+    }
+    expect(await countPrunable(database.db, 90)).toBe(3);
+    expect(await pruneEvents(database.db, { days: 90, limit: 100 })).toBe(3);
+    expect(await withBytes()).toEqual(["received", "failed", "dead"].map((state) => seqs.get(state)));
+    expect(await countPrunable(database.db, 90)).toBe(0);
+    expect(await pruneEvents(database.db, { days: 90, limit: 100 })).toBe(0);
+  });
+
+  test("keeps the row, its id and its hash, so that a repeat is still known", async () => {
+    const seq = await storeRow(database.db, { state: "applied", receivedAgoSeconds: daySeconds });
+    const before = await database.db("inbox.events").where({ seq }).first();
+    await pruneEvents(database.db, { days: 0, limit: 100 });
+    expect(await database.db("inbox.events").where({ seq }).first()).toEqual({ ...before, raw: null });
+  });
+
+  test("touches nothing that is younger than asked for", async () => {
+    const young = await storeRow(database.db, {
+      state: "applied",
+      receivedAgoSeconds: 90 * daySeconds - 60,
+    });
+    await storeRow(database.db, { state: "applied", receivedAgoSeconds: 90 * daySeconds + 60 });
+    expect(await pruneEvents(database.db, { days: 90, limit: 100 })).toBe(1);
+    expect(await withBytes()).toEqual([young]);
+  });
+
+  test("goes in steps, the oldest first", async () => {
+    const seqs: number[] = [];
+    for (let n = 0; n < 5; n++) {
+      seqs.push(await storeRow(database.db, { state: "stale", receivedAgoSeconds: daySeconds }));
+    }
+    expect(await pruneEvents(database.db, { days: 0, limit: 2 })).toBe(2);
+    expect(await withBytes()).toEqual(seqs.slice(2));
+    expect(await pruneEvents(database.db, { days: 0, limit: 2 })).toBe(2);
+    expect(await pruneEvents(database.db, { days: 0, limit: 2 })).toBe(1);
+  });
+});
+
+describe("replaying", () => {
+  test.each(eventStates)("puts an event that is %s back to the start", async (state) => {
+    const seq = await storeRow(database.db, { state, attempts: 7, dueInSeconds: 60, reason: "why" });
+    await database.db("inbox.progress").update({ settled_at: database.db.fn.now() });
+    expect(await replayEvents(database.db, [seq])).toEqual([seq]);
+    expect(await progressOf(database.db, seq)).toMatchObject({
+      state: "received",
+      attempts: 0,
+      next_attempt_at: null,
+      reason: null,
+      settled_at: null,
+    });
+  });
+
+  test("leaves events alone whose bytes are gone, and knows none that are not there", async () => {
+    const kept = await storeRow(database.db, { state: "applied" });
+    const pruned = await storeRow(database.db, { state: "applied", raw: null });
+    expect(await replayEvents(database.db, [pruned, kept, 999_999_999])).toEqual([kept]);
+    expect(await progressOf(database.db, pruned)).toMatchObject({ state: "applied" });
+    expect(await replayEvents(database.db, [])).toEqual([]);
+  });
+});

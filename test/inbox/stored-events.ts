@@ -1,0 +1,86 @@
+import { createHash, randomUUID } from "node:crypto";
+import type { Knex } from "knex";
+import type { EventState, VerifiedEvent } from "../../src/inbox/event.ts";
+
+/** An event as the receiver hands it over; each one differs from all others. */
+export function verifiedEvent(given: Partial<VerifiedEvent> = {}): VerifiedEvent {
+  const eventId = given.eventId ?? `evt_${randomUUID()}`;
+  return {
+    raw: Buffer.from(JSON.stringify({ id: eventId })),
+    secretId: "env-1",
+    eventId,
+    type: "order.created",
+    apiVersion: "2026-01-01",
+    createdAt: "2026-03-01T12:00:00.000000Z",
+    ...given,
+  };
+}
+
+export const sha256 = (bytes: Buffer): string => createHash("sha256").update(bytes).digest("hex");
+
+export interface GivenRow {
+  state?: EventState;
+  eventId?: string;
+  type?: string;
+  raw?: Buffer | null;
+  receivedAgoSeconds?: number;
+  /** Negative: it is due since then. */
+  dueInSeconds?: number | null;
+  attempts?: number;
+  reason?: string | null;
+  resourceType?: string | null;
+  resourceId?: string | null;
+}
+
+/** Puts a row into the inbox in any state and of any age, and gives back its sequence number. */
+export async function storeRow(db: Knex, given: GivenRow = {}): Promise<number> {
+  const { eventId = `evt_${randomUUID()}`, raw = Buffer.from(`{"id":"${eventId}"}`) } = given;
+  const { rows } = await db.raw<{ rows: { seq: string }[] }>(
+    `insert into inbox.receipts (event_id, raw_sha256, type, api_version, received_at, raw, secret_id)
+     values (?, ?, ?, '2026-01-01', now() - make_interval(secs => ?), ?, 'env-1') returning seq`,
+    [
+      eventId,
+      createHash("sha256")
+        .update(raw ?? eventId)
+        .digest(),
+      given.type ?? "order.created",
+      given.receivedAgoSeconds ?? 0,
+      raw as Buffer,
+    ],
+  );
+  const seq = Number(rows[0]?.seq);
+  await db.raw(
+    `insert into inbox.progress (seq, state, attempts, next_attempt_at, reason, resource_type, resource_id)
+     values (?, ?, ?, now() + make_interval(secs => ?::float8), ?, ?, ?)`,
+    [
+      seq,
+      given.state ?? "received",
+      given.attempts ?? 0,
+      given.dueInSeconds ?? null,
+      given.reason ?? null,
+      given.resourceType ?? null,
+      given.resourceId ?? null,
+    ] as string[],
+  );
+  return seq;
+}
+
+export interface ProgressRow {
+  state: EventState;
+  attempts: number;
+  reason: string | null;
+  next_attempt_at: Date | null;
+  settled_at: Date | null;
+  resource_type: string | null;
+  resource_id: string | null;
+}
+
+export async function progressOf(db: Knex, seq: number): Promise<ProgressRow> {
+  const row = await db("inbox.progress").where({ seq }).first<ProgressRow | undefined>();
+  if (row === undefined) throw new Error(`no progress row ${seq}`);
+  return row;
+}
+
+export async function emptyInbox(db: Knex): Promise<void> {
+  await db.raw("truncate inbox.receipts, inbox.progress, inbox.repeats, inbox.fetches");
+}

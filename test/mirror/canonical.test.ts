@@ -1,0 +1,83 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { canonicalJson, contentHash, NestedTooDeeply } from "../../src/mirror/canonical.ts";
+
+const parse = (json: string): Record<string, unknown> => JSON.parse(json) as Record<string, unknown>;
+
+describe("the canonical form of content", () => {
+  test("does not depend on the order of keys, at any depth", () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
+        expect(canonicalJson(reversed(object) as Record<string, unknown>)).toBe(canonicalJson(object));
+      }),
+    );
+  });
+
+  test("is JSON that says the same, and stays what it is when it is made again", () => {
+    fc.assert(
+      fc.property(fc.dictionary(fc.string({ unit: "binary" }), fc.jsonValue()), (object) => {
+        const json = canonicalJson(object);
+        expect(canonicalJson(parse(json))).toBe(json);
+      }),
+    );
+  });
+
+  test("leaves an absent key and a null one the same, but not a null in a list", () => {
+    expect(canonicalJson({ a: null, b: undefined, c: { d: null } })).toBe('{"c":{}}');
+    expect(canonicalJson({ list: [null, 1] })).toBe('{"list":[null,1]}');
+  });
+
+  test("leaves out what is not the object's own, at the top only", () => {
+    const object = { items: [1], nested: { items: [2] } };
+    expect(canonicalJson(object, new Set(["items"]))).toBe('{"nested":{"items":[2]}}');
+  });
+
+  test("keeps keys that JavaScript gives a meaning, and changes no prototype", () => {
+    const hostile = parse('{"__proto__":{"polluted":true},"constructor":{"prototype":1},"a":1}');
+    const json = canonicalJson(hostile);
+    expect(json).toBe('{"__proto__":{"polluted":true},"a":1,"constructor":{"prototype":1}}');
+    expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
+  });
+
+  test("replaces what jsonb refuses, in texts and in keys, and keeps real pairs of surrogates", () => {
+    expect(parse(canonicalJson({ text: "a\u0000b\ud800c\udc00 \u{1f600}" }))).toEqual({
+      text: "a\ufffdb\ufffdc\ufffd \u{1f600}",
+    });
+    expect(canonicalJson({ "k\u0000": 1 })).toBe('{"k\ufffd":1}');
+    expect(canonicalJson({ z: 1, "\ud800": 2, "\uffff": 3 })).toBe(
+      canonicalJson({ "\uffff": 3, "\ufffd": 2, z: 1 }),
+    );
+  });
+
+  test("writes texts as JSON does", () => {
+    const text = 'quote " backslash \\ tab \t line \n bell \u0007 del \u007f ls \u2028 é';
+    expect(canonicalJson({ text })).toBe(JSON.stringify({ text }));
+  });
+
+  test("writes numbers exactly, and none that are not numbers in JSON", () => {
+    expect(canonicalJson({ a: -0, b: 1e21, c: 0.1, d: Infinity })).toBe(
+      '{"a":0,"b":1e+21,"c":0.1,"d":null}',
+    );
+  });
+
+  test("refuses what is nested so deeply that it would exhaust a stack", () => {
+    const deep = parse(`{"a":${"[".repeat(50_000)}${"]".repeat(50_000)}}`);
+    expect(() => canonicalJson(deep)).toThrow(NestedTooDeeply);
+    const objects = parse(`${'{"a":'.repeat(200)}1${"}".repeat(200)}`);
+    expect(() => canonicalJson(objects)).toThrow(NestedTooDeeply);
+    expect(() => canonicalJson(parse(`{"a":${"[".repeat(50)}${"]".repeat(50)}}`))).not.toThrow();
+  });
+});
+
+test("equal content has one hash, other content another", () => {
+  expect(contentHash(canonicalJson({ a: 1, b: [2] }))).toBe(contentHash(canonicalJson({ b: [2], a: 1 })));
+  expect(contentHash(canonicalJson({ a: 1 }))).not.toBe(contentHash(canonicalJson({ a: "1" })));
+  expect(contentHash("{}")).toMatch(/^[0-9a-f]{32}$/);
+});
+
+function reversed(value: unknown): unknown {
+  if (Array.isArray(value)) return value.map(reversed);
+  if (typeof value !== "object" || value === null) return value;
+  const entries = Object.entries(value).reverse();
+  return Object.fromEntries(entries.map(([key, inner]) => [key, reversed(inner)]));
+}

@@ -1,0 +1,157 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { emptyMirror } from "./copies.ts";
+import { apply, at, sampleEntry, sampleOrder, sampleTransaction, seen, shown } from "./samples.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.destroy());
+beforeEach(() => emptyMirror(database.db));
+
+const chargebacks = () => database.db("mirror.chargebacks").select("*");
+const time = (seconds: number) => new Date(at(seconds));
+
+const order = (status: string, seconds: number, sale = "succeeded") =>
+  shown(
+    "order",
+    sampleOrder({
+      status,
+      updated_at: at(seconds),
+      transactions: [sampleEntry({ status: sale, updated_at: at(seconds) })],
+    }),
+  );
+
+describe("a chargeback that order and sale show", () => {
+  test("is opened, with the sale's amount, when either shows it first", async () => {
+    await apply(database.db, order("succeeded", 0), order("chargeback", 5, "chargeback"));
+    expect(await chargebacks()).toMatchObject([
+      {
+        key: "order-1",
+        order_id: "order-1",
+        transaction_id: "sale-1",
+        state: "opened",
+        amount: "1000",
+        currency: "usd",
+        opened_at: time(5),
+        resolved_at: null,
+      },
+    ]);
+  });
+
+  test.each([
+    ["chargeback_accepted", "chargeback", { state: "accepted", accepted_at: time(9), dismissed_at: null }],
+    ["chargeback_dismissed", "succeeded", { state: "dismissed", dismissed_at: time(9), accepted_at: null }],
+    ["chargeback_dismissed", "chargeback", { state: "dismissed", dismissed_at: time(9) }],
+  ])("ends with the order's %s, whatever the sale (%s) says", async (status, sale, expected) => {
+    await apply(database.db, order("chargeback", 5, "chargeback"));
+    await apply(database.db, order(status, 9, sale));
+    expect(await chargebacks()).toMatchObject([
+      { opened_at: time(5), resolved_at: time(9), ...expected },
+    ]);
+  });
+
+  test("is known with its end also where the opening was never seen", async () => {
+    await apply(database.db, order("chargeback_accepted", 9, "chargeback"));
+    expect(await chargebacks()).toMatchObject([
+      { state: "accepted", opened_at: time(9), accepted_at: time(9) },
+    ]);
+  });
+
+  test("is opened again when the order says so, and closed again", async () => {
+    const { db } = database;
+    await apply(db, order("chargeback", 5, "chargeback"), order("chargeback_dismissed", 6));
+    await apply(db, order("chargeback", 7, "chargeback"));
+    expect(await chargebacks()).toMatchObject([
+      { state: "opened", opened_at: time(5), dismissed_at: time(6), resolved_at: null },
+    ]);
+    await apply(db, order("chargeback_accepted", 8, "chargeback"));
+    expect(await chargebacks()).toMatchObject([{ state: "accepted", resolved_at: time(8) }]);
+  });
+
+  test("counts as dismissed when the order leaves it without a word, and stays accepted once it was", async () => {
+    const { db } = database;
+    await apply(db, order("chargeback", 5, "chargeback"), order("partially_refunded", 9));
+    expect(await chargebacks()).toMatchObject([{ state: "dismissed", dismissed_at: time(9) }]);
+    await emptyMirror(db);
+    await apply(db, order("chargeback_accepted", 5, "chargeback"), order("refunded", 9));
+    expect(await chargebacks()).toMatchObject([{ state: "accepted", resolved_at: time(5) }]);
+  });
+
+  test("follows the order's row where a read settled a tie", async () => {
+    const { db } = database;
+    await apply(db, order("chargeback_dismissed", 5), order("chargeback_accepted", 5, "chargeback"));
+    for (const state of ["accepted", "dismissed"]) {
+      const seconds = state === "accepted" ? 10 : 20;
+      const object = sampleOrder({ status: `chargeback_${state}`, updated_at: at(5) });
+      await apply(db, seen("order", object, seconds));
+      expect(await chargebacks()).toMatchObject([{ state, resolved_at: time(5) }]);
+    }
+  });
+
+  test("has an open status that nobody knows yet", async () => {
+    await apply(database.db, order("chargeback_under_review", 5));
+    expect(await chargebacks()).toMatchObject([{ state: "opened", opened_at: time(5) }]);
+  });
+});
+
+describe("a chargeback that only one of them shows", () => {
+  test("the order alone: the captured sale is the one, else the order's total counts", async () => {
+    const { db } = database;
+    await apply(db, order("chargeback", 5, "succeeded"));
+    expect(await chargebacks()).toMatchObject([{ transaction_id: "sale-1", amount: "1000" }]);
+    await emptyMirror(db);
+    await apply(db, shown("order", sampleOrder({ status: "chargeback", total: 900 })));
+    expect(await chargebacks()).toMatchObject([
+      { transaction_id: null, amount: "900", currency: "usd", state: "opened" },
+    ]);
+  });
+
+  test("the sale alone: opened, then dismissed when it leaves", async () => {
+    const { db } = database;
+    await apply(db, order("succeeded", 0));
+    await apply(db, seen("transaction", sampleTransaction({ status: "chargeback", updated_at: at(3) }), 9));
+    expect(await chargebacks()).toMatchObject([
+      { key: "order-1", transaction_id: "sale-1", state: "opened", opened_at: time(3) },
+    ]);
+    await apply(db, seen("transaction", sampleTransaction({ updated_at: at(12) }), 20));
+    expect(await chargebacks()).toMatchObject([{ state: "dismissed", resolved_at: time(12) }]);
+  });
+
+  test("an entry of an order that did not change itself opens it at the entry's own time", async () => {
+    const entry = sampleEntry({ status: "chargeback", updated_at: at(30) });
+    await apply(database.db, seen("order", sampleOrder({ transactions: [entry] }), 60));
+    expect(await chargebacks()).toMatchObject([{ opened_at: time(30), state: "opened" }]);
+  });
+
+  test("a transaction without an order has its own id as key", async () => {
+    const { db } = database;
+    const orphan = { order_id: null, status: "chargeback", updated_at: at(3) };
+    await apply(db, seen("transaction", sampleTransaction(orphan), 9));
+    expect(await chargebacks()).toMatchObject([
+      { key: "sale-1", order_id: null, transaction_id: "sale-1", state: "opened", amount: "1000" },
+    ]);
+  });
+
+  test("a sale seen before its order moves to the order's key when that is known", async () => {
+    const { db } = database;
+    await apply(db, seen("transaction", sampleTransaction({ order_id: null, status: "chargeback" }), 9));
+    await apply(db, order("succeeded", 0));
+    expect(await chargebacks()).toMatchObject([{ key: "order-1", transaction_id: "sale-1" }]);
+  });
+});
+
+test("a refund's failure and another order's chargeback do not mix in", async () => {
+  const { db } = database;
+  const refund = sampleEntry({ id: "refund-1", type: "refund", amount: 10 });
+  const other = sampleOrder({ id: "order-2", transactions: [sampleEntry({ id: "sale-2" })] });
+  await apply(db, shown("order", other));
+  await apply(
+    db,
+    shown("order", sampleOrder({ status: "chargeback", transactions: [refund, sampleEntry()] })),
+  );
+  expect(await chargebacks()).toMatchObject([{ key: "order-1", transaction_id: "sale-1" }]);
+  expect(await db("mirror.chargebacks").where("key", "order-2")).toEqual([]);
+});

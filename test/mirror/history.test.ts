@@ -1,0 +1,170 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Knex } from "knex";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { applyObservations } from "../../src/mirror/apply.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { emptyMirror } from "./copies.ts";
+import { apply, at, sampleEntry, sampleOrder, sampleTransaction, seen, shown } from "./samples.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.destroy());
+beforeEach(() => emptyMirror(database.db));
+
+const versions = (columns = ["resource", "id", "cause"]) =>
+  database.db("mirror.versions").select(columns).orderBy(columns);
+
+describe("the history", () => {
+  test("keeps every distinct state, also one that lost, once", async () => {
+    const { db } = database;
+    const states = ["succeeded", "pending", "refunded", "pending"].map((status, n) =>
+      shown("order", sampleOrder({ status, updated_at: at(status === "pending" ? 0 : n + 1) })),
+    );
+    await apply(db, ...states);
+    await apply(db, ...states);
+    const rows = await db("mirror.versions").orderBy("source_updated_at").pluck("data");
+    expect(rows).toMatchObject([{ status: "pending" }, { status: "succeeded" }, { status: "refunded" }]);
+  });
+
+  test("has an unchanged entry of an order once, however often the order changed", async () => {
+    const { db } = database;
+    for (const seconds of [0, 5, 9]) {
+      const order = sampleOrder({ updated_at: at(seconds), transactions: [sampleEntry()] });
+      await apply(db, shown("order", order));
+    }
+    expect((await versions(["resource"])).map(({ resource }: { resource: string }) => resource)).toEqual([
+      "order",
+      "order",
+      "order",
+      "transaction.inline",
+    ]);
+  });
+
+  test("says who saw a state first", async () => {
+    const { db } = database;
+    await apply(db, { ...shown("order", sampleOrder()), cause: "event:7" });
+    await apply(db, seen("order", sampleOrder(), 9));
+    expect(await versions()).toEqual([{ resource: "order", id: "order-1", cause: "event:7" }]);
+  });
+
+  const changes = [
+    ["update", "update mirror.versions set cause = 'x'"],
+    ["delete", "delete from mirror.versions"],
+  ] as const;
+
+  test.each([...changes, ["truncate", "truncate mirror.versions"] as const])(
+    "refuses to %s",
+    async (_name, sql) => {
+      await apply(database.db, shown("order", sampleOrder()));
+      await expect(database.db.raw(sql)).rejects.toMatchObject({ code: "23001" });
+      expect(await versions()).toHaveLength(1);
+    },
+  );
+
+  test.each(changes)("allows an erasure to %s, in its transaction only", async (_name, sql) => {
+    const { db } = database;
+    await apply(db, shown("order", sampleOrder()));
+    await db.transaction(async (trx) => {
+      await trx.raw("set local tallyhook.erasure = 'on'");
+      const { rowCount } = await trx.raw<{ rowCount: number }>(sql);
+      expect(rowCount).toBe(1);
+    });
+    await apply(db, shown("order", sampleOrder({ updated_at: at(5) })));
+    await expect(db.raw(sql)).rejects.toMatchObject({ code: "23001" });
+  });
+
+  test("does not even allow an erasure to empty it all", async () => {
+    const erasure = database.db.transaction(async (trx) => {
+      await trx.raw("set local tallyhook.erasure = 'on'");
+      await trx.raw("truncate mirror.versions");
+    });
+    await expect(erasure).rejects.toMatchObject({ code: "23001" });
+  });
+});
+
+describe("a tie", () => {
+  const one = shown("order", sampleOrder({ description: "one" }));
+  const two = shown("order", sampleOrder({ description: "two" }));
+  const tie = { resource: "order", id: "order-1", updatedAt: "2025-03-01T12:00:00.000000Z" };
+  const tiesOf = async (...observations: Parameters<typeof applyObservations>[1][number][]) =>
+    (await apply(database.db, ...observations)).ties;
+
+  test("is two states of one time, in one batch or in two, and is reported once", async () => {
+    expect(await tiesOf(one, two)).toEqual([tie]);
+    expect(await tiesOf(one, two)).toEqual([]);
+    await emptyMirror(database.db);
+    expect(await tiesOf(one)).toEqual([]);
+    expect(await tiesOf(two)).toEqual([tie]);
+  });
+
+  test("is none between equal states, other times, or other objects", async () => {
+    expect(await tiesOf(one, one, { ...one, cause: "event:2" })).toEqual([]);
+    expect(await tiesOf(shown("order", sampleOrder({ updated_at: at(1) })))).toEqual([]);
+    expect(await tiesOf(shown("order", sampleOrder({ id: "order-2", total: 1 })))).toEqual([]);
+  });
+
+  test("is settled by a read that came late enough, and not by one of the same two seconds", async () => {
+    const { db } = database;
+    const asRead = sampleOrder({ description: "read" });
+    expect(await tiesOf(one, seen("order", asRead, 1))).toEqual([tie]);
+    expect(await tiesOf(seen("order", asRead, 2))).toEqual([]);
+    await emptyMirror(db);
+    expect(await tiesOf(one)).toEqual([]);
+    expect(await tiesOf(seen("order", asRead, 2))).toEqual([]);
+    expect(await db("mirror.orders").pluck("description")).toEqual(["read"]);
+  });
+
+  test("of an entry is settled by reading its order", async () => {
+    const order = (status: string, seconds: number) =>
+      shown(
+        "order",
+        sampleOrder({ updated_at: at(seconds), transactions: [sampleEntry({ status })] }),
+      );
+    expect(await tiesOf(order("succeeded", 3), order("chargeback", 5))).toEqual([tie]);
+  });
+
+  test("of fields that no read shows is none", async () => {
+    const failed = (next_retry_at: string) => shown("order", sampleOrder({ attempt_count: 1, next_retry_at }));
+    expect(await tiesOf(failed(at(10)), failed(at(20)))).toEqual([]);
+  });
+});
+
+describe("two workers on one object at the same moment", () => {
+  const first = shown("order", sampleOrder({ description: "one" }));
+  const second = shown("order", sampleOrder({ description: "two" }));
+
+  test("see each other's state: whoever comes second reports the tie", async () => {
+    const { db } = database;
+    const slow = await db.transaction();
+    const early = await applyObservations(slow, [first]);
+    const waiting = apply(db, second);
+    await untilWaiting(db, 1);
+    await slow.commit();
+    expect([early.ties, (await waiting).ties].flat()).toMatchObject([{ id: "order-1" }]);
+  });
+
+  test("lose nothing of each other, nor of a chargeback that one of them half knows", async () => {
+    const { db } = database;
+    const slow = await db.transaction();
+    await applyObservations(slow, [shown("order", sampleOrder({ status: "chargeback", updated_at: at(9) }))]);
+    await apply(db, seen("transaction", sampleTransaction({ status: "chargeback", updated_at: at(5) }), 60));
+    await slow.commit();
+    expect(await db("mirror.chargebacks").select("key", "transaction_id", "opened_at")).toEqual([
+      { key: "order-1", transaction_id: "sale-1", opened_at: new Date(at(5)) },
+    ]);
+  });
+});
+
+/** Until so many sessions of this database wait for a lock. */
+async function untilWaiting(db: Knex, count: number): Promise<void> {
+  for (;;) {
+    const { rows } = await db.raw<{ rows: unknown[] }>(
+      "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    );
+    if (rows.length >= count) return;
+    await sleep(10);
+  }
+}

@@ -1,0 +1,300 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { applyStates } from "../../src/mirror/apply.ts";
+import { customerAbsence } from "../../src/mirror/customer.ts";
+import { canonicalTimestamp } from "../../src/service/timestamp.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { emptyMirror } from "./copies.ts";
+import {
+  apply,
+  at,
+  rowOf,
+  sampleCustomer,
+  sampleEntry,
+  sampleOrder,
+  sampleSubscription,
+  sampleTransaction,
+  seen,
+  shown,
+} from "./samples.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.destroy());
+beforeEach(() => emptyMirror(database.db));
+
+const orderRow = () => rowOf(database.db, "orders", "order-1");
+const saleRow = () => rowOf(database.db, "transactions", "sale-1");
+const customerRow = () => rowOf(database.db, "customers", "customer-1");
+
+describe("an object's row", () => {
+  test("shows every field in its column, exactly, and all of it in data", async () => {
+    const { db } = database;
+    const card = { id: "pm-1", card_brand: "visa", card_last_four: "4242" };
+    const order = sampleOrder({
+      description: 'A "quoted" \\ text, {with} braces, NULL and 日本語',
+      total: Number.MAX_SAFE_INTEGER,
+      payment_method: card,
+      applied_coupon: { code: "SAVE10" },
+      subscription_cycle: 3,
+      unknown_field: { kept: ["as", "it", "is", null] },
+      updated_at: "2025-03-01T12:00:00.123456+02:00",
+    });
+    await apply(db, shown("order", order));
+    expect(await orderRow()).toMatchObject({
+      description: order["description"],
+      total: "9007199254740991",
+      payment_method_id: "pm-1",
+      card_last_four: "4242",
+      coupon_code: "SAVE10",
+      subscription_cycle: 3,
+      data: { unknown_field: { kept: ["as", "it", "is", null] }, payment_method: card },
+      last_cause: "event:1",
+    });
+    const { rows } = await db.raw<{ rows: { at: string }[] }>(
+      "select to_char(source_updated_at at time zone 'UTC', 'HH24:MI:SS.US') as at from mirror.orders",
+    );
+    expect(rows[0]?.at).toBe("10:00:00.123456");
+  });
+
+  test("keeps the newer state when an older delivery arrives late, in another batch or in the same", async () => {
+    const { db } = database;
+    const [old, late] = [sampleOrder({ status: "pending" }), sampleOrder({ updated_at: at(5) })];
+    expect((await apply(db, shown("order", late))).outcomes).toEqual([
+      { outcome: "applied", id: "order-1" },
+    ]);
+    expect((await apply(db, shown("order", old))).outcomes).toEqual([
+      { outcome: "stale", id: "order-1" },
+    ]);
+    expect(await orderRow()).toMatchObject({ status: "succeeded" });
+    await emptyMirror(db);
+    const both = await apply(db, shown("order", late), shown("order", old));
+    expect(both.outcomes.map(({ outcome }) => outcome)).toEqual(["applied", "stale"]);
+  });
+
+  test("is not changed by a repeat: one of two copies is applied, the other is stale", async () => {
+    const { db } = database;
+    const once = shown("order", sampleOrder({ transactions: [sampleEntry()] }));
+    const { outcomes } = await apply(db, once, once);
+    expect(outcomes.map(({ outcome }) => outcome)).toEqual(["applied", "stale"]);
+    const before = await orderRow();
+    expect((await apply(db, { ...once, cause: "event:2" })).outcomes[0]?.outcome).toBe("stale");
+    expect(await orderRow()).toEqual(before);
+    expect(await db("mirror.versions").count()).toEqual([{ count: "2" }]);
+  });
+
+  test("follows the service out of every status: none is terminal", async () => {
+    const { db } = database;
+    const life = ["refunded", "voided", "chargeback_accepted", "failed", "succeeded", "pending"];
+    for (const [n, status] of life.entries()) {
+      await apply(db, shown("order", sampleOrder({ status, updated_at: at(n) })));
+      expect(await orderRow()).toMatchObject({ status });
+    }
+    const lives = ["canceled", "completed", "active"];
+    for (const [n, status] of lives.entries()) {
+      await apply(db, shown("subscription", sampleSubscription({ status, updated_at: at(n) })));
+      expect(await rowOf(db, "subscriptions", "subscription-1")).toMatchObject({ status });
+    }
+  });
+
+  test("takes its group whole: a key that the newer state lacks is null", async () => {
+    const { db } = database;
+    await apply(db, shown("order", sampleOrder({ failure_code: "expired_card", metadata: { a: 1 } })));
+    await apply(db, shown("order", sampleOrder({ updated_at: at(5) })));
+    const { failure_code, data } = await orderRow();
+    expect(failure_code).toBeNull();
+    expect(data).not.toHaveProperty("metadata");
+  });
+
+  test("says stale for a change of nothing, and applied where only the items are new", async () => {
+    const { db } = database;
+    await apply(db, shown("order", sampleOrder()));
+    const withItems = shown("order", sampleOrder({ items: [{ product_id: "p1" }] }));
+    expect((await apply(db, withItems)).outcomes[0]?.outcome).toBe("applied");
+    expect((await apply(db, withItems)).outcomes[0]?.outcome).toBe("stale");
+    expect(await orderRow()).toMatchObject({ items: [{ product_id: "p1" }] });
+  });
+
+  test("keeps items that a list does not show", async () => {
+    const { db } = database;
+    await apply(db, shown("order", sampleOrder({ items: [{ product_id: "p1" }] })));
+    await apply(db, seen("order", sampleOrder({ updated_at: at(5), status: "refunded" }), 9));
+    expect(await orderRow()).toMatchObject({ status: "refunded", items: [{ product_id: "p1" }] });
+  });
+
+  test("survives names that JavaScript and JSON give a meaning", async () => {
+    const { db } = database;
+    const metadata = JSON.parse('{"__proto__":{"a":1},"constructor":"x","":"empty","1":"one"}') as unknown;
+    await apply(db, shown("order", sampleOrder({ metadata })));
+    const { rows } = await db.raw<{ rows: { text: string }[] }>(
+      "select data->'metadata' as text from mirror.orders where data->'metadata'->'__proto__'->>'a' = '1'",
+    );
+    expect(rows).toHaveLength(1);
+  });
+
+  test("holds what jsonb refuses as replacement characters", async () => {
+    const { db } = database;
+    await apply(db, shown("order", sampleOrder({ description: "a\u0000b\ud800", note: "\udc00\u0000" })));
+    expect(await orderRow()).toMatchObject({
+      description: "a\ufffdb\ufffd",
+      data: { note: "\ufffd\ufffd" },
+    });
+  });
+});
+
+describe("dunning fields, which only events show", () => {
+  const failed = (attempt: number, seconds: number) =>
+    sampleOrder({
+      status: "failed",
+      attempt_count: attempt,
+      next_retry_at: at(1_000 * attempt),
+      updated_at: at(seconds),
+    });
+
+  test("are never erased by a read, by another event or by a list", async () => {
+    const { db } = database;
+    await apply(db, shown("order", failed(2, 1)));
+    await apply(db, seen("order", sampleOrder({ status: "failed", updated_at: at(1) }), 9));
+    await apply(db, shown("order", sampleOrder({ updated_at: at(20) })));
+    expect(await orderRow()).toMatchObject({
+      status: "succeeded",
+      attempt_count: 2,
+      next_retry_at: new Date(at(2_000)),
+    });
+  });
+
+  test("of two failures at one time, the later attempt stays, in any order", async () => {
+    const { db } = database;
+    for (const order of [
+      [2, 3],
+      [3, 2],
+    ]) {
+      await emptyMirror(db);
+      for (const attempt of order) await apply(db, shown("order", failed(attempt, 1)));
+      expect(await orderRow()).toMatchObject({ attempt_count: 3 });
+    }
+  });
+
+  test("may be null: a first charge has no next retry", async () => {
+    const { db } = database;
+    await apply(db, shown("order", sampleOrder({ attempt_count: 1, next_retry_at: null })));
+    expect(await orderRow()).toMatchObject({ attempt_count: 1, next_retry_at: null });
+  });
+});
+
+describe("a transaction's row", () => {
+  const order = (status: string, seconds: number, entry: Record<string, unknown> = {}) =>
+    sampleOrder({ updated_at: at(seconds), transactions: [sampleEntry({ status, ...entry })] });
+
+  test("is made of the order's entry, until the transaction is seen as itself", async () => {
+    const { db } = database;
+    await apply(db, shown("order", order("succeeded", 0, { failure_code: "none" })));
+    expect(await saleRow()).toMatchObject({
+      status: "succeeded",
+      amount: "1000",
+      order_id: "order-1",
+      customer_id: "customer-1",
+      processor_transaction_id: "p-1",
+      attempt_count: 1,
+      data: null,
+    });
+    const full = sampleTransaction({ description: "as itself", amount: 1_001 });
+    await apply(db, seen("transaction", full, 5));
+    expect(await saleRow()).toMatchObject({
+      amount: "1001",
+      data: { description: "as itself" },
+      // What only the order's entry knows stays.
+      attempt_count: 1,
+      failure_code: "none",
+      processor_transaction_id: "p-1",
+    });
+  });
+
+  test("has the status of the later look: the order's entry when the order changed after the read", async () => {
+    const { db } = database;
+    await apply(db, seen("transaction", sampleTransaction(), 5));
+    await apply(db, shown("order", order("chargeback", 9)));
+    expect(await saleRow()).toMatchObject({ status: "chargeback", data: { status: "succeeded" } });
+    await apply(db, seen("transaction", sampleTransaction({ updated_at: at(9) }), 20));
+    expect(await saleRow()).toMatchObject({ status: "succeeded" });
+  });
+
+  test("has the status of a later read of its order also when the order itself did not change", async () => {
+    const { db } = database;
+    await apply(db, seen("transaction", sampleTransaction(), 5));
+    await apply(db, seen("order", order("chargeback", 0), 9));
+    expect(await saleRow()).toMatchObject({ status: "chargeback" });
+  });
+
+  test("is not moved back by an order's event from before the read", async () => {
+    const { db } = database;
+    await apply(db, seen("transaction", sampleTransaction({ status: "voided", updated_at: at(3) }), 9));
+    await apply(db, shown("order", order("succeeded", 5)));
+    expect(await saleRow()).toMatchObject({ status: "voided" });
+  });
+
+  test("follows the order where some entries have times of their own and others have none", async () => {
+    const { db } = database;
+    await apply(db, shown("order", order("succeeded", 5, { updated_at: null })));
+    await apply(db, shown("order", order("chargeback", 9, { updated_at: at(1) })));
+    expect(await saleRow()).toMatchObject({ status: "chargeback" });
+  });
+
+  test("belongs to the order that shows it, even if the transaction itself does not say so", async () => {
+    const { db } = database;
+    await apply(db, shown("order", order("succeeded", 0)));
+    await apply(db, seen("transaction", sampleTransaction({ order_id: null }), 5));
+    expect(await saleRow()).toMatchObject({ order_id: "order-1" });
+  });
+});
+
+test("failure details of a subscription stay where a view does not show them", async () => {
+  const { db } = database;
+  const detail = { failure_reason: "declined", attempt_count: 2, next_retry_at: at(99) };
+  await apply(db, seen("subscription", sampleSubscription({ status: "past_due", ...detail }), 5));
+  await apply(db, shown("subscription", sampleSubscription({ status: "past_due", updated_at: at(9) })));
+  expect(await rowOf(db, "subscriptions", "subscription-1")).toMatchObject({
+    failure_reason: "declined",
+    attempt_count: 2,
+    next_retry_at: new Date(at(99)),
+  });
+});
+
+describe("a customer's tombstone", () => {
+  const absent = (seconds: number) =>
+    database.db.transaction((trx) =>
+      applyStates(trx, [customerAbsence("customer-1", canonicalTimestamp(at(seconds)) ?? "", "fetch")]),
+    );
+
+  test("comes from a soft deletion, with its time", async () => {
+    await apply(database.db, shown("customer", sampleCustomer({ deleted: true, updated_at: at(7) })));
+    expect(await customerRow()).toMatchObject({ deleted: true, deleted_at: new Date(at(7)) });
+  });
+
+  test("comes from absence, keeps what was known, and yields to a later look", async () => {
+    const { db } = database;
+    await apply(db, shown("customer", sampleCustomer()));
+    await absent(10);
+    expect(await customerRow()).toMatchObject({ first_name: "Jane", deleted_at: new Date(at(10)) });
+    await apply(db, shown("customer", sampleCustomer({ first_name: "Late", updated_at: at(5) })));
+    expect(await customerRow()).toMatchObject({ first_name: "Late", deleted_at: new Date(at(10)) });
+    await apply(db, seen("customer", sampleCustomer({ updated_at: at(5) }), 20));
+    expect(await customerRow()).toMatchObject({ deleted_at: null });
+  });
+
+  test("is there whichever came first, the absence or the customer", async () => {
+    const { db } = database;
+    await absent(10);
+    await apply(db, shown("customer", sampleCustomer()));
+    expect(await customerRow()).toMatchObject({ first_name: "Jane", deleted_at: new Date(at(10)) });
+  });
+
+  test("moves on with a later absence", async () => {
+    await absent(10);
+    await absent(30);
+    await absent(20);
+    expect(await customerRow()).toMatchObject({ deleted_at: new Date(at(30)) });
+  });
+});
