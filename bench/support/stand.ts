@@ -105,7 +105,7 @@ async function removeAbandonedRuns(): Promise<void> {
     if (!(pid > 0) || commandLine(pid) !== null) continue;
     const directory = join(benchDirectory, name);
     // Where a run has ended as it should there is no server any more.
-    if (existsSync(join(directory, "postgres"))) await stopAbandonedPostgres(directory);
+    if (existsSync(join(directory, "postgres", "users"))) await stopAbandonedPostgres(directory);
     await rm(directory, { recursive: true, force: true });
   }
 }

@@ -110,7 +110,11 @@ const all: Pick<AppendLimits, "maxRowsPerFlush" | "maxBytesPerFlush"> = {
 };
 
 /** Stores one batch, or refuses it. Gives back the error when it took too long. Never throws. */
-async function flush(deps: AppenderDeps, batch: WaitingRow[], timeoutMs: number): Promise<Error | null> {
+async function flush(
+  deps: AppenderDeps,
+  batch: WaitingRow[],
+  timeoutMs: number,
+): Promise<Error | null> {
   const connection: Connection = { client: undefined, isGivenUp: false };
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<Error>((resolve) => {

@@ -93,7 +93,8 @@ type FetchKey = Pick<DueFetch, "resource" | "id" | "generation">;
 export async function settleFetch(trx: Knex, fetch: FetchKey): Promise<void> {
   const { resource, id, generation } = fetch;
   const gone = await trx("inbox.fetches").where({ resource, id, generation }).delete();
-  if (gone === 0) await trx("inbox.fetches").where({ resource, id }).update({ due_at: trx.fn.now() });
+  if (gone === 0)
+    await trx("inbox.fetches").where({ resource, id }).update({ due_at: trx.fn.now() });
 }
 
 /** Puts a read off: the service was not ready, answered too early, or does not know the object (yet). */

@@ -65,7 +65,10 @@ export async function findEvents(
   return (await query).map(withNumericSeq);
 }
 
-const withNumericSeq = <Row extends { seq: unknown }>(row: Row) => ({ ...row, seq: Number(row.seq) });
+const withNumericSeq = <Row extends { seq: unknown }>(row: Row) => ({
+  ...row,
+  seq: Number(row.seq),
+});
 
 /** How many events are in each state; states without any are 0. */
 export async function countByState(db: Knex): Promise<Record<EventState, number>> {

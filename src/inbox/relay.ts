@@ -19,7 +19,8 @@ export const defaultRelayLimits: RelayLimits = {
 
 /**
  * Takes the rows whose wake-up was lost or is due: `received` for too long, or `failed` and due again. They are
- * marked, so that a second relay, or this one a second later, does not take them too. Reads Postgres alone.
+ * marked, so that a second relay, or this one a second later, does not take them too; those that a worker holds are
+ * at work and left alone. Reads Postgres alone.
  * Opens its own transaction; gives back nothing where another relay is at work.
  */
 export async function takeRelayRows(
@@ -33,14 +34,16 @@ export async function takeRelayRows(
     );
     if (locks[0]?.held !== true) return [];
     const { rows } = await trx.raw<{ rows: { seq: string }[] }>(
-      `with due as (
-         (select p.seq from inbox.progress p join inbox.receipts r using (seq)
-          where p.state = 'received' and r.received_at < now() - make_interval(secs => ?)
-            and (p.next_attempt_at is null or p.next_attempt_at <= now())
-          order by p.seq limit ?)
-         union all
-         (select seq from inbox.progress where state = 'failed' and next_attempt_at <= now()
-          order by next_attempt_at limit ?)
+      `with late as (
+         select p.seq from inbox.progress p join inbox.receipts r using (seq)
+         where p.state = 'received' and r.received_at < now() - make_interval(secs => ?)
+           and (p.next_attempt_at is null or p.next_attempt_at <= now())
+         order by p.seq limit ? for update of p skip locked
+       ), again as (
+         select seq from inbox.progress where state = 'failed' and next_attempt_at <= now()
+         order by next_attempt_at limit ? for update skip locked
+       ), due as (
+         select seq from late union all select seq from again
        )
        update inbox.progress p set next_attempt_at = now() + make_interval(secs => ?)
        from due where p.seq = due.seq returning p.seq`,

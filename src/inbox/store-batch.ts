@@ -23,7 +23,10 @@ export interface StoredBatch {
 }
 
 /** Stores a batch and releases its answers together; of two copies in it, the first is the new one. */
-export async function storeBatch(deps: StoreDeps, batch: readonly WaitingRow[]): Promise<StoredBatch> {
+export async function storeBatch(
+  deps: StoreDeps,
+  batch: readonly WaitingRow[],
+): Promise<StoredBatch> {
   const copies = new Map<string, WaitingRow[]>();
   for (const row of batch) {
     const known = copies.get(row.key);

@@ -3,13 +3,7 @@ import { NestedTooDeeply } from "./canonical.ts";
 import { customerTable, decodeCustomer } from "./customer.ts";
 import { findTies } from "./history.ts";
 import { decodeOrder, orderTable } from "./order.ts";
-import type {
-  Decoded,
-  GroupState,
-  ObjectKey,
-  Observation,
-  Resource,
-} from "./observation.ts";
+import type { Decoded, GroupState, ObjectKey, Observation, Resource } from "./observation.ts";
 import { decodeSubscription, subscriptionTable } from "./subscription.ts";
 import { tableRows } from "./table-rows.ts";
 import { decodeTransaction, transactionTable } from "./transaction.ts";
@@ -121,7 +115,8 @@ async function tiedObjects(
     if (settledBy === null) continue;
     const key = `${settledBy.resource}|${settledBy.id}`;
     const other = objects.get(key);
-    if (other === undefined || other.updatedAt < updatedAt) objects.set(key, { ...settledBy, updatedAt });
+    if (other === undefined || other.updatedAt < updatedAt)
+      objects.set(key, { ...settledBy, updatedAt });
   }
   return [...objects.values()];
 }
@@ -129,10 +124,7 @@ async function tiedObjects(
 const isUnsettled = ({ settledBy, observedAt, updatedAt }: GroupState): boolean =>
   settledBy !== null && (observedAt === null || observedAt < settledFrom(updatedAt));
 
-function tiesAmong(
-  states: readonly GroupState[],
-  recorded: ReadonlySet<GroupState>,
-): GroupState[] {
+function tiesAmong(states: readonly GroupState[], recorded: ReadonlySet<GroupState>): GroupState[] {
   const times = new Map<string, GroupState[]>();
   for (const state of states) {
     if (!recorded.has(state)) continue;

@@ -1,6 +1,5 @@
 import type { GroupDefinition, MirrorTable, NamedGroup } from "./table.ts";
 
-
 /** SQL of a column's value: in a new row (of the given row `r`), and in a row `t` that meets `excluded`. */
 export interface ColumnExpression {
   first: string;
@@ -64,7 +63,8 @@ function addComputed(
   const known = { ...expressions };
   const part = (column: string): ColumnExpression => {
     const expression = known[column];
-    if (expression === undefined) throw new Error(`a computed column needs ${column}, which is none`);
+    if (expression === undefined)
+      throw new Error(`a computed column needs ${column}, which is none`);
     return expression;
   };
   for (const [column, sql] of Object.entries(computed)) {

@@ -139,7 +139,9 @@ function changesOf(
 ): GroupState[] {
   const stored = groups.flatMap(({ group, versionColumn, inHistory }) => {
     const state = states.get(group);
-    return state !== undefined && row[versionColumn] === state.version ? [{ state, inHistory }] : [];
+    return state !== undefined && row[versionColumn] === state.version
+      ? [{ state, inHistory }]
+      : [];
   });
   const known = stored.filter(({ state }) => recorded.has(state) || state.observedAt !== null);
   const changes = known.length > 0 ? known : stored.filter(({ inHistory }) => !inHistory);

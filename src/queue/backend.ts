@@ -3,9 +3,7 @@ import type { ConnectionOptions, Processor, QueueOptions, WorkerOptions } from "
 import pg from "pg";
 
 /** Where BullMQ keeps its jobs. */
-export type BackendLocation =
-  | { kind: "postgres"; url: string }
-  | { kind: "redis"; url: string };
+export type BackendLocation = { kind: "postgres"; url: string } | { kind: "redis"; url: string };
 
 /** Schema of BullMQ's own tables and functions. */
 const schema = "bullmq";

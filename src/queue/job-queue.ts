@@ -78,7 +78,9 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
         concurrency,
       );
       worker.on("error", reportOnce.down);
-      worker.on("failed", (job, err) => log.warn({ err, job: job?.id, queue: name }, "a job failed"));
+      worker.on("failed", (job, err) =>
+        log.warn({ err, job: job?.id, queue: name }, "a job failed"),
+      );
       const consumer: Consumer = {
         close: async () => {
           consumers.delete(consumer);

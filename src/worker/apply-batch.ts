@@ -28,7 +28,9 @@ export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Prom
   const [only] = seqs;
   if (only === undefined) return;
   try {
-    await withRetries(deps, () => deps.db.transaction((trx) => applyInTransaction(deps, trx, seqs)));
+    await withRetries(deps, () =>
+      deps.db.transaction((trx) => applyInTransaction(deps, trx, seqs)),
+    );
   } catch (error) {
     if (!isEventFault(error)) throw error;
     if (seqs.length === 1) return await postpone(deps, only, error);
@@ -40,12 +42,19 @@ export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Prom
   }
 }
 
-async function postpone({ db, log, random }: ApplyDeps, seq: number, error: unknown): Promise<void> {
+async function postpone(
+  { db, log, random }: ApplyDeps,
+  seq: number,
+  error: unknown,
+): Promise<void> {
   const known = await db("inbox.progress").where({ seq }).first<{ attempts: number }>("attempts");
   const attempt = (known?.attempts ?? 0) + 1;
   const delayMs = retryDelayMs(eventRetryPolicy, attempt, random);
   const failure = withoutValues(error);
-  log.error({ failure, seq, attempt, delayMs }, delayMs === null ? "an event is dead" : "an event failed");
+  log.error(
+    { failure, seq, attempt, delayMs },
+    delayMs === null ? "an event is dead" : "an event failed",
+  );
   await postponeEvent(db, { seq, reason: `attempt ${attempt}: ${reasonOf(error)}`, delayMs });
 }
 

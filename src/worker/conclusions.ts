@@ -73,7 +73,9 @@ export function wantedReads(meanings: readonly Interpretation[], applied: Applie
   );
   return [
     ...readsAfter(applied),
-    ...[...thin, ...named].map((object) => ({ ...object, reason: "thin", notBefore: null }) as const),
+    ...[...thin, ...named].map(
+      (object) => ({ ...object, reason: "thin", notBefore: null }) as const,
+    ),
     ...disputed.map((object) => ({ ...object, reason: "dispute", notBefore: null }) as const),
   ];
 }
@@ -95,5 +97,7 @@ export const thinObjects = (
 ): ObjectKey[] =>
   outcomes.flatMap((outcome, n) => {
     const resource = observations[n]?.resource;
-    return outcome.outcome === "thin" && resource !== undefined ? [{ resource, id: outcome.id }] : [];
+    return outcome.outcome === "thin" && resource !== undefined
+      ? [{ resource, id: outcome.id }]
+      : [];
   });

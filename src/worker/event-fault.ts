@@ -22,7 +22,10 @@ export function isEventFault(error: unknown): boolean {
 /** What of an error may be logged: the database quotes values, and values are somebody's data. */
 export function withoutValues(error: unknown): Record<string, unknown> {
   if (!(error instanceof Error)) return { name: "unknown error" };
-  const { code, severity, table, column, constraint, routine } = error as unknown as Record<string, unknown>;
+  const { code, severity, table, column, constraint, routine } = error as unknown as Record<
+    string,
+    unknown
+  >;
   if (severity === undefined) return { name: error.name, code, stack: error.stack };
   return { name: error.name, code, table, column, constraint, routine };
 }

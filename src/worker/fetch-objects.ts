@@ -57,7 +57,10 @@ async function fetchOne(deps: FetchDeps, fetch: DueFetch): Promise<void> {
     log.warn({ failure: withoutValues(error), resource, id, delayMs }, "a read failed");
     await postponeFetch(db, fetch, { delayMs, error: reasonOf(error), missingSince }).catch(
       (lost: unknown) => {
-        log.warn({ failure: withoutValues(lost) }, "a read could not be put off: its lease will end");
+        log.warn(
+          { failure: withoutValues(lost) },
+          "a read could not be put off: its lease will end",
+        );
       },
     );
   }
@@ -109,7 +112,10 @@ async function giveUpOrRetry(deps: FetchDeps, fetch: DueFetch, problem: string):
     return postponeFetch(deps.db, fetch, { delayMs: backoffMs(deps, fetch), error: problem });
   }
   // A dispute may name its own id where the order's was looked for.
-  deps.log[reason === "dispute" ? "info" : "error"]({ resource, id, problem }, "a read is given up");
+  deps.log[reason === "dispute" ? "info" : "error"](
+    { resource, id, problem },
+    "a read is given up",
+  );
   await settleFetch(deps.db, fetch);
 }
 

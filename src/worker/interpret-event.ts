@@ -62,11 +62,14 @@ type Meaning =
 function meaningOf(object: WireObject, family: Resource | undefined): Meaning {
   const shape = shapeOf(object);
   if (family === undefined) {
-    return shape !== undefined && showsChargeback(object) ? { resource: shape, alsoRead: [] } : undefined;
+    return shape !== undefined && showsChargeback(object)
+      ? { resource: shape, alsoRead: [] }
+      : undefined;
   }
   // The spec does not show the payload of every event: a charge may come as the order that it made.
   if (shape !== undefined && shape !== family) {
-    const changed = family === "subscription" ? named("subscription", object["subscription_id"]) : [];
+    const changed =
+      family === "subscription" ? named("subscription", object["subscription_id"]) : [];
     return { resource: shape, alsoRead: changed };
   }
   // What belongs to a customer, such as a payment method, is none, though it has an id and a time as well.

@@ -23,7 +23,9 @@ type WireObject = Readonly<Record<string, unknown>>;
 type Reader = { client: Pick<ServiceClient, "get" | "listPages">; cause: string };
 
 /** Where an object is read, and what must be embedded so that the answer is whole. */
-const places: Readonly<Record<string, { path: `/${string}`; resource: Resource; expand?: string }>> = {
+const places: Readonly<
+  Record<string, { path: `/${string}`; resource: Resource; expand?: string }>
+> = {
   order: { path: "/orders", resource: "order", expand: "transactions" },
   transaction: { path: "/transactions", resource: "transaction" },
   subscription: { path: "/subscriptions", resource: "subscription" },

@@ -92,7 +92,10 @@ export function startWorker(
 }
 
 /** A task that no longer exists may still have its schedule in the queue. */
-async function runTask(tasks: Readonly<Record<string, ScheduledTask>>, task: string): Promise<void> {
+async function runTask(
+  tasks: Readonly<Record<string, ScheduledTask>>,
+  task: string,
+): Promise<void> {
   if (Object.hasOwn(tasks, task)) await tasks[task]?.run();
 }
 

@@ -72,11 +72,9 @@ describe("a deployment on PostgreSQL alone under load", () => {
   };
 
   const isAnswered = (secret: string, status: number, withinMs: number): Promise<true> =>
-    eventually(
-      `the receiver answers ${status}`,
-      async () => (await statusFor(secret)) === status,
-      { withinMs },
-    );
+    eventually(`the receiver answers ${status}`, async () => (await statusFor(secret)) === status, {
+      withinMs,
+    });
 
   test("secrets are added, overlap and end in running receivers", async () => {
     const [older, newer] = ["whsec_older_of_the_two", "whsec_newer_of_the_two"];

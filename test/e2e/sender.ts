@@ -196,6 +196,9 @@ export function startSender(
 function isBrokenConnection(error: unknown): boolean {
   const code = (error as { code?: unknown }).code;
   return (
-    code === "ECONNREFUSED" || code === "ECONNRESET" || code === "EPIPE" || code === "UND_ERR_SOCKET"
+    code === "ECONNREFUSED" ||
+    code === "ECONNRESET" ||
+    code === "EPIPE" ||
+    code === "UND_ERR_SOCKET"
   );
 }

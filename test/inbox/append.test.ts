@@ -7,8 +7,9 @@ import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { startDatabaseProxy } from "./database-proxy.ts";
 import type { DatabaseProxy } from "./database-proxy.ts";
-import { anEvent, emptyInbox, openInbox, sha256 } from "./inbox-stand.ts";
+import { openInbox } from "./inbox-stand.ts";
 import type { InboxStand } from "./inbox-stand.ts";
+import { emptyInbox, sha256, verifiedEvent } from "./stored-events.ts";
 
 let database: TestDatabase;
 const open: { close(): Promise<void> }[] = [];
@@ -26,6 +27,9 @@ function inbox(...args: [string?, Parameters<typeof openInbox>[1]?]): InboxStand
   open.push(stand);
   return stand;
 }
+
+const anEvent = (eventId: string, body: string | Buffer = `{"id":"${eventId}"}`) =>
+  verifiedEvent({ eventId, raw: Buffer.from(body) });
 
 /** Holds up every INSERT until it is called again. */
 async function holdInserts(): Promise<() => Promise<void>> {
@@ -57,9 +61,9 @@ describe("storing an event", () => {
       {
         event_id: "evt_1",
         type: "order.created",
-        api_version: "2025-01-01",
-        event_created_at: new Date("2025-03-01T12:00:00Z"),
-        secret_id: "test",
+        api_version: "2026-01-01",
+        event_created_at: new Date("2026-03-01T12:00:00Z"),
+        secret_id: "env-1",
         state: "received",
         attempts: 0,
         deliveries: 1,
@@ -74,7 +78,7 @@ describe("storing an event", () => {
       Buffer.from(Array.from({ length: 256 }, (_, n) => n)),
       Buffer.from(Array.from({ length: 256 }, (_, n) => 255 - n)),
       Buffer.alloc(0),
-      Buffer.from("\ufeff{\"a\":\"é 😀 \\u0000\"}"),
+      Buffer.from('\ufeff{"a":"é 😀 \\u0000"}'),
       Buffer.from([0xff]),
       Buffer.from([0x00]),
       randomBytes(1024 * 1024),
@@ -83,13 +87,22 @@ describe("storing an event", () => {
     await Promise.all(bodies.map((body, n) => appender.append(anEvent(`evt_${n}`, body))));
     const rows = await database.db("inbox.receipts").orderBy("event_id");
     expect(rows.map(({ raw }) => sha256(raw as Buffer))).toEqual(bodies.map(sha256));
-    expect(rows.map(({ raw_sha256 }) => (raw_sha256 as Buffer).toString("hex"))).toEqual(bodies.map(sha256));
+    expect(rows.map(({ raw_sha256 }) => (raw_sha256 as Buffer).toString("hex"))).toEqual(
+      bodies.map(sha256),
+    );
   });
 
   test("leaves out what could not be extracted", async () => {
     const { appender } = inbox();
-    await appender.append({ ...anEvent("sha256:00"), type: null, apiVersion: null, createdAt: null });
-    expect(await stored()).toMatchObject([{ type: null, api_version: null, event_created_at: null }]);
+    await appender.append({
+      ...anEvent("sha256:00"),
+      type: null,
+      apiVersion: null,
+      createdAt: null,
+    });
+    expect(await stored()).toMatchObject([
+      { type: null, api_version: null, event_created_at: null },
+    ]);
   });
 });
 
@@ -116,7 +129,10 @@ describe("repeats", () => {
       ["a", "b", "a"].map((body) => appender.append(anEvent("evt_1", body))),
     );
     expect(answers.map(({ duplicate }) => duplicate)).toEqual([false, false, true]);
-    expect((await findEvents(database.db, "evt_1")).map(({ raw }) => String(raw)).sort()).toEqual(["a", "b"]);
+    expect((await findEvents(database.db, "evt_1")).map(({ raw }) => String(raw)).sort()).toEqual([
+      "a",
+      "b",
+    ]);
   });
 
   test("of a row that a worker holds do not wait for it", async () => {
@@ -146,8 +162,11 @@ describe("group commit", () => {
     expect(batches.map(({ length }) => length)).toEqual([1, 40, 40, 20]);
     const seqs = batches.flat();
     expect(seqs).toEqual([...seqs].sort((a, b) => a - b));
-    const second = await database.db("inbox.receipts").whereIn("seq", batches[1] ?? []).pluck("event_id");
-    expect([...second].sort()).toEqual(Array.from({ length: 40 }, (_, n) => `evt_${n}`).sort());
+    const second = await database
+      .db("inbox.receipts")
+      .whereIn("seq", batches[1] ?? [])
+      .pluck("event_id");
+    expect(new Set(second)).toEqual(new Set(Array.from({ length: 40 }, (_, n) => `evt_${n}`)));
   });
 
   test("bounds a flush by bytes as well, and still takes a body larger than that", async () => {
@@ -156,7 +175,9 @@ describe("group commit", () => {
     const first = appender.append(anEvent("evt_first"));
     await untilInserting();
     const sizes = [600, 300, 300, 5_000, 10];
-    const rest = sizes.map((size, n) => appender.append(anEvent(`evt_${n}`, Buffer.alloc(size, n))));
+    const rest = sizes.map((size, n) =>
+      appender.append(anEvent(`evt_${n}`, Buffer.alloc(size, n))),
+    );
     await release();
     await Promise.all([first, ...rest]);
     expect(batches.map(({ length }) => length)).toEqual([1, 2, 1, 1, 1]);
@@ -165,18 +186,25 @@ describe("group commit", () => {
   test.each([
     ["rows", { maxWaitingRows: 3 }, 10],
     ["bytes", { maxWaitingBytes: 350 }, 100],
-  ])("refuses what would wait past the bound in %s, and nothing else", async (_name, limits, size) => {
-    const { appender } = inbox(undefined, limits);
-    const release = await holdInserts();
-    const first = appender.append(anEvent("evt_first", Buffer.alloc(size)));
-    await untilInserting();
-    const waiting = [1, 2, 3].map((n) => appender.append(anEvent(`evt_${n}`, Buffer.alloc(size, n))));
-    await expect(appender.append(anEvent("evt_4", Buffer.alloc(size, 4)))).rejects.toThrow(InboxUnavailable);
-    await release();
-    expect(await Promise.all([first, ...waiting])).toHaveLength(4);
-    expect(await appender.append(anEvent("evt_5"))).toMatchObject({ duplicate: false });
-    expect(await stored()).toHaveLength(5);
-  });
+  ])(
+    "refuses what would wait past the bound in %s, and nothing else",
+    async (_name, limits, size) => {
+      const { appender } = inbox(undefined, limits);
+      const release = await holdInserts();
+      const first = appender.append(anEvent("evt_first", Buffer.alloc(size)));
+      await untilInserting();
+      const waiting = [1, 2, 3].map((n) =>
+        appender.append(anEvent(`evt_${n}`, Buffer.alloc(size, n))),
+      );
+      await expect(appender.append(anEvent("evt_4", Buffer.alloc(size, 4)))).rejects.toThrow(
+        InboxUnavailable,
+      );
+      await release();
+      expect(await Promise.all([first, ...waiting])).toHaveLength(4);
+      expect(await appender.append(anEvent("evt_5"))).toMatchObject({ duplicate: false });
+      expect(await stored()).toHaveLength(5);
+    },
+  );
 
   test("stores what it took before it closes, and takes nothing after", async () => {
     const { appender } = inbox();
@@ -192,12 +220,14 @@ describe("a value that Postgres refuses", () => {
   test.each([
     ["an id with NUL", { eventId: "evt\u0000bad" }],
     ["a type with NUL", { type: "order\u0000" }],
-    ["a time that is none", { createdAt: "yesterday" }],
+    ["a time that is none", { createdAt: "a time" }],
   ])("(%s) costs that row its extracts, and its neighbours nothing", async (_name, fields) => {
     const { appender, batches } = inbox();
     const bad = { ...anEvent("evt_bad", Buffer.from([0, 255, 7])), ...fields };
     const events = [...Array(9).keys()].map((n) => anEvent(`evt_${n}`));
-    const answers = await Promise.all([...events, bad, ...events.slice(0, 2)].map((e) => appender.append(e)));
+    const answers = await Promise.all(
+      [...events, bad, ...events.slice(0, 2)].map((e) => appender.append(e)),
+    );
     const bareId = `sha256:${sha256(bad.raw)}`;
     expect(answers[9]).toEqual({ eventId: bareId, duplicate: false });
     expect(answers.slice(10).map(({ duplicate }) => duplicate)).toEqual([true, true]);
@@ -234,7 +264,10 @@ describe("when the database does not answer", () => {
     const outcomes = await Promise.allSettled(hung);
     expect(performance.now() - startedMs).toBeLessThan(2_000);
     for (const outcome of outcomes) {
-      expect(outcome).toMatchObject({ status: "rejected", reason: expect.any(InboxUnavailable) as unknown });
+      expect(outcome).toMatchObject({
+        status: "rejected",
+        reason: expect.any(InboxUnavailable) as unknown,
+      });
     }
     proxy.thaw();
     expect(await stand.appender.append(anEvent("evt_after"))).toMatchObject({ duplicate: false });

@@ -80,12 +80,17 @@ describe("settling", () => {
   test("marks each event with its own end, in one go", async () => {
     const states = ["applied", "stale", "ignored", "dead"] as const;
     const seqs: number[] = [];
-    for (const _ of states) seqs.push(await storeRow(database.db, { state: "failed", attempts: 2, dueInSeconds: 5 }));
+    for (const _ of states)
+      seqs.push(await storeRow(database.db, { state: "failed", attempts: 2, dueInSeconds: 5 }));
     await database.db.transaction((trx) =>
       settleEvents(
         trx,
         states.map((state, n) =>
-          settlement(seqs[n]!, { state, reason: `because ${n}`, resourceId: n === 0 ? null : `ord_${n}` }),
+          settlement(seqs[n]!, {
+            state,
+            reason: `because ${n}`,
+            resourceId: n === 0 ? null : `ord_${n}`,
+          }),
         ),
       ),
     );

@@ -1,5 +1,10 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { postponeFetch, settleFetch, takeDueFetches, wantFetches } from "../../src/inbox/fetches.ts";
+import {
+  postponeFetch,
+  settleFetch,
+  takeDueFetches,
+  wantFetches,
+} from "../../src/inbox/fetches.ts";
 import type { WantedFetch } from "../../src/inbox/fetches.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
@@ -120,7 +125,10 @@ describe("ending reads", () => {
   test("a read that was applied is gone", async () => {
     await want(wanted(), wanted({ id: "ord_2" }));
     const fetches = await take();
-    await settleFetch(database.db, fetches.find(({ id }) => id === "ord_1")!);
+    await settleFetch(
+      database.db,
+      fetches.find(({ id }) => id === "ord_1")!,
+    );
     expect((await stored()).map(({ id }) => id)).toEqual(["ord_2"]);
   });
 

@@ -55,7 +55,10 @@ describe("finding", () => {
   test("an id made of digits and a number that is the same are both found", async () => {
     const seq = await storeRow(database.db);
     const other = await storeRow(database.db, { eventId: String(seq) });
-    expect((await findEvents(database.db, String(seq))).map((row) => row.seq)).toEqual([seq, other]);
+    expect((await findEvents(database.db, String(seq))).map((row) => row.seq)).toEqual([
+      seq,
+      other,
+    ]);
   });
 
   test.each(["evt_none", "", "-1", "1.5", "1e3", "99999999999999999999", "' or true --", "ü"])(

@@ -44,9 +44,13 @@ test("leaves what it took alone for the pause, and takes it again afterwards", a
   ];
   expect(await takeRelayRows(database.db)).toEqual(seqs);
   expect(await takeRelayRows(database.db)).toEqual([]);
-  await database.db.raw("update inbox.progress set next_attempt_at = next_attempt_at - interval '19 s'");
+  await database.db.raw(
+    "update inbox.progress set next_attempt_at = next_attempt_at - interval '19 s'",
+  );
   expect(await takeRelayRows(database.db)).toEqual([]);
-  await database.db.raw("update inbox.progress set next_attempt_at = next_attempt_at - interval '2 s'");
+  await database.db.raw(
+    "update inbox.progress set next_attempt_at = next_attempt_at - interval '2 s'",
+  );
   expect(await takeRelayRows(database.db)).toEqual(seqs);
 });
 

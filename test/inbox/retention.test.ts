@@ -14,9 +14,9 @@ beforeEach(() => emptyInbox(database.db));
 afterAll(() => database.destroy());
 
 const withBytes = async (): Promise<number[]> =>
-  (await database.db("inbox.receipts").whereNotNull("raw").orderBy("seq").pluck<string[]>("seq")).map(
-    Number,
-  );
+  (
+    await database.db("inbox.receipts").whereNotNull("raw").orderBy("seq").pluck<string[]>("seq")
+  ).map(Number);
 
 describe("pruning", () => {
   test("empties what is applied, stale or ignored, and never what is received, failed or dead", async () => {
@@ -26,7 +26,9 @@ describe("pruning", () => {
     }
     expect(await countPrunable(database.db, 90)).toBe(3);
     expect(await pruneEvents(database.db, { days: 90, limit: 100 })).toBe(3);
-    expect(await withBytes()).toEqual(["received", "failed", "dead"].map((state) => seqs.get(state)));
+    expect(await withBytes()).toEqual(
+      ["received", "failed", "dead"].map((state) => seqs.get(state)),
+    );
     expect(await countPrunable(database.db, 90)).toBe(0);
     expect(await pruneEvents(database.db, { days: 90, limit: 100 })).toBe(0);
   });
@@ -35,7 +37,10 @@ describe("pruning", () => {
     const seq = await storeRow(database.db, { state: "applied", receivedAgoSeconds: daySeconds });
     const before = await database.db("inbox.events").where({ seq }).first();
     await pruneEvents(database.db, { days: 0, limit: 100 });
-    expect(await database.db("inbox.events").where({ seq }).first()).toEqual({ ...before, raw: null });
+    expect(await database.db("inbox.events").where({ seq }).first()).toEqual({
+      ...before,
+      raw: null,
+    });
   });
 
   test("touches nothing that is younger than asked for", async () => {
@@ -62,7 +67,12 @@ describe("pruning", () => {
 
 describe("replaying", () => {
   test.each(eventStates)("puts an event that is %s back to the start", async (state) => {
-    const seq = await storeRow(database.db, { state, attempts: 7, dueInSeconds: 60, reason: "why" });
+    const seq = await storeRow(database.db, {
+      state,
+      attempts: 7,
+      dueInSeconds: 60,
+      reason: "why",
+    });
     await database.db("inbox.progress").update({ settled_at: database.db.fn.now() });
     expect(await replayEvents(database.db, [seq])).toEqual([seq]);
     expect(await progressOf(database.db, seq)).toMatchObject({

@@ -30,60 +30,82 @@ const longer = Number(process.env["TALLYHOOK_TEST_RUNS"] ?? 1);
 /** Without shrinking: a run takes seconds, and the seed alone repeats it. */
 const settings = { ...seed, endOnFailure: true };
 
-test("every permutation of 7 deliveries leaves one mirror, the last state of the service", async () => {
-  await fc.assert(
-    fc.asyncProperty(richHistories(7), fc.integer(), async (history, chance) => {
-      const random = seededRandom(chance);
-      await provesOneMirror(
-        history,
-        permutations([0, 1, 2, 3, 4, 5, 6]).map((order) => inBatches(random, order)),
-      );
-    }),
-    { ...settings, numRuns: longer },
-  );
-}, 60_000 * longer);
+test(
+  "every permutation of 7 deliveries leaves one mirror, the last state of the service",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(richHistories(7), fc.integer(), async (history, chance) => {
+        const random = seededRandom(chance);
+        await provesOneMirror(
+          history,
+          permutations([0, 1, 2, 3, 4, 5, 6]).map((order) => inBatches(random, order)),
+        );
+      }),
+      { ...settings, numRuns: longer },
+    );
+  },
+  60_000 * longer,
+);
 
-test("every permutation of 4 deliveries leaves one mirror, for many histories", async () => {
-  await fc.assert(
-    fc.asyncProperty(histories(4), fc.integer(), async (history, chance) => {
-      const random = seededRandom(chance);
-      await provesOneMirror(
-        history,
-        permutations([0, 1, 2, 3]).map((order) => inBatches(random, order)),
-      );
-    }),
-    { ...settings, numRuns: 60 * longer },
-  );
-}, 60_000 * longer);
+test(
+  "every permutation of 4 deliveries leaves one mirror, for many histories",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(histories(4), fc.integer(), async (history, chance) => {
+        const random = seededRandom(chance);
+        await provesOneMirror(
+          history,
+          permutations([0, 1, 2, 3]).map((order) => inBatches(random, order)),
+        );
+      }),
+      { ...settings, numRuns: 60 * longer },
+    );
+  },
+  60_000 * longer,
+);
 
-test("10,000 shuffles with duplicates leave one mirror each, the last state of the service", async () => {
-  await fc.assert(
-    fc.asyncProperty(fc.integer({ min: 5, max: 8 }).chain(histories), fc.integer(), async (history, chance) => {
-      const random = seededRandom(chance);
-      await provesOneMirror(
-        history,
-        Array.from({ length: 500 }, () => inBatches(random, shuffledWithRepeats(random, history))),
-      );
-    }),
-    { ...settings, numRuns: 20 * longer },
-  );
-}, 60_000 * longer);
+test(
+  "10,000 shuffles with duplicates leave one mirror each, the last state of the service",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(
+        fc.integer({ min: 5, max: 8 }).chain(histories),
+        fc.integer(),
+        async (history, chance) => {
+          const random = seededRandom(chance);
+          await provesOneMirror(
+            history,
+            Array.from({ length: 500 }, () =>
+              inBatches(random, shuffledWithRepeats(random, history)),
+            ),
+          );
+        },
+      ),
+      { ...settings, numRuns: 20 * longer },
+    );
+  },
+  60_000 * longer,
+);
 
-test("before a read settles anything, every permutation leaves the same rows, versions and all", async () => {
-  await fc.assert(
-    fc.asyncProperty(histories(4), fc.integer(), async (history, chance) => {
-      const { db } = database;
-      const random = seededRandom(chance);
-      await emptyMirror(db);
-      const left = new Set<string>();
-      for (const order of permutations([0, 1, 2, 3])) {
-        left.add(await mirrorAfter(db, history, inBatches(random, order)));
-      }
-      expect([...left]).toHaveLength(1);
-    }),
-    { ...settings, numRuns: 12 * longer },
-  );
-}, 60_000 * longer);
+test(
+  "before a read settles anything, every permutation leaves the same rows, versions and all",
+  async () => {
+    await fc.assert(
+      fc.asyncProperty(histories(4), fc.integer(), async (history, chance) => {
+        const { db } = database;
+        const random = seededRandom(chance);
+        await emptyMirror(db);
+        const left = new Set<string>();
+        for (const order of permutations([0, 1, 2, 3])) {
+          left.add(await mirrorAfter(db, history, inBatches(random, order)));
+        }
+        expect([...left]).toHaveLength(1);
+      }),
+      { ...settings, numRuns: 12 * longer },
+    );
+  },
+  60_000 * longer,
+);
 
 const richHistories = (count: number) => histories(count).filter(({ isRich }) => isRich);
 

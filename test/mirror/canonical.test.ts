@@ -2,13 +2,16 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { canonicalJson, contentHash, NestedTooDeeply } from "../../src/mirror/canonical.ts";
 
-const parse = (json: string): Record<string, unknown> => JSON.parse(json) as Record<string, unknown>;
+const parse = (json: string): Record<string, unknown> =>
+  JSON.parse(json) as Record<string, unknown>;
 
 describe("the canonical form of content", () => {
   test("does not depend on the order of keys, at any depth", () => {
     fc.assert(
       fc.property(fc.dictionary(fc.string(), fc.jsonValue()), (object) => {
-        expect(canonicalJson(reversed(object) as Record<string, unknown>)).toBe(canonicalJson(object));
+        expect(canonicalJson(reversed(object) as Record<string, unknown>)).toBe(
+          canonicalJson(object),
+        );
       }),
     );
   });
@@ -70,7 +73,9 @@ describe("the canonical form of content", () => {
 });
 
 test("equal content has one hash, other content another", () => {
-  expect(contentHash(canonicalJson({ a: 1, b: [2] }))).toBe(contentHash(canonicalJson({ b: [2], a: 1 })));
+  expect(contentHash(canonicalJson({ a: 1, b: [2] }))).toBe(
+    contentHash(canonicalJson({ b: [2], a: 1 })),
+  );
   expect(contentHash(canonicalJson({ a: 1 }))).not.toBe(contentHash(canonicalJson({ a: "1" })));
   expect(contentHash("{}")).toMatch(/^[0-9a-f]{32}$/);
 });

@@ -42,8 +42,16 @@ describe("a chargeback that order and sale show", () => {
   });
 
   test.each([
-    ["chargeback_accepted", "chargeback", { state: "accepted", accepted_at: time(9), dismissed_at: null }],
-    ["chargeback_dismissed", "succeeded", { state: "dismissed", dismissed_at: time(9), accepted_at: null }],
+    [
+      "chargeback_accepted",
+      "chargeback",
+      { state: "accepted", accepted_at: time(9), dismissed_at: null },
+    ],
+    [
+      "chargeback_dismissed",
+      "succeeded",
+      { state: "dismissed", dismissed_at: time(9), accepted_at: null },
+    ],
     ["chargeback_dismissed", "chargeback", { state: "dismissed", dismissed_at: time(9) }],
   ])("ends with the order's %s, whatever the sale (%s) says", async (status, sale, expected) => {
     await apply(database.db, order("chargeback", 5, "chargeback"));
@@ -82,7 +90,11 @@ describe("a chargeback that order and sale show", () => {
 
   test("follows the order's row where a read settled a tie", async () => {
     const { db } = database;
-    await apply(db, order("chargeback_dismissed", 5), order("chargeback_accepted", 5, "chargeback"));
+    await apply(
+      db,
+      order("chargeback_dismissed", 5),
+      order("chargeback_accepted", 5, "chargeback"),
+    );
     for (const state of ["accepted", "dismissed"]) {
       const seconds = state === "accepted" ? 10 : 20;
       const object = sampleOrder({ status: `chargeback_${state}`, updated_at: at(5) });
@@ -112,7 +124,10 @@ describe("a chargeback that only one of them shows", () => {
   test("the sale alone: opened, then dismissed when it leaves", async () => {
     const { db } = database;
     await apply(db, order("succeeded", 0));
-    await apply(db, seen("transaction", sampleTransaction({ status: "chargeback", updated_at: at(3) }), 9));
+    await apply(
+      db,
+      seen("transaction", sampleTransaction({ status: "chargeback", updated_at: at(3) }), 9),
+    );
     expect(await chargebacks()).toMatchObject([
       { key: "order-1", transaction_id: "sale-1", state: "opened", opened_at: time(3) },
     ]);
@@ -137,7 +152,10 @@ describe("a chargeback that only one of them shows", () => {
 
   test("a sale seen before its order moves to the order's key when that is known", async () => {
     const { db } = database;
-    await apply(db, seen("transaction", sampleTransaction({ order_id: null, status: "chargeback" }), 9));
+    await apply(
+      db,
+      seen("transaction", sampleTransaction({ order_id: null, status: "chargeback" }), 9),
+    );
     await apply(db, order("succeeded", 0));
     expect(await chargebacks()).toMatchObject([{ key: "order-1", transaction_id: "sale-1" }]);
   });

@@ -26,7 +26,11 @@ describe("the history", () => {
     await apply(db, ...states);
     await apply(db, ...states);
     const rows = await db("mirror.versions").orderBy("source_updated_at").pluck("data");
-    expect(rows).toMatchObject([{ status: "pending" }, { status: "succeeded" }, { status: "refunded" }]);
+    expect(rows).toMatchObject([
+      { status: "pending" },
+      { status: "succeeded" },
+      { status: "refunded" },
+    ]);
   });
 
   test("has an unchanged entry of an order once, however often the order changed", async () => {
@@ -35,12 +39,9 @@ describe("the history", () => {
       const order = sampleOrder({ updated_at: at(seconds), transactions: [sampleEntry()] });
       await apply(db, shown("order", order));
     }
-    expect((await versions(["resource"])).map(({ resource }: { resource: string }) => resource)).toEqual([
-      "order",
-      "order",
-      "order",
-      "transaction.inline",
-    ]);
+    expect(
+      (await versions(["resource"])).map(({ resource }: { resource: string }) => resource),
+    ).toEqual(["order", "order", "order", "transaction.inline"]);
   });
 
   test("says who saw a state first", async () => {
@@ -127,7 +128,8 @@ describe("a tie", () => {
   });
 
   test("of fields that no read shows is none", async () => {
-    const failed = (next_retry_at: string) => shown("order", sampleOrder({ attempt_count: 1, next_retry_at }));
+    const failed = (next_retry_at: string) =>
+      shown("order", sampleOrder({ attempt_count: 1, next_retry_at }));
     expect(await tiesOf(failed(at(10)), failed(at(20)))).toEqual([]);
   });
 });
@@ -149,8 +151,13 @@ describe("two workers on one object at the same moment", () => {
   test("lose nothing of each other, nor of a chargeback that one of them half knows", async () => {
     const { db } = database;
     const slow = await db.transaction();
-    await applyObservations(slow, [shown("order", sampleOrder({ status: "chargeback", updated_at: at(9) }))]);
-    await apply(db, seen("transaction", sampleTransaction({ status: "chargeback", updated_at: at(5) }), 60));
+    await applyObservations(slow, [
+      shown("order", sampleOrder({ status: "chargeback", updated_at: at(9) })),
+    ]);
+    await apply(
+      db,
+      seen("transaction", sampleTransaction({ status: "chargeback", updated_at: at(5) }), 60),
+    );
     await slow.commit();
     expect(await db("mirror.chargebacks").select("key", "transaction_id", "opened_at")).toEqual([
       { key: "order-1", transaction_id: "sale-1", opened_at: new Date(at(5)) },

@@ -146,7 +146,7 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
       description: null,
       payment_method: { id: "pm1", card_brand: "visa", card_last_four: "4242" },
       transactions: [],
-      metadata: { note: "a \"quoted\" ü" },
+      metadata: { note: 'a "quoted" ü' },
       created_at: now,
     };
     orders.set(orderId, order);

@@ -5,7 +5,11 @@ import type { VersionParts } from "../../src/mirror/version.ts";
 import { canonicalTimestamp } from "../../src/service/timestamp.ts";
 
 const time = fc
-  .date({ min: new Date("0001-01-01T00:00:00Z"), max: new Date("9999-12-31T23:59:59Z"), noInvalidDate: true })
+  .date({
+    min: new Date("0001-01-01T00:00:00Z"),
+    max: new Date("9999-12-31T23:59:59Z"),
+    noInvalidDate: true,
+  })
   .map((date) => canonicalTimestamp(date.toISOString()) ?? "");
 const hash = fc.stringMatching(/^[0-9a-f]{32}$/);
 const parts: fc.Arbitrary<VersionParts> = fc.record({
@@ -38,7 +42,9 @@ describe("the version of a state", () => {
   test("follows the object's own time first, to the microsecond", () => {
     const [earlier, later] = ["2025-03-01T12:00:00.000001Z", "2025-03-01T12:00:00.000002Z"];
     const muchLater = "2026-01-01T00:00:00.000000Z";
-    expect(higher({ updatedAt: later }, { updatedAt: earlier, observedAt: muchLater, rank: 9 })).toBe(true);
+    expect(
+      higher({ updatedAt: later }, { updatedAt: earlier, observedAt: muchLater, rank: 9 }),
+    ).toBe(true);
   });
 
   test("puts what a read saw above events of the same time, and a later read above an earlier one", () => {

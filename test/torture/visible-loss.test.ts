@@ -14,6 +14,8 @@ test("a database that promises too much is found out", async () => {
     kills: { receiver: 0, worker: 0, postgres: 5, backend: 0 },
     settings: { synchronous_commit: "off" },
   });
-  console.log(JSON.stringify({ synchronousCommit: "off", ...numbers, missing: audit.missing.length }));
+  console.log(
+    JSON.stringify({ synchronousCommit: "off", ...numbers, missing: audit.missing.length }),
+  );
   expect(audit.missing.length).toBeGreaterThan(0);
 });

@@ -1,0 +1,202 @@
+import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
+import { createLog } from "../../src/platform/log.ts";
+import { createJobQueue } from "../../src/queue/job-queue.ts";
+import type { JobQueue } from "../../src/queue/job-queue.ts";
+import { eventually } from "../support/eventually.ts";
+import { createGate, testBackends, untilAnswering, withBareQueue } from "./backends.ts";
+import type { TestBackend } from "./backends.ts";
+
+const log = createLog({ level: "silent", name: "test" });
+
+describe.each(testBackends)("the job queue on $name", ({ start }) => {
+  let backend: TestBackend;
+  const queues: JobQueue[] = [];
+  beforeAll(async () => {
+    backend = await start();
+  });
+  afterEach(async () => {
+    await Promise.all(queues.splice(0).map((queue) => queue.close()));
+    for (const name of ["apply", "schedule"] as const) {
+      await withBareQueue(backend.location, name, (bare) => bare.obliterate({ force: true }));
+    }
+  });
+  afterAll(() => backend.destroy());
+
+  const create = (): JobQueue => {
+    const queue = createJobQueue({ log }, backend.location);
+    queues.push(queue);
+    return queue;
+  };
+  const open = async (): Promise<JobQueue> => {
+    const queue = create();
+    await untilAnswering(queue);
+    return queue;
+  };
+
+  test.each([
+    ["a ping", (queue: JobQueue) => queue.ping()],
+    ["a job", (queue: JobQueue) => queue.add("apply", { seqs: [1] })],
+    ["a schedule", (queue: JobQueue) => queue.upsertSchedule("tick", { everyMs: 60_000 })],
+  ])("takes %s straight after it was made", async (_, first) => {
+    await first(create());
+  });
+
+  test("hands over what another process added, before or after the consumer came", async () => {
+    const [producer, consumer] = [await open(), await open()];
+    await producer.add("apply", { seqs: [1, 2] });
+    const got: number[][] = [];
+    consumer.consume("apply", async ({ seqs }) => void got.push(seqs), { concurrency: 1 });
+    await eventually("the first job", () => got.length === 1);
+    await producer.add("apply", { seqs: [3] });
+    await eventually("the second job", () => got.length === 2);
+    expect(got).toEqual([[1, 2], [3]]);
+  });
+
+  test("hands each job to one of several consumers, once", async () => {
+    const producer = await open();
+    const got: number[] = [];
+    for (const queue of [await open(), await open()]) {
+      queue.consume("apply", async ({ seqs }) => void got.push(...seqs), { concurrency: 2 });
+    }
+    const expected = Array.from({ length: 40 }, (_, n) => n + 1);
+    await Promise.all(expected.map((seq) => producer.add("apply", { seqs: [seq] })));
+    await eventually("every job", () => got.length >= expected.length);
+    expect(got.sort((a, b) => a - b)).toEqual(expected);
+  });
+
+  test.each([
+    ["no numbers", { seqs: [] }],
+    ["a number that is none of a row", { seqs: [0] }],
+    ["a fraction", { seqs: [1.5] }],
+    ["text", { seqs: ["1"] }],
+    ["too many numbers", { seqs: Array.from({ length: 5_001 }, (_, n) => n + 1) }],
+    ["nothing", undefined],
+  ])("does not take a job with %s", async (_, payload) => {
+    const queue = await open();
+    await expect(queue.add("apply", payload as { seqs: number[] })).rejects.toThrow(
+      /invalid|expected|too/i,
+    );
+    await withBareQueue(backend.location, "apply", async (bare) => {
+      expect(await bare.getWaitingCount()).toBe(0);
+    });
+  });
+
+  test("does not hand over a job that another hand made wrongly, and goes on with the next", async () => {
+    const queue = await open();
+    await withBareQueue(backend.location, "apply", async (bare) => {
+      await bare.add("apply", { seqs: "everything" });
+      await bare.add("apply", { ids: [1] });
+    });
+    const got: unknown[] = [];
+    queue.consume("apply", async (payload) => void got.push(payload), { concurrency: 1 });
+    await queue.add("apply", { seqs: [7] });
+    await eventually("the good job", () => got.length > 0);
+    expect(got).toEqual([{ seqs: [7] }]);
+    await withBareQueue(backend.location, "apply", async (bare) => {
+      expect(await bare.getFailedCount()).toBe(2);
+    });
+  });
+
+  test("a handler that throws fails its job once, and the consumer goes on", async () => {
+    const queue = await open();
+    const got: number[] = [];
+    queue.consume(
+      "apply",
+      async ({ seqs: [seq = 0] }) => {
+        got.push(seq);
+        if (seq < 3) throw new Error("no");
+      },
+      { concurrency: 1 },
+    );
+    for (const seq of [1, 2, 3]) await queue.add("apply", { seqs: [seq] });
+    await eventually("all three", () => got.includes(3));
+    expect(got).toEqual([1, 2, 3]);
+  });
+
+  test("works on as many jobs at a time as it was told to, and on no more", async () => {
+    const queue = await open();
+    let atWork = 0;
+    let most = 0;
+    let done = 0;
+    const gate = createGate();
+    queue.consume(
+      "apply",
+      async () => {
+        most = Math.max(most, ++atWork);
+        await gate.passed;
+        atWork--;
+        done++;
+      },
+      { concurrency: 3 },
+    );
+    for (let seq = 1; seq <= 8; seq++) await queue.add("apply", { seqs: [seq] });
+    await eventually("three at work", () => atWork === 3);
+    gate.open();
+    await eventually("all are done", () => done === 8);
+    expect(most).toBe(3);
+  });
+
+  test("a consumer that closes finishes its job and takes no further one", async () => {
+    const queue = await open();
+    const gate = createGate();
+    const got: number[] = [];
+    let finished = false;
+    const consumer = queue.consume(
+      "apply",
+      async ({ seqs: [seq = 0] }) => {
+        got.push(seq);
+        await gate.passed;
+        finished = true;
+      },
+      { concurrency: 1 },
+    );
+    await queue.add("apply", { seqs: [1] });
+    await queue.add("apply", { seqs: [2] });
+    await eventually("the first is at work", () => got.length === 1);
+    const closing = consumer.close();
+    gate.open();
+    await closing;
+    expect(finished).toBe(true);
+    expect(got).toEqual([1]);
+    const after: number[] = [];
+    queue.consume("apply", async ({ seqs }) => void after.push(...seqs), { concurrency: 1 });
+    await eventually("the second goes to the next consumer", () => after.length === 1);
+    expect(after).toEqual([2]);
+  });
+
+  test("a schedule is there once, whoever makes it how often, and fires again and again", async () => {
+    const [one, other] = [await open(), await open()];
+    expect(await one.hasSchedule("tick")).toBe(false);
+    await Promise.all([one, other].map((queue) => queue.upsertSchedule("tick", { everyMs: 200 })));
+    await other.upsertSchedule("tick", { everyMs: 200 });
+    expect(await one.hasSchedule("tick")).toBe(true);
+    expect(await one.hasSchedule("tock")).toBe(false);
+    await withBareQueue(backend.location, "schedule", async (bare) => {
+      expect(await bare.getJobSchedulersCount()).toBe(1);
+    });
+    const fired: string[] = [];
+    one.consume("schedule", async ({ task }) => void fired.push(task), { concurrency: 1 });
+    await eventually("it fires three times", () => fired.length >= 3);
+    expect(new Set(fired)).toEqual(new Set(["tick"]));
+  });
+
+  test("a schedule can be given by the clock, and be changed", async () => {
+    const queue = await open();
+    await queue.upsertSchedule("nightly", { cron: "30 2 * * *", timeZone: "Europe/Berlin" });
+    await queue.upsertSchedule("nightly", { cron: "0 4 * * *", timeZone: "Europe/Berlin" });
+    await withBareQueue(backend.location, "schedule", async (bare) => {
+      expect(await bare.getJobScheduler("nightly")).toMatchObject({
+        pattern: "0 4 * * *",
+        tz: "Europe/Berlin",
+      });
+      expect(await bare.getJobSchedulersCount()).toBe(1);
+    });
+  });
+
+  test("answers a ping, and closes twice without complaint", async () => {
+    const queue = await open();
+    await queue.ping();
+    await queue.close();
+    await queue.close();
+  });
+});

@@ -1,0 +1,62 @@
+import fc from "fast-check";
+import { describe, expect, test } from "vitest";
+import { eventRetryPolicy, fetchRetryPolicy, retryDelayMs } from "../../src/queue/retry-policy.ts";
+import type { RetryPolicy } from "../../src/queue/retry-policy.ts";
+
+const policies: fc.Arbitrary<RetryPolicy> = fc
+  .record({
+    maxAttempts: fc.integer({ min: 1, max: 100 }),
+    baseDelayMs: fc.integer({ min: 1, max: 60_000 }),
+    factor: fc.integer({ min: 1, max: 100_000 }),
+  })
+  .map(({ factor, ...rest }) => ({ ...rest, maxDelayMs: rest.baseDelayMs * factor }));
+const randoms = fc.double({ min: 0, max: 1, maxExcluded: true, noNaN: true });
+const attempts = fc.integer({ min: 1, max: 200 });
+
+describe("the delay after a failure", () => {
+  test("doubles up to the cap, and jitter takes at most half of it away", () => {
+    fc.assert(
+      fc.property(policies, attempts, randoms, (policy, attempt, random) => {
+        const endless = { ...policy, maxAttempts: Number.POSITIVE_INFINITY };
+        const full = Math.min(policy.maxDelayMs, policy.baseDelayMs * 2 ** (attempt - 1));
+        const delay = retryDelayMs(endless, attempt, () => random);
+        expect(delay).toBeGreaterThanOrEqual(Math.floor(full / 2));
+        expect(delay).toBeLessThanOrEqual(full);
+        expect(Number.isInteger(delay)).toBe(true);
+      }),
+    );
+  });
+
+  test("never shrinks from one failure to the next, the jitter being equal, and ends at the cap", () => {
+    fc.assert(
+      fc.property(policies, attempts, randoms, (policy, attempt, random) => {
+        const endless = { ...policy, maxAttempts: Number.POSITIVE_INFINITY };
+        const delay = (nth: number) => retryDelayMs(endless, nth, () => random) ?? -1;
+        expect(delay(attempt + 1)).toBeGreaterThanOrEqual(delay(attempt));
+        expect(retryDelayMs(endless, 1_000_000, () => 0)).toBe(policy.maxDelayMs);
+      }),
+    );
+  });
+
+  test("is none after the last attempt, and one after each before it", () => {
+    fc.assert(
+      fc.property(policies, attempts, randoms, (policy, attempt, random) => {
+        const isLast = attempt >= policy.maxAttempts;
+        expect(retryDelayMs(policy, attempt, () => random) === null).toBe(isLast);
+      }),
+    );
+  });
+});
+
+test("an event gets 16 attempts over some hours, a read goes on for ever", () => {
+  const delays = Array.from({ length: 16 }, (_, n) =>
+    retryDelayMs(eventRetryPolicy, n + 1, () => 0),
+  );
+  expect(delays.slice(0, 3)).toEqual([1_000, 2_000, 4_000]);
+  expect(delays.at(-2)).toBe(3_600_000);
+  expect(delays.at(-1)).toBeNull();
+  const hours = delays.reduce<number>((sum, delay) => sum + (delay ?? 0), 0) / 3_600_000;
+  expect(hours).toBeGreaterThan(4);
+  expect(hours).toBeLessThan(6);
+  expect(retryDelayMs(fetchRetryPolicy, 1_000_000, () => 0)).toBe(600_000);
+});

@@ -1,0 +1,382 @@
+import type { Knex } from "knex";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { replayEvents } from "../../src/inbox/retention.ts";
+import { seededRandom } from "../../src/platform/random.ts";
+import { eventRetryPolicy } from "../../src/queue/retry-policy.ts";
+import { applyBatch } from "../../src/worker/apply-batch.ts";
+import {
+  at,
+  rowOf,
+  sampleCustomer,
+  sampleEntry,
+  sampleOrder,
+  sampleTransaction,
+} from "../mirror/samples.ts";
+import { progressOf } from "../inbox/stored-events.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import {
+  applyDeps,
+  emptyAll,
+  poisonOrder,
+  storeBody,
+  storeEvent,
+  untilWaiting,
+} from "./worker-stand.ts";
+
+let database: TestDatabase;
+let db: Knex;
+beforeAll(async () => {
+  database = await createTestDatabase({ poolMax: 8 });
+  ({ db } = database);
+});
+afterAll(() => database.destroy());
+beforeEach(() => emptyAll(db));
+
+const orderNamed = (id: string, fields: Record<string, unknown> = {}) =>
+  sampleOrder({ id, ...fields });
+const statesOf = (seqs: readonly number[]) =>
+  Promise.all(seqs.map(async (seq) => (await progressOf(db, seq)).state));
+
+describe("a batch of events", () => {
+  test("brings mirror and inbox up to date together", async () => {
+    const seqs = [
+      await storeEvent(db, "order.created", sampleOrder({ status: "pending" })),
+      await storeEvent(db, "order.succeeded", sampleOrder({ updated_at: at(5) })),
+      await storeEvent(db, "customer.created", sampleCustomer()),
+    ];
+    await applyBatch(applyDeps(db), seqs);
+    expect(await statesOf(seqs)).toEqual(["stale", "applied", "applied"]);
+    expect(await progressOf(db, seqs[1]!)).toMatchObject({
+      attempts: 1,
+      reason: null,
+      resource_type: "order",
+      resource_id: "order-1",
+      settled_at: expect.any(Date) as unknown,
+    });
+    expect(await rowOf(db, "orders", "order-1")).toMatchObject({
+      status: "succeeded",
+      last_cause: `event:${seqs[1]}`,
+    });
+  });
+
+  test("is applied once, however often it is handed over, and again after a replay", async () => {
+    const deps = applyDeps(db);
+    const seqs = [await storeEvent(db, "order.created", sampleOrder())];
+    await applyBatch(deps, [...seqs, ...seqs, 999]);
+    await applyBatch(deps, seqs);
+    expect(await progressOf(db, seqs[0]!)).toMatchObject({ state: "applied", attempts: 1 });
+    await db("mirror.orders").update({ status: "edited by hand", version: "" });
+    await replayEvents(db, seqs);
+    await applyBatch(deps, seqs);
+    expect(await rowOf(db, "orders", "order-1")).toMatchObject({ status: "succeeded" });
+  });
+
+  test("leaves nothing behind when its end fails: rows, history, reads and states are one transaction", async () => {
+    const thin = await storeEvent(db, "order.created", { id: "order-2" });
+    const whole = await storeEvent(db, "order.created", sampleOrder());
+    await db.raw("alter table inbox.progress add constraint no_end check (state <> 'applied')");
+    try {
+      await applyBatch(applyDeps(db), [thin, whole]);
+    } finally {
+      await db.raw("alter table inbox.progress drop constraint no_end");
+    }
+    expect(await statesOf([thin, whole])).toEqual(["failed", "failed"]);
+    for (const table of ["mirror.orders", "mirror.versions", "inbox.fetches"]) {
+      expect(await db(table)).toEqual([]);
+    }
+  });
+
+  test("does nothing for no events", async () => {
+    await applyBatch(applyDeps(db), []);
+  });
+});
+
+describe("what an event says that cannot be applied", () => {
+  test.each([
+    ["broken JSON", "{", "dead", "body: not JSON in UTF-8"],
+    [
+      "another type",
+      '{"type":"product.updated","data":{"object":{"id":"p"}}}',
+      "ignored",
+      "product.updated",
+    ],
+    [
+      "no object",
+      '{"type":"order.created","data":{"object":null}}',
+      "dead",
+      "data.object: no object",
+    ],
+    ["an array", "[1,2]", "ignored", "type (none)"],
+  ])("%s", async (_name, body, state, reason) => {
+    const seq = await storeBody(db, body);
+    await applyBatch(applyDeps(db), [seq]);
+    expect(await progressOf(db, seq)).toMatchObject({
+      state,
+      reason: expect.stringContaining(reason) as unknown,
+      next_attempt_at: null,
+    });
+  });
+
+  test("money that cannot be read: dead, the field named, the rest of the batch applied", async () => {
+    const bad = await storeEvent(db, "order.created", sampleOrder({ total: "12.50" }));
+    const good = await storeEvent(db, "order.created", orderNamed("order-2"));
+    await applyBatch(applyDeps(db), [bad, good]);
+    expect(await progressOf(db, bad)).toMatchObject({
+      state: "dead",
+      reason: expect.stringMatching(/^total: /) as unknown,
+    });
+    expect(await statesOf([good])).toEqual(["applied"]);
+  });
+
+  test("hostile keys and deep nesting harm nobody", async () => {
+    const object = JSON.stringify(sampleOrder()).replace(
+      "{",
+      '{"__proto__":{"id":"x"},"constructor":{"prototype":{}},',
+    );
+    const deep = `${"[".repeat(20_000)}${"]".repeat(20_000)}`;
+    const seqs = [
+      await storeBody(db, `{"type":"order.created","data":{"object":${object}}}`),
+      await storeBody(
+        db,
+        `{"type":"order.created","data":{"object":${object.replace('"order-1"', '"order-2"').replace("{", `{"deep":${deep},`)}}}`,
+      ),
+    ];
+    await applyBatch(applyDeps(db), seqs);
+    expect(await statesOf(seqs)).toEqual(["applied", "dead"]);
+    expect(({} as Record<string, unknown>)["id"]).toBeUndefined();
+  });
+});
+
+describe("reads that events ask for", () => {
+  const fetches = () =>
+    db("inbox.fetches").select("resource", "id", "reason", "not_before").orderBy("id");
+
+  test("a thin object, and the event is applied", async () => {
+    const seq = await storeEvent(db, "order.created", { id: "order-1" });
+    await applyBatch(applyDeps(db), [seq]);
+    expect(await fetches()).toEqual([
+      { resource: "order", id: "order-1", reason: "thin", not_before: null },
+    ]);
+    expect(await progressOf(db, seq)).toMatchObject({ state: "applied", resource_id: "order-1" });
+  });
+
+  test("a tie, not before the service's clock is two seconds past it", async () => {
+    const seqs = [
+      await storeEvent(db, "order.created", sampleOrder({ description: "one" })),
+      await storeEvent(db, "order.created", sampleOrder({ description: "two" })),
+    ];
+    for (const seq of seqs) await applyBatch(applyDeps(db), [seq]);
+    expect(await fetches()).toEqual([
+      { resource: "order", id: "order-1", reason: "tie", not_before: new Date(at(2)) },
+    ]);
+  });
+
+  test("a dispute without its object: the list of disputes, and what it names", async () => {
+    const seq = await storeEvent(db, "dispute.created", { id: "dp-1", order_id: "order-1" });
+    await applyBatch(applyDeps(db), [seq]);
+    expect(await fetches()).toMatchObject([
+      { resource: "disputed-transactions", id: "*", reason: "dispute" },
+      { resource: "order", id: "order-1", reason: "dispute" },
+    ]);
+    expect(await statesOf([seq])).toEqual(["applied"]);
+  });
+
+  test("an entry of an order without its state, and a customer's payment method", async () => {
+    const transactions = [sampleEntry({ amount: undefined })];
+    const seqs = [
+      await storeEvent(db, "order.created", sampleOrder({ transactions })),
+      await storeEvent(db, "customer.payment_method.created", {
+        id: "pm",
+        customer_id: "customer-1",
+      }),
+      await storeEvent(db, "customer.payment_method.created", { id: "pm", customer_id: null }),
+    ];
+    await applyBatch(applyDeps(db), seqs);
+    expect(await fetches()).toMatchObject([
+      { resource: "customer", id: "customer-1", reason: "thin" },
+      { resource: "transaction", id: "sale-1", reason: "thin" },
+    ]);
+    expect(await statesOf(seqs)).toEqual(["applied", "applied", "dead"]);
+  });
+});
+
+describe("a poisonous event", () => {
+  let heal: () => Promise<void>;
+  beforeEach(async () => {
+    heal = await poisonOrder(db, "poison");
+    return heal;
+  });
+
+  test("fails alone; its neighbours are applied in the same call", async () => {
+    const seqs: number[] = [];
+    for (let n = 0; n < 20; n++) {
+      seqs.push(
+        await storeEvent(db, "order.created", orderNamed(n === 13 ? "poison" : `order-${n}`)),
+      );
+    }
+    const deps = applyDeps(db);
+    await applyBatch(deps, seqs);
+    const states = await statesOf(seqs);
+    expect(states.filter((state) => state === "applied")).toHaveLength(19);
+    expect(await progressOf(db, seqs[13]!)).toMatchObject({
+      state: "failed",
+      attempts: 1,
+      reason: "attempt 1: database error 23514",
+    });
+    expect(deps.logged(), "what the database quotes is somebody's data").not.toContain("jane@");
+  });
+
+  test("is tried again with growing pauses, and is dead after the last attempt", async () => {
+    const seq = await storeEvent(db, "order.created", orderNamed("poison"));
+    const deps = applyDeps(db);
+    const pauses: number[] = [];
+    for (let attempt = 1; attempt < eventRetryPolicy.maxAttempts; attempt++) {
+      const startedMs = Date.now();
+      await applyBatch(deps, [seq]);
+      const row = await progressOf(db, seq);
+      expect(row).toMatchObject({ state: "failed", attempts: attempt, settled_at: null });
+      pauses.push((row.next_attempt_at?.getTime() ?? 0) - startedMs);
+    }
+    pauses.forEach((pause, n) => {
+      const full = Math.min(eventRetryPolicy.maxDelayMs, eventRetryPolicy.baseDelayMs * 2 ** n);
+      expect(pause).toBeGreaterThanOrEqual(full / 2 - 50);
+      expect(pause).toBeLessThan(full + 5_000);
+    });
+    await applyBatch(deps, [seq]);
+    expect(await progressOf(db, seq)).toMatchObject({
+      state: "dead",
+      attempts: 16,
+      next_attempt_at: null,
+    });
+    await applyBatch(deps, [seq]);
+    expect(await progressOf(db, seq)).toMatchObject({ state: "dead", attempts: 16 });
+  });
+
+  test("is applied as soon as it can be", async () => {
+    const seq = await storeEvent(db, "order.created", orderNamed("poison"));
+    await applyBatch(applyDeps(db), [seq]);
+    await heal();
+    await applyBatch(applyDeps(db), [seq]);
+    expect(await progressOf(db, seq)).toMatchObject({
+      state: "applied",
+      reason: null,
+      attempts: 2,
+    });
+  });
+});
+
+describe("what is not the event's fault is not counted against it", () => {
+  test("a lost connection: the caller is told, the event waits as it was", async () => {
+    const seqs = [
+      await storeEvent(db, "order.created", orderNamed("order-1")),
+      await storeEvent(db, "order.created", orderNamed("order-2")),
+    ];
+    const blocker = await db.transaction();
+    await blocker.raw("lock table mirror.orders in exclusive mode");
+    const applying = applyBatch(applyDeps(db), seqs);
+    const refused = applying.then(
+      () => "applied",
+      () => "refused",
+    );
+    const [pid] = await untilWaiting(db);
+    await db.raw("select pg_terminate_backend(?)", [pid ?? 0]);
+    expect(await refused).toBe("refused");
+    await blocker.rollback();
+    expect(await progressOf(db, seqs[0]!)).toMatchObject({
+      state: "received",
+      attempts: 0,
+      reason: null,
+    });
+    await applyBatch(applyDeps(db), seqs);
+    expect(await statesOf(seqs)).toEqual(["applied", "applied"]);
+  });
+
+  test("a deadlock with somebody else: the batch is repeated", async () => {
+    const deps = applyDeps(db);
+    const first = [
+      await storeEvent(db, "order.created", orderNamed("a")),
+      await storeEvent(db, "order.created", orderNamed("b")),
+    ];
+    await applyBatch(deps, first);
+    const later = [
+      await storeEvent(db, "order.refunded", orderNamed("a", { updated_at: at(5) })),
+      await storeEvent(db, "order.refunded", orderNamed("b", { updated_at: at(5) })),
+    ];
+    const other = await db.transaction();
+    await other.raw("select from mirror.orders where id = 'b' for update");
+    const applying = applyBatch(deps, later);
+    await untilWaiting(db);
+    await other.raw("set local deadlock_timeout = '1min'");
+    await other.raw("select from mirror.orders where id = 'a' for update");
+    await other.commit();
+    await applying;
+    expect(await statesOf(later)).toEqual(["applied", "applied"]);
+    expect(await progressOf(db, later[0]!)).toMatchObject({ attempts: 1 });
+  });
+});
+
+describe("several workers at once", () => {
+  test("on the same events: each is applied once", async () => {
+    const seqs: number[] = [];
+    for (let n = 0; n < 40; n++)
+      seqs.push(await storeEvent(db, "order.created", orderNamed(`order-${n}`)));
+    await Promise.all(
+      [seqs, [...seqs].reverse(), seqs].map((part) => applyBatch(applyDeps(db), part)),
+    );
+    // What another worker held was left to it.
+    await applyBatch(applyDeps(db), seqs);
+    expect(new Set(await statesOf(seqs))).toEqual(new Set(["applied"]));
+    expect((await progressOf(db, seqs[0]!)).attempts).toBe(1);
+  });
+
+  test("on the same objects: the last state stays, with every state in the history", async () => {
+    const random = seededRandom("several workers");
+    const life = [
+      "pending",
+      "succeeded",
+      "chargeback",
+      "chargeback_dismissed",
+      "chargeback_accepted",
+    ];
+    const events: number[] = [];
+    for (let n = 0; n < 60; n++) {
+      const step = n % life.length;
+      const id = `order-${Math.floor(n / life.length) % 4}`;
+      const status = life[step] ?? "";
+      const sale = {
+        id: `sale-${id}`,
+        status: status === "chargeback" ? status : "succeeded",
+        updated_at: at(step),
+      };
+      const order = orderNamed(id, {
+        status,
+        updated_at: at(step),
+        transactions: [sampleEntry(sale)],
+      });
+      events.push(await storeEvent(db, "order.updated", order));
+      const itself = sampleTransaction({ ...sale, order_id: id });
+      events.push(await storeEvent(db, "transaction.updated", itself));
+    }
+    const batches: number[][] = [[], [], [], []];
+    for (const seq of events) batches[Math.floor(random() * 4)]!.push(seq);
+    await Promise.all(batches.map((batch) => applyBatch(applyDeps(db), batch)));
+
+    expect(new Set(await statesOf(events))).toEqual(new Set(["applied", "stale"]));
+    const orders = await db("mirror.orders").orderBy("id").select("id", "status");
+    expect(orders).toEqual(
+      [0, 1, 2, 3].map((n) => ({ id: `order-${n}`, status: "chargeback_accepted" })),
+    );
+    const history = await db("mirror.versions").where("resource", "order");
+    expect(history).toHaveLength(4 * life.length);
+    const chargebacks = await db("mirror.chargebacks").select(
+      "state",
+      "transaction_id",
+      "opened_at",
+    );
+    expect(chargebacks).toHaveLength(4);
+    for (const chargeback of chargebacks) {
+      expect(chargeback).toMatchObject({ state: "accepted", opened_at: new Date(at(2)) });
+    }
+  });
+});

@@ -1,0 +1,335 @@
+import type { IncomingMessage, ServerResponse } from "node:http";
+import type { Knex } from "knex";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { wantFetches } from "../../src/inbox/fetches.ts";
+import type { WantedFetch } from "../../src/inbox/fetches.ts";
+import { fetchDueObjects } from "../../src/worker/fetch-objects.ts";
+import { applyBatch } from "../../src/worker/apply-batch.ts";
+import {
+  apply,
+  at,
+  rowOf,
+  sampleCustomer,
+  sampleEntry,
+  sampleOrder,
+  sampleTransaction,
+  shown,
+} from "../mirror/samples.ts";
+import { sendJson, serviceError, standUp } from "../service/service-stand.ts";
+import type { ServiceStand } from "../service/service-stand.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { applyDeps, emptyAll, storeEvent } from "./worker-stand.ts";
+
+/** What the service answers now, by path. */
+type Answer = (response: ServerResponse, request: IncomingMessage) => void;
+
+let database: TestDatabase;
+let db: Knex;
+let service: ServiceStand;
+let answers: Record<string, Answer>;
+/** The service's clock. */
+let date: string;
+let asked: string[];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  ({ db } = database);
+  service = await standUp(
+    (request, response) => {
+      response.sendDate = false;
+      response.setHeader("date", new Date(date).toUTCString());
+      const { pathname } = new URL(request.url ?? "", "http://service");
+      asked.push(request.url ?? "");
+      const answer = answers[pathname] ?? missing;
+      answer(response, request);
+    },
+    { retry: { maxAttempts: 2, baseDelayMs: 1, maxDelayMs: 1 } },
+  );
+});
+afterAll(async () => {
+  await service.close();
+  await database.destroy();
+});
+beforeEach(async () => {
+  answers = {};
+  asked = [];
+  date = at(60);
+  await emptyAll(db);
+});
+
+const shows =
+  (object: unknown): Answer =>
+  (response) =>
+    sendJson(response, 200, object);
+const missing: Answer = (response) => sendJson(response, 404, serviceError("resource_not_found"));
+const broken: Answer = (response) => sendJson(response, 503, serviceError("service_unavailable"));
+
+const graceMs = 600_000;
+const deps = () => ({ ...applyDeps(db), client: service.client, missingGraceMs: graceMs });
+const fetchDue = () => fetchDueObjects(deps());
+const want = (fetch: Partial<WantedFetch> = {}) =>
+  wantFetches(db, [
+    { resource: "order", id: "order-1", reason: "thin", notBefore: null, ...fetch },
+  ]);
+const waiting = () => db("inbox.fetches").orderBy(["resource", "id"]);
+const makeDue = () => db("inbox.fetches").update({ due_at: db.raw("now() - interval '1 second'") });
+
+describe("a wanted read", () => {
+  test("brings the object, with its entries, dated by the service, and is over", async () => {
+    answers["/v1/orders/order-1"] = shows(sampleOrder({ transactions: [sampleEntry()] }));
+    await want();
+    expect(await fetchDue()).toBe(1);
+    expect(await rowOf(db, "orders", "order-1")).toMatchObject({
+      status: "succeeded",
+      version: expect.stringContaining("|2025-03-01T12:01:00.000000Z|") as unknown,
+      last_cause: "fetch",
+    });
+    expect(await rowOf(db, "transactions", "sale-1")).toMatchObject({ status: "succeeded" });
+    expect(await waiting()).toEqual([]);
+    expect(asked).toEqual(["/v1/orders/order-1?expand=transactions"]);
+    expect(await fetchDue()).toBe(0);
+  });
+
+  test("of a thin event settles it, end to end", async () => {
+    const seq = await storeEvent(db, "subscription.updated", { id: "subscription-1" });
+    await applyBatch(deps(), [seq]);
+    answers["/v1/subscriptions/subscription-1"] = shows({
+      id: "subscription-1",
+      customer_id: "customer-1",
+      plan: null,
+      status: "past_due",
+      failure_reason: "declined",
+      attempt_count: 1,
+      created_at: at(0),
+      updated_at: at(1),
+    });
+    await fetchDue();
+    expect(await rowOf(db, "subscriptions", "subscription-1")).toMatchObject({
+      status: "past_due",
+      failure_reason: "declined",
+    });
+  });
+
+  test("of a tie counts only from an answer two seconds past it", async () => {
+    const [one, two] = ["one", "two"].map((description) =>
+      shown("order", sampleOrder({ description })),
+    );
+    await apply(db, one!, two!);
+    await want({ reason: "tie", notBefore: at(2) });
+    answers["/v1/orders/order-1"] = shows(sampleOrder({ description: "one" }));
+    date = at(1);
+    await fetchDue();
+    const [early] = await waiting();
+    expect(early).toMatchObject({ last_error: expect.stringContaining("before") as unknown });
+    const pauseMs = early.due_at.getTime() - Date.now();
+    expect(pauseMs).toBeGreaterThan(0);
+    expect(pauseMs).toBeLessThan(2_000);
+    expect(await fetchDue(), "not due yet").toBe(0);
+    date = at(2);
+    await makeDue();
+    await fetchDue();
+    expect(await waiting()).toEqual([]);
+    expect(await rowOf(db, "orders", "order-1")).toMatchObject({ description: "one" });
+  });
+
+  test("that shows a new tie by itself is made again, later", async () => {
+    await apply(db, shown("order", sampleOrder({ description: "event" })));
+    await want();
+    answers["/v1/orders/order-1"] = shows(sampleOrder({ description: "read" }));
+    date = at(0);
+    await fetchDue();
+    expect(await waiting()).toMatchObject([{ reason: "tie", not_before: new Date(at(2)) }]);
+    date = at(9);
+    await makeDue();
+    await fetchDue();
+    expect(await waiting()).toEqual([]);
+  });
+
+  test("that was ordered anew while it was under way is made again", async () => {
+    answers["/v1/orders/order-1"] = (response) => {
+      void want().then(() => sendJson(response, 200, sampleOrder()));
+    };
+    await want();
+    await fetchDue();
+    expect(await waiting()).toMatchObject([{ resource: "order", id: "order-1", generation: 2 }]);
+    answers["/v1/orders/order-1"] = shows(sampleOrder({ status: "refunded", updated_at: at(5) }));
+    expect(await fetchDue(), "due at once").toBe(1);
+    expect(await rowOf(db, "orders", "order-1")).toMatchObject({ status: "refunded" });
+    expect(await waiting()).toEqual([]);
+  });
+
+  test("is hidden from other workers while it is under way, and comes back when its worker dies", async () => {
+    await want();
+    let other = -1;
+    answers["/v1/orders/order-1"] = (response) => {
+      void fetchDue().then((count) => {
+        other = count;
+        sendJson(response, 200, sampleOrder());
+      });
+    };
+    await fetchDue();
+    expect(other).toBe(0);
+  });
+
+  test("of an entry without its state reads the transaction", async () => {
+    answers["/v1/orders/order-1"] = shows(sampleOrder({ transactions: [{ id: "sale-1" }] }));
+    answers["/v1/transactions/sale-1"] = shows(sampleTransaction({ description: "whole" }));
+    await want();
+    await fetchDue();
+    await fetchDue();
+    expect(await rowOf(db, "transactions", "sale-1")).toMatchObject({
+      data: { description: "whole" },
+    });
+    expect(await waiting()).toEqual([]);
+  });
+});
+
+describe("a service that does not answer well", () => {
+  test("5xx: put off, longer each time, and never given up", async () => {
+    answers["/v1/orders/order-1"] = broken;
+    await want();
+    const pauses: number[] = [];
+    for (let attempt = 1; attempt <= 12; attempt++) {
+      await fetchDue();
+      const [row] = await waiting();
+      expect(row).toMatchObject({ attempts: attempt, last_error: "ServiceUnavailableError" });
+      pauses.push(row.due_at.getTime() - Date.now());
+      await makeDue();
+    }
+    expect(pauses[0]).toBeLessThan(1_500);
+    expect(pauses[4]).toBeGreaterThan(7_000);
+    expect(Math.max(...pauses)).toBeLessThanOrEqual(600_000);
+    answers["/v1/orders/order-1"] = shows(sampleOrder());
+    await fetchDue();
+    expect(await waiting()).toEqual([]);
+  });
+
+  test("a wish to be left alone is kept", async () => {
+    answers["/v1/orders/order-1"] = (response) =>
+      sendJson(response, 429, serviceError("rate_limit_exceeded"), { "retry-after": "300" });
+    await want();
+    await fetchDue();
+    const [row] = await waiting();
+    expect(row.due_at.getTime() - Date.now()).toBeGreaterThan(290_000);
+    service.time.advance(301_000);
+  });
+
+  test.each([
+    ["another object", sampleOrder({ id: "order-2" })],
+    ["an object without its required fields", { id: "order-1" }],
+    ["money that cannot be read", sampleOrder({ total: "12.50" })],
+    ["no object", ["order-1"]],
+  ])("%s: asked again, and given up after six times, with nothing stored", async (_name, body) => {
+    answers["/v1/orders/order-1"] = shows(body);
+    await want();
+    for (let attempt = 1; attempt <= 5; attempt++) {
+      await fetchDue();
+      expect(await waiting()).toHaveLength(1);
+      await makeDue();
+    }
+    await fetchDue();
+    expect(await waiting()).toEqual([]);
+    expect(await db("mirror.orders")).toEqual([]);
+  });
+
+  test("a failing read holds up no other", async () => {
+    answers["/v1/orders/order-1"] = broken;
+    answers["/v1/customers/customer-1"] = shows(sampleCustomer());
+    await want();
+    await want({ resource: "customer", id: "customer-1" });
+    await fetchDue();
+    expect(await rowOf(db, "customers", "customer-1")).toMatchObject({ first_name: "Jane" });
+    expect(await waiting()).toMatchObject([{ id: "order-1" }]);
+  });
+});
+
+describe("an object that the service does not know", () => {
+  test("an order is asked for some times, then given up", async () => {
+    await want();
+    for (let attempt = 1; attempt <= 5; attempt++) {
+      await fetchDue();
+      expect(await waiting()).toHaveLength(1);
+      await makeDue();
+    }
+    await fetchDue();
+    expect(await waiting()).toEqual([]);
+  });
+
+  test("an order that the service shows a moment later is not lost", async () => {
+    await want();
+    await fetchDue();
+    answers["/v1/orders/order-1"] = shows(sampleOrder());
+    await makeDue();
+    await fetchDue();
+    expect(await rowOf(db, "orders", "order-1")).toMatchObject({ status: "succeeded" });
+  });
+
+  test("a customer is gone after two answers a grace apart, by the service's clock", async () => {
+    await apply(db, shown("customer", sampleCustomer()));
+    await want({ resource: "customer", id: "customer-1" });
+    await fetchDue();
+    const [row] = await waiting();
+    expect(row).toMatchObject({ missing_since: new Date(at(60)) });
+    expect(row.due_at.getTime() - Date.now()).toBeGreaterThan(graceMs - 60_000);
+    date = at(600);
+    await makeDue();
+    await fetchDue();
+    expect(await rowOf(db, "customers", "customer-1"), "too early").toMatchObject({
+      deleted_at: null,
+    });
+    date = at(660);
+    await makeDue();
+    await fetchDue();
+    expect(await rowOf(db, "customers", "customer-1")).toMatchObject({
+      first_name: "Jane",
+      deleted_at: new Date(at(660)),
+    });
+    expect(await waiting()).toEqual([]);
+  });
+
+  test("a customer that is found in between is not gone", async () => {
+    await want({ resource: "customer", id: "customer-1" });
+    await fetchDue();
+    date = at(2_000);
+    answers["/v1/customers/customer-1"] = shows(sampleCustomer());
+    await makeDue();
+    await fetchDue();
+    expect(await rowOf(db, "customers", "customer-1")).toMatchObject({ deleted_at: null });
+  });
+});
+
+describe("a dispute without its object", () => {
+  afterEach(() => emptyAll(db));
+
+  test("reads all charged-back transactions, page by page, with their orders", async () => {
+    const order = (n: number) =>
+      sampleOrder({ id: `order-${n}`, status: "chargeback", updated_at: at(5) });
+    const sale = (n: number, embedded: boolean) => ({
+      ...sampleTransaction({ id: `sale-${n}`, order_id: `order-${n}`, status: "chargeback" }),
+      ...(embedded ? { order: order(n) } : {}),
+    });
+    answers["/v1/transactions"] = (response, request) => {
+      const isFirst = !(request.url ?? "").includes("starting_after");
+      const data = isFirst ? [sale(1, true)] : [sale(2, false)];
+      sendJson(response, 200, { data, url: "/v1/transactions", has_more: isFirst });
+    };
+    answers["/v1/orders/order-2"] = shows(order(2));
+    const seq = await storeEvent(db, "dispute.created", { id: "dp-1", amount: 5 });
+    await applyBatch(deps(), [seq]);
+    await fetchDue();
+    expect(asked[0]).toContain("status=chargeback");
+    expect(await waiting(), "an order that was not embedded is read by its id").toMatchObject([
+      { resource: "order", id: "order-2" },
+    ]);
+    await fetchDue();
+    const chargebacks = await db("mirror.chargebacks")
+      .orderBy("key")
+      .select("key", "state", "transaction_id");
+    expect(chargebacks).toEqual([
+      { key: "order-1", state: "opened", transaction_id: "sale-1" },
+      { key: "order-2", state: "opened", transaction_id: "sale-2" },
+    ]);
+    expect(await waiting()).toEqual([]);
+  });
+});

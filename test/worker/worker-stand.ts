@@ -1,0 +1,70 @@
+import type { Knex } from "knex";
+import { createLog } from "../../src/platform/log.ts";
+import { seededRandom } from "../../src/platform/random.ts";
+import { defaultEnvelopePlaces } from "../../src/service/event-envelope.ts";
+import type { ApplyDeps } from "../../src/worker/apply-batch.ts";
+import { emptyInbox, storeRow } from "../inbox/stored-events.ts";
+import { emptyMirror } from "../mirror/copies.ts";
+
+export interface LoggedDeps extends ApplyDeps {
+  /** Every line logged so far. */
+  logged(): string;
+}
+
+export function applyDeps(db: Knex): LoggedDeps {
+  const lines: string[] = [];
+  const destination = { write: (line: string) => void lines.push(line) };
+  return {
+    db,
+    log: createLog({ level: "debug", name: "test", destination }),
+    random: seededRandom("worker"),
+    places: defaultEnvelopePlaces,
+    logged: () => lines.join(""),
+  };
+}
+
+export async function emptyAll(db: Knex): Promise<void> {
+  await emptyMirror(db);
+  await emptyInbox(db);
+}
+
+/** Stores an event with this type and object, and gives back its sequence number. */
+export const storeEvent = (
+  db: Knex,
+  type: string,
+  object: unknown,
+  createdAt = "2025-03-01T12:00:00.000Z",
+): Promise<number> => {
+  const envelope = { id: `evt_${type}`, type, created_at: createdAt, data: { object } };
+  return storeBody(db, JSON.stringify(envelope));
+};
+
+export const storeBody = (db: Knex, body: string | Buffer): Promise<number> =>
+  storeRow(db, { raw: Buffer.from(body) });
+
+/** Makes the database refuse one order, as a bug or a constraint that nobody thought of would. */
+export async function poisonOrder(db: Knex, id: string): Promise<() => Promise<void>> {
+  await db.raw(`
+    create function mirror.poison() returns trigger language plpgsql as $$
+    begin
+      if new.id = '${id}' then
+        raise exception 'the order % of jane@example.com is poison', new.id using errcode = 'check_violation';
+      end if;
+      return new;
+    end $$;
+    create trigger poison before insert or update on mirror.orders for each row execute function mirror.poison()`);
+  return async () => {
+    await db.raw("drop function if exists mirror.poison cascade");
+  };
+}
+
+/** Until so many sessions of this database wait for a lock. */
+export async function untilWaiting(db: Knex, count = 1): Promise<number[]> {
+  for (;;) {
+    const { rows } = await db.raw<{ rows: { pid: number }[] }>(
+      "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+    );
+    if (rows.length >= count) return rows.map(({ pid }) => pid);
+    await new Promise((resolve) => setTimeout(resolve, 5));
+  }
+}
