@@ -41,12 +41,9 @@ const reconnectDelayMs = (attempt: number): number => Math.min(attempt * 100, 1_
 
 function redisBackend(url: string): Backend {
   const location = { url, connectTimeout: 5_000, retryStrategy: reconnectDelayMs };
-  // A producer fails fast, since the relay brings back what it could not add; a worker waits for ever.
-  const producer: ConnectionOptions = {
-    ...location,
-    enableOfflineQueue: false,
-    maxRetriesPerRequest: 1,
-  };
+  // A producer fails fast, since the relay brings back what it could not add; a worker waits for ever. What is
+  // asked before the first connection stands waits for it: every call has a time limit of its own.
+  const producer: ConnectionOptions = { url, maxRetriesPerRequest: 1, connectTimeout: 5_000 };
   const consumer: ConnectionOptions = { ...location, maxRetriesPerRequest: null };
   return {
     queue: (name) =>

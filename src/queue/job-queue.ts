@@ -40,6 +40,7 @@ const closeTimeoutMs = 5_000;
 export function createJobQueue({ log }: { log: Log }, location: BackendLocation): JobQueue {
   const backend = createBackend(location);
   const queues = new Map<QueueName, Queue>();
+  const hasAnswered = new WeakSet<Queue>();
   const consumers = new Set<Consumer>();
   const reportOnce = createOutageLog(log, location.kind);
 
@@ -52,13 +53,20 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
     return queue;
   }
 
-  async function answered<T>(call: () => Promise<T>): Promise<T> {
+  async function answered<T>(name: QueueName, call: (queue: Queue) => Promise<T>): Promise<T> {
+    const queue = queueOf(name);
     try {
-      const result = await within(answerTimeoutMs, call);
+      const result = await within(answerTimeoutMs, () => call(queue));
+      hasAnswered.add(queue);
       reportOnce.up();
       return result;
     } catch (cause) {
       reportOnce.down(cause);
+      // BullMQ on PostgreSQL remembers a first connection that failed for ever: the next call makes a new queue.
+      if (!hasAnswered.has(queue)) {
+        queues.delete(name);
+        void settledWithin(closeTimeoutMs, () => queue.close());
+      }
       throw new QueueUnavailable(`The job queue (${location.kind}) does not answer.`, { cause });
     }
   }
@@ -66,7 +74,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
   return {
     add: async (name, payload) => {
       const data = jobSchemas[name].parse(payload);
-      await answered(() => queueOf(name).add(name, data));
+      await answered(name, (queue) => queue.add(name, data));
     },
     consume(name, handler, { concurrency }) {
       const worker = backend.worker(
@@ -95,14 +103,14 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
         "everyMs" in schedule
           ? { every: schedule.everyMs }
           : { pattern: schedule.cron, tz: schedule.timeZone };
-      await answered(() =>
-        queueOf("schedule").upsertJobScheduler(task, repeat, { name: "schedule", data: { task } }),
+      await answered("schedule", (queue) =>
+        queue.upsertJobScheduler(task, repeat, { name: "schedule", data: { task } }),
       );
     },
     hasSchedule: (task) =>
-      answered(async () => (await queueOf("schedule").getJobScheduler(task)) !== undefined),
+      answered("schedule", async (queue) => (await queue.getJobScheduler(task)) !== undefined),
     ping: async () => {
-      await answered(() => queueOf("apply").getWaitingCount());
+      await answered("apply", (queue) => queue.getWaitingCount());
     },
     async close() {
       await Promise.all([...consumers].map((consumer) => consumer.close()));

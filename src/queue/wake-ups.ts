@@ -35,7 +35,7 @@ export function createWakeUps({ queue, log }: { queue: Pick<JobQueue, "add">; lo
 
   return {
     notify(seqs) {
-      if (pending.length > maxPending) return;
+      if (seqs.length === 0 || pending.length > maxPending) return;
       pending.push(...seqs);
       adding ??= addAll();
     },
