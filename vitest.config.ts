@@ -8,7 +8,7 @@ export default defineConfig({
     // Processes, not threads: tests send signals, change environments and load CPU.
     pool: "forks",
     maxWorkers: 2,
-    testTimeout: 20_000,
-    hookTimeout: 60_000,
+    testTimeout: 60_000,
+    hookTimeout: 120_000,
   },
 });

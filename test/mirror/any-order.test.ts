@@ -44,7 +44,7 @@ test(
       { ...settings, numRuns: longer },
     );
   },
-  60_000 * longer,
+  180_000 * longer,
 );
 
 test(
@@ -61,7 +61,7 @@ test(
       { ...settings, numRuns: 60 * longer },
     );
   },
-  60_000 * longer,
+  180_000 * longer,
 );
 
 test(
@@ -84,7 +84,7 @@ test(
       { ...settings, numRuns: 20 * longer },
     );
   },
-  60_000 * longer,
+  180_000 * longer,
 );
 
 test(
@@ -104,7 +104,7 @@ test(
       { ...settings, numRuns: 12 * longer },
     );
   },
-  60_000 * longer,
+  180_000 * longer,
 );
 
 const richHistories = (count: number) => histories(count).filter(({ isRich }) => isRich);
