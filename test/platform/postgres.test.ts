@@ -175,7 +175,12 @@ test("a pool gives up a statement that takes too long", async () => {
 });
 
 test("a pool gives up waiting for a free connection", async () => {
-  const options = { url: database.url, max: 1, applicationName: "full pool", connectTimeoutMs: 1_000 };
+  const options = {
+    url: database.url,
+    max: 1,
+    applicationName: "full pool",
+    connectTimeoutMs: 1_000,
+  };
   const pool = createPool(options);
   const client = await pool.connect();
   await expect(pool.query("SELECT 1")).rejects.toThrow(/timeout/);
