@@ -6,7 +6,7 @@ import type { EventState } from "../inbox/event.ts";
 import { countByState, findEvents, listEvents } from "../inbox/queries.ts";
 import type { EventRow } from "../inbox/queries.ts";
 import { countPrunable, pruneEvents, replayEvents } from "../inbox/retention.ts";
-import { TallyhookError } from "../platform/errors.ts";
+import { TallyhookError, UsageError } from "../platform/errors.ts";
 import type { CliContext } from "./context.ts";
 import { createProgress } from "./progress.ts";
 
@@ -91,7 +91,7 @@ const listRow = (row: EventRow): string[] => [
   row.state,
   row.resource_type === null ? "-" : `${row.resource_type} ${visible(row.resource_id ?? "?")}`,
   String(row.deliveries),
-  row.reason ?? "",
+  visible(row.reason ?? ""),
 ];
 
 async function show(context: CliContext, id: string, json: boolean): Promise<void> {
@@ -116,7 +116,8 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
 }
 
 async function replay(context: CliContext, ids: string[], dead: boolean): Promise<void> {
-  if (ids.length === 0 && !dead) throw new InvalidArgumentError("Name events, or say --dead.");
+  if (ids.length === 0 && !dead)
+    throw new UsageError("Name events by id or number, or say --dead.");
   const replayed = await context.withRuntime(
     "events",
     async (runtime) => {
