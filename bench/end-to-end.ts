@@ -1,8 +1,8 @@
 import type { Benchmark } from "./benchmark.ts";
 import { meterCpu } from "./support/cpu-meter.ts";
 import type { CpuUse } from "./support/cpu-meter.ts";
-import { describeCpu } from "./support/format.ts";
-import { whenQuiet } from "./support/quiet.ts";
+import { describeCost } from "./support/format.ts";
+import { leastDisturbed, whenQuiet } from "./support/quiet.ts";
 import { sampleMemory } from "./support/resident-memory.ts";
 import { median } from "./support/statistics.ts";
 import { untilApplied, withSystem } from "./support/system.ts";
@@ -42,6 +42,8 @@ export const endToEnd: Benchmark = {
       const rates = rounds.map(({ appliedPerSecond }) => appliedPerSecond);
       const most = (name: string) =>
         Math.round(Math.max(...(memory[name] ?? []).map(({ megabytes }) => megabytes)));
+      const cheapest = leastDisturbed(rounds);
+      const cost = describeCost(cheapest.cpu, cheapest.appliedPerSecond);
       rows.push({
         queue: backend,
         "applied/s": Math.round(median(rates)),
@@ -50,7 +52,9 @@ export const endToEnd: Benchmark = {
         "accepted/s": Math.round(median(rounds.map(({ acceptedPerSecond }) => acceptedPerSecond))),
         "receiver MB": most("receiver"),
         "worker MB": most("worker"),
-        "CPUs in use": describeCpu(rounds.at(-1)?.cpu ?? {}),
+        "CPU µs an event": cost.costs,
+        "these CPUs could do": cost.bound,
+        elsewhere: (cheapest.cpu["elsewhere"] ?? 0).toFixed(2),
       });
       targets.push({
         what: `accepted and applied, queue on ${backend}`,

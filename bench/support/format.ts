@@ -1,3 +1,4 @@
+import { availableParallelism } from "node:os";
 import type { CpuUse } from "./cpu-meter.ts";
 
 export type Cell = string | number;
@@ -8,6 +9,21 @@ export const describeCpu = (use: CpuUse): string =>
     .filter(([, cpus]) => cpus >= 0.01)
     .map(([name, cpus]) => `${name} ${cpus.toFixed(2)}`)
     .join(", ");
+
+/**
+ * What one event costs each program, in µs of a CPU, and how many events a second these two or more CPUs could do
+ * at that price. It moves less than a rate when other programs are at work too.
+ */
+export function describeCost(
+  use: CpuUse,
+  eventsPerSecond: number,
+): { costs: string; bound: number } {
+  const own = Object.entries(use).filter(([name]) => name !== "elsewhere" && name !== "runner");
+  const micros = (cpus: number) => (cpus * 1e6) / eventsPerSecond;
+  const sum = own.reduce((total, [, cpus]) => total + cpus, 0);
+  const costs = own.map(([name, cpus]) => `${name} ${Math.round(micros(cpus))}`).join(", ");
+  return { costs, bound: Math.round((availableParallelism() * 1e6) / micros(sum)) };
+}
 
 /** A table of plain text; numbers to the right. */
 export function formatTable(rows: readonly Record<string, Cell>[]): string {

@@ -20,11 +20,16 @@ export async function whenQuiet<T extends { cpu: CpuUse }>(
   for (let tries = 0; tries < maxTries; tries++) {
     if (patient) await untilQuiet();
     const result = await measure();
-    if (best === undefined || disturbance(result) < disturbance(best)) best = result;
+    best = best === undefined ? result : leastDisturbed([best, result]);
     if (!patient || disturbance(best) <= maxElsewhere) break;
   }
   if (best === undefined) throw new Error("nothing was measured");
   return best;
+}
+
+/** Of several measurements the one during which other programs took least. */
+export function leastDisturbed<T extends { cpu: CpuUse }>(measured: readonly T[]): T {
+  return measured.reduce((best, each) => (disturbance(each) < disturbance(best) ? each : best));
 }
 
 const disturbance = ({ cpu }: { cpu: CpuUse }): number => cpu["elsewhere"] ?? 0;

@@ -91,7 +91,7 @@ export function createAppender(
         waitingBytes + event.raw.length > limits.maxWaitingBytes;
       if (isFull) return Promise.reject(new InboxUnavailable("Too many events are waiting."));
       return new Promise((resolve, reject) => {
-        const row = { event, sha256: hash("sha256", event.raw, "buffer") };
+        const row = { event, sha256: hash("sha256", event.raw, "hex") };
         waiting.push({ ...row, key: rowKey(row), resolve, reject });
         waitingBytes += event.raw.length;
         flushing ??= flushAll();

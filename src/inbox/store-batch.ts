@@ -1,7 +1,7 @@
 import type { ClientBase } from "pg";
 import type { Log } from "../platform/log.ts";
-import { insertNewRows, rowKey } from "./append-statement.ts";
-import type { PendingRow } from "./append-statement.ts";
+import { insertNewRows } from "./append-statement.ts";
+import type { NewRows, PendingRow } from "./append-statement.ts";
 import type { Appended } from "./event.ts";
 
 /** A row that somebody waits for. */
@@ -27,32 +27,32 @@ export async function storeBatch(
   deps: StoreDeps,
   batch: readonly WaitingRow[],
 ): Promise<StoredBatch> {
-  const copies = new Map<string, WaitingRow[]>();
+  const first = new Map<string, WaitingRow>();
+  const copies: WaitingRow[] = [];
   for (const row of batch) {
-    const known = copies.get(row.key);
-    if (known === undefined) copies.set(row.key, [row]);
-    else known.push(row);
+    if (first.has(row.key)) copies.push(row);
+    else first.set(row.key, row);
   }
-  const distinct = [...copies.values()].flatMap(([first]) => first ?? []);
-  const stored = await insertOrSplit(deps, distinct);
-  const repeats: StoredBatch["repeats"] = [];
-  for (const [key, rows] of copies) {
-    const [first] = rows;
-    if (first === undefined) continue;
-    const isNew = stored.has(key);
-    const times = rows.length - (isNew ? 1 : 0);
-    if (times > 0) repeats.push({ row: first, times });
-    const { eventId } = first.event;
-    rows.forEach(({ resolve }, n) => resolve({ eventId, duplicate: !isNew || n > 0 }));
+  const distinct = [...first.values()];
+  const { seqs, keys: newKeys } = await insertOrSplit(deps, distinct);
+  const repeats = new Map<string, { row: PendingRow; times: number }>();
+  for (const row of [...distinct, ...copies]) {
+    const original = first.get(row.key) ?? row;
+    const duplicate = row !== original || !newKeys.has(row.key);
+    if (duplicate) {
+      const times = (repeats.get(row.key)?.times ?? 0) + 1;
+      repeats.set(row.key, { row: original, times });
+    }
+    row.resolve({ eventId: original.event.eventId, duplicate });
   }
-  return { seqs: [...stored.values()], repeats };
+  return { seqs, repeats: [...repeats.values()] };
 }
 
 /**
  * One statement for all; when the server refuses a value of one row, the batch is halved until that row stands
  * alone, and it is stored without its extracts. Its neighbours do not notice.
  */
-async function insertOrSplit(deps: StoreDeps, rows: WaitingRow[]): Promise<Map<string, number>> {
+async function insertOrSplit(deps: StoreDeps, rows: WaitingRow[]): Promise<NewRows> {
   try {
     return await insertNewRows(deps.client, rows);
   } catch (error) {
@@ -62,7 +62,10 @@ async function insertOrSplit(deps: StoreDeps, rows: WaitingRow[]): Promise<Map<s
     const half = Math.ceil(rows.length / 2);
     const first = await insertOrSplit(deps, rows.slice(0, half));
     const second = await insertOrSplit(deps, rows.slice(half));
-    return new Map([...first, ...second]);
+    return {
+      seqs: [...first.seqs, ...second.seqs],
+      keys: new Set([...first.keys, ...second.keys]),
+    };
   }
 }
 
@@ -70,13 +73,13 @@ async function insertBare(
   { client, log }: StoreDeps,
   row: WaitingRow,
   refusal: unknown,
-): Promise<Map<string, number>> {
+): Promise<NewRows> {
   const { code } = refusal as { code?: string };
-  const eventId = `sha256:${row.sha256.toString("hex")}`;
+  const eventId = `sha256:${row.sha256}`;
   log.warn({ code, eventId }, "an event is stored without its extracts");
   row.event = { ...row.event, eventId, type: null, apiVersion: null, createdAt: null };
-  const seq = (await insertNewRows(client, [row])).get(rowKey(row));
-  return seq === undefined ? new Map() : new Map([[row.key, seq]]);
+  const { seqs } = await insertNewRows(client, [row]);
+  return { seqs, keys: new Set(seqs.length > 0 ? [row.key] : []) };
 }
 
 /** SQLSTATE class 22: data exception. Nothing else is the fault of a value. */

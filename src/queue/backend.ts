@@ -30,6 +30,8 @@ const workerOptions: Omit<WorkerOptions, "connection"> = {
   // After an error of the connection. The default is 15 s, for which a worker would stand still after each restart
   // of the database.
   runRetryDelay: 1_000,
+  // It is run once it is ready.
+  autorun: false,
 };
 
 export function createBackend(location: BackendLocation): Backend {
@@ -69,7 +71,12 @@ function redisBackend(url: string): Backend {
 function postgresBackend(url: string): Backend {
   const classes = withBackend(createPostgresBackend);
   // Every instance owns a pool, and a worker holds three connections at rest.
-  const connection = (max: number) => ({ connectionString: url, schema, max });
+  const connection = (max: number) => ({
+    connectionString: url,
+    schema,
+    max,
+    connectionTimeoutMillis: 5_000,
+  });
   return {
     queue: (name) =>
       new classes.Queue(name, { ...queueOptions, connection: connection(2) }) as unknown as Queue,

@@ -3,6 +3,8 @@ import { TallyhookError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { createBackend } from "./backend.ts";
 import type { BackendLocation } from "./backend.ts";
+import { startConsumer } from "./consumer.ts";
+import type { Consumer } from "./consumer.ts";
 import { jobSchemas } from "./jobs.ts";
 import type { JobPayload, QueueName } from "./jobs.ts";
 
@@ -11,11 +13,6 @@ export class QueueUnavailable extends TallyhookError {}
 
 /** When a task runs: every so often, or by a cron pattern in an IANA time zone. */
 export type Schedule = { everyMs: number } | { cron: string; timeZone: string };
-
-export interface Consumer {
-  /** Takes no new jobs, waits for those at work. */
-  close(): Promise<void>;
-}
 
 export interface JobQueue {
   /** Adds one job, or throws `QueueUnavailable` within two seconds: then it may come all the same, later. */
@@ -65,7 +62,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
       // BullMQ on PostgreSQL remembers a first connection that failed for ever: the next call makes a new queue.
       if (!hasAnswered.has(queue)) {
         queues.delete(name);
-        void settledWithin(closeTimeoutMs, () => queue.close());
+        void closeSoon(queue);
       }
       throw new QueueUnavailable(`The job queue (${location.kind}) does not answer.`, { cause });
     }
@@ -77,22 +74,26 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
       await answered(name, (queue) => queue.add(name, data));
     },
     consume(name, handler, { concurrency }) {
-      const worker = backend.worker(
-        name,
-        async (job) => {
-          // What lies in the queue comes from outside: another version, or another hand.
-          await handler(jobSchemas[name].parse(job.data) as JobPayload<typeof name>);
-        },
-        concurrency,
-      );
-      worker.on("error", reportOnce.down);
-      worker.on("failed", (job, err) =>
-        log.warn({ err, job: job?.id, queue: name }, "a job failed"),
-      );
-      const consumer: Consumer = {
+      const makeWorker = () => {
+        const worker = backend.worker(
+          name,
+          async (job) => {
+            // What lies in the queue comes from outside: another version, or another hand.
+            await handler(jobSchemas[name].parse(job.data) as JobPayload<typeof name>);
+          },
+          concurrency,
+        );
+        worker.on("error", reportOnce.down);
+        worker.on("failed", (job, err) =>
+          log.warn({ err, job: job?.id, queue: name }, "a job failed"),
+        );
+        return worker;
+      };
+      const { close } = startConsumer(makeWorker, closeSoon, reportOnce.down);
+      const consumer = {
         close: async () => {
           consumers.delete(consumer);
-          await settledWithin(closeTimeoutMs, () => worker.close());
+          await close();
         },
       };
       consumers.add(consumer);
@@ -114,9 +115,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
     },
     async close() {
       await Promise.all([...consumers].map((consumer) => consumer.close()));
-      await Promise.all(
-        [...queues.values()].map((queue) => settledWithin(closeTimeoutMs, () => queue.close())),
-      );
+      await Promise.all([...queues.values()].map(closeSoon));
     },
   };
 }
@@ -149,9 +148,9 @@ async function within<T>(timeoutMs: number, call: () => Promise<T>): Promise<T> 
 }
 
 /** Closing must not hang on a backend that is away, nor fail because of it. */
-async function settledWithin(timeoutMs: number, call: () => Promise<unknown>): Promise<void> {
+async function closeSoon(part: { close(): Promise<void> }): Promise<void> {
   try {
-    await within(timeoutMs, call);
+    await within(closeTimeoutMs, () => part.close());
   } catch {
     // Its connections end with the process.
   }

@@ -66,7 +66,7 @@ export interface ReceiverLimits {
 }
 
 /** Headers, answer and two ticks together are under 10 s: the longest that a request is held. */
-const defaultReceiverLimits: ReceiverLimits = {
+export const defaultReceiverLimits: ReceiverLimits = {
   headersMs: 3_000,
   requestMs: 5_000,
   answerMs: 6_000,

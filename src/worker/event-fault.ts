@@ -13,9 +13,10 @@ const notTheEvent = /^(08|25|28|3D|40|53|58|57P|55P03|0A000)/;
  * database does not answer or something else is amiss, every event would fail, and none is counted.
  */
 export function isEventFault(error: unknown): boolean {
-  const { code } = error as { code?: unknown };
-  if (typeof code === "string" && /^[0-9A-Z]{5}$/.test(code)) return !notTheEvent.test(code);
-  // The driver reports a lost connection as an Error without a code of the server.
+  if (!(error instanceof Error)) return false;
+  const { code, severity } = error as { code?: unknown; severity?: unknown };
+  // What has a severity, the server said. A lost connection is an Error of the driver, with or without a code.
+  if (severity !== undefined) return !notTheEvent.test(String(code));
   return ownErrors.some((own) => error instanceof own);
 }
 
@@ -32,7 +33,7 @@ export function withoutValues(error: unknown): Record<string, unknown> {
 
 /** A short reason without values. */
 export function reasonOf(error: unknown): string {
-  const { code } = error as { code?: unknown };
-  if (typeof code === "string") return `database error ${code}`;
-  return error instanceof Error ? error.name : "unknown error";
+  if (!(error instanceof Error)) return "unknown error";
+  const { code, severity } = error as { code?: unknown; severity?: unknown };
+  return severity === undefined ? error.name : `database error ${String(code)}`;
 }

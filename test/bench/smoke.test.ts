@@ -1,0 +1,48 @@
+import { execFile } from "node:child_process";
+import { promisify } from "node:util";
+import { expect, test } from "vitest";
+import { projectRoot } from "../support/holder.ts";
+import { redisInstalled } from "../support/redis.ts";
+
+interface Report {
+  results: Record<
+    string,
+    { rows: Record<string, string | number>[]; targets: { measured: string }[] }
+  >;
+}
+
+/** Every benchmark for a moment: what it measures in that time means nothing, that it measures does. */
+test("runs every benchmark and prints one JSON object", { timeout: 240_000 }, async () => {
+  const { stdout } = await promisify(execFile)(
+    process.execPath,
+    [
+      "--import",
+      "tsx",
+      "bench/run.ts",
+      "--seconds",
+      "0.3",
+      "--rounds",
+      "1",
+      "--minutes",
+      "0.02",
+      "--json",
+    ],
+    { cwd: projectRoot, maxBuffer: 10_000_000 },
+  );
+
+  const { results } = JSON.parse(stdout) as Report;
+  const backends = redisInstalled ? 2 : 1;
+  expect(
+    Object.fromEntries(Object.entries(results).map(([name, { rows }]) => [name, rows.length])),
+  ).toEqual({
+    accept: 4 + backends,
+    "end-to-end": backends,
+    drain: backends,
+    "ack-latency": backends,
+    "apply-latency": backends,
+    memory: 2,
+  });
+  for (const { targets } of Object.values(results)) {
+    for (const { measured } of targets) expect(measured).toMatch(/^\d/);
+  }
+});

@@ -1,0 +1,134 @@
+import type { Knex } from "knex";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { wallClock } from "../../src/platform/clock.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { migrateQueueSchema } from "../../src/queue/backend.ts";
+import type { BackendLocation } from "../../src/queue/backend.ts";
+import { createJobQueue } from "../../src/queue/job-queue.ts";
+import type { JobQueue } from "../../src/queue/job-queue.ts";
+import { startWorker } from "../../src/worker/start-worker.ts";
+import type { RunningWorker, WorkerOptions } from "../../src/worker/start-worker.ts";
+import { progressOf, storeRow } from "../inbox/stored-events.ts";
+import { rowOf, sampleOrder } from "../mirror/samples.ts";
+import { sendJson, serviceError, standUp } from "../service/service-stand.ts";
+import type { ServiceStand } from "../service/service-stand.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { eventually } from "../support/eventually.ts";
+import { freePort } from "../support/free-port.ts";
+import { applyDeps, emptyAll, storeEvent } from "./worker-stand.ts";
+
+const log = createLog({ level: "silent", name: "test" });
+let database: TestDatabase;
+let db: Knex;
+let service: ServiceStand;
+const open: { close(): Promise<void> }[] = [];
+
+beforeAll(async () => {
+  database = await createTestDatabase({ poolMax: 8 });
+  ({ db } = database);
+  await migrateQueueSchema(database.url);
+  service = await standUp((request, response) => {
+    if (request.url?.startsWith("/v1/orders/order-1") === true) {
+      return sendJson(response, 200, sampleOrder());
+    }
+    return sendJson(response, 404, serviceError("resource_not_found"));
+  });
+});
+afterAll(async () => {
+  await service.close();
+  await database.destroy();
+});
+beforeEach(() => emptyAll(db));
+afterEach(async () => {
+  // In the reverse order of their making: a worker before its queue.
+  for (const each of open.splice(0).reverse()) await each.close();
+});
+
+function openQueue(location: BackendLocation = { kind: "postgres", url: database.url }): JobQueue {
+  const queue = createJobQueue({ log }, location);
+  open.push(queue);
+  return queue;
+}
+
+function work(queue: JobQueue, options: Partial<WorkerOptions> = {}): RunningWorker {
+  const worker = startWorker(
+    { ...applyDeps(db), clock: wallClock, client: service.client, missingGraceMs: 1_000, queue },
+    { concurrency: 2, relayIntervalMs: 50, ...options },
+  );
+  open.push(worker);
+  return worker;
+}
+
+const applied = (seq: number) =>
+  eventually("the event is applied", async () => (await progressOf(db, seq)).state === "applied");
+
+describe("a running worker", () => {
+  test("applies what it is told of", async () => {
+    const queue = openQueue();
+    work(queue, { relayIntervalMs: 3_600_000 });
+    const seq = await storeEvent(db, "order.created", sampleOrder());
+    await queue.add("apply", { seqs: [seq] });
+    await applied(seq);
+    expect(await rowOf(db, "orders", "order-1")).toMatchObject({ status: "succeeded" });
+  });
+
+  test("finds what nobody told it of", async () => {
+    work(openQueue());
+    const raw = Buffer.from(
+      JSON.stringify({ type: "order.created", data: { object: sampleOrder() } }),
+    );
+    await applied(await storeRow(db, { raw, receivedAgoSeconds: 10 }));
+  });
+
+  test("finds what failed and is due", async () => {
+    work(openQueue());
+    const raw = Buffer.from(
+      JSON.stringify({ type: "order.created", data: { object: sampleOrder() } }),
+    );
+    await applied(await storeRow(db, { raw, state: "failed", attempts: 3, dueInSeconds: -1 }));
+  });
+
+  test("applies by itself while the queue is away, and reads what is wanted", async () => {
+    const url = `redis://127.0.0.1:${await freePort()}`;
+    const worker = work(openQueue({ kind: "redis", url }));
+    const raw = Buffer.from('{"type":"order.created","data":{"object":{"id":"order-1"}}}');
+    await applied(await storeRow(db, { raw, receivedAgoSeconds: 10 }));
+    await eventually("the order is read", async () => (await db("mirror.orders")).length === 1);
+    expect(worker.isAlive()).toBe(true);
+  });
+
+  test("runs tasks on their schedule, and none that it does not know", async () => {
+    const queue = openQueue();
+    let runs = 0;
+    const run = async (): Promise<void> => void runs++;
+    work(queue, { tasks: { count: { schedule: { everyMs: 100 }, run } } });
+    for (const task of ["constructor", "gone"]) await queue.add("schedule", { task });
+    await eventually("the task ran twice", () => runs >= 2);
+    expect(await queue.hasSchedule("count")).toBe(true);
+  });
+
+  test("finishes what it is at when it closes, and takes nothing more", async () => {
+    const queue = openQueue();
+    const worker = work(queue, { relayIntervalMs: 3_600_000 });
+    const [first, second] = [
+      await storeEvent(db, "order.created", sampleOrder()),
+      await storeEvent(db, "order.created", sampleOrder({ id: "order-2" })),
+    ];
+    const blocker = await db.transaction();
+    await blocker.raw("lock table mirror.orders in exclusive mode");
+    await queue.add("apply", { seqs: [first] });
+    await eventually("the batch waits", async () => {
+      const { rows } = await db.raw<{ rows: unknown[] }>(
+        "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
+      );
+      return rows.length > 0;
+    });
+    const closing = worker.close();
+    await blocker.rollback();
+    await closing;
+    await queue.add("apply", { seqs: [second] });
+    expect((await progressOf(db, first)).state).toBe("applied");
+    expect((await progressOf(db, second)).state).toBe("received");
+  });
+});
