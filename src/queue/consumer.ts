@@ -7,6 +7,7 @@ export interface Consumer {
 }
 
 const retryDelayMs = 1_000;
+const readyTimeoutMs = 1_000;
 
 /**
  * Works on jobs from whenever the backend is there until it is closed. BullMQ on PostgreSQL remembers a first
@@ -19,12 +20,13 @@ export function startConsumer(
 ): Consumer {
   const closing = new AbortController();
   let worker = makeWorker();
+  let ready = worker.waitUntilReady();
   void runUntilClosed();
 
   async function runUntilClosed(): Promise<void> {
     for (;;) {
       try {
-        await worker.waitUntilReady();
+        await ready;
         if (closing.signal.aborted) return;
         return await worker.run();
       } catch (error) {
@@ -34,14 +36,17 @@ export function startConsumer(
         await sleep(retryDelayMs, undefined, { signal: closing.signal }).catch(() => {});
         if (closing.signal.aborted) return;
         worker = makeWorker();
+        ready = worker.waitUntilReady();
       }
     }
   }
 
   return {
-    close: () => {
+    async close() {
       closing.abort();
-      return discard(worker);
+      // BullMQ loses a connection that is being made while it closes, and an error on that one would end the process.
+      await Promise.race([ready.catch(() => {}), sleep(readyTimeoutMs, undefined, { ref: false })]);
+      await discard(worker);
     },
   };
 }

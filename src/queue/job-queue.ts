@@ -1,4 +1,4 @@
-import type { Queue, Worker } from "bullmq";
+import type { Queue } from "bullmq";
 import { TallyhookError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { createBackend } from "./backend.ts";
@@ -33,7 +33,6 @@ export interface JobQueue {
 
 const answerTimeoutMs = 2_000;
 const closeTimeoutMs = 5_000;
-const readyTimeoutMs = 1_000;
 
 export function createJobQueue({ log }: { log: Log }, location: BackendLocation): JobQueue {
   const backend = createBackend(location);
@@ -90,7 +89,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
         );
         return worker;
       };
-      const { close } = startConsumer(makeWorker, closeWorker, reportOnce.down);
+      const { close } = startConsumer(makeWorker, closeSoon, reportOnce.down);
       const consumer = {
         close: async () => {
           consumers.delete(consumer);
@@ -149,15 +148,6 @@ async function within<T>(timeoutMs: number, call: () => Promise<T>): Promise<T> 
 }
 
 /** Closing must not hang on a backend that is away, nor fail because of it: its connections end with the process. */
-const closeSoon = (part: { close(): Promise<void> }): Promise<void> =>
-  settledWithin(closeTimeoutMs, () => part.close());
-
-/** BullMQ loses a connection that is being made while it closes, and an error on that one would end the process. */
-async function closeWorker(worker: Worker): Promise<void> {
-  await settledWithin(readyTimeoutMs, () => worker.waitUntilReady());
-  await closeSoon(worker);
-}
-
-async function settledWithin(timeoutMs: number, call: () => Promise<unknown>): Promise<void> {
-  await within(timeoutMs, call).catch(() => {});
+async function closeSoon(part: { close(): Promise<void> }): Promise<void> {
+  await within(closeTimeoutMs, () => part.close()).catch(() => {});
 }
