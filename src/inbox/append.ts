@@ -48,8 +48,9 @@ export interface Appender {
 /**
  * Group commit: one INSERT is in flight, whatever arrives meanwhile goes together in the next. There is no
  * timer, so an idle receiver commits at once and a busy one batches by itself. Two flushes in flight were
- * measured to be slower than one. When a flush hangs, all that wait behind it are refused with it: they would
- * only wait for the same.
+ * measured to be slower than one; but a flush is sent before the answers of the one before it are written, so
+ * that the database and this process work at the same time. When a flush hangs, all that wait behind it are
+ * refused with it: they would only wait for the same.
  */
 export function createAppender(
   deps: AppenderDeps,
@@ -61,10 +62,15 @@ export function createAppender(
   let closed = false;
 
   async function flushAll(): Promise<void> {
+    let before: Flushed = { client: null, finish: () => {}, hung: null };
     while (waiting.length > 0) {
-      const hung = await flush(deps, takeBatch(limits), limits.flushTimeoutMs);
-      if (hung !== null) refuse(takeBatch(all), hung);
+      const flushed = flush(deps, before.client, takeBatch(limits), limits.flushTimeoutMs);
+      before.finish();
+      before = await flushed;
+      if (before.hung !== null) refuse(takeBatch(all), before.hung);
     }
+    before.finish();
+    before.client?.release();
     flushing = null;
   }
 
@@ -109,61 +115,79 @@ const all: Pick<AppendLimits, "maxRowsPerFlush" | "maxBytesPerFlush"> = {
   maxBytesPerFlush: Number.POSITIVE_INFINITY,
 };
 
-/** Stores one batch, or refuses it. Gives back the error when it took too long. Never throws. */
+interface Flushed {
+  /** For the next flush; null when it was given up. */
+  client: PoolClient | null;
+  /** Answers those whose events are stored, and makes them known. Must be called once. Never throws. */
+  finish(): void;
+  /** Why all that wait are refused too. */
+  hung: Error | null;
+}
+
+/** Stores one batch, or refuses it, on the connection of the flush before or one of its own. Never throws. */
 async function flush(
   deps: AppenderDeps,
+  client: PoolClient | null,
   batch: WaitingRow[],
   timeoutMs: number,
-): Promise<Error | null> {
-  const connection: Connection = { client: undefined, isGivenUp: false };
+): Promise<Flushed> {
+  const line: Line = { client, isGivenUp: false };
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<Error>((resolve) => {
     timer = setTimeout(() => resolve(new Error(`not stored within ${timeoutMs} ms`)), timeoutMs);
   });
-  const hung = await Promise.race([storeAndCount(deps, connection, batch), late]);
+  const outcome = await Promise.race([storeAndCount(deps, line, batch), late]);
   clearTimeout(timer);
-  if (hung === null) return null;
-  connection.isGivenUp = true;
-  deps.log.warn({ err: hung, events: batch.length }, "the database does not answer");
-  refuse(batch, hung);
+  if (!(outcome instanceof Error)) return { client: line.client, finish: outcome, hung: null };
+  line.isGivenUp = true;
+  deps.log.warn({ err: outcome, events: batch.length }, "the database does not answer");
+  refuse(batch, outcome);
   // Destroyed, not used again: it may still be in the statement. If that commits, the relay finds the events.
-  connection.client?.release(hung);
-  return hung;
+  line.client?.release(outcome);
+  return { client: null, finish: () => {}, hung: outcome };
 }
 
-interface Connection {
-  client: PoolClient | undefined;
+interface Line {
+  client: PoolClient | null;
   /** Its flush is over: whoever still holds it must not touch it. */
   isGivenUp: boolean;
 }
 
+/** Gives back what is left to do once the events are stored. */
 async function storeAndCount(
   { pool, log, onCommitted }: AppenderDeps,
-  connection: Connection,
+  line: Line,
   batch: WaitingRow[],
-): Promise<null> {
-  let failure: Error | undefined;
+): Promise<() => void> {
+  const nothing = () => {};
   try {
-    const client = await pool.connect();
-    if (connection.isGivenUp) {
-      client.release();
-      return null;
+    if (line.client === null) {
+      const client = await pool.connect();
+      if (line.isGivenUp) {
+        client.release();
+        return nothing;
+      }
+      line.client = client;
     }
-    connection.client = client;
-    const { seqs, repeats } = await storeBatch({ client, log }, batch);
-    if (seqs.length > 0) onCommitted(seqs);
-    if (repeats.length > 0) await countRepeatedRows(client, repeats);
+    const { client } = line;
+    const { seqs, repeats, answer } = await storeBatch({ client, log }, batch);
+    const finish = () => {
+      answer();
+      if (seqs.length > 0) onCommitted(seqs);
+    };
+    if (repeats.length === 0) return finish;
+    finish();
+    await countRepeatedRows(client, repeats);
   } catch (cause) {
-    if (connection.isGivenUp) return null;
-    failure = cause instanceof Error ? cause : new Error(String(cause));
+    if (line.isGivenUp) return nothing;
+    const failure = cause instanceof Error ? cause : new Error(String(cause));
     log.warn({ err: failure, events: batch.length }, "a batch of events could not be stored");
     // Rows that were answered already stay answered: only a count of repeats is lost then.
     refuse(batch, failure);
+    line.client?.release(failure);
+    line.client = null;
   }
-  if (connection.isGivenUp) return null;
-  connection.client?.release(failure ?? false);
-  connection.client = undefined;
-  return null;
+  return nothing;
 }
 
 function refuse(batch: readonly WaitingRow[], cause: unknown): void {

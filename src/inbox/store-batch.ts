@@ -20,9 +20,11 @@ export interface StoredBatch {
   /** Of the new rows. */
   seqs: number[];
   repeats: { row: PendingRow; times: number }[];
+  /** Releases the answers, all together. */
+  answer(): void;
 }
 
-/** Stores a batch and releases its answers together; of two copies in it, the first is the new one. */
+/** Stores a batch; of two copies in it, the first is the new one. Nobody is answered yet. */
 export async function storeBatch(
   deps: StoreDeps,
   batch: readonly WaitingRow[],
@@ -35,17 +37,22 @@ export async function storeBatch(
   }
   const distinct = [...first.values()];
   const { seqs, keys: newKeys } = await insertOrSplit(deps, distinct);
+  const duplicates = [...distinct.filter(({ key }) => !newKeys.has(key)), ...copies];
   const repeats = new Map<string, { row: PendingRow; times: number }>();
-  for (const row of [...distinct, ...copies]) {
-    const original = first.get(row.key) ?? row;
-    const duplicate = row !== original || !newKeys.has(row.key);
-    if (duplicate) {
-      const times = (repeats.get(row.key)?.times ?? 0) + 1;
-      repeats.set(row.key, { row: original, times });
-    }
-    row.resolve({ eventId: original.event.eventId, duplicate });
+  for (const { key } of duplicates) {
+    const row = first.get(key);
+    if (row !== undefined) repeats.set(key, { row, times: (repeats.get(key)?.times ?? 0) + 1 });
   }
-  return { seqs, repeats: [...repeats.values()] };
+  const answer = () => {
+    for (const row of distinct) {
+      row.resolve({ eventId: row.event.eventId, duplicate: !newKeys.has(row.key) });
+    }
+    for (const { key, event, resolve } of copies) {
+      // An event that was stored without its extracts has another id.
+      resolve({ eventId: (first.get(key)?.event ?? event).eventId, duplicate: true });
+    }
+  };
+  return { seqs, repeats: [...repeats.values()], answer };
 }
 
 /**
