@@ -11,6 +11,8 @@ export interface ProcessOptions {
   /** Compiled file. */
   file: string;
   args?: readonly string[];
+  /** Of node itself. */
+  nodeArgs?: readonly string[];
   env?: Readonly<Record<string, string>>;
   cpus: CpuSet;
   /** Where its output goes, to `<name>.log`, and its profile. */
@@ -51,6 +53,7 @@ export function startProcess(options: ProcessOptions): BenchProcess {
   const [command, ...args] = pinnedCommand(cpus, [
     process.execPath,
     "--enable-source-maps",
+    ...(options.nodeArgs ?? []),
     ...(options.profile === true ? profiling : []),
     file,
     ...(options.args ?? []),

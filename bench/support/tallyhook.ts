@@ -22,6 +22,9 @@ export interface RunningServer {
 
 const startWithinMs = 30_000;
 
+/** As in the compose file. */
+const nodeArgs = ["--max-old-space-size=512"];
+
 /** `tallyhook receiver`, with its defaults. */
 export async function startReceiver(placed: Placed, place: DataPlace): Promise<RunningServer> {
   const port = await freePort();
@@ -30,6 +33,7 @@ export async function startReceiver(placed: Placed, place: DataPlace): Promise<R
     ...placed,
     file: compiled(new URL("../servers/tallyhook.ts", import.meta.url)),
     args: ["receiver"],
+    nodeArgs,
     env: { ...(await environment(placed, place)), PORT: String(port) },
   });
   await untilAnswers(child, port, "/readyz");
@@ -43,6 +47,7 @@ export async function startWorker(placed: Placed, place: DataPlace): Promise<Ben
     ...placed,
     file: compiled(new URL("../servers/tallyhook.ts", import.meta.url)),
     args: ["worker"],
+    nodeArgs,
     env: await environment(placed, place),
   });
 }

@@ -9,32 +9,48 @@ export interface ClaimedEvent {
   attempts: number;
 }
 
+export interface Claim {
+  events: ClaimedEvent[];
+  /** Locked too, but beyond the limit of bytes: for the next transaction. */
+  left: number[];
+}
+
 /**
- * Locks those of the rows that are still unapplied and that no other worker holds, in the order of their
- * arrival. Must run in a transaction; the rows are free again when it ends.
+ * Locks those of the rows that are still unapplied and that no other worker holds, and reads them in the order of
+ * their arrival, up to `maxBytes` of bodies but at least one: what a worker holds in memory is bounded whatever is
+ * sent. Must run in a transaction; the rows are free again when it ends.
  */
 export async function claimEvents(
   trx: Knex.Transaction,
   seqs: readonly number[],
-): Promise<ClaimedEvent[]> {
+  maxBytes: number,
+): Promise<Claim> {
   const { rows } = await trx.raw<{ rows: ClaimedRow[] }>(
-    `select p.seq, p.attempts, r.event_id, r.raw
-     from inbox.progress p join inbox.receipts r using (seq)
-     where p.seq = any(?::bigint[]) and p.state in ('received', 'failed') and r.raw is not null
-     order by p.seq for update of p skip locked`,
-    [sqlArray(seqs)],
+    `with claimed as materialized (
+       select p.seq, p.attempts, r.event_id, r.raw
+       from inbox.progress p join inbox.receipts r using (seq)
+       where p.seq = any(?::bigint[]) and p.state in ('received', 'failed') and r.raw is not null
+       order by p.seq for update of p skip locked
+     ), sized as (
+       select c.*, sum(octet_length(raw)) over (order by seq rows unbounded preceding exclude current row) as before
+       from claimed c
+     )
+     select seq, attempts, event_id, case when coalesce(before, 0) < ? then raw end as raw
+     from sized order by seq`,
+    [sqlArray(seqs), maxBytes],
   );
-  return rows.map((row) => ({
-    seq: Number(row.seq),
-    eventId: row.event_id,
-    raw: row.raw,
-    attempts: row.attempts,
-  }));
+  const events: ClaimedEvent[] = [];
+  const left: number[] = [];
+  for (const { seq, event_id: eventId, raw, attempts } of rows) {
+    if (raw === null) left.push(Number(seq));
+    else events.push({ seq: Number(seq), eventId, raw, attempts });
+  }
+  return { events, left };
 }
 
 interface ClaimedRow {
   seq: string;
   attempts: number;
   event_id: string;
-  raw: Buffer;
+  raw: Buffer | null;
 }

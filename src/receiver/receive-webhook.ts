@@ -1,6 +1,6 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import getRawBody from "raw-body";
-import { InboxUnavailable } from "../inbox/append.ts";
+import { InboxUnavailable } from "../inbox/flush.ts";
 import type { Appender } from "../inbox/append.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";

@@ -19,6 +19,9 @@ export interface ApplyDeps {
   places: Readonly<EnvelopePlaces>;
 }
 
+/** Of bodies, which take some ten times as much while they are decoded. */
+const maxBytesPerTransaction = 8 * 1024 * 1024;
+
 /**
  * Applies those of the events that are still unapplied: mirror, history, wanted reads and inbox states in one
  * transaction. A batch that fails is halved until the poisonous event stands alone: it waits for its next attempt,
@@ -27,8 +30,9 @@ export interface ApplyDeps {
 export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Promise<void> {
   const [only] = seqs;
   if (only === undefined) return;
+  let left: readonly number[];
   try {
-    await withRetries(deps, () =>
+    left = await withRetries(deps, () =>
       deps.db.transaction((trx) => applyInTransaction(deps, trx, seqs)),
     );
   } catch (error) {
@@ -38,8 +42,9 @@ export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Prom
     deps.log.warn({ failure, events: seqs.length }, "a batch failed and is halved");
     const half = Math.ceil(seqs.length / 2);
     await applyBatch(deps, seqs.slice(0, half));
-    await applyBatch(deps, seqs.slice(half));
+    return await applyBatch(deps, seqs.slice(half));
   }
+  await applyBatch(deps, left);
 }
 
 async function postpone(
@@ -58,13 +63,14 @@ async function postpone(
   await postponeEvent(db, { seq, reason: `attempt ${attempt}: ${reasonOf(error)}`, delayMs });
 }
 
+/** Gives back what was too much for one transaction. */
 async function applyInTransaction(
   { log, places }: ApplyDeps,
   trx: Knex.Transaction,
   seqs: readonly number[],
-): Promise<void> {
-  const events = await claimEvents(trx, seqs);
-  if (events.length === 0) return;
+): Promise<number[]> {
+  const { events, left } = await claimEvents(trx, seqs, maxBytesPerTransaction);
+  if (events.length === 0) return left;
   const meanings = events.map((event) => interpretEvent(places, event));
   const applied = await applyObservations(
     trx,
@@ -76,4 +82,5 @@ async function applyInTransaction(
   }
   await wantFetches(trx, wantedReads(meanings, applied));
   await settleEvents(trx, settlements);
+  return left;
 }

@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { InboxUnavailable } from "../../src/inbox/append.ts";
+import { InboxUnavailable } from "../../src/inbox/flush.ts";
 import { findEvents, listEvents } from "../../src/inbox/queries.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";

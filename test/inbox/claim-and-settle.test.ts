@@ -13,7 +13,10 @@ beforeAll(async () => {
 beforeEach(() => emptyInbox(database.db));
 afterAll(() => database.destroy());
 
-const claim = (seqs: number[]) => database.db.transaction((trx) => claimEvents(trx, seqs));
+const enough = 1_000_000;
+const claimUpTo = (seqs: number[], maxBytes: number) =>
+  database.db.transaction((trx) => claimEvents(trx, seqs, maxBytes));
+const claim = async (seqs: number[]) => (await claimUpTo(seqs, enough)).events;
 
 const settlement = (seq: number, given: Partial<Settlement> = {}): Settlement => ({
   seq,
@@ -48,10 +51,24 @@ describe("claiming", () => {
     expect(await claim([])).toEqual([]);
   });
 
+  test("reads bodies up to the limit, but at least one, and names those that are left", async () => {
+    const raw = Buffer.alloc(100, "x");
+    const seqs: number[] = [];
+    for (let n = 0; n < 4; n++) seqs.push(await storeRow(database.db, { raw }));
+    const seen = async (maxBytes: number) => {
+      const { events, left } = await claimUpTo(seqs, maxBytes);
+      return [events.map(({ seq }) => seq), left];
+    };
+    expect(await seen(1)).toEqual([seqs.slice(0, 1), seqs.slice(1)]);
+    expect(await seen(200)).toEqual([seqs.slice(0, 2), seqs.slice(2)]);
+    expect(await seen(201)).toEqual([seqs.slice(0, 3), seqs.slice(3)]);
+    expect(await seen(400)).toEqual([seqs, []]);
+  });
+
   test("passes over rows that another worker holds, and gets them when that one gives up", async () => {
     const [mine, theirs] = [await storeRow(database.db), await storeRow(database.db)];
     const other = await database.db.transaction();
-    expect(await claimEvents(other, [theirs])).toHaveLength(1);
+    expect((await claimEvents(other, [theirs], enough)).events).toHaveLength(1);
     expect((await claim([mine, theirs])).map(({ seq }) => seq)).toEqual([mine]);
     await other.rollback();
     expect((await claim([mine, theirs])).map(({ seq }) => seq)).toEqual([mine, theirs]);
@@ -63,7 +80,7 @@ describe("claiming", () => {
     const claimed = await Promise.all(
       Array.from({ length: 4 }, () =>
         database.db.transaction(async (trx) => {
-          const events = await claimEvents(trx, seqs);
+          const { events } = await claimEvents(trx, seqs, enough);
           await settleEvents(
             trx,
             events.map(({ seq }) => settlement(seq)),

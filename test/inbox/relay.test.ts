@@ -95,7 +95,7 @@ test("neither waits for rows that a worker holds nor takes them", { timeout: 5_0
   const free = await storeRow(database.db, lost);
   const worker = await database.db.transaction();
   try {
-    await claimEvents(worker, [held]);
+    await claimEvents(worker, [held], 1_000_000);
     const relay = await database.db.transaction();
     try {
       await relay.raw("set local lock_timeout = '500ms'");

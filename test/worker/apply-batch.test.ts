@@ -39,6 +39,15 @@ const statesOf = (seqs: readonly number[]) =>
   Promise.all(seqs.map(async (seq) => (await progressOf(db, seq)).state));
 
 describe("a batch of events", () => {
+  test("of bodies that are too much for one transaction is applied all the same", async () => {
+    const description = "x".repeat(3 * 1024 * 1024);
+    const seqs: number[] = [];
+    for (let n = 0; n < 5; n++)
+      seqs.push(await storeEvent(db, "order.created", orderNamed(`large-${n}`, { description })));
+    await applyBatch(applyDeps(db), seqs);
+    expect(await statesOf(seqs)).toEqual(seqs.map(() => "applied"));
+  });
+
   test("brings mirror and inbox up to date together", async () => {
     const seqs = [
       await storeEvent(db, "order.created", sampleOrder({ status: "pending" })),
