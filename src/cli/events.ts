@@ -1,3 +1,4 @@
+import { isUtf8 } from "node:buffer";
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import Table from "cli-table3";
@@ -104,7 +105,9 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
   for (const { raw, ...row } of found) {
     const body = raw === null ? null : raw.toString("utf8");
     if (json) {
-      context.stdout.write(`${JSON.stringify({ ...row, raw: body })}\n`);
+      // Only valid UTF-8 survives as text; the exact bytes are there whenever it is not.
+      const exact = raw === null || isUtf8(raw) ? {} : { raw_base64: raw.toString("base64") };
+      context.stdout.write(`${JSON.stringify({ ...row, raw: body, ...exact })}\n`);
       continue;
     }
     for (const [name, value] of Object.entries(row)) {

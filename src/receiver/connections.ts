@@ -1,49 +1,12 @@
-import { once } from "node:events";
 import { STATUS_CODES } from "node:http";
 import type { Server } from "node:http";
-import { isIPv6 } from "node:net";
 import type { Socket } from "node:net";
-import { errorCode } from "../platform/postgres-errors.ts";
-import { ConfigurationError } from "../platform/errors.ts";
 import { rawRefusal, refusals } from "./answers.ts";
 import type { Refusal } from "./answers.ts";
 import type { ReceiverCounters, RejectionReason } from "./counters.ts";
 
 /** The code with which the server ends a request that did not arrive in time. */
 export const requestTimeoutCode = "ERR_HTTP_REQUEST_TIMEOUT";
-
-/** Listens, or throws `ConfigurationError` that says why it cannot. */
-export async function listen(
-  server: Server,
-  { host, port }: { host: string; port: number },
-): Promise<void> {
-  server.listen({ host, port });
-  try {
-    await once(server, "listening");
-  } catch (cause) {
-    throw new ConfigurationError(explain(errorCode(cause), host, port), { cause });
-  }
-}
-
-function explain(code: string | undefined, host: string, port: number): string {
-  switch (code) {
-    case "EADDRINUSE":
-      return `PORT: another program listens on ${host}:${port}. Stop it, or set another port (0 picks a free one).`;
-    case "EACCES":
-      return `PORT: this user may not listen on port ${port}. Set one above 1023.`;
-    case "EADDRNOTAVAIL":
-    case "ENOTFOUND":
-      return `HOST: ${host} is no address of this machine. Set one that is, such as 127.0.0.1 or 0.0.0.0.`;
-    default:
-      return `HOST and PORT: cannot listen on ${host}:${port} (${code ?? "unknown reason"}).`;
-  }
-}
-
-/** How to reach from this machine what listens on `host`. */
-export function localAddress(host: string): string {
-  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
-  return isIPv6(reachable) ? `[${reachable}]` : reachable;
-}
 
 /** How often idle connections are looked for, when there are too many. */
 const makeRoomEveryMs = 100;

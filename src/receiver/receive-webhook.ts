@@ -60,8 +60,7 @@ export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions)
     }
 
     let verification = verify(deps, options, req, raw);
-    if (!verification.ok) {
-      // A rotation may have happened since they were read.
+    if (!verification.ok && maybeRotated.has(verification.reason)) {
       await secrets.refresh();
       verification = verify(deps, options, req, raw);
     }
@@ -137,6 +136,9 @@ export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions)
     }
   };
 }
+
+/** Failures that a secret which was not known yet would explain. */
+const maybeRotated: ReadonlySet<FailedVerification["reason"]> = new Set(["no_match", "no_secret"]);
 
 type FailedVerification = Extract<Verification, { ok: false }>;
 

@@ -8,13 +8,14 @@ import type { Pool } from "pg";
 import { createAppender } from "../inbox/append.ts";
 import type { AppendLimits } from "../inbox/append.ts";
 import type { Clock } from "../platform/clock.ts";
+import { listen, localAddress } from "../platform/listen.ts";
 import type { Log } from "../platform/log.ts";
 import { defaultEnvelopePlaces } from "../service/event-envelope.ts";
 import type { EnvelopePlaces } from "../service/event-envelope.ts";
 import type { SignatureSchemeName } from "../service/signature/scheme.ts";
 import { signatureScheme } from "../service/signature/signature-scheme.ts";
 import { createApp } from "./app.ts";
-import { capConnections, listen, localAddress, refuseConnection } from "./connections.ts";
+import { capConnections, refuseConnection } from "./connections.ts";
 import { createReceiverCounters } from "./counters.ts";
 import type { ReceiverCounters } from "./counters.ts";
 import { createDeadlines } from "./deadlines.ts";
@@ -156,7 +157,7 @@ export async function startReceiver(
     warnSeldom("a connection was refused: there are too many", { max: options.maxConnections });
   });
   try {
-    await listen(server, options);
+    await listen(server, { ...options, hostVariable: "HOST", portVariable: "PORT" });
   } catch (error) {
     deadlines.close();
     throw error;

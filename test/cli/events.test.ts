@@ -91,6 +91,13 @@ describe("tallyhook events show", () => {
     expect(JSON.parse(bySeq.out)).toMatchObject({ seq: first, event_id: eventId, raw: one });
   });
 
+  test("gives the exact bytes of a body that is no text", async () => {
+    const raw = Buffer.from([0x7b, 0xff, 0x7d]);
+    const seq = await storeRow(database.db, { eventId: "evt_bytes", raw });
+    const { out } = await events("show", String(seq), "--json");
+    expect(JSON.parse(out)).toMatchObject({ raw_base64: raw.toString("base64") });
+  });
+
   test("says that bytes were pruned", async () => {
     await storeRow(database.db, { eventId: "evt_old", state: "applied", raw: null });
     expect((await events("show", "evt_old")).out).toContain("(bytes were pruned)");
