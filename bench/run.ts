@@ -13,6 +13,7 @@ import { compile } from "./support/compile.ts";
 import { drain } from "./drain.ts";
 import { endToEnd } from "./end-to-end.ts";
 import { memory } from "./memory.ts";
+import { sandbox } from "./sandbox.ts";
 import { summariseProfiles } from "./support/cpu-profile.ts";
 import { formatTable } from "./support/format.ts";
 import { describeMachine } from "./support/machine.ts";
@@ -26,6 +27,7 @@ const benchmarks: readonly Benchmark[] = [
   ackLatency,
   memory,
   applyLatency,
+  sandbox,
 ];
 
 interface Flags extends BenchOptions {

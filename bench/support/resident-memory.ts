@@ -29,7 +29,8 @@ export function sampleMemory(
   };
 }
 
-function residentMegabytes(pid: number): number | null {
+/** What a program holds in memory now; null where there is no /proc. */
+export function residentMegabytes(pid: number): number | null {
   try {
     const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];
     return kilobytes === undefined ? null : Number(kilobytes) / 1_024;

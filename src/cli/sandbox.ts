@@ -2,7 +2,8 @@ import type { Command } from "commander";
 
 import { UsageError } from "../platform/errors.ts";
 import { createLog } from "../platform/log.ts";
-import { liveKey, testKey } from "../sandbox/keys.ts";
+import { gatewayKey } from "../sandbox/gateway-keys.ts";
+import { firstMerchant, liveKey, testKey } from "../sandbox/keys.ts";
 import { startSandbox } from "../sandbox/start.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -11,15 +12,17 @@ interface SandboxFlags {
   port?: string;
   host: string;
   seed: string;
+  state?: string;
 }
 
 export function registerSandbox(program: Command, context: CliContext): void {
   program
     .command("sandbox")
-    .description("a local stand-in for the commerce service, in memory, until a signal")
+    .description("a local stand-in for the commerce service, until a signal")
     .option("--port <number>", "instead of SANDBOX_PORT; 0 picks a free one")
     .option("--host <address>", "where to listen", "127.0.0.1")
     .option("--seed <text>", "same seed, same calls: same ids, amounts and events", "tallyhook")
+    .option("--state <file>", "keep the state in a file over restarts; else nothing is kept")
     .action(async (flags: SandboxFlags) => {
       const { config } = context.loaded();
       const log = createLog({ level: config.logLevel, name: "sandbox" });
@@ -29,8 +32,9 @@ export function registerSandbox(program: Command, context: CliContext): void {
         host: flags.host,
         seed: flags.seed,
         log,
+        ...(flags.state === undefined ? {} : { stateFile: flags.state }),
       });
-      context.stdout.write(welcome(sandbox.url));
+      context.stdout.write(welcome(sandbox.url, flags.state));
       await stopped;
       await sandbox.close();
     });
@@ -44,27 +48,31 @@ function portOf(text: string): number {
   return port;
 }
 
-function welcome(url: string): string {
+/** What a person needs for the first minutes: where it is, the keys, and a line for each first step. */
+function welcome(url: string, stateFile: string | undefined): string {
   const json = "-H 'content-type: application/json'";
   const api = `-H 'authorization: Bearer ${testKey}' ${json}`;
   const once = `-H "x-svc-idempotency-key: $(node -p 'crypto.randomUUID()')"`;
-  return `The sandbox answers at ${url} (Ctrl-C stops it; nothing is kept).
-Keys: ${testKey} (test), ${liveKey} (live)
+  const kept = stateFile === undefined ? "nothing is kept" : `kept in ${stateFile}`;
+  return `The sandbox answers at ${url} (Ctrl-C stops it; ${kept}).
+Keys: ${testKey} (test), ${liveKey} (live). Gateway: ${gatewayKey(firstMerchant, "test")}
+Documentation: ${url}/docs, controls: ${url}/_sandbox, tutorial: docs/sandbox.md
 
 A customer with a test card:
   curl ${url}/v1/customers ${api} -d '{"email":"ada@example.test","svc_gateway_customer_vault_id":"card_visa"}'
 What can be sold, and subscribed to:
-  curl -g '${url}/v1/products?limit=3' ${api}
-  curl -g '${url}/v1/plans?limit=3' ${api}
-An order (ids from the answers above):
+  curl '${url}/v1/products?limit=3' ${api}
+  curl '${url}/v1/plans?limit=3' ${api}
+An order, and a refund of it (ids from the answers above):
   curl ${url}/v1/orders ${api} ${once} -d '{"customer_id":"…","payment_method_id":"…","items":[{"product_id":"…","quantity":1}]}'
+  curl ${url}/v1/orders/…/refund ${api} ${once} -d '{}'
+A subscription:
+  curl ${url}/v1/subscriptions ${api} ${once} -d '{"customer_id":"…","plan_id":"…","payment_method_id":"…","billing_cycle":{"interval":"month","interval_count":1}}'
 Where to send webhooks:
   curl ${url}/v1/webhook_endpoints ${api} ${once} -d '{"url":"http://127.0.0.1:3000/webhooks","enabled_events":["*"]}'
-A month of traffic, and the clock:
+A month of traffic, the clock, and what is there now:
   curl ${url}/_sandbox/traffic ${json} -d '{"orders":50,"subscriptions":10}'
   curl ${url}/_sandbox/clock ${json} -d '{"advance_seconds":86400}'
   curl ${url}/_sandbox
-
-docs/sandbox.md says more.
 `;
 }

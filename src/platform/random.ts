@@ -4,8 +4,15 @@ export type Random = () => number;
 /** Chance for production use (jitter, sampling). Not for secrets: those come from `node:crypto`. */
 export const systemRandom: Random = () => Math.random();
 
+/** Seeded chance that can be written down and taken up again where it was. */
+export type SeededRandom = Random & {
+  words(): number[];
+  /** Goes on from what `words` gave. */
+  resume(words: readonly number[]): void;
+};
+
 /** The same seed gives the same sequence on every platform (sfc32, seeded through xmur3). */
-export function seededRandom(seed: number | string): Random {
+export function seededRandom(seed: number | string): SeededRandom {
   const next = hashWords(String(seed));
   let a = next();
   let b = next();
@@ -22,7 +29,12 @@ export function seededRandom(seed: number | string): Random {
   };
   // The first outputs of neighbouring seeds resemble each other.
   for (let i = 0; i < 12; i++) random();
-  return random;
+  return Object.assign(random, {
+    words: () => [a, b, c, d],
+    resume(words: readonly number[]) {
+      [a = 0, b = 0, c = 0, d = 0] = words;
+    },
+  });
 }
 
 function hashWords(text: string): () => number {

@@ -21,6 +21,7 @@ export interface EventRecord {
   readonly id: string;
   readonly type: string;
   readonly created_at: string;
+  readonly merchant: string;
   readonly mode: Mode;
   readonly subject: EventSubject;
   readonly flaw: EventFlaw | null;
@@ -51,7 +52,18 @@ export interface EventLog {
   append(event: EventRecord): void;
   /** Oldest first. */
   latest(): EventRecord[];
+  /** For a state that is written down: of the log, only the end. */
+  dump(): EventLogDump;
+  restore(dump: EventLogDump): void;
 }
+
+export interface EventLogDump {
+  total: number;
+  latest: EventRecord[];
+}
+
+/** How much of the logs of events and deliveries outlives a restart. */
+export const dumpedLogEntries = 1000;
 
 const keptEvents = 50_000;
 
@@ -63,5 +75,7 @@ export function createEventLog(): EventLog {
     },
     append: (event) => ring.push(event),
     latest: () => ring.toArray(),
+    dump: () => ({ total: ring.total, latest: ring.toArray().slice(-dumpedLogEntries) }),
+    restore: ({ total, latest }) => ring.restore(latest, total),
   };
 }

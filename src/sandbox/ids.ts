@@ -1,6 +1,6 @@
 import type { Random } from "../platform/random.ts";
 import { seededRandom } from "../platform/random.ts";
-import { orderNumber } from "./rules/order-numbers.ts";
+import { orderNumber, readableAlphabet } from "./rules/order-numbers.ts";
 
 /** Everything that must look random and yet repeat under a seed. */
 export interface Ids {
@@ -10,6 +10,17 @@ export interface Ids {
   processorId(): string;
   authorizationCode(): string;
   signingSecret(): string;
+  /** Ten unambiguous characters. */
+  couponCode(): string;
+  /** Where the streams stand, for a state that is written down. */
+  mark(): IdsMark;
+  resume(mark: IdsMark): void;
+}
+
+export interface IdsMark {
+  orders: number;
+  random: number[];
+  secrets: number[];
 }
 
 /**
@@ -28,6 +39,13 @@ export function createIds(seed: string): Ids {
     processorId: () => String(Math.floor(random() * 9e10) + 1e10),
     authorizationCode: () => String(Math.floor(random() * 9e5) + 1e5),
     signingSecret: () => `whsec_${randomHex(secretRandom, 32)}`,
+    couponCode: () => readableText(random, 10),
+    mark: () => ({ orders, random: random.words(), secrets: secretRandom.words() }),
+    resume(mark) {
+      orders = mark.orders;
+      random.resume(mark.random);
+      secretRandom.resume(mark.secrets);
+    },
   };
 }
 
@@ -48,6 +66,11 @@ function uuidFrom(random: Random): string {
     }
   }
   return uuidText.toString("latin1");
+}
+
+function readableText(random: Random, length: number): string {
+  const character = () => readableAlphabet[Math.floor(random() * readableAlphabet.length)] ?? "";
+  return Array.from({ length }, character).join("");
 }
 
 function randomHex(random: Random, bytes: number): string {

@@ -1,7 +1,11 @@
 import type { Permission } from "../service/routes/endpoint.ts";
 import type { Mode } from "./mode.ts";
 
+/** The merchant that every sandbox has from the start. */
+export const firstMerchant = "merchant_1";
+
 export interface ApiKey {
+  readonly merchant: string;
   readonly mode: Mode;
   readonly permissions: readonly Permission[] | "all";
   readonly expires_at: string | null;
@@ -10,7 +14,13 @@ export interface ApiKey {
   readonly allow: readonly string[] | null;
 }
 
-const unrestricted = { permissions: "all", expires_at: null, revoked: false, allow: null } as const;
+const unrestricted = {
+  merchant: firstMerchant,
+  permissions: "all",
+  expires_at: null,
+  revoked: false,
+  allow: null,
+} as const;
 
 export const testKey = "svc_test_sk_sandbox";
 export const liveKey = "svc_live_sk_sandbox";

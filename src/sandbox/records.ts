@@ -2,6 +2,7 @@ import type { orderStatuses } from "../service/resources/order.ts";
 import type { stockStatuses } from "../service/resources/product.ts";
 import type { subscriptionStatuses } from "../service/resources/subscription.ts";
 import type { transactionStatuses, transactionTypes } from "../service/resources/transaction.ts";
+import type { AppliedCoupon } from "./coupon-records.ts";
 import type { BillingCycle } from "./rules/billing-dates.ts";
 import type { FailureCode } from "./rules/cards.ts";
 
@@ -58,8 +59,10 @@ export interface PaymentMethodRecord {
   readonly created_at: string;
   /** As orders, transactions and subscriptions show it. */
   readonly summary: CardSummary;
-  /** Which of `testCards` it is. */
+  /** Which of `testCards` it behaves like. */
   readonly token: string;
+  /** Where it lies in the gateway's vault; null for a test token. */
+  readonly billing_id: string | null;
   /** Charges and refunds made so far. It counts on; it is not part of a snapshot. */
   readonly used: { charges: number; refunds: number };
 }
@@ -77,6 +80,16 @@ export interface ProductRecord {
   readonly deleted: boolean;
   readonly created_at: string;
   readonly updated_at: string;
+}
+
+export interface ProductImageRecord {
+  readonly id: string;
+  readonly product_id: string;
+  readonly url: string;
+  readonly created_at: string;
+  /** Media type, by content. */
+  readonly type: string;
+  readonly bytes: Buffer;
 }
 
 export interface PlanRecord {
@@ -110,7 +123,8 @@ export interface TransactionRecord {
   readonly customer_id: string;
   readonly order_id: string | null;
   readonly payment_method: CardSummary | null;
-  readonly processor_transaction_id: string;
+  /** Null where nothing had to be charged, so that no processor was asked (statement 316). */
+  readonly processor_transaction_id: string | null;
   readonly authorization_code: string | null;
   readonly attempt_count: number;
   readonly failure_code: FailureCode | null;
@@ -141,7 +155,7 @@ export interface OrderRecord {
   readonly total: number;
   readonly currency: string;
   readonly description: string | null;
-  readonly applied_coupon: null;
+  readonly applied_coupon: AppliedCoupon | null;
   readonly payment_method: CardSummary;
   readonly transactions: readonly TransactionRecord[];
   readonly shipping_address: AddressRecord | null;
@@ -186,7 +200,7 @@ export interface SubscriptionRecord {
   readonly start_date: string;
   readonly end_date: string | null;
   readonly canceled_at: string | null;
-  readonly applied_coupon: null;
+  readonly applied_coupon: AppliedCoupon | null;
   readonly failure_reason: string | null;
   readonly attempt_count: number;
   readonly next_retry_at: string | null;

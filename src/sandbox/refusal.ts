@@ -5,6 +5,8 @@ export class Refusal extends Error {
   readonly code: string;
   readonly param: string | null;
   readonly fieldErrors: FieldError[];
+  /** Sent with the answer, such as `Retry-After`. */
+  headers: Readonly<Record<string, string>> = {};
 
   constructor(code: string, message: string, param: string | null = null, fields?: FieldError[]) {
     super(message);

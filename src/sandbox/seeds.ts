@@ -1,17 +1,18 @@
 import type { PlanRecord, ProductRecord } from "./records.ts";
 import type { Space } from "./space.ts";
 
-type ProductSeed = [sku: string, name: string, amount: number, currency: string, ships: boolean];
+type ProductSeed = [sku: string, name: string, amount: number, currency: string];
 
+/** None requires shipping, so that a first order needs no address. */
 const productSeeds: readonly ProductSeed[] = [
-  ["tea-green", "Green tea", 1250, "usd", true],
-  ["tea-black", "Black tea", 990, "usd", true],
-  ["teapot", "Cast-iron teapot", 6400, "usd", true],
-  ["cup-pair", "Pair of cups", 2899, "usd", true],
-  ["tasting", "Online tasting", 3500, "usd", false],
-  ["gift-card", "Gift card", 5000, "usd", false],
-  ["tea-green-eu", "Green tea (EU)", 1190, "eur", true],
-  ["teapot-eu", "Cast-iron teapot (EU)", 5950, "eur", true],
+  ["tea-green", "Green tea", 1250, "usd"],
+  ["tea-black", "Black tea", 990, "usd"],
+  ["teapot", "Cast-iron teapot", 6400, "usd"],
+  ["cup-pair", "Pair of cups", 2899, "usd"],
+  ["tasting", "Online tasting", 3500, "usd"],
+  ["gift-card", "Gift card", 5000, "usd"],
+  ["tea-green-eu", "Green tea (EU)", 1190, "eur"],
+  ["teapot-eu", "Cast-iron teapot (EU)", 5950, "eur"],
 ];
 
 const cadences = [
@@ -32,14 +33,14 @@ const openedAt = "2024-01-01T00:00:00.000Z";
 export function seedCatalogue(space: Space): void {
   const at = openedAt;
   const seeded = { metadata: {}, created_at: at, updated_at: at };
-  for (const [sku, name, amount, currency, requires_shipping] of productSeeds) {
+  for (const [sku, name, amount, currency] of productSeeds) {
     const product: ProductRecord = {
       ...seeded,
       id: space.ids.uuid(),
       name,
       description: null,
       pricing: { amount, currency },
-      requires_shipping,
+      requires_shipping: false,
       sku,
       stock_status: "in_stock",
       active: true,

@@ -3,7 +3,21 @@ import { z } from "zod";
 const eventName = z
   .string()
   .regex(/^[a-z_]+(\.[a-z_]+)+$/, "must be a name such as order.chargeback");
-const rate = z.number().min(0).max(1);
+
+const requests = (usual: number) => z.int().min(0).default(usual);
+
+/** Requests a window: of a category, and of a merchant over all. The service's own numbers are not shown. */
+const rateLimits = z
+  .strictObject({
+    enabled: z.boolean().default(false),
+    window_seconds: z.int().min(1).max(86_400).default(60),
+    read: requests(1000),
+    write: requests(500),
+    coupon_validation: requests(60),
+    global: requests(1200),
+    retry_after: z.enum(["seconds", "http_date"]).default("seconds"),
+  })
+  .prefault({});
 
 /**
  * Where the interface leaves something open, what the sandbox does about it. Names are those of `/_sandbox/switches`.
@@ -39,6 +53,17 @@ export const settingsSchema = z.strictObject({
     .max(20)
     .default([5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400]),
   signature_scheme: z.enum(["svc", "hex", "standard-webhooks"]).default("svc"),
+  /** False: the merchant has no gateway, so that nothing can be charged or vaulted (statement 57). */
+  gateway_configured: z.boolean().default(true),
+  /** How long, by the wall, the gateway takes over the charge of a new order, which is pending meanwhile (statement 299). */
+  gateway_delay_ms: z.int().min(0).max(60_000).default(0),
+  /** The vault will not give a card up (statement 215). */
+  gateway_keeps_cards: z.boolean().default(false),
+  /** The processor wants a billing address before it vaults a card (statement 60). */
+  billing_details: z.enum(["optional", "required"]).default("optional"),
+  /** Every charge of a stored card answers that the card must be captured again (statement 63). */
+  card_replacement_required: z.boolean().default(false),
+  rate_limits: rateLimits,
   /** Deliveries under way at once, an endpoint. */
   delivery_concurrency: z.int().min(1).max(256).default(32),
 });
@@ -47,48 +72,4 @@ export type Settings = z.output<typeof settingsSchema>;
 
 export function defaultSettings(): Settings {
   return settingsSchema.parse({});
-}
-
-const faultTiming = (maxMs: number) => z.number().min(0).max(60_000).default(maxMs);
-
-/** A rate alone, or with its details. */
-function fault<Shape extends z.ZodRawShape>(details: Shape) {
-  const schema = z.strictObject({ rate: rate.default(0), ...details });
-  return z.preprocess(
-    (value) => (typeof value === "number" ? { rate: value } : value),
-    schema.prefault({} as z.input<typeof schema>),
-  );
-}
-
-/** Rates are 0 to 1. `drop` … `corrupt` befall one delivery; the last four change what is sent. */
-export const faultsSchema = z.strictObject({
-  seed: z.union([z.int(), z.string().max(200)]).default(0),
-  delivery: z
-    .strictObject({
-      /** Lost for good: never sent, never retried. */
-      drop: fault({}),
-      /** The same bytes a second time. */
-      duplicate: fault({}),
-      /** Sent late, by a wall time up to `max_ms`. */
-      delay: fault({ max_ms: faultTiming(300) }),
-      /** Held back until later deliveries of the endpoint were answered, or `max_ms` have passed. */
-      reorder: fault({ max_ms: faultTiming(250) }),
-      /** Altered after signing. `soon`: a good copy follows at once; `schedule`: by the retry schedule; `never`. */
-      corrupt: fault({ retry: z.enum(["soon", "schedule", "never"]).default("soon") }),
-      /** An additional event of a type nobody knows, about the same object. */
-      unknown_type: fault({}),
-      /** Fields that the interface does not show. */
-      extra_fields: fault({}),
-      /** One optional field left out. */
-      missing_field: fault({}),
-      /** Only the id of the object. */
-      thin_object: fault({}),
-    })
-    .prefault({}),
-});
-
-export type Faults = z.output<typeof faultsSchema>;
-
-export function noFaults(): Faults {
-  return faultsSchema.parse({});
 }

@@ -4,11 +4,13 @@ import type {
   OrderRecord,
   PaymentMethodRecord,
   PlanRecord,
+  ProductImageRecord,
   ProductRecord,
   SubscriptionRecord,
   TransactionRecord,
   WebhookEndpointRecord,
 } from "./records.ts";
+import type { CouponCodeRecord, CouponRecord, RedemptionRecord } from "./coupon-records.ts";
 import type { EventSubject } from "./events.ts";
 import type { Mode } from "./mode.ts";
 import type { IdempotencyStore } from "./store/idempotency-store.ts";
@@ -17,10 +19,15 @@ import type { Ids } from "./ids.ts";
 import type { Settings } from "./settings.ts";
 import type { Table } from "./store/table.ts";
 import { createTable } from "./store/table.ts";
+import type { Vault } from "./store/vault.ts";
+import { createVault } from "./store/vault.ts";
+import type { OutboxMessage, RoleRecord, TeamMemberRecord } from "./team-records.ts";
+import { seedTeam } from "./team-seeds.ts";
 import type { Job, Timeline } from "./timeline.ts";
 
 /** All that one environment (test or live) of the merchant holds, and what its operations need. */
 export interface Space {
+  readonly merchant: string;
   readonly mode: Mode;
   readonly ids: Ids;
   readonly time: Pick<Timeline, "now" | "nowMs" | "iso">;
@@ -32,12 +39,25 @@ export interface Space {
   readonly orders: Table<OrderRecord>;
   readonly subscriptions: Table<SubscriptionRecord>;
   readonly transactions: Table<TransactionRecord>;
+  readonly coupons: Table<CouponRecord>;
+  readonly couponCodes: Table<CouponCodeRecord>;
+  readonly redemptions: Table<RedemptionRecord>;
+  readonly roles: Table<RoleRecord>;
+  readonly teamMembers: Table<TeamMemberRecord>;
+  readonly outbox: Table<OutboxMessage>;
   readonly webhookEndpoints: Table<WebhookEndpointRecord>;
+  /** The pinned API version; null is the latest. */
+  readonly account: { api_version: string | null };
+  /** By product, in display order. */
+  readonly images: Map<string, readonly ProductImageRecord[]>;
+  readonly vault: Vault;
   readonly addresses: Map<string, AddressRecord>;
   /** Lower-case e-mail address, phone and SKU → id of who has it. */
   readonly emails: Map<string, string>;
   readonly phones: Map<string, string>;
   readonly skus: Map<string, string>;
+  /** Coupon code → its id. */
+  readonly codes: Map<string, string>;
   /** Ids of what is gone for good, oldest first. */
   readonly hardDeleted: { readonly customers: string[]; readonly products: string[] };
   readonly idempotency: IdempotencyStore;
@@ -45,16 +65,18 @@ export interface Space {
   touch(previous: string): string;
   /** Records an event and sends it to the endpoints that asked for it. */
   emit(type: string, subject: EventSubject): void;
+  /** The address of a file that the sandbox serves. */
+  assetUrl(path: string): string;
   schedule(kind: Exclude<Job["kind"], "delivery">, id: string, atMs: number): void;
 }
 
 export type SpaceDeps = Pick<
   Space,
-  "mode" | "ids" | "time" | "settings" | "touch" | "emit" | "schedule"
+  "merchant" | "mode" | "ids" | "time" | "settings" | "touch" | "emit" | "assetUrl" | "schedule"
 >;
 
 export function createSpace(deps: SpaceDeps): Space {
-  return {
+  const space: Space = {
     ...deps,
     customers: createTable({ sorts: { updated_at: (customer) => customer.updated_at } }),
     paymentMethods: createTable({ groups: { customer_id: (card) => card.customer_id } }),
@@ -66,7 +88,9 @@ export function createSpace(deps: SpaceDeps): Space {
         status: (order) => order.status,
         subscription_id: (order) => order.subscription_id,
       },
+      large: ["status"],
       sorts: { updated_at: (order) => order.updated_at },
+      amounts: { total: (order) => order.total },
     }),
     subscriptions: createTable({
       groups: {
@@ -82,14 +106,35 @@ export function createSpace(deps: SpaceDeps): Space {
         status: (transaction) => transaction.status,
         type: (transaction) => transaction.type,
       },
+      large: ["status", "type"],
       sorts: { updated_at: (transaction) => transaction.updated_at },
+      amounts: { amount: (transaction) => transaction.amount },
     }),
+    coupons: createTable(),
+    couponCodes: createTable({ groups: { coupon_id: (code) => code.coupon_id } }),
+    redemptions: createTable({
+      groups: { holder: ({ coupon_id, customer_id }) => `${coupon_id} ${customer_id}` },
+    }),
+    roles: createTable(),
+    teamMembers: createTable({
+      groups: {
+        email: (member) => member.email.toLowerCase(),
+        status: (member) => member.status,
+      },
+    }),
+    outbox: createTable(),
     webhookEndpoints: createTable(),
+    account: { api_version: null },
+    images: new Map(),
+    vault: createVault(),
     addresses: new Map(),
     emails: new Map(),
     phones: new Map(),
     skus: new Map(),
+    codes: new Map(),
     hardDeleted: { customers: [], products: [] },
     idempotency: createIdempotencyStore(),
   };
+  seedTeam(space);
+  return space;
 }

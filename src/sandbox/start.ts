@@ -6,10 +6,17 @@ import { wallClock as machineClock } from "../platform/clock.ts";
 import { UnreachableError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { createControlRouter } from "./controls/router.ts";
+import { keepStateFile, readStateFile } from "./persistence/state-file.ts";
+import type { StateDump } from "./persistence/restore-state.ts";
+import { restoreState } from "./persistence/restore-state.ts";
 import { createTransport } from "./delivery/transport.ts";
 import { createApp } from "./http/app.ts";
+import { createCdnRouter } from "./http/cdn.ts";
+import { createDocsRouter } from "./http/docs.ts";
+import { createGatewayRouter } from "./http/gateway.ts";
 import { createApiRouter } from "./http/mount.ts";
 import { allEndpoints } from "./resources/all.ts";
+import { captureEndpoint } from "./resources/capture.ts";
 import type { State } from "./state.ts";
 import { createState } from "./state.ts";
 
@@ -24,6 +31,8 @@ export interface SandboxOptions {
   seed?: number | string;
   log: Log;
   wallClock?: Clock;
+  /** Keeps the state over restarts. Left out, nothing is kept. */
+  stateFile?: string;
 }
 
 export interface RunningSandbox {
@@ -37,19 +46,41 @@ export interface RunningSandbox {
 export async function startSandbox(options: SandboxOptions): Promise<RunningSandbox> {
   const { port, host = "127.0.0.1", seed = "tallyhook", log, wallClock = machineClock } = options;
   const transport = createTransport();
-  const deps = { wallClock, log, transport };
+  let origin = "";
+  const deps = { wallClock, log, transport, origin: () => origin };
   let state: State = createState(deps, String(seed));
+
+  function replaceBy(dump: StateDump, nowMs: number): void {
+    const restored = createState(deps, dump.seed);
+    restoreState(restored, dump, nowMs);
+    state.close();
+    state = restored;
+  }
+
+  const { stateFile } = options;
+  const kept = stateFile === undefined ? null : await readStateFile(stateFile);
+  if (kept !== null) replaceBy(kept, timeAfterRestart(kept, wallClock));
 
   const app = createApp({
     log,
     state: () => state,
     api: createApiRouter(() => state, allEndpoints),
+    beside: [
+      createApiRouter(() => state, [captureEndpoint], ""),
+      createGatewayRouter(() => state),
+      createCdnRouter(() => state),
+      createDocsRouter(allEndpoints),
+    ],
     controls: createControlRouter({
       log,
+      wallClock,
       state: () => state,
       reset(newSeed) {
         state.close();
         state = createState(deps, newSeed ?? state.seed);
+      },
+      restore(dump) {
+        replaceBy(dump, dump.clock.now_ms);
       },
     }),
   });
@@ -65,10 +96,16 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
   });
   const address = server.address() as AddressInfo;
   const shownHost = address.family === "IPv6" ? `[${host}]` : host;
+  origin = `http://${shownHost}:${address.port}`;
+  const file =
+    stateFile === undefined
+      ? null
+      : keepStateFile({ path: stateFile, log, wallClock, state: () => state });
   return {
-    url: `http://${shownHost}:${address.port}`,
+    url: origin,
     port: address.port,
     async close() {
+      await file?.close();
       state.close();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
@@ -76,4 +113,10 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
       await transport.close();
     },
   };
+}
+
+/** A clock that ran has gone on meanwhile, as far as it was moved; a manual one stands where it stood. */
+function timeAfterRestart({ clock }: StateDump, wallClock: Clock): number {
+  if (clock.mode === "manual") return clock.now_ms;
+  return clock.now_ms + Math.max(0, wallClock.now().getTime() - clock.wall_ms);
 }

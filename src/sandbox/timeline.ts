@@ -6,6 +6,7 @@ import { createHeap } from "./store/heap.ts";
 export interface Job {
   atMs: number;
   kind: "billing" | "dunning" | "completion" | "chargeback" | "delivery";
+  merchant: string;
   mode: Mode;
   /** The object it is about. Whoever runs the job looks at its state then: a job that no longer applies does nothing. */
   id: string;
@@ -31,6 +32,10 @@ export interface Timeline extends Clock {
    * except deliveries. A clock that ran goes on from where it was left.
    */
   whileStopped<T>(work: (moveTo: (ms: number) => void) => Promise<T>): Promise<T>;
+  /** What is still to be done, soonest first. */
+  planned(): Job[];
+  /** Takes up a time and a mode without running anything; what was planned is planned anew by the caller. */
+  restore(to: { nowMs: number; mode: ClockMode }): void;
   close(): void;
 }
 
@@ -198,6 +203,14 @@ export function createTimeline(deps: TimelineDeps): Timeline {
           goOnFrom(nowMs());
         }
       }),
+    planned: () =>
+      [...jobs.entries(), ...deliveries.entries()]
+        .sort((a, b) => a.atMs - b.atMs || a.seq - b.seq)
+        .map(({ seq: _seq, ...job }) => job),
+    restore(to) {
+      mode = to.mode;
+      goOnFrom(to.nowMs);
+    },
     close() {
       isClosed = true;
       if (timer !== undefined) clearTimeout(timer);

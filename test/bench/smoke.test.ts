@@ -41,6 +41,7 @@ test("runs every benchmark and prints one JSON object", { timeout: 240_000 }, as
     "ack-latency": backends,
     "apply-latency": backends,
     memory: 2,
+    sandbox: 2,
   });
   for (const { targets } of Object.values(results)) {
     for (const { measured } of targets) expect(measured).toMatch(/^\d/);

@@ -35,15 +35,20 @@ export interface TestSandbox {
   call(method: string, path: string, body?: unknown, options?: CallOptions): Promise<Called>;
   /** A 2xx answer's body; anything else fails the test. */
   ok(method: string, path: string, body?: unknown, options?: CallOptions): Promise<Json>;
+  /** A control's answer, whatever its status. */
+  tryControl(method: string, path: string, body?: unknown): Promise<Called>;
   /** A control's answer; anything but a 2xx fails the test. */
   control(method: string, path: string, body?: unknown): Promise<Json>;
   close(): Promise<void>;
 }
 
 /** A sandbox on a free port. Every answer to `call` is held against the endpoint's declaration or the error envelope. */
-export async function startTestSandbox(seed: number | string = 1): Promise<TestSandbox> {
+export async function startTestSandbox(
+  seed: number | string = 1,
+  options: { stateFile?: string } = {},
+): Promise<TestSandbox> {
   const log = createLog({ level: "fatal", name: "test" });
-  const sandbox = await startSandbox({ port: 0, seed, log });
+  const sandbox = await startSandbox({ port: 0, seed, log, ...options });
 
   async function call(
     method: string,
@@ -80,19 +85,24 @@ export async function startTestSandbox(seed: number | string = 1): Promise<TestS
     return called.body;
   }
 
+  async function tryControl(method: string, path: string, body?: unknown): Promise<Called> {
+    const response = await fetch(`${sandbox.url}/_sandbox${path}`, {
+      method,
+      headers: { "content-type": "application/json" },
+      ...(body === undefined ? {} : { body: JSON.stringify(body) }),
+    });
+    return { status: response.status, body: await response.json(), headers: response.headers };
+  }
+
   return {
     url: sandbox.url,
     call,
     ok,
+    tryControl,
     async control(method, path, body) {
-      const response = await fetch(`${sandbox.url}/_sandbox${path}`, {
-        method,
-        headers: { "content-type": "application/json" },
-        ...(body === undefined ? {} : { body: JSON.stringify(body) }),
-      });
-      const answer: Json = await response.json();
-      expect(response.ok, JSON.stringify(answer)).toBe(true);
-      return answer;
+      const called = await tryControl(method, path, body);
+      expect(called.status, JSON.stringify(called.body)).toBeLessThan(300);
+      return called.body;
     },
     close: () => sandbox.close(),
   };
@@ -116,6 +126,7 @@ const typeByStatus: Readonly<Record<number, string>> = {
   401: "authentication_error",
   403: "authorization_error",
   422: "idempotency_error",
+  429: "rate_limit_error",
 };
 
 function expectEnvelope({ status, body, headers }: Called): void {
@@ -130,7 +141,7 @@ function expectEnvelope({ status, body, headers }: Called): void {
   ]);
   expect(errorTypes).toContain(error.type);
   expect(error.request_id).toBe(headers.get("x-request-id"));
-  const expected = typeByStatus[status];
+  const expected = error.code === "field_locked" ? "invalid_request_error" : typeByStatus[status];
   if (expected !== undefined) expect(error.type).toBe(expected);
 }
 

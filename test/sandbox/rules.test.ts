@@ -82,7 +82,7 @@ describe("billing dates", () => {
   });
 });
 
-test("[A] 297 order numbers are 8 alphanumerics and do not repeat", () => {
+test("[S] 297 order numbers are 8 alphanumerics and do not repeat", () => {
   const keys = [11, 22, 33, 44];
   const numbers = Array.from({ length: 200_000 }, (_, n) => orderNumber(n, keys));
   expect(new Set(numbers).size).toBe(numbers.length);

@@ -16,6 +16,7 @@ const job = (id: string, atMs: number, kind: Job["kind"] = "billing"): Job => ({
   id,
   atMs,
   kind,
+  merchant: "merchant_1",
   mode: "test",
 });
 

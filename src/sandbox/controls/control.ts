@@ -2,18 +2,24 @@ import type Router from "@koa/router";
 import type { Context } from "koa";
 import type { z } from "zod";
 
+import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
 import { readJsonObject } from "../http/read-body.ts";
 import { validate } from "../http/validate.ts";
+import type { StateDump } from "../persistence/restore-state.ts";
 import { Refusal } from "../refusal.ts";
+import { isLoopbackHost } from "../rules/webhook-urls.ts";
 import type { State } from "../state.ts";
 
 /** What controls act on. */
 export interface ControlDeps {
   log: Log;
+  wallClock: Clock;
   state(): State;
   /** Throws everything away and starts anew; the same seed when none is given. */
   reset(seed: string | undefined): void;
+  /** Puts a state that was written down in the place of the present one. Throws and leaves that alone when it cannot. */
+  restore(dump: StateDump): void;
 }
 
 export interface Control<Query extends z.ZodType, Body extends z.ZodType> {
@@ -47,10 +53,14 @@ export function addControl<Query extends z.ZodType, Body extends z.ZodType>(
   });
 }
 
-/** Controls are for whoever sits at this machine; a client of the service must not find them by its key (statement 538). */
+/**
+ * Controls are for whoever sits at this machine; a client of the service must not find them by its key (statement 538). A proxy
+ * here does not open them to others, nor a page whose name was made to point here.
+ */
 export function assertLocal(ctx: Context): void {
   const address = ctx.req.socket.remoteAddress ?? "";
-  if (!/^(::ffff:)?127\.|^::1$/.test(address)) {
+  const isLocal = /^(::ffff:)?127\.|^::1$/.test(address) && isLoopbackHost(ctx.hostname);
+  if (!isLocal || ctx.get("Forwarded") !== "" || ctx.get("X-Forwarded-For") !== "") {
     throw new Refusal("ip_not_allowed", "Controls answer on loopback only.");
   }
   if (ctx.get("Authorization") !== "") {

@@ -1,8 +1,11 @@
 import type Router from "@koa/router";
 import { z } from "zod";
 
+import { isKnownCode } from "../http/errors.ts";
 import { validate } from "../http/validate.ts";
-import { faultsSchema, settingsSchema } from "../settings.ts";
+import { faultsSchema } from "../faults.ts";
+import { invalidValue } from "../refusal.ts";
+import { settingsSchema } from "../settings.ts";
 import type { ControlDeps } from "./control.ts";
 import { addControl } from "./control.ts";
 import { nothing } from "./fields.ts";
@@ -22,6 +25,8 @@ export function addFaults(router: Router, { state }: ControlDeps): void {
     query: nothing,
     body: faultsSchema,
     run({ body }) {
+      const unknown = body.api.force.find(({ code }) => !isKnownCode(code));
+      if (unknown !== undefined) throw invalidValue("api.force", `no code ${unknown.code}`);
       state().setFaults(body);
       return state().faults;
     },

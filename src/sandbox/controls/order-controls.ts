@@ -6,7 +6,7 @@ import {
   openChargeback,
   voidOrder,
 } from "../operations/chargebacks.ts";
-import type { Mode } from "../mode.ts";
+import { modes } from "../mode.ts";
 import type { OrderRecord } from "../records.ts";
 import { notFound } from "../refusal.ts";
 import type { Space } from "../space.ts";
@@ -40,11 +40,11 @@ export function addOrderControls(router: Router, { state }: ControlDeps): void {
 }
 
 function orderAnywhere(state: State, id: string): { space: Space; order: OrderRecord } {
-  const modes: Mode[] = ["test", "live"];
-  for (const mode of modes) {
-    const space = state.spaces[mode];
-    const order = space.orders.get(id);
-    if (order !== undefined) return { space, order };
+  for (const { spaces } of state.merchants.values()) {
+    for (const mode of modes) {
+      const order = spaces[mode].orders.get(id);
+      if (order !== undefined) return { space: spaces[mode], order };
+    }
   }
   throw notFound("order");
 }

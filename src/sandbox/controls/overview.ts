@@ -20,12 +20,8 @@ export function addOverview(router: Router, { state }: ControlDeps): void {
       return {
         ...clockBody(current),
         seed: current.seed,
-        keys: Array.from(current.keys, ([key, { mode, permissions, revoked }]) => ({
-          key,
-          mode,
-          permissions,
-          revoked,
-        })),
+        merchants: Array.from(current.merchants.values(), ({ id, name }) => ({ id, name })),
+        keys: Array.from(current.keys, ([key, details]) => ({ key, ...details })),
         counts: Object.fromEntries(modes.map((mode) => [mode, countsOf(current.spaces[mode])])),
         events: current.events.total,
         deliveries: { ...current.dispatcher.counts, pending: current.dispatcher.pending },

@@ -1,12 +1,24 @@
 import { Readable } from "node:stream";
 
 import type Router from "@koa/router";
+import type { Context } from "koa";
+import { z } from "zod";
 
+import { readJsonObject } from "../http/read-body.ts";
+import { validate } from "../http/validate.ts";
+import { accountBody } from "../operations/upgrade-api-version.ts";
+import { dumpState } from "../persistence/dump-state.ts";
+import type { Json } from "../persistence/json-text.ts";
+import { jsonPieces } from "../persistence/json-text.ts";
+import { stateDump } from "../persistence/restore-state.ts";
+import { invalidValue } from "../refusal.ts";
 import type { Space } from "../space.ts";
+import { couponBody, couponCodeBody } from "../wire/coupon.ts";
 import { customerBody, paymentMethodBody } from "../wire/customer.ts";
 import { orderBody } from "../wire/order.ts";
 import { productBody } from "../wire/product.ts";
 import { expandedSubscription } from "../wire/subscription.ts";
+import { roleBody, teamMemberBody } from "../wire/team.ts";
 import { transactionBody } from "../wire/transaction.ts";
 import { webhookEndpointBody } from "../wire/webhook-endpoint.ts";
 import type { ControlDeps } from "./control.ts";
@@ -15,10 +27,11 @@ import { modeQuery, nothing } from "./fields.ts";
 import { clockBody } from "./overview.ts";
 
 /**
- * `GET /_sandbox/snapshot`: the state of one environment, every object as its own GET shows it, in order of creation. Streamed, since
- * a large one is longer than a string can be; it is one moment all the same, since records never change.
+ * `GET /_sandbox/snapshot`: one environment of the first merchant, every object as its own GET shows it, in order of creation, and
+ * under `state` all that a restart needs. Streamed, since a large one is longer than a string can be; it is one moment all the same,
+ * since records never change. `PUT` restores the `state` of such an answer, time included.
  */
-export function addSnapshot(router: Router, { state }: ControlDeps): void {
+export function addSnapshot(router: Router, { state, wallClock, restore }: ControlDeps): void {
   addControl(router, {
     method: "GET",
     path: "/snapshot",
@@ -30,18 +43,36 @@ export function addSnapshot(router: Router, { state }: ControlDeps): void {
       const space = current.spaces[mode];
       const { hardDeleted } = space;
       const tail = {
+        account: accountBody(space),
         hard_deleted: {
           customers: [...hardDeleted.customers],
           products: [...hardDeleted.products],
         },
       };
-      ctx.body = Readable.from(snapshotText(head, sectionsOf(space), tail));
+      const shown = Object.fromEntries(sectionsOf(space));
+      const dump = dumpState(current, wallClock);
+      ctx.body = Readable.from(jsonPieces({ ...head, ...shown, ...tail, state: dump }));
       return undefined;
     },
   });
+  router.put("/snapshot", async (ctx: Context) => {
+    const { state: dump } = validate(snapshot, await readJsonObject(ctx.req, snapshotLimits));
+    try {
+      restore(dump);
+    } catch (cause) {
+      throw Object.assign(invalidValue("state", "is not what GET gave"), { cause });
+    }
+    const current = state();
+    ctx.body = JSON.stringify({ ...clockBody(current), seed: current.seed });
+  });
 }
 
-type Section = [name: string, records: unknown[], show: (record: never) => unknown];
+const snapshot = z.looseObject({ state: stateDump });
+
+/** As long as a string can be; what GET gave is nested more deeply than a request is. */
+const snapshotLimits = { maxBytes: 500_000_000, maxDepth: 64 };
+
+type Section = [name: string, content: Json];
 
 function sectionsOf(space: Space): Section[] {
   const nowIso = space.time.iso();
@@ -53,35 +84,20 @@ function sectionsOf(space: Space): Section[] {
     ),
     section("customers", space.customers.all(), customerBody),
     section("payment_methods", space.paymentMethods.all(), paymentMethodBody),
-    section("products", space.products.all(), (product) => productBody(product)),
+    section("products", space.products.all(), productBody),
     section("plans", space.plans.all(), (plan) => plan),
+    section("coupons", space.coupons.all(), couponBody),
+    section("coupon_codes", space.couponCodes.all(), couponCodeBody),
+    section("coupon_redemptions", space.redemptions.all(), (redemption) => redemption),
+    section("roles", space.roles.all(), (role) => roleBody(role, ["permissions"])),
+    section("team_members", space.teamMembers.all(), teamMemberBody),
+    section("outbox", space.outbox.all(), (message) => message),
     section("webhook_endpoints", space.webhookEndpoints.all(), (endpoint) =>
       webhookEndpointBody(endpoint, nowIso),
     ),
   ];
 }
 
-function section<T>(name: string, records: T[], show: (record: T) => unknown): Section {
-  return [name, records, show];
-}
-
-const recordsPerChunk = 500;
-
-function* snapshotText(
-  head: Readonly<Record<string, unknown>>,
-  sections: readonly Section[],
-  tail: Readonly<Record<string, unknown>>,
-): Generator<string> {
-  yield JSON.stringify(head).slice(0, -1);
-  for (const [name, records, show] of sections) {
-    yield `,${JSON.stringify(name)}:[`;
-    for (let from = 0; from < records.length; from += recordsPerChunk) {
-      const shown = records
-        .slice(from, from + recordsPerChunk)
-        .map((record) => JSON.stringify(show(record as never)));
-      yield (from === 0 ? "" : ",") + shown.join(",");
-    }
-    yield "]";
-  }
-  yield `,${JSON.stringify(tail).slice(1)}`;
+function section<T>(name: string, rows: T[], show: (record: T) => unknown): Section {
+  return [name, { rows, show }];
 }

@@ -4,8 +4,9 @@ import { z } from "zod";
 import { generateTraffic } from "../traffic/generate.ts";
 import type { ControlDeps } from "./control.ts";
 import { addControl } from "./control.ts";
-import { mode, nothing, seed } from "./fields.ts";
+import { nothing, seed } from "./fields.ts";
 import { clockBody } from "./overview.ts";
+import { place, spaceAt } from "./places.ts";
 
 const most = 1_000_000;
 const howMany = z.int().min(0).max(most);
@@ -19,7 +20,7 @@ const wish = z.strictObject({
   seed: seed.default("1"),
   days: z.number().min(0).max(3660).default(30),
   tie_rate: z.number().min(0).max(1).default(0.02),
-  mode,
+  ...place,
 });
 
 /** Shares of the orders, where a number is not given. */
@@ -34,8 +35,8 @@ export function addTraffic(router: Router, { state }: ControlDeps): void {
     body: wish,
     async run({ body }) {
       const current = state();
-      const { orders, tie_rate, ...rest } = body;
-      const result = await generateTraffic(current, {
+      const { orders, tie_rate, merchant, mode, ...rest } = body;
+      const result = await generateTraffic(current, spaceAt(current, { merchant, mode }), {
         ...rest,
         orders,
         refunds: body.refunds ?? Math.round(orders * usual.refunds),

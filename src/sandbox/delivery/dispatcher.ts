@@ -2,10 +2,11 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Random } from "../../platform/random.ts";
 import { signatureScheme } from "../../service/signature/signature-scheme.ts";
 import type { EventRecord } from "../events.ts";
-import type { Mode } from "../mode.ts";
+import { dumpedLogEntries } from "../events.ts";
 import type { WebhookEndpointRecord } from "../records.ts";
 import { matchesPatterns } from "../rules/event-patterns.ts";
-import type { Faults, Settings } from "../settings.ts";
+import type { Faults } from "../faults.ts";
+import type { Settings } from "../settings.ts";
 import { createRing } from "../store/ring.ts";
 import type { Table } from "../store/table.ts";
 import type { Timeline } from "../timeline.ts";
@@ -29,8 +30,14 @@ export interface Dispatcher {
   publishTo(event: EventRecord, endpoint: WebhookEndpointRecord): void;
   /** A retry fell due. */
   retry(deliveryId: string): void;
+  /** Sends a delivery of the log once more, however it ended. Undefined when the log has none of that id. */
+  redeliver(deliveryId: string): Delivery | undefined;
   /** The latest deliveries, oldest first. */
   latest(): Delivery[];
+  /** For a state that is written down: what is still to be delivered, and the end of the log. */
+  dump(): DispatcherDump;
+  /** Goes on where `dump` was made; `events` are those that the log still has. */
+  restore(dump: DispatcherDump, events: readonly EventRecord[]): void;
   /** Resolves when nothing is pending. */
   quiet(): Promise<void>;
   close(): void;
@@ -47,11 +54,19 @@ export interface DeliveryCounts {
   failed: number;
 }
 
+export interface DispatcherDump {
+  counts: DeliveryCounts;
+  latest: DumpedDelivery[];
+}
+
+/** An event that the log no longer holds travels with its delivery. */
+type DumpedDelivery = Omit<Delivery, "event"> & { event_id: string; event: EventRecord };
+
 export interface DispatcherDeps {
   wallClock: Clock;
   time: Pick<Timeline, "iso" | "nowMs" | "schedule">;
   transport: Transport;
-  endpoints: (mode: Mode) => Table<WebhookEndpointRecord>;
+  endpoints: (owner: Pick<EventRecord, "merchant" | "mode">) => Table<WebhookEndpointRecord>;
   settings: () => Settings;
   faults: () => Faults;
   faultRandom: () => Random;
@@ -128,7 +143,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   }
 
   async function send({ delivery, kind }: Sending): Promise<void> {
-    const endpoint = deps.endpoints(delivery.event.mode).get(delivery.endpointId);
+    const endpoint = deps.endpoints(delivery.event).get(delivery.endpointId);
     if (endpoint?.status !== "enabled") {
       if (delivery.status === "pending") delivery.status = "canceled";
       return;
@@ -195,7 +210,21 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const atMs = deps.time.nowMs() + waitSeconds * 1000;
     delivery.nextAttemptAt = new Date(atMs).toISOString();
     waitingForRetry.set(delivery.id, delivery);
-    deps.time.schedule({ kind: "delivery", mode: delivery.event.mode, id: delivery.id, atMs });
+    const { merchant, mode } = delivery.event;
+    deps.time.schedule({ kind: "delivery", merchant, mode, id: delivery.id, atMs });
+  }
+
+  /** What was on its way is sent again; what waited for a retry waits on. */
+  function takeUp(delivery: Delivery): void {
+    if (delivery.status !== "pending") return;
+    const { id, event, nextAttemptAt } = delivery;
+    if (nextAttemptAt === null) {
+      laneOf(delivery.endpointId).push({ delivery, kind: "normal", delayMs: 0, reorder: null });
+      return;
+    }
+    waitingForRetry.set(id, delivery);
+    const { merchant, mode } = event;
+    deps.time.schedule({ kind: "delivery", merchant, mode, id, atMs: Date.parse(nextAttemptAt) });
   }
 
   return {
@@ -204,7 +233,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     },
     counts,
     publish(event) {
-      for (const endpoint of deps.endpoints(event.mode).all()) {
+      for (const endpoint of deps.endpoints(event).all()) {
         if (endpoint.status !== "enabled") continue;
         if (!matchesPatterns(endpoint.enabled_events, event.type)) continue;
         dispatch(event, endpoint, drawFaults(deps.faultRandom(), deps.faults()));
@@ -218,7 +247,37 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
       delivery.nextAttemptAt = null;
       laneOf(delivery.endpointId).push({ delivery, kind: "normal", delayMs: 0, reorder: null });
     },
+    redeliver(deliveryId) {
+      const delivery = log.toArray().find(({ id }) => id === deliveryId);
+      if (delivery === undefined) return undefined;
+      waitingForRetry.delete(deliveryId);
+      delivery.status = "pending";
+      delivery.nextAttemptAt = null;
+      laneOf(delivery.endpointId).push({ delivery, kind: "normal", delayMs: 0, reorder: null });
+      return delivery;
+    },
     latest: () => log.toArray(),
+    dump() {
+      const all = log.toArray();
+      const later = all.slice(-dumpedLogEntries);
+      const open = all.slice(0, -dumpedLogEntries).filter(({ status }) => status === "pending");
+      const latest = [...open, ...later].map((delivery) => ({
+        ...delivery,
+        attempts: [...delivery.attempts],
+        event_id: delivery.event.id,
+      }));
+      return { counts: { ...counts }, latest };
+    },
+    restore(dump, events) {
+      const known = new Map(events.map((event) => [event.id, event]));
+      Object.assign(counts, dump.counts);
+      const deliveries = dump.latest.map(({ event_id, ...delivery }): Delivery => ({
+        ...delivery,
+        event: known.get(event_id) ?? delivery.event,
+      }));
+      log.restore(deliveries, counts.created);
+      for (const delivery of deliveries) takeUp(delivery);
+    },
     quiet: () =>
       pending() === 0
         ? Promise.resolve()

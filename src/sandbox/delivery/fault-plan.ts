@@ -1,6 +1,6 @@
 import type { Random } from "../../platform/random.ts";
 import type { EventFlaw } from "../events.ts";
-import type { Faults } from "../settings.ts";
+import type { Faults } from "../faults.ts";
 
 /** What befalls one delivery. */
 export interface FaultPlan {

@@ -1,26 +1,31 @@
 import Router from "@koa/router";
+import type { Context } from "koa";
 import Koa from "koa";
 
 import type { Log } from "../../platform/log.ts";
 import { Refusal } from "../refusal.ts";
 import type { State } from "../state.ts";
 import { refusalAnswer } from "./errors.ts";
+import { proxyPage, SpoiledAnswer } from "./spoiled-answer.ts";
 
 export interface AppDeps {
   log: Log;
   state: () => State;
   api: Router;
+  /** What the sandbox serves outside of `/v1`: gateway, capture, images, documentation. */
+  beside: readonly Router[];
   controls: Router;
 }
 
 /** The sandbox's HTTP side: every answer is JSON, carries a request id, and bears the date of the sandbox's clock. */
-export function createApp({ log, state, api, controls }: AppDeps): Koa {
+export function createApp({ log, state, api, beside, controls }: AppDeps): Koa {
   const app = new Koa();
   let requests = 0;
   const date = dateHeader(() => state().time.nowMs());
 
   app.use(async (ctx, next) => {
     requests += 1;
+    if (ctx.method !== "GET") state().noteRequest();
     const requestId = `req_${requests.toString(36).padStart(8, "0")}`;
     ctx.set("X-Request-Id", requestId);
     ctx.type = "application/json";
@@ -28,20 +33,35 @@ export function createApp({ log, state, api, controls }: AppDeps): Koa {
       await next();
       if (ctx.status === 404 && ctx.body === undefined) throw unknownPath(ctx.method, ctx.path);
     } catch (error) {
+      if (error instanceof SpoiledAnswer) return spoil(ctx, error.kind);
       const refusal = error instanceof Refusal ? error : unexpected(log, error, requestId);
       const answer = refusalAnswer(refusal, requestId);
       ctx.status = answer.status;
+      ctx.set(refusal.headers);
+      ctx.type = "application/json";
       ctx.body = JSON.stringify(answer.body);
       // What is left of a refused body is not worth reading.
       if (!ctx.req.complete) ctx.set("Connection", "close");
     }
-    ctx.type = "application/json";
-    ctx.set("Date", date());
+    if (ctx.respond !== false) ctx.set("Date", date());
   });
   app.use(controls.routes());
   app.use(api.routes());
+  for (const router of beside) app.use(router.routes());
   app.on("error", (error: unknown) => log.warn({ err: error }, "a connection failed"));
   return app;
+}
+
+/** Nothing, or what a proxy in between would say. */
+function spoil(ctx: Context, kind: SpoiledAnswer["kind"]): void {
+  if (kind === "html") {
+    ctx.status = 502;
+    ctx.type = "text/html";
+    ctx.body = proxyPage;
+    return;
+  }
+  ctx.respond = false;
+  ctx.req.socket.destroy();
 }
 
 function unknownPath(method: string, path: string): Refusal {

@@ -1,14 +1,15 @@
 import type { ApiKey } from "../keys.ts";
 import { Refusal } from "../refusal.ts";
+import { isAllowedAddress } from "../rules/allowlist.ts";
 
 const keyShape = /^svc_(test|live)_sk_[A-Za-z0-9_-]+$/;
 
 /** The key of a request (spec, Authentication). Throws a refusal that says what is wrong with it. */
 export function authenticate(
   keys: ReadonlyMap<string, ApiKey>,
-  request: { authorization: string | undefined; remoteAddress: string; now: Date },
+  request: { authorization: string | undefined; remoteAddress: string; nowMs: number },
 ): ApiKey {
-  const { authorization, remoteAddress, now } = request;
+  const { authorization, remoteAddress, nowMs } = request;
   if (authorization === undefined) {
     throw new Refusal("missing_api_key", "Send Authorization: Bearer <API key>.");
   }
@@ -19,10 +20,10 @@ export function authenticate(
   const key = keys.get(match[1]);
   if (key === undefined) throw new Refusal("invalid_api_key", "No such API key.");
   if (key.revoked) throw new Refusal("revoked_api_key", "The API key was revoked.");
-  if (key.expires_at !== null && Date.parse(key.expires_at) <= now.getTime()) {
+  if (key.expires_at !== null && Date.parse(key.expires_at) <= nowMs) {
     throw new Refusal("expired_api_key", "The API key has expired.");
   }
-  if (key.allow !== null && !key.allow.includes(remoteAddress)) {
+  if (key.allow !== null && !isAllowedAddress(remoteAddress, key.allow)) {
     throw new Refusal("ip_not_allowed", "The API key may not be used from this address.");
   }
   return key;

@@ -1,6 +1,7 @@
 import type { ErrorEnvelope, ErrorType } from "../../service/error-envelope.ts";
 import { errorEnvelope } from "../../service/error-envelope.ts";
 import type { Refusal } from "../refusal.ts";
+import { couponProblems } from "../rules/coupon-eligibility.ts";
 
 type Kind = readonly [status: number, type: ErrorType];
 
@@ -8,15 +9,17 @@ const badRequest: Kind = [400, "invalid_request_error"];
 const conflict: Kind = [409, "invalid_request_error"];
 const unauthenticated: Kind = [401, "authentication_error"];
 const forbidden: Kind = [403, "authorization_error"];
+const limited: Kind = [429, "rate_limit_error"];
 
 /** Status and type of every code (spec, Errors). Where the interface shows no status: docs/assumptions.md. */
 const kinds: Readonly<Record<string, Kind>> = {
+  ...Object.fromEntries(Object.keys(couponProblems).map((code) => [code, badRequest])),
+  invalid_request: badRequest,
   validation_error: badRequest,
   required_field: badRequest,
   invalid_value: badRequest,
   invalid_format: badRequest,
   contains_html: badRequest,
-  code_not_found: badRequest,
   invalid_api_version: badRequest,
   api_version_sunset: badRequest,
   resource_in_use: badRequest,
@@ -24,7 +27,9 @@ const kinds: Readonly<Record<string, Kind>> = {
   customer_has_active_subscriptions: badRequest,
   product_in_active_plans: badRequest,
   subscription_not_modifiable: badRequest,
+  field_locked: [422, "invalid_request_error"],
   resource_not_found: [404, "invalid_request_error"],
+  resource_already_exists: conflict,
   email_already_exists: conflict,
   phone_already_exists: conflict,
   sku_already_exists: conflict,
@@ -44,11 +49,29 @@ const kinds: Readonly<Record<string, Kind>> = {
   idempotency_key_conflict: [409, "idempotency_error"],
   customer_not_configured: [400, "processing_error"],
   replacement_required: [400, "processing_error"],
+  merchant_not_configured: [400, "processing_error"],
+  gateway_error: [502, "processing_error"],
+  gateway_delete_failed: [502, "processing_error"],
+  rate_limit_exceeded: limited,
+  global_rate_limit_exceeded: limited,
+  too_many_requests: limited,
+  webhook_delivery_failed: [502, "webhook_error"],
+  webhook_signature_failed: [401, "webhook_error"],
   internal_error: [500, "processing_error"],
   service_unavailable: [503, "processing_error"],
   not_implemented: [501, "processing_error"],
   webhook_endpoint_invalid: [400, "webhook_error"],
 };
+
+/** Whether the service can answer a code. */
+export function isKnownCode(code: string): boolean {
+  return Object.hasOwn(kinds, code);
+}
+
+/** The HTTP status of a code. */
+export function statusOf(code: string): number {
+  return (kinds[code] ?? badRequest)[0];
+}
 
 /** What is sent for a refusal. */
 export function refusalAnswer(

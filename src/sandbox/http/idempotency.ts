@@ -54,6 +54,7 @@ export async function onceAKey(
 /** JSON whose text does not depend on the order of keys or on white space (statement 85). */
 function canonicalJson(value: unknown): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
+  if (value instanceof Uint8Array) return hash("sha256", value);
   if (Array.isArray(value)) return `[${value.map(canonicalJson).join(",")}]`;
   const record = value as Record<string, unknown>;
   const members = Object.keys(record)

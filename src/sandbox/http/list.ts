@@ -3,7 +3,7 @@ import { plainAnswer } from "../answer.ts";
 import { invalidValue, Refusal } from "../refusal.ts";
 import type { Settings } from "../settings.ts";
 import type { Space } from "../space.ts";
-import type { PageQuery } from "../store/page.ts";
+import type { PageQuery } from "../store/page-query.ts";
 import { readPage } from "../store/page.ts";
 import type { Row, StoredRecord, Table } from "../store/table.ts";
 
@@ -27,6 +27,7 @@ export interface ListOptions<T> {
   sorts?: Record<string, (a: T, b: T) => number>;
   anyOf?: PageQuery<T>["anyOf"];
   among?: PageQuery<T>["among"];
+  within?: PageQuery<T>["within"] | undefined;
   test?: PageQuery<T>["test"];
   /** The sparse fieldset, if one was asked for. */
   fields?: readonly string[] | undefined;
@@ -39,6 +40,16 @@ export function by<T, K extends string | number>(keyOf: (record: T) => K) {
     const keyB = keyOf(b);
     return keyA < keyB ? -1 : keyA > keyB ? 1 : 0;
   };
+}
+
+/** The bounds of an amount that a filter names, both included; undefined when it names none. */
+export function centsWithin(
+  field: string,
+  least: number | undefined,
+  most: number | undefined,
+): PageQuery<unknown>["within"] {
+  if (least === undefined && most === undefined) return undefined;
+  return { [field]: { least: least ?? 0, most: most ?? Infinity } };
 }
 
 /** A page of a table as lists answer it (spec, Conventions). */
@@ -57,6 +68,7 @@ export function listAnswer<T extends StoredRecord>(
       createdBeforeMs: query["created_at[lt]"],
       anyOf: options.anyOf,
       among: options.among,
+      within: options.within,
       test: options.test,
       compareBy,
       ...cursorsOf(table, query),

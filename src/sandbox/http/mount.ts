@@ -6,12 +6,15 @@ import type { Answer } from "../answer.ts";
 import { bodyOf } from "../answer.ts";
 import type { ApiKey } from "../keys.ts";
 import { Refusal } from "../refusal.ts";
-import { findVersion } from "../rules/versions.ts";
 import type { Space } from "../space.ts";
 import type { State } from "../state.ts";
+import { effectiveVersion } from "../versioning.ts";
 import { authenticate } from "./authenticate.ts";
 import { idempotencyKey, onceAKey } from "./idempotency.ts";
+import { apiFaultsFor } from "./api-faults.ts";
+import { countRequest, rateCategory } from "./rate-limit.ts";
 import { readJsonObject } from "./read-body.ts";
+import { readUpload } from "./read-upload.ts";
 import { validate } from "./validate.ts";
 
 /** What an endpoint does: the space of the key, then the request; `state` for what lies beyond the space. */
@@ -19,7 +22,7 @@ export type Handler<E extends Endpoint> = (
   space: Space,
   request: EndpointRequest<E>,
   state: State,
-) => Answer;
+) => Answer | Promise<Answer>;
 
 export interface Mounted {
   endpoint: Endpoint;
@@ -31,9 +34,13 @@ export function mounted<E extends Endpoint>(endpoint: E, handle: Handler<E>): Mo
   return { endpoint, handle };
 }
 
-/** A router that serves endpoints under `/v1`. The state is asked for at each request, since a reset makes a new one. */
-export function createApiRouter(state: () => State, endpoints: readonly Mounted[]): Router {
-  const router = new Router({ prefix: "/v1" });
+/** A router that serves endpoints under a prefix. The state is asked for at each request, since a reset makes a new one. */
+export function createApiRouter(
+  state: () => State,
+  endpoints: readonly Mounted[],
+  prefix = "/v1",
+): Router {
+  const router = new Router({ prefix });
   for (const { endpoint, handle } of endpoints) {
     const path = endpoint.path.replaceAll(/\{(\w+)\}/g, ":$1");
     router.register(path, [endpoint.method.toLowerCase()], async (ctx: Context) => {
@@ -51,18 +58,27 @@ async function serve(
   handle: Handler<Endpoint>,
   ctx: Context,
 ): Promise<Answer> {
+  const nowMs = state.time.nowMs();
   const key = authenticate(state.keys, {
     authorization: ctx.get("Authorization") || undefined,
     remoteAddress: ctx.req.socket.remoteAddress ?? "",
-    now: state.time.now(),
+    nowMs,
   });
+  const { rate_limits: limits } = state.settings;
+  const request = { merchant: key.merchant, category: rateCategory(endpoint), nowMs };
+  ctx.set(countRequest(state.rateWindows, limits, request));
   assertPermission(key, endpoint.permission);
-  assertVersion(ctx.get("SVC-Version"));
-  const space = state.spaces[key.mode];
+  const space = state.merchants.get(key.merchant)?.spaces[key.mode];
+  if (space === undefined) throw new Error(`no merchant ${key.merchant}`);
+  // The sandbox has one shape of its resources, so that the version is checked and told only (statement 115).
+  ctx.set("SVC-Version", effectiveVersion(space, ctx.get("SVC-Version")));
   const idempotency = idempotencyKey(headerOf(ctx, "x-svc-idempotency-key"), endpoint.idempotency);
-  const sent = endpoint.method === "GET" ? {} : await readJsonObject(ctx.req);
-  const execute = () =>
-    handle(
+  const sent = await bodyOfRequest(endpoint, ctx);
+  const faults = apiFaultsFor(state, endpoint);
+  const execute = async () => {
+    // Within what the idempotency key guards, so that a repeat finds the first request under way (statement 75).
+    await faults.wait();
+    return handle(
       space,
       {
         params: validate(endpoint.params, ctx["params"]),
@@ -71,9 +87,20 @@ async function serve(
       },
       state,
     );
-  if (idempotency === null) return execute();
+  };
+  faults.before();
   const called = `${endpoint.method} ${ctx.path}`;
-  return onceAKey(space, { key: idempotency, endpoint: called, body: sent }, execute);
+  const answer =
+    idempotency === null
+      ? await execute()
+      : await onceAKey(space, { key: idempotency, endpoint: called, body: sent }, execute);
+  faults.after();
+  return answer;
+}
+
+async function bodyOfRequest({ method, encoding }: Endpoint, ctx: Context): Promise<unknown> {
+  if (method === "GET") return {};
+  return encoding === "image" ? { image: await readUpload(ctx.req) } : readJsonObject(ctx.req);
 }
 
 /** Undefined when absent; an empty header is there and wrong. */
@@ -85,16 +112,4 @@ function headerOf(ctx: Context, name: string): string | undefined {
 function assertPermission(key: ApiKey, permission: Permission): void {
   if (key.permissions === "all" || key.permissions.includes(permission)) return;
   throw new Refusal("insufficient_permissions", `The API key lacks ${permission}.`);
-}
-
-/** `SVC-Version` (spec, Versioning). The sandbox has one shape of its resources so far, so it is checked only. */
-function assertVersion(header: string): void {
-  if (header === "") return;
-  const version = findVersion(header);
-  if (version === undefined) {
-    throw new Refusal("invalid_api_version", "No such API version.", "SVC-Version");
-  }
-  if (version.retired) {
-    throw new Refusal("api_version_sunset", "The API version is retired.", "SVC-Version");
-  }
 }

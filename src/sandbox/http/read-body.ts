@@ -4,16 +4,18 @@ import getRawBody from "raw-body";
 import { Refusal } from "../refusal.ts";
 
 /** Limits of the service are not shown. */
-const maxBodyBytes = 1_048_576;
-const maxDepth = 32;
+const requestLimits = { maxBytes: 1_048_576, maxDepth: 32 };
 
 /**
  * The JSON object of a request; an empty one when there is no body. Anything else is refused with 400
  * (statements 3, 4, 5, 22).
  */
-export async function readJsonObject(request: IncomingMessage): Promise<Record<string, unknown>> {
+export async function readJsonObject(
+  request: IncomingMessage,
+  { maxBytes, maxDepth } = requestLimits,
+): Promise<Record<string, unknown>> {
   if (request.headers["content-length"] === "0") return {};
-  const bytes = await readBytes(request);
+  const bytes = await readBytes(request, maxBytes);
   if (bytes.length === 0) return {};
   const type = request.headers["content-type"] ?? "";
   if (!/^application\/(json|[\w.-]+\+json)\s*(;|$)/i.test(type)) {
@@ -29,14 +31,15 @@ export async function readJsonObject(request: IncomingMessage): Promise<Record<s
   return value as Record<string, unknown>;
 }
 
-async function readBytes(request: IncomingMessage): Promise<Buffer> {
+/** All bytes of a body; more than `limit` are refused with 400. */
+export async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   try {
     return await getRawBody(request, {
-      limit: maxBodyBytes,
+      limit,
       length: request.headers["content-length"] ?? null,
     });
   } catch (error) {
-    const message = `The body cannot be read, or is larger than ${maxBodyBytes} bytes.`;
+    const message = `The body cannot be read, or is larger than ${limit} bytes.`;
     throw Object.assign(new Refusal("validation_error", message), { cause: error });
   }
 }

@@ -2,6 +2,7 @@ import type { CustomerRecord, PaymentMethodRecord } from "../records.ts";
 import { invalidValue } from "../refusal.ts";
 import { testCards } from "../rules/cards.ts";
 import type { Space } from "../space.ts";
+import type { VaultedCard } from "../store/vault.ts";
 
 /** Every test card expires then; the interface asks for any future expiry. */
 const expiryYears = 4;
@@ -12,34 +13,48 @@ export function cardsOf(space: Space, customerId: string): PaymentMethodRecord[]
 }
 
 /**
- * Refuses what is no test card token. `param` is the field that carried it. Live keys have no test cards
- * (spec, Sandbox), and vaults of the gateway are not emulated yet.
+ * The card that a customer vault's id names: the newest one in it. `param` is the field that carried it. Live keys have no
+ * test cards (spec, Sandbox).
  */
-export function assertCardToken(space: Space, token: string, param: string): void {
-  if (space.mode === "live" || !Object.hasOwn(testCards, token)) {
-    throw invalidValue(param, "No such card in the gateway's vault.");
-  }
+export function cardOfCustomerVault(space: Space, id: string, param: string): VaultedCard {
+  const newest = space.vault.customers.get(id)?.at(-1);
+  const card = newest === undefined ? undefined : space.vault.cards.get(newest);
+  return card ?? testCard(space, id, param);
 }
 
-/** Stores a test card for a customer. The outcome of its charges is decided when it is charged. */
+/** The card that a billing id of the gateway names. */
+export function cardOfBilling(space: Space, id: string, param: string): VaultedCard {
+  return space.vault.cards.get(id) ?? testCard(space, id, param);
+}
+
+function testCard(space: Space, token: string, param: string): VaultedCard {
+  const card = Object.hasOwn(testCards, token) ? testCards[token] : undefined;
+  if (space.mode === "live" || card === undefined) {
+    throw invalidValue(param, "No such card in the gateway's vault.");
+  }
+  const today = space.time.now();
+  const month = String(today.getUTCMonth() + 1).padStart(2, "0");
+  const exp = `${month}/${today.getUTCFullYear() + expiryYears}`;
+  return { behaviour: token, last4: card.last4, brand: card.brand, exp, billing_id: null };
+}
+
+/** Stores a card for a customer. The outcome of its charges is decided when it is charged. */
 export function storeCard(
   space: Space,
-  input: { customerId: string; token: string; isDefault: boolean },
+  input: { customerId: string; card: VaultedCard; isDefault: boolean },
 ): PaymentMethodRecord {
-  const { token, customerId, isDefault } = input;
-  const card = testCards[token];
-  if (card === undefined) throw new Error(`no test card ${token}`);
+  const { customerId, isDefault } = input;
+  const { behaviour, last4, brand, exp, billing_id } = input.card;
   const id = space.ids.uuid();
-  const expiry = space.time.now();
-  const exp = `${String(expiry.getUTCMonth() + 1).padStart(2, "0")}/${expiry.getUTCFullYear() + expiryYears}`;
   const record: PaymentMethodRecord = {
     id,
     customer_id: customerId,
-    card: { last4: card.last4, brand: card.brand, exp },
+    card: { last4, brand, exp },
     is_default: isDefault,
     created_at: space.time.iso(),
-    summary: { id, card_last_four: card.last4, card_brand: card.brand },
-    token,
+    summary: { id, card_last_four: last4, card_brand: brand },
+    token: behaviour,
+    billing_id,
     used: { charges: 0, refunds: 0 },
   };
   space.paymentMethods.insert(record);

@@ -5,6 +5,7 @@ import type {
   OrderRecord,
   PaymentMethodRecord,
 } from "../records.ts";
+import type { AppliedCoupon } from "../coupon-records.ts";
 import type { Price, PricedItem } from "../rules/pricing.ts";
 import type { Space } from "../space.ts";
 import { announceOutcome } from "./announce-order.ts";
@@ -15,6 +16,8 @@ export interface NewOrder {
   card: PaymentMethodRecord;
   items: readonly PricedItem[];
   price: Price;
+  /** The snapshot of the coupon that gave the price its discount. */
+  appliedCoupon: AppliedCoupon | null;
   currency: string;
   description: string | null;
   shippingAddress: AddressRecord | null;
@@ -30,8 +33,12 @@ export interface NewOrder {
  * Announces the order and its outcome (spec, Order transitions; both events by statement 302).
  */
 export function createOrder(space: Space, input: NewOrder): OrderRecord {
+  return completeOrder(space, openOrder(space, input), input);
+}
+
+/** The first half: the order as it is before the gateway has answered. */
+export function openOrder(space: Space, input: NewOrder): OrderRecord {
   const { subscription } = input;
-  const isFirstCharge = subscription?.cycle === 1;
   const at = space.time.iso();
   const pending: OrderRecord = {
     id: space.ids.uuid(),
@@ -44,7 +51,7 @@ export function createOrder(space: Space, input: NewOrder): OrderRecord {
     total: input.price.total,
     currency: input.currency,
     description: input.description,
-    applied_coupon: null,
+    applied_coupon: input.appliedCoupon,
     payment_method: input.card.summary,
     transactions: [],
     shipping_address: input.shippingAddress,
@@ -52,22 +59,34 @@ export function createOrder(space: Space, input: NewOrder): OrderRecord {
     failure_code: null,
     failure_reason: null,
     subscription_id: subscription?.id ?? null,
-    subscription_cycle: isFirstCharge ? null : (subscription?.cycle ?? null),
+    subscription_cycle: isFirstCharge(input) ? null : (subscription?.cycle ?? null),
     created_at: at,
     updated_at: at,
   };
   space.orders.insert(pending);
-  const showsPending = space.settings().order_created_snapshot === "pending";
-  if (showsPending) space.emit("order.created", { kind: "order", record: pending });
+  if (showsPending(space)) space.emit("order.created", { kind: "order", record: pending });
+  return pending;
+}
+
+/** The second half: what the gateway answered. */
+export function completeOrder(space: Space, opened: OrderRecord, input: NewOrder): OrderRecord {
   const order = chargeOrder(
     space,
-    pending,
+    space.orders.get(opened.id) ?? opened,
     input.card,
-    isFirstCharge ? { subscription_cycle: 1 } : {},
+    isFirstCharge(input) ? { subscription_cycle: 1 } : {},
   );
-  if (!showsPending) space.emit("order.created", { kind: "order", record: order });
+  if (!showsPending(space)) space.emit("order.created", { kind: "order", record: order });
   announceOutcome(space, order, input.failureDetails?.(order));
   return order;
+}
+
+function isFirstCharge({ subscription }: NewOrder): boolean {
+  return subscription?.cycle === 1;
+}
+
+function showsPending(space: Space): boolean {
+  return space.settings().order_created_snapshot === "pending";
 }
 
 function orderItem(space: Space, item: PricedItem): OrderItemRecord {

@@ -8,6 +8,8 @@ import type {
 import type { BillingCycle } from "../rules/billing-dates.ts";
 import { periodsAfterPayment } from "../rules/subscription-periods.ts";
 import type { Space } from "../space.ts";
+import type { CouponQuote } from "./redeem-coupon.ts";
+import { redeem } from "./redeem-coupon.ts";
 import { scheduleBilling, storeStatusChange, withCycle } from "./settle-cycle.ts";
 import { chargeCycle } from "./subscription-order.ts";
 
@@ -20,6 +22,7 @@ export interface NewSubscription {
   totalCycles: number;
   endDate: Date | null;
   shippingAddress: AddressRecord | null;
+  coupon: CouponQuote | null;
 }
 
 /**
@@ -28,15 +31,22 @@ export interface NewSubscription {
  */
 export function createSubscription(space: Space, input: NewSubscription): SubscriptionRecord {
   const { customer, plan, card, billingCycle, totalCycles, endDate, shippingAddress } = input;
+  const applied_coupon = input.coupon?.applied ?? null;
   const at = space.time.iso();
   const id = space.ids.uuid();
   const order = chargeCycle(space, {
-    subscription: { id, customer_id: customer.id, shipping_address: shippingAddress },
+    subscription: {
+      id,
+      customer_id: customer.id,
+      shipping_address: shippingAddress,
+      applied_coupon,
+    },
     plan,
     card,
     cycle: 1,
     failureDetails: () => ({ attempt_count: 1, next_retry_at: null }),
   });
+  if (input.coupon !== null) redeem(space, input.coupon, order);
   const draft: SubscriptionRecord = {
     id,
     customer_id: customer.id,
@@ -54,7 +64,7 @@ export function createSubscription(space: Space, input: NewSubscription): Subscr
     start_date: at,
     end_date: endDate === null ? null : endDate.toISOString(),
     canceled_at: null,
-    applied_coupon: null,
+    applied_coupon,
     failure_reason: order.failure_reason,
     attempt_count: order.status === "succeeded" ? 0 : 1,
     next_retry_at: null,

@@ -1,9 +1,11 @@
 import type { CustomerRecord, Metadata } from "../records.ts";
 import { Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
+import type { VaultedCard } from "../store/vault.ts";
 import type { AddressInput } from "./addresses.ts";
 import { storeAddress } from "./addresses.ts";
-import { assertCardToken, cardsOf, storeCard } from "./cards.ts";
+import { cardOfCustomerVault, cardsOf, storeCard } from "./cards.ts";
+import { assertGateway } from "./gateway.ts";
 import { cancelSubscription, subscriptionsOf } from "./change-subscription.ts";
 
 export interface CustomerInput {
@@ -24,14 +26,13 @@ export function createCustomer(
   space: Space,
   input: CustomerInput & { email: string },
 ): CustomerRecord {
-  const token = input.svc_gateway_customer_vault_id;
   assertUnused(space, input, null);
-  if (token !== undefined) assertCardToken(space, token, vaultField);
+  const vaulted = vaultedCard(space, input);
   const id = space.ids.uuid();
   const address = input.shipping_address ?? null;
   const at = space.time.iso();
   const card =
-    token === undefined ? null : storeCard(space, { customerId: id, token, isDefault: true });
+    vaulted === null ? null : storeCard(space, { customerId: id, card: vaulted, isDefault: true });
   const customer: CustomerRecord = {
     id,
     email: input.email,
@@ -61,14 +62,13 @@ export function updateCustomer(
   if (customer.deleted) {
     throw new Refusal("invalid_state_transition", "A deleted customer cannot be changed.");
   }
-  const token = input.svc_gateway_customer_vault_id;
   assertUnused(space, input, customer.id);
-  if (token !== undefined) assertCardToken(space, token, vaultField);
+  const vaulted = vaultedCard(space, input);
   const { shipping_address, svc_gateway_customer_vault_id: _token, ...sent } = input;
   const fields = Object.fromEntries(
     Object.entries(sent).filter(([, value]) => value !== undefined),
   );
-  if (Object.keys(fields).length === 0 && shipping_address === undefined && token === undefined) {
+  if (Object.keys(fields).length === 0 && shipping_address === undefined && vaulted === null) {
     return customer;
   }
   const address =
@@ -82,9 +82,9 @@ export function updateCustomer(
     ...customer,
     ...fields,
     ...address,
-    ...(token === undefined
+    ...(vaulted === null
       ? {}
-      : { default_payment_method_id: replaceDefault(space, customer, token) }),
+      : { default_payment_method_id: replaceDefault(space, customer, vaulted) }),
     updated_at: space.touch(customer.updated_at),
   };
   moveContacts(space, customer, changed);
@@ -93,11 +93,19 @@ export function updateCustomer(
   return changed;
 }
 
-function replaceDefault(space: Space, customer: CustomerRecord, token: string): string {
+/** The card of the vault that was named, or null. */
+function vaultedCard(space: Space, input: CustomerInput): VaultedCard | null {
+  const id = input.svc_gateway_customer_vault_id;
+  if (id === undefined) return null;
+  assertGateway(space);
+  return cardOfCustomerVault(space, id, vaultField);
+}
+
+function replaceDefault(space: Space, customer: CustomerRecord, vaulted: VaultedCard): string {
   for (const card of cardsOf(space, customer.id)) {
     if (card.is_default) space.paymentMethods.replace({ ...card, is_default: false });
   }
-  return storeCard(space, { customerId: customer.id, token, isDefault: true }).id;
+  return storeCard(space, { customerId: customer.id, card: vaulted, isDefault: true }).id;
 }
 
 /**

@@ -1,27 +1,28 @@
 import type { CustomerRecord, PaymentMethodRecord, SubscriptionRecord } from "../records.ts";
 import { invalidValue, notFound, Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
-import { assertCardToken, cardsOf, makeDefault, storeCard } from "./cards.ts";
+import type { VaultedCard } from "../store/vault.ts";
+import { cardsOf, makeDefault, storeCard } from "./cards.ts";
 import { changeSubscription, subscriptionsOf } from "./change-subscription.ts";
 
 /** Attaches a card. The first one becomes the default also without being asked for (statement 203). */
 export function addPaymentMethod(
   space: Space,
   customer: CustomerRecord,
-  input: { billing_id: string; set_as_default: boolean; update_subscriptions: boolean },
+  vaulted: VaultedCard,
+  options: { setAsDefault: boolean; updateSubscriptions: boolean },
 ): PaymentMethodRecord {
   if (customer.deleted) {
     throw new Refusal("invalid_state_transition", "A deleted customer cannot get a card.");
   }
-  assertCardToken(space, input.billing_id, "billing_id");
-  const isFirst = cardsOf(space, customer.id).length === 0;
-  let card = storeCard(space, {
-    customerId: customer.id,
-    token: input.billing_id,
-    isDefault: false,
-  });
-  if (isFirst || input.set_as_default) card = makeDefault(space, customer, card);
-  if (input.update_subscriptions) {
+  const others = cardsOf(space, customer.id);
+  const { billing_id } = vaulted;
+  if (billing_id !== null && others.some((other) => other.billing_id === billing_id)) {
+    throw new Refusal("resource_already_exists", "The customer has this card.", "billing_id");
+  }
+  let card = storeCard(space, { customerId: customer.id, card: vaulted, isDefault: false });
+  if (others.length === 0 || options.setAsDefault) card = makeDefault(space, customer, card);
+  if (options.updateSubscriptions) {
     for (const subscription of subscriptionsOf(space, customer.id, ["active"])) {
       changeSubscription(space, subscription, { card });
     }
@@ -46,6 +47,9 @@ export function deletePaymentMethod(
   if (replacement === null && (card.is_default || users.length > 0)) {
     const message = "The payment method is the default or in use: name a replacement.";
     throw new Refusal("resource_in_use", message, "replacement_payment_method_id");
+  }
+  if (space.settings().gateway_keeps_cards) {
+    throw new Refusal("gateway_delete_failed", "The gateway's vault did not remove the card.");
   }
   if (replacement !== null && card.is_default) makeDefault(space, customer, replacement);
   if (replacement !== null) {

@@ -72,6 +72,7 @@ export function deleteProduct(space: Space, product: ProductRecord): void {
     return;
   }
   if (product.sku !== null) space.skus.delete(product.sku);
+  space.images.delete(product.id);
   space.products.delete(product.id);
   space.hardDeleted.products.push(product.id);
 }

@@ -60,7 +60,7 @@ function submitRefund(
     failure_reason: declined?.reason ?? null,
     description: null,
     metadata: {},
-    created_at: at,
+    created_at: space.time.iso(),
     updated_at: at,
   };
   const refunded = refundedAmount(order) + (declined === null ? amount : 0);

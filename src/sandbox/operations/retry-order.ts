@@ -8,12 +8,19 @@ import { settleRetriedCycle } from "./settle-cycle.ts";
 
 /**
  * Charges a failed order again with its own card, or repeats a failed refund (spec, retry). For a renewal the cycle is
- * reconciled, so that the billing job does not charge it again.
+ * reconciled, so that the billing job does not charge it again. Refused once its subscription has ended: nothing is sold
+ * after that (statement 528).
  */
 export function retryOrder(space: Space, order: OrderRecord): OrderRecord {
   if (order.status === "refund_failed") return retryRefund(space, order);
   if (order.status !== "failed") {
     const message = `An order with status ${order.status} cannot be retried.`;
+    throw new Refusal("invalid_state_transition", message);
+  }
+  const subscription =
+    order.subscription_id === null ? undefined : space.subscriptions.get(order.subscription_id);
+  if (subscription?.status === "canceled" || subscription?.status === "completed") {
+    const message = `The order's subscription is ${subscription.status}.`;
     throw new Refusal("invalid_state_transition", message);
   }
   const card = space.paymentMethods.get(order.payment_method.id);
@@ -22,8 +29,6 @@ export function retryOrder(space: Space, order: OrderRecord): OrderRecord {
     throw new Refusal("replacement_required", message, "payment_method_id");
   }
   const retried = chargeOrder(space, order, card);
-  const subscription =
-    order.subscription_id === null ? undefined : space.subscriptions.get(order.subscription_id);
   const isInDunning = subscription?.dunning?.order_id === order.id;
   announceOutcome(
     space,

@@ -1,9 +1,10 @@
 import type { WebhookEndpointRecord } from "../records.ts";
 import { invalidValue, Refusal } from "../refusal.ts";
 import { knownEventTypes } from "../events.ts";
-import { findVersion, latestVersion } from "../rules/versions.ts";
+import { latestVersion } from "../rules/versions.ts";
 import { judgeWebhookUrl } from "../rules/webhook-urls.ts";
 import type { Space } from "../space.ts";
+import { usableVersion } from "../versioning.ts";
 
 export interface WebhookEndpointInput {
   url?: string | undefined;
@@ -96,14 +97,7 @@ function assertAcceptable(space: Space, input: WebhookEndpointInput): void {
   }
   const unknown = enabled_events?.find((pattern) => !isKnownPattern(space, pattern));
   if (unknown !== undefined) throw invalidValue("enabled_events", `unknown event ${unknown}`);
-  if (api_version === undefined) return;
-  const version = findVersion(api_version);
-  if (version === undefined) {
-    throw new Refusal("invalid_api_version", "No such API version.", "api_version");
-  }
-  if (version.retired) {
-    throw new Refusal("api_version_sunset", "The API version is retired.", "api_version");
-  }
+  if (api_version !== undefined) usableVersion(api_version, "api_version");
 }
 
 function isKnownPattern(space: Space, pattern: string): boolean {

@@ -1,9 +1,13 @@
 import type { Mounted } from "../http/mount.ts";
+import { accountEndpoints } from "./account.ts";
+import { couponEndpoints } from "./coupons.ts";
 import { customerEndpoints } from "./customers.ts";
 import { orderEndpoints } from "./orders.ts";
 import { planEndpoints } from "./plans.ts";
+import { productImageEndpoints } from "./product-images.ts";
 import { productEndpoints } from "./products.ts";
 import { subscriptionEndpoints } from "./subscriptions.ts";
+import { teamMemberEndpoints } from "./team-members.ts";
 import { transactionEndpoints } from "./transactions.ts";
 import { webhookEndpointEndpoints } from "./webhook-endpoints.ts";
 
@@ -11,9 +15,13 @@ import { webhookEndpointEndpoints } from "./webhook-endpoints.ts";
 export const allEndpoints: readonly Mounted[] = [
   ...customerEndpoints,
   ...productEndpoints,
+  ...productImageEndpoints,
   ...planEndpoints,
   ...orderEndpoints,
   ...subscriptionEndpoints,
   ...transactionEndpoints,
+  ...couponEndpoints,
+  ...teamMemberEndpoints,
   ...webhookEndpointEndpoints,
+  ...accountEndpoints,
 ];

@@ -1,4 +1,5 @@
 import { cardsOf } from "../operations/cards.ts";
+import { assertGateway } from "../operations/gateway.ts";
 import type { CustomerRecord, PaymentMethodRecord } from "../records.ts";
 import { invalidValue, notFound, Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
@@ -17,6 +18,11 @@ export function chargeParties(
     const message = "The customer has no card on file.";
     throw new Refusal("customer_not_configured", message, "customer_id");
   }
+  assertGateway(space);
+  if (space.settings().card_replacement_required) {
+    const message = "The card must be captured again.";
+    throw new Refusal("replacement_required", message, "payment_method_id");
+  }
   return { customer, card: cardOf(state, space, customer.id, sent.payment_method_id) };
 }
 
@@ -30,10 +36,4 @@ export function cardOf(
   const card = find(state, space, "paymentMethods", cardId, "payment_method_id");
   if (card.customer_id !== customerId) throw notFound("payment method", "payment_method_id");
   return card;
-}
-
-/** Coupons are not built yet, so that there is no code that could be known. */
-export function refuseCoupon(code: string | undefined): void {
-  if (code === undefined) return;
-  throw new Refusal("code_not_found", "No such coupon code.", "coupon_code");
 }

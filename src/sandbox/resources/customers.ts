@@ -3,10 +3,14 @@ import { answerWith, plainAnswer } from "../answer.ts";
 import { by, listAnswer } from "../http/list.ts";
 import type { Mounted } from "../http/mount.ts";
 import { mounted } from "../http/mount.ts";
+import { cardOfBilling } from "../operations/cards.ts";
 import { createCustomer, deleteCustomer, updateCustomer } from "../operations/customers.ts";
+import { assertBillingDetails, assertGateway } from "../operations/gateway.ts";
 import { addPaymentMethod, deletePaymentMethod } from "../operations/payment-methods.ts";
 import type { CustomerRecord } from "../records.ts";
-import { notFound } from "../refusal.ts";
+import { notFound, Refusal } from "../refusal.ts";
+import type { Space } from "../space.ts";
+import type { VaultedCard } from "../store/vault.ts";
 import { customerBody, paymentMethodBody } from "../wire/customer.ts";
 import { expandedCustomer } from "../wire/expanded-customer.ts";
 import { find } from "./find.ts";
@@ -16,19 +20,24 @@ const create = mounted(routes.createCustomer, (space, { body }) =>
 );
 
 const list = mounted(routes.listCustomers, (space, { query }) => {
-  const { email, q, deleted = false } = query;
+  const { email, ids, q, deleted = false } = query;
   const words = q?.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
   return listAnswer(space, space.customers, query, {
     url: "/v1/customers",
     show: (customer) => expandedCustomer(space, customer, query.expand),
     sorts: { updated_at: by((customer) => customer.updated_at) },
-    test: (customer) =>
-      (deleted || !customer.deleted) &&
-      (email === undefined || customer.email.toLowerCase() === email.toLowerCase()) &&
-      matches(customer, words),
+    ...(email === undefined && ids === undefined ? {} : { among: named(space, email, ids) }),
+    test: (customer) => (deleted || !customer.deleted) && matches(customer, words),
     fields: query["fields[customers]"],
   });
 });
+
+/** Customers named by address, which belongs to one of them (also to a deleted one), by id, or by both. */
+function named(space: Space, email: string | undefined, ids: string[] | undefined): string[] {
+  if (email === undefined) return ids ?? [];
+  const owner = space.emails.get(email.toLowerCase());
+  return owner !== undefined && (ids?.includes(owner) ?? true) ? [owner] : [];
+}
 
 /** Full text over name, e-mail address and company: every word occurs somewhere. */
 function matches(customer: CustomerRecord, words: readonly string[]): boolean {
@@ -55,8 +64,31 @@ const remove = mounted(routes.deleteCustomer, (space, { params }, state) => {
 
 const addCard = mounted(routes.addPaymentMethod, (space, { params, body }, state) => {
   const customer = find(state, space, "customers", params.id);
-  return answerWith(201, addPaymentMethod(space, customer, body), paymentMethodBody);
+  assertGateway(space);
+  const vaulted = cardSent(space, body);
+  assertBillingDetails(space, body.billing_details);
+  const card = addPaymentMethod(space, customer, vaulted, {
+    setAsDefault: body.set_as_default,
+    updateSubscriptions: body.update_subscriptions,
+  });
+  // A token is used up only once its card is stored.
+  if (body.card_token !== undefined) space.vault.cardTokens.use(body.card_token);
+  return answerWith(201, card, paymentMethodBody);
 });
+
+/** The card of a billing id, or of a token of the browser's capture SDK. */
+function cardSent(
+  space: Space,
+  sent: { billing_id?: string | undefined; card_token?: string | undefined },
+): VaultedCard {
+  if (sent.card_token === undefined) {
+    return cardOfBilling(space, sent.billing_id ?? "", "billing_id");
+  }
+  const card = space.vault.cardTokens.read(sent.card_token, space.time.nowMs());
+  if (card !== null) return card;
+  const message = "The card token is invalid, expired or used: capture a fresh card.";
+  throw new Refusal("invalid_request", message, "card_token");
+}
 
 const removeCard = mounted(routes.deletePaymentMethod, (space, { params, body }, state) => {
   const customer = find(state, space, "customers", params.id);

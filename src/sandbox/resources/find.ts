@@ -18,6 +18,12 @@ const nouns: Readonly<Record<TableName, string>> = {
   orders: "order",
   subscriptions: "subscription",
   transactions: "transaction",
+  coupons: "coupon",
+  couponCodes: "coupon code",
+  redemptions: "redemption",
+  roles: "role",
+  teamMembers: "team member",
+  outbox: "message",
   webhookEndpoints: "webhook endpoint",
 };
 
@@ -26,7 +32,7 @@ const nouns: Readonly<Record<TableName, string>> = {
  * (statement 30). `param` is the field that named it, where that was in the body.
  */
 export function find<N extends TableName>(
-  state: Pick<State, "spaces">,
+  state: Pick<State, "merchants">,
   space: Space,
   table: N,
   id: string,
@@ -35,7 +41,8 @@ export function find<N extends TableName>(
   const record = space[table].get(id);
   if (record !== undefined) return record as RecordOf<N>;
   const otherMode: Mode = space.mode === "test" ? "live" : "test";
-  if (state.spaces[otherMode][table].get(id) === undefined) throw notFound(nouns[table], param);
+  const twin = state.merchants.get(space.merchant)?.spaces[otherMode];
+  if (twin?.[table].get(id) === undefined) throw notFound(nouns[table], param);
   throw new Refusal(
     "environment_mismatch",
     `The ${nouns[table]} belongs to the other environment.`,

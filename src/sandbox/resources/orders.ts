@@ -1,51 +1,75 @@
+import { setTimeout as sleep } from "node:timers/promises";
+
 import * as routes from "../../service/routes/orders.ts";
 import { answerWith, plainAnswer } from "../answer.ts";
-import { by, listAnswer } from "../http/list.ts";
+import { by, centsWithin, listAnswer } from "../http/list.ts";
 import type { Mounted } from "../http/mount.ts";
 import { mounted } from "../http/mount.ts";
 import { resolveAddress } from "../operations/addresses.ts";
-import { createOrder } from "../operations/create-order.ts";
+import type { NewOrder } from "../operations/create-order.ts";
+import { completeOrder, openOrder } from "../operations/create-order.ts";
+import { quoteForItems, redeem } from "../operations/redeem-coupon.ts";
 import { refundOrder } from "../operations/refund-order.ts";
 import { retryOrder } from "../operations/retry-order.ts";
 import type { OrderStatus, ProductRecord } from "../records.ts";
-import { invalidValue } from "../refusal.ts";
+import { invalidValue, Refusal } from "../refusal.ts";
 import { priceOf } from "../rules/pricing.ts";
 import type { Space } from "../space.ts";
 import { expandedOrder, listedOrder, orderBody } from "../wire/order.ts";
-import { chargeParties, refuseCoupon } from "./charge-parties.ts";
+import { chargeParties } from "./charge-parties.ts";
 import { find } from "./find.ts";
 
 const create = mounted(routes.createOrder, (space, { body }, state) => {
   const { customer, card } = chargeParties(state, space, body);
-  refuseCoupon(body.coupon_code);
   const products = body.items.map((item, i) => {
     const product = find(state, space, "products", item.product_id, `items.${i}.product_id`);
     assertSold(product, `items.${i}.product_id`);
     return product;
   });
+  assertShippable(products, body);
   const currency = currencyOf(products, body.currency);
   const items = body.items.map((item, i) => {
     const product = products[i] as ProductRecord;
     const { id, name, pricing } = product;
     return { product_id: id, name, quantity: item.quantity, price: pricing.amount };
   });
-  const price = priceOf(items);
+  const quote =
+    body.coupon_code === undefined
+      ? null
+      : quoteForItems(space, { code: body.coupon_code, customerId: customer.id, items, currency });
+  const price = priceOf(items, quote?.applied.discount_amount);
   if (price === null) throw invalidValue("items", "The total is too large.");
-  const order = createOrder(space, {
+  const wish: NewOrder = {
     customerId: customer.id,
     card,
     items,
     price,
+    appliedCoupon: quote?.applied ?? null,
     currency,
     description: body.description ?? null,
     shippingAddress: resolveAddress(space, body),
     metadata: body.metadata ?? {},
-  });
-  return answerWith(201, order, orderBody);
+  };
+  const opened = openOrder(space, wish);
+  if (quote !== null) redeem(space, quote, opened);
+  const charged = () => answerWith(201, completeOrder(space, opened, wish), orderBody);
+  const { gateway_delay_ms } = space.settings();
+  return gateway_delay_ms === 0 ? charged() : sleep(gateway_delay_ms).then(charged);
 });
 
 function assertSold(product: ProductRecord, param: string): void {
   if (product.deleted || !product.active) throw invalidValue(param, "The product is not sold.");
+}
+
+/** What must be shipped needs to know where to (statement 295). */
+function assertShippable(
+  products: readonly ProductRecord[],
+  sent: { shipping_address_id?: string | undefined; shipping_address?: unknown },
+): void {
+  if (sent.shipping_address_id !== undefined || sent.shipping_address !== undefined) return;
+  if (products.every(({ requires_shipping }) => !requires_shipping)) return;
+  const message = "A product requires shipping: send shipping_address or shipping_address_id.";
+  throw new Refusal("required_field", message, "shipping_address");
 }
 
 /** The one currency of the products (statements 288, 289). */
@@ -64,8 +88,6 @@ function currencyOf(products: readonly ProductRecord[], sent: string | undefined
 const list = mounted(routes.listOrders, (space, { query }) => {
   const { customer_id, status } = query;
   if (status !== undefined) assertFilterable(space, status);
-  const least = query["total[gte]"] ?? 0;
-  const most = query["total[lte]"] ?? Infinity;
   return listAnswer(space, space.orders, query, {
     url: "/v1/orders",
     show: (order) => listedOrder(space, order, query.expand),
@@ -74,7 +96,7 @@ const list = mounted(routes.listOrders, (space, { query }) => {
       ...(customer_id === undefined ? {} : { customer_id: [customer_id] }),
       ...(status === undefined ? {} : { status }),
     },
-    test: (order) => order.total >= least && order.total <= most,
+    within: centsWithin("total", query["total[gte]"], query["total[lte]"]),
     fields: query["fields[orders]"],
   });
 });

@@ -4,17 +4,17 @@ import { by, listAnswer } from "../http/list.ts";
 import type { Mounted } from "../http/mount.ts";
 import { mounted } from "../http/mount.ts";
 import { createProduct, deleteProduct, updateProduct } from "../operations/products.ts";
-import { productBody } from "../wire/product.ts";
+import { expandedProduct, productBody } from "../wire/product.ts";
 import { find } from "./find.ts";
 
 const create = mounted(routes.createProduct, (space, { body }) =>
-  answerWith(201, createProduct(space, body), (product) => productBody(product)),
+  answerWith(201, createProduct(space, body), productBody),
 );
 
 const list = mounted(routes.listProducts, (space, { query }) =>
   listAnswer(space, space.products, query, {
     url: "/v1/products",
-    show: (product) => productBody(product, query.expand),
+    show: (product) => expandedProduct(space, product, query.expand),
     sorts: {
       updated_at: by((product) => product.updated_at),
       name: by((product) => product.name),
@@ -27,12 +27,12 @@ const list = mounted(routes.listProducts, (space, { query }) =>
 
 const retrieve = mounted(routes.getProduct, (space, { params, query }, state) => {
   const product = find(state, space, "products", params.id);
-  return plainAnswer(200, productBody(product, query.expand));
+  return plainAnswer(200, expandedProduct(space, product, query.expand));
 });
 
 const update = mounted(routes.updateProduct, (space, { params, body }, state) => {
   const product = find(state, space, "products", params.id);
-  return answerWith(200, updateProduct(space, product, body), (changed) => productBody(changed));
+  return answerWith(200, updateProduct(space, product, body), productBody);
 });
 
 const remove = mounted(routes.deleteProduct, (space, { params }, state) => {

@@ -6,24 +6,28 @@ import { mounted } from "../http/mount.ts";
 import { resolveAddress } from "../operations/addresses.ts";
 import { cancelSubscription, changeSubscription } from "../operations/change-subscription.ts";
 import { createSubscription } from "../operations/create-subscription.ts";
+import { quoteForPlan } from "../operations/redeem-coupon.ts";
 import type { AddressRecord, SubscriptionRecord } from "../records.ts";
 import { invalidValue, Refusal } from "../refusal.ts";
 import { resolveBillingCycle } from "../rules/billing-dates.ts";
 import type { Space } from "../space.ts";
 import { expandedSubscription, subscriptionBody } from "../wire/subscription.ts";
-import { cardOf, chargeParties, refuseCoupon } from "./charge-parties.ts";
+import { cardOf, chargeParties } from "./charge-parties.ts";
 import { find } from "./find.ts";
 
 const create = mounted(routes.createSubscription, (space, { body }, state) => {
   const { customer, card } = chargeParties(state, space, body);
   const plan = find(state, space, "plans", body.plan_id, "plan_id");
   if (!plan.active) throw invalidValue("plan_id", "The plan is not active.");
-  refuseCoupon(body.coupon_code);
   const now = space.time.now();
   const endDate = body.end_date === undefined ? null : new Date(body.end_date);
   if (endDate !== null && endDate <= now) {
     throw invalidValue("end_date", "must be after the start date");
   }
+  const coupon =
+    body.coupon_code === undefined
+      ? null
+      : quoteForPlan(space, { code: body.coupon_code, customerId: customer.id, plan });
   const subscription = createSubscription(space, {
     customer,
     plan,
@@ -32,6 +36,7 @@ const create = mounted(routes.createSubscription, (space, { body }, state) => {
     totalCycles: body.billing_cycles ?? 0,
     endDate,
     shippingAddress: shippingOf(space, body, null),
+    coupon,
   });
   return answerWith(201, subscription, subscriptionBody);
 });

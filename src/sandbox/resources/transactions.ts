@@ -1,6 +1,6 @@
 import * as routes from "../../service/routes/transactions.ts";
 import { plainAnswer } from "../answer.ts";
-import { by, listAnswer } from "../http/list.ts";
+import { by, centsWithin, listAnswer } from "../http/list.ts";
 import type { Mounted } from "../http/mount.ts";
 import { mounted } from "../http/mount.ts";
 import type { Space } from "../space.ts";
@@ -10,8 +10,6 @@ import { find } from "./find.ts";
 const grouped = ["customer_id", "status", "type"] as const;
 
 const list = mounted(routes.listTransactions, (space, { query }) => {
-  const least = query["amount[gte]"] ?? 0;
-  const most = query["amount[lte]"] ?? Infinity;
   const anyOf = Object.fromEntries(
     grouped.flatMap((field) => {
       const value = query[field];
@@ -25,7 +23,7 @@ const list = mounted(routes.listTransactions, (space, { query }) => {
     anyOf,
     // An order knows its own: an index with an entry for every order would be as large as the orders.
     ...(query.order_id === undefined ? {} : { among: transactionIdsOf(space, query.order_id) }),
-    test: (transaction) => transaction.amount >= least && transaction.amount <= most,
+    within: centsWithin("amount", query["amount[gte]"], query["amount[lte]"]),
     fields: query["fields[transactions]"],
   });
 });

@@ -59,7 +59,7 @@ const rotate = mounted(routes.rotateWebhookSecret, (space, { params, body }, sta
 
 const test = mounted(routes.testWebhookEndpoint, (space, { params }, state) => {
   const { id } = find(state, space, "webhookEndpoints", params.id);
-  const event = state.sendTest(space.mode, id, testEventType);
+  const event = state.sendTest(space, id, testEventType);
   return plainAnswer(200, { id, event_id: event.id, message: "A test event is on its way." });
 });
 

@@ -43,6 +43,8 @@ function decline(code: FailureCode, reason = reasons[code]): Outcome {
   return { code, reason };
 }
 
+const refusedRefund = decline("issuer_unavailable", "The refund could not be processed.");
+
 function card(brand: string, number: string, charge: Outcome = null): TestCard {
   return {
     number,
@@ -111,10 +113,8 @@ export const testCards: Readonly<Record<string, TestCard>> = {
   ]),
   card_renewal_declined: sequence("9105", [null, decline("insufficient_funds")]),
   card_renewal_lost: sequence("9106", [null, decline("lost_stolen_card")]),
-  card_refund_failed_once: {
-    ...sequence("9201", [null]),
-    refunds: [decline("issuer_unavailable", "The refund could not be processed."), null],
-  },
+  card_refund_failed_once: { ...sequence("9201", [null]), refunds: [refusedRefund, null] },
+  card_refund_failed: { ...sequence("9202", [null]), refunds: [refusedRefund] },
 };
 
 /** The outcome of the n-th charge or refund (from 0). It is decided at charge time, not at vaulting (statement 236). */

@@ -1,5 +1,5 @@
-/** No 0, O, 1, I: an order number is read aloud. 32 characters, so that 8 of them hold 40 bits. */
-const alphabet = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
+/** No 0, O, 1, I: order numbers and coupon codes are read aloud. 32 characters, so that 8 of them hold 40 bits. */
+export const readableAlphabet = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 const halfBits = 20;
 const halfMask = 2 ** halfBits - 1;
 
@@ -16,7 +16,8 @@ export function orderNumber(n: number, keys: readonly number[]): string {
   }
   let text = "";
   for (const half of [left, right]) {
-    for (let shift = halfBits - 5; shift >= 0; shift -= 5) text += alphabet[(half >>> shift) & 31];
+    for (let shift = halfBits - 5; shift >= 0; shift -= 5)
+      text += readableAlphabet[(half >>> shift) & 31];
   }
   return text;
 }

@@ -14,9 +14,14 @@ export interface Price {
   total: number;
 }
 
+/** Cents of all items, before discounts. */
+export function subtotalOf(items: readonly PricedItem[]): number {
+  return items.reduce((sum, item) => sum + item.price * item.quantity, 0);
+}
+
 /** What an order costs (spec, Order). Null when the sum is beyond what an integer in JSON can carry. */
 export function priceOf(items: readonly PricedItem[], discountAmount = 0): Price | null {
-  const subtotal = items.reduce((sum, item) => sum + item.price * item.quantity, 0);
+  const subtotal = subtotalOf(items);
   if (!Number.isSafeInteger(subtotal)) return null;
   const discount_amount = Math.min(discountAmount, subtotal);
   return { subtotal, discount_amount, total: subtotal - discount_amount };

@@ -21,7 +21,9 @@ export function decideRefund(order: OrderRecord, asked: number | undefined): Ref
   const remaining = order.total - refundedAmount(order);
   if (!isRefundable(order.status)) return { ok: false, reason: "status", remaining };
   const amount = asked ?? remaining;
-  if (amount > remaining) return { ok: false, reason: "exceeds_remaining", remaining };
+  // Of an order that cost nothing there is nothing to give back.
+  if (amount > remaining || remaining === 0)
+    return { ok: false, reason: "exceeds_remaining", remaining };
   return { ok: true, amount };
 }
 

@@ -15,6 +15,7 @@ export function judgeWebhookUrl(
   return allowHttp === "loopback" && isLoopbackHost(url.hostname) ? "ok" : "insecure";
 }
 
-function isLoopbackHost(hostname: string): boolean {
+/** A name that stands for this machine, as URLs write it. */
+export function isLoopbackHost(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
 }

@@ -4,6 +4,8 @@ export interface Heap<T> {
   push(entry: T): void;
   peek(): T | undefined;
   pop(): T | undefined;
+  /** All of them, in no particular order. */
+  entries(): T[];
 }
 
 export function createHeap<T>(isBefore: (a: T, b: T) => boolean): Heap<T> {
@@ -47,6 +49,7 @@ export function createHeap<T>(isBefore: (a: T, b: T) => boolean): Heap<T> {
       siftUp(entries.length - 1);
     },
     peek: () => entries[0],
+    entries: () => [...entries],
     pop() {
       const first = entries[0];
       const last = entries.pop();

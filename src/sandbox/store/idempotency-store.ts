@@ -19,6 +19,16 @@ export interface IdempotencyStore {
   finish(scope: string, answer: Answer): void;
   /** The key is free again: what was refused or failed does not burn it (statements 87, 88). */
   abandon(scope: string): void;
+  /** What is finished, oldest first, for a state that is written down. */
+  done(): DoneEntry[];
+  restore(entries: readonly DoneEntry[]): void;
+}
+
+interface DoneEntry {
+  scope: string;
+  fingerprint: string;
+  atMs: number;
+  answer: Answer;
 }
 
 interface Entry {
@@ -57,6 +67,13 @@ export function createIdempotencyStore(): IdempotencyStore {
     },
     abandon: (scope) => {
       entries.delete(scope);
+    },
+    done: () =>
+      Array.from(entries).flatMap(([scope, { fingerprint, atMs, answer }]) =>
+        answer === null ? [] : { scope, fingerprint, atMs, answer },
+      ),
+    restore(finished) {
+      for (const { scope, ...entry } of finished) entries.set(scope, entry);
     },
   };
 }

@@ -14,6 +14,8 @@ export interface Row<T> {
   value: T;
 }
 
+export type RowIndex<T> = SortedIndex<Row<T>>;
+
 export interface Table<T extends StoredRecord> {
   readonly size: number;
   get(id: string): T | undefined;
@@ -26,63 +28,119 @@ export interface Table<T extends StoredRecord> {
   all(): T[];
   /** The records with one value of a grouped field, in order of creation. */
   inGroup(field: string, value: string): T[];
-  readonly byCreation: SortedIndex<Row<T>>;
-  /** The rows with one value of a grouped field, in order of creation. */
-  group(field: string, value: string): SortedIndex<Row<T>> | undefined;
+  readonly byCreation: RowIndex<T>;
+  /** The rows with one value of a grouped field, in order of creation, or by a sort field where the group is large. */
+  group(field: string, value: string, sort?: string): RowIndex<T> | undefined;
   keyOf(field: string): ((record: T) => string | null) | undefined;
   /** Rows in order of an indexed sort field; undefined when the field has no index. */
-  sorted(field: string): SortedIndex<Row<T>> | undefined;
+  sorted(field: string): RowIndex<T> | undefined;
+  /** Rows in order of an amount that lists filter by, with its place among the measures of zones. */
+  amount(field: string): { index: RowIndex<T>; keyOf: (record: T) => number; zone: number };
 }
 
 export interface TableOptions<T> {
-  /** Fields that lists filter by: one index each. A null key is in no group. */
+  /** Fields that lists filter by: one index for each value. A null key is in no group. */
   groups?: Record<string, (record: T) => string | null>;
+  /** Groups of few values with many rows each: these have every sort of the table as well. */
+  large?: readonly string[];
   /** Fields that lists sort by, beside the order of creation. */
   sorts?: Record<string, (record: T) => string>;
+  /** Amounts of which lists filter by a range. */
+  amounts?: Record<string, (record: T) => number>;
 }
+
+/** The measure of zones that the time of creation is; amounts follow. */
+export const creationZone = 0;
 
 /** Order of creation; ids break ties, so that the order is total (statement 119). */
 export function compareByCreation<T>(a: Row<T>, b: Row<T>): number {
   return a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
 }
 
+/** In order of a key, then of creation. */
+function comparingBy<T>(keyOf: (record: T) => string | number) {
+  return (a: Row<T>, b: Row<T>): number => {
+    const keyA = keyOf(a.value);
+    const keyB = keyOf(b.value);
+    return keyA < keyB ? -1 : keyA > keyB ? 1 : compareByCreation(a, b);
+  };
+}
+
 export function createTable<T extends StoredRecord>(options: TableOptions<T> = {}): Table<T> {
   const rows = new Map<string, Row<T>>();
-  const byCreation = createSortedIndex<Row<T>>(compareByCreation);
-  const groups = Object.entries(options.groups ?? {}).map(([field, keyOf]) => ({
+  const amounts = Object.entries(options.amounts ?? {}).map(([field, keyOf]) => ({
     field,
     keyOf,
-    indexes: new Map<string, SortedIndex<Row<T>>>(),
+    index: createSortedIndex<Row<T>>(comparingBy(keyOf)),
   }));
+  const measures = [
+    (row: Row<T>) => row.createdAtMs,
+    ...amounts.map(
+      ({ keyOf }) =>
+        (row: Row<T>) =>
+          keyOf(row.value),
+    ),
+  ];
+  const byCreation = createSortedIndex<Row<T>>(compareByCreation, measures);
   const sorts = Object.entries(options.sorts ?? {}).map(([field, keyOf]) => ({
     field,
     keyOf,
-    index: createSortedIndex<Row<T>>((a, b) => {
-      const keyA = keyOf(a.value);
-      const keyB = keyOf(b.value);
-      return keyA < keyB ? -1 : keyA > keyB ? 1 : compareByCreation(a, b);
-    }),
+    index: createSortedIndex<Row<T>>(comparingBy(keyOf), measures),
   }));
+  const groups = Object.entries(options.groups ?? {}).map(([field, keyOf]) => ({
+    field,
+    keyOf,
+    isLarge: options.large?.includes(field) ?? false,
+    /** For each value: by creation, then by each sort where the group is large. */
+    indexes: new Map<string, RowIndex<T>[]>(),
+  }));
+  type Group = (typeof groups)[number];
 
-  function addToGroup(group: (typeof groups)[number], key: string | null, row: Row<T>): void {
-    if (key === null) return;
-    let index = group.indexes.get(key);
-    if (index === undefined) {
-      index = createSortedIndex<Row<T>>(compareByCreation);
-      group.indexes.set(key, index);
+  function indexesOf(group: Group, key: string): RowIndex<T>[] {
+    let indexes = group.indexes.get(key);
+    if (indexes === undefined) {
+      indexes = group.isLarge
+        ? [compareByCreation<T>, ...sorts.map(({ keyOf }) => comparingBy(keyOf))].map((compare) =>
+            createSortedIndex(compare, measures),
+          )
+        : [createSortedIndex(compareByCreation<T>)];
+      group.indexes.set(key, indexes);
     }
-    insertSorted(index, row);
+    return indexes;
   }
 
-  function removeFromGroup(group: (typeof groups)[number], key: string | null, row: Row<T>): void {
-    if (key === null) return;
-    const index = group.indexes.get(key);
-    if (index !== undefined) removeSorted(index, row);
-    if (index?.size === 0) group.indexes.delete(key);
+  function addToGroup(group: Group, row: Row<T>): void {
+    const key = group.keyOf(row.value);
+    if (key !== null) for (const index of indexesOf(group, key)) insertSorted(index, row);
   }
 
-  function group(field: string, value: string): SortedIndex<Row<T>> | undefined {
-    return groups.find((known) => known.field === field)?.indexes.get(value);
+  function removeFromGroup(group: Group, row: Row<T>): void {
+    const key = group.keyOf(row.value);
+    const indexes = key === null ? undefined : group.indexes.get(key);
+    if (key === null || indexes === undefined) return;
+    for (const index of indexes) removeSorted(index, row);
+    if (indexes[0]?.size === 0) group.indexes.delete(key);
+  }
+
+  function index(row: Row<T>): void {
+    insertSorted(byCreation, row);
+    for (const group of groups) addToGroup(group, row);
+    for (const sort of sorts) insertSorted(sort.index, row);
+    for (const amount of amounts) insertSorted(amount.index, row);
+  }
+
+  function unindex(row: Row<T>): void {
+    removeSorted(byCreation, row);
+    for (const group of groups) removeFromGroup(group, row);
+    for (const sort of sorts) removeSorted(sort.index, row);
+    for (const amount of amounts) removeSorted(amount.index, row);
+  }
+
+  function group(field: string, value: string, sort?: string): RowIndex<T> | undefined {
+    const indexes = groups.find((known) => known.field === field)?.indexes.get(value);
+    if (sort === undefined) return indexes?.[0];
+    const at = sorts.findIndex((known) => known.field === sort);
+    return at < 0 ? undefined : indexes?.[1 + at];
   }
 
   return {
@@ -94,42 +152,49 @@ export function createTable<T extends StoredRecord>(options: TableOptions<T> = {
     insert(record) {
       const row = { id: record.id, createdAtMs: Date.parse(record.created_at), value: record };
       rows.set(record.id, row);
-      insertSorted(byCreation, row);
-      for (const group of groups) addToGroup(group, group.keyOf(record), row);
-      for (const sort of sorts) insertSorted(sort.index, row);
+      index(row);
     },
     replace(record) {
       const row = rows.get(record.id);
       if (row === undefined) throw new Error(`no record ${record.id} to replace`);
       const previous = row.value;
-      const moved = sorts.filter((sort) => sort.keyOf(previous) !== sort.keyOf(record));
+      if (amounts.some(({ keyOf }) => keyOf(previous) !== keyOf(record))) {
+        // Zones count on amounts that stay: a row whose amount is changed silently is a new one.
+        unindex(row);
+        row.value = record;
+        index(row);
+        return;
+      }
+      const moved = sorts.filter(({ keyOf }) => keyOf(previous) !== keyOf(record));
+      const regrouped = groups.filter(
+        ({ keyOf, isLarge }) => keyOf(previous) !== keyOf(record) || (isLarge && moved.length > 0),
+      );
       for (const sort of moved) removeSorted(sort.index, row);
+      for (const changed of regrouped) removeFromGroup(changed, row);
       row.value = record;
       for (const sort of moved) insertSorted(sort.index, row);
-      for (const group of groups) {
-        const before = group.keyOf(previous);
-        const after = group.keyOf(record);
-        if (before === after) continue;
-        removeFromGroup(group, before, row);
-        addToGroup(group, after, row);
-      }
+      for (const changed of regrouped) addToGroup(changed, row);
     },
     delete(id) {
       const row = rows.get(id);
       if (row === undefined) return;
-      for (const sort of sorts) removeSorted(sort.index, row);
-      for (const group of groups) removeFromGroup(group, group.keyOf(row.value), row);
-      removeSorted(byCreation, row);
+      unindex(row);
       rows.delete(id);
     },
     all: () => Array.from(ascending(byCreation), (row) => row.value),
     inGroup(field, value) {
-      const index = group(field, value);
-      return index === undefined ? [] : Array.from(ascending(index), (row) => row.value);
+      const found = group(field, value);
+      return found === undefined ? [] : Array.from(ascending(found), (row) => row.value);
     },
     byCreation,
     group,
-    keyOf: (field) => groups.find((group) => group.field === field)?.keyOf,
+    keyOf: (field) => groups.find((known) => known.field === field)?.keyOf,
     sorted: (field) => sorts.find((sort) => sort.field === field)?.index,
+    amount(field) {
+      const at = amounts.findIndex((known) => known.field === field);
+      const found = amounts[at];
+      if (found === undefined) throw new Error(`no amount ${field}`);
+      return { index: found.index, keyOf: found.keyOf, zone: creationZone + 1 + at };
+    },
   };
 }

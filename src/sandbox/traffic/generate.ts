@@ -1,6 +1,7 @@
 import { seededRandom } from "../../platform/random.ts";
-import type { Mode } from "../mode.ts";
+import type { Space } from "../space.ts";
 import type { State } from "../state.ts";
+import { createCampaigns } from "./campaigns.ts";
 import { createPeople } from "./people.ts";
 import type { TrafficCounts } from "./script.ts";
 import { createScript, dayMs } from "./script.ts";
@@ -17,7 +18,6 @@ export interface TrafficWish {
   /** How much time of the sandbox passes meanwhile. */
   days: number;
   tieRate: number;
-  mode: Mode;
 }
 
 export interface TrafficResult {
@@ -29,12 +29,15 @@ export interface TrafficResult {
 const ordersPerCustomer = 3;
 
 /**
- * Plays a merchant's life: orders, subscriptions with their renewals and dunning, refunds, retries, chargebacks, edits and
- * deletions. The clock is stopped and moved through `days` of sandbox time, so that the same seed after the same calls gives the same
+ * Plays a merchant's life: orders, subscriptions with their renewals and dunning, coupons, refunds, retries, chargebacks, edits
+ * and deletions. The clock is stopped and moved through `days` of sandbox time, so that the same seed after the same calls gives the same
  * ids, amounts and events however fast this machine is. Resolves when all is generated; deliveries go on.
  */
-export async function generateTraffic(state: State, wish: TrafficWish): Promise<TrafficResult> {
-  const space = state.spaces[wish.mode];
+export async function generateTraffic(
+  state: State,
+  space: Space,
+  wish: TrafficWish,
+): Promise<TrafficResult> {
   const eventsBefore = state.events.total;
   const ordersBefore = space.orders.size;
   return state.time.whileStopped(async (moveTo) => {
@@ -52,8 +55,10 @@ export async function generateTraffic(state: State, wish: TrafficWish): Promise<
     );
     const wanted = Math.ceil((wish.orders + wish.subscriptions) / ordersPerCustomer);
     const people = createPeople(script, wanted);
-    planShopping(script, people, withinOrders(wish));
-    planSubscribing(script, people, wish.subscriptions);
+    const campaigns = createCampaigns(space, seededRandom(`traffic/${wish.seed}/coupons`));
+    const market = { people, campaigns };
+    planShopping(script, market, withinOrders(wish));
+    planSubscribing(script, market, wish.subscriptions);
     await script.play(moveTo);
 
     const { orders, subscriptions } = script.counts;

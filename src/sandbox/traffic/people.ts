@@ -1,7 +1,8 @@
 import { createCustomer, deleteCustomer, updateCustomer } from "../operations/customers.ts";
 import { addPaymentMethod } from "../operations/payment-methods.ts";
-import { cardsOf } from "../operations/cards.ts";
+import { cardOfBilling, cardsOf } from "../operations/cards.ts";
 import type { CustomerRecord, PaymentMethodRecord } from "../records.ts";
+import type { Campaigns } from "./campaigns.ts";
 import type { Stage } from "./script.ts";
 import { between, chance, dayMs, pick } from "./script.ts";
 
@@ -43,6 +44,12 @@ export interface People {
   goodCard(customer: CustomerRecord): PaymentMethodRecord;
   /** A further card of theirs, of a given behaviour. */
   cardOf(customer: CustomerRecord, token: string): PaymentMethodRecord;
+}
+
+/** Who buys, and with which discounts. */
+export interface Market {
+  readonly people: People;
+  readonly campaigns: Campaigns;
 }
 
 export function createPeople(stage: Stage, expected: number): People {
@@ -143,7 +150,8 @@ export function createPeople(stage: Stage, expected: number): People {
   };
 
   function addCard(customer: CustomerRecord, token: string): PaymentMethodRecord {
-    const wish = { billing_id: token, set_as_default: false, update_subscriptions: false };
-    return addPaymentMethod(space, customer, wish);
+    const vaulted = cardOfBilling(space, token, "billing_id");
+    const options = { setAsDefault: false, updateSubscriptions: false };
+    return addPaymentMethod(space, customer, vaulted, options);
   }
 }

@@ -30,6 +30,7 @@ export interface TrafficCounts {
   cancellations: number;
   customer_edits: number;
   customer_deletions: number;
+  redemptions: number;
   /** Steps that the service refused, such as the refund of an order that was charged back meanwhile. */
   refused: number;
 }
@@ -66,6 +67,7 @@ export function createScript(
     cancellations: 0,
     customer_edits: 0,
     customer_deletions: 0,
+    redemptions: 0,
     refused: 0,
   };
 

@@ -5,11 +5,12 @@ import {
   voidOrder,
 } from "../operations/chargebacks.ts";
 import { createOrder } from "../operations/create-order.ts";
+import { redeem } from "../operations/redeem-coupon.ts";
 import { refundOrder } from "../operations/refund-order.ts";
 import { retryOrder } from "../operations/retry-order.ts";
 import type { OrderRecord, PaymentMethodRecord, ProductRecord } from "../records.ts";
 import { priceOf } from "../rules/pricing.ts";
-import type { People } from "./people.ts";
+import type { Market } from "./people.ts";
 import type { Stage } from "./script.ts";
 import { between, chance, dayMs, pick, pickWeighted } from "./script.ts";
 
@@ -37,14 +38,14 @@ export interface ShoppingWish {
 }
 
 /** One-time orders over the whole span: most succeed, some are declined, refunded, voided or charged back later. */
-export function planShopping(stage: Stage, people: People, wish: ShoppingWish): void {
+export function planShopping(stage: Stage, market: Market, wish: ShoppingWish): void {
   const { random } = stage;
   const kinds = shuffled(stage, [
-    ...Array<() => void>(wish.declines).fill(() => declinedOrder(stage, people)),
-    ...Array<() => void>(wish.chargebacks).fill(() => disputedOrder(stage, people)),
-    ...Array<() => void>(wish.refunds).fill(() => refundedOrder(stage, people)),
+    ...Array<() => void>(wish.declines).fill(() => declinedOrder(stage, market)),
+    ...Array<() => void>(wish.chargebacks).fill(() => disputedOrder(stage, market)),
+    ...Array<() => void>(wish.refunds).fill(() => refundedOrder(stage, market)),
     ...Array<() => void>(wish.orders - wish.declines - wish.chargebacks - wish.refunds).fill(() =>
-      plainOrder(stage, people),
+      plainOrder(stage, market),
     ),
   ]);
   const span = stage.endMs - stage.startMs;
@@ -59,17 +60,23 @@ function shuffled<T>({ random }: Stage, entries: T[]): T[] {
   return entries;
 }
 
-function order(stage: Stage, people: People, token?: string): OrderRecord {
+function buy(stage: Stage, market: Market, token?: string): OrderRecord {
   const { counts } = stage;
+  const { people } = market;
   const customer = people.anyone();
   const card = token === undefined ? people.goodCard(customer) : people.cardOf(customer, token);
-  const placed = place(stage, customer.id, card);
+  const placed = place(stage, market, customer.id, card);
   counts.orders += 1;
   if (placed.status === "failed") counts.declines += 1;
   return placed;
 }
 
-function place(stage: Stage, customerId: string, card: PaymentMethodRecord): OrderRecord {
+function place(
+  stage: Stage,
+  { campaigns }: Market,
+  customerId: string,
+  card: PaymentMethodRecord,
+): OrderRecord {
   const { space, random } = stage;
   const currency = chance(random, 0.85) ? "usd" : "eur";
   const offered = space.products
@@ -84,18 +91,25 @@ function place(stage: Stage, customerId: string, card: PaymentMethodRecord): Ord
       price: product.pricing.amount,
     };
   });
-  const price = priceOf(items);
+  const quote = campaigns.forItems(customerId, items, currency);
+  const price = priceOf(items, quote?.applied.discount_amount);
   if (price === null) throw new Error("the catalogue's prices are no safe integers");
-  return createOrder(space, {
+  const order = createOrder(space, {
     customerId,
     card,
     items,
     price,
+    appliedCoupon: quote?.applied ?? null,
     currency,
     description: chance(random, 0.2) ? "Traffic of the sandbox" : null,
     shippingAddress: space.customers.get(customerId)?.shipping_address ?? null,
     metadata: chance(random, 0.1) ? { campaign: "autumn" } : {},
   });
+  if (quote !== null) {
+    redeem(space, quote, order);
+    stage.counts.redemptions += 1;
+  }
+  return order;
 }
 
 function later(stage: Stage, leastDays: number, mostDays: number, act: () => void): void {
@@ -108,8 +122,8 @@ function withOrder(stage: Stage, id: string, act: (order: OrderRecord) => void):
   if (current !== undefined) act(current);
 }
 
-function plainOrder(stage: Stage, people: People): void {
-  const { id } = order(stage, people);
+function plainOrder(stage: Stage, market: Market): void {
+  const { id } = buy(stage, market);
   if (!chance(stage.random, voidRate)) return;
   later(stage, 0, 0.2, () =>
     withOrder(stage, id, (current) => {
@@ -119,8 +133,8 @@ function plainOrder(stage: Stage, people: People): void {
   );
 }
 
-function declinedOrder(stage: Stage, people: People): void {
-  const { id } = order(stage, people, pickWeighted(stage.random, decliningCards));
+function declinedOrder(stage: Stage, market: Market): void {
+  const { id } = buy(stage, market, pickWeighted(stage.random, decliningCards));
   const retry = () =>
     withOrder(stage, id, (current) => {
       retryOrder(stage.space, current);
@@ -131,10 +145,10 @@ function declinedOrder(stage: Stage, people: People): void {
   if (chance(stage.random, retryRate)) later(stage, 2, 5, retry);
 }
 
-function refundedOrder(stage: Stage, people: People): void {
+function refundedOrder(stage: Stage, market: Market): void {
   const { random } = stage;
   const token = chance(random, 0.05) ? "card_refund_failed_once" : undefined;
-  const { id, total } = order(stage, people, token);
+  const { id, total } = buy(stage, market, token);
   const refund = (amount?: number) => () =>
     withOrder(stage, id, (current) => {
       refundOrder(stage.space, current, amount);
@@ -165,10 +179,10 @@ function retryFailedRefund(stage: Stage, id: string): void {
   );
 }
 
-function disputedOrder(stage: Stage, people: People): void {
+function disputedOrder(stage: Stage, market: Market): void {
   const { random, space, counts } = stage;
   const byCard = chance(random, 0.3);
-  const { id, total } = order(stage, people, byCard ? "card_chargeback" : undefined);
+  const { id, total } = buy(stage, market, byCard ? "card_chargeback" : undefined);
   if (byCard) {
     counts.chargebacks += 1;
   } else {

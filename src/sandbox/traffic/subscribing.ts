@@ -3,7 +3,7 @@ import { createSubscription } from "../operations/create-subscription.ts";
 import { storeAddress } from "../operations/addresses.ts";
 import type { PlanRecord, SubscriptionRecord } from "../records.ts";
 import { resolveBillingCycle } from "../rules/billing-dates.ts";
-import type { People } from "./people.ts";
+import type { Market } from "./people.ts";
 import type { Stage } from "./script.ts";
 import { between, chance, dayMs, pick, pickWeighted } from "./script.ts";
 
@@ -30,21 +30,23 @@ const cadences = [
 /** Subscriptions begin in the first part of the span, so that renewals and their dunning happen within it. */
 const latestBegin = 0.5;
 
-export function planSubscribing(stage: Stage, people: People, subscriptions: number): void {
+export function planSubscribing(stage: Stage, market: Market, subscriptions: number): void {
   const span = (stage.endMs - stage.startMs) * latestBegin;
   for (let i = 0; i < subscriptions; i++) {
-    stage.at(stage.startMs + span * stage.random(), () => subscribe(stage, people));
+    stage.at(stage.startMs + span * stage.random(), () => subscribe(stage, market));
   }
 }
 
-function subscribe(stage: Stage, people: People): void {
+function subscribe(stage: Stage, market: Market): void {
   const { space, random, counts } = stage;
+  const { people, campaigns } = market;
   const customer = people.anyone();
   const token = pickWeighted(random, subscriberCards);
   const card = token === null ? people.goodCard(customer) : people.cardOf(customer, token);
   const plan = choosePlan(stage);
   const isLimited = chance(random, 0.1);
   const { interval, interval_count } = plan.billing_cycle;
+  const coupon = campaigns.forPlan(customer.id, plan);
   const subscription = createSubscription(space, {
     customer: space.customers.get(customer.id) ?? customer,
     plan,
@@ -53,10 +55,12 @@ function subscribe(stage: Stage, people: People): void {
     totalCycles: isLimited ? 1 + Math.floor(random() * 4) : 0,
     endDate: chance(random, 0.03) ? inDays(stage, 20) : null,
     shippingAddress: customer.shipping_address,
+    coupon,
   });
   counts.subscriptions += 1;
+  if (coupon !== null) counts.redemptions += 1;
   if (subscription.status === "failed") counts.declines += 1;
-  planChanges(stage, people, subscription.id);
+  planChanges(stage, market, subscription.id);
 }
 
 function choosePlan({ space, random }: Stage): PlanRecord {
@@ -77,7 +81,7 @@ function inDays({ space }: Stage, days: number): Date {
   return date;
 }
 
-function planChanges(stage: Stage, people: People, id: string): void {
+function planChanges(stage: Stage, market: Market, id: string): void {
   const { space, random, counts } = stage;
   const later = (act: (subscription: SubscriptionRecord) => void) =>
     stage.at(space.time.nowMs() + between(random, 1, 14) * dayMs, () => {
@@ -94,7 +98,7 @@ function planChanges(stage: Stage, people: People, id: string): void {
     later((current) => {
       const owner = space.customers.get(current.customer_id);
       if (owner === undefined || owner.deleted) return;
-      changeSubscription(space, current, { card: people.cardOf(owner, "card_mastercard") });
+      changeSubscription(space, current, { card: market.people.cardOf(owner, "card_mastercard") });
     });
   }
   if (chance(random, 0.04)) {

@@ -1,9 +1,20 @@
+import { imagesOf } from "../operations/product-images.ts";
 import type { ProductRecord } from "../records.ts";
+import type { Space } from "../space.ts";
+import { productImageBody } from "./product-image.ts";
 
-/** A product (spec, Product). Images are none yet, so that expanding them gives an empty list. */
-export function productBody(
+/** A product (spec, Product). */
+export function productBody(product: ProductRecord): Record<string, unknown> {
+  return { ...product };
+}
+
+/** A product with its images, when they are asked for. */
+export function expandedProduct(
+  space: Space,
   product: ProductRecord,
   expand: readonly "images"[] = [],
 ): Record<string, unknown> {
-  return expand.includes("images") ? { ...product, images: [] } : { ...product };
+  const body = productBody(product);
+  if (expand.includes("images")) body.images = imagesOf(space, product.id).map(productImageBody);
+  return body;
 }

@@ -24,6 +24,7 @@ export function transactionBody(transaction: TransactionRecord): Record<string, 
 }
 
 function processorResponse(transaction: TransactionRecord): unknown {
+  if (transaction.processor_transaction_id === null) return null;
   const declined = transaction.failure_code !== null;
   return {
     transaction_id: transaction.processor_transaction_id,

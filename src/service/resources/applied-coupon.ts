@@ -2,8 +2,8 @@ import { z } from "zod";
 
 import { count, currencyCode, minorUnits, openEnum } from "./wire-types.ts";
 
-const couponKinds = ["generated", "promo"] as const;
-const couponDurations = ["once", "repeating", "forever"] as const;
+export const couponKinds = ["generated", "promo"] as const;
+export const couponDurations = ["once", "repeating", "forever"] as const;
 
 /**
  * The discount of an order or subscription as it stood at redemption; later edits of the coupon do

@@ -5,6 +5,7 @@ import { paymentMethodSchema } from "../resources/payment-method.ts";
 import { defineEndpoint } from "./endpoint.ts";
 import {
   booleanText,
+  commaList,
   createdAtQuery,
   expandQuery,
   fieldsQuery,
@@ -12,7 +13,14 @@ import {
   pageQuery,
   sortQuery,
 } from "./list-query.ts";
-import { customerAddressInput, email, metadataInput, phone, plainText } from "./request-fields.ts";
+import {
+  billingDetails,
+  customerAddressInput,
+  email,
+  metadataInput,
+  phone,
+  plainText,
+} from "./request-fields.ts";
 import { deletion, idParam, noBody, noParams, noQuery } from "./shared.ts";
 
 /** Which fields creation requires is not shown: here the e-mail address. */
@@ -59,6 +67,8 @@ export const listCustomers = defineEndpoint({
       email: z.string().optional(),
       q: z.string().max(200).optional(),
       deleted: booleanText.optional(),
+      // There is a filter of several strings, whose name is not shown.
+      ids: commaList.optional(),
     }),
   body: noBody,
   status: 200,
@@ -120,14 +130,22 @@ export const addPaymentMethod = defineEndpoint({
   idempotency: "sent",
   params: idParam,
   query: noQuery,
-  body: z.object({
-    billing_id: z.string().min(1).max(255),
-    set_as_default: z.boolean().default(false),
-    update_subscriptions: z.boolean().default(false),
-  }),
+  body: z
+    .object({
+      billing_id: z.string().min(1).max(255).optional(),
+      // Its shape, and that of billing_details, are not shown.
+      card_token: z.string().min(1).max(255).optional(),
+      billing_details: billingDetails.optional(),
+      set_as_default: z.boolean().default(false),
+      update_subscriptions: z.boolean().default(false),
+    })
+    .refine((body) => (body.billing_id === undefined) !== (body.card_token === undefined), {
+      error: "send either billing_id or card_token",
+      path: ["billing_id"],
+    }),
   status: 201,
   answer: paymentMethodSchema,
-  errors: ["resource_not_found"],
+  errors: ["resource_not_found", "invalid_request", "merchant_not_configured"],
 });
 
 export const deletePaymentMethod = defineEndpoint({
@@ -143,5 +161,5 @@ export const deletePaymentMethod = defineEndpoint({
   body: z.object({ replacement_payment_method_id: z.string().optional() }),
   status: 200,
   answer: deletion,
-  errors: ["resource_not_found", "resource_in_use"],
+  errors: ["resource_not_found", "resource_in_use", "gateway_delete_failed"],
 });

@@ -8,7 +8,7 @@ export type Idempotency = "required" | "recommended" | "sent" | "optional" | "no
 
 /** What a key may do. The spec names team_members and coupons; the others are assumed. */
 export type Permission =
-  `${"customers" | "products" | "plans" | "orders" | "subscriptions" | "transactions" | "webhook_endpoints"}:${"read" | "write"}`;
+  `${"customers" | "products" | "plans" | "orders" | "subscriptions" | "transactions" | "coupons" | "team_members" | "webhook_endpoints" | "account"}:${"read" | "write"}`;
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
@@ -32,6 +32,8 @@ export interface Endpoint<
   params: Path;
   query: Query;
   body: Body;
+  /** How a request carries its body; JSON when left out. `image`: multipart/form-data with one file, or the bytes alone. */
+  encoding?: "json" | "image";
   status: 200 | 201;
   answer: Answer;
   /** Codes beyond those that every endpoint can answer. */

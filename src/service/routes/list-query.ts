@@ -41,7 +41,7 @@ const sort = z
     descending: text.startsWith("-") || text.endsWith("[desc]"),
   }));
 
-const commaList = z.string().transform((text) => text.split(",").map((part) => part.trim()));
+export const commaList = z.string().transform((text) => text.split(",").map((part) => part.trim()));
 
 /** Several values of an enum, separated by commas. */
 export function commaListOf<const Values extends readonly [string, ...string[]]>(values: Values) {

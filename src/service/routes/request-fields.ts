@@ -1,5 +1,7 @@
 import { z } from "zod";
 
+import { canonicalTimestamp } from "../timestamp.ts";
+
 /*
  * Value types of requests. They are stricter than those of answers: the service refuses what it does not take,
  * a reader of its answers keeps what it does not know.
@@ -33,6 +35,14 @@ export const email = z.email().max(254);
 export const phone = z.string().regex(/^\+[1-9]\d{6,14}$/, "must be in E.164 form");
 const country = z.string().regex(/^[A-Z]{2}$/, "must be ISO 3166-1 alpha-2, upper case");
 export const isoDate = z.iso.date();
+/** An instant with its offset; kept in UTC with milliseconds. */
+export const isoDateTime = z
+  .string()
+  .refine(
+    (text) => canonicalTimestamp(text) !== null,
+    details("invalid_format", "must be an ISO 8601 date-time with its offset"),
+  )
+  .transform((text) => new Date(canonicalTimestamp(text) ?? text).toISOString());
 
 const maxMetadataBytes = 16_384;
 const maxMetadataDepth = 5;
@@ -99,3 +109,9 @@ export const billingCycleInput = z
     ...details("invalid_value", "is for month-based cycles only"),
     path: ["anchor_day"],
   });
+
+/** What a processor may want before it vaults a card (spec, Codes); its fields are not shown. */
+export const billingDetails = z.object({
+  name: plainText().nullish(),
+  address: shippingAddressInput.partial().nullish(),
+});

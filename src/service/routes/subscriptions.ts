@@ -4,7 +4,7 @@ import { subscriptionSchema } from "../resources/subscription.ts";
 import { timestamp, wireId } from "../resources/wire-types.ts";
 import { defineEndpoint } from "./endpoint.ts";
 import { expandQuery, fieldsQuery, listOf, pageQuery, sortQuery } from "./list-query.ts";
-import { billingCycleInput, isoDate, shippingAddressInput } from "./request-fields.ts";
+import { billingCycleInput, isoDate, plainText, shippingAddressInput } from "./request-fields.ts";
 import { idParam, noBody, noParams, noQuery } from "./shared.ts";
 
 const expandable = expandQuery(["customer", "plan", "cycles"]);
@@ -27,7 +27,7 @@ export const createSubscription = defineEndpoint({
     billing_cycles: z.int().nonnegative().max(10_000).optional(),
     shipping_address_id: z.string().optional(),
     shipping_address: shippingAddressInput.optional(),
-    shipping_option_id: z.string().optional(),
+    shipping_option_id: plainText(100).optional(),
     coupon_code: z.string().max(100).optional(),
   }),
   status: 201,
@@ -87,7 +87,7 @@ export const updateSubscription = defineEndpoint({
     payment_method_id: z.string().optional(),
     shipping_address_id: z.string().optional(),
     shipping_address: shippingAddressInput.optional(),
-    shipping_option_id: z.string().optional(),
+    shipping_option_id: plainText(100).optional(),
     billing_cycle: billingCycleInput.optional(),
   }),
   status: 200,

@@ -2,8 +2,18 @@ import { randomUUID } from "node:crypto";
 
 import { afterAll, beforeAll, expect, test } from "vitest";
 
+import { allEndpoints } from "../../src/sandbox/resources/all.ts";
+import { appendix } from "./appendix.ts";
 import type { Json, TestSandbox } from "./harness.ts";
-import { aCustomer, anOrder, expectRefusal, productsOf, startTestSandbox } from "./harness.ts";
+import {
+  aCustomer,
+  anOrder,
+  aPlan,
+  expectRefusal,
+  liveKey,
+  productsOf,
+  startTestSandbox,
+} from "./harness.ts";
 
 let sandbox: TestSandbox;
 let customer: Json;
@@ -21,26 +31,6 @@ beforeAll(async () => {
 afterAll(() => sandbox.close());
 
 const counts = async () => (await sandbox.control("GET", "")).counts.test;
-
-const requiring: [string, string][] = [
-  ["POST", "/v1/products"],
-  ["POST", "/v1/orders"],
-  ["POST", "/v1/subscriptions"],
-  ["POST", "/v1/webhook_endpoints"],
-  ["PATCH", "/v1/webhook_endpoints/x"],
-  ["POST", "/v1/webhook_endpoints/x/rotate_secret"],
-];
-
-test.each(requiring)(
-  "[S] 66 %s %s without the required key changes nothing",
-  async (method, path) => {
-    const before = await counts();
-    const called = await sandbox.call(method, path, body, { idempotency: null });
-    expectRefusal(called, 422, "missing_idempotency_key");
-    expect(called.body.error.type).toBe("idempotency_error");
-    expect(await counts()).toEqual(before);
-  },
-);
 
 test("[S] 67 [S] 68 [A] 71 other endpoints work without the key", async () => {
   const none = { idempotency: null };
@@ -162,4 +152,94 @@ test("[A] 86 [A] 90 a key counts for its endpoint alone, and the header's name i
   await sandbox.ok("POST", "/v1/orders", body, options);
   const product = { name: "x", pricing: { amount: 1, currency: "usd" } };
   await sandbox.ok("POST", "/v1/products", product, options);
+});
+
+test.each(
+  allEndpoints
+    .filter(({ endpoint }) => endpoint.idempotency === "required")
+    .map(({ endpoint }) => endpoint),
+)("[S] 66 $method $path without the required key changes nothing", async ({ method, path }) => {
+  const before = await counts();
+  const at = `/v1${path.replaceAll(/\{\w+\}/g, customer.id)}`;
+  const called = await sandbox.call(method, at, body, { idempotency: null });
+  expectRefusal(called, 422, "missing_idempotency_key");
+  expect(called.body.error.type).toBe("idempotency_error");
+  expect(await counts()).toEqual(before);
+});
+
+test("[S] 66 [S] 67 [S] 68 [S] 69 [S] 70 each endpoint treats the header as the interface's table says", () => {
+  const words: Readonly<Record<string, readonly string[]>> = {
+    "-": ["none"],
+    required: ["required"],
+    "required, 24 h replay": ["required"],
+    sent: ["sent"],
+    recommended: ["recommended"],
+    optional: ["optional"],
+    none: ["none"],
+    "501": ["none"],
+    "not mentioned": ["sent", "none"],
+    "not shown (examples send it)": ["sent"],
+  };
+  for (const { endpoint, header } of appendix) {
+    const declared = allEndpoints.find(
+      (known) => `${known.endpoint.method} ${known.endpoint.path}` === endpoint,
+    );
+    expect(words[header], `${endpoint}: ${header}`).toContain(declared?.endpoint.idempotency);
+  }
+});
+
+test("[S] 75 [A] 84 a repeat finds the first request under way, and its answer when it is done", async () => {
+  await sandbox.control("PUT", "/faults", { api: { slow: { rate: 1, max_ms: 300 } } });
+  const idempotency = randomUUID();
+  const first = sandbox.call("POST", "/v1/orders", body, { idempotency });
+  let second = await sandbox.call("POST", "/v1/orders", body, { idempotency });
+  const others: string[] = [];
+  while (second.status !== 201) {
+    others.push(second.body.error.code);
+    second = await sandbox.call("POST", "/v1/orders", body, { idempotency });
+  }
+  await sandbox.control("PUT", "/faults", {});
+  expect((await first).body.id).toBe(second.body.id);
+  expect(new Set(others)).toEqual(new Set(["request_in_progress"]));
+});
+
+test("[S] 78 a replay of a subscription charges nothing again", async () => {
+  const plan = await aPlan(sandbox, "box-monthly-usd");
+  const wish = {
+    customer_id: customer.id,
+    plan_id: plan.id,
+    payment_method_id: customer.default_payment_method_id,
+    billing_cycle: { interval: "month", interval_count: 1 },
+  };
+  const idempotency = randomUUID();
+  const first = await sandbox.ok("POST", "/v1/subscriptions", wish, { idempotency });
+  const before = await counts();
+  expect(await sandbox.ok("POST", "/v1/subscriptions", wish, { idempotency })).toEqual(first);
+  expect(await counts()).toEqual(before);
+});
+
+test("[S] 79 replays of coupons and of their codes give the same coupon and the same codes", async () => {
+  const coupon = { name: "Ten", percentage: 10, duration: "once" };
+  const idempotency = randomUUID();
+  const first = await sandbox.ok("POST", "/v1/coupons", coupon, { idempotency });
+  expect(await sandbox.ok("POST", "/v1/coupons", coupon, { idempotency })).toEqual(first);
+  const minting = { idempotency: randomUUID() };
+  const path = `/v1/coupons/${first.id}/codes`;
+  const batch = await sandbox.ok("POST", path, { count: 20 }, minting);
+  expect(await sandbox.ok("POST", path, { count: 20 }, minting)).toEqual(batch);
+});
+
+test("[A] 86 the other environment has its own keys", async () => {
+  const idempotency = randomUUID();
+  const product = { name: "x", pricing: { amount: 1, currency: "usd" } };
+  const first = await sandbox.ok("POST", "/v1/products", product, { idempotency });
+  const live = await sandbox.ok("POST", "/v1/products", product, { idempotency, key: liveKey });
+  expect(live.id).not.toBe(first.id);
+});
+
+test("[A] 89 a replay bears no mark", async () => {
+  const idempotency = randomUUID();
+  const names = async () =>
+    [...(await sandbox.call("POST", "/v1/orders", body, { idempotency })).headers.keys()].sort();
+  expect(await names()).toEqual(await names());
 });

@@ -1,0 +1,7 @@
+/** The sandbox on the port that the command line gives, until SIGTERM. */
+import { createLog } from "../../src/platform/log.ts";
+import { startSandbox } from "../../src/sandbox/start.ts";
+
+const log = createLog({ level: "error", name: "sandbox" });
+const sandbox = await startSandbox({ port: Number(process.argv[2]), log });
+process.on("SIGTERM", () => void sandbox.close().then(() => process.exit(0)));

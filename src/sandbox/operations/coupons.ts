@@ -1,0 +1,139 @@
+import type { CouponCodeRecord, CouponRecord, CouponTerms } from "../coupon-records.ts";
+import { invalidValue, Refusal } from "../refusal.ts";
+import { lockedField, termProblem } from "../rules/coupon-terms.ts";
+import type { Space } from "../space.ts";
+import { assertCodeUnused, codeValue, mintRandomCodes, storeCode } from "./coupon-codes.ts";
+
+/** Terms as they are sent: what is left out has a default. */
+export type CouponInput = { [Field in keyof CouponTerms]?: CouponTerms[Field] | undefined };
+
+const defaults: Omit<CouponTerms, "name" | "kind" | "duration"> = {
+  description: null,
+  percentage: null,
+  amount: null,
+  max_discount_amount: null,
+  currency: "usd",
+  duration_in_cycles: null,
+  first_time_customer_only: false,
+  max_redemptions_per_code: null,
+  max_redemptions: null,
+  max_redemptions_per_customer: null,
+  minimum_amount: null,
+  starts_at: null,
+  expires_at: null,
+  product_scope: "all",
+  plan_scope: "all",
+  product_ids: [],
+  plan_ids: [],
+};
+
+/**
+ * Creates a coupon: a promo with the one code that is its name, a generated one with as many random codes as are asked for,
+ * none by default. Refused as a whole when terms contradict each other or a promo's code is in use.
+ */
+export function createCoupon(
+  space: Space,
+  input: CouponInput & Pick<CouponTerms, "name" | "kind" | "duration">,
+  batch?: { count: number; prefix?: string | undefined },
+): { coupon: CouponRecord; codes: CouponCodeRecord[] } {
+  const { name, kind, duration } = input;
+  const terms: CouponTerms = { ...defaults, ...sentOnly(input), name, kind, duration };
+  assertTerms(space, terms);
+  assertFuture(space, input.expires_at);
+  if (kind === "promo" && batch !== undefined) {
+    throw invalidValue("codes", "is for generated coupons only");
+  }
+  if (kind === "promo") assertCodeUnused(space, codeValue(name), "name");
+  const at = space.time.iso();
+  const coupon: CouponRecord = {
+    ...terms,
+    id: space.ids.uuid(),
+    active: true,
+    archived_at: null,
+    code_prefix: batch?.prefix ?? null,
+    generated_code_count: batch?.count ?? 0,
+    redemption_count: 0,
+    created_at: at,
+    updated_at: at,
+  };
+  space.coupons.insert(coupon);
+  const codes =
+    kind === "promo"
+      ? [storeCode(space, coupon, codeValue(name))]
+      : mintRandomCodes(space, coupon, batch?.count ?? 0);
+  return { coupon, codes };
+}
+
+/** Changes what was sent; an empty change is none. After the first redemption most terms are locked: 422. */
+export function updateCoupon(
+  space: Space,
+  coupon: CouponRecord,
+  input: CouponInput & { active?: boolean | undefined },
+): CouponRecord {
+  const change = sentOnly(input);
+  if (Object.keys(change).length === 0) return coupon;
+  const locked = lockedField(coupon, change, space.time.iso());
+  if (locked !== null) {
+    throw new Refusal("field_locked", `${locked} can no longer be changed.`, locked);
+  }
+  if (change.active === true && coupon.archived_at !== null) {
+    throw new Refusal("invalid_state_transition", "The coupon is archived.", "active");
+  }
+  const changed = { ...coupon, ...change, updated_at: space.touch(coupon.updated_at) };
+  assertTerms(space, changed);
+  if (change.expires_at !== coupon.expires_at) assertFuture(space, change.expires_at);
+  if ((changed.max_redemptions ?? Infinity) < coupon.redemption_count) {
+    const message = `must be at least ${coupon.redemption_count}, the redemptions so far`;
+    throw invalidValue("max_redemptions", message);
+  }
+  if (coupon.kind === "promo") renameCode(space, coupon, changed.name);
+  space.coupons.replace(changed);
+  return changed;
+}
+
+/** Archives a coupon, which deactivates it, or takes it back, still inactive. Repeating either changes nothing. */
+export function setArchived(space: Space, coupon: CouponRecord, archived: boolean): CouponRecord {
+  if (archived === (coupon.archived_at !== null)) return coupon;
+  const changed: CouponRecord = {
+    ...coupon,
+    archived_at: archived ? space.time.iso() : null,
+    active: false,
+    updated_at: space.touch(coupon.updated_at),
+  };
+  space.coupons.replace(changed);
+  return changed;
+}
+
+/** The code of a promo coupon that nobody redeemed yet follows its name. */
+function renameCode(space: Space, coupon: CouponRecord, name: string): void {
+  const [code] = space.couponCodes.inGroup("coupon_id", coupon.id);
+  const value = codeValue(name);
+  if (code === undefined || code.code === value) return;
+  assertCodeUnused(space, value, "name");
+  space.codes.delete(code.code);
+  space.codes.set(value, code.id);
+  space.couponCodes.replace({ ...code, code: value });
+}
+
+function assertTerms(space: Space, terms: CouponTerms): void {
+  const problem = termProblem(terms);
+  if (problem !== null) throw invalidValue(problem.field, problem.message);
+  if (terms.product_ids.some((id) => space.products.get(id) === undefined)) {
+    throw invalidValue("product_ids", "names an unknown product");
+  }
+  if (terms.plan_ids.some((id) => space.plans.get(id) === undefined)) {
+    throw invalidValue("plan_ids", "names an unknown plan");
+  }
+}
+
+function assertFuture(space: Space, expiresAt: string | null | undefined): void {
+  if (expiresAt == null || expiresAt > space.time.iso()) return;
+  throw invalidValue("expires_at", "must lie in the future");
+}
+
+type Sent<T> = { [Field in keyof T]?: Exclude<T[Field], undefined> };
+
+function sentOnly<T extends object>(input: T): Sent<T> {
+  const sent = Object.entries(input).filter(([, value]) => value !== undefined);
+  return Object.fromEntries(sent) as Sent<T>;
+}

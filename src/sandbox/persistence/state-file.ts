@@ -1,0 +1,91 @@
+import { createWriteStream } from "node:fs";
+import { open, readFile, rename } from "node:fs/promises";
+import { Readable } from "node:stream";
+import { pipeline } from "node:stream/promises";
+
+import type { Clock } from "../../platform/clock.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
+import type { Log } from "../../platform/log.ts";
+import type { State } from "../state.ts";
+import { dumpState } from "./dump-state.ts";
+import { jsonPieces } from "./json-text.ts";
+import type { StateDump } from "./restore-state.ts";
+import { stateDump } from "./restore-state.ts";
+
+/** A change is on disk after this, plus the time that writing takes. */
+const intervalMs = 1000;
+/** A state that takes long to write is written less often: writing takes at most this share of the time. */
+const restPerWrite = 4;
+
+/** The state of an earlier run; null when there is no such file. Throws `ConfigurationError` for one that cannot be read. */
+export async function readStateFile(path: string): Promise<StateDump | null> {
+  try {
+    return stateDump.parse(JSON.parse(await readFile(path, "utf8")));
+  } catch (cause) {
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return null;
+    throw new ConfigurationError(
+      `The state file ${path} cannot be read, or is not one of this sandbox. Name another one, or remove it to start anew.`,
+      { cause },
+    );
+  }
+}
+
+export interface StateFile {
+  /** Writes what is not written yet, and stops. */
+  close(): Promise<void>;
+}
+
+/**
+ * Keeps a state on disk: whole, at most once a second, when something changed. It is written beside the file, synced and renamed over
+ * it, so that the file is always one moment's state, also after `kill -9` or a power cut.
+ */
+export function keepStateFile(deps: {
+  path: string;
+  log: Log;
+  wallClock: Clock;
+  state: () => State;
+}): StateFile {
+  const { path, log, wallClock, state } = deps;
+  let written: string | null = null;
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+  let current: Promise<void> = Promise.resolve();
+
+  async function writeIfChanged(): Promise<number> {
+    const revision = state().revision();
+    if (revision === written) return 0;
+    const startedMs = performance.now();
+    const partial = `${path}.partial`;
+    const pieces = Readable.from(jsonPieces(dumpState(state(), wallClock)));
+    await pipeline(pieces, createWriteStream(partial, { mode: 0o600 }));
+    const file = await open(partial, "r+");
+    await file.sync();
+    await file.close();
+    await rename(partial, path);
+    written = revision;
+    return performance.now() - startedMs;
+  }
+
+  function plan(waitMs: number): void {
+    timer = setTimeout(() => {
+      current = writeIfChanged()
+        .catch((error: unknown) => {
+          log.error({ err: error, path }, "the state of the sandbox could not be written");
+          return 0;
+        })
+        .then((tookMs) => {
+          if (!isClosed) plan(Math.max(intervalMs, tookMs * restPerWrite));
+        });
+    }, waitMs);
+  }
+
+  plan(intervalMs);
+  return {
+    async close() {
+      isClosed = true;
+      clearTimeout(timer);
+      await current;
+      await writeIfChanged();
+    },
+  };
+}

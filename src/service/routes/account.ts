@@ -1,0 +1,40 @@
+import { z } from "zod";
+
+import { accountSchema } from "../resources/account.ts";
+import { defineEndpoint } from "./endpoint.ts";
+import { isoDate } from "./request-fields.ts";
+import { noBody, noParams, noQuery } from "./shared.ts";
+
+export const getAccount = defineEndpoint({
+  name: "getAccount",
+  method: "GET",
+  path: "/account",
+  summary: "Retrieve the account with its API version",
+  permission: "account:read",
+  idempotency: "none",
+  params: noParams,
+  query: noQuery,
+  body: noBody,
+  status: 200,
+  answer: accountSchema,
+  errors: [],
+});
+
+export const upgradeApiVersion = defineEndpoint({
+  name: "upgradeApiVersion",
+  method: "POST",
+  path: "/account/api_version",
+  summary: "Pin the account to a newer API version; there is no way back",
+  permission: "account:write",
+  idempotency: "optional",
+  params: noParams,
+  query: noQuery,
+  body: z.object({ version: isoDate }),
+  status: 200,
+  answer: z.object({
+    api_version: z.string(),
+    previous_version: z.string().nullable(),
+    latest_api_version: z.string(),
+  }),
+  errors: ["invalid_api_version", "api_version_sunset"],
+});

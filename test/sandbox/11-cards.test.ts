@@ -1,0 +1,104 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import { testCards } from "../../src/sandbox/rules/cards.ts";
+import { failureCodes } from "../../src/service/resources/failure-codes.ts";
+import type { Json, TestSandbox } from "./harness.ts";
+import { aCustomer, anOrder, eventTypesOf, startTestSandbox } from "./harness.ts";
+
+let sandbox: TestSandbox;
+beforeAll(async () => {
+  sandbox = await startTestSandbox();
+});
+afterAll(() => sandbox.close());
+
+/** An order paid with a card of that number, captured from its browser. */
+async function orderWith(number: string): Promise<Json> {
+  const customer = await aCustomer(sandbox, null);
+  const { card_token } = await sandbox.control("POST", "/card_tokens", { number });
+  const path = `/v1/customers/${customer.id}/payment_methods`;
+  const { id } = await sandbox.ok("POST", path, { card_token });
+  return anOrder(sandbox, customer, { payment_method_id: id });
+}
+
+test.each([
+  ["4111111111111111", "visa"],
+  ["5431111111111111", "mastercard"],
+  ["341111111111111", "amex"],
+  ["6011601160116611", "discover"],
+])("[S] 228 %s succeeds as %s", async (number, brand) => {
+  const order = await orderWith(number);
+  expect([order.status, order.failure_code]).toEqual(["succeeded", null]);
+  expect(order.payment_method).toMatchObject({
+    card_brand: brand,
+    card_last_four: number.slice(-4),
+  });
+});
+
+test.each([
+  ["[S] 229", "4000000000000002", "processor_declined"],
+  ["[S] 229", "5105105105105100", "processor_declined"],
+  ["[S] 230", "4000000000009995", "insufficient_funds"],
+  ["[S] 231", "4000000000000069", "expired_card"],
+  ["[S] 233", "4000000000000127", "incorrect_cvv"],
+])(
+  "%s [S] 236 %s is vaulted, and fails with %s when it is charged",
+  async (_statement, number, code) => {
+    const order = await orderWith(number);
+    expect([order.status, order.failure_code]).toEqual(["failed", code]);
+    expect(order.failure_reason).toBeTruthy();
+  },
+);
+
+test("[S] 232 the processing error has its own reason", async () => {
+  const [declined, broken] = [
+    await orderWith("4000000000000002"),
+    await orderWith("4000000000000119"),
+  ];
+  expect(broken.failure_code).toBe("processor_declined");
+  expect(broken.failure_reason).not.toBe(declined.failure_reason);
+});
+
+test("[S] 234 [A] 356 the chargeback card is charged, and charged back later", async () => {
+  const order = await orderWith("4000000000000259");
+  expect(order.status).toBe("succeeded");
+  await sandbox.control("POST", "/clock", { advance_seconds: 6 });
+  expect((await sandbox.ok("GET", `/v1/orders/${order.id}`)).status).toBe("chargeback");
+  expect(await eventTypesOf(sandbox, order.id)).toContain("order.chargeback");
+});
+
+test("[S] 235 any other number succeeds", async () => {
+  for (const number of [
+    "4242424242424242",
+    "5555555555554444",
+    "378282246310005",
+    "4000002500003155",
+  ]) {
+    expect((await orderWith(number)).status).toBe("succeeded");
+  }
+});
+
+test("[S] 237 [S] 238 settlement is immediate and nothing is challenged", async () => {
+  const order = await orderWith("4111111111111111");
+  expect(order.transactions[0].status).toBe("succeeded");
+  expect(JSON.stringify(order)).not.toMatch(/challenge|requires_action|three_d|3ds/i);
+});
+
+test("[A] 240 [S] 241 every failure code has a token, and no token fails with another", async () => {
+  const seen = new Set<string>();
+  for (const token of Object.keys(testCards)) {
+    const customer = await aCustomer(sandbox, token);
+    const order = await anOrder(sandbox, customer);
+    if (order.failure_code !== null) seen.add(order.failure_code);
+  }
+  expect([...seen].sort()).toEqual([...failureCodes].sort());
+});
+
+test("[A] 242 a card can change its mind from charge to charge", async () => {
+  const order = await anOrder(sandbox, await aCustomer(sandbox, "card_declined_twice"));
+  const retry = () => sandbox.ok("POST", `/v1/orders/${order.id}/retry`);
+  expect([order.status, (await retry()).status, (await retry()).status]).toEqual([
+    "failed",
+    "failed",
+    "succeeded",
+  ]);
+});

@@ -1,0 +1,114 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+
+import type { Json, TestSandbox } from "./harness.ts";
+import {
+  aCustomer,
+  anOrder,
+  aSubscription,
+  eventTypesOf,
+  expectRefusal,
+  startTestSandbox,
+} from "./harness.ts";
+
+let sandbox: TestSandbox;
+beforeAll(async () => {
+  sandbox = await startTestSandbox();
+});
+afterAll(() => sandbox.close());
+
+const retry = (id: string) => sandbox.call("POST", `/v1/orders/${id}/retry`);
+
+test("[S] 342 [S] 343 [A] 352 [S] 354 [A] 242 declined, declined, approved", async () => {
+  const payer = await aCustomer(sandbox, "card_declined_twice");
+  const order = await anOrder(sandbox, payer);
+  expect(order.status).toBe("failed");
+  const again = (await retry(order.id)).body;
+  expect(again.status).toBe("failed");
+  expect(again.transactions.map((t: Json) => t.attempt_count)).toEqual([1, 2]);
+  const approved = (await retry(order.id)).body;
+  expect(approved).toMatchObject({
+    status: "succeeded",
+    failure_code: null,
+    failure_reason: null,
+  });
+  expect(approved.transactions.map((t: Json) => t.status)).toEqual([
+    "failed",
+    "failed",
+    "succeeded",
+  ]);
+  expect(await eventTypesOf(sandbox, order.id)).toEqual([
+    "order.created",
+    "order.failed",
+    "order.failed",
+    "order.succeeded",
+  ]);
+});
+
+test("[S] 347 the order's own card is charged, whatever the default is now", async () => {
+  const payer = await aCustomer(sandbox, "card_declined_once");
+  const order = await anOrder(sandbox, payer);
+  const path = `/v1/customers/${payer.id}/payment_methods`;
+  await sandbox.ok("POST", path, { billing_id: "card_visa_declined", set_as_default: true });
+  const retried = (await retry(order.id)).body;
+  expect([retried.status, retried.payment_method.id]).toEqual([
+    "succeeded",
+    payer.default_payment_method_id,
+  ]);
+});
+
+test("[A] 348 a card that is gone cannot be charged", async () => {
+  const payer = await aCustomer(sandbox, "card_visa_declined");
+  const order = await anOrder(sandbox, payer);
+  const path = `/v1/customers/${payer.id}/payment_methods`;
+  const other = await sandbox.ok("POST", path, { billing_id: "card_visa" });
+  const body = { replacement_payment_method_id: other.id };
+  await sandbox.ok("DELETE", `${path}/${payer.default_payment_method_id}`, body);
+  expectRefusal(await retry(order.id), 400, "replacement_required");
+  expect((await sandbox.ok("GET", `/v1/orders/${order.id}`)).transactions).toHaveLength(1);
+});
+
+test("[A] 345 a refund that fails again stays failed, with each attempt on record", async () => {
+  const payer = await aCustomer(sandbox, "card_refund_failed");
+  const order = await anOrder(sandbox, payer);
+  await sandbox.ok("POST", `/v1/orders/${order.id}/refund`);
+  const { status, body } = await retry(order.id);
+  expect([status, body.status]).toEqual([200, "refund_failed"]);
+  expect(body.transactions.map((t: Json) => [t.type, t.status])).toEqual([
+    ["sale", "succeeded"],
+    ["refund", "failed"],
+    ["refund", "failed"],
+  ]);
+});
+
+test("[A] 351 a paid first charge leaves its failed subscription failed", async () => {
+  const payer = await aCustomer(sandbox, "card_declined_once");
+  const subscription = await aSubscription(sandbox, payer);
+  expect(subscription.status).toBe("failed");
+  const { data } = await sandbox.ok("GET", `/v1/orders?customer_id=${payer.id}`);
+  expect((await retry(data[0].id)).body.status).toBe("succeeded");
+  const later = await sandbox.ok("GET", `/v1/subscriptions/${subscription.id}`);
+  expect(later.status).toBe("failed");
+});
+
+test("[S] 353 an unknown order is 404", async () => {
+  expectRefusal(await retry(crypto.randomUUID()), 404, "resource_not_found");
+});
+
+test("[S] 528 an order of a canceled subscription is charged no more", async () => {
+  const payer = await aCustomer(sandbox, "card_declined_once");
+  const { id } = await aSubscription(sandbox, payer);
+  await sandbox.ok("DELETE", `/v1/subscriptions/${id}`);
+  const { data } = await sandbox.ok("GET", `/v1/orders?customer_id=${payer.id}`);
+  expectRefusal(await retry(data[0].id), 400, "invalid_state_transition");
+  expect((await sandbox.ok("GET", `/v1/orders/${data[0].id}`)).transactions).toHaveLength(1);
+});
+
+test.each(["pending", "partially_refunded"])(
+  "[S] 346 one that is %s cannot be retried",
+  async (status) => {
+    const { id } = await anOrder(sandbox, await aCustomer(sandbox));
+    await sandbox.control("POST", "/silent", { resource: "orders", id, set: { status } });
+    expectRefusal(await retry(id), 400, "invalid_state_transition");
+    expect((await sandbox.ok("GET", `/v1/orders/${id}`)).transactions).toHaveLength(1);
+  },
+);

@@ -1,0 +1,34 @@
+import { readdirSync, readFileSync } from "node:fs";
+import { join } from "node:path";
+
+import { format } from "prettier";
+import { expect, test } from "vitest";
+
+import { allMarks, coverageDocument, markedStatements } from "./coverage.ts";
+import { untestedReasons } from "./untested.ts";
+
+const here = import.meta.dirname;
+const files = readdirSync(here)
+  .filter((name) => name.endsWith(".test.ts"))
+  .sort()
+  .map((name) => ({ name, text: readFileSync(join(here, name), "utf8") }));
+
+test("tests name statements that exist, by their right kind", () => {
+  const known = new Set(allMarks());
+  const unknown = [...markedStatements(files)].filter(([mark]) => !known.has(mark));
+  expect(unknown).toEqual([]);
+});
+
+test("a reason not to test a statement goes when it is tested", () => {
+  const marked = markedStatements(files);
+  const tested = new Set([...marked.keys()].map((mark) => Number(mark.slice(2))));
+  expect(Object.keys(untestedReasons).filter((number) => tested.has(Number(number)))).toEqual([]);
+});
+
+test("docs/sandbox-coverage.md is that of these tests", async () => {
+  const text = await format(coverageDocument(files, untestedReasons), {
+    parser: "markdown",
+    printWidth: 100,
+  });
+  await expect(text).toMatchFileSnapshot("../../docs/sandbox-coverage.md");
+});
