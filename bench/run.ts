@@ -14,6 +14,7 @@ import { drain } from "./drain.ts";
 import { endToEnd } from "./end-to-end.ts";
 import { memory } from "./memory.ts";
 import { sandbox } from "./sandbox.ts";
+import { reconcile } from "./reconcile.ts";
 import { summariseProfiles } from "./support/cpu-profile.ts";
 import { formatTable } from "./support/format.ts";
 import { describeMachine } from "./support/machine.ts";
@@ -28,6 +29,7 @@ const benchmarks: readonly Benchmark[] = [
   memory,
   applyLatency,
   sandbox,
+  reconcile,
 ];
 
 interface Flags extends BenchOptions {

@@ -6,6 +6,7 @@ import type { LogLevel } from "./platform/log.ts";
 import { logLevels } from "./platform/log.ts";
 import {
   baseUrl,
+  choices,
   cron,
   headerToken,
   hexKey,
@@ -55,6 +56,11 @@ const settings = {
   // Outside the hours that daylight saving skips or repeats nearly everywhere.
   RECONCILE_CRON: setting(cron, "30 3 * * *"),
   RECONCILE_GRACE_SECONDS: setting(integer(0, 86_400, "seconds"), 600),
+  RECONCILE_MODE: setting(oneOf(["heal", "report"]), "heal"),
+  RECONCILE_IDENTITIES: setting(
+    choices(["enforce", "observe", "off"], "chargeback_match=enforce,double_order=off"),
+    {},
+  ),
   LOG_LEVEL: setting(oneOf(logLevels), "info"),
 } as const;
 
@@ -91,7 +97,14 @@ export interface Config {
   readonly encryptionKey: "environment" | "local" | "none";
   /** IANA name: day cut-offs, the nightly run. */
   readonly timeZone: string;
-  readonly reconcile: { readonly cron: string; readonly graceSeconds: number };
+  readonly reconcile: {
+    readonly cron: string;
+    readonly graceSeconds: number;
+    /** Findings are recorded, the mirror is not changed. */
+    readonly reportOnly: boolean;
+    /** What differs from the identities' own modes; names are checked where they are known. */
+    readonly identities: Readonly<Record<string, "enforce" | "observe" | "off">>;
+  };
   readonly logLevel: LogLevel;
 }
 
@@ -169,7 +182,12 @@ export function loadConfig(
     dataDir: resolve(values.TALLYHOOK_DATA_DIR),
     encryptionKey: encryptionKeySource(values.TALLYHOOK_ENCRYPTION_KEY, database),
     timeZone: values.TALLYHOOK_TIME_ZONE,
-    reconcile: { cron: values.RECONCILE_CRON, graceSeconds: values.RECONCILE_GRACE_SECONDS },
+    reconcile: {
+      cron: values.RECONCILE_CRON,
+      graceSeconds: values.RECONCILE_GRACE_SECONDS,
+      reportOnly: values.RECONCILE_MODE === "report",
+      identities: values.RECONCILE_IDENTITIES,
+    },
     logLevel: values.LOG_LEVEL,
   };
   const secrets: Secrets = conceal({

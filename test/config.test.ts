@@ -31,6 +31,8 @@ const complete: Env = {
   TALLYHOOK_TIME_ZONE: "Europe/Berlin",
   RECONCILE_CRON: "0 4 * * *",
   RECONCILE_GRACE_SECONDS: "0",
+  RECONCILE_MODE: "report",
+  RECONCILE_IDENTITIES: "chargeback_match=enforce, double_order=off",
   LOG_LEVEL: "debug",
 };
 
@@ -59,7 +61,7 @@ test("nothing set gives the embedded defaults and the sandbox", () => {
     dataDir: `${process.cwd()}/.data`,
     encryptionKey: "local",
     timeZone: "UTC",
-    reconcile: { cron: "30 3 * * *", graceSeconds: 600 },
+    reconcile: { cron: "30 3 * * *", graceSeconds: 600, reportOnly: false, identities: {} },
     logLevel: "info",
   });
   expect(secrets.databaseUrl).toBeNull();
@@ -81,7 +83,12 @@ test("everything set is taken", () => {
     dataDir: "/srv/tallyhook",
     encryptionKey: "environment",
     timeZone: "Europe/Berlin",
-    reconcile: { cron: "0 4 * * *", graceSeconds: 0 },
+    reconcile: {
+      cron: "0 4 * * *",
+      graceSeconds: 0,
+      reportOnly: true,
+      identities: { chargeback_match: "enforce", double_order: "off" },
+    },
     logLevel: "debug",
   });
   expect(secrets.databaseUrl).toBe(complete["DATABASE_URL"]);
@@ -161,6 +168,10 @@ describe("bad values", () => {
     ["TALLYHOOK_TIME_ZONE", "+01:00"],
     ["RECONCILE_CRON", "@daily"],
     ["RECONCILE_GRACE_SECONDS", "-5"],
+    ["RECONCILE_MODE", "look"],
+    ["RECONCILE_IDENTITIES", "chargeback_match=strict"],
+    ["RECONCILE_IDENTITIES", "chargeback_match"],
+    ["RECONCILE_IDENTITIES", "__proto__=off"],
     ["LOG_LEVEL", ""],
   ])("%s=%j is refused and shown", (name, value) => {
     const message = refusal({ [name]: value });

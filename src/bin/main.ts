@@ -1,10 +1,13 @@
 import { Command, CommanderError } from "commander";
 import { createContext } from "../cli/context.ts";
+import { registerCustomers } from "../cli/customers.ts";
 import { registerDemo } from "../cli/demo.ts";
 import { registerDoctor } from "../cli/doctor.ts";
+import { registerEndpoint } from "../cli/endpoint.ts";
 import { registerEvents } from "../cli/events.ts";
 import { registerMigrate } from "../cli/migrate.ts";
 import { registerReceiver } from "../cli/receiver.ts";
+import { registerReconcile } from "../cli/reconcile.ts";
 import { registerSandbox } from "../cli/sandbox.ts";
 import { registerSecrets } from "../cli/secrets.ts";
 import { registerSignatureExplain } from "../cli/signature-explain.ts";
@@ -31,7 +34,10 @@ export async function main(argv: readonly string[]): Promise<number> {
     registerDemo,
     registerDoctor,
     registerEvents,
+    registerReconcile,
     registerSecrets,
+    registerEndpoint,
+    registerCustomers,
     registerSignatureExplain,
   ]) {
     register(program, context);

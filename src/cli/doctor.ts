@@ -4,9 +4,11 @@ import { countByState } from "../inbox/queries.ts";
 import { TallyhookError } from "../platform/errors.ts";
 import { pendingMigrations } from "../platform/migrations.ts";
 import { listUnendedSecretRows } from "../receiver/secrets-store.ts";
+import { inspectEndpoint } from "../reconcile/endpoint/watch-endpoint.ts";
 import { serviceLocation } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
+import { webhookUrl } from "./endpoint/at-hand.ts";
 
 export interface Finding {
   check: string;
@@ -23,7 +25,7 @@ const toleratedSkew = 0.5;
 export function registerDoctor(program: Command, context: CliContext): void {
   program
     .command("doctor")
-    .description("check configuration, database, queue, service key, secrets and clock")
+    .description("check configuration, database, queue, service key, endpoint, secrets and clock")
     .option("--json", "print one JSON object")
     .action(async ({ json }: { json?: boolean }) => {
       const findings = await context.withRuntime("doctor", examine, { logLevel: "silent" });
@@ -56,6 +58,7 @@ async function examine(runtime: Runtime): Promise<Finding[]> {
     findings.push(await check("signing secrets", () => checkSecrets(runtime)));
   }
   findings.push(...(await checkService(runtime)));
+  findings.push(await check("endpoint", () => checkEndpoint(runtime, database)));
   return findings;
 }
 
@@ -124,6 +127,29 @@ async function checkService(runtime: Runtime): Promise<Finding[]> {
       ? ok("clock", `within ${skewSeconds} s of the service's`)
       : failed("clock", `${skewSeconds} s from the service's`, "set this machine's clock (NTP)");
   return [service, clock];
+}
+
+async function checkEndpoint(runtime: Runtime, database: Finding): Promise<Finding> {
+  const { config } = runtime;
+  if (config.service.kind === "sandbox") {
+    return skipped("endpoint", "SVC_BASE_URL is not set: runs on the sandbox");
+  }
+  if (database.status === "failed") return skipped("endpoint", "the database is not ready");
+  const tools = { db: await runtime.db(), client: runtime.serviceClient() };
+  const report = await inspectEndpoint(tools, webhookUrl(config.publicUrl));
+  if (report === null) {
+    return warning("endpoint", "its address is not known", "set PUBLIC_URL");
+  }
+  const [worst] = ["critical", "high", "warning"].flatMap((severity) =>
+    report.problems.filter((problem) => problem.severity === severity),
+  );
+  if (worst === undefined) {
+    return ok("endpoint", report.endpoints.map(({ id }) => `${id} is enabled`).join(", "));
+  }
+  const more = report.problems.length > 1 ? ` (and ${report.problems.length - 1} more)` : "";
+  return worst.severity === "critical"
+    ? failed("endpoint", worst.says + more, worst.remedy)
+    : warning("endpoint", worst.says + more, worst.remedy);
 }
 
 async function check(name: string, run: () => Promise<Finding>): Promise<Finding> {

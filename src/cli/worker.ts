@@ -6,6 +6,7 @@ import type { Runtime } from "../runtime.ts";
 import { defaultWorkerOptions, startWorker } from "../worker/start-worker.ts";
 import type { RunningWorker } from "../worker/start-worker.ts";
 import type { CliContext } from "./context.ts";
+import { nightlyTasks } from "./nightly-tasks.ts";
 import { untilSignal } from "./until-signal.ts";
 
 export function registerWorker(program: Command, context: CliContext): void {
@@ -31,6 +32,8 @@ export interface WorkerRole {
   service?: { baseUrl: string; apiKey: string };
   /** How far apart two answers "unknown" must be to mean that a customer was deleted. */
   missingGraceMs?: number;
+  /** False: no nightly reconciliation. */
+  isNightly?: boolean;
 }
 
 /** Starts a worker that ends with the runtime. The database must be migrated. */
@@ -47,7 +50,10 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
       places: defaultEnvelopePlaces,
       missingGraceMs: role.missingGraceMs ?? config.reconcile.graceSeconds * 1_000,
     },
-    defaultWorkerOptions,
+    {
+      ...defaultWorkerOptions,
+      tasks: role.isNightly === false ? {} : await nightlyTasks(runtime, role.service),
+    },
   );
   runtime.onClose(() => worker.close());
   return worker;

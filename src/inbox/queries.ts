@@ -95,3 +95,53 @@ export async function countOpenWork(db: Knex): Promise<{ events: number; fetches
   );
   return { events: Number(rows[0]?.events ?? 0), fetches: Number(rows[0]?.fetches ?? 0) };
 }
+
+/** What the inbox knows of one event about an object. */
+export interface InboxTrace {
+  resourceId: string;
+  seq: number;
+  eventId: string;
+  type: string | null;
+  state: EventState;
+  /** The service's time. */
+  createdAt: Date | null;
+  receivedAt: Date;
+}
+
+/** The newest events about each of these objects, at most `perObject` of each, newest first. One statement. */
+export async function traceEvents(
+  db: Knex,
+  resourceIds: readonly string[],
+  perObject = 5,
+): Promise<InboxTrace[]> {
+  if (resourceIds.length === 0) return [];
+  const { rows } = await db.raw<{ rows: TraceRow[] }>(
+    `select wanted.id as resource_id, known.*
+     from unnest(?::text[]) as wanted(id)
+     cross join lateral (
+       select p.seq, r.event_id, r.type, p.state, r.event_created_at, r.received_at
+       from inbox.progress p join inbox.receipts r using (seq)
+       where p.resource_id = wanted.id order by p.seq desc limit ?
+     ) known`,
+    [[...resourceIds], perObject],
+  );
+  return rows.map((row) => ({
+    resourceId: row.resource_id,
+    seq: Number(row.seq),
+    eventId: row.event_id,
+    type: row.type,
+    state: row.state,
+    createdAt: row.event_created_at,
+    receivedAt: row.received_at,
+  }));
+}
+
+interface TraceRow {
+  resource_id: string;
+  seq: string;
+  event_id: string;
+  type: string | null;
+  state: EventState;
+  event_created_at: Date | null;
+  received_at: Date;
+}

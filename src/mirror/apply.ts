@@ -1,12 +1,14 @@
 import type { Knex } from "knex";
 import { NestedTooDeeply } from "./canonical.ts";
-import { customerTable, decodeCustomer } from "./customer.ts";
+import { decodeCustomer } from "./customer.ts";
+import { redactErased } from "./erasure/redact-states.ts";
 import { findTies } from "./history.ts";
-import { decodeOrder, orderTable } from "./order.ts";
+import { decodeOrder } from "./order.ts";
 import type { Decoded, GroupState, ObjectKey, Observation, Resource } from "./observation.ts";
-import { decodeSubscription, subscriptionTable } from "./subscription.ts";
+import { decodeSubscription } from "./subscription.ts";
 import { tableRows } from "./table-rows.ts";
-import { decodeTransaction, transactionTable } from "./transaction.ts";
+import { mirrorTables } from "./tables.ts";
+import { decodeTransaction } from "./transaction.ts";
 import { settledFrom } from "./version.ts";
 import { rowWriter } from "./write-rows.ts";
 import type { Written } from "./write-rows.ts";
@@ -39,11 +41,7 @@ const decoders: Readonly<Record<Resource, (observation: Observation) => Decoded>
   customer: decodeCustomer,
 };
 
-/** Always in this order, so that two batches cannot wait for each other. */
-const tables = [orderTable, transactionTable, subscriptionTable, customerTable].map((table) => ({
-  table,
-  write: rowWriter(table),
-}));
+const tables = mirrorTables.map((table) => ({ table, write: rowWriter(table) }));
 
 /** Reads one observation without applying it. Pure. */
 export function decode(observation: Observation): Decoded {
@@ -89,6 +87,7 @@ export async function applyStates(
   const all: Written = { recorded: new Set(), changed: new Set(), fresh: new Set() };
   if (states.length === 0) return all;
   await limitWriter(trx);
+  await redactErased(trx, states);
   for (const { table, write } of tables) {
     const own = states.filter(({ group }) => Object.hasOwn(table.groups, group));
     if (own.length === 0) continue;

@@ -39,6 +39,9 @@ export const customerTable: MirrorTable = {
             when left(${row("absent_version")}, 27) > ${seenUntil(row("version"))}
             then left(${row("absent_version")}, 27)::timestamptz end`,
   },
+  shown: {
+    deleted_at: (core) => `case when ${core("content")}->'deleted' = 'true' then ${core("at")} end`,
+  },
 };
 
 const { id, created_at } = customerSchema.shape;

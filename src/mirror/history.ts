@@ -30,3 +30,23 @@ export async function findTies(
     .options({ name: "mirror-ties" });
   return rows.flatMap(({ n }) => states[Number(n) - 1] ?? []);
 }
+
+/** Those of the states that the history has. One statement. */
+export async function findRecorded(
+  db: Knex,
+  states: readonly GroupState[],
+): Promise<Set<GroupState>> {
+  if (states.length === 0) return new Set();
+  const { rows } = await db.raw<{ rows: { n: string }[] }>(
+    `select n from unnest(?::text[], ?::text[], ?::timestamptz[], ?::text[])
+       with ordinality as given(resource, id, source_updated_at, content_hash, n)
+     join mirror.versions v using (resource, id, source_updated_at, content_hash)`,
+    [
+      arrayLiteral(states.map(({ group }) => group)),
+      arrayLiteral(states.map(({ id }) => id)),
+      arrayLiteral(states.map(({ updatedAt }) => updatedAt)),
+      arrayLiteral(states.map(({ hash }) => hash)),
+    ],
+  );
+  return new Set(rows.flatMap(({ n }) => states[Number(n) - 1] ?? []));
+}

@@ -43,13 +43,7 @@ export function tableStatement(table: MirrorTable): TableStatement {
   const versions = groups.map(({ versionColumn }) => versionColumn);
   const noVersions = versions.map(() => "null").join(", ");
   const sql = `
-    with blob as materialized (
-      select ?::bytea as bytes
-    ), given as materialized (
-      select g.*, ${groups.map(contentOf).join(", ")}
-      from unnest(${given.map(({ type }) => `?::${type}[]`).join(", ")})
-        as g(${given.map(({ name }) => name).join(", ")})
-    ), recorded as (
+    with ${givenRows(groups, given)}, recorded as (
       insert into mirror.versions
         (resource, id, source_updated_at, content_hash, observed_at, cause, data)
       ${inHistory.map(historyOf).join(" union all ")}
@@ -80,7 +74,18 @@ export function tableStatement(table: MirrorTable): TableStatement {
   return { sql, given };
 }
 
-function givenColumns(table: MirrorTable, groups: readonly NamedGroup[]): GivenColumn[] {
+/** The rows that a statement is given, as a table expression `given`: bound as `rowBindings` makes them. */
+export function givenRows(groups: readonly NamedGroup[], given: readonly GivenColumn[]): string {
+  return `blob as materialized (
+      select ?::bytea as bytes
+    ), given as materialized (
+      select g.*, ${groups.map(contentOf).join(", ")}
+      from unnest(${given.map(({ type }) => `?::${type}[]`).join(", ")})
+        as g(${given.map(({ name }) => name).join(", ")})
+    )`;
+}
+
+export function givenColumns(table: MirrorTable, groups: readonly NamedGroup[]): GivenColumn[] {
   const typed = (columns: Readonly<Record<string, string>>, prefix = "") =>
     Object.entries(columns).map(([name, type]) => ({ name: prefix + name, type }));
   return [

@@ -21,6 +21,8 @@ export interface MirrorTable {
   shared?: { with: string; columns: Readonly<Record<string, string>> };
   /** Columns that depend on several groups: functions of the winners, so that order does not matter. */
   computed?: Readonly<Record<string, (row: RowExpression) => string>>;
+  /** What a look at the core shows of computed columns; given the fields of the core (`groupFields`, `content`). */
+  shown?: Readonly<Record<string, (core: RowExpression) => string>>;
 }
 
 export interface NamedGroup extends GroupDefinition {

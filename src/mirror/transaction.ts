@@ -55,6 +55,7 @@ export const transactionTable: MirrorTable = {
       `coalesce(${row("inline")}->>'processor_transaction_id',
                 ${row("data")}->'processor_response'->>'transaction_id')`,
   },
+  shown: { status: (core) => `${core("content")}->>'status'` },
 };
 
 const { id, type, status, amount, currency, order_id, created_at } = transactionSchema.shape;

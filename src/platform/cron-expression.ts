@@ -42,3 +42,40 @@ function toNumber(text: string, { min, max, names }: Field): number | null {
   const number = Number(text);
   return number >= min && number <= max ? number : null;
 }
+
+/** A minute as a wall clock shows it; Sunday is 0. */
+export interface LocalMinute {
+  minute: number;
+  hour: number;
+  day: number;
+  month: number;
+  weekday: number;
+}
+
+/**
+ * Whether a valid expression is due in a minute. As cron has it: where both the day of the month and the weekday are
+ * restricted, one of them is enough.
+ */
+export function cronMatches(text: string, at: LocalMinute): boolean {
+  const [minute = "", hour = "", day = "", month = "", weekday = ""] = text.trim().split(/\s+/);
+  const isDue = (part: string, n: number, value: number): boolean =>
+    part.split(",").some((item) => includes(item, fields[n] as Field, value));
+  const isDay = isDue(day, 2, at.day);
+  const isWeekday = isDue(weekday, 4, at.weekday) || (at.weekday === 0 && isDue(weekday, 4, 7));
+  const isDate =
+    day.startsWith("*") || weekday.startsWith("*") ? isDay && isWeekday : isDay || isWeekday;
+  return (
+    isDue(minute, 0, at.minute) && isDue(hour, 1, at.hour) && isDue(month, 3, at.month) && isDate
+  );
+}
+
+function includes(item: string, field: Field, value: number): boolean {
+  const [, range = "", step] = /^([^/]+)(?:\/(\d+))?$/.exec(item) ?? [];
+  const [from, to] =
+    range === "*"
+      ? [field.min, field.max]
+      : range.split("-").map((bound) => toNumber(bound, field) ?? Number.NaN);
+  if (from === undefined) return false;
+  const last = to ?? (step === undefined ? from : field.max);
+  return value >= from && value <= last && (value - from) % Number(step ?? 1) === 0;
+}

@@ -111,6 +111,28 @@ export const password = (minCharacters: number): SettingKind<string> =>
 
 const commaList = z.string().transform((text) => text.split(",").map((item) => item.trim()));
 
+/** `name=value` pairs with a value out of a few. Which names there are is for whoever uses them to know. */
+export const choices = <const T extends string>(
+  values: readonly T[],
+  example: string,
+): SettingKind<Readonly<Record<string, T>>> =>
+  kind(
+    commaList.transform((pairs, context): Record<string, T> => {
+      const chosen: Record<string, T> = {};
+      for (const pair of pairs) {
+        const [name = "", value, ...more] = pair.split("=").map((part) => part.trim());
+        const known = values.find((each) => each === value);
+        if (/^[a-z][a-z0-9_]*$/.test(name) && known !== undefined && more.length === 0) {
+          chosen[name] = known;
+        } else {
+          context.addIssue({ code: "custom", message: "has a part that is no name=value" });
+        }
+      }
+      return chosen;
+    }),
+    `name=value pairs separated by commas, each value one of ${values.join(", ")}, such as ${example}`,
+  );
+
 /** Newest first. A short or empty one among them is an error, never left out. */
 export const secretList = (minBytes: number): SettingKind<readonly string[]> =>
   kind(

@@ -10,7 +10,7 @@ import type { EnvelopePlaces } from "../service/event-envelope.ts";
 import { isEventFault, reasonOf, withoutValues } from "./event-fault.ts";
 import { interpretEvent } from "./interpret-event.ts";
 import { settlementsOf, wantedReads } from "./conclusions.ts";
-import { withRetries } from "./transaction-retry.ts";
+import { withRetries } from "../platform/transaction-retry.ts";
 
 export interface ApplyDeps {
   db: Knex;

@@ -13,7 +13,7 @@ import { readsAfter, thinObjects } from "./conclusions.ts";
 import { reasonOf, withoutValues } from "./event-fault.ts";
 import { readObject } from "./read-object.ts";
 import type { ReadPage } from "./read-object.ts";
-import { withRetries } from "./transaction-retry.ts";
+import { withRetries } from "../platform/transaction-retry.ts";
 
 export interface FetchDeps {
   db: Knex;

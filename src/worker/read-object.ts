@@ -1,8 +1,8 @@
 import type { ObjectKey, Observation, Resource } from "../mirror/observation.ts";
+import { observed, readPlaces } from "../mirror/read-places.ts";
 import type { ServiceClient } from "../service/client.ts";
 import { objectPath } from "../service/http/request-path.ts";
 import { wireId } from "../service/resources/wire-types.ts";
-import { canonicalTimestamp } from "../service/timestamp.ts";
 import { disputedTransactions } from "./conclusions.ts";
 
 /** One answer of the service. */
@@ -22,16 +22,6 @@ export type ReadResult =
 type WireObject = Readonly<Record<string, unknown>>;
 type Reader = { client: Pick<ServiceClient, "get" | "listPages">; cause: string };
 
-/** Where an object is read, and what must be embedded so that the answer is whole. */
-const places: Readonly<
-  Record<string, { path: `/${string}`; resource: Resource; expand?: string }>
-> = {
-  order: { path: "/orders", resource: "order", expand: "transactions" },
-  transaction: { path: "/transactions", resource: "transaction" },
-  subscription: { path: "/subscriptions", resource: "subscription" },
-  customer: { path: "/customers", resource: "customer" },
-};
-
 /** One slow object must not hold up the others for long. */
 const deadlineMs = 20_000;
 
@@ -46,8 +36,8 @@ export async function readObject(
   if (resource === disputedTransactions.resource) {
     return { kind: "found", pages: disputePages({ client, cause }) };
   }
-  const place = places[resource];
-  if (place === undefined) throw new TypeError(`no way to read a ${resource}`);
+  if (!isResource(resource)) throw new TypeError(`no way to read a ${resource}`);
+  const place = readPlaces[resource];
   const { status, body, date } = await client.get(
     objectPath(place.path, id),
     place.expand === undefined ? {} : { expand: place.expand },
@@ -56,7 +46,7 @@ export async function readObject(
   if (status === 404) return { kind: "missing", date };
   const object = asObject(body);
   if (object?.["id"] !== id) return { kind: "unreadable", date };
-  const observations = [observed(place.resource, object, date, cause)];
+  const observations = [observed(resource, object, date, cause)];
   return { kind: "found", pages: [{ observations, unread: [], date }] };
 }
 
@@ -76,16 +66,8 @@ async function* disputePages({ client, cause }: Reader): AsyncGenerator<ReadPage
   }
 }
 
-/** A state as the service's answer dates it. */
-export function observed(
-  resource: Resource,
-  object: WireObject,
-  date: Date,
-  cause: string,
-): Observation {
-  const observedAt = canonicalTimestamp(date.toISOString());
-  return { resource, object, fallbackUpdatedAt: null, observedAt, cause };
-}
+const isResource = (resource: string): resource is Resource =>
+  Object.hasOwn(readPlaces, resource);
 
 const asObject = (value: unknown): WireObject | undefined =>
   typeof value === "object" && value !== null && !Array.isArray(value)

@@ -5,13 +5,17 @@ import { TallyhookError } from "../../platform/errors.ts";
 import { startSandbox } from "../../sandbox/start.ts";
 import { sandboxApiKey } from "../../runtime.ts";
 import type { Runtime } from "../../runtime.ts";
+import { reconcile } from "../../reconcile/reconcile.ts";
+import type { ReconcileResult } from "../../reconcile/finish.ts";
+import { defaultReconcileSettings } from "../../reconcile/settings.ts";
+import { sum } from "../../reconcile/totals.ts";
 import { migrateAll } from "../migrate.ts";
 import { createProgress } from "../progress.ts";
+import { reconcileDeps } from "../run-reconcile.ts";
 import { runReceiver } from "../receiver.ts";
 import { runWorker } from "../worker.ts";
 import { compareWithSnapshot } from "./compare.ts";
 import type { ResourceComparison } from "./compare.ts";
-import { healFromLists } from "./heal.ts";
 import { createSandboxCalls } from "./sandbox-calls.ts";
 import type { SandboxCalls } from "./sandbox-calls.ts";
 
@@ -24,6 +28,10 @@ export interface DemoSummary {
   stale: number;
   missing_before: number;
   missing_after: number;
+  /** Findings that reconciliation healed, and those it left. */
+  healed: number;
+  left: number;
+  complete: boolean;
   seconds: number;
   equal: boolean;
 }
@@ -65,7 +73,7 @@ export async function proveMainJob(runtime: Runtime, options: DemoOptions): Prom
     // The receiver's address must be known before the endpoint, and so its secret, can be made.
     signingSecrets: async (url) => [await calls.registerEndpoint(`${url}/webhooks`)],
   });
-  await runWorker(runtime, { service, missingGraceMs: 0 });
+  await runWorker(runtime, { service, missingGraceMs: 0, isNightly: false });
   const db = await runtime.db();
 
   say(
@@ -78,14 +86,12 @@ export async function proveMainJob(runtime: Runtime, options: DemoOptions): Prom
   await untilQuiet(db);
   const before = await compareWithSnapshot(db, await calls.snapshot());
 
-  say("Healing what was lost, from the service's lists …");
+  say("Reconciling the mirror with the service's lists …");
   const progress =
     options.progressTo === null
       ? null
       : createProgress(options.progressTo, "rows read", objectsAtService(before));
-  let read = 0;
-  const client = runtime.serviceClient(service);
-  await healFromLists({ db, client }, (rows) => progress?.update((read += rows)));
+  const reconciled = await reconcileAll(runtime, service, (rows) => progress?.update(rows));
   progress?.stop();
   await untilQuiet(db);
   const after = await compareWithSnapshot(db, await calls.snapshot());
@@ -103,11 +109,30 @@ export async function proveMainJob(runtime: Runtime, options: DemoOptions): Prom
     stale: states.stale,
     missing_before: wrongObjects(before),
     missing_after: wrongObjects(after),
+    healed: sum(reconciled.totals.healed),
+    left: sum(reconciled.totals.left),
+    complete: reconciled.complete,
     seconds: Math.round(seconds * 10) / 10,
     equal: wrongObjects(after) === 0,
   };
   const why = whyNotProved(summary, states.dead);
   return { summary, before, after, proved: why === "", why };
+}
+
+/** Everything, without a grace: the service's clock stands, and no event is in flight. */
+async function reconcileAll(
+  runtime: Runtime,
+  service: { baseUrl: string; apiKey: string },
+  onRows: (rows: number) => void,
+): Promise<ReconcileResult> {
+  const outcome = await reconcile(
+    await reconcileDeps(runtime, service),
+    { ...defaultReconcileSettings, graceMs: 0 },
+    { kind: "full" },
+    { onProgress: ({ rows }) => onRows(rows) },
+  );
+  if (outcome.kind !== "done") throw new TallyhookError(`The demo's run was ${outcome.kind}.`);
+  return outcome.result;
 }
 
 /** Long enough after the last change for a read to settle a tie. */
@@ -123,8 +148,10 @@ async function stopServiceClock(calls: SandboxCalls): Promise<void> {
 /** Without losses, repeats, corruption and overtaking nothing would have been proved. */
 function whyNotProved(summary: DemoSummary, dead: number): string {
   if (!summary.equal) return `${summary.missing_after} objects differ`;
+  if (!summary.complete) return "reconciliation did not read everything";
+  if (summary.left > 0) return `reconciliation left ${summary.left} differences`;
   if (dead > 0) return `${dead} events are dead`;
-  const needed = ["missing_before", "duplicate", "rejected", "stale"] as const;
+  const needed = ["missing_before", "healed", "duplicate", "rejected", "stale"] as const;
   const absent = needed.filter((name) => summary[name] === 0);
   return absent.length === 0 ? "" : `nothing to prove: ${absent.join(", ")} 0`;
 }

@@ -21,3 +21,17 @@ export const webhookEndpointSchema = z.looseObject({
   created_at: timestamp,
   updated_at: timestamp.nullish(),
 });
+
+/** An endpoint as the service shows it, without its secret. */
+export type WebhookEndpoint = z.output<typeof webhookEndpointSchema>;
+
+/**
+ * Whether an endpoint that asked for `patterns` receives events of a type (spec, Events): `*` is all, `order.*` is the
+ * family at any depth, anything else is an exact name.
+ */
+export function coversEvent(patterns: readonly string[], type: string): boolean {
+  return patterns.some((pattern) => {
+    if (pattern === "*") return true;
+    return pattern.endsWith(".*") ? type.startsWith(pattern.slice(0, -1)) : pattern === type;
+  });
+}

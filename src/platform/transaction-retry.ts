@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import type { Random } from "../platform/random.ts";
+import type { Random } from "./random.ts";
 
 /** 40P01 deadlock, 40001 serialization: nothing is wrong but the moment. 55P03: a lock was not had in time. */
 function isSerializationFailure(error: unknown): boolean {

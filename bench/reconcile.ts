@@ -1,0 +1,119 @@
+import { once } from "node:events";
+import pg from "pg";
+import type { Benchmark, BenchOptions } from "./benchmark.ts";
+import { compiled } from "./support/compile.ts";
+import { fillOrders } from "./support/fill-orders.ts";
+import { placement } from "./support/pinning.ts";
+import { startProcess } from "./support/processes.ts";
+import { sampleMemory } from "./support/resident-memory.ts";
+import type { Stand } from "./support/stand.ts";
+import { startOtherServer } from "./support/tallyhook.ts";
+
+const sizes = [10_000, 100_000, 1_000_000];
+const wantedPerSecond = 30_000;
+const wantedMegabytes = 200;
+const wantedGrowth = 1.25;
+
+interface Measured {
+  orders: number;
+  perSecond: number;
+  megabytes: number;
+}
+
+/** (g) A run over a mirror that equals the service: what comparing costs, without healing. */
+export const reconcile: Benchmark = {
+  name: "reconcile",
+  title: "Orders compared in their full content, pages of 100, all equal",
+  async run(stand, options, say) {
+    const measured: Measured[] = [];
+    for (const orders of sizes) {
+      const one = await measure(stand, options, orders);
+      say(`${orders} orders: ${Math.round(one.perSecond)}/s, ${Math.round(one.megabytes)} MB`);
+      measured.push(one);
+    }
+    const [, middle, large] = measured;
+    const slowest = Math.min(...measured.slice(1).map(({ perSecond }) => perSecond));
+    const most = Math.max(...measured.map(({ megabytes }) => megabytes));
+    const growth = (large?.megabytes ?? 0) / (middle?.megabytes ?? 1);
+    return {
+      rows: measured.map(({ orders, perSecond, megabytes }) => ({
+        orders,
+        "orders/s": Math.round(perSecond),
+        "most MB": Math.round(megabytes),
+      })),
+      targets: [
+        target(
+          "orders compared",
+          `≥ ${wantedPerSecond}/s`,
+          `${Math.round(slowest)}/s`,
+          slowest >= wantedPerSecond,
+        ),
+        target(
+          "memory",
+          `< ${wantedMegabytes} MB`,
+          `${Math.round(most)} MB`,
+          most < wantedMegabytes,
+        ),
+        target(
+          "memory at 1,000,000 over 100,000",
+          `< ${wantedGrowth}`,
+          growth.toFixed(2),
+          growth < wantedGrowth,
+        ),
+      ],
+      notes: ["the service generates its pages in a process of its own; start and probing count"],
+    };
+  },
+};
+
+const target = (what: string, wanted: string, measured: string, reached: boolean) => ({
+  what,
+  wanted,
+  measured,
+  reached,
+});
+
+const measure = (stand: Stand, { profile }: BenchOptions, orders: number): Promise<Measured> =>
+  stand.withDatabase("postgres", placement.all, async ({ databaseUrl }) => {
+    const client = new pg.Client({ connectionString: databaseUrl });
+    await client.connect();
+    const placed = { directory: stand.directory, cpus: placement.all, profile: false };
+    const source = new URL("./servers/generated-orders.ts", import.meta.url);
+    const service = await startOtherServer(placed, {
+      name: `service-${orders}`,
+      source,
+      args: [String(orders)],
+    });
+    try {
+      await fillOrders(client, orders);
+      const run = startProcess({
+        ...placed,
+        profile,
+        name: `reconcile-${orders}`,
+        file: compiled(new URL("./servers/tallyhook.ts", import.meta.url)),
+        // A range: the identities, which are checked after the other kinds, are measured by nobody here.
+        args: ["reconcile", "--from", "2000-01-01T00:00:00Z", "--json", "--fail-on-drift"],
+        env: {
+          DATABASE_URL: databaseUrl,
+          SVC_BASE_URL: `http://127.0.0.1:${service.port}`,
+          SVC_API_KEY: "svc_test_sk_bench",
+        },
+      });
+      run.died.catch(() => {});
+      const stop = sampleMemory({ run: run.pid });
+      const [code] = (await once(run.child, "exit")) as [number | null];
+      const megabytes = Math.max(...(stop()["run"] ?? []).map((sample) => sample.megabytes));
+      if (code !== 0) throw new Error(`the run ended with ${code}: see ${stand.directory}`);
+      const { rows } = await client.query<{ rows: string; seconds: string }>(
+        `select (select sum(rows) from reconcile.coverage c where c.run = r.id) as rows,
+                extract(epoch from finished_at - started_at) as seconds from reconcile.runs r`,
+      );
+      const [row] = rows;
+      if (Number(row?.rows) !== orders)
+        throw new Error(`${row?.rows} of ${orders} orders were read`);
+      return { orders, perSecond: orders / Number(row?.seconds), megabytes };
+    } finally {
+      await service.process.stop();
+      await client.end();
+    }
+  });

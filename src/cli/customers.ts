@@ -1,0 +1,99 @@
+import { userInfo } from "node:os";
+import type { Command } from "commander";
+import type { Knex } from "knex";
+import { rewriteBodies } from "../inbox/rewrite-bodies.ts";
+import { eraseHistory } from "../mirror/erasure/erase-history.ts";
+import { eraseRows } from "../mirror/erasure/erase-rows.ts";
+import { logErasure } from "../mirror/erasure/erasure-log.ts";
+import { markErased } from "../mirror/erasure/mark-erased.ts";
+import { redactBody } from "../mirror/erasure/redact-body.ts";
+import { UsageError } from "../platform/errors.ts";
+import { redactFindings } from "../reconcile/redact-findings.ts";
+import { assertMigrated } from "../runtime.ts";
+import type { CliContext } from "./context.ts";
+
+interface EraseOptions {
+  by: string;
+  reason?: string;
+  yes?: boolean;
+  json?: boolean;
+}
+
+export function registerCustomers(program: Command, context: CliContext): void {
+  program
+    .command("customers")
+    .description("the people in the mirror")
+    .command("erase")
+    .description("redact one person in mirror, history and raw bytes; cannot be undone")
+    .argument("<id>", "the customer's id")
+    .option("--by <name>", "who asks for it, for the record", userInfo().username)
+    .option("--reason <text>", "why, for the record")
+    .option("--yes", "do it")
+    .option("--json", "print JSON")
+    .action((id: string, options: EraseOptions) => erase(context, id, options));
+}
+
+async function erase(context: CliContext, id: string, options: EraseOptions): Promise<void> {
+  const { by, reason = null, yes, json } = options;
+  if (yes !== true) {
+    throw new UsageError(
+      `This redacts everything that tells who the customer ${id} is, for good. Say --yes to do it.`,
+    );
+  }
+  const erased = await context.withRuntime(
+    "customers",
+    async (runtime) => {
+      const db = await runtime.db();
+      await assertMigrated(db);
+      return eraseCustomer(db, { customerId: id, by, reason });
+    },
+    { logLevel: "warn" },
+  );
+  if (json === true) {
+    context.stdout.write(`${JSON.stringify(erased)}\n`);
+    return;
+  }
+  const counts = Object.entries(erased.counts).map(([what, n]) => `${what} ${n}`);
+  context.stdout.write(`${id} is redacted: ${counts.join(", ")}.\n`);
+  context.stderr.write(
+    erased.atService
+      ? "tallyhook: the service still shows this customer. Delete it there, too; what it shows is redacted when it arrives.\n"
+      : "",
+  );
+}
+
+interface Erased {
+  customerId: string;
+  counts: Record<string, number>;
+  /** As far as the mirror knows, the service still has the customer. */
+  atService: boolean;
+}
+
+/**
+ * Erases one person everywhere. What comes later is redacted when it arrives, so that neither an event, a replay nor
+ * the nightly run brings it back. Idempotent; a run after a crash does the rest. Throws `UsageError` for nobody.
+ */
+async function eraseCustomer(
+  db: Knex,
+  { customerId, by, reason }: { customerId: string; by: string; reason: string | null },
+): Promise<Erased> {
+  if (!(await markErased(db, customerId))) {
+    throw new UsageError(`The mirror knows no customer ${customerId}. Nothing was changed.`);
+  }
+  const { rows, ids, history } = await db.transaction(async (trx) => {
+    const found = await eraseRows(trx, customerId);
+    return { ...found, history: await eraseHistory(trx, found.ids) };
+  });
+  const counts = {
+    ...rows,
+    history,
+    events: await rewriteBodies(db, { text: customerId, resourceIds: ids }, redactBody),
+    findings: await redactFindings(db, ids),
+  };
+  await logErasure(db, { customerId, by, reason, counts });
+  const live = await db("mirror.customers")
+    .where({ id: customerId })
+    .whereNull("deleted_at")
+    .first<{ id: string } | undefined>("id");
+  return { customerId, counts, atService: live !== undefined };
+}

@@ -1,0 +1,45 @@
+import { UsageError } from "../../platform/errors.ts";
+import { isSameUrl, listEndpoints } from "../../reconcile/endpoint/list-endpoints.ts";
+import type { CliContext } from "../context.ts";
+import { requireUrl, withEndpointTools } from "./at-hand.ts";
+import { finishOpenCall, obtainSecret } from "./obtain-secret.ts";
+
+export interface RegisterOptions {
+  url?: string;
+  events: string[];
+  apiVersion?: string;
+  description?: string;
+}
+
+/** Registers the endpoint once: what was interrupted is finished, and a second one is refused. */
+export async function registerOwnEndpoint(
+  context: CliContext,
+  options: RegisterOptions,
+): Promise<void> {
+  const { endpointId, secretId } = await withEndpointTools(context, async (tools) => {
+    const finished = await finishOpenCall(tools);
+    if (finished?.call.kind === "register") return finished.obtained;
+    const url = requireUrl(options.url ?? tools.url);
+    const { endpoints } = await listEndpoints(tools);
+    const same = endpoints.find((endpoint) => isSameUrl(endpoint.url, url));
+    if (same !== undefined) {
+      throw new UsageError(
+        `${url} is registered already, as ${same.id} (${same.status}). "tallyhook endpoint rotate ${same.id}" gives it a secret that is stored here.`,
+      );
+    }
+    const { events, apiVersion, description } = options;
+    return obtainSecret(tools, {
+      kind: "register",
+      endpointId: null,
+      body: {
+        url,
+        enabled_events: events,
+        ...(apiVersion === undefined ? {} : { api_version: apiVersion }),
+        ...(description === undefined ? {} : { description }),
+      },
+    });
+  });
+  context.stdout.write(
+    `${endpointId} is registered; its secret is stored as ${secretId}. Running receivers use it within 5 s.\n`,
+  );
+}

@@ -1,0 +1,138 @@
+import { z } from "zod";
+import { TallyhookError } from "../../platform/errors.ts";
+import { addSecret, retireSecret } from "../../receiver/secrets-store.ts";
+import { settleCall } from "../../reconcile/endpoint/endpoint-calls.ts";
+import type { EndpointCall } from "../../reconcile/endpoint/endpoint-calls.ts";
+import { listKnownEndpoints, rememberEndpoint } from "../../reconcile/endpoint/known-endpoints.ts";
+import { ServiceRefusedError } from "../../service/service-errors.ts";
+import type { ServiceAnswer } from "../../service/http/call.ts";
+import type { EndpointTools } from "./at-hand.ts";
+
+export type SecretCallResult =
+  | {
+      outcome: "done";
+      endpointId: string;
+      secretId: string;
+      /** The secret that ends with the rotation; null where it is not one of the database. */
+      former: string | null;
+      /** Service time; null after a registration. */
+      formerEndsAt: Date | null;
+    }
+  /** It was made before, and the service does not show the secret again. */
+  | { outcome: "hidden"; endpointId: string };
+
+const answerSchema = z.object({
+  id: z.string().min(1),
+  url: z.string().optional(),
+  signing_secret: z.string().min(1).nullish(),
+  new_signing_secret: z.string().min(1).nullish(),
+  previous_secret_valid_until: z.string().nullish(),
+});
+
+/** Refusals that say nothing about the call itself: a key without the right may have had it before. */
+const undecided = new Set([401, 403, 408, 409, 429]);
+
+/**
+ * Makes a stored call, or repeats it after a crash, and stores the secret of its answer encrypted, ends the former
+ * one at the end of the grace, and settles the call: the three in one transaction. `isRepeat`: it may have been
+ * made before. Idempotent. Throws a `ServiceError`; an open call stays open unless it was refused for good.
+ */
+export async function makeSecretCall(
+  tools: EndpointTools,
+  call: EndpointCall,
+  { isRepeat }: { isRepeat: boolean },
+): Promise<SecretCallResult> {
+  const path =
+    call.kind === "register"
+      ? "/webhook_endpoints"
+      : `/webhook_endpoints/${encodeURIComponent(call.endpointId ?? "")}/rotate_secret`;
+  let answer: ServiceAnswer;
+  try {
+    answer = await tools.client.post(path, call.body, { idempotencyKey: call.idempotencyKey });
+  } catch (error) {
+    const settled = await settleRefused(tools, call, { error, isRepeat });
+    if (settled === null) throw error;
+    return settled;
+  }
+  const parsed = answerSchema.safeParse(answer.body);
+  if (!parsed.success) {
+    throw new TallyhookError(
+      `The service's answer to ${call.kind} shows no endpoint; the call stays open. Run the command again.`,
+    );
+  }
+  const { id: endpointId, signing_secret, new_signing_secret } = parsed.data;
+  const secret = new_signing_secret ?? signing_secret ?? null;
+  if (secret === null) {
+    await settleCall(tools.db, { ...call, endpointId }, "hidden");
+    return { outcome: "hidden", endpointId };
+  }
+  const endsAt = Date.parse(parsed.data.previous_secret_valid_until ?? "");
+  return storeSecret(tools, call, {
+    endpointId,
+    url: parsed.data.url ?? null,
+    secret,
+    formerEndsAt: Number.isNaN(endsAt) ? null : new Date(endsAt),
+    answeredAt: answer.date,
+  });
+}
+
+interface SecretAnswer {
+  endpointId: string;
+  url: string | null;
+  secret: string;
+  formerEndsAt: Date | null;
+  answeredAt: Date;
+}
+
+function storeSecret(
+  { db, encryption, scheme, wallClock }: EndpointTools,
+  call: EndpointCall,
+  { endpointId, url, secret, formerEndsAt, answeredAt }: SecretAnswer,
+): Promise<SecretCallResult> {
+  return db.transaction(async (trx) => {
+    const note = `endpoint ${endpointId}`;
+    const { id: secretId } = await addSecret({ db: trx, encryption }, scheme, {
+      value: secret,
+      note,
+    });
+    const known = (await listKnownEndpoints(trx)).find(({ id }) => id === endpointId);
+    const former = known?.secretId === secretId ? null : (known?.secretId ?? null);
+    if (former !== null && formerEndsAt !== null) {
+      const now = wallClock.now();
+      // The end is by the service's clock, and secrets are judged by this machine's.
+      const at = new Date(now.getTime() + formerEndsAt.getTime() - answeredAt.getTime());
+      await retireSecret(trx, former, { now, at });
+    }
+    await rememberEndpoint(trx, {
+      id: endpointId,
+      url: url ?? known?.url ?? "",
+      secretId,
+      rotationEndsAt: formerEndsAt,
+    });
+    await settleCall(trx, { ...call, endpointId }, "done");
+    return { outcome: "done", endpointId, secretId, former, formerEndsAt };
+  });
+}
+
+/**
+ * A first try that is refused was never made. A repeat that is refused may be one whose key the service has forgotten:
+ * then the secret of the first is lost. Null: the call stays open.
+ */
+async function settleRefused(
+  { db }: EndpointTools,
+  call: EndpointCall,
+  { error, isRepeat }: { error: unknown; isRepeat: boolean },
+): Promise<SecretCallResult | null> {
+  if (!(error instanceof ServiceRefusedError)) return null;
+  if (!isRepeat) {
+    await settleCall(db, call, "refused");
+    return null;
+  }
+  if (undecided.has(error.status)) return null;
+  if (error.status === 404 || call.endpointId === null) {
+    await settleCall(db, call, "refused");
+    return null;
+  }
+  await settleCall(db, call, "hidden");
+  return { outcome: "hidden", endpointId: call.endpointId };
+}

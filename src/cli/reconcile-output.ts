@@ -1,0 +1,96 @@
+import Table from "cli-table3";
+import pc from "picocolors";
+import type { Gap } from "../reconcile/coverage.ts";
+import type { ReconcileResult } from "../reconcile/finish.ts";
+import { sum } from "../reconcile/totals.ts";
+
+/** Exit codes of `reconcile` and `import`, beside those of every command. */
+const reconcileExitCodes = { equal: 0, driftLeft: 3, incomplete: 4, healed: 5 } as const;
+
+/**
+ * What a run means for a script. Incomplete goes first: what was not read cannot be called equal, nor can the drift be
+ * counted. Pure.
+ */
+export function exitCodeOf(
+  { complete, totals }: Pick<ReconcileResult, "complete" | "totals">,
+  { failOnDrift, strict }: { failOnDrift: boolean; strict: boolean },
+): number {
+  if (!complete) return reconcileExitCodes.incomplete;
+  if (sum(totals.left) > 0) return reconcileExitCodes.driftLeft;
+  if (strict && sum(totals.otherFindings) > 0) return reconcileExitCodes.driftLeft;
+  return failOnDrift && sum(totals.healed) > 0
+    ? reconcileExitCodes.healed
+    : reconcileExitCodes.equal;
+}
+
+/** One object for scripts. */
+export const resultJson = ({ run, totals, coverage, complete, error }: ReconcileResult) => ({
+  run: run.id,
+  run_key: run.runKey,
+  kind: run.kind,
+  t0: run.t0,
+  report_only: run.reportOnly,
+  complete,
+  error,
+  checked: sum(totals.rows),
+  rows: totals.rows,
+  verdicts: totals.verdicts,
+  confirmed: totals.confirmed,
+  healed: sum(totals.healed),
+  healed_by_class: totals.healed,
+  left: sum(totals.left),
+  left_by_class: totals.left,
+  amount_at_risk_minor: totals.amountAtRiskMinor,
+  other_findings: totals.otherFindings,
+  coverage: { complete: coverage.complete, gaps: coverage.gaps, slices: totals.slices },
+  calls: totals.calls,
+});
+
+export function printResult(out: NodeJS.WriteStream, result: ReconcileResult): void {
+  const { run, totals, coverage, complete, error } = result;
+  const table = new Table({ style: { head: [], border: [] } });
+  const { slices, verdicts } = totals;
+  table.push(
+    ["run", `${run.id} (${run.kind}${run.reportOnly ? ", report only" : ""})`],
+    ["everything created before", run.t0.toISOString()],
+    ["read", `${listed(totals.rows)}; ${totals.calls} calls`],
+    ["compared", listed(verdicts)],
+    ["read again by id", listed(totals.confirmed)],
+    ["healed", listed(totals.healed)],
+    ["left", leftText(totals)],
+    ["other open findings", listed(totals.otherFindings)],
+    ["slices", listed(slices)],
+    ["coverage", coverage.complete ? "complete" : coverage.gaps.map(gapText).join("\n")],
+  );
+  out.write(`${table.toString()}\n`);
+  if (error !== null) out.write(pc.red(`${error}\n`));
+  out.write(verdictText(result, complete));
+}
+
+function verdictText({ totals }: ReconcileResult, complete: boolean): string {
+  const [left, healed] = [sum(totals.left), sum(totals.healed)];
+  if (!complete)
+    return pc.red("INCOMPLETE: not everything was read, so nothing can be said of the whole.\n");
+  if (left > 0) return pc.red(`DRIFT LEFT: ${left} objects differ from the service.\n`);
+  return pc.green(
+    healed > 0
+      ? `The mirror equals the service; ${healed} differences were healed.\n`
+      : "The mirror equals the service.\n",
+  );
+}
+
+function leftText({ left, amountAtRiskMinor }: ReconcileResult["totals"]): string {
+  if (sum(left) === 0) return "0";
+  const amounts = Object.entries(amountAtRiskMinor).map(
+    ([currency, minor]) => `${minor} minor units of ${currency.toUpperCase()}`,
+  );
+  return `${listed(left)}; at risk: ${amounts.join(", ") || "no amount"}`;
+}
+
+const listed = (counts: Readonly<Record<string, number | undefined>>): string => {
+  const parts = Object.entries(counts).filter(([, n]) => (n ?? 0) > 0);
+  return parts.length === 0 ? "0" : parts.map(([name, n]) => `${name} ${n}`).join(", ");
+};
+
+const gapText = ({ resource, from, before }: Gap): string =>
+  `${resource}s created ${from === null ? "" : `from ${from} `}before ${before ?? "now"} were not read in time`;

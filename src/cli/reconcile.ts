@@ -1,0 +1,178 @@
+import type { Command } from "commander";
+import Table from "cli-table3";
+import { TallyhookError, UsageError } from "../platform/errors.ts";
+import { estimatePlan, makePlan } from "../reconcile/make-plan.ts";
+import { probePageSize } from "../reconcile/page-size.ts";
+import { reconcile } from "../reconcile/reconcile.ts";
+import type { ReconcileOutcome, ReconcileRequest } from "../reconcile/reconcile.ts";
+import { assertMigrated } from "../runtime.ts";
+import type { Runtime } from "../runtime.ts";
+import type { CliContext } from "./context.ts";
+import { parseInstant } from "./instant.ts";
+import { exitCodeOf, printResult, resultJson } from "./reconcile-output.ts";
+import { createReconcileProgress } from "./reconcile-progress.ts";
+import { reconcileDeps, reconcileSettings } from "./run-reconcile.ts";
+import { untilSignal } from "./until-signal.ts";
+
+interface Options {
+  full?: boolean;
+  from?: Date;
+  to?: Date;
+  dryRun?: boolean;
+  reportOnly?: boolean;
+  failOnDrift?: boolean;
+  strict?: boolean;
+  json?: boolean;
+}
+
+export function registerReconcile(program: Command, context: CliContext): void {
+  program
+    .command("reconcile")
+    .description(
+      "make the mirror equal to the service now; exit 0 equal (also when it healed), 3 drift left, 4 incomplete",
+    )
+    .option("--full", "everything from the first record on, instead of the nightly plan")
+    .option("--from <time>", "only what was created from then on", parseInstant)
+    .option("--to <time>", "only what was created before then", parseInstant)
+    .option("--dry-run", "print the plan with its estimated calls, read nothing else")
+    .option("--report-only", "find and record, and change nothing in the mirror")
+    .option("--fail-on-drift", "exit 5 when something had to be healed")
+    .option("--strict", "exit 3 also for open findings that are no drift (identities, endpoint)")
+    .option("--json", "print one JSON object")
+    .action((options: Options) => run(context, requestOf(options), options));
+  program
+    .command("import")
+    .description("fill an empty mirror from the service; goes on where it was interrupted")
+    .option("--json", "print one JSON object")
+    .action((options: Options) => run(context, { kind: "import" }, options));
+}
+
+function requestOf({ full, from, to }: Options): ReconcileRequest {
+  if (full === true) {
+    if (from !== undefined || to !== undefined)
+      throw new UsageError("Say either --full, or --from and --to.");
+    return { kind: "full" };
+  }
+  if (from === undefined && to === undefined) return { kind: "nightly" };
+  if (from !== undefined && to !== undefined && from >= to)
+    throw new UsageError("--from must be before --to.");
+  return {
+    kind: "range",
+    ...(from === undefined ? {} : { rangeFrom: from }),
+    ...(to === undefined ? {} : { rangeTo: to }),
+  };
+}
+
+async function run(
+  context: CliContext,
+  request: ReconcileRequest,
+  options: Options,
+): Promise<void> {
+  await context.withRuntime(
+    "reconcile",
+    async (runtime) => {
+      await assertMigrated(await runtime.db());
+      if (options.dryRun === true) return printPlan(context, runtime, request, options);
+      const outcome = await reconcileUntilSignal(context, runtime, request, options);
+      report(context, outcome, options);
+    },
+    { logLevel: "warn" },
+  );
+}
+
+async function reconcileUntilSignal(
+  context: CliContext,
+  runtime: Runtime,
+  request: ReconcileRequest,
+  { reportOnly, json }: Options,
+): Promise<ReconcileOutcome> {
+  const stop = new AbortController();
+  void untilSignal().then((signal) =>
+    stop.abort(
+      new TallyhookError(`Stopped by ${signal}. The next start goes on where this one was.`),
+    ),
+  );
+  const settings = reconcileSettings(runtime);
+  const progress =
+    json === true ? null : createReconcileProgress(context.stderr, runtime.wallClock);
+  try {
+    return await reconcile(
+      await reconcileDeps(runtime),
+      { ...settings, reportOnly: reportOnly ?? settings.reportOnly },
+      request,
+      { signal: stop.signal, ...(progress === null ? {} : { onProgress: progress.update }) },
+    );
+  } finally {
+    progress?.stop();
+  }
+}
+
+function report({ stdout }: CliContext, outcome: ReconcileOutcome, options: Options): void {
+  if (outcome.kind === "busy") {
+    throw new TallyhookError(
+      "Another process reconciles this database. One run at a time: wait for it, or look at reconcile.runs.",
+    );
+  }
+  if (outcome.kind === "repeated") {
+    stdout.write(`The run ${outcome.runKey} was made already.\n`);
+    return;
+  }
+  if (options.json === true) stdout.write(`${JSON.stringify(resultJson(outcome.result))}\n`);
+  else printResult(stdout, outcome.result);
+  process.exitCode = exitCodeOf(outcome.result, {
+    failOnDrift: options.failOnDrift === true,
+    strict: options.strict === true,
+  });
+}
+
+async function printPlan(
+  { stdout }: CliContext,
+  runtime: Runtime,
+  {
+    kind,
+    rangeFrom = null,
+    rangeTo = null,
+  }: { kind: ReconcileRequest["kind"]; rangeFrom?: Date | null; rangeTo?: Date | null },
+  { json }: Options,
+): Promise<void> {
+  const { db, client } = await reconcileDeps(runtime);
+  const settings = reconcileSettings(runtime);
+  const { pageSize, date } = await probePageSize(
+    client,
+    settings.pageSizes,
+    AbortSignal.timeout(60_000),
+  );
+  const t0 = new Date(date.getTime() - settings.graceMs);
+  const slices = await makePlan(db, settings, { kind, t0, rangeFrom, rangeTo });
+  const plan = await estimatePlan(db, slices, pageSize);
+  const calls = plan.reduce((sum, slice) => sum + slice.calls, 0);
+  if (json === true) {
+    stdout.write(
+      `${JSON.stringify({ t0, page_size: pageSize, estimated_calls: calls, slices: plan })}\n`,
+    );
+    return;
+  }
+  const table = new Table({
+    head: ["step", "list", "filter", "created from", "before", "rows", "calls", "why"],
+    style: { head: [], border: [] },
+  });
+  for (const { slice, rows, calls: each } of plan) {
+    const filter = Object.entries(slice.filter).map(([name, value]) => `${name}=${value}`);
+    table.push([
+      slice.step,
+      slice.path,
+      filter.join("\n"),
+      shortTime(slice.createdFrom) ?? "first record",
+      shortTime(slice.createdBefore) ?? "-",
+      rows,
+      each,
+      slice.reason,
+    ]);
+  }
+  stdout.write(
+    `${table.toString()}\nPages of ${pageSize}: about ${calls} calls, by what the mirror holds now; open items and doubtful ` +
+      "objects are read by id on top. Nothing was changed.\n",
+  );
+}
+
+const shortTime = (time: string | null): string | null => time?.replace(/\.000000Z$/, "Z") ?? null;

@@ -1,0 +1,141 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Clock } from "../platform/clock.ts";
+import { withRetries } from "../platform/transaction-retry.ts";
+import { readPlaces } from "../mirror/read-places.ts";
+import { objectPath } from "../service/http/request-path.ts";
+import { dueDoubts, updateDoubt, waitingDoubts } from "./doubts.ts";
+import type { Doubt, DoubtUpdate } from "./doubts.ts";
+import { lookAt } from "./look.ts";
+import type { PageLook } from "./look.ts";
+import { compareLook, settle } from "./settle-look.ts";
+import type { SettleContext } from "./settle-look.ts";
+import { absenceLimit, countAbsent } from "./tombstones.ts";
+import type { TombstoneLimits } from "./tombstones.ts";
+import { recordUnreadable } from "./unreadable.ts";
+import type { WalkDeps } from "./walk-slice.ts";
+
+export interface ConfirmDeps extends WalkDeps {
+  /** This machine's clock. */
+  clock: Clock;
+  /** What "now" means at the service. */
+  serviceClock: Clock;
+}
+
+export interface ConfirmContext extends SettleContext {
+  cause: string;
+  limits: TombstoneLimits;
+  signal: AbortSignal;
+  onRead(left: number): void;
+}
+
+const atOnce = 4;
+const perRound = 100;
+const pollMs = 1_000;
+/** An object that changes again and again is never older than the grace; after so many reads it is applied. */
+const maxReads = 2;
+
+/**
+ * Reads every doubted object again by its id, once the grace is over, and settles it: equal now, overtaken, healed, or
+ * left. What the service does not know twice, a grace apart, is absent. Stops where too much would be absent. Throws
+ * the client's errors and the reason of the signal.
+ */
+export async function confirmDoubts(deps: ConfirmDeps, context: ConfirmContext): Promise<void> {
+  const { db, clock, serviceClock } = deps;
+  // A service whose clock stands still must not be waited for for ever: twice the grace is for two looks.
+  const giveUpWaitingAt = clock.now().getTime() + 2 * context.graceMs + pollMs;
+  const limit = await absenceLimit(db, context.run, context.limits);
+  for (;;) {
+    context.signal.throwIfAborted();
+    const { waiting, nextDueAt } = await waitingDoubts(db, context.run);
+    context.onRead(waiting);
+    if (waiting === 0 || nextDueAt === null) return;
+    if ((await countAbsent(db, context.run)) > limit) return;
+    const isImpatient = clock.now().getTime() > giveUpWaitingAt;
+    const now = isImpatient ? nextDueAt : serviceClock.now();
+    if (nextDueAt > now) {
+      const waitMs = Math.min(pollMs, nextDueAt.getTime() - now.getTime());
+      await sleep(waitMs, undefined, { signal: context.signal });
+      continue;
+    }
+    const due = await dueDoubts(db, context.run, { dueBefore: now, limit: perRound });
+    for (let at = 0; at < due.length; at += atOnce) {
+      await Promise.all(
+        due.slice(at, at + atOnce).map((doubt) => confirmOne(deps, context, doubt)),
+      );
+    }
+  }
+}
+
+async function confirmOne(deps: ConfirmDeps, context: ConfirmContext, doubt: Doubt): Promise<void> {
+  const { path, expand } = readPlaces[doubt.resource];
+  const { status, body, date } = await deps.client.get(
+    objectPath(path, doubt.id),
+    expand === undefined ? {} : { expand },
+    { lane: "walk", signal: context.signal },
+  );
+  if (status === 404) return settleMissing(deps, context, doubt, date);
+  const { resource } = doubt;
+  const { cause } = context;
+  const items = isObject(body) && body["id"] === doubt.id ? [body] : [];
+  const look = lookAt({ resource, date, cause, expectsOrder: false }, items);
+  await withRetries(deps, () =>
+    deps.db.transaction(async (trx) => {
+      const update = await settleFound(trx, context, doubt, look);
+      await updateDoubt(trx, context.run, doubt, update);
+    }),
+  );
+}
+
+async function settleFound(
+  trx: Parameters<typeof settle>[0],
+  context: ConfirmContext,
+  doubt: Doubt,
+  look: PageLook,
+): Promise<DoubtUpdate> {
+  const { run, graceMs } = context;
+  const seenAt = new Date(look.observedAt);
+  if (look.objects.length === 0) {
+    const reason = look.unreadable[0]?.reason ?? "the answer does not show the object in full";
+    await recordUnreadable(trx, { run, seenAt }, [{ ...doubt, reason }]);
+    return { state: "settled", outcome: "unreadable" };
+  }
+  const isConfirmed = doubt.why === "mismatch" || doubt.reads + 1 >= maxReads;
+  const sorted = await compareLook(trx, look, { graceMs }, { isConfirmed });
+  if (sorted === null) return { state: "settled", outcome: outcomeWhenEqual(doubt, look) };
+  const isDoubted = sorted.doubt.length > 0;
+  const tally = await settle(trx, context, look, { ...sorted, doubt: [] }, { isConfirmed: true });
+  if (isDoubted) {
+    return {
+      state: "waiting",
+      outcome: "still young",
+      dueAt: new Date(seenAt.getTime() + graceMs),
+    };
+  }
+  const [outcome = "overtaken"] = Object.keys(tally);
+  return { state: "settled", outcome };
+}
+
+/** The list should have shown it, and did not: only a hidden soft deletion explains that. */
+function outcomeWhenEqual({ why, resource }: Doubt, { states }: PageLook): string {
+  const isDeleted = resource === "customer" && states.some(({ columns }) => columns["deleted"]);
+  return why === "not_listed" && !isDeleted ? "lost_in_list" : "equal";
+}
+
+async function settleMissing(
+  { db }: ConfirmDeps,
+  { run, graceMs }: ConfirmContext,
+  doubt: Doubt,
+  date: Date,
+): Promise<void> {
+  const since = doubt.missingSince ?? date;
+  const isSecond = doubt.missingSince !== null && date.getTime() - since.getTime() >= graceMs;
+  await updateDoubt(db, run, doubt, {
+    state: isSecond ? "absent" : "waiting",
+    outcome: "unknown at the service",
+    missingSince: since,
+    dueAt: isSecond ? date : new Date(since.getTime() + graceMs),
+  });
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

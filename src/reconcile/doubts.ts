@@ -1,0 +1,151 @@
+import type { Knex } from "knex";
+import type { Resource } from "../mirror/observation.ts";
+import { sqlArray } from "../platform/sql-array.ts";
+import { mirrorTableOf } from "./mirror-tables.ts";
+
+/** Why an object is read again by its id. */
+export type DoubtReason =
+  "young" | "mismatch" | "not_listed" | "open_item" | "not_embedded" | "thin";
+
+export interface Doubt {
+  resource: Resource;
+  id: string;
+  why: DoubtReason;
+  /** Of the slice that should have shown it. */
+  slice: number | null;
+  missingSince: Date | null;
+  reads: number;
+}
+
+export interface NewDoubt {
+  resource: Resource;
+  id: string;
+  why: DoubtReason;
+  dueAt: Date;
+}
+
+/** Orders reads by id, in one statement; an object is doubted once a run, for its first reason. Idempotent. */
+export async function addDoubts(
+  db: Knex,
+  { run, noticedAt }: { run: number; noticedAt: Date },
+  doubts: readonly NewDoubt[],
+): Promise<void> {
+  if (doubts.length === 0) return;
+  await db.raw(
+    `insert into reconcile.doubts (run, resource, id, why, due_at, noticed_at)
+     select ?, g.*, ? from unnest(?::text[], ?::text[], ?::text[], ?::timestamptz[]) as g
+     on conflict do nothing`,
+    [
+      run,
+      noticedAt,
+      sqlArray(doubts.map(({ resource }) => resource)),
+      sqlArray(doubts.map(({ id }) => id)),
+      sqlArray(doubts.map(({ why }) => why)),
+      sqlArray(doubts.map(({ dueAt }) => dueAt.toISOString())),
+    ],
+  );
+}
+
+/** What a page's part of a closed slice says should be there. */
+export interface ShownRange {
+  resource: Resource;
+  slice: number;
+  /** Null: open on that side. */
+  after: { createdAt: string; isIncluded: boolean } | null;
+  before: { createdAt: string; isIncluded: boolean } | null;
+  shownIds: readonly string[];
+}
+
+/**
+ * Doubts the rows of the mirror that a page should have shown and did not: those created within what it spans. A
+ * row whose absence is known already is left out. One statement; gives back how many there were.
+ */
+export async function doubtUnlisted(
+  db: Knex,
+  { run, noticedAt }: { run: number; noticedAt: Date },
+  { resource, slice, after, before, shownIds }: ShownRange,
+): Promise<number> {
+  const conditions = [
+    ...(after === null ? [] : [`m.created_at ${after.isIncluded ? ">=" : ">"} ?`]),
+    ...(before === null ? [] : [`m.created_at ${before.isIncluded ? "<=" : "<"} ?`]),
+  ];
+  const bounds = [after, before].flatMap((end) => (end === null ? [] : [end.createdAt]));
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `insert into reconcile.doubts (run, resource, id, why, slice, due_at, noticed_at)
+     select ?, ?, m.id, 'not_listed', ?, ?, ? from mirror.${mirrorTableOf[resource]} m
+     where ${[...conditions, "m.created_at is not null"].join(" and ")} and m.id <> all(?::text[])
+       ${resource === "customer" ? "and (m.deleted_at is null or m.deleted)" : ""}
+     on conflict (run, resource, id) do update set slice = excluded.slice where doubts.slice is null`,
+    [run, resource, slice, noticedAt, noticedAt, ...bounds, sqlArray(shownIds)],
+  );
+  return rowCount;
+}
+
+/** The next doubts that are due, oldest first. */
+export async function dueDoubts(
+  db: Knex,
+  run: number,
+  { dueBefore, limit }: { dueBefore: Date; limit: number },
+): Promise<Doubt[]> {
+  const rows = await db("reconcile.doubts")
+    .where({ run, state: "waiting" })
+    .where("due_at", "<=", dueBefore)
+    .orderBy([{ column: "due_at" }, { column: "resource" }, { column: "id" }])
+    .limit(limit)
+    .select<DoubtRow[]>();
+  return rows.map((row) => ({
+    resource: row.resource,
+    id: row.id,
+    why: row.why,
+    slice: row.slice,
+    missingSince: row.missing_since,
+    reads: row.reads,
+  }));
+}
+
+interface DoubtRow {
+  resource: Resource;
+  id: string;
+  why: DoubtReason;
+  slice: number | null;
+  missing_since: Date | null;
+  reads: number;
+}
+
+/** How many still wait, and until when. */
+export async function waitingDoubts(
+  db: Knex,
+  run: number,
+): Promise<{ waiting: number; nextDueAt: Date | null }> {
+  const row = await db("reconcile.doubts")
+    .where({ run, state: "waiting" })
+    .first<{ waiting: string; next_due: Date | null }>(
+      db.raw("count(*) as waiting, min(due_at) as next_due"),
+    );
+  return { waiting: Number(row.waiting), nextDueAt: row.next_due };
+}
+
+export interface DoubtUpdate {
+  state: "waiting" | "absent" | "settled";
+  outcome: string | null;
+  dueAt?: Date;
+  missingSince?: Date;
+}
+
+/** After a read. In the transaction of what the read changed. */
+export async function updateDoubt(
+  db: Knex,
+  run: number,
+  { resource, id }: Pick<Doubt, "resource" | "id">,
+  { state, outcome, dueAt, missingSince }: DoubtUpdate,
+): Promise<void> {
+  await db("reconcile.doubts")
+    .where({ run, resource, id })
+    .update({
+      state,
+      outcome,
+      reads: db.raw("reads + 1"),
+      ...(dueAt === undefined ? {} : { due_at: dueAt }),
+      ...(missingSince === undefined ? {} : { missing_since: missingSince }),
+    });
+}

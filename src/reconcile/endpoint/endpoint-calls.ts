@@ -1,0 +1,84 @@
+import type { Knex } from "knex";
+
+/**
+ * A call whose answer shows a signing secret once only. It is stored before it is made, and settled in the
+ * transaction that stores the secret: whatever happens in between, the same call can be repeated with the same key.
+ */
+export interface EndpointCall {
+  /** UUID v4. */
+  idempotencyKey: string;
+  kind: "register" | "rotate";
+  /** Null until the service has given one. */
+  endpointId: string | null;
+  /** The request's body, exactly: another payload under the same key is a conflict. */
+  body: Readonly<Record<string, unknown>>;
+  createdAt: Date;
+}
+
+/** `hidden`: it was made, and nobody has the secret; `refused`: it was never made. */
+export type CallOutcome = "done" | "hidden" | "refused";
+
+interface CallRow {
+  idempotency_key: string;
+  kind: EndpointCall["kind"];
+  endpoint_id: string | null;
+  body: Record<string, unknown>;
+  created_at: Date;
+  outcome: CallOutcome | null;
+}
+
+const callOf = (row: CallRow): EndpointCall => ({
+  idempotencyKey: row.idempotency_key,
+  kind: row.kind,
+  endpointId: row.endpoint_id,
+  body: row.body,
+  createdAt: row.created_at,
+});
+
+/** The call that was begun and not settled: there is at most one. */
+export async function findOpenCall(db: Knex): Promise<EndpointCall | null> {
+  const row = await db<CallRow>("reconcile.endpoint_calls").whereNull("settled_at").first();
+  return row === undefined ? null : callOf(row);
+}
+
+/**
+ * Stores a call that is about to be made. False when another one is open, which must be finished first. Must be
+ * committed before the call is made.
+ */
+export async function beginCall(db: Knex, call: Omit<EndpointCall, "createdAt">): Promise<boolean> {
+  const rows = await db("reconcile.endpoint_calls")
+    .insert({
+      idempotency_key: call.idempotencyKey,
+      kind: call.kind,
+      endpoint_id: call.endpointId,
+      body: JSON.stringify(call.body),
+    })
+    .onConflict()
+    .ignore()
+    .returning("idempotency_key");
+  return rows.length > 0;
+}
+
+/** Ends a call. Repeatable: of several ends the first counts. */
+export async function settleCall(
+  db: Knex,
+  { idempotencyKey, endpointId }: Pick<EndpointCall, "idempotencyKey" | "endpointId">,
+  outcome: CallOutcome,
+): Promise<void> {
+  await db("reconcile.endpoint_calls")
+    .where({ idempotency_key: idempotencyKey })
+    .whereNull("settled_at")
+    .update({ settled_at: db.fn.now(), outcome, endpoint_id: endpointId });
+}
+
+/** Endpoints of which the newest secret is known to nobody: their last call that came to something was `hidden`. */
+export async function findHiddenSecrets(db: Knex): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { endpoint_id: string }[] }>(
+    `select endpoint_id from (
+       select distinct on (endpoint_id) endpoint_id, outcome from reconcile.endpoint_calls
+       where outcome in ('done', 'hidden') and endpoint_id is not null
+       order by endpoint_id, settled_at desc) last
+     where outcome = 'hidden'`,
+  );
+  return rows.map((row) => row.endpoint_id);
+}

@@ -1,0 +1,60 @@
+import type { Knex } from "knex";
+import { computeCoverage, freshSince, readIntervals } from "./coverage.ts";
+import type { Coverage } from "./coverage.ts";
+import { finishRun } from "./runs.ts";
+import type { Run } from "./runs.ts";
+import type { ReconcileSettings } from "./settings.ts";
+import { bound } from "./slice.ts";
+import { runTotals } from "./totals.ts";
+import type { RunTotals } from "./totals.ts";
+
+export interface ReconcileResult {
+  run: Run;
+  totals: RunTotals;
+  coverage: Coverage;
+  /** The run was read to its end, and nothing of the time before T0 is left out. */
+  complete: boolean;
+  /** Why not, for people; null where it is. */
+  error: string | null;
+}
+
+/** Reckons a run up from its ledger, and closes it. */
+export async function finish(
+  { db }: { db: Knex },
+  settings: ReconcileSettings,
+  run: Run,
+  probeCalls: number,
+  error: string | null,
+): Promise<ReconcileResult> {
+  const totals = await runTotals(db, run.id, probeCalls);
+  const coverage = await coverageOf(db, settings, run);
+  const { failed, pending } = totals.slices;
+  const complete =
+    error === null &&
+    failed === 0 &&
+    pending === 0 &&
+    (totals.confirmed["unsettled"] ?? 0) === 0 &&
+    coverage.complete;
+  await finishRun(db, run.id, { state: complete ? "complete" : "incomplete", totals, error });
+  return {
+    run: { ...run, state: complete ? "complete" : "incomplete" },
+    totals,
+    coverage,
+    complete,
+    error,
+  };
+}
+
+/** Of a range what was asked for, by this run alone; else everything before T0, read within the last R nights. */
+async function coverageOf(
+  db: Knex,
+  { rotationNights }: ReconcileSettings,
+  { id, kind, t0, rangeFrom, rangeTo }: Run,
+): Promise<Coverage> {
+  if (kind === "range") {
+    const range = { from: bound(rangeFrom ?? new Date(0)), until: bound(rangeTo ?? t0) };
+    return computeCoverage(await readIntervals(db, { run: id }), range);
+  }
+  const intervals = await readIntervals(db, { since: freshSince(t0, rotationNights) });
+  return computeCoverage(intervals, { from: null, until: bound(t0) });
+}

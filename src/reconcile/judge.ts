@@ -1,0 +1,70 @@
+import type { DifferentGroup, DifferentObject } from "../mirror/compare-rows.ts";
+import { differencesOf, unknownDifferences } from "./differences.ts";
+import type { Difference } from "./findings.ts";
+
+/** What an object of a page is, beside the mirror's. An object without a verdict is equal. */
+export type Judgement =
+  /** What no event carries was not here yet (a transaction as itself): applied, and no drift. */
+  | { kind: "filled" }
+  /** The mirror knows something newer than the page: an event overtook it. */
+  | { kind: "overtaken" }
+  | { kind: "missing_here" | "behind"; isYoung: boolean; differences: Difference[] }
+  /** The same version with other content, or an older one at the service than here. */
+  | { kind: "mismatch"; differences: Difference[] };
+
+export interface Look {
+  /** The service's `Date` of the page, fixed form. */
+  observedAt: string;
+  graceMs: number;
+}
+
+/** A change that is newer than a page may have come between its making and its comparison; an old one may not. */
+const overtakenWithinMs = 5 * 60_000;
+
+/**
+ * Decides what a difference means, by the same order of versions as the worker's: newer there is behind, newer here
+ * has overtaken the page, the same version with other content is a mismatch. Pure.
+ */
+export function judge(object: DifferentObject, look: Look): Judgement {
+  const { stored, groups } = object;
+  if (stored === null) {
+    return {
+      kind: "missing_here",
+      isYoung: isYoung(groups, look),
+      differences: differencesOf(object),
+    };
+  }
+  const kinds = new Set(groups.map((group) => judgeGroup(object, group, look)));
+  if (kinds.has("mismatch")) return { kind: "mismatch", differences: differencesOf(object) };
+  if (kinds.has("behind")) {
+    return { kind: "behind", isYoung: isYoung(groups, look), differences: differencesOf(object) };
+  }
+  return { kind: kinds.has("filled") ? "filled" : "overtaken" };
+}
+
+type GroupKind = "filled" | "overtaken" | "behind" | "mismatch";
+
+function judgeGroup(object: DifferentObject, group: DifferentGroup, look: Look): GroupKind {
+  if (unknownDifferences(object, group).length === 0) return "filled";
+  const here = group.storedVersion === "" ? otherTime(object) : timeOf(group.storedVersion);
+  const there = timeOf(group.state.version);
+  if (here < there) return "behind";
+  if (here === there) return "mismatch";
+  return Date.parse(here) > Date.parse(look.observedAt) - overtakenWithinMs
+    ? "overtaken"
+    : "mismatch";
+}
+
+/** When the state of a version says that it changed. */
+const timeOf = (version: string): string => version.slice(0, 27);
+
+/** Since when the mirror knows an object by another group than the one that the page shows. */
+function otherTime({ stored }: DifferentObject): string {
+  const version = stored?.["inline_version"] ?? stored?.["version"];
+  return typeof version === "string" ? timeOf(version) : "";
+}
+
+function isYoung(groups: readonly DifferentGroup[], { observedAt, graceMs }: Look): boolean {
+  const newest = Math.max(...groups.map(({ state }) => Date.parse(timeOf(state.version))));
+  return newest > Date.parse(observedAt) - graceMs;
+}

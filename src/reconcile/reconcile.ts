@@ -1,0 +1,190 @@
+import { TallyhookError } from "../platform/errors.ts";
+import { confirmDoubts } from "./confirm.ts";
+import type { ConfirmContext, ConfirmDeps } from "./confirm.ts";
+import { freshSince } from "./coverage.ts";
+import { finish } from "./finish.ts";
+import type { ReconcileResult } from "./finish.ts";
+import { healCoveredFindings } from "./heal-covered.ts";
+import { correctLateCauses } from "./late.ts";
+import { pendingSlices } from "./ledger.ts";
+import { makePlan } from "./make-plan.ts";
+import { doubtUnseenOpenItems } from "./open-items.ts";
+import { probePageSize } from "./page-size.ts";
+import { withRunLock } from "./run-lock.ts";
+import {
+  abandonOthers,
+  findInterrupted,
+  findRun,
+  isMirrorEmpty,
+  openRun,
+  reopenRun,
+} from "./runs.ts";
+import type { Run, RunKind } from "./runs.ts";
+import { dayMs } from "./settings.ts";
+import type { ReconcileSettings } from "./settings.ts";
+import { bound } from "./slice.ts";
+import { runChecks } from "./run-checks.ts";
+import { absenceLimit, concludeAbsent, countAbsent } from "./tombstones.ts";
+import { walkAll } from "./walk-all.ts";
+import type { WalkProgress } from "./walk-all.ts";
+import { failSlicesThatLost } from "./lost-in-list.ts";
+
+export type ReconcileDeps = ConfirmDeps;
+
+export interface ReconcileRequest {
+  kind: RunKind;
+  /** Unique for ever: a second run of the same key is not made. Left out: one of its own. */
+  runKey?: string;
+  /** Of kind `range`: created from, and before. */
+  rangeFrom?: Date;
+  rangeTo?: Date;
+}
+
+export interface ReconcileOptions {
+  signal?: AbortSignal;
+  onProgress?(progress: WalkProgress): void;
+}
+
+export type ReconcileOutcome =
+  | { kind: "done"; result: ReconcileResult }
+  /** Another process reconciles this database. */
+  | { kind: "busy" }
+  /** A run of this key was made already. */
+  | { kind: "repeated"; runKey: string };
+
+/**
+ * Makes the mirror equal to the service and says what it found: walks the slices of the plan, heals page by page,
+ * confirms what is doubtful, and computes from the ledger whether anything was left out. One run at a time; a run that
+ * was interrupted is gone on with. Idempotent: a second run straight after it writes nothing into the mirror. Needs no
+ * transaction, no receiver, worker or queue. Throws the client's errors (401 and 403 at once, an unreachable service
+ * after its repeats); the run is incomplete then, or interrupted.
+ */
+export async function reconcile(
+  deps: ReconcileDeps,
+  settings: ReconcileSettings,
+  request: ReconcileRequest,
+  options: ReconcileOptions = {},
+): Promise<ReconcileOutcome> {
+  const outcome = await withRunLock(deps.db, () =>
+    reconcileAlone(deps, settings, request, options),
+  );
+  return outcome ?? { kind: "busy" };
+}
+
+async function reconcileAlone(
+  deps: ReconcileDeps,
+  settings: ReconcileSettings,
+  request: ReconcileRequest,
+  { signal = new AbortController().signal, onProgress = () => {} }: ReconcileOptions,
+): Promise<ReconcileOutcome> {
+  const known = request.runKey === undefined ? null : await findRun(deps.db, request.runKey);
+  if (
+    known !== null &&
+    (await pendingSlices(deps.db, known.id)).length === 0 &&
+    known.state !== "running"
+  ) {
+    return { kind: "repeated", runKey: known.runKey };
+  }
+  const probed = await probePageSize(deps.client, settings.pageSizes, signal);
+  const run = known ?? (await takeUpOrOpen(deps, settings, request, probed));
+  if (known !== null) await reopenRun(deps.db, known.id);
+  await abandonOthers(deps.db, run.id);
+  const error = await work(deps, settings, run, { signal, onProgress }).catch(
+    async (failure: unknown) => {
+      // What the process did not live to see is taken up again; what failed says why.
+      if (!signal.aborted) await finish(deps, settings, run, probed.calls, messageOf(failure));
+      throw failure;
+    },
+  );
+  return { kind: "done", result: await finish(deps, settings, run, probed.calls, error) };
+}
+
+/** A T0 of longer ago would leave out too much of what was created since. */
+const takenUpWithinMs = dayMs;
+
+async function takeUpOrOpen(
+  { db }: ReconcileDeps,
+  settings: ReconcileSettings,
+  {
+    kind,
+    runKey,
+    rangeFrom = null,
+    rangeTo = null,
+  }: Partial<Pick<ReconcileRequest, "runKey">> & {
+    kind: RunKind;
+    rangeFrom?: Date | null;
+    rangeTo?: Date | null;
+  },
+  { pageSize, date }: { pageSize: number; date: Date },
+): Promise<Run> {
+  const { reportOnly, graceMs } = settings;
+  const t0 = new Date(date.getTime() - graceMs);
+  const wanted = { kind, t0, rangeFrom, rangeTo, reportOnly };
+  if (runKey === undefined) {
+    const since = new Date(date.getTime() - takenUpWithinMs);
+    const interrupted = await findInterrupted(db, wanted, { since });
+    if (interrupted !== null) {
+      await reopenRun(db, interrupted.id);
+      return interrupted;
+    }
+  }
+  const firstFill = kind === "import" || (await isMirrorEmpty(db));
+  const slices = await makePlan(db, settings, wanted);
+  const newKey = runKey ?? `${kind}:${bound(date)}:${crypto.randomUUID()}`;
+  const run = await openRun(db, { ...wanted, runKey: newKey, firstFill, pageSize }, slices);
+  if (run === null) throw new TallyhookError(`The run ${newKey} was opened meanwhile. Try again.`);
+  return run;
+}
+
+/** Everything between the plan and the reckoning. Gives back why the run cannot be complete, or null. */
+async function work(
+  deps: ReconcileDeps,
+  settings: ReconcileSettings,
+  run: Run,
+  { signal, onProgress }: Required<ReconcileOptions>,
+): Promise<string | null> {
+  const { db } = deps;
+  const failedSince = new Date(run.t0.getTime() - settings.failedHorizonMs);
+  const context: ConfirmContext = {
+    run: run.id,
+    graceMs: settings.graceMs,
+    reportOnly: run.reportOnly,
+    firstFill: run.firstFill,
+    cause: run.kind === "import" ? "import" : `reconcile:${run.id}`,
+    limits: settings,
+    signal,
+    onRead: (doubtful) => onProgress({ ...progress, doubtful }),
+  };
+  let progress: WalkProgress = {
+    slices: 0,
+    slicesDone: 0,
+    pages: 0,
+    rows: 0,
+    expectedRows: 0,
+    doubtful: 0,
+  };
+  progress = await walkAll(deps, context, { run, settings, failedSince, onProgress });
+  if (run.kind === "nightly") {
+    const noticedAt = deps.serviceClock.now();
+    for (const resource of ["order", "transaction", "subscription"] as const) {
+      await doubtUnseenOpenItems(db, { run: run.id, failedSince, noticedAt }, resource);
+    }
+  }
+  await confirmDoubts(deps, context);
+  await failSlicesThatLost(db, run.id);
+  await correctLateCauses(db, freshSince(run.t0, settings.rotationNights));
+  const [absent, limit] = [await countAbsent(db, run.id), await absenceLimit(db, run.id, settings)];
+  if (absent > limit) {
+    return (
+      `More than ${limit} objects of the mirror are unknown at the service, which looks like another account's key ` +
+      "rather than like deletions: none was marked as deleted. Check SVC_API_KEY and SVC_BASE_URL, then run again."
+    );
+  }
+  await db.transaction((trx) => concludeAbsent(trx, context));
+  if (run.kind !== "range") await runChecks(deps, settings, run);
+  await healCoveredFindings(db, { run: run.id, seenAt: deps.serviceClock.now() });
+  return null;
+}
+
+const messageOf = (failure: unknown): string =>
+  failure instanceof TallyhookError ? failure.message : "an unexpected error ended the run";

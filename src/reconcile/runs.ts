@@ -1,0 +1,167 @@
+import type { Knex } from "knex";
+import type { Slice } from "./slice.ts";
+import { bound } from "./slice.ts";
+
+export type RunKind = "nightly" | "full" | "range" | "import";
+export type RunState = "running" | "complete" | "incomplete" | "abandoned";
+
+export interface Run {
+  id: number;
+  runKey: string;
+  kind: RunKind;
+  /** Service time: the run answers for what was created before. */
+  t0: Date;
+  rangeFrom: Date | null;
+  rangeTo: Date | null;
+  reportOnly: boolean;
+  /** The mirror was empty, or is filled: what is missing here is imported, not drift. */
+  firstFill: boolean;
+  pageSize: number | null;
+  state: RunState;
+}
+
+export type NewRun = Omit<Run, "id" | "state" | "pageSize"> & { pageSize: number };
+
+/** Opens a run with its plan, in one transaction. Null when a run has this key already. */
+export async function openRun(
+  db: Knex,
+  run: NewRun,
+  slices: readonly Slice[],
+): Promise<Run | null> {
+  return db.transaction(async (trx) => {
+    const [inserted] = await trx("reconcile.runs")
+      .insert({
+        run_key: run.runKey,
+        kind: run.kind,
+        t0: run.t0,
+        range_from: run.rangeFrom,
+        range_to: run.rangeTo,
+        report_only: run.reportOnly,
+        first_fill: run.firstFill,
+        page_size: run.pageSize,
+      })
+      .onConflict("run_key")
+      .ignore()
+      .returning<{ id: string }[]>("id");
+    if (inserted === undefined) return null;
+    const id = Number(inserted.id);
+    await trx("reconcile.coverage").insert(
+      slices.map((slice, n) => ({
+        run: id,
+        slice: n,
+        step: slice.step,
+        resource: slice.resource,
+        path: slice.path,
+        filter: JSON.stringify(slice.filter),
+        direction: slice.direction,
+        created_from: slice.createdFrom,
+        created_before: slice.createdBefore,
+        is_closed: slice.isClosed,
+        closes_cycle: slice.closesCycle,
+        reason: slice.reason,
+      })),
+    );
+    return { ...run, id, state: "running" as const };
+  });
+}
+
+interface RunRow {
+  id: string;
+  run_key: string;
+  kind: RunKind;
+  t0: Date;
+  range_from: Date | null;
+  range_to: Date | null;
+  report_only: boolean;
+  first_fill: boolean;
+  page_size: number | null;
+  state: RunState;
+}
+
+const toRun = (row: RunRow): Run => ({
+  id: Number(row.id),
+  runKey: row.run_key,
+  kind: row.kind,
+  t0: row.t0,
+  rangeFrom: row.range_from,
+  rangeTo: row.range_to,
+  reportOnly: row.report_only,
+  firstFill: row.first_fill,
+  pageSize: row.page_size,
+  state: row.state,
+});
+
+export async function findRun(db: Knex, runKey: string): Promise<Run | null> {
+  const row = await db("reconcile.runs").where({ run_key: runKey }).first<RunRow | undefined>();
+  return row === undefined ? null : toRun(row);
+}
+
+/**
+ * The newest run that stopped before its end and asks for the same: it is gone on with. To be called under the lock,
+ * when no run can be at work. A T0 of long ago would leave out too much: such a run is not taken up again.
+ */
+export async function findInterrupted(
+  db: Knex,
+  {
+    kind,
+    rangeFrom,
+    rangeTo,
+    reportOnly,
+  }: Pick<Run, "kind" | "rangeFrom" | "rangeTo" | "reportOnly">,
+  { since }: { since: Date },
+): Promise<Run | null> {
+  const row = await db("reconcile.runs")
+    .where({ kind, report_only: reportOnly })
+    .whereRaw("range_from is not distinct from ? and range_to is not distinct from ?", [
+      rangeFrom === null ? null : bound(rangeFrom),
+      rangeTo === null ? null : bound(rangeTo),
+    ] as string[])
+    .where("t0", ">=", since)
+    .whereRaw(
+      `(state = 'running' or state = 'incomplete' and exists (
+         select from reconcile.coverage c where c.run = runs.id and c.state = 'pending'))`,
+    )
+    .orderBy("id", "desc")
+    .first<RunRow | undefined>();
+  return row === undefined ? null : toRun(row);
+}
+
+/** Runs that stopped before their end and that nobody takes up again. One statement. */
+export async function abandonOthers(db: Knex, runId: number): Promise<void> {
+  await db("reconcile.runs")
+    .where("state", "running")
+    .whereNot("id", runId)
+    .update({ state: "abandoned", finished_at: db.fn.now() });
+}
+
+/** An interrupted run works again. */
+export async function reopenRun(db: Knex, runId: number): Promise<void> {
+  await db("reconcile.runs")
+    .where("id", runId)
+    .update({ state: "running", finished_at: null, error: null });
+}
+
+export async function finishRun(
+  db: Knex,
+  runId: number,
+  {
+    state,
+    totals,
+    error,
+  }: { state: "complete" | "incomplete"; totals: object; error: string | null },
+): Promise<void> {
+  await db("reconcile.runs")
+    .where("id", runId)
+    .update({ state, error, totals: JSON.stringify(totals), finished_at: db.fn.now() });
+  await db("reconcile.seen").where("run", "<=", runId).delete();
+}
+
+/** Whether the mirror holds nothing yet. */
+export async function isMirrorEmpty(db: Knex): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: { is_empty: boolean }[] }>(
+    `select not exists (select from mirror.orders) and not exists (select from mirror.customers)
+       and not exists (select from mirror.transactions) and not exists (select from mirror.subscriptions)
+       as is_empty`,
+  );
+  return rows[0]?.is_empty === true;
+}

@@ -1,0 +1,122 @@
+import type { Knex } from "knex";
+import { applyStates } from "../mirror/apply.ts";
+import { compareStates } from "../mirror/compare-rows.ts";
+import { driftFindings, driftKey } from "./drift-findings.ts";
+import { addDoubts } from "./doubts.ts";
+import type { NewDoubt } from "./doubts.ts";
+import type { Sighting } from "./findings.ts";
+import { healFindings, recordFindings } from "./findings.ts";
+import type { Tally, Verdict } from "./ledger.ts";
+import type { PageLook } from "./look.ts";
+import { sortOut, statesOf } from "./sort-out.ts";
+import type { Judged, Sorted } from "./sort-out.ts";
+
+export interface SettleContext {
+  run: number;
+  graceMs: number;
+  /** Finds and does not change. */
+  reportOnly: boolean;
+  /** What is missing here is imported, and no drift. */
+  firstFill: boolean;
+}
+
+/**
+ * Holds what was read against the mirror. Reads only: what is to be done is done by `settle`, in a transaction of its
+ * own. Null where the mirror has everything exactly as it was shown.
+ */
+export async function compareLook(
+  db: Knex,
+  look: PageLook,
+  { graceMs }: Pick<SettleContext, "graceMs">,
+  { isConfirmed }: { isConfirmed: boolean },
+): Promise<Sorted | null> {
+  const differing = await compareStates(db, look.states);
+  if (differing.length === 0) return null;
+  return sortOut(differing, { observedAt: look.observedAt, graceMs }, { isConfirmed });
+}
+
+/**
+ * Does what differences ask for: applies what is missing or behind here through the mirror's one writer, records it as
+ * found and healed, and orders what is doubtful to be read again. What an event has brought meanwhile is no finding;
+ * what a confirmed look cannot heal stays open. Gives back how many objects came to which verdict. Needs a
+ * transaction; may fail with 40P01 or 40001.
+ */
+export async function settle(
+  trx: Knex.Transaction,
+  context: SettleContext,
+  look: PageLook,
+  { apply, doubt, overtaken }: Sorted,
+  { isConfirmed }: { isConfirmed: boolean },
+): Promise<Tally> {
+  const sighting: Sighting = { run: context.run, seenAt: new Date(look.observedAt) };
+  const drifted = apply.filter(({ judgement }) => isDrift(judgement.kind, context.firstFill));
+  // Before anything is applied: the history must not know yet what is applied here.
+  const findings = await driftFindings(trx, drifted);
+  const { healed, unhealed } = await heal(trx, context, apply);
+  const left = isConfirmed || context.reportOnly ? await stillDiffering(trx, unhealed) : [];
+  const found = new Set([...healed, ...left].map(keyOf));
+  await recordFindings(
+    trx,
+    sighting,
+    findings.filter(({ key }) => found.has(key)),
+  );
+  await healFindings(trx, sighting, healed.map(keyOf));
+  const again = isConfirmed || context.reportOnly ? doubt : [...doubt, ...unhealed];
+  await addDoubts(
+    trx,
+    { run: context.run, noticedAt: sighting.seenAt },
+    again.flatMap((judged) => doubtsOf(judged, sighting.seenAt, context.graceMs)),
+  );
+  return tallyOf([
+    ...[...healed, ...left].map((judged) => verdictOf(judged, context.firstFill)),
+    ...again.map((): Verdict => "doubtful"),
+    ...overtaken.map((): Verdict => "overtaken"),
+  ]);
+}
+
+async function heal(
+  trx: Knex.Transaction,
+  { reportOnly }: SettleContext,
+  judged: readonly Judged[],
+): Promise<{ healed: Judged[]; unhealed: Judged[] }> {
+  if (reportOnly) return { healed: [], unhealed: [...judged] };
+  const { changed } = await applyStates(trx, statesOf(judged));
+  const isHealed = ({ object }: Judged) => object.groups.some(({ state }) => changed.has(state));
+  return {
+    healed: judged.filter(isHealed),
+    unhealed: judged.filter((one) => !isHealed(one)),
+  };
+}
+
+async function stillDiffering(trx: Knex, judged: readonly Judged[]): Promise<Judged[]> {
+  const differing = await compareStates(trx, statesOf(judged));
+  const ids = new Set(differing.map(({ table, id }) => `${table}:${id}`));
+  return judged.filter(({ object }) => ids.has(`${object.table}:${object.id}`));
+}
+
+/** What an order carries of its transactions, only another look at the order can settle. */
+const doubtsOf = (
+  { resource, id, object, judgement }: Judged,
+  seenAt: Date,
+  graceMs: number,
+): NewDoubt[] =>
+  object.groups.map(({ state }) => ({
+    ...(state.settledBy ?? { resource, id }),
+    why: judgement.kind === "mismatch" ? "mismatch" : "young",
+    dueAt: new Date(seenAt.getTime() + graceMs),
+  }));
+
+const verdictOf = ({ judgement: { kind } }: Judged, firstFill: boolean): Verdict =>
+  kind === "missing_here" && firstFill ? "imported" : kind;
+
+const keyOf = ({ judgement, resource, id }: Judged): string =>
+  driftKey(judgement.kind, resource, id);
+
+const isDrift = (kind: string, firstFill: boolean): boolean =>
+  kind !== "filled" && kind !== "overtaken" && !(firstFill && kind === "missing_here");
+
+function tallyOf(verdicts: readonly Verdict[]): Tally {
+  const tally: Tally = {};
+  for (const verdict of verdicts) tally[verdict] = (tally[verdict] ?? 0) + 1;
+  return tally;
+}

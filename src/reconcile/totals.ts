@@ -1,0 +1,120 @@
+import type { Knex } from "knex";
+import { driftClasses } from "./findings.ts";
+import type { Tally } from "./ledger.ts";
+
+/** What a run did, computed from its ledger, its doubts and its findings. */
+export interface RunTotals {
+  slices: { complete: number; skipped: number; failed: number; pending: number };
+  pages: number;
+  /** Rows read from the lists, by resource. */
+  rows: Record<string, number>;
+  /** Objects compared, by verdict. */
+  verdicts: Tally;
+  /** Objects that were read again by id, by outcome. */
+  confirmed: Record<string, number>;
+  /** Calls of the service: pages, reads by id, and the search for the page size. */
+  calls: number;
+  /** Findings of drift that this run healed, by class. */
+  healed: Record<string, number>;
+  /** Findings of drift that are open now, whichever run found them; acknowledged ones are not among them. */
+  left: Record<string, number>;
+  /** Of what is left, in minor units by currency. */
+  amountAtRiskMinor: Record<string, number>;
+  /** Open findings that are no drift: identities, endpoint, an unsupported sort. */
+  otherFindings: Record<string, number>;
+}
+
+export const sum = (counts: Readonly<Record<string, number | undefined>>): number =>
+  Object.values(counts).reduce<number>((all, n) => all + (n ?? 0), 0);
+
+/** Adds a run up. Only reads. */
+export async function runTotals(db: Knex, run: number, probeCalls: number): Promise<RunTotals> {
+  const slices = await db("reconcile.coverage").where({ run }).select<
+    {
+      state: keyof RunTotals["slices"];
+      resource: string;
+      pages: number;
+      rows: string;
+      tally: Tally;
+    }[]
+  >("state", "resource", "pages", "rows", "tally");
+  const totals: RunTotals = {
+    slices: { complete: 0, skipped: 0, failed: 0, pending: 0 },
+    pages: 0,
+    rows: {},
+    verdicts: {},
+    confirmed: {},
+    calls: probeCalls,
+    healed: {},
+    left: {},
+    amountAtRiskMinor: {},
+    otherFindings: {},
+  };
+  for (const slice of slices) {
+    totals.slices[slice.state] += 1;
+    totals.pages += slice.pages;
+    totals.rows[slice.resource] = (totals.rows[slice.resource] ?? 0) + Number(slice.rows);
+    for (const [verdict, n] of Object.entries(slice.tally) as [keyof Tally, number][]) {
+      totals.verdicts[verdict] = (totals.verdicts[verdict] ?? 0) + n;
+    }
+  }
+  totals.calls += totals.pages;
+  await addDoubts(db, run, totals);
+  await addFindings(db, run, totals);
+  return totals;
+}
+
+async function addDoubts(db: Knex, run: number, totals: RunTotals): Promise<void> {
+  const rows = await db("reconcile.doubts")
+    .where({ run })
+    .groupBy("state", "outcome")
+    .select<{ state: string; outcome: string | null; n: string; reads: string }[]>(
+      "state",
+      "outcome",
+      db.raw("count(*) as n, sum(reads) as reads"),
+    );
+  for (const { state, outcome, n, reads } of rows) {
+    const name = state === "settled" ? (outcome ?? "settled") : "unsettled";
+    totals.confirmed[name] = (totals.confirmed[name] ?? 0) + Number(n);
+    totals.calls += Number(reads);
+  }
+}
+
+async function addFindings(db: Knex, run: number, totals: RunTotals): Promise<void> {
+  const rows = await db("reconcile.findings")
+    .whereRaw("(state in ('open', 'reopened') or run = ?)", [run])
+    // An identity that is only observed counts for nothing but itself.
+    .whereRaw("evidence->>'mode' is distinct from 'observe'")
+    .groupBy("class", "identity", "state", "currency")
+    .select<
+      {
+        class: string;
+        identity: string | null;
+        state: string;
+        currency: string | null;
+        n: string;
+        amount: string | null;
+      }[]
+    >(
+      "class",
+      "identity",
+      "state",
+      "currency",
+      db.raw("count(*) as n, sum(amount_at_risk_minor) as amount"),
+    );
+  for (const row of rows) {
+    const isDrift = driftLike.includes(row.class);
+    const counts =
+      row.state === "healed" ? totals.healed : isDrift ? totals.left : totals.otherFindings;
+    const isCounted = row.state === "healed" ? isDrift : row.state !== "acknowledged";
+    if (!isCounted) continue;
+    const name = row.identity ?? row.class;
+    counts[name] = (counts[name] ?? 0) + Number(row.n);
+    if (row.state === "healed" || !isDrift || row.currency === null) continue;
+    totals.amountAtRiskMinor[row.currency] =
+      (totals.amountAtRiskMinor[row.currency] ?? 0) + Number(row.amount ?? 0);
+  }
+}
+
+/** What cannot be read cannot be called equal either. */
+const driftLike: readonly string[] = [...driftClasses, "unreadable"];

@@ -1,0 +1,175 @@
+import type { Knex } from "knex";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
+import { withRetries } from "../platform/transaction-retry.ts";
+import type { ServiceClient } from "../service/client.ts";
+import type { ServicePage } from "../service/list-pages.ts";
+import { addDailySums, summedTransactions } from "./daily-sums.ts";
+import type { SummedTransaction } from "./daily-sums.ts";
+import { advanceSlice } from "./ledger.ts";
+import type { LedgerSlice, PageProgress } from "./ledger.ts";
+import { lookAt } from "./look.ts";
+import type { PageLook } from "./look.ts";
+import { added, noteOpenItems, noteUnlisted, noteUnread } from "./page-notes.ts";
+import { orderOf } from "./page-order.ts";
+import type { PageSpan } from "./page-order.ts";
+import { compareLook, settle } from "./settle-look.ts";
+import type { SettleContext } from "./settle-look.ts";
+import type { Sorted } from "./sort-out.ts";
+import { sliceQuery } from "./slice.ts";
+
+export interface WalkDeps {
+  db: Knex;
+  client: Pick<ServiceClient, "get" | "listPages">;
+  log: Log;
+  random: Random;
+}
+
+export interface WalkContext extends SettleContext {
+  cause: string;
+  pageSize: number;
+  pagesPerCheckpoint: number;
+  /** Open items that are read are noted; null where everything is read anyway. */
+  failedSince: Date | null;
+  /** IANA: cuts the days of the control sums. */
+  timeZone: string;
+  signal: AbortSignal;
+  onPage(rows: number): void;
+}
+
+/**
+ * Reads a slice from its checkpoint to its end, heals page by page, and completes it in the ledger. A page's
+ * checkpoint commits with the page's changes; pages without any share one. Throws the client's errors,
+ * `UnorderedPage`, `CheckpointConflict`, and the reason of the signal.
+ */
+export async function walkSlice(
+  deps: WalkDeps,
+  context: WalkContext,
+  slice: LedgerSlice,
+): Promise<void> {
+  let walk: Walk = { slice, stored: slice.pages, progress: slice, sums: [] };
+  const { cursor } = slice.checkpoint;
+  const pages = deps.client.listPages(
+    slice.path,
+    {
+      ...sliceQuery(slice, context.pageSize),
+      ...(cursor === null ? {} : { starting_after: cursor }),
+    },
+    { lane: "walk", signal: context.signal },
+  );
+  // What a page heals may be shown by the next one again: only behind a calm page is it compared ahead of time.
+  const calm = { isCalm: true };
+  for await (const looked of ahead(lookedAt(deps, context, slice, ahead(pages), calm))) {
+    context.signal.throwIfAborted();
+    const sorted = await (calm.isCalm && looked.early !== null
+      ? looked.early
+      : compareLook(deps.db, looked.look, context, { isConfirmed: false }));
+    calm.isCalm = sorted === null;
+    walk = await workOnPage(deps, context, walk, looked, sorted);
+    context.onPage(looked.page.items.length);
+    if (looked.span.isEnd) return;
+  }
+}
+
+interface LookedAt {
+  page: ServicePage;
+  span: PageSpan;
+  look: PageLook;
+  /** The comparison, where it was begun while the page before was worked on. */
+  early: Promise<Sorted | null> | null;
+}
+
+async function* lookedAt(
+  { db }: WalkDeps,
+  context: WalkContext,
+  slice: LedgerSlice,
+  pages: AsyncIterable<ServicePage>,
+  calm: Readonly<{ isCalm: boolean }>,
+): AsyncGenerator<LookedAt, void, undefined> {
+  let { checkpoint } = slice;
+  const expectsOrder = slice.filter["expand"] === "order";
+  const { resource } = slice;
+  for await (const page of pages) {
+    const span = orderOf(slice, checkpoint, page);
+    ({ checkpoint } = span);
+    const of = { resource, date: page.date, cause: context.cause, expectsOrder };
+    const look = lookAt(of, page.items);
+    const early = calm.isCalm ? compareLook(db, look, context, { isConfirmed: false }) : null;
+    // Whoever stops before has no use for its failure.
+    early?.catch(() => {});
+    yield { page, span, look, early };
+    if (span.isEnd) return;
+  }
+}
+
+interface Walk {
+  slice: LedgerSlice;
+  /** Up to which page the ledger knows of it. */
+  stored: number;
+  progress: PageProgress;
+  /** Of the pages that the ledger does not know of yet. */
+  sums: SummedTransaction[];
+}
+
+async function workOnPage(
+  deps: WalkDeps,
+  context: WalkContext,
+  { slice, stored, progress, sums }: Walk,
+  { page, span, look }: LookedAt,
+  sorted: Sorted | null,
+): Promise<Walk> {
+  const { db } = deps;
+  await noteUnlisted(db, context, slice, span, page);
+  const isSummed = slice.resource === "transaction" && slice.isClosed;
+  const walk: Walk = {
+    slice,
+    stored,
+    progress: {
+      checkpoint: span.checkpoint,
+      pages: progress.pages + 1,
+      rows: progress.rows + page.items.length,
+      readAt: progress.readAt ?? page.date,
+      tally: progress.tally,
+    },
+    sums: isSummed ? [...sums, ...summedTransactions(page.items)] : sums,
+  };
+  const hasChanges = sorted !== null || look.unread.length > 0 || look.unreadable.length > 0;
+  const isDue = walk.progress.pages - stored >= context.pagesPerCheckpoint;
+  if (!hasChanges && !span.isEnd && !isDue) {
+    await noteOpenItems(db, context, look);
+    return { ...walk, progress: { ...walk.progress, tally: added(progress.tally, look, {}) } };
+  }
+  const written = await withRetries(deps, () =>
+    db.transaction(async (trx) => {
+      const tally =
+        sorted === null ? {} : await settle(trx, context, look, sorted, { isConfirmed: false });
+      await noteUnread(trx, context, look);
+      const next = { ...walk.progress, tally: added(progress.tally, look, tally) };
+      const key = { run: slice.run, slice: slice.number };
+      await addDailySums(trx, key, context.timeZone, walk.sums);
+      await advanceSlice(trx, slice, { pages: stored }, next, span.isEnd ? "complete" : "pending");
+      return next;
+    }),
+  );
+  // Afterwards: what was missing here is here now.
+  await noteOpenItems(db, context, look);
+  return { slice, stored: written.pages, progress: written, sums: [] };
+}
+
+/** Asks for the next one while the last one is worked on. */
+async function* ahead<T>(all: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
+  const iterator = all[Symbol.asyncIterator]();
+  try {
+    let coming = iterator.next();
+    for (;;) {
+      const { done, value } = await coming;
+      if (done === true) return;
+      coming = iterator.next();
+      // Whoever stops before has no use for its failure.
+      coming.catch(() => {});
+      yield value;
+    }
+  } finally {
+    void iterator.return?.();
+  }
+}

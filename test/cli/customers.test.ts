@@ -1,0 +1,236 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { registerCustomers } from "../../src/cli/customers.ts";
+import { replayEvents } from "../../src/inbox/retention.ts";
+import { compareStates } from "../../src/mirror/compare-rows.ts";
+import { applyObservations, decode } from "../../src/mirror/apply.ts";
+import type { Observation } from "../../src/mirror/observation.ts";
+import { recordFindings } from "../../src/reconcile/findings.ts";
+import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { storeRow } from "../inbox/stored-events.ts";
+import {
+  apply,
+  at,
+  rowOf,
+  sampleCustomer,
+  sampleEntry,
+  sampleOrder,
+  sampleSubscription,
+  sampleTransaction,
+  seen,
+  shown,
+} from "../mirror/samples.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { applyDeps, emptyAll, storeEvent } from "../worker/worker-stand.ts";
+import { runCommand } from "./command-line.ts";
+import type { CommandRun } from "./command-line.ts";
+
+let database: TestDatabase;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.destroy());
+beforeEach(async () => {
+  await emptyAll(database.db);
+  await database.db.raw("truncate mirror.erasures, reconcile.findings cascade");
+});
+
+const address = {
+  id: "address-1",
+  full_name: "Jane Doe",
+  address_line1: "1 Private Road",
+  city: "Smalltown",
+  country: "US",
+};
+const card = { id: "card-1", card_last_four: "4242", card_brand: "visa" };
+const customer = sampleCustomer({
+  last_name: "Doe",
+  phone: "+15550100",
+  shipping_address: address,
+});
+const order = sampleOrder({
+  shipping_address: address,
+  payment_method: card,
+  description: "for Jane",
+  metadata: { note: "Jane's birthday" },
+  transactions: [sampleEntry()],
+});
+const sale = sampleTransaction({ payment_method: card, metadata: { who: "Jane" } });
+const subscription = sampleSubscription({ shipping_address: address, payment_method: card });
+
+/** What would tell who it is, wherever it stands. */
+const secrets = ["Jane", "jane@", "Doe", "+15550100", "Private", "Smalltown", "4242"];
+
+async function everything(): Promise<string> {
+  const tables = ["orders", "transactions", "subscriptions", "customers", "versions"];
+  const rows = await Promise.all(
+    tables.map((table) =>
+      database.db(`mirror.${table}`).whereRaw("to_jsonb(??)::text not like '%customer-2%'", table),
+    ),
+  );
+  const bodies = await database.db<{ raw: Buffer | null }>("inbox.receipts").select("raw");
+  const findings = await database.db("reconcile.findings");
+  return (
+    JSON.stringify(rows) +
+    JSON.stringify(findings) +
+    bodies.map(({ raw }) => raw?.toString("utf8") ?? "").join("\n")
+  );
+}
+
+const erase = (...args: string[]): Promise<CommandRun> =>
+  runCommand(registerCustomers, ["customers", "erase", ...args], {
+    env: { DATABASE_URL: database.url },
+  });
+
+const observations = (updatedAt = at(0)): Observation[] => [
+  seen("customer", { ...customer, updated_at: updatedAt }, 900),
+  seen("order", { ...order, updated_at: updatedAt }, 900),
+  seen("transaction", { ...sale, updated_at: updatedAt }, 900),
+  seen("subscription", { ...subscription, updated_at: updatedAt }, 900),
+];
+
+async function fill(): Promise<void> {
+  await apply(database.db, shown("customer", { ...customer, phone: "+15550100" }));
+  await apply(database.db, ...observations());
+}
+
+describe("customers erase", () => {
+  it("leaves nothing that tells who it was in rows, history, bytes and findings", async () => {
+    await storeEvent(database.db, "customer.created", customer);
+    const seq = await storeEvent(database.db, "order.created", { ...order, customer });
+    await applyBatch(applyDeps(database.db), [seq - 1, seq]);
+    await storeRow(database.db, { raw: Buffer.from("no JSON, but of customer-1: Jane Doe") });
+    await fill();
+    await recordFindings(database.db, { run: null, seenAt: new Date(at(0)) }, [
+      {
+        key: "mismatch:customer:customer-1",
+        class: "mismatch",
+        identity: null,
+        severity: "warning",
+        resource: "customer",
+        objectId: "customer-1",
+        differences: [{ field: "email", service: "jane@example.com", mirror: "Jane" }],
+        amountAtRiskMinor: null,
+        currency: null,
+        cause: null,
+        evidence: {},
+      },
+    ]);
+    const before = await everything();
+    for (const secret of secrets) expect(before).toContain(secret);
+
+    const { out, error } = await erase(
+      "customer-1",
+      "--yes",
+      "--by",
+      "ada",
+      "--reason",
+      "asked to",
+    );
+    expect(error).toBeNull();
+    expect(out).toContain("customer-1 is redacted: orders 1, transactions 1, subscriptions 1");
+    const after = await everything();
+    for (const secret of secrets) expect(after).not.toContain(secret);
+    expect(after).toContain("mismatch:customer:customer-1");
+  });
+
+  it("keeps what the books need", async () => {
+    await fill();
+    await erase("customer-1", "--yes");
+    expect(await rowOf(database.db, "orders", "order-1")).toMatchObject({
+      total: "1000",
+      customer_id: "customer-1",
+      order_number: "AB12CD34",
+      card_brand: "visa",
+      card_last_four: "[redacted]",
+      data: { shipping_address: { id: "address-1", country: "US" }, status: "succeeded" },
+    });
+    expect(await rowOf(database.db, "transactions", "sale-1")).toMatchObject({ amount: "1000" });
+  });
+
+  it("touches nobody else", async () => {
+    await fill();
+    const other = sampleCustomer({ id: "customer-2", email: "joe@example.com" });
+    await apply(database.db, seen("customer", other, 900));
+    await erase("customer-1", "--yes");
+    expect(await rowOf(database.db, "customers", "customer-2")).toMatchObject({
+      email: "joe@example.com",
+    });
+  });
+
+  it("is not undone by a later event, a read, or a replay", async () => {
+    const seq = await storeEvent(database.db, "customer.created", customer);
+    await applyBatch(applyDeps(database.db), [seq]);
+    await fill();
+    await erase("customer-1", "--yes");
+    await apply(database.db, ...observations(at(3_600)));
+    await replayEvents(database.db, [seq]);
+    await applyBatch(applyDeps(database.db), [seq]);
+    const late = await storeEvent(database.db, "customer.updated", {
+      ...customer,
+      updated_at: at(7_200),
+    });
+    await applyBatch(applyDeps(database.db), [late]);
+    await database.db("inbox.receipts").where({ seq: late }).update({ raw: null });
+    const after = await everything();
+    for (const secret of secrets) expect(after).not.toContain(secret);
+    expect(await rowOf(database.db, "customers", "customer-1")).toMatchObject({
+      email: "[redacted]",
+      source_updated_at: new Date(at(7_200)),
+    });
+  });
+
+  it("is equal to what the service still shows, so that no run finds a difference", async () => {
+    await fill();
+    await erase("customer-1", "--yes");
+    const states = observations().flatMap((each) => {
+      const decoded = decode(each);
+      return decoded.ok ? decoded.states : [];
+    });
+    expect(await compareStates(database.db, states)).toEqual([]);
+  });
+
+  it("waits for a writer that began before it", async () => {
+    await fill();
+    const writer = await database.db.transaction();
+    await writer.raw("select 1 from mirror.erasures");
+    const erased = erase("customer-1", "--yes");
+    await applyObservations(writer, [
+      seen("customer", { ...customer, first_name: "Janet", updated_at: at(60) }, 960),
+    ]);
+    await writer.commit();
+    expect((await erased).error).toBeNull();
+    expect(await everything()).not.toContain("Janet");
+  });
+
+  it("is audited, each time, in a log that cannot be changed", async () => {
+    await fill();
+    await erase("customer-1", "--yes", "--by", "ada", "--reason", "asked to");
+    await erase("customer-1", "--yes", "--by", "bob");
+    const log = await database.db("mirror.erasure_log").orderBy("id");
+    expect(log.slice(-2)).toMatchObject([
+      { customer_id: "customer-1", erased_by: "ada", reason: "asked to", counts: { customers: 1 } },
+      { customer_id: "customer-1", erased_by: "bob", reason: null },
+    ]);
+    await expect(database.db("mirror.erasure_log").delete()).rejects.toThrow("append-only");
+    await expect(database.db("mirror.versions").delete()).rejects.toThrow("append-only");
+  });
+
+  it("does nothing without --yes, and knows when there is nobody", async () => {
+    await fill();
+    expect(String((await erase("customer-1")).error)).toContain("Say --yes");
+    expect(String((await erase("customer-9", "--yes")).error)).toContain("knows no customer");
+    expect(await everything()).toContain("Jane");
+  });
+
+  it("says that the service still shows the person", async () => {
+    await fill();
+    expect((await erase("customer-1", "--yes")).err).toContain("Delete it there, too");
+    await apply(
+      database.db,
+      seen("customer", { ...customer, deleted: true, updated_at: at(50) }, 990),
+    );
+    expect((await erase("customer-1", "--yes")).err).not.toContain("Delete it there");
+  });
+});

@@ -1,0 +1,78 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { nightlyTasks } from "../../src/cli/nightly-tasks.ts";
+import { loadConfig } from "../../src/config.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { createRuntime } from "../../src/runtime.ts";
+import type { Runtime } from "../../src/runtime.ts";
+import { testKey } from "../../src/sandbox/keys.ts";
+import { startHostileService } from "../reconcile/hostile-service.ts";
+import type { HostileService } from "../reconcile/hostile-service.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+
+let database: TestDatabase;
+let service: HostileService;
+let runtimes: Runtime[];
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+  service = await startHostileService();
+  const env = {
+    DATABASE_URL: database.url,
+    SVC_BASE_URL: service.url,
+    SVC_API_KEY: testKey,
+    RECONCILE_GRACE_SECONDS: "0",
+  };
+  const log = createLog({ level: "silent", name: "test" });
+  runtimes = [1, 2].map(() => createRuntime(loadConfig(env), log));
+});
+
+afterAll(async () => {
+  for (const runtime of runtimes) await runtime.close();
+  await service.close();
+  await database.destroy();
+});
+
+const runs = () => database.db("reconcile.runs").orderBy("id").select("run_key", "kind", "state");
+const tasksOf = async (n: number) => nightlyTasks(runtimes[n] as Runtime);
+
+test("a deployment that never reconciled has missed no night", async () => {
+  await (await tasksOf(0))["reconcile-catch-up"]?.run();
+  expect(await runs()).toEqual([]);
+});
+
+test("however many schedulers fire, a night is one run", async () => {
+  const [one, other] = [await tasksOf(0), await tasksOf(1)];
+  await Promise.all([one["reconcile"]?.run(), other["reconcile"]?.run(), one["reconcile"]?.run()]);
+  await other["reconcile"]?.run();
+  expect(await runs()).toEqual([
+    {
+      run_key: expect.stringMatching(/^nightly:\d{4}-\d\d-\d\d$/),
+      kind: "nightly",
+      state: "complete",
+    },
+  ]);
+});
+
+test("a night that was missed is caught up, once", async () => {
+  await database.db.raw(
+    "update reconcile.runs set run_key = 'nightly:long-ago', started_at = started_at - interval '3 days'",
+  );
+  const tasks = await tasksOf(0);
+  await tasks["reconcile-catch-up"]?.run();
+  await tasks["reconcile-catch-up"]?.run();
+  expect(await runs()).toHaveLength(2);
+});
+
+test("a night that was interrupted is gone on with", async () => {
+  const { db } = database;
+  const last = await db("reconcile.runs").max<{ max: string }[]>("id as max");
+  const id = last[0]?.max;
+  await db("reconcile.runs").where({ id }).update({ state: "running" });
+  await db("reconcile.coverage")
+    .where({ run: id, slice: 2 })
+    .update({ state: "pending", pages: 0, rows: 0 });
+  await db("reconcile.daily_sums").where({ run: id, slice: 2 }).delete();
+  await (await tasksOf(0))["reconcile-catch-up"]?.run();
+  expect(await runs()).toMatchObject([{}, { state: "complete" }]);
+});

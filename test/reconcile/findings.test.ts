@@ -1,0 +1,80 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import {
+  acknowledgeFinding,
+  healFindings,
+  healUnseenFindings,
+  recordFindings,
+} from "../../src/reconcile/findings.ts";
+import type { Finding } from "../../src/reconcile/findings.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.destroy());
+
+const at = (hour: number) => ({ run: null, seenAt: new Date(Date.UTC(2025, 0, 1, hour)) });
+const finding = (key: string, total = 1): Finding => ({
+  key,
+  class: "identity",
+  identity: "total",
+  severity: "critical",
+  resource: "order",
+  objectId: key,
+  differences: [{ field: "total", service: total, mirror: 0 }],
+  amountAtRiskMinor: total,
+  currency: "usd",
+  cause: null,
+  evidence: { total },
+});
+const stored = (key: string) => database.db("reconcile.findings").where({ key }).first();
+
+test("a finding opens once, is refreshed, heals, and is reopened with its former life kept", async () => {
+  const { db } = database;
+  const change = async (hour: number, total?: number) =>
+    (await recordFindings(db, at(hour), [finding("a", total)])).map((one) => one.change);
+  expect(await change(1)).toEqual(["opened"]);
+  expect(await change(2, 7)).toEqual(["refreshed"]);
+  expect(await stored("a")).toMatchObject({
+    state: "open",
+    first_seen: at(1).seenAt,
+    last_seen: at(2).seenAt,
+    amount_at_risk_minor: "7",
+  });
+  expect(await healFindings(db, at(3), ["a", "none"])).toBe(1);
+  expect(await healFindings(db, at(4), ["a"])).toBe(0);
+  expect(await stored("a")).toMatchObject({ state: "healed", healed_at: at(3).seenAt });
+  expect(await change(5)).toEqual(["reopened"]);
+  expect(await change(6)).toEqual(["refreshed"]);
+  const reopened = await stored("a");
+  expect(reopened).toMatchObject({ state: "reopened", first_seen: at(5).seenAt, healed_at: null });
+  expect(reopened.history).toMatchObject([{ evidence: { total: 7 } }]);
+});
+
+test("an acknowledged finding stays so while it lasts, and not beyond", async () => {
+  const { db } = database;
+  await recordFindings(db, at(1), [finding("b")]);
+  const { id } = await stored("b");
+  const ack = { id: Number(id), by: "jo", note: "known", at: at(2).seenAt };
+  expect(await acknowledgeFinding(db, ack)).toBe(true);
+  await recordFindings(db, at(3), [finding("b")]);
+  expect(await stored("b")).toMatchObject({
+    state: "acknowledged",
+    ack_by: "jo",
+    ack_note: "known",
+  });
+  await healFindings(db, at(4), ["b"]);
+  expect(await acknowledgeFinding(db, ack)).toBe(false);
+  await recordFindings(db, at(5), [finding("b")]);
+  expect(await stored("b")).toMatchObject({ state: "reopened", ack_by: null });
+});
+
+test("a complete check heals what it did not see again", async () => {
+  const { db } = database;
+  await recordFindings(db, at(1), [finding("c"), finding("d")]);
+  await recordFindings(db, at(9), [finding("d")]);
+  await healUnseenFindings(db, at(9), { class: "identity", identity: "total" });
+  expect([(await stored("c")).state, (await stored("d")).state]).toEqual(["healed", "open"]);
+});

@@ -1,0 +1,75 @@
+import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { checkIdentities } from "../../../src/reconcile/identities/check-identities.ts";
+import type { IdentityResult } from "../../../src/reconcile/identities/check-identities.ts";
+import { emptyMirror } from "../../mirror/copies.ts";
+import { startTestSandbox } from "../../sandbox/harness.ts";
+import type { TestSandbox } from "../../sandbox/harness.ts";
+import { createTestDatabase } from "../../support/database.ts";
+import type { TestDatabase } from "../../support/database.ts";
+import { listed, told } from "../sandbox-observations.ts";
+import { applyAll } from "./whole-mirror.ts";
+
+let database: TestDatabase;
+let sandbox: TestSandbox;
+
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.destroy());
+beforeEach(async () => {
+  await emptyMirror(database.db);
+  await database.db.raw("truncate reconcile.findings restart identity cascade");
+});
+
+async function check(): Promise<IdentityResult[]> {
+  const { clock } = await sandbox.control("GET", "");
+  const now = new Date(Date.parse(clock.now) + 60_000);
+  const results = await checkIdentities(
+    database.db,
+    { now, asOf: now },
+    { modes: {}, run: null, timeZone: "UTC" },
+  );
+  return results.filter(({ breaches }) => breaches > 0);
+}
+
+const statuses = (table: string): Promise<string[]> =>
+  database.db(`mirror.${table}`).distinct("status").pluck<string[]>("status");
+
+describe.each([1, 2, 3])("the traffic of the sandbox, seed %i", (seed) => {
+  beforeEach(async () => {
+    sandbox = await startTestSandbox(seed);
+    await sandbox.control("POST", "/traffic", {
+      orders: 400,
+      subscriptions: 150,
+      refunds: 60,
+      declines: 40,
+      chargebacks: 20,
+      days: 100,
+      seed,
+    });
+    return () => sandbox.close();
+  });
+
+  it("breaks no enforced identity, read from the lists alone or told by events as well", async () => {
+    const final = await listed(sandbox);
+    await applyAll(database.db, final);
+    const imported = await check();
+    await applyAll(database.db, await told(sandbox));
+    const followed = await check();
+    // Of everything that identities are about there is something.
+    expect(await statuses("orders")).toEqual(
+      expect.arrayContaining(["chargeback_accepted", "failed", "partially_refunded", "refunded"]),
+    );
+    expect(await statuses("subscriptions")).toEqual(
+      expect.arrayContaining(["active", "canceled", "failed", "past_due"]),
+    );
+    const found = await database
+      .db("reconcile.findings")
+      .whereNot("identity", "double_loss_partial")
+      .select("identity", "object_id", "differences");
+    expect(
+      [...imported, ...followed].filter(({ mode }) => mode === "enforce"),
+      JSON.stringify(found.slice(0, 3)),
+    ).toEqual([]);
+  });
+});
