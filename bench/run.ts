@@ -15,6 +15,7 @@ import { endToEnd } from "./end-to-end.ts";
 import { memory } from "./memory.ts";
 import { sandbox } from "./sandbox.ts";
 import { reconcile } from "./reconcile.ts";
+import { reports } from "./reports.ts";
 import { summariseProfiles } from "./support/cpu-profile.ts";
 import { formatTable } from "./support/format.ts";
 import { describeMachine } from "./support/machine.ts";
@@ -30,6 +31,7 @@ const benchmarks: readonly Benchmark[] = [
   applyLatency,
   sandbox,
   reconcile,
+  reports,
 ];
 
 interface Flags extends BenchOptions {

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { createContext } from "../cli/context.ts";
+import { registerClose } from "../cli/close.ts";
 import { registerCustomers } from "../cli/customers.ts";
 import { registerDemo } from "../cli/demo.ts";
 import { registerDoctor } from "../cli/doctor.ts";
@@ -8,6 +9,7 @@ import { registerEvents } from "../cli/events.ts";
 import { registerMigrate } from "../cli/migrate.ts";
 import { registerReceiver } from "../cli/receiver.ts";
 import { registerReconcile } from "../cli/reconcile.ts";
+import { registerReport } from "../cli/report.ts";
 import { registerSandbox } from "../cli/sandbox.ts";
 import { registerSecrets } from "../cli/secrets.ts";
 import { registerSignatureExplain } from "../cli/signature-explain.ts";
@@ -35,6 +37,8 @@ export async function main(argv: readonly string[]): Promise<number> {
     registerDoctor,
     registerEvents,
     registerReconcile,
+    registerReport,
+    registerClose,
     registerSecrets,
     registerEndpoint,
     registerCustomers,

@@ -1,0 +1,70 @@
+import type { Knex } from "knex";
+import type { Clock } from "../platform/clock.ts";
+import { UsageError } from "../platform/errors.ts";
+import type { About } from "../reports/about.ts";
+import { defaultAccounts, readAccountMap } from "../reports/account-map.ts";
+import { assertSettled } from "../reports/as-of.ts";
+import { findCurrency, readExponents } from "../reports/currencies.ts";
+import { findFrozen, readFrozen } from "../reports/frozen.ts";
+import { dayIn, parseDays, resolvePeriod } from "../reports/period.ts";
+import { readingTransaction, readReport } from "../reports/read-report.ts";
+import { createRendering } from "../reports/render/formats.ts";
+import type { Format } from "../reports/render/formats.ts";
+import { hasCurrency } from "../reports/report.ts";
+import type { Report } from "../reports/report.ts";
+import type { ReportOutput } from "./report-output.ts";
+
+export interface ReportDeps {
+  db: Knex;
+  clock: Clock;
+  /** IANA name. */
+  timeZone: string;
+  output: Pick<ReportOutput, "write">;
+}
+
+export interface ReportRequest {
+  report: Report;
+  format: Format;
+  from: string | undefined;
+  to: string | undefined;
+  asOf: Date | undefined;
+  currency: string | undefined;
+  accounts: string | undefined;
+}
+
+/**
+ * Writes a report in its format: of a closed month the frozen rows, unless it is asked as of a time. Throws `UsageError`
+ * where what is asked for is not possible.
+ */
+export async function writeReport(
+  { db, clock, timeZone, output }: ReportDeps,
+  { report, format, from, to, asOf, currency: wished, accounts: accountFile }: ReportRequest,
+): Promise<About> {
+  const given = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
+  const days = parseDays(given, dayIn(timeZone, clock.now()));
+  const accounts = accountFile === undefined ? defaultAccounts : await readAccountMap(accountFile);
+  if (wished !== undefined && !hasCurrency(report)) {
+    throw new UsageError(`${report.name} counts and has no currency: leave out --currency.`);
+  }
+  if (asOf !== undefined) await assertSettled(db, asOf);
+  return readingTransaction(db, async (trx) => {
+    const currency = wished === undefined ? null : await findCurrency(trx, wished);
+    const period = await resolvePeriod(trx, days, timeZone);
+    const exponents = await readExponents(trx);
+    const isFrozenWanted = asOf === undefined && accountFile === undefined;
+    const frozen = isFrozenWanted ? await findFrozen(trx, period, report) : null;
+    const { columns } = frozen ?? report;
+    const rendering = createRendering(format, { report, columns, exponents, write: output.write });
+    const take = rendering.rows;
+    const about =
+      frozen === null
+        ? await readReport(
+            trx,
+            { report, period, asOf: asOf?.toISOString() ?? null, currency, accounts },
+            take,
+          )
+        : await readFrozen(trx, frozen, currency, take);
+    await rendering.end(about);
+    return about;
+  });
+}

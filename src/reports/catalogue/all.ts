@@ -1,0 +1,33 @@
+import type { Report } from "../report.ts";
+import { changesAfterClose } from "./changes-after-close.ts";
+import { chargebackInventory } from "./chargeback-inventory.ts";
+import { chargebacks } from "./chargebacks.ts";
+import { dailyControl } from "./daily-control.ts";
+import { declines } from "./declines.ts";
+import { deliveryStatement } from "./delivery-statement.ts";
+import { dunningFunnel } from "./dunning-funnel.ts";
+import { exceptions } from "./exceptions.ts";
+import { journal } from "./journal.ts";
+import { monthEnd } from "./month-end.ts";
+import { mrr } from "./mrr.ts";
+import { networkMonitor } from "./network-monitor.ts";
+import { pastDueAging } from "./past-due-aging.ts";
+import { refunds } from "./refunds.ts";
+
+/** Every report, in the order in which they are listed and closed. */
+export const allReports: readonly Report[] = [
+  dailyControl,
+  exceptions,
+  monthEnd,
+  changesAfterClose,
+  refunds,
+  chargebacks,
+  chargebackInventory,
+  networkMonitor,
+  declines,
+  dunningFunnel,
+  mrr,
+  pastDueAging,
+  journal,
+  deliveryStatement,
+];

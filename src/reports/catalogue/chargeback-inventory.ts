@@ -1,0 +1,16 @@
+import { count, money, text } from "../columns.ts";
+import type { Report } from "../report.ts";
+
+export const chargebackInventory: Report = {
+  name: "chargeback-inventory",
+  explains: "opening + received - accepted - dismissed = closing, in count and sum, a currency",
+  source: "chargeback_inventory",
+  columns: [
+    ...text("currency"),
+    ...["opening", "received", "accepted", "dismissed", "closing"].flatMap((name) => [
+      ...count(`${name}_count`),
+      ...money(name),
+    ]),
+  ],
+  orderBy: "currency",
+};

@@ -1,0 +1,20 @@
+import { day, money, summedMoney, text, time } from "../columns.ts";
+import type { Report } from "../report.ts";
+
+export const chargebacks: Report = {
+  name: "chargebacks",
+  explains:
+    "each chargeback that was open at any time of the period, and what was refunded before it",
+  source: "chargeback_list",
+  columns: [
+    ...text("chargeback", "order_id", "order_number", "brand"),
+    ...day("sold_on", "noticed_on"),
+    ...time("noticed_at"),
+    ...text("state"),
+    ...day("resolved_on"),
+    ...text("currency"),
+    ...summedMoney("amount"),
+    ...money("refunded_before"),
+  ],
+  orderBy: 'noticed_at, chargeback collate "C"',
+};

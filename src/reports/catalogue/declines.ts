@@ -1,0 +1,16 @@
+import { percent, summedCount, summedMoney, text } from "../columns.ts";
+import type { Report } from "../report.ts";
+
+export const declines: Report = {
+  name: "declines",
+  explains:
+    "why charges are declined, by code, brand and kind of charge, and what share was recovered later",
+  source: "declines",
+  columns: [
+    ...text("currency", "failure_code", "code_group", "brand", "charge"),
+    ...summedCount("declines"),
+    ...summedMoney("amount"),
+    ...percent("share_percent", "recovered_percent"),
+  ],
+  orderBy: 'currency, declines desc, failure_code collate "C", brand collate "C", charge',
+};

@@ -1,0 +1,19 @@
+import { day, number, summedMoney, text } from "../columns.ts";
+import type { Report } from "../report.ts";
+
+export const journal: Report = {
+  name: "journal",
+  explains:
+    "double entry for the ledger: one balanced entry a currency and day, its number the same in every repeat",
+  source: "journal",
+  columns: [
+    ...text("number"),
+    ...day("date"),
+    ...text("account", "description"),
+    ...summedMoney("debit", "credit"),
+    ...text("currency"),
+    ...number("line"),
+  ],
+  orderBy: "date, currency, line",
+  takesAccounts: true,
+};

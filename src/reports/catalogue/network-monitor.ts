@@ -1,0 +1,18 @@
+import { count, month, percent, text } from "../columns.ts";
+import type { Report } from "../report.ts";
+
+export const networkMonitor: Report = {
+  name: "network-monitor",
+  explains:
+    "how far each card brand is from its chargeback programme (a lower bound: fraud reports are not known)",
+  source: "network_monitor",
+  columns: [
+    ...month("month"),
+    ...text("brand", "programme"),
+    ...count("settled", "disputes"),
+    ...percent("ratio_percent", "threshold_percent"),
+    ...count("threshold_disputes", "headroom"),
+    ...text("outcome"),
+  ],
+  orderBy: "month, brand, programme",
+};

@@ -1,0 +1,16 @@
+import { summedCount, summedMoney, text, time } from "../columns.ts";
+import type { Report } from "../report.ts";
+
+export const pastDueAging: Report = {
+  name: "past-due-aging",
+  explains:
+    "unpaid renewals of past due subscriptions by age at the end of the period, and the next retry",
+  source: "past_due_aging",
+  columns: [
+    ...text("currency", "days_past_due"),
+    ...summedCount("orders"),
+    ...summedMoney("amount"),
+    ...time("next_retry_at"),
+  ],
+  orderBy: "currency, cast(substring(days_past_due from '^[0-9]+') as integer)",
+};

@@ -1,0 +1,71 @@
+import type { Knex } from "knex";
+import { UsageError } from "../platform/errors.ts";
+
+/** First and last day, both in it, as `YYYY-MM-DD` of a time zone. */
+export interface Days {
+  from: string;
+  to: string;
+}
+
+/** Days cut by one time zone: `[fromUtc, toUtc)`, whether a day has 23, 24 or 25 hours. */
+export interface Period extends Days {
+  /** IANA name. */
+  timeZone: string;
+  fromUtc: string;
+  toUtc: string;
+}
+
+const earliest = "2000-01-01";
+const latest = "2100-12-31";
+
+/**
+ * Reads `--from` and `--to`: days, or months that stand for their first and last day. Without `from`: the first of
+ * `to`'s month; without `to`: today, or the end of a month given as `from`. Pure. Throws `UsageError`.
+ */
+export function parseDays(given: { from?: string; to?: string }, today: string): Days {
+  const isFromAMonth = given.to === undefined && given.from?.length === 7;
+  const to = dayOf("--to", given.to ?? (isFromAMonth ? given.from : undefined) ?? today, "last");
+  const from = dayOf("--from", given.from ?? to.slice(0, 7), "first");
+  if (from > to) {
+    throw new UsageError(
+      `--from ${from} is after --to ${to}. Give the earlier day first; both days are in the report.`,
+    );
+  }
+  return { from, to };
+}
+
+function dayOf(option: string, text: string, edge: "first" | "last"): string {
+  const match = /^(\d{4})-(\d{2})(?:-(\d{2}))?$/.exec(text);
+  const [year, month] = [Number(match?.[1]), Number(match?.[2])];
+  const lastDay = new Date(Date.UTC(year, month, 0)).getUTCDate();
+  const day = match?.[3] === undefined ? (edge === "first" ? 1 : lastDay) : Number(match[3]);
+  if (match === null || month < 1 || month > 12 || day < 1 || day > lastDay) {
+    throw new UsageError(
+      `${option} "${text}" is no day. Use 2026-10-31, or 2026-10 for the month.`,
+    );
+  }
+  const found = `${match[1]}-${match[2]}-${String(day).padStart(2, "0")}`;
+  if (found < earliest || found > latest) {
+    throw new UsageError(`${option} ${found} is out of range. Use ${earliest} to ${latest}.`);
+  }
+  return found;
+}
+
+/** The day of a moment in a zone. Pure. */
+export function dayIn(timeZone: string, at: Date): string {
+  const format = { timeZone, year: "numeric", month: "2-digit", day: "2-digit" } as const;
+  return new Intl.DateTimeFormat("en-CA", format).format(at);
+}
+
+/** The database's own zone rules cut the days, as they do in the reports' SQL. One statement. */
+export async function resolvePeriod(db: Knex, days: Days, timeZone: string): Promise<Period> {
+  const bound = (day: string) =>
+    `to_char((${day})::timestamp at time zone :timeZone at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
+  const { rows } = await db.raw<{ rows: { from_utc: string; to_utc: string }[] }>(
+    `select ${bound("cast(:from as date)")} as from_utc, ${bound("cast(:to as date) + 1")} as to_utc`,
+    { ...days, timeZone },
+  );
+  const [row] = rows;
+  if (row === undefined) throw new Error("the database did not answer with the bounds of a period");
+  return { ...days, timeZone, fromUtc: row.from_utc, toUtc: row.to_utc };
+}

@@ -1,0 +1,18 @@
+import { renderCsv } from "./csv.ts";
+import { renderJson } from "./json.ts";
+import type { Rendering, RenderingInput } from "./rendering.ts";
+import { renderTable } from "./table.ts";
+import { renderXlsx } from "./xlsx.ts";
+
+export const formats = ["table", "csv", "xlsx", "json"] as const;
+export type Format = (typeof formats)[number];
+
+const renderers: Readonly<Record<Format, (input: RenderingInput) => Rendering>> = {
+  table: renderTable,
+  csv: renderCsv,
+  xlsx: renderXlsx,
+  json: renderJson,
+};
+
+export const createRendering = (format: Format, input: RenderingInput): Rendering =>
+  renderers[format](input);

@@ -1,0 +1,45 @@
+import Table from "cli-table3";
+import { aboutLines } from "../about.ts";
+import type { Cell, Row } from "../report.ts";
+import type { Rendering, RenderingInput } from "./rendering.ts";
+import { createTotals, readable } from "./totals.ts";
+import { visible } from "./visible.ts";
+
+/** More than a person reads; the sums, the hash and the number of rows are of all rows. */
+const shownRows = 500;
+
+/** For a terminal: what the report is, its first rows, the sums of all. */
+export function renderTable({ columns, exponents, write }: RenderingInput): Rendering {
+  const shown: Row[] = [];
+  const totals = createTotals(columns);
+  return {
+    async rows(rows) {
+      totals.add(rows);
+      shown.push(...rows.slice(0, shownRows - shown.length));
+    },
+    async end(about) {
+      const width = 10;
+      const head = aboutLines(about).map(
+        ([label, value]) => `${label.padEnd(width)} ${visible(value)}\n`,
+      );
+      const table = new Table({
+        head: columns.map(({ name }) => name.replaceAll("_", " ")),
+        colAligns: columns.map(({ kind }) =>
+          ["money", "count", "percent", "number"].includes(kind) ? "right" : "left",
+        ),
+        style: { head: [], border: [], compact: true },
+      });
+      const print = (row: Row) =>
+        readable(columns, row, exponents).map((cell: Cell) => visible(cell ?? ""));
+      for (const row of shown) table.push(print(row));
+      for (const { cells } of totals.rows()) {
+        const [, ...rest] = print(cells);
+        table.push([columns[0]?.name === "currency" ? `sum ${cells[0] ?? ""}` : "sum", ...rest]);
+      }
+      const left = about.rows - shown.length;
+      const more =
+        left > 0 ? `${left} more rows are not shown: --format csv has all of them.\n` : "";
+      await write(`${head.join("")}${table.toString()}\n${more}`);
+    },
+  };
+}

@@ -1,0 +1,38 @@
+import type { Knex } from "knex";
+import type { About } from "../../src/reports/about.ts";
+import { defaultAccounts } from "../../src/reports/account-map.ts";
+import { findReport } from "../../src/reports/find-report.ts";
+import { resolvePeriod } from "../../src/reports/period.ts";
+import { readingTransaction, readReport } from "../../src/reports/read-report.ts";
+
+export type Answer = Record<string, string | null>;
+
+export interface Asked {
+  from: string;
+  to: string;
+  timeZone?: string;
+  asOf?: string | null;
+  currency?: string | null;
+}
+
+/** Asks one report and gives back its rows by column name. */
+export async function ask(
+  db: Knex,
+  name: string,
+  { from, to, timeZone = "UTC", asOf = null, currency = null }: Asked,
+): Promise<{ rows: Answer[]; about: About }> {
+  const report = findReport(name);
+  const period = await resolvePeriod(db, { from, to }, timeZone);
+  const rows: Answer[] = [];
+  const question = { report, period, asOf, currency, accounts: defaultAccounts };
+  const about = await readingTransaction(db, (trx) =>
+    readReport(trx, question, (batch) => {
+      for (const row of batch) {
+        rows.push(
+          Object.fromEntries(report.columns.map(({ name: key }, n) => [key, row[n] ?? null])),
+        );
+      }
+    }),
+  );
+  return { rows, about };
+}

@@ -1,0 +1,170 @@
+import { beforeEach, describe, expect, test } from "vitest";
+import { defaultAccounts } from "../../src/reports/account-map.ts";
+import { closeMonth } from "../../src/reports/close-month.ts";
+import { findReport } from "../../src/reports/find-report.ts";
+import { findFrozen, readFrozen } from "../../src/reports/frozen.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { ask } from "./ask.ts";
+import { letTimePass } from "./sandbox-history.ts";
+import { coverAll } from "./coverage.ts";
+import { mirrorSales } from "./shop.ts";
+
+let database: TestDatabase;
+const timeZone = "Europe/Berlin";
+const may = { from: "2025-05-01", to: "2025-05-31", timeZone };
+const june = { from: "2025-06-01", to: "2025-06-30", timeZone };
+
+const close = (month: string, reason: string | null = null) =>
+  closeMonth(database.db, { month, timeZone, accounts: defaultAccounts, reason });
+
+beforeEach(async () => {
+  database = await createTestDatabase();
+  await mirrorSales(database.db, [
+    { nth: 1, at: "2025-05-10T10:00:00Z", amount: 1000 },
+    { nth: 2, at: "2025-05-20T10:00:00Z", amount: 500, currency: "jpy" },
+    { nth: 3, at: "2025-06-02T10:00:00Z", amount: 70 },
+  ]);
+  await letTimePass(database.db);
+  return () => database.destroy();
+});
+
+/** A refund of May that is learned after May was closed. */
+const learnLate = () =>
+  mirrorSales(database.db, [
+    {
+      nth: 1,
+      at: "2025-05-10T10:00:00Z",
+      amount: 1000,
+      status: "partially_refunded",
+      updatedAt: "2025-05-31T12:00:00Z",
+      refunds: [{ at: "2025-05-31T12:00:00Z", amount: 300 }],
+    },
+  ]);
+
+test("refuses a month of which not everything was read, and says what to do", async () => {
+  await expect(close("2025-05")).rejects.toThrow(
+    /not everything was read.*tallyhook reconcile.*--force/s,
+  );
+  expect(await database.db("reports.closed_rows")).toEqual([]);
+});
+
+test("closes an unproved month with a reason, which stands on every report of it", async () => {
+  await close("2025-05", "the service was away");
+  const frozen = await findFrozen(database.db, may, findReport("refunds"));
+  expect(frozen?.about.close).toMatchObject({ month: "2025-05", reason: "the service was away" });
+  expect(frozen?.about.proof.verdict).toBe("INCOMPLETE");
+});
+
+describe("of a month that is proved", () => {
+  beforeEach(() => coverAll(database.db, "2025-07-01T00:00:00Z"));
+
+  test("closes it without a reason, and gives the same rows whatever is learned later", async () => {
+    const before = await ask(database.db, "month-end", may);
+    expect(before.about.proof.verdict).toBe("PASS");
+    const closed = await close("2025-05");
+    expect(closed.verdict).toBe("PASS");
+    await letTimePass(database.db);
+    await learnLate();
+    const frozen = await findFrozen(database.db, may, findReport("month-end"));
+    if (frozen === null) throw new Error("nothing is frozen");
+    const about = await readFrozen(database.db, frozen, null, () => {});
+    expect(about).toMatchObject({ sha256: before.about.sha256, close: { reason: null } });
+    expect((await ask(database.db, "month-end", may)).about.sha256).toBe(before.about.sha256);
+  });
+
+  test("books what is learned later in the first open month, apart and with its own date", async () => {
+    await close("2025-05");
+    await letTimePass(database.db);
+    await learnLate();
+    expect((await ask(database.db, "month-end", june)).rows).toMatchObject([
+      { currency: "jpy", opening: "500", corrections: "0", closing: "500" },
+      {
+        currency: "usd",
+        opening: "1000",
+        sales: "70",
+        refunds: "0",
+        corrections: "-300",
+        closing: "770",
+      },
+    ]);
+    expect((await ask(database.db, "changes-after-close", june)).rows).toMatchObject([
+      {
+        kind: "refund",
+        happened_on: "2025-05-31",
+        booked_on: "2025-06-01",
+        currency: "usd",
+        amount: "-300",
+      },
+    ]);
+    const { rows } = await ask(database.db, "journal", june);
+    expect(rows.filter((row) => row["description"]?.includes("2025-05-31"))).toMatchObject([
+      { number: "TH-20250601-USD", account: "4100", debit: "300", credit: "0" },
+      { number: "TH-20250601-USD", account: "1200", debit: "0", credit: "300" },
+    ]);
+  });
+
+  test("takes the correction into the next close, and never books it twice", async () => {
+    await close("2025-05");
+    await letTimePass(database.db);
+    await learnLate();
+    await letTimePass(database.db);
+    await close("2025-06");
+    await letTimePass(database.db);
+    const july = { from: "2025-07-01", to: "2025-07-31", timeZone };
+    expect((await ask(database.db, "month-end", july)).rows).toMatchObject([
+      { currency: "jpy", opening: "500", closing: "500" },
+      { currency: "usd", opening: "770", corrections: "0", closing: "770" },
+    ]);
+  });
+
+  test("takes back a sale that turns out to be void, as a difference of the same kind", async () => {
+    await close("2025-05");
+    await letTimePass(database.db);
+    const voided = { status: "voided", saleStatus: "voided", updatedAt: "2025-06-03T00:00:00Z" };
+    await mirrorSales(database.db, [
+      { nth: 1, at: "2025-05-10T10:00:00Z", amount: 1000, ...voided },
+    ]);
+    expect((await ask(database.db, "changes-after-close", june)).rows).toMatchObject([
+      { kind: "sale", happened_on: "2025-05-10", booked_on: "2025-06-01", amount: "-1000" },
+    ]);
+    expect((await ask(database.db, "month-end", june)).rows[1]).toMatchObject({
+      opening: "1000",
+      sales: "70",
+      corrections: "-1000",
+      closing: "70",
+    });
+  });
+
+  test("closes months in order, each once, and none that is not over", async () => {
+    await close("2025-05");
+    await expect(close("2025-05")).rejects.toThrow("2025-05 is closed");
+    await expect(close("2025-07")).rejects.toThrow("Close 2025-06 first");
+    await expect(close("2025-06")).rejects.toThrow("Try again in a minute");
+    await expect(close("2099-01")).rejects.toThrow(/after it is over, at 2099-01-31T23:00:00Z/);
+  });
+
+  test("is refused by the days of another zone than the month before", async () => {
+    await close("2025-05");
+    await letTimePass(database.db);
+    const request = { month: "2025-06", timeZone: "UTC", accounts: defaultAccounts, reason: null };
+    await expect(closeMonth(database.db, request)).rejects.toThrow(/Europe\/Berlin.*Set it back/s);
+  });
+
+  test("is for ever: the database refuses a change, and a change by force is found", async () => {
+    await close("2025-05");
+    const { db } = database;
+    await expect(db("reports.closed_rows").delete()).rejects.toThrow(/append-only/);
+    await db.transaction(async (trx) => {
+      await trx.raw("set local session_replication_role = replica");
+      await trx.raw(
+        "update reports.closed_rows set cells[4] = '999' where report = 'month-end' and n = 1",
+      );
+    });
+    const frozen = await findFrozen(db, may, findReport("month-end"));
+    if (frozen === null) throw new Error("nothing is frozen");
+    await expect(readFrozen(db, frozen, null, () => {})).rejects.toThrow(
+      /not those that were closed/,
+    );
+  });
+});

@@ -1,0 +1,38 @@
+import type { Knex } from "knex";
+
+const listed = ["customer", "order", "transaction", "subscription"];
+
+/** A finished run that read everything created before a time. */
+export async function coverAll(
+  db: Knex,
+  before: string,
+  { from = null, resources = listed }: { from?: string | null; resources?: readonly string[] } = {},
+): Promise<number> {
+  const [run] = await db("reconcile.runs")
+    .insert({
+      run_key: `test ${before} ${from}`,
+      kind: "full",
+      t0: before,
+      state: "complete",
+      finished_at: db.raw("now() - interval '2 hours'"),
+    })
+    .returning<{ id: string }[]>("id");
+  await db("reconcile.coverage").insert(
+    resources.map((resource, slice) => ({
+      run: run?.id,
+      slice,
+      step: "all",
+      resource,
+      path: `/${resource}s`,
+      filter: "{}",
+      created_from: from,
+      created_before: before,
+      is_closed: true,
+      reason: "test",
+      state: "complete",
+      pages: 1,
+      read_at: db.raw("now() - interval '2 hours'"),
+    })),
+  );
+  return Number(run?.id);
+}

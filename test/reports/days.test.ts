@@ -1,0 +1,70 @@
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { emptyMirror } from "../mirror/copies.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { ask } from "./ask.ts";
+import { mirrorSales } from "./shop.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.destroy());
+beforeEach(() => emptyMirror(database.db));
+
+/** One sale of 1 at the beginning of every hour (UTC) from a time on. */
+const everyHour = (from: string, hours: number) =>
+  Array.from({ length: hours }, (_, n) => ({
+    at: new Date(Date.parse(from) + n * 3_600_000).toISOString(),
+    amount: 1,
+  }));
+
+test.each([
+  ["America/Los_Angeles", "2026-03-08", "2026-03-08T08:00:00Z", "2026-03-09T07:00:00Z", "23"],
+  ["America/Los_Angeles", "2026-11-01", "2026-11-01T07:00:00Z", "2026-11-02T08:00:00Z", "25"],
+  ["Pacific/Auckland", "2026-04-05", "2026-04-04T11:00:00Z", "2026-04-05T12:00:00Z", "25"],
+  ["Pacific/Auckland", "2026-09-27", "2026-09-26T12:00:00Z", "2026-09-27T11:00:00Z", "23"],
+  ["America/Los_Angeles", "2026-06-01", "2026-06-01T07:00:00Z", "2026-06-02T07:00:00Z", "24"],
+])("a day of %s, %s, is the hours from %s before %s", async (zone, day, fromUtc, toUtc, hours) => {
+  await mirrorSales(database.db, everyHour(`${day.slice(0, 8)}01T00:00:00Z`, 24 * 33));
+  const { rows, about } = await ask(database.db, "daily-control", {
+    from: day,
+    to: day,
+    timeZone: zone,
+  });
+  expect(about.period).toMatchObject({ fromUtc, toUtc });
+  expect(rows).toMatchObject([{ day, mirror_count: hours, mirror_sum: hours }]);
+});
+
+test.each([
+  ["Pacific/Auckland", "2026-10-31T10:59:59.999Z", "2026-10-31T11:00:00.000Z"],
+  ["America/Los_Angeles", "2026-11-01T06:59:59.999Z", "2026-11-01T07:00:00.000Z"],
+])("October ends in %s between %s and %s", async (timeZone, last, first) => {
+  await mirrorSales(database.db, [
+    { at: last, amount: 10 },
+    { at: first, amount: 200 },
+  ]);
+  const october = await ask(database.db, "month-end", {
+    from: "2026-10-01",
+    to: "2026-10-31",
+    timeZone,
+  });
+  const november = await ask(database.db, "month-end", {
+    from: "2026-11-01",
+    to: "2026-11-30",
+    timeZone,
+  });
+  expect(october.rows).toMatchObject([{ opening: "0", sales: "10", closing: "10" }]);
+  expect(november.rows).toMatchObject([{ opening: "10", sales: "200", closing: "210" }]);
+  const { rows } = await ask(database.db, "journal", {
+    from: "2026-10-31",
+    to: "2026-11-01",
+    timeZone,
+  });
+  expect(rows.map((row) => [row["date"], row["debit"]])).toEqual([
+    ["2026-10-31", "10"],
+    ["2026-10-31", "0"],
+    ["2026-11-01", "200"],
+    ["2026-11-01", "0"],
+  ]);
+});
