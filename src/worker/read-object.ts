@@ -66,8 +66,7 @@ async function* disputePages({ client, cause }: Reader): AsyncGenerator<ReadPage
   }
 }
 
-const isResource = (resource: string): resource is Resource =>
-  Object.hasOwn(readPlaces, resource);
+const isResource = (resource: string): resource is Resource => Object.hasOwn(readPlaces, resource);
 
 const asObject = (value: unknown): WireObject | undefined =>
   typeof value === "object" && value !== null && !Array.isArray(value)

@@ -11,14 +11,17 @@ interface Report {
   >;
 }
 
-/** Every benchmark for a moment: what it measures in that time means nothing, that it measures does. */
-test("runs every benchmark and prints one JSON object", { timeout: 240_000 }, async () => {
+/** For a moment: what is measured in that time means nothing, that it is measured does. */
+test("measures with every kind of load and prints one JSON object", { timeout: 240_000 }, async () => {
   const { stdout } = await promisify(execFile)(
     process.execPath,
     [
       "--import",
       "tsx",
       "bench/run.ts",
+      "accept",
+      "drain",
+      "memory",
       "--seconds",
       "0.3",
       "--rounds",
@@ -36,12 +39,8 @@ test("runs every benchmark and prints one JSON object", { timeout: 240_000 }, as
     Object.fromEntries(Object.entries(results).map(([name, { rows }]) => [name, rows.length])),
   ).toEqual({
     accept: 4 + backends,
-    "end-to-end": backends,
     drain: backends,
-    "ack-latency": backends,
-    "apply-latency": backends,
     memory: 2,
-    sandbox: 2,
   });
   for (const { targets } of Object.values(results)) {
     for (const { measured } of targets) expect(measured).toMatch(/^\d/);
