@@ -12,37 +12,41 @@ interface Report {
 }
 
 /** For a moment: what is measured in that time means nothing, that it is measured does. */
-test("measures with every kind of load and prints one JSON object", { timeout: 240_000 }, async () => {
-  const { stdout } = await promisify(execFile)(
-    process.execPath,
-    [
-      "--import",
-      "tsx",
-      "bench/run.ts",
-      "accept",
-      "drain",
-      "memory",
-      "--seconds",
-      "0.3",
-      "--rounds",
-      "1",
-      "--minutes",
-      "0.02",
-      "--json",
-    ],
-    { cwd: projectRoot, maxBuffer: 10_000_000 },
-  );
+test(
+  "measures with every kind of load and prints one JSON object",
+  { timeout: 240_000 },
+  async () => {
+    const { stdout } = await promisify(execFile)(
+      process.execPath,
+      [
+        "--import",
+        "tsx",
+        "bench/run.ts",
+        "accept",
+        "drain",
+        "memory",
+        "--seconds",
+        "0.3",
+        "--rounds",
+        "1",
+        "--minutes",
+        "0.02",
+        "--json",
+      ],
+      { cwd: projectRoot, maxBuffer: 10_000_000 },
+    );
 
-  const { results } = JSON.parse(stdout) as Report;
-  const backends = redisInstalled ? 2 : 1;
-  expect(
-    Object.fromEntries(Object.entries(results).map(([name, { rows }]) => [name, rows.length])),
-  ).toEqual({
-    accept: 4 + backends,
-    drain: backends,
-    memory: 2,
-  });
-  for (const { targets } of Object.values(results)) {
-    for (const { measured } of targets) expect(measured).toMatch(/^\d/);
-  }
-});
+    const { results } = JSON.parse(stdout) as Report;
+    const backends = redisInstalled ? 2 : 1;
+    expect(
+      Object.fromEntries(Object.entries(results).map(([name, { rows }]) => [name, rows.length])),
+    ).toEqual({
+      accept: 4 + backends,
+      drain: backends,
+      memory: 2,
+    });
+    for (const { targets } of Object.values(results)) {
+      for (const { measured } of targets) expect(measured).toMatch(/^\d/);
+    }
+  },
+);
