@@ -5,8 +5,8 @@ import type { JobQueue } from "../../src/queue/job-queue.ts";
 import { startStallingProxy } from "../receiver/stalling-proxy.ts";
 import type { StallingProxy } from "../receiver/stalling-proxy.ts";
 import { eventually } from "../support/eventually.ts";
-import { testBackends, untilAnswering } from "./backends.ts";
-import type { TestBackend } from "./backends.ts";
+import { testBackends, untilAnswering } from "../queue/backends.ts";
+import type { TestBackend } from "../queue/backends.ts";
 
 const log = createLog({ level: "silent", name: "test" });
 
