@@ -13,6 +13,7 @@ import {
   hexKeyList,
   host,
   integer,
+  mailAddress,
   oneOf,
   password,
   path,
@@ -61,6 +62,13 @@ const settings = {
     choices(["enforce", "observe", "off"], "chargeback_match=enforce,double_order=off"),
     {},
   ),
+  SMTP_URL: secret(
+    urlWithScheme(
+      ["smtp", "smtps"],
+      "smtps://user:password@mail.example.com (special characters percent-encoded)",
+    ),
+  ),
+  MAIL_FROM: optional(mailAddress),
   LOG_LEVEL: setting(oneOf(logLevels), "info"),
 } as const;
 
@@ -105,6 +113,8 @@ export interface Config {
     /** What differs from the identities' own modes; names are checked where they are known. */
     readonly identities: Readonly<Record<string, "enforce" | "observe" | "off">>;
   };
+  /** The sender of mails; set whenever `secrets.smtpUrl` is. */
+  readonly mailFrom: string | null;
   readonly logLevel: LogLevel;
 }
 
@@ -120,6 +130,7 @@ export interface Secrets {
   /** 64 lower-case hex digits. */
   readonly encryptionKey: string | null;
   readonly previousEncryptionKeys: readonly string[];
+  readonly smtpUrl: string | null;
 }
 
 export interface LoadedConfig {
@@ -156,6 +167,13 @@ export function loadConfig(
       `PORT and ADMIN_PORT are both ${values.PORT}. They should differ: only PORT is public.`,
     );
   }
+  const [isSmtpSet, isFromSet] = [values.SMTP_URL !== null, values.MAIL_FROM !== null];
+  if (isSmtpSet !== isFromSet && !bad.has("SMTP_URL") && !bad.has("MAIL_FROM")) {
+    const [present, absent] = isSmtpSet ? ["SMTP_URL", "MAIL_FROM"] : ["MAIL_FROM", "SMTP_URL"];
+    texts.push(
+      `${present} is set and ${absent} is not. Set both (mail is sent) or none (it is not).`,
+    );
+  }
   if (texts.length > 0) throw new ConfigurationError(explain(texts));
 
   const database = values.DATABASE_URL === null ? "embedded" : "external";
@@ -188,6 +206,7 @@ export function loadConfig(
       reportOnly: values.RECONCILE_MODE === "report",
       identities: values.RECONCILE_IDENTITIES,
     },
+    mailFrom: values.MAIL_FROM,
     logLevel: values.LOG_LEVEL,
   };
   const secrets: Secrets = conceal({
@@ -199,6 +218,7 @@ export function loadConfig(
     metricsToken: values.METRICS_TOKEN,
     encryptionKey: values.TALLYHOOK_ENCRYPTION_KEY,
     previousEncryptionKeys: values.TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS ?? [],
+    smtpUrl: values.SMTP_URL,
   });
   return {
     config: freezeDeep(config),

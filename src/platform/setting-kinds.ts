@@ -91,6 +91,12 @@ export const urlWithScheme = (schemes: readonly string[], example: string): Sett
     `a URL such as ${example}`,
   );
 
+/** A bare address: a display name could smuggle a second one in. */
+export const mailAddress: SettingKind<string> = kind(
+  check((text) => z.email().safeParse(text).success, "is no e-mail address"),
+  "an e-mail address such as tallyhook@example.com",
+);
+
 /** A token that travels in an HTTP header. */
 export const headerToken = (minBytes: number): SettingKind<string> =>
   kind(
