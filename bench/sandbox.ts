@@ -104,7 +104,7 @@ function report(measured: readonly Measured[]): BenchResult {
 
 const sorts = ["created_at[desc]", "created_at[asc]", "updated_at[desc]", "updated_at[asc]"];
 
-/** Filters of both lists; amounts and days as the traffic has them. */
+/** Filters of the large lists; amounts and days as the traffic has them. */
 const filters: readonly [list: string, query: string][] = [
   ["orders", ""],
   ["orders", "status=succeeded"],
@@ -119,6 +119,10 @@ const filters: readonly [list: string, query: string][] = [
   ["transactions", "type=refund"],
   ["transactions", "type=refund&status=failed"],
   ["transactions", "amount[lte]=100"],
+  ["customers", ""],
+  ["customers", "q=grace%20liskov"],
+  ["customers", "q=g"],
+  ["customers", "q=nobody"],
 ];
 
 async function measureLists(
@@ -163,6 +167,7 @@ async function ownFilters(port: number): Promise<[string, string][]> {
     ["orders", `created_at[gte]=${day}T00:00:00Z&created_at[lt]=${day}T01:00:00Z`],
     ["orders", `created_at[lt]=${day}`],
     ["orders", `created_at[gte]=${day}`],
+    ["orders", `created_at[lt]=${day}&status=succeeded&total[lte]=2000`],
     ["orders", "expand=customer,items,transactions"],
     ["transactions", `customer_id=${order.customer_id}`],
     ["transactions", `order_id=${order.id}`],

@@ -4,6 +4,7 @@ import { createDocument } from "zod-openapi";
 
 import { errorEnvelopeSchema } from "../service/error-envelope.ts";
 import type { Endpoint } from "../service/routes/endpoint.ts";
+import { exampleBodies } from "./example-bodies.ts";
 import { statusOf } from "./http/errors.ts";
 import { latestVersion } from "./rules/versions.ts";
 
@@ -13,7 +14,13 @@ const commonHeaders = z.object({
   "SVC-Version": z.string().optional().describe("YYYY-MM-DD; overrides the account's version once"),
 });
 
-const idempotencyKey = z.uuidv4().describe("Repeats within 24 hours get the first answer");
+/** What the pages of the documentation show; they send a fresh one in its place. */
+export const exampleIdempotencyKey = "3f2b8c1e-0000-4000-8000-000000000000";
+
+const idempotencyKey = z
+  .uuidv4()
+  .describe("Repeats within 24 hours get the first answer; this page sends a fresh one a call")
+  .meta({ example: exampleIdempotencyKey });
 
 /** What every endpoint can answer (spec, Endpoints). */
 const everywhere = ["missing_api_key", "insufficient_permissions", "rate_limit_exceeded"];
@@ -83,6 +90,7 @@ function headersOf({ idempotency }: Endpoint) {
 }
 
 function bodyOf({
+  name,
   method,
   encoding,
   body,
@@ -90,7 +98,8 @@ function bodyOf({
   const takesNone = method === "GET" || body.safeParse(undefined).data === undefined;
   if (takesNone && !(body instanceof z.ZodObject)) return {};
   const type = encoding === "image" ? "multipart/form-data" : "application/json";
-  return { requestBody: { content: { [type]: { schema: body } } } };
+  const example = Object.hasOwn(exampleBodies, name) ? { example: exampleBodies[name] } : {};
+  return { requestBody: { content: { [type]: { schema: body, ...example } } } };
 }
 
 /** One response for each status, with the codes that come under it. */

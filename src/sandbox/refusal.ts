@@ -17,6 +17,17 @@ export class Refusal extends Error {
   }
 }
 
+/** The gateway did not answer the charge of an order, which stays pending: a repeat with the same key completes it (statement 300). */
+export class GatewayTimeout extends Refusal {
+  readonly orderId: string;
+
+  constructor(orderId: string) {
+    super("gateway_error", "The gateway did not answer in time: repeat with the same key.");
+    this.name = "GatewayTimeout";
+    this.orderId = orderId;
+  }
+}
+
 export function notFound(resource: string, param: string | null = null): Refusal {
   return new Refusal("resource_not_found", `No such ${resource}.`, param);
 }

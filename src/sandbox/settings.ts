@@ -35,6 +35,8 @@ export const settingsSchema = z.strictObject({
   sort_by_updated_at: z.enum(["accepted", "refused", "ignored"]).default("accepted"),
   limit_above_maximum: z.enum(["clamped", "refused"]).default("clamped"),
   maximum_page_size: z.int().min(1).max(1000).default(100),
+  /** `dropped`: a page after a cursor leaves out what was created in the cursor's second, as careless paging does (statement 134). */
+  page_boundary_ties: z.enum(["kept", "dropped"]).default("kept"),
   unfilterable_order_statuses: z.enum(["refused", "accepted"]).default("refused"),
   /** Seconds between a successful charge on the chargeback card and its chargeback. */
   chargeback_delay_seconds: z.number().min(0).default(5),
@@ -57,6 +59,13 @@ export const settingsSchema = z.strictObject({
   gateway_configured: z.boolean().default(true),
   /** How long, by the wall, the gateway takes over the charge of a new order, which is pending meanwhile (statement 299). */
   gateway_delay_ms: z.int().min(0).max(60_000).default(0),
+  /**
+   * The gateway does not answer the charge of a new order: the order stays pending, and a repeat with the same key completes it once
+   * the gateway answers again (statement 300).
+   */
+  gateway_times_out: z.boolean().default(false),
+  /** Business days after which sales with a live key are confirmed; 0 is at once, as with a test key (statement 239). */
+  live_settlement_days: z.int().min(0).max(3).default(0),
   /** The vault will not give a card up (statement 215). */
   gateway_keeps_cards: z.boolean().default(false),
   /** The processor wants a billing address before it vaults a card (statement 60). */

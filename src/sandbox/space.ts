@@ -78,10 +78,29 @@ export type SpaceDeps = Pick<
 export function createSpace(deps: SpaceDeps): Space {
   const space: Space = {
     ...deps,
-    customers: createTable({ sorts: { updated_at: (customer) => customer.updated_at } }),
+    customers: createTable({
+      groups: { deleted: (customer) => String(customer.deleted) },
+      large: ["deleted"],
+      sorts: { updated_at: (customer) => customer.updated_at },
+      text: ({ first_name, last_name, email, company }) =>
+        `${first_name ?? ""} ${last_name ?? ""} ${email} ${company ?? ""}`,
+    }),
     paymentMethods: createTable({ groups: { customer_id: (card) => card.customer_id } }),
-    products: createTable(),
-    plans: createTable(),
+    products: createTable({
+      groups: {
+        active: (product) => String(product.active),
+        deleted: (product) => String(product.deleted),
+      },
+      large: ["active", "deleted"],
+      sorts: { updated_at: (product) => product.updated_at, name: (product) => product.name },
+    }),
+    plans: createTable({
+      sorts: {
+        updated_at: (plan) => plan.updated_at,
+        name: (plan) => plan.name,
+        amount: (plan) => plan.amount,
+      },
+    }),
     orders: createTable({
       groups: {
         customer_id: (order) => order.customer_id,
@@ -98,6 +117,7 @@ export function createSpace(deps: SpaceDeps): Space {
         plan_id: (subscription) => subscription.plan_id,
         status: (subscription) => subscription.status,
       },
+      large: ["plan_id", "status"],
       sorts: { updated_at: (subscription) => subscription.updated_at },
     }),
     transactions: createTable({
@@ -110,7 +130,19 @@ export function createSpace(deps: SpaceDeps): Space {
       sorts: { updated_at: (transaction) => transaction.updated_at },
       amounts: { amount: (transaction) => transaction.amount },
     }),
-    coupons: createTable(),
+    coupons: createTable({
+      groups: {
+        kind: (coupon) => coupon.kind,
+        active: (coupon) => String(coupon.active),
+        archived: (coupon) => String(coupon.archived_at !== null),
+      },
+      large: ["kind", "active", "archived"],
+      sorts: {
+        updated_at: (coupon) => coupon.updated_at,
+        name: (coupon) => coupon.name,
+        redemption_count: (coupon) => coupon.redemption_count,
+      },
+    }),
     couponCodes: createTable({ groups: { coupon_id: (code) => code.coupon_id } }),
     redemptions: createTable({
       groups: { holder: ({ coupon_id, customer_id }) => `${coupon_id} ${customer_id}` },

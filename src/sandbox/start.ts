@@ -6,7 +6,7 @@ import { wallClock as machineClock } from "../platform/clock.ts";
 import { UnreachableError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { createControlRouter } from "./controls/router.ts";
-import { keepStateFile, readStateFile } from "./persistence/state-file.ts";
+import { assertStatePlace, keepStateFile, readStateFile } from "./persistence/state-file.ts";
 import type { StateDump } from "./persistence/restore-state.ts";
 import { restoreState } from "./persistence/restore-state.ts";
 import { createTransport } from "./delivery/transport.ts";
@@ -52,14 +52,22 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
 
   function replaceBy(dump: StateDump, nowMs: number): void {
     const restored = createState(deps, dump.seed);
-    restoreState(restored, dump, nowMs);
+    try {
+      restoreState(restored, dump, nowMs);
+    } catch (error) {
+      // Half of a state must not go on billing and delivering.
+      restored.close();
+      throw error;
+    }
     state.close();
     state = restored;
   }
 
   const { stateFile } = options;
-  const kept = stateFile === undefined ? null : await readStateFile(stateFile);
-  if (kept !== null) replaceBy(kept, timeAfterRestart(kept, wallClock));
+  if (stateFile !== undefined) {
+    await readStateFile(stateFile, (kept) => replaceBy(kept, timeAfterRestart(kept, wallClock)));
+    await assertStatePlace(stateFile);
+  }
 
   const app = createApp({
     log,

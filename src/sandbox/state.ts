@@ -124,7 +124,7 @@ export function createState({ wallClock, log, transport, origin }: StateDeps, se
       created_at: time.iso(),
       merchant: space.merchant,
       mode: space.mode,
-      subject,
+      subject: slimmed(subject),
       flaw,
     };
     events.append(event);
@@ -219,6 +219,12 @@ export function createState({ wallClock, log, transport, origin }: StateDeps, se
   };
   for (const mode of modes) seedCatalogue(spaces[mode]);
   return state;
+}
+
+/** No event shows the cycles of a subscription; kept in each, those of a daily one would soon fill the memory. */
+function slimmed(subject: EventSubject): EventSubject {
+  if (subject.kind !== "subscription") return subject;
+  return { kind: "subscription", record: { ...subject.record, cycles: [] } };
 }
 
 function faultStreams({ seed }: Faults): Pick<Chance, "faults" | "flaws" | "api"> {

@@ -5,7 +5,7 @@ import { createHeap } from "./store/heap.ts";
 /** Something to do at a time of the sandbox. Data rather than a closure, so that a state with its jobs can be written down. */
 export interface Job {
   atMs: number;
-  kind: "billing" | "dunning" | "completion" | "chargeback" | "delivery";
+  kind: "billing" | "dunning" | "completion" | "chargeback" | "settlement" | "delivery";
   merchant: string;
   mode: Mode;
   /** The object it is about. Whoever runs the job looks at its state then: a job that no longer applies does nothing. */

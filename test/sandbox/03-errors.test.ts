@@ -9,11 +9,11 @@ import {
   aPlan,
   aSubscription,
   expectRefusal,
-  productsOf,
   register,
   startReceiver,
   startTestSandbox,
 } from "./harness.ts";
+import { orderBody } from "./support/request-bodies.ts";
 
 let sandbox: TestSandbox;
 beforeAll(async () => {
@@ -118,14 +118,7 @@ test("[S] 54 what the service does not implement is 501", async () => {
   }
 });
 
-const orderFor = async (customer: Json) => {
-  const [product] = await productsOf(sandbox);
-  return {
-    customer_id: customer.id,
-    payment_method_id: customer.default_payment_method_id,
-    items: [{ product_id: product.id, quantity: 1 }],
-  };
-};
+const orderFor = (customer: Json) => orderBody(sandbox, customer);
 const salesOf = async (customer: Json): Promise<Json[]> =>
   (await sandbox.ok("GET", `/v1/transactions?customer_id=${customer.id}`)).data;
 

@@ -5,15 +5,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { allEndpoints } from "../../src/sandbox/resources/all.ts";
 import { appendix } from "./appendix.ts";
 import type { Json, TestSandbox } from "./harness.ts";
-import {
-  aCustomer,
-  anOrder,
-  aPlan,
-  expectRefusal,
-  liveKey,
-  productsOf,
-  startTestSandbox,
-} from "./harness.ts";
+import { aCustomer, anOrder, aPlan, expectRefusal, liveKey, startTestSandbox } from "./harness.ts";
+import { orderBody } from "./support/request-bodies.ts";
 
 let sandbox: TestSandbox;
 let customer: Json;
@@ -21,12 +14,7 @@ let body: Json;
 beforeAll(async () => {
   sandbox = await startTestSandbox();
   customer = await aCustomer(sandbox);
-  const [product] = await productsOf(sandbox);
-  body = {
-    customer_id: customer.id,
-    payment_method_id: customer.default_payment_method_id,
-    items: [{ product_id: product.id, quantity: 1 }],
-  };
+  body = await orderBody(sandbox, customer);
 });
 afterAll(() => sandbox.close());
 

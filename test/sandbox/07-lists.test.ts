@@ -130,6 +130,16 @@ test("[S] 140 [A] 141 [A] 142 created_at bounds are half-open and compare instan
   expectRefusal(bad, 400, "invalid_format", "created_at[gte]");
 });
 
+test("[A] 134 a switch drops what was created in the second of a page's last item", async () => {
+  const all = await walk("orders", "limit=5");
+  await sandbox.control("PUT", "/switches", { page_boundary_ties: "dropped" });
+  const careless = await walk("orders", "limit=5");
+  // Two instants: of the newer one, what the first page did not hold is lost; then of the older one.
+  expect(careless).toEqual([...all.slice(0, 5), ...all.slice(14, 19)]);
+  expect(ids(await list(`limit=100&ending_before=${all[20]}`))).toEqual(all.slice(0, 14));
+  await sandbox.control("PUT", "/switches", { page_boundary_ties: "kept" });
+});
+
 test("[A] 143 [A] 144 filters combine with AND; nothing found is an empty page", async () => {
   const query = `limit=100&customer_id=${poor.id}&status=failed&created_at[gte]=2026-03-01T00:01:00Z`;
   expect((await list(query)).data).toHaveLength(3);

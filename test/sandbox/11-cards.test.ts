@@ -3,7 +3,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { testCards } from "../../src/sandbox/rules/cards.ts";
 import { failureCodes } from "../../src/service/resources/failure-codes.ts";
 import type { Json, TestSandbox } from "./harness.ts";
-import { aCustomer, anOrder, eventTypesOf, startTestSandbox } from "./harness.ts";
+import { aCustomer, anOrder, eventTypesOf, liveKey, startTestSandbox } from "./harness.ts";
 
 let sandbox: TestSandbox;
 beforeAll(async () => {
@@ -101,4 +101,47 @@ test("[A] 242 a card can change its mind from charge to charge", async () => {
     "failed",
     "succeeded",
   ]);
+});
+
+test("[A] 239 a switch lets live sales wait 1 to 3 business days for their confirmation, not those of test keys", async () => {
+  await sandbox.control("PUT", "/switches", { live_settlement_days: 2 });
+  // A Friday.
+  await sandbox.control("POST", "/clock", { now: "2032-01-02T10:00:00Z" });
+  const live = { key: liveKey };
+  const customer = await sandbox.ok("POST", "/v1/customers", { email: "l@example.test" }, live);
+  const capture = { number: "4916338506082832", mode: "live" };
+  const { card_token } = await sandbox.control("POST", "/card_tokens", capture);
+  const cards = `/v1/customers/${customer.id}/payment_methods`;
+  const card = await sandbox.ok("POST", cards, { card_token }, live);
+  const [product] = (await sandbox.ok("GET", "/v1/products?limit=1", undefined, live)).data;
+  const sent = {
+    customer_id: customer.id,
+    payment_method_id: card.id,
+    items: [{ product_id: product.id, quantity: 1 }],
+  };
+  const order = await sandbox.ok("POST", "/v1/orders", sent, live);
+  const voided = await sandbox.ok("POST", "/v1/orders", sent, live);
+  expect([order.status, order.transactions[0].status]).toEqual(["succeeded", "pending"]);
+  await sandbox.control("POST", `/orders/${voided.id}/void`, undefined);
+  const statusAt = async (now: string, { id }: Json = order): Promise<string> => {
+    await sandbox.control("POST", "/clock", { now });
+    const { transactions, updated_at } = await sandbox.ok(
+      "GET",
+      `/v1/orders/${id}`,
+      undefined,
+      live,
+    );
+    const [{ id: sale, status }] = transactions;
+    const alone = await sandbox.ok("GET", `/v1/transactions/${sale}`, undefined, live);
+    expect([alone.status, updated_at >= alone.created_at]).toEqual([status, true]);
+    return status;
+  };
+  expect(await statusAt("2032-01-02T23:59:59Z")).toBe("pending");
+  expect(await statusAt("2032-01-03T00:00:00Z")).toBe("in_progress");
+  expect(await statusAt("2032-01-06T09:59:59Z")).toBe("in_progress");
+  expect(await statusAt("2032-01-06T10:00:00Z")).toBe("succeeded");
+  expect(await statusAt("2032-02-01T00:00:00Z", voided)).toBe("voided");
+  expect((await anOrder(sandbox, await aCustomer(sandbox))).transactions[0].status).toBe(
+    "succeeded",
+  );
 });

@@ -9,6 +9,7 @@ import {
   productsOf,
   startTestSandbox,
 } from "./harness.ts";
+import { orderBody } from "./support/request-bodies.ts";
 
 let sandbox: TestSandbox;
 let customer: Json;
@@ -16,12 +17,7 @@ let body: Json;
 beforeAll(async () => {
   sandbox = await startTestSandbox();
   customer = await aCustomer(sandbox);
-  const [product] = await productsOf(sandbox);
-  body = {
-    customer_id: customer.id,
-    payment_method_id: customer.default_payment_method_id,
-    items: [{ product_id: product.id, quantity: 1 }],
-  };
+  body = await orderBody(sandbox, customer);
 });
 afterAll(() => sandbox.close());
 
@@ -61,21 +57,18 @@ const outcomes: [token: string, code: string | null][] = [
   ["card_incorrect_cvv", "incorrect_cvv"],
   ["card_chargeback", null],
 ];
-test.each(outcomes)(
-  "[S] 228 to 236, 277, 62 the card %s gives %s, always with 201",
-  async (token, code) => {
-    const payer = await aCustomer(sandbox, token);
-    const called = await create({
-      customer_id: payer.id,
-      payment_method_id: payer.default_payment_method_id,
-    });
-    expect(called.status).toBe(201);
-    const { status, failure_code, failure_reason, transactions } = called.body;
-    expect([status, failure_code]).toEqual([code === null ? "succeeded" : "failed", code]);
-    expect(failure_reason === null).toBe(code === null);
-    expect(transactions.map((t: Json) => t.status)).toEqual([status]);
-  },
-);
+test.each(outcomes)("[S] 277 [S] 62 the card %s gives %s, always with 201", async (token, code) => {
+  const payer = await aCustomer(sandbox, token);
+  const called = await create({
+    customer_id: payer.id,
+    payment_method_id: payer.default_payment_method_id,
+  });
+  expect(called.status).toBe(201);
+  const { status, failure_code, failure_reason, transactions } = called.body;
+  expect([status, failure_code]).toEqual([code === null ? "succeeded" : "failed", code]);
+  expect(failure_reason === null).toBe(code === null);
+  expect(transactions.map((t: Json) => t.status)).toEqual([status]);
+});
 
 test("[S] 232 a processing error has its own text", async () => {
   const reasons = await Promise.all(
@@ -226,6 +219,32 @@ test("[S] 301 an order can be neither changed nor deleted", async () => {
     expect([404, 405]).toContain(refused.status);
   }
   expect(await sandbox.ok("GET", path)).toEqual(order);
+});
+
+test("[A] 300 an order whose gateway does not answer stays pending, and a repeat with the same key completes it", async () => {
+  await sandbox.control("PUT", "/switches", { gateway_times_out: true });
+  const payer = await aCustomer(sandbox);
+  const card = payer.default_payment_method_id;
+  const sent = { ...body, customer_id: payer.id, payment_method_id: card };
+  const repeat = { idempotency: crypto.randomUUID() };
+  const list = `/v1/orders?customer_id=${payer.id}`;
+  for (let attempt = 0; attempt < 2; attempt++) {
+    const unanswered = await sandbox.call("POST", "/v1/orders", sent, repeat);
+    expectRefusal(unanswered, 502, "gateway_error");
+    expect((await sandbox.ok("GET", list)).data).toMatchObject([{ status: "pending" }]);
+  }
+  const other = await sandbox.call("POST", "/v1/orders", { ...sent, description: "x" }, repeat);
+  expectRefusal(other, 409, "idempotency_key_conflict");
+  // Also over a restart: the key is part of the state.
+  await sandbox.control("PUT", "/snapshot", await sandbox.control("GET", "/snapshot"));
+  await sandbox.control("PUT", "/switches", { gateway_times_out: false });
+  const [pending] = (await sandbox.ok("GET", list)).data;
+  const order = await sandbox.ok("POST", "/v1/orders", sent, repeat);
+  expect([order.id, order.status, order.transactions.length]).toEqual([pending.id, "succeeded", 1]);
+  expect(await sandbox.ok("POST", "/v1/orders", sent, repeat)).toEqual(order);
+  expect((await sandbox.ok("GET", list)).data).toHaveLength(1);
+  const types = (await eventsOf(sandbox, order.id)).map((event) => event.type);
+  expect(types).toEqual(["order.created", "order.succeeded"]);
 });
 
 test("[S] 299 [S] 75 while the gateway takes its time the order is there, pending, and its key in use", async () => {

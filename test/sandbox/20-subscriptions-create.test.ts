@@ -11,6 +11,7 @@ import {
   expectRefusal,
   startTestSandbox,
 } from "./harness.ts";
+import { ordersOf, subscriptionBody } from "./support/request-bodies.ts";
 
 let sandbox: TestSandbox;
 let customer: Json;
@@ -18,22 +19,12 @@ let body: Json;
 beforeAll(async () => {
   sandbox = await startTestSandbox();
   customer = await aCustomer(sandbox);
-  const plan = await aPlan(sandbox, "box-monthly-usd");
-  body = {
-    customer_id: customer.id,
-    plan_id: plan.id,
-    payment_method_id: customer.default_payment_method_id,
-    billing_cycle: { interval: "month", interval_count: 1 },
-  };
+  body = await subscriptionBody(sandbox, customer);
 });
 afterAll(() => sandbox.close());
 
 const create = (change: object) =>
   sandbox.call("POST", "/v1/subscriptions", { ...body, ...change });
-const ordersOf = async (id: string): Promise<Json[]> =>
-  (await sandbox.control("GET", "/snapshot")).orders.filter(
-    (order: Json) => order.subscription_id === id,
-  );
 
 test("[S] 364 [S] 365 [S] 389 [S] 390 the first cycle is charged at once, with the setup fee", async () => {
   const plan = await aPlan(sandbox, "box-monthly-setup-usd");
@@ -47,7 +38,7 @@ test("[S] 364 [S] 365 [S] 389 [S] 390 the first cycle is charged at once, with t
     next_retry_at: null,
   });
   expect(subscription.next_billing_date).toBe(subscription.current_period_end);
-  const [order] = await ordersOf(subscription.id);
+  const [order] = await ordersOf(sandbox, subscription.id);
   expect(order).toMatchObject({
     status: "succeeded",
     subscription_cycle: 1,
@@ -61,7 +52,7 @@ test("[S] 366 [S] 367 [S] 515 a declined first charge makes a failed subscriptio
   const subscription = await aSubscription(sandbox, poor);
   expect(subscription).toMatchObject({ status: "failed", next_billing_date: null });
   expect(subscription.failure_reason).toBeTruthy();
-  const [order] = await ordersOf(subscription.id);
+  const [order] = await ordersOf(sandbox, subscription.id);
   const failed = (await eventsOf(sandbox, order.id)).at(-1);
   expect(failed.type).toBe("order.failed");
   expect(failed.data.object).toMatchObject({
@@ -72,7 +63,7 @@ test("[S] 366 [S] 367 [S] 515 a declined first charge makes a failed subscriptio
   const [created] = await eventsOf(sandbox, subscription.id);
   expect(created.data.object.status).toBe("failed");
   await sandbox.control("POST", "/clock", { advance_seconds: 40 * 86_400 });
-  expect(await ordersOf(subscription.id)).toHaveLength(1);
+  expect(await ordersOf(sandbox, subscription.id)).toHaveLength(1);
 });
 
 test.each(["customer_id", "plan_id", "payment_method_id", "billing_cycle"])(
@@ -203,7 +194,7 @@ test("[S] 383 a plan in another currency than the coupon's is refused", async ()
 
 test("[S] 387 [S] 388 the first charge is at once, and the start never moves", async () => {
   const { body: created } = await create({ billing_cycle: { interval: "day", interval_count: 7 } });
-  const [order] = await ordersOf(created.id);
+  const [order] = await ordersOf(sandbox, created.id);
   expect(order.created_at).toBe(created.start_date);
   await sandbox.control("POST", "/clock", { advance_seconds: 30 * 86_400 });
   const later = await sandbox.ok("GET", `/v1/subscriptions/${created.id}`);

@@ -3,12 +3,12 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import type { Json, TestSandbox } from "./harness.ts";
 import {
   aCustomer,
-  aPlan,
   aSubscription,
   eventTypesOf,
   expectRefusal,
   startTestSandbox,
 } from "./harness.ts";
+import { ordersOf, subscriptionBody } from "./support/request-bodies.ts";
 
 let sandbox: TestSandbox;
 let customer: Json;
@@ -16,21 +16,11 @@ let body: Json;
 beforeAll(async () => {
   sandbox = await startTestSandbox();
   customer = await aCustomer(sandbox);
-  const plan = await aPlan(sandbox, "box-monthly-usd");
-  body = {
-    customer_id: customer.id,
-    plan_id: plan.id,
-    payment_method_id: customer.default_payment_method_id,
-    billing_cycle: { interval: "month", interval_count: 1 },
-  };
+  body = await subscriptionBody(sandbox, customer);
 });
 afterAll(() => sandbox.close());
 
 const get = (id: string) => sandbox.ok("GET", `/v1/subscriptions/${id}?expand=cycles`);
-const ordersOf = async (id: string): Promise<Json[]> =>
-  (await sandbox.control("GET", "/snapshot")).orders.filter(
-    (order: Json) => order.subscription_id === id,
-  );
 
 const statuses = ["active", "paused", "past_due", "failed", "canceled", "completed"] as const;
 
@@ -176,9 +166,9 @@ test("[S] 404 [S] 405 [S] 406 [A] 424 cancellation is at once and for good", asy
     expectRefusal(again, 409, "already_canceled");
     expect((await get(id)).next_billing_date).toBeNull();
   }
-  const before = (await ordersOf(active.id)).length;
+  const before = (await ordersOf(sandbox, active.id)).length;
   await sandbox.control("POST", "/clock", { advance_seconds: 70 * 86_400 });
-  expect(await ordersOf(active.id)).toHaveLength(before);
+  expect(await ordersOf(sandbox, active.id)).toHaveLength(before);
   const types = await eventTypesOf(sandbox, active.id);
   expect(types.filter((type) => type === "subscription.canceled")).toHaveLength(1);
   const single = await aSubscription(sandbox, customer, { billing_cycles: 1 });

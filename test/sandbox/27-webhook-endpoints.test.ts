@@ -1,42 +1,21 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 
-import { signatureScheme } from "../../src/service/signature/signature-scheme.ts";
 import type { Json, Received, TestSandbox } from "./harness.ts";
-import {
-  aCustomer,
-  anOrder,
-  expectRefusal,
-  register,
-  startReceiver,
-  startTestSandbox,
-} from "./harness.ts";
+import { aCustomer, anOrder, expectRefusal, register } from "./harness.ts";
+import type { WebhookStage } from "./support/webhook-stage.ts";
+import { deliveriesOf, startWebhookStage, verify } from "./support/webhook-stage.ts";
 
+let stage: WebhookStage;
 let sandbox: TestSandbox;
-let receiver: Awaited<ReturnType<typeof startReceiver>>;
-let answer: (received: Received) => number | Promise<number>;
+let receiver: WebhookStage["receiver"];
 beforeEach(async () => {
-  answer = () => 200;
-  sandbox = await startTestSandbox();
-  receiver = await startReceiver((received) => answer(received));
+  stage = await startWebhookStage();
+  ({ sandbox, receiver } = stage);
 });
-afterEach(async () => {
-  await sandbox.close();
-  await receiver.close();
-});
+afterEach(() => stage.close());
 
 const idle = () => sandbox.control("GET", "/idle");
-const deliveries = async (query = ""): Promise<Json[]> =>
-  (await sandbox.control("GET", `/deliveries${query}`)).data;
-
-function verify({ raw, rawHeaders }: Received, ...secrets: string[]) {
-  return signatureScheme("svc").verify({
-    rawHeaders,
-    body: raw,
-    secrets: secrets.map((value, i) => ({ id: `s${i}`, value, notBefore: null, notAfter: null })),
-    now: new Date(),
-    toleranceSeconds: 300,
-  });
-}
+const deliveries = (query?: string) => deliveriesOf(sandbox, query);
 
 test("[S] 486 [S] 490 the secret is shown once", async () => {
   const endpoint = await register(sandbox, receiver.url);
@@ -109,7 +88,7 @@ test("[S] 494 [S] 495 [A] 496 each field is changed alone; a disabled one gets n
 });
 
 test("[S] 497 a removed one gets nothing more, pending retries included", async () => {
-  answer = () => 500;
+  stage.answer = () => 500;
   const { id } = await register(sandbox, receiver.url);
   await aCustomer(sandbox);
   await idle();

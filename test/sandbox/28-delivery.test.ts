@@ -1,43 +1,22 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 
-import { signatureScheme } from "../../src/service/signature/signature-scheme.ts";
 import type { Json, Received, TestSandbox } from "./harness.ts";
-import {
-  aCustomer,
-  anOrder,
-  aSubscription,
-  register,
-  startReceiver,
-  startTestSandbox,
-} from "./harness.ts";
+import { aCustomer, anOrder, aSubscription, register, startReceiver } from "./harness.ts";
+import type { WebhookStage } from "./support/webhook-stage.ts";
+import { deliveriesOf, startWebhookStage, verify } from "./support/webhook-stage.ts";
 
+let stage: WebhookStage;
 let sandbox: TestSandbox;
-let receiver: Awaited<ReturnType<typeof startReceiver>>;
-let answer: (received: Received) => number | Promise<number>;
+let receiver: WebhookStage["receiver"];
 beforeEach(async () => {
-  answer = () => 200;
-  sandbox = await startTestSandbox();
-  receiver = await startReceiver((received) => answer(received));
+  stage = await startWebhookStage();
+  ({ sandbox, receiver } = stage);
 });
-afterEach(async () => {
-  await sandbox.close();
-  await receiver.close();
-});
+afterEach(() => stage.close());
 
 const idle = () => sandbox.control("GET", "/idle");
-const deliveries = async (query = ""): Promise<Json[]> =>
-  (await sandbox.control("GET", `/deliveries${query}`)).data;
+const deliveries = (query?: string) => deliveriesOf(sandbox, query);
 const types = () => receiver.received.map(({ event }) => event.type as string);
-
-function verify({ raw, rawHeaders }: Received, ...secrets: string[]) {
-  return signatureScheme("svc").verify({
-    rawHeaders,
-    body: raw,
-    secrets: secrets.map((value, i) => ({ id: `s${i}`, value, notBefore: null, notAfter: null })),
-    now: new Date(),
-    toleranceSeconds: 300,
-  });
-}
 
 test("[S] 505 [A] 506 [A] 507 [S] 516 events are signed envelopes", async () => {
   const { signing_secret } = await register(sandbox, receiver.url);
@@ -82,7 +61,7 @@ test("[S] 512 [S] 513 each endpoint gets what it asked for, signed with its own 
 });
 
 test("[S] 508 [A] 510 failures are retried by the schedule, with the same id and bytes and a fresh time", async () => {
-  answer = () => 503;
+  stage.answer = () => 503;
   await register(sandbox, receiver.url);
   await aCustomer(sandbox);
   await idle();
@@ -93,7 +72,7 @@ test("[S] 508 [A] 510 failures are retried by the schedule, with the same id and
   expect(receiver.received).toHaveLength(2);
   await sandbox.control("POST", "/clock", { advance_seconds: 200 });
   expect(receiver.received).toHaveLength(2);
-  answer = () => 204;
+  stage.answer = () => 204;
   await sandbox.control("POST", "/clock", { advance_seconds: 100 });
   expect(receiver.received).toHaveLength(3);
   const [first, , third] = receiver.received as [Received, Received, Received];
@@ -103,7 +82,7 @@ test("[S] 508 [A] 510 failures are retried by the schedule, with the same id and
 });
 
 test("[A] 511 after the last attempt a delivery has failed", async () => {
-  answer = () => 301;
+  stage.answer = () => 301;
   await sandbox.control("PUT", "/switches", { delivery_retry_seconds: [1, 1] });
   await register(sandbox, receiver.url);
   await aCustomer(sandbox);
@@ -125,7 +104,7 @@ test("[S] 508 nobody listening is a failure", async () => {
 
 test("[A] 519 [A] 520 events are snapshots, and a GET after one never shows an older state", async () => {
   const states: [string, string][] = [];
-  answer = async ({ event }) => {
+  stage.answer = async ({ event }) => {
     if (!event.type.startsWith("order.")) return 200;
     const { id, updated_at } = event.data.object;
     states.push([updated_at, (await sandbox.ok("GET", `/v1/orders/${id}`)).updated_at]);
@@ -207,7 +186,7 @@ describe("faults", () => {
 
   test("[A] 517 corrupted bytes do not verify; a good copy follows", async () => {
     const { signing_secret } = await register(sandbox, receiver.url);
-    answer = (received) => (verify(received, signing_secret).ok ? 200 : 401);
+    stage.answer = (received) => (verify(received, signing_secret).ok ? 200 : 401);
     await put({ corrupt: 1 });
     await customers(3);
     const verified = receiver.received.map((received) => verify(received, signing_secret).ok);

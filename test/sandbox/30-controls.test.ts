@@ -149,8 +149,15 @@ test("[A] 537 a state file outlives the sandbox, and one that cannot be read sto
   expect(seed).toBe("1");
   expect(Date.parse(clock.now)).toBeGreaterThanOrEqual(Date.parse(now));
   await second.close();
-  writeFileSync(stateFile, "{}");
-  await expect(startTestSandbox(1, { stateFile })).rejects.toThrow(/state file .* cannot be read/);
+  const broken = JSON.parse(readFileSync(stateFile, "utf8"));
+  broken.merchants.merchant_1.spaces.test.tables.transactions = [];
+  for (const text of ["", "{}", JSON.stringify(broken)]) {
+    writeFileSync(stateFile, text);
+    await expect(startTestSandbox(1, { stateFile })).rejects.toThrow(/ cannot be read/);
+    expect(readFileSync(stateFile, "utf8")).toBe(text);
+  }
+  const nowhere = { stateFile: join(directory, "missing", "state.json") };
+  await expect(startTestSandbox(1, nowhere)).rejects.toThrow(/ cannot be written/);
   rmSync(directory, { recursive: true });
 });
 
@@ -197,6 +204,21 @@ test("[A] 534 chargebacks, voids, failing refunds and silent changes can be caus
   await sandbox.control("POST", "/silent", { resource: "orders", id: failing.id, set });
   expect(await sandbox.ok("GET", `/v1/orders/${failing.id}`)).toMatchObject(set);
   expect((await sandbox.control("GET", "")).events).toBe(before);
+});
+
+test("[A] 533 the clock refuses jumps that its jobs could not follow, and ends with the year 9999", async () => {
+  const fresh = await startTestSandbox();
+  const moveTo = (now: string) => fresh.tryControl("POST", "/clock", { now });
+  expect((await moveTo("2400-01-01T00:00:00Z")).status).toBe(200);
+  await aSubscription(fresh, await aCustomer(fresh));
+  expectRefusal(await moveTo("2510-01-01T00:00:00Z"), 400, "invalid_value", "now");
+  await fresh.ok("GET", "/v1/orders");
+  expect((await moveTo("2026-01-01T00:00:00Z")).status).toBe(200);
+  await fresh.control("POST", "/reset", {});
+  expect((await moveTo("9999-12-31T23:59:59Z")).status).toBe(200);
+  const beyond = await fresh.tryControl("POST", "/clock", { advance_seconds: 1 });
+  expectRefusal(beyond, 400, "invalid_value", "now");
+  await fresh.close();
 });
 
 test("[A] 538 controls are refused through a proxy and under a foreign name", async () => {

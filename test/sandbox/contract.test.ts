@@ -1,6 +1,8 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
 import { afterAll, beforeAll, expect, test } from "vitest";
 
+import { exampleBodies } from "../../src/sandbox/example-bodies.ts";
+import { allEndpoints } from "../../src/sandbox/resources/all.ts";
 import { appendix } from "./appendix.ts";
 import type { Json, TestSandbox } from "./harness.ts";
 import { startTestSandbox } from "./harness.ts";
@@ -73,4 +75,17 @@ test("/docs shows the document with files of this machine alone", async () => {
     expect(asset.status).toBe(200);
     expect((await asset.arrayBuffer()).byteLength).toBeGreaterThan(50);
   }
+});
+
+test("the examples of /docs are bodies that the sandbox takes", () => {
+  const names = new Set<string>();
+  for (const { endpoint } of allEndpoints) {
+    const example = exampleBodies[endpoint.name];
+    if (example === undefined) continue;
+    names.add(endpoint.name);
+    expect(endpoint.body.safeParse(example).error?.issues, endpoint.name).toBeUndefined();
+    const { requestBody } = document.paths[endpoint.path][endpoint.method.toLowerCase()];
+    expect(requestBody?.content["application/json"].example, endpoint.name).toEqual(example);
+  }
+  expect([...names].sort()).toEqual(Object.keys(exampleBodies).sort());
 });

@@ -12,6 +12,7 @@ interface Thing {
   updated_at: string;
   color: string;
   size: number;
+  text: string;
 }
 
 const iso = (ms: number) => new Date(Date.UTC(2026, 0, 1) + ms).toISOString();
@@ -23,6 +24,9 @@ const thing = fc.record({
   updated_at: fc.integer({ min: 20, max: 30 }).map(iso),
   color: fc.constantFrom("red", "green", "blue"),
   size: fc.integer({ min: 0, max: 9 }),
+  text: fc
+    .array(fc.constantFrom("Ada", "adam.b@x.test", "Bo", "Boole, X"), { maxLength: 3 })
+    .map((words) => words.join(" ")),
 });
 
 const query = fc.record({
@@ -31,6 +35,9 @@ const query = fc.record({
   before: fc.option(fc.integer({ min: 0, max: 20 })),
   least: fc.option(fc.integer({ min: 0, max: 9 })),
   most: fc.integer({ min: 0, max: 9 }),
+  words: fc.option(
+    fc.subarray(["a", "ad", "adam", "bo", "x", "zz"], { minLength: 1, maxLength: 2 }),
+  ),
   isLarge: fc.boolean(),
   sortField: fc.constantFrom("created_at", "updated_at", "size"),
   descending: fc.boolean(),
@@ -44,27 +51,35 @@ function tableOf(things: readonly Thing[], isLarge = true): Table<Thing> {
     groups: { color: (record) => record.color },
     // Large groups have indexes of their own, small ones are looked through.
     large: isLarge ? ["color"] : [],
-    sorts: { updated_at: (record) => record.updated_at },
+    sorts: { updated_at: (record) => record.updated_at, size: (record) => record.size },
+    text: (record) => record.text,
     amounts: { size: (record) => record.size },
+    rowsPerSpan: 7,
   });
-  for (const record of things) table.insert({ ...record, updated_at: iso(20), size: 5 });
+  for (const record of things)
+    table.insert({ ...record, updated_at: iso(20), size: 5, text: "Ada zz" });
   for (const record of things) table.replace(record);
   return table;
 }
 
 function pageQuery(wish: Wish): PageQuery<Thing> {
-  const { sortField } = wish;
-  const key = sortField === "size" ? (t: Thing) => t.size : (t: Thing) => Date.parse(t.updated_at);
   return {
     ...(wish.colors === null ? {} : { anyOf: { color: wish.colors } }),
     ...(wish.from === null ? {} : { createdFromMs: Date.parse(iso(wish.from)) }),
     ...(wish.before === null ? {} : { createdBeforeMs: Date.parse(iso(wish.before)) }),
     ...(wish.least === null ? {} : { within: { size: { least: wish.least, most: wish.most } } }),
-    ...(sortField === "created_at" ? {} : { compareBy: (a, b) => key(a) - key(b) }),
-    sortField,
+    ...(wish.words === null ? {} : { words: wish.words }),
+    sortField: wish.sortField,
     descending: wish.descending,
     limit: wish.limit,
   };
+}
+
+function beginsWord(text: string, beginning: string): boolean {
+  return text
+    .toLowerCase()
+    .split(/[ .,@]/)
+    .some((word) => word.startsWith(beginning));
 }
 
 /** The same by filtering and sorting everything. */
@@ -75,7 +90,8 @@ function expected(things: readonly Thing[], wish: Wish): string[] {
         (wish.colors === null || wish.colors.includes(t.color)) &&
         (wish.from === null || t.created_at >= iso(wish.from)) &&
         (wish.before === null || t.created_at < iso(wish.before)) &&
-        (wish.least === null || (t.size >= wish.least && t.size <= wish.most)),
+        (wish.least === null || (t.size >= wish.least && t.size <= wish.most)) &&
+        (wish.words === null || wish.words.every((word) => beginsWord(t.text, word))),
     )
     .map((t) => ({ t, key: `${String(t[wish.sortField as keyof Thing])}|${t.created_at}|${t.id}` }))
     .sort((a, b) => (a.key < b.key ? -1 : 1))
@@ -129,12 +145,16 @@ test("[S] 124 pages backward give the items just before, in list order", () => {
 
 test("a deleted record is in no index", () => {
   const table = tableOf([
-    { id: "a", created_at: iso(1), updated_at: iso(21), color: "red", size: 1 },
-    { id: "b", created_at: iso(2), updated_at: iso(22), color: "red", size: 1 },
+    { id: "a", created_at: iso(1), updated_at: iso(21), color: "red", size: 1, text: "Ada" },
+    { id: "b", created_at: iso(2), updated_at: iso(22), color: "red", size: 1, text: "Bo" },
   ]);
   table.delete("a");
   expect(table.size).toBe(1);
   expect(table.inGroup("color", "red").map(({ id }) => id)).toEqual(["b"]);
-  expect(table.sorted("updated_at")?.size).toBe(1);
+  const changed = table.sorted("updated_at")?.within(-Infinity, Infinity) ?? [];
+  expect(changed.map(({ size }) => size)).toEqual([1]);
+  expect([table.words?.startingWith("ada")?.size, table.words?.startingWith("b")?.size]).toEqual([
+    0, 1,
+  ]);
   expect(table.all().map(({ id }) => id)).toEqual(["b"]);
 });

@@ -3,6 +3,7 @@ import { z } from "zod";
 
 import { modes } from "../mode.ts";
 import { billIfDue, retryIfDue } from "../operations/bill-subscription.ts";
+import { settleIfDue } from "../operations/settle-sale.ts";
 import type { SubscriptionRecord } from "../records.ts";
 import type { Space } from "../space.ts";
 import type { State } from "../state.ts";
@@ -17,8 +18,12 @@ const jobs: Readonly<Record<string, (space: Space, nowIso: string) => number>> =
     runFor(space, "active", ({ next_billing_date }) => isDue(next_billing_date, nowIso), billIfDue),
   dunning: (space, nowIso) =>
     runFor(space, "past_due", ({ next_retry_at }) => isDue(next_retry_at, nowIso), retryIfDue),
-  // Confirmations of the sandbox are immediate (spec, Sandbox): nothing ever waits for it.
-  settlement: () => 0,
+  // Only live sales wait for it, and only by the switch (spec, Sandbox: confirmations are immediate).
+  settlement: (space) =>
+    [
+      ...space.transactions.inGroup("status", "pending"),
+      ...space.transactions.inGroup("status", "in_progress"),
+    ].filter(({ id }) => settleIfDue(space, id)).length,
 };
 
 /**

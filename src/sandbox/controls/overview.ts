@@ -49,6 +49,9 @@ function countsOf(space: Space): Record<string, number> {
     orders: space.orders.size,
     subscriptions: space.subscriptions.size,
     transactions: space.transactions.size,
+    coupons: space.coupons.size,
+    coupon_codes: space.couponCodes.size,
+    team_members: space.teamMembers.size,
     webhook_endpoints: space.webhookEndpoints.size,
   };
 }

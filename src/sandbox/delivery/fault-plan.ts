@@ -55,3 +55,14 @@ export function drawFlaws(
   const flaw = thin ? "thin_object" : missing ? "missing_field" : extra ? "extra_fields" : null;
   return { flaw, unknownType };
 }
+
+/** The faults of a plan, as the log of deliveries names them. */
+export function faultNames(plan: FaultPlan): (keyof FaultPlan)[] {
+  const names: (keyof FaultPlan)[] = [];
+  if (plan.drop) names.push("drop");
+  if (plan.duplicate) names.push("duplicate");
+  if (plan.corrupt) names.push("corrupt");
+  if (plan.delayMs > 0) names.push("delayMs");
+  if (plan.reorder !== null) names.push("reorder");
+  return names;
+}

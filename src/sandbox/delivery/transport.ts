@@ -16,23 +16,30 @@ export interface Transport {
   close(): Promise<void>;
 }
 
-/** Kept-alive connections, shared by all endpoints. */
-export function createTransport(): Transport {
+/** Kept-alive connections, shared by all endpoints. A status that came in time counts, whatever becomes of its body. */
+export function createTransport(timeoutMs = answerTimeoutMs): Transport {
   const agent = new Agent({
     connections: maxConnectionsPerOrigin,
     pipelining: 1,
-    headersTimeout: answerTimeoutMs,
-    bodyTimeout: answerTimeoutMs,
+    // The deadline of each exchange is exact and covers all of it.
+    headersTimeout: 0,
+    bodyTimeout: 0,
     connect: { timeout: connectTimeoutMs },
   });
   return {
     async post(url, headers, body) {
+      const signal = AbortSignal.timeout(timeoutMs);
+      let status: number | null = null;
       try {
-        const answer = await request(url, { dispatcher: agent, method: "POST", headers, body });
+        const sending = { dispatcher: agent, method: "POST", headers, body, signal } as const;
+        const answer = await request(url, sending);
+        status = answer.statusCode;
         await answer.body.dump();
-        return { status: answer.statusCode, error: null };
+        return { status, error: null };
       } catch (error) {
-        return { status: null, error: error instanceof Error ? error.message : String(error) };
+        if (status !== null) return { status, error: null };
+        if (signal.aborted) return { status, error: `no answer within ${timeoutMs / 1000} s` };
+        return { status, error: error instanceof Error ? error.message : String(error) };
       }
     },
     close: () => agent.destroy(),

@@ -5,7 +5,8 @@ import { dirname, join } from "node:path";
 import Router from "@koa/router";
 import type { Context } from "koa";
 
-import { openApiDocument } from "../openapi.ts";
+import { testKey } from "../keys.ts";
+import { exampleIdempotencyKey, openApiDocument } from "../openapi.ts";
 import type { Mounted } from "./mount.ts";
 
 /** Nothing from anywhere but here, and nothing inline. */
@@ -42,11 +43,19 @@ const page = `<!doctype html>
 </html>
 `;
 
-const startScript = `SwaggerUIBundle({
+/** "Try it out" works at once: with the key that is always there, and a fresh idempotency key a call in place of the shown one. */
+const startScript = `const ui = SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#swagger-ui",
   deepLinking: true,
   validatorUrl: null,
+  onComplete: () => ui.preauthorizeApiKey("apiKey", "${testKey}"),
+  requestInterceptor(request) {
+    for (const name of Object.keys(request.headers)) {
+      if (request.headers[name] === "${exampleIdempotencyKey}") request.headers[name] = crypto.randomUUID();
+    }
+    return request;
+  },
 });
 `;
 

@@ -2,7 +2,7 @@ import { hash } from "node:crypto";
 
 import type { Idempotency } from "../../service/routes/endpoint.ts";
 import type { Answer } from "../answer.ts";
-import { Refusal } from "../refusal.ts";
+import { GatewayTimeout, Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
 
 const uuidV4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
@@ -22,12 +22,12 @@ export function idempotencyKey(header: string | undefined, rule: Idempotency): s
 
 /**
  * Executes a request once a key: a repeat within 24 hours gets the stored answer, another payload a conflict. Only 2xx answers
- * are stored. The scope is the endpoint with its path (statement 86).
+ * are stored; `resumes` names the order that an earlier request left pending. The scope is the endpoint with its path (statement 86).
  */
 export async function onceAKey(
   space: Space,
   request: { key: string; endpoint: string; body: unknown },
-  execute: () => Answer | Promise<Answer>,
+  execute: (resumes: string | null) => Answer | Promise<Answer>,
 ): Promise<Answer> {
   const scope = `${request.key} ${request.endpoint}`;
   const fingerprint = hash("sha1", canonicalJson(request.body), "base64");
@@ -40,13 +40,16 @@ export async function onceAKey(
   if (known.state === "in_flight") {
     throw new Refusal("request_in_progress", "A request with this key is under way.");
   }
+  const resumes = known.state === "unfinished" ? known.orderId : null;
   space.idempotency.begin(scope, fingerprint, nowMs);
   try {
-    const answer = await execute();
+    const answer = await execute(resumes);
     space.idempotency.finish(scope, answer);
     return answer;
   } catch (error) {
-    space.idempotency.abandon(scope);
+    const pending = error instanceof GatewayTimeout ? error.orderId : resumes;
+    if (pending === null) space.idempotency.abandon(scope);
+    else space.idempotency.suspend(scope, pending);
     throw error;
   }
 }

@@ -5,7 +5,8 @@ import type { Settings } from "../settings.ts";
 import type { Space } from "../space.ts";
 import type { PageQuery } from "../store/page-query.ts";
 import { readPage } from "../store/page.ts";
-import type { Row, StoredRecord, Table } from "../store/table.ts";
+import type { Row } from "../store/row.ts";
+import type { StoredRecord, Table } from "../store/table.ts";
 
 const defaultLimit = 10;
 
@@ -23,23 +24,13 @@ export interface ListOptions<T> {
   /** The path of the list, which its answer repeats. */
   url: string;
   show: (record: T) => Record<string, unknown>;
-  /** How to sort by other fields than `created_at`. */
-  sorts?: Record<string, (a: T, b: T) => number>;
   anyOf?: PageQuery<T>["anyOf"];
   among?: PageQuery<T>["among"];
   within?: PageQuery<T>["within"] | undefined;
+  words?: PageQuery<T>["words"] | undefined;
   test?: PageQuery<T>["test"];
   /** The sparse fieldset, if one was asked for. */
   fields?: readonly string[] | undefined;
-}
-
-/** Compares by one field. */
-export function by<T, K extends string | number>(keyOf: (record: T) => K) {
-  return (a: T, b: T): number => {
-    const keyA = keyOf(a);
-    const keyB = keyOf(b);
-    return keyA < keyB ? -1 : keyA > keyB ? 1 : 0;
-  };
 }
 
 /** The bounds of an amount that a filter names, both included; undefined when it names none. */
@@ -60,8 +51,8 @@ export function listAnswer<T extends StoredRecord>(
   options: ListOptions<T>,
 ): Answer {
   const settings = space.settings();
-  const sort = sortOf(query, options, settings);
-  const compareBy = comparisonOf(options, sort.field);
+  const sort = sortOf(query, table, settings);
+  const cursors = cursorsOf(table, query);
   const page = readPage(table, {
     ...definedOnly({
       createdFromMs: query["created_at[gte]"],
@@ -69,9 +60,10 @@ export function listAnswer<T extends StoredRecord>(
       anyOf: options.anyOf,
       among: options.among,
       within: options.within,
-      test: options.test,
-      compareBy,
-      ...cursorsOf(table, query),
+      words: options.words,
+      test:
+        settings.page_boundary_ties === "dropped" ? withoutTies(options, cursors) : options.test,
+      ...cursors,
     }),
     sortField: sort.field,
     descending: sort.descending,
@@ -86,10 +78,6 @@ export function listAnswer<T extends StoredRecord>(
   });
 }
 
-function comparisonOf<T>({ sorts = {} }: ListOptions<T>, field: string) {
-  return Object.hasOwn(sorts, field) ? sorts[field] : undefined;
-}
-
 function limitOf(asked: number | undefined, settings: Settings): number {
   const limit = asked ?? defaultLimit;
   if (limit <= settings.maximum_page_size) return limit;
@@ -97,9 +85,9 @@ function limitOf(asked: number | undefined, settings: Settings): number {
   throw invalidValue("limit", `must be at most ${settings.maximum_page_size}`);
 }
 
-function sortOf<T>(
+function sortOf<T extends StoredRecord>(
   query: PageParameters,
-  options: ListOptions<T>,
+  table: Table<T>,
   settings: Settings,
 ): { field: string; descending: boolean } {
   const newestFirst = { field: "created_at", descending: true };
@@ -107,16 +95,15 @@ function sortOf<T>(
   if (sort === undefined || sort.field === "created_at") return sort ?? newestFirst;
   if (sort.field === "updated_at" && settings.sort_by_updated_at === "ignored") return newestFirst;
   const isRefused = sort.field === "updated_at" && settings.sort_by_updated_at === "refused";
-  if (isRefused || comparisonOf(options, sort.field) === undefined) {
+  if (isRefused || table.sorted(sort.field) === undefined) {
     throw invalidValue("sort", `cannot sort by ${sort.field}`);
   }
   return sort;
 }
 
-function cursorsOf<T extends StoredRecord>(
-  table: Table<T>,
-  query: PageParameters,
-): { after?: Row<T>; before?: Row<T> } {
+type Cursors<T> = Pick<PageQuery<T>, "after" | "before">;
+
+function cursorsOf<T extends StoredRecord>(table: Table<T>, query: PageParameters): Cursors<T> {
   const { starting_after, ending_before } = query;
   if (starting_after !== undefined && ending_before !== undefined) {
     throw new Refusal(
@@ -132,6 +119,21 @@ function cursorsOf<T extends StoredRecord>(
     return { before: cursorRow(table, "ending_before", ending_before) };
   }
   return {};
+}
+
+/** Leaves out what was created in the second of the cursor: what a client that pages by time alone would miss. */
+function withoutTies<T extends StoredRecord>(
+  { test }: Pick<ListOptions<T>, "test">,
+  { after, before }: Cursors<T>,
+): PageQuery<T>["test"] {
+  const cursor = after ?? before;
+  if (cursor === undefined) return test;
+  const second = secondOf(cursor.value);
+  return (record) => secondOf(record) !== second && (test === undefined || test(record));
+}
+
+function secondOf({ created_at }: StoredRecord): string {
+  return created_at.slice(0, 19);
 }
 
 /** A cursor only needs to exist: an object that no longer matches the filter still has its place (statement 131). */

@@ -17,10 +17,13 @@ import { readJsonObject } from "./read-body.ts";
 import { readUpload } from "./read-upload.ts";
 import { validate } from "./validate.ts";
 
+/** `resumes` is the order that an earlier request with the same key left pending. */
+type Request<E extends Endpoint> = EndpointRequest<E> & { resumes: string | null };
+
 /** What an endpoint does: the space of the key, then the request; `state` for what lies beyond the space. */
 export type Handler<E extends Endpoint> = (
   space: Space,
-  request: EndpointRequest<E>,
+  request: Request<E>,
   state: State,
 ) => Answer | Promise<Answer>;
 
@@ -75,7 +78,7 @@ async function serve(
   const idempotency = idempotencyKey(headerOf(ctx, "x-svc-idempotency-key"), endpoint.idempotency);
   const sent = await bodyOfRequest(endpoint, ctx);
   const faults = apiFaultsFor(state, endpoint);
-  const execute = async () => {
+  const execute = async (resumes: string | null) => {
     // Within what the idempotency key guards, so that a repeat finds the first request under way (statement 75).
     await faults.wait();
     return handle(
@@ -84,6 +87,7 @@ async function serve(
         params: validate(endpoint.params, ctx["params"]),
         query: validate(endpoint.query, ctx.query),
         body: validate(endpoint.body, sent),
+        resumes,
       },
       state,
     );
@@ -92,7 +96,7 @@ async function serve(
   const called = `${endpoint.method} ${ctx.path}`;
   const answer =
     idempotency === null
-      ? await execute()
+      ? await execute(null)
       : await onceAKey(space, { key: idempotency, endpoint: called, body: sent }, execute);
   faults.after();
   return answer;

@@ -1,5 +1,6 @@
 import { billIfDue, completeIfOver, retryIfDue } from "../operations/bill-subscription.ts";
 import { openChargeback } from "../operations/chargebacks.ts";
+import { settleIfDue } from "../operations/settle-sale.ts";
 import type { Space } from "../space.ts";
 import type { Job } from "../timeline.ts";
 
@@ -12,6 +13,9 @@ export function runJob(space: Space, kind: Exclude<Job["kind"], "delivery">, id:
       return retryIfDue(space, id);
     case "completion":
       return completeIfOver(space, id);
+    case "settlement":
+      settleIfDue(space, id);
+      return;
     case "chargeback":
       return chargeBackIfCaptured(space, id);
   }

@@ -1,10 +1,20 @@
 import type { OrderRecord, PaymentMethodRecord, TransactionRecord } from "../records.ts";
+import { Refusal } from "../refusal.ts";
 import { outcomeOf, testCards } from "../rules/cards.ts";
 import type { Space } from "../space.ts";
+import { confirmsLater, scheduleSettlement } from "./settle-sale.ts";
 
 /** How often an order's card was charged. */
 export function attemptsOf(order: OrderRecord): number {
   return order.transactions.filter((transaction) => transaction.type === "sale").length;
+}
+
+/** The card of an order that is to be charged. Refused when it was removed since. */
+export function chargedCard(space: Space, order: OrderRecord): PaymentMethodRecord {
+  const card = space.paymentMethods.get(order.payment_method.id);
+  if (card !== undefined) return card;
+  const message = "The order's payment method no longer exists: collect the card again.";
+  throw new Refusal("replacement_required", message, "payment_method_id");
 }
 
 /**
@@ -26,7 +36,8 @@ export function chargeOrder(
   const sale: TransactionRecord = {
     id: space.ids.uuid(),
     type: "sale",
-    status: declined === null ? "succeeded" : "failed",
+    status:
+      declined !== null ? "failed" : confirmsLater(space) && !isFree ? "pending" : "succeeded",
     amount: order.total,
     currency: order.currency,
     customer_id: order.customer_id,
@@ -46,6 +57,7 @@ export function chargeOrder(
   const charged = withCharge(order, sale, onApproval.subscription_cycle);
   space.transactions.insert(sale);
   space.orders.replace(charged);
+  if (sale.status === "pending") scheduleSettlement(space, sale);
   if (declined === null && behaviour?.chargeback === true) {
     const delayMs = space.settings().chargeback_delay_seconds * 1000;
     space.schedule("chargeback", order.id, space.time.nowMs() + delayMs);
@@ -59,7 +71,7 @@ function withCharge(
   sale: TransactionRecord,
   cycleOnApproval: number | null | undefined,
 ): OrderRecord {
-  const isApproved = sale.status === "succeeded";
+  const isApproved = sale.status !== "failed";
   return {
     id: order.id,
     order_number: order.order_number,

@@ -2,6 +2,7 @@ import type { OrderRecord, OrderStatus, TransactionStatus } from "../records.ts"
 import { Refusal } from "../refusal.ts";
 import { refundedAmount } from "../rules/refunds.ts";
 import type { Space } from "../space.ts";
+import { withTransaction } from "./settle-sale.ts";
 
 /*
  * Transitions that the interface names without showing how they come about. An order and its captured sale move
@@ -52,7 +53,7 @@ function move(
 ): OrderRecord {
   const at = space.touch(order.updated_at);
   const sale = order.transactions.findLast(
-    ({ type, status }) => type === "sale" && (status === "succeeded" || status === "chargeback"),
+    ({ type, status }) => type === "sale" && status !== "failed" && status !== "voided",
   );
   if (sale === undefined) throw new Error(`order ${order.id} has no captured sale`);
   const movedSale =
@@ -62,7 +63,7 @@ function move(
   const moved: OrderRecord = {
     ...order,
     status: step.to,
-    transactions: order.transactions.map((known) => (known.id === sale.id ? movedSale : known)),
+    transactions: withTransaction(order, movedSale),
     updated_at: at,
   };
   if (movedSale !== sale) space.transactions.replace(movedSale);

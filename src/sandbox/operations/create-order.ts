@@ -69,7 +69,11 @@ export function openOrder(space: Space, input: NewOrder): OrderRecord {
 }
 
 /** The second half: what the gateway answered. */
-export function completeOrder(space: Space, opened: OrderRecord, input: NewOrder): OrderRecord {
+export function completeOrder(
+  space: Space,
+  opened: OrderRecord,
+  input: Pick<NewOrder, "card" | "subscription" | "failureDetails">,
+): OrderRecord {
   const order = chargeOrder(
     space,
     space.orders.get(opened.id) ?? opened,
@@ -81,7 +85,7 @@ export function completeOrder(space: Space, opened: OrderRecord, input: NewOrder
   return order;
 }
 
-function isFirstCharge({ subscription }: NewOrder): boolean {
+function isFirstCharge({ subscription }: Pick<NewOrder, "subscription">): boolean {
   return subscription?.cycle === 1;
 }
 

@@ -2,7 +2,7 @@ import type { OrderRecord } from "../records.ts";
 import { Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
 import { announceOutcome } from "./announce-order.ts";
-import { attemptsOf, chargeOrder } from "./charge-order.ts";
+import { attemptsOf, chargedCard, chargeOrder } from "./charge-order.ts";
 import { retryRefund } from "./refund-order.ts";
 import { settleRetriedCycle } from "./settle-cycle.ts";
 
@@ -23,12 +23,7 @@ export function retryOrder(space: Space, order: OrderRecord): OrderRecord {
     const message = `The order's subscription is ${subscription.status}.`;
     throw new Refusal("invalid_state_transition", message);
   }
-  const card = space.paymentMethods.get(order.payment_method.id);
-  if (card === undefined) {
-    const message = "The order's payment method no longer exists: collect the card again.";
-    throw new Refusal("replacement_required", message, "payment_method_id");
-  }
-  const retried = chargeOrder(space, order, card);
+  const retried = chargeOrder(space, order, chargedCard(space, order));
   const isInDunning = subscription?.dunning?.order_id === order.id;
   announceOutcome(
     space,

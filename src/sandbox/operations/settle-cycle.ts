@@ -81,5 +81,8 @@ export function withCycle(
     period_end: billingDate(base, subscription.billing_cycle, periods + 1).toISOString(),
     billed_at: space.time.iso(),
   };
-  return [...subscription.cycles.filter((known) => known.cycle !== cycle), entry];
+  // Only the newest one can have been tried before.
+  const { cycles } = subscription;
+  const earlier = cycles.at(-1)?.cycle === cycle ? cycles.slice(0, -1) : cycles;
+  return earlier.concat(entry);
 }

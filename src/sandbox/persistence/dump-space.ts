@@ -67,6 +67,7 @@ export function dumpSpace(space: Space): Json {
         body: bodyOf(answer),
       }),
     },
+    unfinished: space.idempotency.unfinished(),
   };
 }
 

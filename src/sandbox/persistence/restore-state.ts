@@ -40,6 +40,16 @@ const spaceDump = z.object({
       body: z.unknown(),
     }),
   ),
+  unfinished: z
+    .array(
+      z.object({
+        scope: z.string(),
+        fingerprint: z.string(),
+        atMs: z.number(),
+        orderId: z.string(),
+      }),
+    )
+    .default([]),
 });
 
 type SpaceDump = z.output<typeof spaceDump>;
@@ -120,12 +130,11 @@ function restoreSpace(space: Space, dump: SpaceDump): void {
   for (const [id, card] of dump.vault.cards) vault.cards.set(id, card as never);
   vault.paymentTokens.restore(dump.vault.paymentTokens as never);
   vault.cardTokens.restore(dump.vault.cardTokens as never);
-  space.idempotency.restore(
-    dump.idempotency.map(({ status, body, ...entry }) => ({
-      ...entry,
-      answer: plainAnswer(status, body),
-    })),
-  );
+  const answered = dump.idempotency.map(({ status, body, ...entry }) => ({
+    ...entry,
+    answer: plainAnswer(status, body),
+  }));
+  space.idempotency.restore([...answered, ...dump.unfinished].sort((a, b) => a.atMs - b.atMs));
 }
 
 /** An order with the transactions of the table itself, as charges make it. */

@@ -1,5 +1,5 @@
 import { createWriteStream } from "node:fs";
-import { open, readFile, rename } from "node:fs/promises";
+import { open, readFile, rename, rm } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
@@ -17,17 +17,38 @@ const intervalMs = 1000;
 /** A state that takes long to write is written less often: writing takes at most this share of the time. */
 const restPerWrite = 4;
 
-/** The state of an earlier run; null when there is no such file. Throws `ConfigurationError` for one that cannot be read. */
-export async function readStateFile(path: string): Promise<StateDump | null> {
+/** Takes up the state of an earlier run, if there is one. Throws `ConfigurationError` for a file that cannot be read or taken up. */
+export async function readStateFile(
+  path: string,
+  takeUp: (dump: StateDump) => void,
+): Promise<void> {
   try {
-    return stateDump.parse(JSON.parse(await readFile(path, "utf8")));
+    takeUp(stateDump.parse(JSON.parse(await readFile(path, "utf8"))));
   } catch (cause) {
-    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return null;
+    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return;
     throw new ConfigurationError(
       `The state file ${path} cannot be read, or is not one of this sandbox. Name another one, or remove it to start anew.`,
       { cause },
     );
   }
+}
+
+/** Throws `ConfigurationError` where a state cannot be kept: better before the first change than at the end. */
+export async function assertStatePlace(path: string): Promise<void> {
+  const partial = partialOf(path);
+  try {
+    await (await open(partial, "w", 0o600)).close();
+    await rm(partial);
+  } catch (cause) {
+    throw new ConfigurationError(
+      `The state file ${path} cannot be written. Name one in a directory that exists and that this user may write to.`,
+      { cause },
+    );
+  }
+}
+
+function partialOf(path: string): string {
+  return `${path}.partial`;
 }
 
 export interface StateFile {
@@ -55,7 +76,7 @@ export function keepStateFile(deps: {
     const revision = state().revision();
     if (revision === written) return 0;
     const startedMs = performance.now();
-    const partial = `${path}.partial`;
+    const partial = partialOf(path);
     const pieces = Readable.from(jsonPieces(dumpState(state(), wallClock)));
     await pipeline(pieces, createWriteStream(partial, { mode: 0o600 }));
     const file = await open(partial, "r+");

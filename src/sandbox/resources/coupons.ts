@@ -1,7 +1,7 @@
 import * as codeRoutes from "../../service/routes/coupon-codes.ts";
 import * as routes from "../../service/routes/coupons.ts";
 import { answerWith, plainAnswer } from "../answer.ts";
-import { by, listAnswer } from "../http/list.ts";
+import { listAnswer } from "../http/list.ts";
 import type { Mounted } from "../http/mount.ts";
 import { mounted } from "../http/mount.ts";
 import { mintCodes } from "../operations/coupon-codes.ts";
@@ -23,15 +23,11 @@ const list = mounted(routes.listCoupons, (space, { query }) => {
   return listAnswer(space, space.coupons, query, {
     url: "/v1/coupons",
     show: couponBody,
-    sorts: {
-      updated_at: by((coupon) => coupon.updated_at),
-      name: by((coupon) => coupon.name),
-      redemption_count: by((coupon) => coupon.redemption_count),
+    anyOf: {
+      ...(archived === "all" ? {} : { archived: [archived] }),
+      ...(kind === undefined ? {} : { kind: [kind] }),
+      ...(active === undefined ? {} : { active: [String(active)] }),
     },
-    test: (coupon) =>
-      (archived === "all" || (coupon.archived_at !== null) === (archived === "true")) &&
-      (kind === undefined || coupon.kind === kind) &&
-      (active === undefined || coupon.active === active),
   });
 });
 

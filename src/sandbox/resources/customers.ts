@@ -1,16 +1,16 @@
 import * as routes from "../../service/routes/customers.ts";
 import { answerWith, plainAnswer } from "../answer.ts";
-import { by, listAnswer } from "../http/list.ts";
+import { listAnswer } from "../http/list.ts";
 import type { Mounted } from "../http/mount.ts";
 import { mounted } from "../http/mount.ts";
 import { cardOfBilling } from "../operations/cards.ts";
 import { createCustomer, deleteCustomer, updateCustomer } from "../operations/customers.ts";
 import { assertBillingDetails, assertGateway } from "../operations/gateway.ts";
 import { addPaymentMethod, deletePaymentMethod } from "../operations/payment-methods.ts";
-import type { CustomerRecord } from "../records.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
 import type { VaultedCard } from "../store/vault.ts";
+import { wordsOf } from "../store/word-index.ts";
 import { customerBody, paymentMethodBody } from "../wire/customer.ts";
 import { expandedCustomer } from "../wire/expanded-customer.ts";
 import { find } from "./find.ts";
@@ -21,13 +21,12 @@ const create = mounted(routes.createCustomer, (space, { body }) =>
 
 const list = mounted(routes.listCustomers, (space, { query }) => {
   const { email, ids, q, deleted = false } = query;
-  const words = q?.toLowerCase().split(/\s+/).filter(Boolean) ?? [];
   return listAnswer(space, space.customers, query, {
     url: "/v1/customers",
     show: (customer) => expandedCustomer(space, customer, query.expand),
-    sorts: { updated_at: by((customer) => customer.updated_at) },
     ...(email === undefined && ids === undefined ? {} : { among: named(space, email, ids) }),
-    test: (customer) => (deleted || !customer.deleted) && matches(customer, words),
+    ...(deleted ? {} : { anyOf: { deleted: ["false"] } }),
+    words: q === undefined ? undefined : wordsOf(q),
     fields: query["fields[customers]"],
   });
 });
@@ -37,14 +36,6 @@ function named(space: Space, email: string | undefined, ids: string[] | undefine
   if (email === undefined) return ids ?? [];
   const owner = space.emails.get(email.toLowerCase());
   return owner !== undefined && (ids?.includes(owner) ?? true) ? [owner] : [];
-}
-
-/** Full text over name, e-mail address and company: every word occurs somewhere. */
-function matches(customer: CustomerRecord, words: readonly string[]): boolean {
-  if (words.length === 0) return true;
-  const { first_name, last_name, email, company } = customer;
-  const text = [first_name, last_name, email, company].join(" ").toLowerCase();
-  return words.every((word) => text.includes(word));
 }
 
 const retrieve = mounted(routes.getCustomer, (space, { params, query }, state) => {

@@ -1,25 +1,28 @@
 import { setTimeout as sleep } from "node:timers/promises";
 
 import * as routes from "../../service/routes/orders.ts";
+import type { Answer } from "../answer.ts";
 import { answerWith, plainAnswer } from "../answer.ts";
-import { by, centsWithin, listAnswer } from "../http/list.ts";
+import { centsWithin, listAnswer } from "../http/list.ts";
 import type { Mounted } from "../http/mount.ts";
 import { mounted } from "../http/mount.ts";
 import { resolveAddress } from "../operations/addresses.ts";
-import type { NewOrder } from "../operations/create-order.ts";
 import { completeOrder, openOrder } from "../operations/create-order.ts";
 import { quoteForItems, redeem } from "../operations/redeem-coupon.ts";
 import { refundOrder } from "../operations/refund-order.ts";
 import { retryOrder } from "../operations/retry-order.ts";
-import type { OrderStatus, ProductRecord } from "../records.ts";
-import { invalidValue, Refusal } from "../refusal.ts";
+import { chargedCard } from "../operations/charge-order.ts";
+import type { OrderRecord, OrderStatus, PaymentMethodRecord, ProductRecord } from "../records.ts";
+import { GatewayTimeout, invalidValue, Refusal } from "../refusal.ts";
 import { priceOf } from "../rules/pricing.ts";
 import type { Space } from "../space.ts";
 import { expandedOrder, listedOrder, orderBody } from "../wire/order.ts";
 import { chargeParties } from "./charge-parties.ts";
 import { find } from "./find.ts";
 
-const create = mounted(routes.createOrder, (space, { body }, state) => {
+const create = mounted(routes.createOrder, (space, { body, resumes }, state) => {
+  const pending = resumes === null ? undefined : space.orders.get(resumes);
+  if (pending !== undefined) return charge(space, pending, chargedCard(space, pending));
   const { customer, card } = chargeParties(state, space, body);
   const products = body.items.map((item, i) => {
     const product = find(state, space, "products", item.product_id, `items.${i}.product_id`);
@@ -39,7 +42,7 @@ const create = mounted(routes.createOrder, (space, { body }, state) => {
       : quoteForItems(space, { code: body.coupon_code, customerId: customer.id, items, currency });
   const price = priceOf(items, quote?.applied.discount_amount);
   if (price === null) throw invalidValue("items", "The total is too large.");
-  const wish: NewOrder = {
+  const opened = openOrder(space, {
     customerId: customer.id,
     card,
     items,
@@ -49,13 +52,22 @@ const create = mounted(routes.createOrder, (space, { body }, state) => {
     description: body.description ?? null,
     shippingAddress: resolveAddress(space, body),
     metadata: body.metadata ?? {},
-  };
-  const opened = openOrder(space, wish);
+  });
   if (quote !== null) redeem(space, quote, opened);
-  const charged = () => answerWith(201, completeOrder(space, opened, wish), orderBody);
-  const { gateway_delay_ms } = space.settings();
-  return gateway_delay_ms === 0 ? charged() : sleep(gateway_delay_ms).then(charged);
+  return charge(space, opened, card);
 });
+
+/** Submits the payment of a pending order, as fast as the gateway answers, which it may not do (switches). */
+function charge(
+  space: Space,
+  pending: OrderRecord,
+  card: PaymentMethodRecord,
+): Answer | Promise<Answer> {
+  const { gateway_delay_ms, gateway_times_out } = space.settings();
+  if (gateway_times_out) throw new GatewayTimeout(pending.id);
+  const charged = () => answerWith(201, completeOrder(space, pending, { card }), orderBody);
+  return gateway_delay_ms === 0 ? charged() : sleep(gateway_delay_ms).then(charged);
+}
 
 function assertSold(product: ProductRecord, param: string): void {
   if (product.deleted || !product.active) throw invalidValue(param, "The product is not sold.");
@@ -91,7 +103,6 @@ const list = mounted(routes.listOrders, (space, { query }) => {
   return listAnswer(space, space.orders, query, {
     url: "/v1/orders",
     show: (order) => listedOrder(space, order, query.expand),
-    sorts: { updated_at: by((order) => order.updated_at) },
     anyOf: {
       ...(customer_id === undefined ? {} : { customer_id: [customer_id] }),
       ...(status === undefined ? {} : { status }),

@@ -1,6 +1,6 @@
 import * as routes from "../../service/routes/plans.ts";
 import { plainAnswer } from "../answer.ts";
-import { by, listAnswer } from "../http/list.ts";
+import { listAnswer } from "../http/list.ts";
 import type { Mounted } from "../http/mount.ts";
 import { mounted } from "../http/mount.ts";
 import { find } from "./find.ts";
@@ -10,11 +10,6 @@ const list = mounted(routes.listPlans, (space, { query }) => {
   return listAnswer(space, space.plans, query, {
     url: "/v1/plans",
     show: (plan) => ({ ...plan }),
-    sorts: {
-      updated_at: by((plan) => plan.updated_at),
-      name: by((plan) => plan.name),
-      amount: by((plan) => plan.amount),
-    },
     test: (plan) =>
       (query.active === undefined || plan.active === query.active) &&
       (search === undefined ||

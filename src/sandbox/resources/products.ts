@@ -1,6 +1,6 @@
 import * as routes from "../../service/routes/products.ts";
 import { answerWith, plainAnswer } from "../answer.ts";
-import { by, listAnswer } from "../http/list.ts";
+import { listAnswer } from "../http/list.ts";
 import type { Mounted } from "../http/mount.ts";
 import { mounted } from "../http/mount.ts";
 import { createProduct, deleteProduct, updateProduct } from "../operations/products.ts";
@@ -15,12 +15,10 @@ const list = mounted(routes.listProducts, (space, { query }) =>
   listAnswer(space, space.products, query, {
     url: "/v1/products",
     show: (product) => expandedProduct(space, product, query.expand),
-    sorts: {
-      updated_at: by((product) => product.updated_at),
-      name: by((product) => product.name),
+    anyOf: {
+      deleted: ["false"],
+      ...(query.active === undefined ? {} : { active: [String(query.active)] }),
     },
-    test: (product) =>
-      !product.deleted && (query.active === undefined || product.active === query.active),
     fields: query["fields[products]"],
   }),
 );

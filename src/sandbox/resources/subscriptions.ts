@@ -1,6 +1,6 @@
 import * as routes from "../../service/routes/subscriptions.ts";
 import { answerWith, plainAnswer } from "../answer.ts";
-import { by, listAnswer } from "../http/list.ts";
+import { listAnswer } from "../http/list.ts";
 import type { Handler, Mounted } from "../http/mount.ts";
 import { mounted } from "../http/mount.ts";
 import { resolveAddress } from "../operations/addresses.ts";
@@ -59,7 +59,6 @@ const list = mounted(routes.listSubscriptions, (space, { query }) => {
   return listAnswer(space, space.subscriptions, query, {
     url: "/v1/subscriptions",
     show: (subscription) => expandedSubscription(space, subscription, query.expand),
-    sorts: { updated_at: by((subscription) => subscription.updated_at) },
     anyOf: {
       ...(customer_id === undefined ? {} : { customer_id: [customer_id] }),
       ...(plan_id === undefined ? {} : { plan_id: [plan_id] }),

@@ -1,9 +1,10 @@
 import * as routes from "../../service/routes/team-members.ts";
 import { answerWith, plainAnswer } from "../answer.ts";
-import { by, listAnswer } from "../http/list.ts";
+import { listAnswer } from "../http/list.ts";
 import type { Mounted } from "../http/mount.ts";
 import { mounted } from "../http/mount.ts";
 import { inviteTeamMember } from "../operations/team-members.ts";
+import type { RoleRecord } from "../team-records.ts";
 import { ownerRole } from "../team-seeds.ts";
 import { roleBody, teamMemberBody } from "../wire/team.ts";
 import { find } from "./find.ts";
@@ -12,12 +13,16 @@ import { find } from "./find.ts";
 const listRoles = mounted(routes.listRoles, (space, { query }) => {
   const roles = space.roles.all().filter(({ name }) => name !== ownerRole);
   return plainAnswer(200, {
-    data: roles.sort(by((role) => role.name)).map((role) => roleBody(role, query.expand)),
+    data: roles.sort(byName).map((role) => roleBody(role, query.expand)),
     url: "/v1/roles",
     has_more: false,
     cursors: { next: null },
   });
 });
+
+function byName(a: RoleRecord, b: RoleRecord): number {
+  return a.name < b.name ? -1 : a.name > b.name ? 1 : 0;
+}
 
 const invite = mounted(routes.inviteTeamMember, (space, { body }, state) => {
   const { role_id, ...invitation } = body;

@@ -1,6 +1,6 @@
 import * as routes from "../../service/routes/transactions.ts";
 import { plainAnswer } from "../answer.ts";
-import { by, centsWithin, listAnswer } from "../http/list.ts";
+import { centsWithin, listAnswer } from "../http/list.ts";
 import type { Mounted } from "../http/mount.ts";
 import { mounted } from "../http/mount.ts";
 import type { Space } from "../space.ts";
@@ -19,7 +19,6 @@ const list = mounted(routes.listTransactions, (space, { query }) => {
   return listAnswer(space, space.transactions, query, {
     url: "/v1/transactions",
     show: (transaction) => expandedTransaction(space, transaction, query.expand),
-    sorts: { updated_at: by((transaction) => transaction.updated_at) },
     anyOf,
     // An order knows its own: an index with an entry for every order would be as large as the orders.
     ...(query.order_id === undefined ? {} : { among: transactionIdsOf(space, query.order_id) }),

@@ -7,7 +7,8 @@ export type IdempotencyLookup =
   | { state: "new" }
   | { state: "in_flight" }
   | { state: "conflict" }
-  | { state: "done"; answer: Answer };
+  | { state: "done"; answer: Answer }
+  | { state: "unfinished"; orderId: string };
 
 /**
  * What requests with a key were answered. Answers hold references to snapshots of records, not their text, so that
@@ -19,22 +20,33 @@ export interface IdempotencyStore {
   finish(scope: string, answer: Answer): void;
   /** The key is free again: what was refused or failed does not burn it (statements 87, 88). */
   abandon(scope: string): void;
+  /** The key stands for an order whose charge the gateway did not answer: a repeat completes it. */
+  suspend(scope: string, orderId: string): void;
   /** What is finished, oldest first, for a state that is written down. */
   done(): DoneEntry[];
-  restore(entries: readonly DoneEntry[]): void;
+  unfinished(): UnfinishedEntry[];
+  restore(entries: readonly (DoneEntry | UnfinishedEntry)[]): void;
 }
 
-interface DoneEntry {
-  scope: string;
+interface KeyUse {
   fingerprint: string;
   atMs: number;
+}
+
+interface DoneEntry extends KeyUse {
+  scope: string;
   answer: Answer;
 }
 
-interface Entry {
-  fingerprint: string;
-  atMs: number;
+interface UnfinishedEntry extends KeyUse {
+  scope: string;
+  orderId: string;
+}
+
+interface Entry extends KeyUse {
   answer: Answer | null;
+  /** Of an order that is neither under way nor answered. */
+  orderId?: string;
 }
 
 export function createIdempotencyStore(): IdempotencyStore {
@@ -53,8 +65,9 @@ export function createIdempotencyStore(): IdempotencyStore {
       const entry = entries.get(scope);
       if (entry === undefined || entry.atMs + lifetimeMs <= nowMs) return { state: "new" };
       if (entry.fingerprint !== fingerprint) return { state: "conflict" };
-      if (entry.answer === null) return { state: "in_flight" };
-      return { state: "done", answer: entry.answer };
+      if (entry.answer !== null) return { state: "done", answer: entry.answer };
+      if (entry.orderId === undefined) return { state: "in_flight" };
+      return { state: "unfinished", orderId: entry.orderId };
     },
     begin(scope, fingerprint, nowMs) {
       forgetOld(nowMs);
@@ -68,12 +81,20 @@ export function createIdempotencyStore(): IdempotencyStore {
     abandon: (scope) => {
       entries.delete(scope);
     },
+    suspend(scope, orderId) {
+      const entry = entries.get(scope);
+      if (entry !== undefined) entry.orderId = orderId;
+    },
     done: () =>
       Array.from(entries).flatMap(([scope, { fingerprint, atMs, answer }]) =>
         answer === null ? [] : { scope, fingerprint, atMs, answer },
       ),
-    restore(finished) {
-      for (const { scope, ...entry } of finished) entries.set(scope, entry);
+    unfinished: () =>
+      Array.from(entries).flatMap(([scope, { fingerprint, atMs, orderId }]) =>
+        orderId === undefined ? [] : { scope, fingerprint, atMs, orderId },
+      ),
+    restore(kept) {
+      for (const { scope, ...entry } of kept) entries.set(scope, { answer: null, ...entry });
     },
   };
 }

@@ -1,6 +1,7 @@
 import type { PageQuery } from "./page-query.ts";
 import type { Zone } from "./sorted-index.ts";
-import type { Row, StoredRecord, Table } from "./table.ts";
+import type { Row } from "./row.ts";
+import type { StoredRecord, Table } from "./table.ts";
 import { creationZone } from "./table.ts";
 
 /** Whether a row passes every filter of a query. */
@@ -8,7 +9,7 @@ export function filterOf<T extends StoredRecord>(
   table: Table<T>,
   query: PageQuery<T>,
 ): (row: Row<T>) => boolean {
-  const { createdFromMs = -Infinity, createdBeforeMs = Infinity, test } = query;
+  const { createdFromMs = -Infinity, createdBeforeMs = Infinity, test, words } = query;
   const groups = Object.entries(query.anyOf ?? {}).map(([field, values]) => ({
     keyOf: table.keyOf(field),
     values,
@@ -29,6 +30,7 @@ export function filterOf<T extends StoredRecord>(
       if (amount < least || amount > most) return false;
     }
     if (among !== undefined && !among.has(row.id)) return false;
+    if (words !== undefined && table.words?.holds(row, words) !== true) return false;
     return test === undefined || test(row.value);
   };
 }

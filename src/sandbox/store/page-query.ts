@@ -1,4 +1,4 @@
-import type { Row } from "./table.ts";
+import type { Row } from "./row.ts";
 
 /** What a page is asked to hold. */
 export interface PageQuery<T> {
@@ -10,12 +10,12 @@ export interface PageQuery<T> {
   within?: Record<string, Bounds>;
   /** The only records that can be meant, where they are few and known. */
   among?: readonly string[];
+  /** Words that the table's text must hold, each at least as the beginning of one. */
+  words?: readonly string[];
   /** What no index answers. */
   test?: (record: T) => boolean;
-  /** `created_at`, or another sort field. */
+  /** `created_at`, or another sort field of the table. */
   sortField: string;
-  /** For any other sort field: how its values compare. */
-  compareBy?: (a: T, b: T) => number;
   descending: boolean;
   limit: number;
   /** The record after which (in list order), or before which, the page lies. */

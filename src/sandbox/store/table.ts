@@ -1,20 +1,15 @@
-import type { SortedIndex } from "./sorted-index.ts";
+import type { Row, RowIndex } from "./row.ts";
+import { compareByCreation } from "./row.ts";
 import { ascending, createSortedIndex, insertSorted, removeSorted } from "./sorted-index.ts";
+import { createSpans } from "./spans.ts";
+import type { WordIndex } from "./word-index.ts";
+import { createWordIndex } from "./word-index.ts";
 
 /** What every stored record has. Records are never changed, only replaced: a reference to one is a snapshot. */
 export interface StoredRecord {
   readonly id: string;
   readonly created_at: string;
 }
-
-/** A record's fixed place in every index; `value` is its newest state. */
-export interface Row<T> {
-  readonly id: string;
-  readonly createdAtMs: number;
-  value: T;
-}
-
-export type RowIndex<T> = SortedIndex<Row<T>>;
 
 export interface Table<T extends StoredRecord> {
   readonly size: number;
@@ -32,10 +27,19 @@ export interface Table<T extends StoredRecord> {
   /** The rows with one value of a grouped field, in order of creation, or by a sort field where the group is large. */
   group(field: string, value: string, sort?: string): RowIndex<T> | undefined;
   keyOf(field: string): ((record: T) => string | null) | undefined;
-  /** Rows in order of an indexed sort field; undefined when the field has no index. */
-  sorted(field: string): RowIndex<T> | undefined;
+  /** How a sort field orders rows; undefined when lists cannot be sorted by it. */
+  sorted(field: string): TableOrder<T> | undefined;
+  /** Which rows hold a word, for a table whose text is searched. */
+  readonly words: WordIndex<T> | undefined;
   /** Rows in order of an amount that lists filter by, with its place among the measures of zones. */
   amount(field: string): { index: RowIndex<T>; keyOf: (record: T) => number; zone: number };
+}
+
+/** Rows in order of a sort field. */
+export interface TableOrder<T> {
+  compare: (a: Row<T>, b: Row<T>) => number;
+  /** Together they hold every row that was created within bounds, the second excluded. */
+  within: (fromMs: number, beforeMs: number) => RowIndex<T>[];
 }
 
 export interface TableOptions<T> {
@@ -44,18 +48,17 @@ export interface TableOptions<T> {
   /** Groups of few values with many rows each: these have every sort of the table as well. */
   large?: readonly string[];
   /** Fields that lists sort by, beside the order of creation. */
-  sorts?: Record<string, (record: T) => string>;
+  sorts?: Record<string, (record: T) => string | number>;
   /** Amounts of which lists filter by a range. */
   amounts?: Record<string, (record: T) => number>;
+  /** The text that lists search. */
+  text?: (record: T) => string;
+  /** For tests: rows of a span. */
+  rowsPerSpan?: number;
 }
 
 /** The measure of zones that the time of creation is; amounts follow. */
 export const creationZone = 0;
-
-/** Order of creation; ids break ties, so that the order is total (statement 119). */
-export function compareByCreation<T>(a: Row<T>, b: Row<T>): number {
-  return a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
-}
 
 /** In order of a key, then of creation. */
 function comparingBy<T>(keyOf: (record: T) => string | number) {
@@ -85,8 +88,13 @@ export function createTable<T extends StoredRecord>(options: TableOptions<T> = {
   const sorts = Object.entries(options.sorts ?? {}).map(([field, keyOf]) => ({
     field,
     keyOf,
-    index: createSortedIndex<Row<T>>(comparingBy(keyOf), measures),
+    compare: comparingBy(keyOf),
   }));
+  const spans = createSpans(
+    sorts.map(({ compare }) => compare),
+    measures,
+    options.rowsPerSpan,
+  );
   const groups = Object.entries(options.groups ?? {}).map(([field, keyOf]) => ({
     field,
     keyOf,
@@ -95,12 +103,14 @@ export function createTable<T extends StoredRecord>(options: TableOptions<T> = {
     indexes: new Map<string, RowIndex<T>[]>(),
   }));
   type Group = (typeof groups)[number];
+  const textOf = options.text;
+  const words = textOf === undefined ? undefined : createWordIndex(textOf);
 
   function indexesOf(group: Group, key: string): RowIndex<T>[] {
     let indexes = group.indexes.get(key);
     if (indexes === undefined) {
       indexes = group.isLarge
-        ? [compareByCreation<T>, ...sorts.map(({ keyOf }) => comparingBy(keyOf))].map((compare) =>
+        ? [compareByCreation<T>, ...sorts.map(({ compare }) => compare)].map((compare) =>
             createSortedIndex(compare, measures),
           )
         : [createSortedIndex(compareByCreation<T>)];
@@ -125,15 +135,17 @@ export function createTable<T extends StoredRecord>(options: TableOptions<T> = {
   function index(row: Row<T>): void {
     insertSorted(byCreation, row);
     for (const group of groups) addToGroup(group, row);
-    for (const sort of sorts) insertSorted(sort.index, row);
+    for (const at of sorts.keys()) spans.insert(row, at);
     for (const amount of amounts) insertSorted(amount.index, row);
+    words?.add(row);
   }
 
   function unindex(row: Row<T>): void {
     removeSorted(byCreation, row);
     for (const group of groups) removeFromGroup(group, row);
-    for (const sort of sorts) removeSorted(sort.index, row);
+    for (const at of sorts.keys()) spans.remove(row, at);
     for (const amount of amounts) removeSorted(amount.index, row);
+    words?.remove(row);
   }
 
   function group(field: string, value: string, sort?: string): RowIndex<T> | undefined {
@@ -150,7 +162,9 @@ export function createTable<T extends StoredRecord>(options: TableOptions<T> = {
     get: (id) => rows.get(id)?.value,
     row: (id) => rows.get(id),
     insert(record) {
-      const row = { id: record.id, createdAtMs: Date.parse(record.created_at), value: record };
+      const createdAtMs = Date.parse(record.created_at);
+      const span = spans.place(createdAtMs);
+      const row = { id: record.id, createdAtMs, span, value: record };
       rows.set(record.id, row);
       index(row);
     },
@@ -165,14 +179,20 @@ export function createTable<T extends StoredRecord>(options: TableOptions<T> = {
         index(row);
         return;
       }
-      const moved = sorts.filter(({ keyOf }) => keyOf(previous) !== keyOf(record));
+      const moved = Array.from(sorts.keys()).filter((at) => {
+        const { keyOf } = sorts[at] as (typeof sorts)[number];
+        return keyOf(previous) !== keyOf(record);
+      });
       const regrouped = groups.filter(
         ({ keyOf, isLarge }) => keyOf(previous) !== keyOf(record) || (isLarge && moved.length > 0),
       );
-      for (const sort of moved) removeSorted(sort.index, row);
+      const isReworded = textOf !== undefined && textOf(previous) !== textOf(record);
+      for (const at of moved) spans.remove(row, at);
+      if (isReworded) words?.remove(row);
       for (const changed of regrouped) removeFromGroup(changed, row);
       row.value = record;
-      for (const sort of moved) insertSorted(sort.index, row);
+      if (isReworded) words?.add(row);
+      for (const at of moved) spans.insert(row, at);
       for (const changed of regrouped) addToGroup(changed, row);
     },
     delete(id) {
@@ -189,7 +209,14 @@ export function createTable<T extends StoredRecord>(options: TableOptions<T> = {
     byCreation,
     group,
     keyOf: (field) => groups.find((known) => known.field === field)?.keyOf,
-    sorted: (field) => sorts.find((sort) => sort.field === field)?.index,
+    sorted(field) {
+      const at = sorts.findIndex((sort) => sort.field === field);
+      const sort = sorts[at];
+      if (sort === undefined) return undefined;
+      const { compare } = sort;
+      return { compare, within: (fromMs, beforeMs) => spans.within(at, fromMs, beforeMs) };
+    },
+    words,
     amount(field) {
       const at = amounts.findIndex((known) => known.field === field);
       const found = amounts[at];

@@ -1,0 +1,53 @@
+import type { Clock } from "../../platform/clock.ts";
+import { signatureScheme } from "../../service/signature/signature-scheme.ts";
+import type { EventRecord } from "../events.ts";
+import type { WebhookEndpointRecord } from "../records.ts";
+import type { Settings } from "../settings.ts";
+import type { Timeline } from "../timeline.ts";
+import { eventBody } from "../wire/event.ts";
+import { liveSecrets } from "../wire/webhook-endpoint.ts";
+import type { AttemptKind, DeliveryAttempt } from "./delivery.ts";
+import type { Transport } from "./transport.ts";
+
+export interface AttemptDeps {
+  wallClock: Clock;
+  time: Pick<Timeline, "iso">;
+  transport: Transport;
+  settings: () => Settings;
+}
+
+/** Sends an event to an endpoint once: signed with all its live secrets, spoiled after that where the attempt is a corrupt one. Never rejects. */
+export async function attempt(
+  { wallClock, time, transport, settings }: AttemptDeps,
+  event: EventRecord,
+  endpoint: WebhookEndpointRecord,
+  kind: AttemptKind,
+): Promise<DeliveryAttempt> {
+  const body = Buffer.from(JSON.stringify(eventBody(event, endpoint.api_version)));
+  const signature = signatureScheme(settings().signature_scheme).sign({
+    body,
+    secrets: liveSecrets(endpoint, time.iso()),
+    // Wall time: a receiver would refuse the time of a clock that was moved.
+    at: wallClock.now(),
+    messageId: event.id,
+  });
+  const result = await transport.post(
+    endpoint.url,
+    { "content-type": "application/json", "user-agent": "svc-webhooks/1", ...signature },
+    kind === "corrupt" ? corrupted(body) : body,
+  );
+  return { at: time.iso(), ...result, kind };
+}
+
+/** Whether a receiver took an event: any 2xx (spec, Events). */
+export function isAccepted({ status }: DeliveryAttempt): boolean {
+  return status !== null && status >= 200 && status < 300;
+}
+
+/** The same bytes but for one bit in the middle: the signature no longer fits. */
+function corrupted(body: Buffer): Buffer {
+  const copy = Buffer.from(body);
+  const middle = copy.length >>> 1;
+  copy[middle] = (copy[middle] ?? 0) ^ 1;
+  return copy;
+}

@@ -1,0 +1,55 @@
+import type { Lane, LaneDeps, Sending } from "./lane.ts";
+import { createLane } from "./lane.ts";
+
+/** A lane for each endpoint: one that answers slowly holds no other up. */
+export interface Lanes {
+  /** In all lanes: waiting, held back, delayed or under way. */
+  readonly pending: number;
+  push(endpointId: string, sending: Sending): void;
+  /** Resolves when nothing is pending. */
+  quiet(): Promise<void>;
+  close(): void;
+}
+
+export function createLanes(deps: Omit<LaneDeps, "onQuiet">): Lanes {
+  const lanes = new Map<string, Lane>();
+  let waiters: (() => void)[] = [];
+
+  function pending(): number {
+    let sum = 0;
+    for (const lane of lanes.values()) sum += lane.pending;
+    return sum;
+  }
+
+  function onQuiet(): void {
+    if (pending() > 0) return;
+    const released = waiters;
+    waiters = [];
+    for (const resolve of released) resolve();
+  }
+
+  return {
+    get pending() {
+      return pending();
+    },
+    push(endpointId, sending) {
+      let lane = lanes.get(endpointId);
+      if (lane === undefined) {
+        lane = createLane({ ...deps, onQuiet });
+        lanes.set(endpointId, lane);
+      }
+      lane.push(sending);
+    },
+    quiet: () =>
+      pending() === 0
+        ? Promise.resolve()
+        : new Promise((resolve) => {
+            waiters.push(resolve);
+          }),
+    close() {
+      for (const lane of lanes.values()) lane.close();
+      lanes.clear();
+      onQuiet();
+    },
+  };
+}
