@@ -14,12 +14,15 @@ import {
   host,
   integer,
   mailAddress,
+  mailAddressList,
+  namedItems,
   oneOf,
   password,
   path,
   port,
   secretList,
   serviceBaseUrl,
+  someOf,
   timeZone,
   urlWithScheme,
 } from "./platform/setting-kinds.ts";
@@ -62,6 +65,15 @@ const settings = {
     choices(["enforce", "observe", "off"], "chargeback_match=enforce,double_order=off"),
     {},
   ),
+  REPORTS_CRON: optional(cron),
+  REPORTS_MAIL_TO: optional(mailAddressList),
+  REPORTS_MAIL: setting(namedItems(["day", "month"], "daily-control,exceptions,journal:month"), [
+    { name: "daily-control", word: null },
+    { name: "exceptions", word: null },
+    { name: "past-due-aging", word: null },
+    { name: "month-end", word: "month" },
+  ]),
+  REPORTS_MAIL_FORMAT: setting(someOf(["html", "xlsx", "csv"]), ["html"]),
   SMTP_URL: secret(
     urlWithScheme(
       ["smtp", "smtps"],
@@ -72,7 +84,16 @@ const settings = {
   LOG_LEVEL: setting(oneOf(logLevels), "info"),
 } as const;
 
-const prefixes = ["SVC_", "TALLYHOOK_"];
+/** Set together or not at all: what both mean, and what none does. */
+const pairs = [
+  ["SVC_BASE_URL", "SVC_API_KEY", "the service", "the sandbox"],
+  ["SMTP_URL", "MAIL_FROM", "mail is sent", "it is not"],
+  ["REPORTS_CRON", "REPORTS_MAIL_TO", "reports are mailed", "they are not"],
+] as const;
+
+type Values = ReturnType<typeof readSettings<typeof settings>>["values"];
+
+const prefixes = ["SVC_", "TALLYHOOK_", "REPORTS_"];
 
 export interface Config {
   /** `embedded`: PostgreSQL of our own under `dataDir`; `external`: `secrets.databaseUrl`. */
@@ -113,9 +134,20 @@ export interface Config {
     /** What differs from the identities' own modes; names are checked where they are known. */
     readonly identities: Readonly<Record<string, "enforce" | "observe" | "off">>;
   };
+  /** Null: no reports are mailed. */
+  readonly reportMail: ReportMail | null;
   /** The sender of mails; set whenever `secrets.smtpUrl` is. */
   readonly mailFrom: string | null;
   readonly logLevel: LogLevel;
+}
+
+export interface ReportMail {
+  /** When, in `timeZone`. */
+  readonly cron: string;
+  readonly to: readonly string[];
+  /** `month`: about the month before; else about the day before. Names are checked where they are known. */
+  readonly reports: readonly { readonly name: string; readonly word: "day" | "month" | null }[];
+  readonly formats: readonly ("html" | "xlsx" | "csv")[];
 }
 
 /** Can be read by name only: printing, logging and copying it shows nothing. */
@@ -153,25 +185,20 @@ export function loadConfig(
   const bad = new Set(problems.map(({ name }) => name));
   const texts = problems.map(({ text }) => text);
 
-  const [isUrlSet, isKeySet] = [values.SVC_BASE_URL !== null, values.SVC_API_KEY !== null];
-  if (isUrlSet !== isKeySet && !bad.has("SVC_BASE_URL") && !bad.has("SVC_API_KEY")) {
-    const [present, absent] = isUrlSet
-      ? ["SVC_BASE_URL", "SVC_API_KEY"]
-      : ["SVC_API_KEY", "SVC_BASE_URL"];
-    texts.push(
-      `${present} is set and ${absent} is not. Set both (the service) or none (the sandbox).`,
-    );
+  for (const [one, other, both, none] of pairs) {
+    const isSet = [values[one] !== null, values[other] !== null];
+    if (isSet[0] === isSet[1] || bad.has(one) || bad.has(other)) continue;
+    const [present, absent] = isSet[0] === true ? [one, other] : [other, one];
+    texts.push(`${present} is set and ${absent} is not. Set both (${both}) or none (${none}).`);
   }
   if (values.PORT === values.ADMIN_PORT && values.PORT !== 0) {
     texts.push(
       `PORT and ADMIN_PORT are both ${values.PORT}. They should differ: only PORT is public.`,
     );
   }
-  const [isSmtpSet, isFromSet] = [values.SMTP_URL !== null, values.MAIL_FROM !== null];
-  if (isSmtpSet !== isFromSet && !bad.has("SMTP_URL") && !bad.has("MAIL_FROM")) {
-    const [present, absent] = isSmtpSet ? ["SMTP_URL", "MAIL_FROM"] : ["MAIL_FROM", "SMTP_URL"];
+  if (values.REPORTS_CRON !== null && values.SMTP_URL === null && !bad.has("SMTP_URL")) {
     texts.push(
-      `${present} is set and ${absent} is not. Set both (mail is sent) or none (it is not).`,
+      "REPORTS_CRON is set and SMTP_URL is not. Reports are mailed through SMTP_URL, from MAIL_FROM.",
     );
   }
   if (texts.length > 0) throw new ConfigurationError(explain(texts));
@@ -206,6 +233,7 @@ export function loadConfig(
       reportOnly: values.RECONCILE_MODE === "report",
       identities: values.RECONCILE_IDENTITIES,
     },
+    reportMail: reportMailOf(values),
     mailFrom: values.MAIL_FROM,
     logLevel: values.LOG_LEVEL,
   };
@@ -225,6 +253,14 @@ export function loadConfig(
     secrets,
     warnings: unknownVariables(settings, env, prefixes),
   };
+}
+
+function reportMailOf(
+  values: Pick<Values, "REPORTS_CRON" | "REPORTS_MAIL_TO" | "REPORTS_MAIL" | "REPORTS_MAIL_FORMAT">,
+): ReportMail | null {
+  const { REPORTS_CRON: cronText, REPORTS_MAIL_TO: to } = values;
+  if (cronText === null || to === null) return null;
+  return { cron: cronText, to, reports: values.REPORTS_MAIL, formats: values.REPORTS_MAIL_FORMAT };
 }
 
 function encryptionKeySource(

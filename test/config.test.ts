@@ -33,6 +33,12 @@ const complete: Env = {
   RECONCILE_GRACE_SECONDS: "0",
   RECONCILE_MODE: "report",
   RECONCILE_IDENTITIES: "chargeback_match=enforce, double_order=off",
+  REPORTS_CRON: "0 7 * * *",
+  REPORTS_MAIL_TO: "finance@example.com, cfo@example.com",
+  REPORTS_MAIL: "daily-control, journal:month",
+  REPORTS_MAIL_FORMAT: "html,xlsx",
+  SMTP_URL: "smtps://mailer:hunter2@mail.example.com",
+  MAIL_FROM: "tallyhook@example.com",
   LOG_LEVEL: "debug",
 };
 
@@ -62,6 +68,8 @@ test("nothing set gives the embedded defaults and the sandbox", () => {
     encryptionKey: "local",
     timeZone: "UTC",
     reconcile: { cron: "30 3 * * *", graceSeconds: 600, reportOnly: false, identities: {} },
+    reportMail: null,
+    mailFrom: null,
     logLevel: "info",
   });
   expect(secrets.databaseUrl).toBeNull();
@@ -89,6 +97,16 @@ test("everything set is taken", () => {
       reportOnly: true,
       identities: { chargeback_match: "enforce", double_order: "off" },
     },
+    reportMail: {
+      cron: "0 7 * * *",
+      to: ["finance@example.com", "cfo@example.com"],
+      reports: [
+        { name: "daily-control", word: null },
+        { name: "journal", word: "month" },
+      ],
+      formats: ["html", "xlsx"],
+    },
+    mailFrom: "tallyhook@example.com",
     logLevel: "debug",
   });
   expect(secrets.databaseUrl).toBe(complete["DATABASE_URL"]);
@@ -172,6 +190,12 @@ describe("bad values", () => {
     ["RECONCILE_IDENTITIES", "chargeback_match=strict"],
     ["RECONCILE_IDENTITIES", "chargeback_match"],
     ["RECONCILE_IDENTITIES", "__proto__=off"],
+    ["REPORTS_CRON", "daily"],
+    ["REPORTS_MAIL_TO", "finance"],
+    ["REPORTS_MAIL_TO", "a@example.com,"],
+    ["REPORTS_MAIL", "month-end:year"],
+    ["REPORTS_MAIL", "daily control"],
+    ["REPORTS_MAIL_FORMAT", "html,pdf"],
     ["LOG_LEVEL", ""],
   ])("%s=%j is refused and shown", (name, value) => {
     const message = refusal({ [name]: value });
@@ -260,6 +284,14 @@ describe("the service's address", () => {
     expect(refusal({ ...withUrl("nonsense") })).toMatch(/^One setting/);
     expect(refusal({ SVC_BASE_URL: "nonsense" })).toMatch(/^One setting/);
   });
+});
+
+test.each([
+  [{ REPORTS_CRON: "0 7 * * *" }, /REPORTS_CRON is set and REPORTS_MAIL_TO is not/],
+  [{ REPORTS_MAIL_TO: "a@example.com" }, /REPORTS_MAIL_TO is set and REPORTS_CRON is not/],
+  [{ REPORTS_CRON: "0 7 * * *", REPORTS_MAIL_TO: "a@example.com" }, /SMTP_URL is not/],
+])("%j is not enough to mail reports", (env, why) => {
+  expect(refusal(env)).toMatch(why);
 });
 
 test("two listeners on one port are refused", () => {

@@ -2,25 +2,28 @@ import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import Table from "cli-table3";
 import { UsageError } from "../platform/errors.ts";
+import { mailAddressList } from "../platform/setting-kinds.ts";
 import { allReports } from "../reports/catalogue/all.ts";
 import { findReport } from "../reports/find-report.ts";
 import { formats } from "../reports/render/formats.ts";
+import { writeReport } from "../reports/write-report.ts";
 import type { Format } from "../reports/render/formats.ts";
 import { assertMigrated } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 import { parseInstant } from "./instant.ts";
+import { mailReport } from "./report-mail.ts";
 import { openOutput } from "./report-output.ts";
-import { writeReport } from "./report-write.ts";
 
 interface ReportOptions {
   from?: string;
   to?: string;
   asOf?: Date;
   currency?: string;
-  format: Format;
+  format?: Format;
   json?: boolean;
   out?: string;
   accounts?: string;
+  mailTo?: readonly string[];
 }
 
 export function registerReport(program: Command, context: CliContext): void {
@@ -36,10 +39,11 @@ export function registerReport(program: Command, context: CliContext): void {
       parseInstant,
     )
     .option("--currency <code>", "only this currency, such as usd")
-    .option("--format <format>", formats.join(", "), parseFormat, "table")
+    .option("--format <format>", `${formats.join(", ")} (default: table)`, parseFormat)
     .option("--json", "the same as --format json")
     .option("--out <file>", "write to a file")
     .option("--accounts <file>", "account map for the journal (JSON, docs/finance.md)")
+    .option("--mail-to <addresses>", "mail it there instead (a page, or --format)", parseAddresses)
     .action((name: string, options: ReportOptions) =>
       name === "list" ? list(context, options.json === true) : run(context, name, options),
     );
@@ -61,8 +65,14 @@ async function run(context: CliContext, name: string, options: ReportOptions): P
   if (options.accounts !== undefined && report.takesAccounts !== true) {
     throw new UsageError(`${name} books nothing: --accounts is for the journal.`);
   }
+  const { from, to, asOf, currency, accounts, mailTo, out } = options;
+  const asked = { report, from, to, asOf, currency, accounts };
   const format = options.json === true ? "json" : options.format;
-  if (format === "xlsx" && options.out === undefined) {
+  if (mailTo !== undefined) {
+    await mailReport(context, asked, { to: mailTo, format, out });
+    return;
+  }
+  if (format === "xlsx" && out === undefined) {
     throw new UsageError("A workbook goes to a file: add --out report.xlsx.");
   }
   await context.withRuntime(
@@ -70,12 +80,12 @@ async function run(context: CliContext, name: string, options: ReportOptions): P
     async (runtime) => {
       const db = await runtime.db();
       await assertMigrated(db);
-      const output = await openOutput(context.stdout, options.out);
-      const { from, to, asOf, currency, accounts } = options;
+      const output = await openOutput(context.stdout, out);
+      const { timeZone } = runtime.config;
       try {
         const about = await writeReport(
-          { db, clock: runtime.serviceClock, timeZone: runtime.config.timeZone, output },
-          { report, format, from, to, asOf, currency, accounts },
+          { db, clock: runtime.serviceClock, timeZone, write: output.write },
+          { ...asked, format: format ?? "table" },
         );
         await output.keep(format === "csv" ? about : null, context.stderr);
       } catch (error) {
@@ -91,4 +101,10 @@ function parseFormat(text: string): Format {
   const format = formats.find((known) => known === text);
   if (format === undefined) throw new InvalidArgumentError(`Use one of ${formats.join(", ")}.`);
   return format;
+}
+
+function parseAddresses(text: string): readonly string[] {
+  const parsed = mailAddressList.schema.safeParse(text);
+  if (!parsed.success) throw new InvalidArgumentError(`Use ${mailAddressList.should}.`);
+  return parsed.data;
 }

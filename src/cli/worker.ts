@@ -7,6 +7,7 @@ import { defaultWorkerOptions, startWorker } from "../worker/start-worker.ts";
 import type { RunningWorker } from "../worker/start-worker.ts";
 import type { CliContext } from "./context.ts";
 import { nightlyTasks } from "./nightly-tasks.ts";
+import { reportMailTasks } from "./report-mail-tasks.ts";
 import { untilSignal } from "./until-signal.ts";
 
 export function registerWorker(program: Command, context: CliContext): void {
@@ -32,7 +33,7 @@ export interface WorkerRole {
   service?: { baseUrl: string; apiKey: string };
   /** How far apart two answers "unknown" must be to mean that a customer was deleted. */
   missingGraceMs?: number;
-  /** False: no nightly reconciliation. */
+  /** False: no nightly reconciliation, and no mails with reports. */
   isNightly?: boolean;
 }
 
@@ -52,7 +53,10 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
     },
     {
       ...defaultWorkerOptions,
-      tasks: role.isNightly === false ? {} : await nightlyTasks(runtime, role.service),
+      tasks:
+        role.isNightly === false
+          ? {}
+          : { ...(await nightlyTasks(runtime, role.service)), ...(await reportMailTasks(runtime)) },
     },
   );
   runtime.onClose(() => worker.close());

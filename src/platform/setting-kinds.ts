@@ -15,6 +15,9 @@ const kind = <T>(schema: z.ZodType<T>, should: string): SettingKind<T> => ({ sch
 const check = (isRight: (text: string) => boolean, wrong: string) =>
   z.string().refine(isRight, { error: wrong });
 
+/** Parts without the spaces around them. */
+const commaList = z.string().transform((text) => text.split(",").map((item) => item.trim()));
+
 export const integer = (min: number, max: number, unit: string): SettingKind<number> =>
   kind(
     z
@@ -97,6 +100,16 @@ export const mailAddress: SettingKind<string> = kind(
   "an e-mail address such as tallyhook@example.com",
 );
 
+export const mailAddressList: SettingKind<readonly string[]> = kind(
+  commaList.refine(
+    (addresses) => addresses.every((address) => z.email().safeParse(address).success),
+    {
+      error: "has a part that is no e-mail address",
+    },
+  ),
+  "e-mail addresses separated by commas, such as finance@example.com,cfo@example.com",
+);
+
 /** A token that travels in an HTTP header. */
 export const headerToken = (minBytes: number): SettingKind<string> =>
   kind(
@@ -114,8 +127,6 @@ export const password = (minCharacters: number): SettingKind<string> =>
     check((text) => text.length >= minCharacters, `is shorter than ${minCharacters} characters`),
     `at least ${minCharacters} characters`,
   );
-
-const commaList = z.string().transform((text) => text.split(",").map((item) => item.trim()));
 
 /** `name=value` pairs with a value out of a few. Which names there are is for whoever uses them to know. */
 export const choices = <const T extends string>(
@@ -137,6 +148,33 @@ export const choices = <const T extends string>(
       return chosen;
     }),
     `name=value pairs separated by commas, each value one of ${values.join(", ")}, such as ${example}`,
+  );
+
+/** Some of a few names. */
+export const someOf = <const T extends string>(names: readonly T[]): SettingKind<readonly T[]> =>
+  kind(
+    commaList.pipe(z.array(z.enum(names as unknown as [T, ...T[]]))),
+    `one or more of ${names.join(", ")}, separated by commas`,
+  );
+
+/** Names with a word that may follow each. Which names there are is for whoever uses them to know. */
+export const namedItems = <const T extends string>(
+  words: readonly T[],
+  example: string,
+): SettingKind<readonly { name: string; word: T | null }[]> =>
+  kind(
+    commaList.transform((items, context) =>
+      items.map((item) => {
+        const [name = "", text, ...more] = item.split(":").map((part) => part.trim());
+        const word = words.find((each) => each === text) ?? null;
+        const isRight = /^[a-z][a-z0-9-]*$/.test(name) && more.length === 0;
+        if (!isRight || (text !== undefined && word === null)) {
+          context.addIssue({ code: "custom", message: "has a part that is no name or name:word" });
+        }
+        return { name, word };
+      }),
+    ),
+    `names separated by commas, each perhaps with :${words.join(" or :")}, such as ${example}`,
   );
 
 /** Newest first. A short or empty one among them is an error, never left out. */

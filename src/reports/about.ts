@@ -57,7 +57,8 @@ export function aboutLines(about: About): [label: string, value: string][] {
   ];
 }
 
-function resultLine({ proof, period }: About): string {
+/** The verdict in a sentence, and what to do about it. Pure. */
+export function resultLine({ proof, period }: Pick<About, "proof" | "period">): string {
   const { verdict, openFindings, openWarnings } = proof;
   if (verdict === "INCOMPLETE") {
     return `INCOMPLETE: not everything before ${period.toUtc} was read ("tallyhook reconcile" reads on)`;

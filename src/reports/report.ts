@@ -1,3 +1,5 @@
+import type { MakeFigures } from "./figures/figure.ts";
+
 /**
  * What a cell holds. `money`: minor units of the row's `currency`; `day` and `month`: of the report's time zone;
  * `time`: UTC.
@@ -26,6 +28,8 @@ export interface Report {
   readonly takesAccounts?: true;
   /** Parts of the verdict are in the rows: any of these in `outcome` is a FAIL. */
   readonly failsOn?: string;
+  /** Charts that stand above the rows where they can be drawn. */
+  readonly figures?: MakeFigures;
 }
 
 /** A value of a row as text, in the form that the hash is made of; null where there is none. */

@@ -133,7 +133,9 @@ describe("docker-compose.yml", () => {
 
   test("uses every variable of .env.example, and no other", () => {
     const text = readFileSync(join(projectRoot, "docker-compose.yml"), "utf8");
-    const used = new Set([...text.matchAll(/\$\{(\w+)/g)].map(([, name = ""]) => name));
+    const used = new Set(
+      [...text.matchAll(/\$\{(\w+)|^ +([A-Z_]+):$/gm)].map(([, name, bare]) => name ?? bare ?? ""),
+    );
     expect([...used].toSorted()).toEqual(Object.keys(variables).toSorted());
   });
 

@@ -33,7 +33,19 @@ export interface ComposeFile {
 /** docker-compose.yml as `docker compose` reads it; `variables` are those of .env and of the shell. */
 export function readCompose(variables: Readonly<Record<string, string>>): ComposeFile {
   const text = readFileSync(join(projectRoot, "docker-compose.yml"), "utf8");
-  return interpolate(parse(text, { merge: true }), variables) as ComposeFile;
+  const file = interpolate(parse(text, { merge: true }), variables) as ComposeFile;
+  for (const each of Object.values(file.services)) passThrough(each, variables);
+  return file;
+}
+
+/** A variable without a value has that of .env or of the shell, and is not set where there is none. */
+function passThrough(each: Service, variables: Readonly<Record<string, string>>): void {
+  for (const [name, value] of Object.entries<string | null>(each.environment ?? {})) {
+    if (value !== null) continue;
+    const given = variables[name];
+    if (given === undefined) delete each.environment?.[name];
+    else Object.assign(each.environment ?? {}, { [name]: given });
+  }
 }
 
 /** The forms of the compose specification that the file uses: `${A}`, `${A:-default}`, `${A:?message}`. */

@@ -1,12 +1,13 @@
 import fc from "fast-check";
 import { read, utils } from "@e965/xlsx";
 import { describe, expect, test, vi } from "vitest";
-import type { About } from "../../src/reports/about.ts";
 import { formatMinor } from "../../src/reports/currencies.ts";
 import { defuse } from "../../src/reports/render/csv.ts";
 import { createRendering } from "../../src/reports/render/formats.ts";
 import type { Format } from "../../src/reports/render/formats.ts";
+import { renderXlsx } from "../../src/reports/render/xlsx/render-xlsx.ts";
 import type { Column, Row } from "../../src/reports/report.ts";
+import { about } from "./sample-about.ts";
 
 const columns: Column[] = [
   { name: "note", kind: "text" },
@@ -49,32 +50,6 @@ const rows: Row[] = [
   ["plain", "2026-11-01", "2026-11-01T00:00:00.000Z", "2026-11-01", "kwd", "1234", "0", "1", null],
   ["+1", "2026-11-02", null, "2026-11-01", "usd", "5", "0", "2", null],
 ];
-const about: About = {
-  report: "refunds",
-  explains: "what it answers",
-  period: {
-    from: "2026-10-01",
-    to: "2026-11-30",
-    timeZone: "Europe/Berlin",
-    fromUtc: "2026-09-30T22:00:00Z",
-    toUtc: "2026-11-30T23:00:00Z",
-  },
-  asOf: "2026-12-01T00:00:00.000Z",
-  isLive: false,
-  currency: null,
-  close: null,
-  proof: {
-    verdict: "PASS",
-    coveragePercent: "100.00",
-    readUntil: "2026-12-01T00:00:00Z",
-    lastRun: "7",
-    openFindings: "0",
-    openWarnings: "0",
-  },
-  rows: 4,
-  sha256: "ab".repeat(32),
-};
-
 async function render(format: Format, given: readonly Row[] = rows): Promise<Buffer> {
   const chunks: Buffer[] = [];
   const write = (chunk: string | Uint8Array) => {
@@ -196,15 +171,45 @@ describe("a workbook, as another program reads it", () => {
     expect(second.equals(first)).toBe(true);
   });
 
-  test("refuses more rows than fit, and says what to do", async () => {
-    const many = Array.from({ length: 30_001 }, () => rows[0]!);
-    const write = () => Promise.resolve();
-    const rendering = createRendering("xlsx", {
-      report: { name: "x", explains: "" },
-      columns,
-      exponents,
-      write,
-    });
-    await expect(rendering.rows(many)).rejects.toThrow(/--format csv/);
+  test("goes on in another sheet where one is full, with the sums at the end", async () => {
+    const chunks: Uint8Array[] = [];
+    const report = { name: "refunds", explains: "" };
+    const write = (chunk: string | Uint8Array) => {
+      chunks.push(Buffer.from(chunk as Uint8Array));
+      return Promise.resolve();
+    };
+    const rendering = renderXlsx({ report, columns, exponents, write }, 3);
+    await rendering.rows([...rows, ...rows]);
+    await rendering.end(about);
+    const { SheetNames, Sheets } = read(Buffer.concat(chunks));
+    expect(SheetNames).toEqual(["refunds", "refunds 2", "refunds 3", "about"]);
+    const first = SheetNames.map((name) =>
+      utils.sheet_to_json<string[]>(Sheets[name]!, { header: 1 }).map(([cell]) => cell),
+    );
+    const notes = rows.map(([note]) => note);
+    expect(first.slice(0, 3)).toEqual([
+      ["note", ...notes.slice(0, 3)],
+      ["note", notes[3], ...notes.slice(0, 2)],
+      ["note", ...notes.slice(2), "sum jpy", "sum kwd", "sum usd"],
+    ]);
+  });
+
+  test("holds any text, and runs none", async () => {
+    const hostile = ["<&>\"'", "_x0041_", "\ud800", "a\nb\u0000", "]]>", " padded "];
+    const book = read(
+      await render(
+        "xlsx",
+        hostile.map((text) => [text, ...rows[3]!.slice(1)]),
+      ),
+    );
+    const sheet = book.Sheets["refunds"]!;
+    expect(hostile.map((_, n) => (sheet[`A${n + 2}`] as { v: string }).v)).toEqual([
+      "<&>\"'",
+      "_x0041_",
+      "\ufffd",
+      "a\ufffdb\ufffd",
+      "]]>",
+      " padded ",
+    ]);
   });
 });

@@ -5,6 +5,7 @@ import { ask } from "./ask.ts";
 import type { Answer } from "./ask.ts";
 import type { ServiceState, WireObject } from "./sandbox-history.ts";
 import { playHistory } from "./sandbox-history.ts";
+import { deliver, fateOf, orderEvent } from "./deliveries.ts";
 import { balances, dayOf, isCaptured, recurring, sumBy, text } from "./service-sums.ts";
 
 const zones = ["UTC", "Pacific/Auckland", "America/Los_Angeles"] as const;
@@ -228,5 +229,96 @@ describe.each(["amber", "birch", "cedar"])("a random history (%s)", (seed) => {
     expect([...entries.values()].filter((sum) => sum !== 0n)).toEqual([]);
     const sums = [...cleared].map(([currency, sum]) => [currency, `${sum}`]);
     expect(Object.fromEntries(sums)).toEqual(balances(service));
+  });
+
+  describe("whose changes were announced, some late, some not at all", () => {
+    const statement = async (from: string, to: string) =>
+      (await ask(database.db, "delivery-statement", { from, to })).rows;
+    const sums = (rows: readonly Answer[], name: string) =>
+      rows.reduce((sum, row) => sum + Number(row[name]), 0);
+
+    beforeAll(() =>
+      deliver(database.db, [
+        ...service.orders.map((order) => ({
+          resource: "order",
+          id: text(order, "id"),
+          at: text(order, "updated_at"),
+          type: orderEvent(text(order, "status")),
+        })),
+        ...service.customers.map((customer) => ({
+          resource: "customer",
+          id: text(customer, "id"),
+          at: text(customer, "created_at"),
+          type: "customer.created",
+        })),
+      ]),
+    );
+
+    test("has each object's last change once, and what became of its event", async () => {
+      const rows = await statement(all.from, all.to);
+      const counted = (resource: string, event: string) =>
+        rows.find((row) => row["resource"] === resource && row["event"] === event);
+      const fates = new Map<string, { n: number; in_time: number; late: number }>();
+      for (const order of service.orders) {
+        const event = orderEvent(text(order, "status")) ?? "none is documented";
+        const known = fates.get(event) ?? { n: 0, in_time: 0, late: 0 };
+        const fate = event === "none is documented" ? "missed" : fateOf(text(order, "id"));
+        fates.set(event, {
+          n: known.n + 1,
+          in_time: known.in_time + (fate === "in_time" ? 1 : 0),
+          late: known.late + (fate === "late" ? 1 : 0),
+        });
+      }
+      expect(fates.size).toBeGreaterThan(3);
+      for (const [event, { n, in_time, late }] of fates) {
+        const announced = event === "none is documented" ? 0 : n;
+        expect(counted("order", event)).toMatchObject({
+          changes: `${n}`,
+          announced: `${announced}`,
+          received: `${in_time + late}`,
+          in_time: `${in_time}`,
+          late: `${late}`,
+          missed: `${announced - in_time - late}`,
+          first_fill: "0",
+        });
+      }
+      expect(counted("customer", "customer.created")).toMatchObject({
+        changes: `${service.customers.length}`,
+      });
+      const subscriptions = rows.filter((row) => row["resource"] === "subscription");
+      expect(sums(subscriptions, "changes")).toBe(service.subscriptions.length);
+    });
+
+    test("has the year's changes in the sum of its months", async () => {
+      const year = sums(await statement(all.from, all.to), "changes");
+      let months = 0;
+      for (const month of ["01", "02", "03", "04", "05"]) {
+        months += sums(await statement(`2026-${month}-01`, `2026-${month}-28`), "changes");
+        if (month !== "02") {
+          const last = month === "04" ? "30" : "31";
+          months += sums(await statement(`2026-${month}-29`, `2026-${month}-${last}`), "changes");
+        }
+      }
+      expect(months).toBe(year);
+    });
+
+    test("does not call missed what had changed before the mirror was first filled", async () => {
+      const { db } = database;
+      const [run] = await db("reconcile.runs")
+        .insert({
+          run_key: "the first fill",
+          kind: "import",
+          t0: "2026-04-01T00:00:00Z",
+          state: "complete",
+          first_fill: true,
+        })
+        .returning<{ id: string }[]>("id");
+      const filled = await statement("2026-01-01", "2026-03-31");
+      expect(sums(filled, "missed")).toBe(0);
+      expect(sums(filled, "received")).toBe(sums(filled, "changes"));
+      expect(sums(filled, "first_fill")).toBeGreaterThan(50);
+      expect(sums(await statement("2026-04-01", "2026-12-31"), "first_fill")).toBe(0);
+      await db("reconcile.runs").where({ id: run?.id }).delete();
+    });
   });
 });

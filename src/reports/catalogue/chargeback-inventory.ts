@@ -1,4 +1,5 @@
 import { count, money, text } from "../columns.ts";
+import { balanceSteps } from "../figures/balance-steps.ts";
 import type { Report } from "../report.ts";
 
 export const chargebackInventory: Report = {
@@ -13,4 +14,9 @@ export const chargebackInventory: Report = {
     ]),
   ],
   orderBy: "currency",
+  figures: balanceSteps("Chargebacks at hand", [
+    { column: "received", label: "Received", sign: 1 },
+    { column: "accepted", label: "Accepted", sign: -1 },
+    { column: "dismissed", label: "Dismissed", sign: -1 },
+  ]),
 };

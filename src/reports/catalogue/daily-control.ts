@@ -1,4 +1,5 @@
 import { count, day, money, number, percent, summedCount, summedMoney, text } from "../columns.ts";
+import { controlTotals } from "../figures/control-totals.ts";
 import type { Report } from "../report.ts";
 
 export const dailyControl: Report = {
@@ -20,4 +21,5 @@ export const dailyControl: Report = {
   ],
   orderBy: "day, currency, type, status",
   failsOn: "differs",
+  figures: controlTotals,
 };

@@ -1,4 +1,5 @@
 import { percent, summedCount, summedMoney, text } from "../columns.ts";
+import { declineShares } from "../figures/decline-shares.ts";
 import type { Report } from "../report.ts";
 
 export const declines: Report = {
@@ -13,4 +14,5 @@ export const declines: Report = {
     ...percent("share_percent", "recovered_percent"),
   ],
   orderBy: 'currency, declines desc, failure_code collate "C", brand collate "C", charge',
+  figures: declineShares,
 };

@@ -4,11 +4,20 @@ import type { Report } from "../report.ts";
 export const deliveryStatement: Report = {
   name: "delivery-statement",
   explains:
-    "of what changed at the service, how much was announced, in time or late, and what was missed and healed",
+    "of what changed at the service, how much it had to announce, what was received, in time or late, missed and healed",
   source: "delivery_statement",
   columns: [
-    ...text("resource"),
-    ...summedCount("changes", "announced", "in_time", "late", "missed", "healed", "first_fill"),
+    ...text("resource", "event"),
+    ...summedCount(
+      "changes",
+      "announced",
+      "received",
+      "in_time",
+      "late",
+      "missed",
+      "healed",
+      "first_fill",
+    ),
   ],
-  orderBy: "resource",
+  orderBy: 'resource, event collate "C"',
 };

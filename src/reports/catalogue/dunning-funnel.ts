@@ -1,4 +1,5 @@
 import { day, number, percent, summedCount, summedMoney, text } from "../columns.ts";
+import { dunningSteps } from "../figures/dunning-steps.ts";
 import type { Report } from "../report.ts";
 
 export const dunningFunnel: Report = {
@@ -27,4 +28,5 @@ export const dunningFunnel: Report = {
     ...number("median_days"),
   ],
   orderBy: "week, currency",
+  figures: dunningSteps,
 };

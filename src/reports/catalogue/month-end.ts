@@ -1,4 +1,5 @@
 import { money, month, summedMoney, text } from "../columns.ts";
+import { balanceSteps } from "../figures/balance-steps.ts";
 import type { Report } from "../report.ts";
 
 export const monthEnd: Report = {
@@ -14,4 +15,11 @@ export const monthEnd: Report = {
     ...money("closing"),
   ],
   orderBy: "month, currency",
+  figures: balanceSteps("From the opening to the closing balance", [
+    { column: "sales", label: "Sales", sign: 1 },
+    { column: "refunds", label: "Refunds", sign: -1 },
+    { column: "chargebacks", label: "Chargebacks", sign: -1 },
+    { column: "reversals", label: "Reversals", sign: 1 },
+    { column: "corrections", label: "Corrections", sign: 1 },
+  ]),
 };

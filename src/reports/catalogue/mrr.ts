@@ -1,4 +1,5 @@
 import { count, money, text } from "../columns.ts";
+import { balanceSteps } from "../figures/balance-steps.ts";
 import type { Report } from "../report.ts";
 
 export const mrr: Report = {
@@ -21,4 +22,12 @@ export const mrr: Report = {
     ...count("subscriptions"),
   ],
   orderBy: "currency",
+  figures: balanceSteps("Recurring amount a month", [
+    { column: "new_mrr", label: "New", sign: 1 },
+    { column: "expansion", label: "Expansion", sign: 1 },
+    { column: "reactivation", label: "Reactivation", sign: 1 },
+    { column: "contraction", label: "Contraction", sign: -1 },
+    { column: "churn_voluntary", label: "Churn, voluntary", sign: -1 },
+    { column: "churn_involuntary", label: "Churn, involuntary", sign: -1 },
+  ]),
 };

@@ -1,4 +1,5 @@
 import { count, month, percent, text } from "../columns.ts";
+import { networkRatios } from "../figures/network-ratios.ts";
 import type { Report } from "../report.ts";
 
 export const networkMonitor: Report = {
@@ -15,4 +16,5 @@ export const networkMonitor: Report = {
     ...text("outcome"),
   ],
   orderBy: "month, brand, programme",
+  figures: networkRatios,
 };

@@ -1,4 +1,5 @@
 import { summedCount, summedMoney, text, time } from "../columns.ts";
+import { aging } from "../figures/aging.ts";
 import type { Report } from "../report.ts";
 
 export const pastDueAging: Report = {
@@ -13,4 +14,5 @@ export const pastDueAging: Report = {
     ...time("next_retry_at"),
   ],
   orderBy: "currency, cast(substring(days_past_due from '^[0-9]+') as integer)",
+  figures: aging,
 };

@@ -6,7 +6,7 @@ import type { Column, Report, Row } from "../report.ts";
 export type Write = (chunk: string | Uint8Array) => Promise<void>;
 
 export interface RenderingInput {
-  report: Pick<Report, "name" | "explains">;
+  report: Pick<Report, "name" | "explains" | "figures">;
   columns: readonly Column[];
   exponents: Exponents;
   write: Write;

@@ -1,25 +1,25 @@
 import type { Knex } from "knex";
 import type { Clock } from "../platform/clock.ts";
 import { UsageError } from "../platform/errors.ts";
-import type { About } from "../reports/about.ts";
-import { defaultAccounts, readAccountMap } from "../reports/account-map.ts";
-import { assertSettled } from "../reports/as-of.ts";
-import { findCurrency, readExponents } from "../reports/currencies.ts";
-import { findFrozen, readFrozen } from "../reports/frozen.ts";
-import { dayIn, parseDays, resolvePeriod } from "../reports/period.ts";
-import { readingTransaction, readReport } from "../reports/read-report.ts";
-import { createRendering } from "../reports/render/formats.ts";
-import type { Format } from "../reports/render/formats.ts";
-import { hasCurrency } from "../reports/report.ts";
-import type { Report } from "../reports/report.ts";
-import type { ReportOutput } from "./report-output.ts";
+import type { About } from "./about.ts";
+import { defaultAccounts, readAccountMap } from "./account-map.ts";
+import { assertSettled } from "./as-of.ts";
+import { findCurrency, readExponents } from "./currencies.ts";
+import { findFrozen, readFrozen } from "./frozen.ts";
+import { dayIn, parseDays, resolvePeriod } from "./period.ts";
+import { readingTransaction, readReport } from "./read-report.ts";
+import { createRendering } from "./render/formats.ts";
+import type { Format } from "./render/formats.ts";
+import type { Write } from "./render/rendering.ts";
+import { hasCurrency } from "./report.ts";
+import type { Report } from "./report.ts";
 
 export interface ReportDeps {
   db: Knex;
   clock: Clock;
   /** IANA name. */
   timeZone: string;
-  output: Pick<ReportOutput, "write">;
+  write: Write;
 }
 
 export interface ReportRequest {
@@ -28,6 +28,8 @@ export interface ReportRequest {
   from: string | undefined;
   to: string | undefined;
   asOf: Date | undefined;
+  /** Of a closed month the frozen rows, also where a time is asked for. */
+  prefersFrozen?: boolean;
   currency: string | undefined;
   accounts: string | undefined;
 }
@@ -37,9 +39,10 @@ export interface ReportRequest {
  * where what is asked for is not possible.
  */
 export async function writeReport(
-  { db, clock, timeZone, output }: ReportDeps,
-  { report, format, from, to, asOf, currency: wished, accounts: accountFile }: ReportRequest,
+  { db, clock, timeZone, write }: ReportDeps,
+  request: ReportRequest,
 ): Promise<About> {
+  const { report, format, from, to, asOf, currency: wished, accounts: accountFile } = request;
   const given = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
   const days = parseDays(given, dayIn(timeZone, clock.now()));
   const accounts = accountFile === undefined ? defaultAccounts : await readAccountMap(accountFile);
@@ -51,10 +54,11 @@ export async function writeReport(
     const currency = wished === undefined ? null : await findCurrency(trx, wished);
     const period = await resolvePeriod(trx, days, timeZone);
     const exponents = await readExponents(trx);
-    const isFrozenWanted = asOf === undefined && accountFile === undefined;
+    const isFrozenWanted =
+      (asOf === undefined || request.prefersFrozen === true) && accountFile === undefined;
     const frozen = isFrozenWanted ? await findFrozen(trx, period, report) : null;
     const { columns } = frozen ?? report;
-    const rendering = createRendering(format, { report, columns, exponents, write: output.write });
+    const rendering = createRendering(format, { report, columns, exponents, write });
     const take = rendering.rows;
     const about =
       frozen === null

@@ -1,0 +1,34 @@
+/** Text that is HTML already. Only `html` makes it, so that nothing reaches a page unescaped. */
+export interface Html {
+  readonly markup: string;
+}
+
+/** Texts and numbers are escaped, what is HTML stays, lists follow one another; null and false print nothing. */
+export type HtmlPart = Html | string | number | null | false | readonly HtmlPart[];
+
+const entities: Readonly<Record<string, string>> = {
+  "&": "&amp;",
+  "<": "&lt;",
+  ">": "&gt;",
+  '"': "&quot;",
+  "'": "&#39;",
+};
+
+const escapeHtml = (text: string): string =>
+  text.replace(/[&<>"']/g, (character) => entities[character] ?? "");
+
+/**
+ * A template that escapes by default: for the content of elements and for attribute values in quotes. Not for the inside of
+ * script or style elements, nor for URLs that come from outside. Pure.
+ */
+export function html(strings: TemplateStringsArray, ...parts: readonly HtmlPart[]): Html {
+  const markup = strings.map((text, n) => (n === 0 ? text : `${print(parts[n - 1])}${text}`));
+  return { markup: markup.join("") };
+}
+
+function print(part: HtmlPart | undefined): string {
+  if (part === null || part === undefined || part === false) return "";
+  if (typeof part === "string") return escapeHtml(part);
+  if (typeof part === "number") return String(part);
+  return "markup" in part ? part.markup : part.map(print).join("");
+}

@@ -1,0 +1,87 @@
+import type { Log } from "../../platform/log.ts";
+import { MailNotSent } from "../../platform/mail.ts";
+import type { Mailer } from "../../platform/mail.ts";
+import type { ReportDeps } from "../write-report.ts";
+import { attachReport } from "./attach-report.ts";
+import type { AttachedReport, MailFormat } from "./attach-report.ts";
+import { composeMail } from "./compose-mail.ts";
+import { reportsOf } from "./mail-plan.ts";
+import type { MailPlan } from "./mail-plan.ts";
+import { settleFailed, settleSent, takeDueMailing } from "./mailings.ts";
+import type { Mailing } from "./mailings.ts";
+
+export interface MailingDeps extends Omit<ReportDeps, "write"> {
+  log: Log;
+  mailer: Mailer;
+}
+
+export interface MailingSettings {
+  plan: MailPlan;
+  to: readonly string[];
+  formats: readonly MailFormat[];
+}
+
+/**
+ * Sends what is due, each mailing by one worker. What the mail server does not take is tried again later, for two days. Never
+ * throws for a mail; a worker that dies between sending and noting it repeats the same mail.
+ */
+export async function sendDueMailings(deps: MailingDeps, settings: MailingSettings): Promise<void> {
+  for (;;) {
+    const mailing = await takeDueMailing(deps.db);
+    if (mailing === null) return;
+    await sendOne(deps, settings, mailing);
+  }
+}
+
+async function sendOne(
+  deps: MailingDeps,
+  settings: MailingSettings,
+  mailing: Mailing,
+): Promise<void> {
+  const log = deps.log.child({ mailing: mailing.key, attempt: mailing.attempts });
+  try {
+    const [first, ...rest] = await attachAll(deps, settings, mailing);
+    // What was ordered under earlier settings may have no reports any more.
+    if (first !== undefined) {
+      const { messageId } = mailing;
+      await deps.mailer.send(composeMail([first, ...rest], { to: settings.to, messageId }));
+    }
+    await settleSent(deps.db, mailing.key);
+    log.info({ recipients: settings.to.length }, "reports were mailed");
+  } catch (err) {
+    const { code, isRetryable } =
+      err instanceof MailNotSent ? err : { code: "REPORT", isRetryable: true };
+    const again = await settleFailed(deps.db, mailing, { code, isRetryable });
+    if (again === null) {
+      log.error(
+        { err },
+        "reports were not mailed and will not be: check SMTP_URL and REPORTS_MAIL_TO, then use report --mail-to",
+      );
+    } else {
+      log.warn({ err, again }, "reports were not mailed yet");
+    }
+  }
+}
+
+async function attachAll(
+  deps: MailingDeps,
+  { plan, formats }: MailingSettings,
+  { key, from, to, asOf }: Mailing,
+): Promise<AttachedReport[]> {
+  const [first, ...others] = formats;
+  if (first === undefined) return [];
+  const attached: AttachedReport[] = [];
+  for (const report of reportsOf(plan, key)) {
+    const request = {
+      report,
+      from,
+      to,
+      asOf,
+      prefersFrozen: true,
+      currency: undefined,
+      accounts: undefined,
+    };
+    attached.push(await attachReport(deps, request, [first, ...others]));
+  }
+  return attached;
+}
