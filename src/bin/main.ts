@@ -6,6 +6,7 @@ import { registerDemo } from "../cli/demo.ts";
 import { registerDoctor } from "../cli/doctor.ts";
 import { registerEndpoint } from "../cli/endpoint.ts";
 import { registerEvents } from "../cli/events.ts";
+import { registerFindings } from "../cli/findings.ts";
 import { registerMigrate } from "../cli/migrate.ts";
 import { registerReceiver } from "../cli/receiver.ts";
 import { registerReconcile } from "../cli/reconcile.ts";
@@ -37,6 +38,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     registerDoctor,
     registerEvents,
     registerReconcile,
+    registerFindings,
     registerReport,
     registerClose,
     registerSecrets,

@@ -1,0 +1,142 @@
+import { userInfo } from "node:os";
+import type { Command } from "commander";
+import { InvalidArgumentError } from "commander";
+import Table from "cli-table3";
+import { TallyhookError, UsageError } from "../platform/errors.ts";
+import { acknowledgeFinding } from "../reconcile/findings.ts";
+import {
+  countFindings,
+  findFinding,
+  findingStates,
+  listFindings,
+} from "../reconcile/queries/list-findings.ts";
+import type { FindingRow, FindingState } from "../reconcile/queries/list-findings.ts";
+import { assertMigrated } from "../runtime.ts";
+import type { Runtime } from "../runtime.ts";
+import type { CliContext } from "./context.ts";
+import { visible } from "./visible-text.ts";
+import { wholeNumber } from "./whole-number.ts";
+
+interface ListOptions {
+  state?: FindingState;
+  all?: boolean;
+  limit: number;
+  json?: boolean;
+}
+
+const findingNumber = wholeNumber(1, 999_999_999_999_999);
+
+export function registerFindings(program: Command, context: CliContext): void {
+  const findings = program
+    .command("findings")
+    .description("what reconciliation found, and what people said of it");
+
+  findings
+    .command("list")
+    .description("findings that are open, the most severe first")
+    .option("--state <state>", `one of ${findingStates.join(", ")}`, parseState)
+    .option("--all", "in every state")
+    .option("--limit <n>", "how many", wholeNumber(1, 10_000), 50)
+    .option("--json", "print JSON")
+    .action((options: ListOptions) => list(context, options));
+
+  findings
+    .command("show")
+    .description("one finding with its evidence")
+    .argument("<id>", "its number", findingNumber)
+    .option("--json", "print JSON")
+    .action((id: number, { json }: { json?: boolean }) => show(context, id, json === true));
+
+  findings
+    .command("ack")
+    .description("take a finding as it is: it counts no longer, until it is healed and comes back")
+    .argument("<id>", "its number", findingNumber)
+    .requiredOption("--note <text>", "why it may stay: printed with the exceptions report")
+    .option("--by <name>", "who says so", userInfo().username)
+    .action((id: number, said: { note: string; by: string }) => acknowledge(context, id, said));
+}
+
+const withDatabase = <T>(context: CliContext, run: (runtime: Runtime) => Promise<T>): Promise<T> =>
+  context.withRuntime(
+    "findings",
+    async (runtime) => {
+      await assertMigrated(await runtime.db());
+      return run(runtime);
+    },
+    { logLevel: "warn" },
+  );
+
+async function list(context: CliContext, { state, all, limit, json }: ListOptions): Promise<void> {
+  const one = state === undefined ? (["open", "reopened"] as const) : [state];
+  const states = all === true ? findingStates : one;
+  const { rows, counts } = await withDatabase(context, async (runtime) => {
+    const db = await runtime.db();
+    return { rows: await listFindings(db, { states, limit }), counts: await countFindings(db) };
+  });
+  if (json === true) {
+    context.stdout.write(`${JSON.stringify({ findings: rows, counts })}\n`);
+    return;
+  }
+  const table = new Table({
+    head: ["id", "severity", "state", "what", "object", "at risk", "first seen"],
+    style: { head: [], border: [] },
+  });
+  for (const row of rows) table.push(listRow(row));
+  const totals = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
+  context.stdout.write(`${table.toString()}\nAll findings: ${totals.join(", ")}.\n`);
+}
+
+const listRow = (row: FindingRow): string[] => [
+  row.id,
+  row.mode === "observe" ? `${row.severity}, observed` : row.severity,
+  row.state,
+  row.identity ?? row.class,
+  row.resource === null ? "-" : `${row.resource} ${visible(row.object_id ?? "")}`,
+  row.amount_at_risk_minor === null ? "-" : `${row.amount_at_risk_minor} ${row.currency ?? ""}`,
+  row.first_seen.toISOString(),
+];
+
+async function show(context: CliContext, id: number, json: boolean): Promise<void> {
+  const found = await withDatabase(context, async (runtime) => findFinding(await runtime.db(), id));
+  if (found === null) throw noFinding(id);
+  if (json) {
+    context.stdout.write(`${JSON.stringify(found)}\n`);
+    return;
+  }
+  for (const [name, value] of Object.entries(found)) {
+    context.stdout.write(`${name.padEnd(22)} ${visible(textOf(value))}\n`);
+  }
+}
+
+function textOf(value: unknown): string {
+  if (value === null) return "-";
+  if (value instanceof Date) return value.toISOString();
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+async function acknowledge(
+  context: CliContext,
+  id: number,
+  { by, note }: { by: string; note: string },
+): Promise<void> {
+  if (note.trim() === "") throw new UsageError("--note is empty. Say why the finding may stay.");
+  await withDatabase(context, async (runtime) => {
+    const db = await runtime.db();
+    const said = { id, by, note, at: runtime.wallClock.now() };
+    if (await acknowledgeFinding(db, said)) return;
+    if ((await findFinding(db, id)) === null) throw noFinding(id);
+    throw new TallyhookError(`Finding ${id} is healed: there is nothing to acknowledge.`);
+  });
+  context.stdout.write(`Finding ${id} is acknowledged by ${visible(by)}.\n`);
+}
+
+const noFinding = (id: number): TallyhookError =>
+  new TallyhookError(`There is no finding ${id}. "npx tallyhook findings list --all" shows them.`);
+
+function parseState(text: string): FindingState {
+  const state = findingStates.find((known) => known === text);
+  if (state === undefined) {
+    throw new InvalidArgumentError(`Use one of ${findingStates.join(", ")}.`);
+  }
+  return state;
+}
