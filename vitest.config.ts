@@ -4,10 +4,17 @@ export default defineConfig({
   test: {
     include: ["test/**/*.test.ts"],
     exclude: ["test/torture/**"],
-    globalSetup: ["test/support/redis-notice.ts", "test/support/global-setup.ts"],
+    globalSetup: [
+      "test/support/redis-notice.ts",
+      "test/support/image.ts",
+      "test/support/global-setup.ts",
+    ],
     // Processes, not threads: tests send signals, change environments and load CPU.
     pool: "forks",
-    maxWorkers: 2,
+    // Most of a file's time would go into loading the program again; what a file opens, it closes.
+    isolate: false,
+    // One more than the CPUs of the smallest machine: much of the time is waiting, for processes and time limits.
+    maxWorkers: 3,
     testTimeout: 60_000,
     hookTimeout: 120_000,
   },

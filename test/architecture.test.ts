@@ -3,7 +3,8 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
 import { architectureFaults, IMPORT_TABLE, type SourceFile } from "./support/architecture-rules.ts";
-import { blankNonCode, importedModules } from "./support/source-text.ts";
+import { mirrorWriteFaults } from "./support/one-writer.ts";
+import { blankComments, blankNonCode, importedModules } from "./support/source-text.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
@@ -33,6 +34,46 @@ describe("the source tree", () => {
 
   test("keeps the import table, has no cycle, and reads environment, clock and chance in one place", () => {
     expect(architectureFaults(files)).toEqual([]);
+  });
+
+  test("writes the mirror in one folder", () => {
+    expect(mirrorWriteFaults(files)).toEqual([]);
+  });
+});
+
+describe("one writer of the mirror", () => {
+  const faultsOfText = (text: string, path = "src/worker/a.ts") =>
+    mirrorWriteFaults([{ path, text }]);
+
+  test.each([
+    "await db.raw(`insert into mirror.orders (id) values (?)`, [id]);",
+    "await db.raw(`INSERT INTO\n  mirror.orders select 1`);",
+    'const sql = "update mirror.orders set total = 0";',
+    "const sql = `with gone as (delete from only mirror.versions returning id) select 1`;",
+    "const sql = `update mirror.${table} set total = 0`;",
+    "const sql = `truncate mirror.orders`;",
+    "const sql = `copy mirror.orders from stdin`;",
+    'const sql = \'merge into "mirror"."orders" using given on true\';',
+    'await db("mirror.orders").insert({ id });',
+    'await trx("mirror.orders as o")\n  .where({ id })\n  .update({ total: 0 });',
+    'await db("mirror.versions").where({ id }).del();',
+    'await db.insert(rows).into("mirror.orders");',
+    'await db.batchInsert("mirror.orders", rows);',
+    'await db.withSchema("mirror").from("orders").where({ id });',
+  ])("sees %s", (statement) => {
+    expect(faultsOfText(`const a = 1;\n${statement}`)).toEqual([
+      "src/worker/a.ts:2 writes the mirror: let src/mirror/ do it",
+    ]);
+    expect(faultsOfText(statement, "src/mirror/a.ts")).toEqual([]);
+  });
+
+  test.each([
+    'const rows = await db("mirror.orders").where({ id });\nawait db("inbox.fetches").insert(rows);',
+    "const sql = `select o.id from mirror.orders o for update of o`;",
+    "const sql = `insert into reconcile.findings select id from mirror.orders`;",
+    "// never update mirror.orders here\n/* insert into mirror.orders */",
+  ])("leaves alone: %s", (text) => {
+    expect(faultsOfText(text)).toEqual([]);
   });
 });
 
@@ -220,6 +261,11 @@ describe("blanking what is not code", () => {
     const blanked = blankNonCode(text);
     expect(blanked).toHaveLength(text.length);
     expect(blanked.replace(/\s+/g, " ")).toBe('a(" "); ` ${b({ c: ` ` })} `; .test(d) / 2; f');
+  });
+
+  test("can leave what code says, and blanks comments alone", () => {
+    const text = 'a("x // y"); // c\n`t /* ${b /* d */} v`; /[/*]/.test(e);';
+    expect(blankComments(text)).toBe('a("x // y");     \n`t /* ${b        } v`; /[/*]/.test(e);');
   });
 
   test("takes a slash after a value for a division", () => {

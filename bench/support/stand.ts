@@ -46,6 +46,9 @@ export interface DataPlace {
   readonly pids: Readonly<Record<string, number>>;
 }
 
+/** Migrated once, for both backends. */
+const template = "bench_template";
+
 /** A PostgreSQL of this run's own, with the settings of the embedded one: fsync is on. */
 export async function createStand({ profile }: { profile: boolean }): Promise<Stand> {
   await removeAbandonedRuns();
@@ -55,6 +58,8 @@ export async function createStand({ profile }: { profile: boolean }): Promise<St
   // Written at each commit, so that a benchmark can ask when an event was applied.
   const settings = { track_commit_timestamp: "on", ...(profile ? statementSettings : {}) };
   const postgres = await startEmbeddedPostgres({ dataDir: directory, log, settings });
+  await withServer(postgres.url, (client) => client.query(`create database ${template}`));
+  await migrate(databaseUrl(postgres.url, template));
   let databases = 0;
 
   return {
@@ -64,11 +69,12 @@ export async function createStand({ profile }: { profile: boolean }): Promise<St
     async withDatabase(backend, cpus, work) {
       pinTree(postgres.pid, cpus);
       const name = `bench_${++databases}`;
-      await withServer(postgres.url, (client) => client.query(`create database ${name}`));
+      await withServer(postgres.url, (client) =>
+        client.query(`create database ${name} template ${template}`),
+      );
       const url = databaseUrl(postgres.url, name);
       const redis = backend === "redis" ? await startPinnedRedis(cpus) : null;
       try {
-        await migrate(url);
         const result = await work({
           databaseUrl: url,
           redisUrl: redis?.url ?? null,

@@ -10,6 +10,7 @@ import { countPrunable, pruneEvents, replayEvents } from "../inbox/retention.ts"
 import { TallyhookError, UsageError } from "../platform/errors.ts";
 import type { CliContext } from "./context.ts";
 import { createProgress } from "./progress.ts";
+import { hasReplacedText } from "./replaced-text.ts";
 
 interface ListOptions {
   state?: EventState;
@@ -102,7 +103,8 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
     { logLevel: "warn" },
   );
   if (found.length === 0) throw notFound(id);
-  for (const { raw, ...row } of found) {
+  for (const { raw, ...event } of found) {
+    const row = { ...event, replaced_text: hasReplacedText(raw) };
     const body = raw === null ? null : raw.toString("utf8");
     if (json) {
       // Only valid UTF-8 survives as text; the exact bytes are there whenever it is not.

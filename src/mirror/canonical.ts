@@ -19,6 +19,28 @@ export function canonicalJson(object: JsonSource, without: ReadonlySet<string> =
   return objectJson(object, without, 0);
 }
 
+/** A group's content in its canonical form. */
+export interface Content {
+  json: string;
+  /** Whether text that `jsonb` refuses stands in it as U+FFFD: what was received is not all there. */
+  isReplaced: boolean;
+}
+
+/** `canonicalJson`, and whether it had to replace text. A U+FFFD that came as such replaces nothing. */
+export function canonicalContent(object: JsonSource, without?: ReadonlySet<string>): Content {
+  const json = canonicalJson(object, without);
+  return { json, isReplaced: json.includes("\ufffd") && holdsRefusedText(object, without) };
+}
+
+/** Whether a text or a key, at any depth, is one that `jsonb` refuses. The keys in `without` do not count at the top. */
+export function holdsRefusedText(value: unknown, without: ReadonlySet<string> = nothing): boolean {
+  if (typeof value === "string") return storable(value) !== value;
+  if (typeof value !== "object" || value === null) return false;
+  return Object.entries(value).some(
+    ([key, item]) => !without.has(key) && (storable(key) !== key || holdsRefusedText(item)),
+  );
+}
+
 function objectJson(object: JsonSource, without: ReadonlySet<string>, depth: number): string {
   if (depth > maxDepth) throw new NestedTooDeeply();
   let json = "";

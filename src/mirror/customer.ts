@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { customerSchema } from "../service/resources/customer.ts";
-import { canonicalJson } from "./canonical.ts";
+import { canonicalContent } from "./canonical.ts";
 import { idColumn, textColumn, timeColumn } from "./columns.ts";
 import { groupState, readObject } from "./decode.ts";
 import type { Decoded, GroupState, Observation } from "./observation.ts";
@@ -60,7 +60,7 @@ export function decodeCustomer(observation: Observation): Decoded {
     id: read.id,
     updatedAt: read.updatedAt,
     rank: isDeleted ? 9 : 0,
-    json: canonicalJson(object, notOwn),
+    content: canonicalContent(object, notOwn),
     settledBy: { resource: "customer", id: read.id },
   } as const;
   const state = groupState(observation, group, {
@@ -84,7 +84,7 @@ export function customerAbsence(customerId: string, observedAt: string, cause: s
     id: customerId,
     updatedAt: observedAt,
     rank: 0,
-    json: `{"absent":true}`,
+    content: { json: `{"absent":true}`, isReplaced: false },
     settledBy: null,
   };
   return groupState({ observedAt, cause }, group, {});

@@ -3,6 +3,7 @@ import { missingKeys } from "../service/resources/missing-keys.ts";
 import { wireId } from "../service/resources/wire-types.ts";
 import { canonicalTimestamp } from "../service/timestamp.ts";
 import { contentHash } from "./canonical.ts";
+import type { Content } from "./canonical.ts";
 import type { Column, Decoded, GroupState, ObjectKey, Observation } from "./observation.ts";
 import { versionOf } from "./version.ts";
 
@@ -56,17 +57,30 @@ interface GroupParts {
   /** What orders the group, where that is not `updatedAt`. */
   orderedBy?: string;
   rank: number;
-  json: string;
+  content: Content;
   settledBy: ObjectKey | null;
 }
 
 /** Puts a group's content and columns together with the version that orders it. */
 export function groupState(
   { observedAt, cause }: Pick<Observation, "observedAt" | "cause">,
-  { group, id, updatedAt, orderedBy = updatedAt, rank, json, settledBy }: GroupParts,
+  { group, id, updatedAt, orderedBy = updatedAt, rank, content, settledBy }: GroupParts,
   columns: Readonly<Record<string, Column>>,
 ): GroupState {
+  const { json, isReplaced } = content;
   const hash = contentHash(json);
   const version = versionOf({ updatedAt: orderedBy, observedAt, rank, hash });
-  return { group, id, version, updatedAt, observedAt, hash, json, columns, cause, settledBy };
+  return {
+    group,
+    id,
+    version,
+    updatedAt,
+    observedAt,
+    hash,
+    json,
+    isReplaced,
+    columns,
+    cause,
+    settledBy,
+  };
 }

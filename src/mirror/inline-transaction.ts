@@ -2,7 +2,7 @@ import { z } from "zod";
 import { isPlausibleAmount } from "../service/resources/transaction.ts";
 import { signedMinorUnits, wireId } from "../service/resources/wire-types.ts";
 import { canonicalTimestamp } from "../service/timestamp.ts";
-import { canonicalJson } from "./canonical.ts";
+import { canonicalContent } from "./canonical.ts";
 import {
   cardColumns,
   idColumn,
@@ -71,7 +71,7 @@ function inlineState(
     // The order was looked at when it last changed, or later; an entry need not have a time of its own.
     orderedBy: updatedAt > order.updatedAt ? updatedAt : order.updatedAt,
     rank: statusRank(content["status"]),
-    json: canonicalJson(content),
+    content: canonicalContent(content),
     settledBy: { resource: "order", id: order.id },
   } as const;
   return groupState(observation, group, {

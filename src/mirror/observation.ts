@@ -34,6 +34,8 @@ export interface GroupState {
   hash: string;
   /** Canonical content as JSON: the history's `data`. */
   json: string;
+  /** Whether text that `jsonb` refuses became U+FFFD. No part of the content: states that differ in it alone are equal. */
+  isReplaced: boolean;
   /** The columns of the mirror's row that this group owns. */
   columns: Readonly<Record<string, Column>>;
   cause: string;

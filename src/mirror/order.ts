@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { orderSchema } from "../service/resources/order.ts";
-import { canonicalJson } from "./canonical.ts";
+import { canonicalContent } from "./canonical.ts";
 import {
   cardColumns,
   idColumn,
@@ -92,7 +92,7 @@ function coreState(observation: Observation, { id: orderId, updatedAt }: Readabl
     id: orderId,
     updatedAt,
     rank: statusRank(object["status"]),
-    json: canonicalJson(object, notOwn),
+    content: canonicalContent(object, notOwn),
     settledBy: { resource: "order", id: orderId },
   } as const;
   return groupState(observation, group, {
@@ -120,10 +120,14 @@ function itemsState(
   { id: orderId, updatedAt }: Readable,
   items: readonly unknown[],
 ): GroupState {
-  const json = canonicalJson({ items });
+  const { json, isReplaced } = canonicalContent({ items });
   const group = { group: "order.items", id: orderId, updatedAt, rank: 0, settledBy: null };
   // The column holds the array alone: what stands between `{"items":` and `}`.
-  return groupState(observation, { ...group, json: json.slice(9, -1) }, {});
+  return groupState(
+    observation,
+    { ...group, content: { json: json.slice(9, -1), isReplaced } },
+    {},
+  );
 }
 
 const hasDunning = (object: Readonly<Record<string, unknown>>): boolean =>
@@ -139,7 +143,7 @@ function dunningState(observation: Observation, { id: orderId, updatedAt }: Read
     updatedAt,
     // No read could settle a tie; attempts only ever grow.
     rank: Math.min(9, Math.max(0, attempts)),
-    json: canonicalJson({ attempt_count, next_retry_at, subscription_cycle }),
+    content: canonicalContent({ attempt_count, next_retry_at, subscription_cycle }),
     settledBy: null,
   };
   return groupState(observation, group, {

@@ -31,6 +31,7 @@ export function rowBindings(
       observed: states.map((state) => state?.observedAt ?? null),
       hash: states.map((state) => state?.hash ?? null),
       cause: states.map((state) => state?.cause ?? null),
+      replaced: states.map((state) => state?.isReplaced ?? null),
       position: part(blob.positions),
       length: part(blob.lengths),
     };

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { planSummarySchema, subscriptionSchema } from "../service/resources/subscription.ts";
-import { canonicalJson } from "./canonical.ts";
+import { canonicalContent } from "./canonical.ts";
 import {
   cardColumns,
   idColumn,
@@ -94,7 +94,7 @@ function coreState(
     id: subscriptionId,
     updatedAt,
     rank: statusRank(object["status"]),
-    json: canonicalJson({ ...object, plan: summary }, notOwn),
+    content: canonicalContent({ ...object, plan: summary }, notOwn),
     settledBy: { resource: "subscription", id: subscriptionId },
   } as const;
   return groupState(observation, group, {
@@ -128,7 +128,7 @@ function detailState(
     id: subscriptionId,
     updatedAt,
     rank: 0,
-    json: canonicalJson({ failure_reason, attempt_count, next_retry_at }),
+    content: canonicalContent({ failure_reason, attempt_count, next_retry_at }),
     settledBy: { resource: "subscription", id: subscriptionId },
   } as const;
   return groupState(observation, group, {

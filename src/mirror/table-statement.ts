@@ -20,6 +20,7 @@ export const groupFields = {
   observed: "timestamptz",
   hash: "text",
   cause: "text",
+  replaced: "boolean",
   position: "integer",
   length: "integer",
 } as const;
@@ -45,7 +46,7 @@ export function tableStatement(table: MirrorTable): TableStatement {
   const sql = `
     with ${givenRows(groups, given)}, recorded as (
       insert into mirror.versions
-        (resource, id, source_updated_at, content_hash, observed_at, cause, data)
+        (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, data)
       ${inHistory.map(historyOf).join(" union all ")}
       on conflict (resource, id, source_updated_at, content_hash) do nothing
       returning resource, id, source_updated_at, content_hash
@@ -106,5 +107,5 @@ const contentOf = ({ prefix }: NamedGroup): string =>
      as ${prefix}content`;
 
 const historyOf = ({ group, prefix: p, versionColumn }: NamedGroup): string => `
-  select '${group}', id, ${p}at, ${p}hash, ${p}observed, ${p}cause, ${p}content
+  select '${group}', id, ${p}at, ${p}hash, ${p}observed, ${p}cause, ${p}replaced, ${p}content
   from given where ${versionColumn} <> ''`;

@@ -1,6 +1,6 @@
 import { z } from "zod";
 import { isPlausibleAmount, transactionSchema } from "../service/resources/transaction.ts";
-import { canonicalJson } from "./canonical.ts";
+import { canonicalContent } from "./canonical.ts";
 import { cardColumns, idColumn, moneyColumn, textColumn, timeColumn } from "./columns.ts";
 import { groupState, readObject } from "./decode.ts";
 import type { Decoded, Observation } from "./observation.ts";
@@ -75,7 +75,7 @@ export function decodeTransaction(observation: Observation): Decoded {
     id: read.id,
     updatedAt: read.updatedAt,
     rank: statusRank(object["status"]),
-    json: canonicalJson(object, notOwn),
+    content: canonicalContent(object, notOwn),
     settledBy: { resource: "transaction", id: read.id },
   } as const;
   const state = groupState(observation, group, {

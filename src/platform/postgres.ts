@@ -8,6 +8,7 @@ import type { Log } from "./log.ts";
 import { errorCode, explainConnectionError } from "./postgres-errors.ts";
 
 const connectTimeoutMs = 10_000;
+const keepAliveDelayMs = 10_000;
 
 export interface DatabaseOptions {
   url: string;
@@ -41,6 +42,8 @@ export interface PoolOptions {
   url: string;
   max: number;
   applicationName: string;
+  /** Schema in which unqualified names are looked up. */
+  searchPath?: string;
   /** The server gives up a statement after this time (57014). */
   statementTimeoutMs?: number;
   /** Until a new connection is ready, or a busy pool has a free one. */
@@ -64,6 +67,11 @@ export function createPool(options: PoolOptions): pg.Pool {
     connectionTimeoutMillis: options.connectTimeoutMs ?? connectTimeoutMs,
     idleTimeoutMillis: options.idleTimeoutMs ?? 30_000,
     keepAlive: true,
+    // Without it the first probe comes after two hours; a connection that only listens would be deaf for so long.
+    keepAliveInitialDelayMillis: keepAliveDelayMs,
+    ...(options.searchPath === undefined
+      ? {}
+      : { options: `-c search_path=${pg.escapeIdentifier(options.searchPath)}` }),
     ...(options.statementTimeoutMs === undefined
       ? {}
       : { statement_timeout: options.statementTimeoutMs }),

@@ -1,6 +1,15 @@
 import { createPostgresBackend, Queue, runMigrations, withBackend, Worker } from "bullmq";
-import type { ConnectionOptions, Processor, QueueOptions, WorkerOptions } from "bullmq";
+import type {
+  BackendFactory,
+  ConnectionOptions,
+  PgPool,
+  PostgresQueueBackend,
+  Processor,
+  QueueOptions,
+  WorkerOptions,
+} from "bullmq";
 import pg from "pg";
+import { createPool } from "../platform/postgres.ts";
 
 /** Where BullMQ keeps its jobs. */
 export type BackendLocation = { kind: "postgres"; url: string } | { kind: "redis"; url: string };
@@ -69,25 +78,48 @@ function redisBackend(url: string): Backend {
 }
 
 function postgresBackend(url: string): Backend {
-  const classes = withBackend(createPostgresBackend);
-  // Every instance owns a pool, and a worker holds three connections at rest.
-  const connection = (max: number) => ({
-    connectionString: url,
-    schema,
-    max,
-    connectionTimeoutMillis: 5_000,
-  });
+  const classes = withBackend(postgresFactory);
+  // Every instance owns a pool, and a worker holds four connections at rest: one of them listens.
+  const connection = (max: number): PoolLocation => ({ url, max });
   return {
     queue: (name) =>
       new classes.Queue(name, { ...queueOptions, connection: connection(2) }) as unknown as Queue,
     worker: (name, processor, concurrency) =>
       new classes.Worker(name, processor, {
         ...workerOptions,
-        connection: connection(3),
+        connection: connection(4),
         concurrency,
       }) as unknown as Worker,
   };
 }
+
+interface PoolLocation {
+  url: string;
+  max: number;
+}
+
+/**
+ * A pool of ours, which handles the errors of clients in use: BullMQ checks clients out of its own and does not
+ * listen to them, so that a connection that breaks just then would end the process.
+ */
+const postgresFactory: BackendFactory<PostgresQueueBackend, PoolLocation> = (
+  name,
+  opts,
+  factoryOptions,
+) => {
+  const pool = createPool({
+    ...opts.connection,
+    applicationName: "tallyhook queue",
+    connectTimeoutMs: 5_000,
+    searchPath: schema,
+  });
+  // The declared listeners of a pg client and those that BullMQ asks for are worded differently.
+  const connection = pool as unknown as PgPool;
+  const backend = createPostgresBackend(name, { ...opts, connection }, factoryOptions);
+  // BullMQ ends no pool that was handed to it.
+  backend.on("close", () => void pool.end());
+  return backend;
+};
 
 /** Brings BullMQ's own schema up to date. Idempotent; two at once wait for each other. */
 export async function migrateQueueSchema(url: string): Promise<void> {

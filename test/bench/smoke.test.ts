@@ -26,7 +26,7 @@ test(
         "drain",
         "memory",
         "--seconds",
-        "0.3",
+        "0.15",
         "--rounds",
         "1",
         "--minutes",

@@ -1,6 +1,5 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { registerDoctor } from "../../src/cli/doctor.ts";
 import type { Finding } from "../../src/cli/doctor.ts";
@@ -138,10 +137,8 @@ describe("tallyhook doctor", () => {
 });
 
 describe("the exit code of the program", () => {
-  const program = fileURLToPath(new URL("../../src/bin/tallyhook.js", import.meta.url));
-
   async function run(args: string[], env: Record<string, string> = {}) {
-    const child = spawn(process.execPath, [program, ...args], {
+    const child = spawn(process.execPath, [inject("program"), ...args], {
       env: { PATH: process.env["PATH"] ?? "", ...environment(env) },
       stdio: ["ignore", "ignore", "pipe"],
     });

@@ -98,6 +98,18 @@ describe("tallyhook events show", () => {
     expect(JSON.parse(out)).toMatchObject({ raw_base64: raw.toString("base64") });
   });
 
+  test.each([
+    ["a NUL", '{"data":{"object":{"note":"a\\u0000b"}}}', true],
+    ["a U+FFFD that came as such", '{"data":{"object":{"note":"a\ufffdb"}}}', false],
+    ["no JSON", "{", false],
+  ])("says whether the mirror holds other text than was sent: %s", async (_, raw, expected) => {
+    await storeRow(database.db, { eventId: "evt_1", raw: Buffer.from(raw) });
+    expect((await events("show", "evt_1")).out).toMatch(new RegExp(`replaced_text +${expected}`));
+    expect(JSON.parse((await events("show", "evt_1", "--json")).out)).toMatchObject({
+      replaced_text: expected,
+    });
+  });
+
   test("says that bytes were pruned", async () => {
     await storeRow(database.db, { eventId: "evt_old", state: "applied", raw: null });
     expect((await events("show", "evt_old")).out).toContain("(bytes were pruned)");

@@ -9,7 +9,6 @@ import { redisAvailable, type RedisServer, startRedis } from "../support/redis.t
 import { databaseUrl, withServer } from "../support/server-commands.ts";
 import { readCompose, readEnvExample, service } from "./compose-file.ts";
 import { type Container, runContainer } from "./container.ts";
-import { layOutImage } from "./image.ts";
 
 const webhookSecret = "whsec_of_the_deployment_test";
 // Nothing listens there: neither a start nor a whole event may need the service.
@@ -38,12 +37,11 @@ describe.skipIf(!redisAvailable)("the services of docker-compose.yml as plain pr
     tallyhook_encryption_key: "0123456789abcdef".repeat(4),
   };
   const containers: Container[] = [];
-  let image: string;
+  const image = inject("image");
   let secretsDir: string;
   let redis: RedisServer;
 
   beforeAll(async () => {
-    image = await layOutImage();
     secretsDir = await mkdtemp(join(tmpdir(), "tallyhook-secrets-"));
     redis = await startRedis({ appendOnly: true });
     await withServer(inject("serverUrl"), (client) =>
@@ -55,7 +53,6 @@ describe.skipIf(!redisAvailable)("the services of docker-compose.yml as plain pr
     await Promise.all(containers.map((container) => container.stop()));
     await redis.stop();
     await rm(secretsDir, { recursive: true, force: true });
-    await rm(image, { recursive: true, force: true });
   });
 
   /** Starts a service with the file's command and environment; only addresses become those of this machine. */

@@ -10,7 +10,7 @@ test("what was acknowledged is stored once and applied once, whatever is killed 
   const report = await runCrashes({
     seed: "npm test",
     kills: { receiver: 3, worker: 3, postgres: 3, backend: 1 },
-    eventsPerSecond: 250,
+    eventsPerSecond: 150,
   });
   expect(report.audit).toEqual(faultless);
   expect(report.killed).toEqual({ receiver: 3, worker: 3, postgres: 3, backend: 1 });

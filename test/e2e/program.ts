@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { fileURLToPath } from "node:url";
+import { inject } from "vitest";
+import { projectRoot } from "../support/holder.ts";
 import { signalIfThere } from "../support/process-tree.ts";
 
-const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
 const maxOutput = 1_000_000;
 
 export interface Exit {
@@ -40,7 +40,7 @@ export async function killPrograms(): Promise<void> {
 }
 
 /**
- * Starts `tallyhook <args>` as a user does. `environment` is all it gets; `input` is its standard input.
+ * Starts `tallyhook <args>`, compiled, as a deployment does. `environment` is all it gets; `input` is its standard input.
  */
 export function runTallyhook(
   args: readonly string[],
@@ -48,7 +48,7 @@ export function runTallyhook(
   input?: string,
 ): Program {
   const name = `tallyhook ${args.join(" ")}`;
-  const child = spawn(process.execPath, ["src/bin/tallyhook.js", ...args], {
+  const child = spawn(process.execPath, [inject("program"), ...args], {
     cwd: projectRoot,
     env: { PATH: process.env["PATH"], ...environment },
     detached: true,

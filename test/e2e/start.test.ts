@@ -4,7 +4,7 @@ import { stopAbandonedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { makeDataDir } from "../support/data-directory.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
-import { crash, isGroupAlive, processesWith } from "../support/process-tree.ts";
+import { crash, isGroupAlive, processesWith, withoutChildren } from "../support/process-tree.ts";
 import { killPrograms, runTallyhook } from "./program.ts";
 import type { Program } from "./program.ts";
 
@@ -53,7 +53,7 @@ describe("tallyhook start", () => {
   };
 
   /** The servers of this data directory: they are in no group of ours. */
-  const leftRunning = (): number[] => processesWith(` -D ${dataDir}`);
+  const leftRunning = (): number[] => withoutChildren(processesWith(` -D ${dataDir}`));
 
   test("is ready on the defaults, and Ctrl-C ends all of it", async () => {
     const program = await started();
@@ -87,7 +87,10 @@ describe("tallyhook start", () => {
 
   test("Ctrl-C while it starts leaves nothing behind", async () => {
     const program = runTallyhook(["start"], environment);
-    await eventually("the database starts", () => leftRunning().length > 0, { everyMs: 5 });
+    await eventually("the database starts", () => leftRunning().length > 0, {
+      withinMs: 30_000,
+      everyMs: 5,
+    });
     program.signalGroup("SIGINT");
     const { code } = await program.exited;
     expect([0, 130]).toContain(code);

@@ -8,6 +8,7 @@ import {
   deliverCopies,
   emptyMirror,
   inBatches,
+  withoutLog,
   mirrorAfter,
   settleCopies,
   sharedRows,
@@ -19,6 +20,7 @@ import type { Expected, History } from "./shop-history.ts";
 let database: TestDatabase;
 beforeAll(async () => {
   database = await createTestDatabase({ poolMax: 4 });
+  await withoutLog(database.db);
 });
 afterAll(() => database.destroy());
 

@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { canonicalJson, contentHash, NestedTooDeeply } from "../../src/mirror/canonical.ts";
+import {
+  canonicalContent,
+  canonicalJson,
+  contentHash,
+  NestedTooDeeply,
+} from "../../src/mirror/canonical.ts";
 
 const parse = (json: string): Record<string, unknown> =>
   JSON.parse(json) as Record<string, unknown>;
@@ -23,6 +28,24 @@ describe("the canonical form of content", () => {
         expect(canonicalJson(parse(json))).toBe(json);
       }),
     );
+  });
+
+  test.each([
+    ["a NUL", { a: "x\u0000" }, true],
+    ["a lone surrogate in a list", { a: [{ b: "\udc00" }] }, true],
+    ["such a key", { a: { "\ud800": 1 } }, true],
+    ["a U+FFFD that came as such", { a: "\ufffd" }, false],
+    ["a pair of surrogates", { a: "\u{1f375}" }, false],
+    [
+      "a NUL where the content is not the object's own, beside U+FFFD",
+      { own: "\ufffd", items: "\0" },
+      false,
+    ],
+  ])("says whether it replaced text: %s", (_, object, isReplaced) => {
+    expect(canonicalContent(object, new Set(["items"]))).toEqual({
+      json: canonicalJson(object, new Set(["items"])),
+      isReplaced,
+    });
   });
 
   test("leaves an absent key and a null one the same, but not a null in a list", () => {

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { applyStates } from "../../src/mirror/apply.ts";
+import { applyStates, decode } from "../../src/mirror/apply.ts";
+import { compareStates } from "../../src/mirror/compare-rows.ts";
 import { customerAbsence } from "../../src/mirror/customer.ts";
 import { canonicalTimestamp } from "../../src/service/timestamp.ts";
 import { createTestDatabase } from "../support/database.ts";
@@ -149,6 +150,25 @@ describe("an object's row", () => {
       description: "a\ufffdb\ufffd",
       data: { note: "\ufffd\ufffd" },
     });
+    expect(await db("mirror.versions").pluck("replaced_text")).toEqual([true]);
+  });
+
+  test("takes a state with replaced text and one that came with U+FFFD for the same", async () => {
+    const { db } = database;
+    await apply(db, shown("order", sampleOrder({ note: "a\u0000" })));
+    const { ties } = await apply(db, shown("order", sampleOrder({ note: "a\ufffd" })));
+    expect(ties).toEqual([]);
+    expect(await db("mirror.versions").pluck("replaced_text")).toEqual([true]);
+  });
+
+  test("is no drift: what is read is compared as it would be stored", async () => {
+    const { db } = database;
+    const order = sampleOrder({ description: "a\u0000", note: "\udc00" });
+    await apply(db, shown("order", order));
+    const decoded = decode(seen("order", order, 60));
+    if (!decoded.ok) throw new Error("the order was not read");
+    expect(decoded.states.map(({ isReplaced }) => isReplaced)).toEqual([true]);
+    expect(await compareStates(db, decoded.states)).toEqual([]);
   });
 });
 

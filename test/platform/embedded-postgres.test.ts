@@ -165,7 +165,7 @@ test("a server that does not start is reported with its last words", async () =>
     dataDir,
     log,
     settings: { shared_buffers: "plenty" },
-    startTimeoutMs: 200,
+    startTimeoutMs: 3_000,
   });
   await expect(broken).rejects.toMatchObject({
     name: "UnreachableError",

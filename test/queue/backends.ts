@@ -12,7 +12,7 @@ export interface TestBackend {
   destroy(): Promise<void>;
 }
 
-async function startPostgresBackend(): Promise<TestBackend> {
+export async function startPostgresBackend(): Promise<TestBackend> {
   const { url, destroy } = await createTestDatabase();
   await migrateQueueSchema(url);
   return { location: { kind: "postgres", url }, destroy };

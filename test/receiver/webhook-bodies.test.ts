@@ -3,6 +3,7 @@ import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
+import { eventually } from "../support/eventually.ts";
 import { openConnection } from "./raw-http.ts";
 import { expectRefusal, newEvent, signatureOf, startStand } from "./receiver-stand.ts";
 import type { Stand } from "./receiver-stand.ts";
@@ -152,9 +153,11 @@ describe("repeats", () => {
     expect(replies.filter(({ duplicate }) => !duplicate)).toEqual([
       { received: true, id, duplicate: false },
     ]);
-    const rows = await stand.stored(body);
-    expect(rows).toHaveLength(1);
-    expect(rows[0]?.deliveries).toBe(200);
+    // Repeats are counted after the answer.
+    await eventually("all are counted", async () => {
+      const rows = await stand.stored(body);
+      return rows.length === 1 && rows[0]?.deliveries === 200;
+    });
   });
 
   test("one after the other", async () => {

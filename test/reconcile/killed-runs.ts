@@ -1,12 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { join } from "node:path";
+import { inject } from "vitest";
 import { testKey } from "../../src/sandbox/keys.ts";
 import type { Random } from "../../src/platform/random.ts";
 import type { HostileService } from "./hostile-service.ts";
-
-const bin = join(import.meta.dirname, "../../src/bin/main.ts");
-const script = `import { main } from ${JSON.stringify(bin)}; process.exitCode = await main(process.argv);`;
 
 interface Started {
   exited: Promise<{ code: number | null; out: string; err: string }>;
@@ -15,30 +12,16 @@ interface Started {
 
 /** `tallyhook reconcile --full --json` as a process of its own. */
 function startRun(service: HostileService, databaseUrl: string): Started {
-  const child = spawn(
-    process.execPath,
-    [
-      "--import",
-      "tsx",
-      "--input-type=module",
-      "-e",
-      script,
-      "tallyhook",
-      "reconcile",
-      "--full",
-      "--json",
-    ],
-    {
-      env: {
-        PATH: process.env["PATH"],
-        DATABASE_URL: databaseUrl,
-        SVC_BASE_URL: service.url,
-        SVC_API_KEY: testKey,
-        RECONCILE_GRACE_SECONDS: "0",
-      },
-      stdio: ["ignore", "pipe", "pipe"],
+  const child = spawn(process.execPath, [inject("program"), "reconcile", "--full", "--json"], {
+    env: {
+      PATH: process.env["PATH"],
+      DATABASE_URL: databaseUrl,
+      SVC_BASE_URL: service.url,
+      SVC_API_KEY: testKey,
+      RECONCILE_GRACE_SECONDS: "0",
     },
-  );
+    stdio: ["ignore", "pipe", "pipe"],
+  });
   let [out, err] = ["", ""];
   child.stdout.on("data", (chunk: Buffer) => (out += chunk.toString()));
   child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));

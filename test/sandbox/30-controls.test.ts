@@ -5,7 +5,7 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
 
 import { testKey } from "../../src/sandbox/keys.ts";
 import { eventually } from "../support/eventually.ts";
@@ -164,7 +164,7 @@ test("[A] 537 a state file outlives the sandbox, and one that cannot be read sto
 test("[A] 537 after kill -9 a state file holds all but the last moment", async () => {
   const directory = mkdtempSync(join(tmpdir(), "sandbox-state-"));
   const stateFile = join(directory, "state.json");
-  const program = ["src/bin/tallyhook.js", "sandbox", "--port", "0", "--state", stateFile];
+  const program = [inject("program"), "sandbox", "--port", "0", "--state", stateFile];
   const child = spawn(process.execPath, program, { stdio: ["ignore", "pipe", "inherit"] });
   const [printed] = (await once(child.stdout, "data")) as [Buffer];
   const url = /http:\/\/127\.0\.0\.1:\d+/.exec(printed.toString())?.[0];

@@ -20,6 +20,12 @@ export function processesWith(text: string): number[] {
   return processes().flatMap(({ pid }) => (commandLine(pid)?.includes(text) ? [pid] : []));
 }
 
+/** Those that none of the others started: a child bears its parent's command line until it has one of its own. */
+export function withoutChildren(pids: readonly number[]): number[] {
+  const children = new Set(pids.flatMap(childrenOf));
+  return pids.filter((pid) => !children.has(pid));
+}
+
 /** Whether any process of a group is left, its leader or another. */
 export function isGroupAlive(group: number): boolean {
   try {

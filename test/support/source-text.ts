@@ -13,11 +13,17 @@ const REGEX_MAY_FOLLOW_WORD = /\b(?:return|typeof|case|in|of|do|else|void|delete
 /**
  * The text with the insides of comments, strings, templates and regular expressions blanked, every
  * character still in its place: what is left to match is code. The code in `${…}` stays.
- *
+ */
+export const blankNonCode = (text: string): string => blank(text, "all but code");
+
+/** The text with comments blanked, every character still in its place: what is left is code and what it says. */
+export const blankComments = (text: string): string => blank(text, "comments");
+
+/**
  * A lexer and not a parser: the one guess is whether a slash divides or opens a regular expression,
  * taken from what stands before it.
  */
-export function blankNonCode(text: string): string {
+function blank(text: string, what: "comments" | "all but code"): string {
   let out = "";
   /** For each open template: how many braces are open inside its current `${`. */
   const templates: number[] = [];
@@ -31,13 +37,17 @@ export function blankNonCode(text: string): string {
     out += text.slice(at, end).replace(/[^\n]/g, " ");
     at = end;
   };
+  const passLiteral = (end: number): void => {
+    if (what === "comments") keep(end - at);
+    else blankTo(end);
+  };
   const endOf = (pattern: RegExp): number => {
     pattern.lastIndex = at;
     return pattern.test(text) ? pattern.lastIndex : text.length;
   };
   const template = (): void => {
     const end = endOf(/(?:[^\\`$]|\\[^]|\$(?!\{))*/y);
-    blankTo(end);
+    passLiteral(end);
     if (text[at] === "$") {
       templates.push(0);
       keep(2);
@@ -65,14 +75,14 @@ export function blankNonCode(text: string): string {
     } else if (character === '"' || character === "'") {
       const end = endOf(character === '"' ? /"(?:[^"\\\n]|\\[^])*"?/y : /'(?:[^'\\\n]|\\[^])*'?/y);
       keep();
-      blankTo(end - 1);
+      passLiteral(end - 1);
       keep();
     } else if (character === "`") {
       keep();
       template();
     } else if (character === "/" && regexMayStart()) {
       const end = endOf(/\/(?:[^/\\[\n]|\\.|\[(?:[^\]\\\n]|\\.)*\])*\/[a-z]*/y);
-      blankTo(end);
+      passLiteral(end);
     } else if (character === "{" && open >= 0) {
       templates[open] = (templates[open] ?? 0) + 1;
       keep();

@@ -5,7 +5,11 @@ export default defineConfig({
   root: fileURLToPath(new URL("../../", import.meta.url)),
   test: {
     include: ["test/torture/**/*.test.ts"],
-    globalSetup: ["test/support/redis-notice.ts", "test/support/global-setup.ts"],
+    globalSetup: [
+      "test/support/redis-notice.ts",
+      "test/support/image.ts",
+      "test/support/global-setup.ts",
+    ],
     pool: "forks",
     // One at a time: the processes under torture are to have the machine.
     maxWorkers: 1,

@@ -1,0 +1,128 @@
+import { describe, expect, test } from "vitest";
+import { createDatabase } from "../../src/platform/postgres.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { createJobQueue, QueueUnavailable } from "../../src/queue/job-queue.ts";
+import type { JobQueue } from "../../src/queue/job-queue.ts";
+import { startStallingProxy } from "../receiver/stalling-proxy.ts";
+import type { StallingProxy } from "../receiver/stalling-proxy.ts";
+import { eventually } from "../support/eventually.ts";
+import { untilWaiting } from "../worker/worker-stand.ts";
+import { startPostgresBackend, testBackends, untilAnswering } from "./backends.ts";
+import type { TestBackend } from "./backends.ts";
+
+const log = createLog({ level: "silent", name: "test" });
+
+async function secondsOf(work: () => Promise<unknown>): Promise<number> {
+  const started = performance.now();
+  await work();
+  return (performance.now() - started) / 1_000;
+}
+
+interface Line {
+  readonly queue: JobQueue;
+  /** Between the queue and its backend. */
+  readonly proxy: StallingProxy;
+}
+
+/** A queue on a backend of its own, since the tests, which do nothing but wait, run side by side. */
+async function onLine(
+  start: () => Promise<TestBackend>,
+  use: (line: Line, backend: TestBackend) => Promise<void>,
+): Promise<void> {
+  const backend = await start();
+  const proxy = await startStallingProxy(backend.location.url);
+  const queue = createJobQueue({ log }, { ...backend.location, url: proxy.url });
+  try {
+    await use({ queue, proxy }, backend);
+  } finally {
+    proxy.resume();
+    await queue.close();
+    await proxy.close();
+    await backend.destroy();
+  }
+}
+
+describe.concurrent.each(testBackends)("an outage of the job queue on $name", ({ start }) => {
+  test.each(["cut", "stall"] as const)(
+    "is told of within about two seconds when the line is %s, and is over when it is back",
+    (outage) =>
+      onLine(start, async ({ queue, proxy }) => {
+        await untilAnswering(queue);
+        proxy[outage]();
+        const calls = [
+          () => queue.ping(),
+          () => queue.add("apply", { seqs: [1] }),
+          () => queue.upsertSchedule("tick", { everyMs: 60_000 }),
+          () => queue.hasSchedule("tick"),
+        ];
+        const seconds = await secondsOf(() =>
+          Promise.all(calls.map((call) => expect(call()).rejects.toThrow(QueueUnavailable))),
+        );
+        expect(seconds).toBeLessThan(2.7);
+        proxy.resume();
+        await untilAnswering(queue);
+        await queue.add("apply", { seqs: [2] });
+        await queue.upsertSchedule("tick", { everyMs: 60_000 });
+        expect(await queue.hasSchedule("tick")).toBe(true);
+      }),
+  );
+
+  test("that was there from the start is told of, and work begins when it is over", () =>
+    onLine(start, async ({ queue, proxy }) => {
+      proxy.cut();
+      const got: number[] = [];
+      queue.consume("apply", async ({ seqs }) => void got.push(...seqs), { concurrency: 1 });
+      const seconds = await secondsOf(() =>
+        expect(queue.add("apply", { seqs: [10] })).rejects.toThrow(QueueUnavailable),
+      );
+      expect(seconds).toBeLessThan(2.7);
+      proxy.resume();
+      await untilAnswering(queue);
+      await queue.add("apply", { seqs: [11] });
+      await eventually("the consumer gets the job", () => got.includes(11));
+    }));
+
+  test("a consumer works again by itself afterwards", () =>
+    onLine(start, async ({ queue, proxy }) => {
+      const got: number[] = [];
+      queue.consume("apply", async ({ seqs }) => void got.push(...seqs), { concurrency: 1 });
+      await untilAnswering(queue);
+      await queue.add("apply", { seqs: [20] });
+      await eventually("a job before", () => got.includes(20));
+      proxy.cut();
+      await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
+      proxy.resume();
+      await untilAnswering(queue);
+      await queue.add("apply", { seqs: [21] });
+      await eventually("a job afterwards", () => got.includes(21));
+    }));
+
+  test.each(["cut", "stall"] as const)("does not hold up closing when the line is %s", (outage) =>
+    onLine(start, async ({ queue, proxy }) => {
+      queue.consume("apply", async () => {}, { concurrency: 1 });
+      await untilAnswering(queue);
+      proxy[outage]();
+      expect(await secondsOf(() => queue.close())).toBeLessThan(11);
+    }),
+  );
+});
+
+test("a connection that breaks while BullMQ makes it ready costs that attempt alone", () =>
+  onLine(startPostgresBackend, async ({ queue, proxy }, { location }) => {
+    const db = createDatabase({ url: location.url, poolMax: 2, applicationName: "test" });
+    // Holds the first contact of each instance where its connection is checked out.
+    const trx = await db.transaction();
+    await trx.raw("lock table bullmq.migration in access exclusive mode");
+    const got: number[] = [];
+    queue.consume("apply", async ({ seqs }) => void got.push(...seqs), { concurrency: 1 });
+    await untilWaiting(db);
+    proxy.cut();
+    await trx.rollback();
+    await db.destroy();
+    // An error event that nobody listens to is an uncaught exception, with which the run fails.
+    await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
+    proxy.resume();
+    await untilAnswering(queue);
+    await queue.add("apply", { seqs: [1] });
+    await eventually("the consumer gets the job", () => got.includes(1));
+  }));
