@@ -18,7 +18,7 @@ export async function fillOrders(client: Pick<Client, "query">, count: number): 
          'metadata', jsonb_build_object('cart', 'cart-' || g.n, 'campaign', 'spring'),
          'created_at', g.iso, 'updated_at', g.iso),
        jsonb_build_array(jsonb_build_object('product_id', 'product-' || g.n % 31, 'name', 'A product', 'quantity', 2,
-         'price', g.total / 2.0)),
+         'price', trim_scale(g.total / 2.0))),
        g.version, g.version, '', 'event:1'
      from (
        select n, '00000000-0000-4000-8000-' || lpad(n::text, 12, '0') as id, 'N' || lpad((n % 10000000)::text, 7, '0') as number,

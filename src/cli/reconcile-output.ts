@@ -5,7 +5,7 @@ import type { ReconcileResult } from "../reconcile/finish.ts";
 import { sum } from "../reconcile/totals.ts";
 
 /** Exit codes of `reconcile` and `import`, beside those of every command. */
-const reconcileExitCodes = { equal: 0, driftLeft: 3, incomplete: 4, healed: 5 } as const;
+export const reconcileExitCodes = { equal: 0, driftLeft: 3, incomplete: 4, healed: 5 } as const;
 
 /**
  * What a run means for a script. Incomplete goes first: what was not read cannot be called equal, nor can the drift be

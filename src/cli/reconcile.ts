@@ -1,15 +1,13 @@
 import type { Command } from "commander";
-import Table from "cli-table3";
 import { TallyhookError, UsageError } from "../platform/errors.ts";
-import { estimatePlan, makePlan } from "../reconcile/make-plan.ts";
-import { probePageSize } from "../reconcile/page-size.ts";
 import { reconcile } from "../reconcile/reconcile.ts";
 import type { ReconcileOutcome, ReconcileRequest } from "../reconcile/reconcile.ts";
 import { assertMigrated } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 import { parseInstant } from "./instant.ts";
-import { exitCodeOf, printResult, resultJson } from "./reconcile-output.ts";
+import { exitCodeOf, printResult, reconcileExitCodes, resultJson } from "./reconcile-output.ts";
+import { printPlan } from "./reconcile-plan.ts";
 import { createReconcileProgress } from "./reconcile-progress.ts";
 import { reconcileDeps, reconcileSettings } from "./run-reconcile.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -80,6 +78,15 @@ async function run(
   );
 }
 
+/** Somebody ended a run. What it did is kept. */
+class StoppedRun extends TallyhookError {
+  override readonly exitCode = reconcileExitCodes.incomplete;
+
+  constructor(signal: NodeJS.Signals) {
+    super(`Stopped by ${signal}. Nothing is lost: the same command goes on where this one was.`);
+  }
+}
+
 async function reconcileUntilSignal(
   context: CliContext,
   runtime: Runtime,
@@ -87,23 +94,22 @@ async function reconcileUntilSignal(
   { reportOnly, json }: Options,
 ): Promise<ReconcileOutcome> {
   const stop = new AbortController();
-  void untilSignal().then((signal) =>
-    stop.abort(
-      new TallyhookError(`Stopped by ${signal}. The next start goes on where this one was.`),
-    ),
-  );
+  void untilSignal().then((signal) => stop.abort(new StoppedRun(signal)));
   const settings = reconcileSettings(runtime);
-  const progress =
-    json === true ? null : createReconcileProgress(context.stderr, runtime.wallClock);
+  const progress = createReconcileProgress(context.stderr, {
+    clock: runtime.wallClock,
+    timeZone: settings.timeZone,
+    isQuiet: json === true,
+  });
   try {
     return await reconcile(
       await reconcileDeps(runtime),
       { ...settings, reportOnly: reportOnly ?? settings.reportOnly },
       request,
-      { signal: stop.signal, ...(progress === null ? {} : { onProgress: progress.update }) },
+      { signal: stop.signal, onProgress: progress.update },
     );
   } finally {
-    progress?.stop();
+    progress.stop();
   }
 }
 
@@ -124,55 +130,3 @@ function report({ stdout }: CliContext, outcome: ReconcileOutcome, options: Opti
     strict: options.strict === true,
   });
 }
-
-async function printPlan(
-  { stdout }: CliContext,
-  runtime: Runtime,
-  {
-    kind,
-    rangeFrom = null,
-    rangeTo = null,
-  }: { kind: ReconcileRequest["kind"]; rangeFrom?: Date | null; rangeTo?: Date | null },
-  { json }: Options,
-): Promise<void> {
-  const { db, client } = await reconcileDeps(runtime);
-  const settings = reconcileSettings(runtime);
-  const { pageSize, date } = await probePageSize(
-    client,
-    settings.pageSizes,
-    AbortSignal.timeout(60_000),
-  );
-  const t0 = new Date(date.getTime() - settings.graceMs);
-  const slices = await makePlan(db, settings, { kind, t0, rangeFrom, rangeTo });
-  const plan = await estimatePlan(db, slices, pageSize);
-  const calls = plan.reduce((sum, slice) => sum + slice.calls, 0);
-  if (json === true) {
-    stdout.write(
-      `${JSON.stringify({ t0, page_size: pageSize, estimated_calls: calls, slices: plan })}\n`,
-    );
-    return;
-  }
-  const table = new Table({
-    head: ["step", "list", "filter", "created from", "before", "rows", "calls", "why"],
-    style: { head: [], border: [] },
-  });
-  for (const { slice, rows, calls: each } of plan) {
-    const filter = Object.entries(slice.filter).map(([name, value]) => `${name}=${value}`);
-    table.push([
-      slice.step,
-      slice.path,
-      filter.join("\n"),
-      shortTime(slice.createdFrom) ?? "first record",
-      shortTime(slice.createdBefore) ?? "-",
-      rows,
-      each,
-      slice.reason,
-    ]);
-  }
-  stdout.write(
-    `${table.toString()}\nPages of ${pageSize}: about ${calls} calls, by what the mirror holds now; open items and doubtful ` +
-      "objects are read by id on top. Nothing was changed.\n",
-  );
-}
-
-const shortTime = (time: string | null): string | null => time?.replace(/\.000000Z$/, "Z") ?? null;

@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { plainDecimal } from "./plain-decimal.ts";
 
 type JsonSource = Readonly<Record<string, unknown>>;
 
@@ -11,8 +12,9 @@ export class NestedTooDeeply extends Error {}
 const nothing: ReadonlySet<string> = new Set();
 
 /**
- * One text for one content: JSON with sorted keys, nulls of objects left out (an absent optional key is null),
- * the keys in `without` left out at the top. What `jsonb` refuses (NUL, lone surrogates) becomes U+FFFD; the
+ * One text for one content, and the very text that Postgres prints of it as `jsonb`, so that stored content is compared
+ * without being parsed: shorter keys first, then by their bytes; nulls of objects left out (an absent optional key is
+ * null), the keys in `without` left out at the top. What `jsonb` refuses (NUL, lone surrogates) becomes U+FFFD; the
  * exact bytes stay in the inbox. Only own keys count, and `__proto__` is one like any other.
  */
 export function canonicalJson(object: JsonSource, without: ReadonlySet<string> = nothing): string {
@@ -43,24 +45,65 @@ export function holdsRefusedText(value: unknown, without: ReadonlySet<string> = 
 
 function objectJson(object: JsonSource, without: ReadonlySet<string>, depth: number): string {
   if (depth > maxDepth) throw new NestedTooDeeply();
+  const fields = orderedFields(Object.keys(object));
+  if (fields === null) return objectJson(withStorableKeys(object), without, depth);
   let json = "";
-  for (const key of Object.keys(object).sort()) {
-    if (storable(key) !== key) return objectJson(withStorableKeys(object), without, depth);
+  for (const { key, label } of fields) {
     const value = object[key];
     if (value === null || value === undefined || without.has(key)) continue;
-    json += `${json === "" ? "" : ","}${textJson(key)}:${valueJson(value, depth)}`;
+    json += `${json === "" ? "" : ", "}${label}${valueJson(value, depth)}`;
   }
   return `{${json}}`;
 }
 
 function valueJson(value: unknown, depth: number): string {
   if (typeof value === "string") return textJson(value);
-  if (typeof value === "number") return Number.isFinite(value) ? String(value) : "null";
+  if (typeof value === "number") return Number.isFinite(value) ? plainDecimal(value) : "null";
   if (typeof value === "boolean") return value ? "true" : "false";
   if (typeof value !== "object" || value === null) return "null";
   if (!Array.isArray(value)) return objectJson(value as JsonSource, nothing, depth + 1);
   if (depth > maxDepth) throw new NestedTooDeeply();
-  return `[${value.map((item) => valueJson(item, depth + 1)).join(",")}]`;
+  return `[${value.map((item) => valueJson(item, depth + 1)).join(", ")}]`;
+}
+
+interface Field {
+  key: string;
+  /** The key as it stands before its value. */
+  label: string;
+}
+
+interface Shape {
+  keys: readonly string[];
+  fields: readonly Field[];
+}
+
+/** The service's objects have few shapes, and sorting keys is what the canonical form would cost most. */
+const shapes = new Map<string, Shape>();
+const maxShapes = 1_000;
+const maxNameLength = 1_000;
+
+/** The keys of an object in the order of its canonical form; null where one of them cannot be stored as it is. */
+function orderedFields(keys: readonly string[]): readonly Field[] | null {
+  const name = keys.join();
+  const known = shapes.get(name);
+  // Keys may hold commas, too.
+  if (known !== undefined && isSame(known.keys, keys)) return known.fields;
+  if (keys.some((key) => storable(key) !== key)) return null;
+  const fields = keys.toSorted(byLengthThenBytes).map((key) => ({
+    key,
+    label: `${textJson(key)}: `,
+  }));
+  if (shapes.size >= maxShapes) shapes.clear();
+  if (name.length <= maxNameLength) shapes.set(name, { keys, fields });
+  return fields;
+}
+
+const isSame = (a: readonly string[], b: readonly string[]): boolean =>
+  a.length === b.length && a.every((key, n) => key === b[n]);
+
+function byLengthThenBytes(a: string, b: string): number {
+  const [left, right] = [Buffer.from(a), Buffer.from(b)];
+  return left.length - right.length || left.compare(right);
 }
 
 /** Keys that become the same when they are made storable: the last one in the order of the old keys stays. */
@@ -86,3 +129,7 @@ const textJson = (text: string): string =>
 
 /** 32 hex digits that stand for the content: equal exactly when the canonical forms are. */
 export const contentHash = (json: string): string => hash("sha256", json, "hex").slice(0, 32);
+
+/** SQL for the `contentHash` of a `jsonb` value, of what is stored now. */
+export const contentHashSql = (value: string): string =>
+  `left(encode(sha256(convert_to(${value}::text, 'UTF8')), 'hex'), 32)`;

@@ -1,4 +1,4 @@
-import { wireId } from "../service/resources/wire-types.ts";
+import { isWireId } from "../service/resources/wire-types.ts";
 import { canonicalTimestamp } from "../service/timestamp.ts";
 import { storable } from "./canonical.ts";
 
@@ -16,7 +16,7 @@ export function textColumn(source: Source, key: string): string | null {
 /** Ids are indexed: what is none, or too long for an index, is null. */
 export function idColumn(source: Source, key: string): string | null {
   const value = source[key];
-  return typeof value === "string" && wireId.safeParse(value).success ? value : null;
+  return isWireId(value) ? value : null;
 }
 
 const maxInteger = 2_147_483_647;

@@ -2,8 +2,11 @@ import type { Knex } from "knex";
 import { compareStatement } from "./compare-statement.ts";
 import { redactErased } from "./erasure/redact-states.ts";
 import type { GroupState } from "./observation.ts";
+import { isStoredTest } from "./is-stored.ts";
 import { rowBindings } from "./row-bindings.ts";
+import { readStoredTexts, storedTextStatement } from "./stored-texts.ts";
 import { tableRows } from "./table-rows.ts";
+import type { TableRow } from "./table-rows.ts";
 import { mirrorTables } from "./tables.ts";
 import { namedGroups } from "./table.ts";
 
@@ -24,50 +27,84 @@ export interface DifferentObject {
   groups: readonly DifferentGroup[];
 }
 
-const statements = mirrorTables.map((table) => ({
-  table,
-  groups: namedGroups(table),
-  statement: compareStatement(table),
-}));
+const tables = mirrorTables.map((table) => {
+  const { sql, places } = storedTextStatement(table);
+  return {
+    table,
+    groups: namedGroups(table),
+    stored: { name: table.name, sql },
+    isStored: isStoredTest(table, places),
+    statement: compareStatement(table),
+  };
+});
+
+type ComparedTable = (typeof tables)[number];
 
 /**
  * The objects that the mirror does not have exactly as these states show them; of several states of one group the
- * highest counts. One statement a table. Reads without a lock: what is found may have been overtaken since.
+ * highest counts. One statement a table where all is equal, three where something may differ. Reads without a lock:
+ * what is found may have been overtaken since. States of people who were erased are redacted in place.
  */
 export async function compareStates(
   db: Knex,
   states: readonly GroupState[],
 ): Promise<DifferentObject[]> {
   const found: DifferentObject[] = [];
-  await redactErased(db, states);
-  for (const { table, groups, statement } of statements) {
-    const own = states.filter(({ group }) => Object.hasOwn(table.groups, group));
+  for (const compared of tables) {
+    const own = states.filter(({ group }) => Object.hasOwn(compared.table.groups, group));
     if (own.length === 0) continue;
-    const rows = tableRows(table, own).filter(({ isWinner }) => isWinner);
-    const bindings = rowBindings(table, groups, statement.given, rows);
-    const { rows: answer } = await db
-      .raw<{ rows: AnswerRow[] }>(statement.sql, bindings)
-      .options({ name: `compare-${table.name}` });
-    const byId = new Map(rows.map(({ id, states: of }) => [id, of]));
-    for (const row of answer) {
-      found.push({
-        table: table.name,
-        id: row.id,
-        stored: row.found ? row.stored : null,
-        groups: groups.flatMap(({ group, versionColumn, prefix }) => {
-          const state = byId.get(row.id)?.get(group);
-          if (state === undefined) return [];
-          const columns = (row[`${prefix}differing`] ?? []) as string[];
-          const version = row.stored?.[versionColumn];
-          const storedVersion = typeof version === "string" ? version : "";
-          return storedVersion === "" || columns.length > 0
-            ? [{ state, storedVersion, columns }]
-            : [];
-        }),
-      });
-    }
+    const unproved = await findUnproved(db, compared, own);
+    if (unproved.length > 0) found.push(...(await findDifferent(db, compared, unproved)));
   }
   return found;
+}
+
+/** The rows that are not stored, to the letter, as they are shown. */
+async function findUnproved(
+  db: Knex,
+  { table, stored, isStored }: ComparedTable,
+  own: readonly GroupState[],
+): Promise<TableRow[]> {
+  const rows = tableRows(table, own).filter(({ isWinner }) => isWinner);
+  const texts = await readStoredTexts(
+    db,
+    stored,
+    rows.map(({ id }) => id),
+  );
+  const byId = new Map(texts.map((text) => [text[0], text]));
+  return rows.filter(({ id, states }) => {
+    const text = byId.get(id);
+    return text === undefined || !isStored(states, text);
+  });
+}
+
+async function findDifferent(
+  db: Knex,
+  { table, groups, statement }: ComparedTable,
+  rows: readonly TableRow[],
+): Promise<DifferentObject[]> {
+  await redactErased(
+    db,
+    rows.flatMap(({ states }) => [...states.values()]),
+  );
+  const bindings = rowBindings(table, groups, statement.given, rows);
+  const { rows: answer } = await db
+    .raw<{ rows: AnswerRow[] }>(statement.sql, bindings)
+    .options({ name: `compare-${table.name}` });
+  const byId = new Map(rows.map(({ id, states }) => [id, states]));
+  return answer.map((row) => ({
+    table: table.name,
+    id: row.id,
+    stored: row.found ? row.stored : null,
+    groups: groups.flatMap(({ group, versionColumn, prefix }) => {
+      const state = byId.get(row.id)?.get(group);
+      if (state === undefined) return [];
+      const columns = (row[`${prefix}differing`] ?? []) as string[];
+      const version = row.stored?.[versionColumn];
+      const storedVersion = typeof version === "string" ? version : "";
+      return storedVersion === "" || columns.length > 0 ? [{ state, storedVersion, columns }] : [];
+    }),
+  }));
 }
 
 interface AnswerRow {

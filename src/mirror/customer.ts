@@ -4,8 +4,12 @@ import { canonicalContent } from "./canonical.ts";
 import { idColumn, textColumn, timeColumn } from "./columns.ts";
 import { groupState, readObject } from "./decode.ts";
 import type { Decoded, GroupState, Observation } from "./observation.ts";
-import type { MirrorTable } from "./table.ts";
+import type { MirrorTable, RowExpression } from "./table.ts";
 import { seenUntil } from "./version.ts";
+
+/** SQL: the service was last seen not to know the customer. */
+export const isAbsent = (row: RowExpression): string =>
+  `left(${row("absent_version")}, 27) > ${seenUntil(row("version"))}`;
 
 /**
  * A customer and its absence: the service deletes softly (`deleted: true`) or for good (404). A tombstone of
@@ -36,7 +40,7 @@ export const customerTable: MirrorTable = {
   computed: {
     deleted_at: (row) =>
       `case when ${row("deleted")} then ${row("source_updated_at")}
-            when left(${row("absent_version")}, 27) > ${seenUntil(row("version"))}
+            when ${isAbsent(row)}
             then left(${row("absent_version")}, 27)::timestamptz end`,
   },
   shown: {
@@ -84,7 +88,7 @@ export function customerAbsence(customerId: string, observedAt: string, cause: s
     id: customerId,
     updatedAt: observedAt,
     rank: 0,
-    content: { json: `{"absent":true}`, isReplaced: false },
+    content: { json: `{"absent": true}`, isReplaced: false },
     settledBy: null,
   };
   return groupState({ observedAt, cause }, group, {});

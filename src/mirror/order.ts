@@ -122,10 +122,10 @@ function itemsState(
 ): GroupState {
   const { json, isReplaced } = canonicalContent({ items });
   const group = { group: "order.items", id: orderId, updatedAt, rank: 0, settledBy: null };
-  // The column holds the array alone: what stands between `{"items":` and `}`.
+  // The column holds the array alone: what stands between `{"items": ` and `}`.
   return groupState(
     observation,
-    { ...group, content: { json: json.slice(9, -1), isReplaced } },
+    { ...group, content: { json: json.slice(10, -1), isReplaced } },
     {},
   );
 }

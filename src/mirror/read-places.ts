@@ -1,4 +1,3 @@
-import { canonicalTimestamp } from "../service/timestamp.ts";
 import type { Observation, Resource } from "./observation.ts";
 
 /** Where an object is read by its id, and what must be embedded so that the answer is whole. */
@@ -9,13 +8,10 @@ export const readPlaces: Readonly<Record<Resource, { path: `/${string}`; expand?
   customer: { path: "/customers" },
 };
 
-/** A state as the service's answer of this `Date` shows it. */
-export function observed(
+/** A state as an answer shows it that bears this `Date` of the service's, in the fixed form. */
+export const observed = (
   resource: Resource,
   object: Observation["object"],
-  date: Date,
+  observedAt: string | null,
   cause: string,
-): Observation {
-  const observedAt = canonicalTimestamp(date.toISOString());
-  return { resource, object, fallbackUpdatedAt: null, observedAt, cause };
-}
+): Observation => ({ resource, object, fallbackUpdatedAt: null, observedAt, cause });

@@ -25,7 +25,8 @@ export interface ConfirmContext extends SettleContext {
   cause: string;
   limits: TombstoneLimits;
   signal: AbortSignal;
-  onRead(left: number): void;
+  /** So many objects are still to be read; `waitMs`: nothing happens before, and it may be minutes. */
+  onDoubts(left: number, waitMs: number): void;
 }
 
 const atOnce = 4;
@@ -46,13 +47,17 @@ export async function confirmDoubts(deps: ConfirmDeps, context: ConfirmContext):
   const limit = await absenceLimit(db, context.run, context.limits);
   for (;;) {
     context.signal.throwIfAborted();
-    const { waiting, nextDueAt } = await waitingDoubts(db, context.run);
-    context.onRead(waiting);
-    if (waiting === 0 || nextDueAt === null) return;
+    const { waiting, nextDueAt, lastDueAt } = await waitingDoubts(db, context.run);
+    if (waiting === 0 || nextDueAt === null || lastDueAt === null) {
+      context.onDoubts(0, 0);
+      return;
+    }
     if ((await countAbsent(db, context.run)) > limit) return;
     const isImpatient = clock.now().getTime() > giveUpWaitingAt;
     const now = isImpatient ? nextDueAt : serviceClock.now();
-    if (nextDueAt > now) {
+    const isEarly = nextDueAt > now;
+    context.onDoubts(waiting, isEarly ? lastDueAt.getTime() - now.getTime() : 0);
+    if (isEarly) {
       const waitMs = Math.min(pollMs, nextDueAt.getTime() - now.getTime());
       await sleep(waitMs, undefined, { signal: context.signal });
       continue;

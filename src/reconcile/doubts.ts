@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { isAbsent } from "../mirror/customer.ts";
 import type { Resource } from "../mirror/observation.ts";
 import { sqlArray } from "../platform/sql-array.ts";
 import { mirrorTableOf } from "./mirror-tables.ts";
@@ -70,14 +71,18 @@ export async function doubtUnlisted(
     ...(before === null ? [] : [`m.created_at ${before.isIncluded ? "<=" : "<"} ?`]),
   ];
   const bounds = [after, before].flatMap((end) => (end === null ? [] : [end.createdAt]));
-  const { rowCount } = await db.raw<{ rowCount: number }>(
+  const query = db.raw<{ rowCount: number }>(
     `insert into reconcile.doubts (run, resource, id, why, slice, due_at, noticed_at)
      select ?, ?, m.id, 'not_listed', ?, ?, ? from mirror.${mirrorTableOf[resource]} m
      where ${[...conditions, "m.created_at is not null"].join(" and ")} and m.id <> all(?::text[])
-       ${resource === "customer" ? "and (m.deleted_at is null or m.deleted)" : ""}
+       ${resource === "customer" ? `and not (${isAbsent((column) => `m.${column}`)})` : ""}
      on conflict (run, resource, id) do update set slice = excluded.slice where doubts.slice is null`,
     [run, resource, slice, noticedAt, noticedAt, ...bounds, sqlArray(shownIds)],
   );
+  // Once a page, and to plan it costs more than to find nothing.
+  const { rowCount } = await query.options({
+    name: `unlisted-${resource}-${after?.isIncluded ?? "all"}-${before?.isIncluded ?? "all"}`,
+  });
   return rowCount;
 }
 
@@ -112,17 +117,21 @@ interface DoubtRow {
   reads: number;
 }
 
+export interface WaitingDoubts {
+  waiting: number;
+  /** Of the first and of the last of them; null where none waits. Service time. */
+  nextDueAt: Date | null;
+  lastDueAt: Date | null;
+}
+
 /** How many still wait, and until when. */
-export async function waitingDoubts(
-  db: Knex,
-  run: number,
-): Promise<{ waiting: number; nextDueAt: Date | null }> {
+export async function waitingDoubts(db: Knex, run: number): Promise<WaitingDoubts> {
   const row = await db("reconcile.doubts")
     .where({ run, state: "waiting" })
-    .first<{ waiting: string; next_due: Date | null }>(
-      db.raw("count(*) as waiting, min(due_at) as next_due"),
+    .first<{ waiting: string; next_due: Date | null; last_due: Date | null }>(
+      db.raw("count(*) as waiting, min(due_at) as next_due, max(due_at) as last_due"),
     );
-  return { waiting: Number(row.waiting), nextDueAt: row.next_due };
+  return { waiting: Number(row.waiting), nextDueAt: row.next_due, lastDueAt: row.last_due };
 }
 
 export interface DoubtUpdate {

@@ -44,7 +44,7 @@ export function lookAt(
     unreadable: [],
   };
   const add = (of: Resource, object: WireObject) => {
-    const decoded = decode(observed(of, object, date, cause));
+    const decoded = decode(observed(of, object, look.observedAt, cause));
     if (decoded.ok) {
       look.objects.push({ resource: of, id: decoded.id });
       look.states.push(...decoded.states);

@@ -55,7 +55,7 @@ export type ReconcileOutcome =
 /**
  * Makes the mirror equal to the service and says what it found: walks the slices of the plan, heals page by page,
  * confirms what is doubtful, and computes from the ledger whether anything was left out. One run at a time; a run that
- * was interrupted is gone on with. Idempotent: a second run straight after it writes nothing into the mirror. Needs no
+ * was interrupted is gone on with; the signal's reason is what it throws then. Idempotent: a second run straight after it writes nothing into the mirror. Needs no
  * transaction, no receiver, worker or queue. Throws the client's errors (401 and 403 at once, an unreachable service
  * after its repeats); the run is incomplete then, or interrupted.
  */
@@ -92,7 +92,8 @@ async function reconcileAlone(
   const error = await work(deps, settings, run, { signal, onProgress }).catch(
     async (failure: unknown) => {
       // What the process did not live to see is taken up again; what failed says why.
-      if (!signal.aborted) await finish(deps, settings, run, probed.calls, messageOf(failure));
+      if (signal.aborted) throw signal.reason;
+      await finish(deps, settings, run, probed.calls, messageOf(failure));
       throw failure;
     },
   );
@@ -153,7 +154,7 @@ async function work(
     cause: run.kind === "import" ? "import" : `reconcile:${run.id}`,
     limits: settings,
     signal,
-    onRead: (doubtful) => onProgress({ ...progress, doubtful }),
+    onDoubts: (doubtful, waitMs) => onProgress({ ...progress, doubtful, waitMs }),
   };
   let progress: WalkProgress = {
     slices: 0,
@@ -162,6 +163,7 @@ async function work(
     rows: 0,
     expectedRows: 0,
     doubtful: 0,
+    waitMs: 0,
   };
   progress = await walkAll(deps, context, { run, settings, failedSince, onProgress });
   if (run.kind === "nightly") {

@@ -20,7 +20,7 @@ export interface RunTotals {
   left: Record<string, number>;
   /** Of what is left, in minor units by currency. */
   amountAtRiskMinor: Record<string, number>;
-  /** Open findings that are no drift: identities, endpoint, an unsupported sort. */
+  /** Open findings that are no drift: enforced identities, endpoint, an unsupported sort. */
   otherFindings: Record<string, number>;
 }
 
@@ -83,8 +83,8 @@ async function addDoubts(db: Knex, run: number, totals: RunTotals): Promise<void
 async function addFindings(db: Knex, run: number, totals: RunTotals): Promise<void> {
   const rows = await db("reconcile.findings")
     .whereRaw("(state in ('open', 'reopened') or run = ?)", [run])
-    // An identity that is only observed counts for nothing but itself.
-    .whereRaw("evidence->>'mode' is distinct from 'observe'")
+    // An identity that is only observed, or was turned off, counts for nothing but itself.
+    .whereRaw("(class <> 'identity' or evidence->>'mode' = 'enforce')")
     .groupBy("class", "identity", "state", "currency")
     .select<
       {

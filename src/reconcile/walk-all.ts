@@ -25,6 +25,8 @@ export interface WalkProgress {
   expectedRows: number;
   /** Objects that wait to be read again by id. */
   doubtful: number;
+  /** Until the grace of the last of them is over and all can be read; 0 while something is done. */
+  waitMs: number;
 }
 
 interface WalkAll {
@@ -54,6 +56,7 @@ export async function walkAll(
     rows: 0,
     expectedRows,
     doubtful: 0,
+    waitMs: 0,
   };
   const isPartial = run.kind === "nightly" && slices.some(({ step }) => step !== "all");
   const context: WalkContext = {

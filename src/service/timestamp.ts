@@ -6,6 +6,10 @@
 const dateTime =
   /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}(?::?\d{2})?)$/;
 
+/** What JavaScript and the service write, but for days that not every month has. */
+const usualDateTime =
+  /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
+
 const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
 
 /**
@@ -19,6 +23,7 @@ const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
  * Source: spec, Conventions ("Timestamps are ISO 8601 date-time strings").
  */
 export function canonicalTimestamp(iso: string): string | null {
+  if (usualDateTime.test(iso)) return `${iso.slice(0, -1)}000Z`;
   const match = dateTime.exec(iso);
   if (match === null) return null;
   const [, year = "", month = "", day = "", hour = "", minute = "", second = ""] = match;

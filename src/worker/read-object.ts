@@ -3,6 +3,7 @@ import { observed, readPlaces } from "../mirror/read-places.ts";
 import type { ServiceClient } from "../service/client.ts";
 import { objectPath } from "../service/http/request-path.ts";
 import { wireId } from "../service/resources/wire-types.ts";
+import { canonicalTimestamp } from "../service/timestamp.ts";
 import { disputedTransactions } from "./conclusions.ts";
 
 /** One answer of the service. */
@@ -46,7 +47,7 @@ export async function readObject(
   if (status === 404) return { kind: "missing", date };
   const object = asObject(body);
   if (object?.["id"] !== id) return { kind: "unreadable", date };
-  const observations = [observed(resource, object, date, cause)];
+  const observations = [observed(resource, object, fixedForm(date), cause)];
   return { kind: "found", pages: [{ observations, unread: [], date }] };
 }
 
@@ -55,11 +56,12 @@ async function* disputePages({ client, cause }: Reader): AsyncGenerator<ReadPage
   const query = { status: "chargeback", expand: "order" };
   for await (const { items, date } of client.listPages("/transactions", query, { lane: "fetch" })) {
     const page: ReadPage = { observations: [], unread: [], date };
+    const observedAt = fixedForm(date);
     for (const transaction of items) {
-      page.observations.push(observed("transaction", transaction, date, cause));
+      page.observations.push(observed("transaction", transaction, observedAt, cause));
       const order = asObject(transaction["order"]);
       const orderId = wireId.safeParse(transaction["order_id"]);
-      if (order !== undefined) page.observations.push(observed("order", order, date, cause));
+      if (order !== undefined) page.observations.push(observed("order", order, observedAt, cause));
       else if (orderId.success) page.unread.push({ resource: "order", id: orderId.data });
     }
     yield page;
@@ -72,3 +74,5 @@ const asObject = (value: unknown): WireObject | undefined =>
   typeof value === "object" && value !== null && !Array.isArray(value)
     ? (value as WireObject)
     : undefined;
+
+const fixedForm = (date: Date): string | null => canonicalTimestamp(date.toISOString());

@@ -23,6 +23,8 @@ export interface GivenRow {
   eventId?: string;
   type?: string;
   raw?: Buffer | null;
+  /** The service's time. */
+  createdAt?: string | null;
   receivedAgoSeconds?: number;
   /** Negative: it is due since then. */
   dueInSeconds?: number | null;
@@ -36,17 +38,18 @@ export interface GivenRow {
 export async function storeRow(db: Knex, given: GivenRow = {}): Promise<number> {
   const { eventId = `evt_${randomUUID()}`, raw = Buffer.from(`{"id":"${eventId}"}`) } = given;
   const { rows } = await db.raw<{ rows: { seq: string }[] }>(
-    `insert into inbox.receipts (event_id, raw_sha256, type, api_version, received_at, raw, secret_id)
-     values (?, ?, ?, '2026-01-01', now() - make_interval(secs => ?), ?, 'env-1') returning seq`,
+    `insert into inbox.receipts (event_id, raw_sha256, type, event_created_at, api_version, received_at, raw, secret_id)
+     values (?, ?, ?, ?, '2026-01-01', now() - make_interval(secs => ?), ?, 'env-1') returning seq`,
     [
       eventId,
       createHash("sha256")
         .update(raw ?? eventId)
         .digest(),
       given.type ?? "order.created",
+      given.createdAt ?? null,
       given.receivedAgoSeconds ?? 0,
       raw as Buffer,
-    ],
+    ] as string[],
   );
   const seq = Number(rows[0]?.seq);
   await db.raw(

@@ -1,11 +1,14 @@
 import fc from "fast-check";
-import { describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import {
   canonicalContent,
   canonicalJson,
   contentHash,
+  contentHashSql,
   NestedTooDeeply,
 } from "../../src/mirror/canonical.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
 
 const parse = (json: string): Record<string, unknown> =>
   JSON.parse(json) as Record<string, unknown>;
@@ -49,19 +52,19 @@ describe("the canonical form of content", () => {
   });
 
   test("leaves an absent key and a null one the same, but not a null in a list", () => {
-    expect(canonicalJson({ a: null, b: undefined, c: { d: null } })).toBe('{"c":{}}');
-    expect(canonicalJson({ list: [null, 1] })).toBe('{"list":[null,1]}');
+    expect(canonicalJson({ a: null, b: undefined, c: { d: null } })).toBe('{"c": {}}');
+    expect(canonicalJson({ list: [null, 1] })).toBe('{"list": [null, 1]}');
   });
 
   test("leaves out what is not the object's own, at the top only", () => {
     const object = { items: [1], nested: { items: [2] } };
-    expect(canonicalJson(object, new Set(["items"]))).toBe('{"nested":{"items":[2]}}');
+    expect(canonicalJson(object, new Set(["items"]))).toBe('{"nested": {"items": [2]}}');
   });
 
   test("keeps keys that JavaScript gives a meaning, and changes no prototype", () => {
     const hostile = parse('{"__proto__":{"polluted":true},"constructor":{"prototype":1},"a":1}');
     const json = canonicalJson(hostile);
-    expect(json).toBe('{"__proto__":{"polluted":true},"a":1,"constructor":{"prototype":1}}');
+    expect(json).toBe('{"a": 1, "__proto__": {"polluted": true}, "constructor": {"prototype": 1}}');
     expect(({} as Record<string, unknown>)["polluted"]).toBeUndefined();
   });
 
@@ -69,7 +72,7 @@ describe("the canonical form of content", () => {
     expect(parse(canonicalJson({ text: "a\u0000b\ud800c\udc00 \u{1f600}" }))).toEqual({
       text: "a\ufffdb\ufffdc\ufffd \u{1f600}",
     });
-    expect(canonicalJson({ "k\u0000": 1 })).toBe('{"k\ufffd":1}');
+    expect(canonicalJson({ "k\u0000": 1 })).toBe('{"k\ufffd": 1}');
     expect(canonicalJson({ z: 1, "\ud800": 2, "\uffff": 3 })).toBe(
       canonicalJson({ "\uffff": 3, "\ufffd": 2, z: 1 }),
     );
@@ -77,12 +80,12 @@ describe("the canonical form of content", () => {
 
   test("writes texts as JSON does", () => {
     const text = 'quote " backslash \\ tab \t line \n bell \u0007 del \u007f ls \u2028 é';
-    expect(canonicalJson({ text })).toBe(JSON.stringify({ text }));
+    expect(canonicalJson({ text })).toBe(`{"text": ${JSON.stringify(text)}}`);
   });
 
   test("writes numbers exactly, and none that are not numbers in JSON", () => {
-    expect(canonicalJson({ a: -0, b: 1e21, c: 0.1, d: Infinity })).toBe(
-      '{"a":0,"b":1e+21,"c":0.1,"d":null}',
+    expect(canonicalJson({ a: -0, b: -1.5e21, c: 0.1, d: Infinity, e: -1.5e-7 })).toBe(
+      '{"a": 0, "b": -1500000000000000000000, "c": 0.1, "d": null, "e": -0.00000015}',
     );
   });
 
@@ -92,6 +95,31 @@ describe("the canonical form of content", () => {
     const objects = parse(`${'{"a":'.repeat(200)}1${"}".repeat(200)}`);
     expect(() => canonicalJson(objects)).toThrow(NestedTooDeeply);
     expect(() => canonicalJson(parse(`{"a":${"[".repeat(50)}${"]".repeat(50)}}`))).not.toThrow();
+  });
+});
+
+describe("beside the database", () => {
+  let database: TestDatabase;
+  beforeAll(async () => {
+    database = await createTestDatabase();
+  });
+  afterAll(() => database.destroy());
+
+  test("the canonical form is what Postgres prints of it, and the hash is the same on both sides", async () => {
+    const odd = ["a,b", "b\u0000", "\ud800", "é", "\u{1f600}", "\uffff", "__proto__", ""];
+    const key = fc.oneof(fc.string({ unit: "binary" }), fc.constantFrom(...odd));
+    const objects = fc.sample(
+      fc.dictionary(key, fc.oneof(fc.jsonValue(), fc.double(), fc.string({ unit: "binary" }))),
+      { numRuns: 500, seed: 1 },
+    );
+    const given = objects.map((object) => canonicalJson(object));
+    const { rows } = await database.db.raw<{ rows: { printed: string; hash: string }[] }>(
+      `select g.value::text as printed, ${contentHashSql("g.value")} as hash
+       from unnest(?::text[]) with ordinality as t(json, n), lateral (select t.json::jsonb as value) g order by n`,
+      [given],
+    );
+    expect(rows.map(({ printed }) => printed)).toEqual(given);
+    expect(rows.map(({ hash }) => hash)).toEqual(given.map(contentHash));
   });
 });
 

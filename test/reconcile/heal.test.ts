@@ -2,7 +2,8 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { anOrder, aCustomer, aSubscription, startTestSandbox } from "../sandbox/harness.ts";
 import type { Json, TestSandbox } from "../sandbox/harness.ts";
 import { advanceDays, firstDay, wrongObjects } from "./nights.ts";
-import { createReconcileStand } from "./reconcile-stand.ts";
+import { none } from "./none.ts";
+import { createReconcileStand, fingerprint } from "./reconcile-stand.ts";
 import type { ReconcileStand } from "./reconcile-stand.ts";
 
 let sandbox: TestSandbox;
@@ -28,17 +29,6 @@ afterAll(async () => {
   await sandbox.close();
 });
 
-/** The rows and the history of the mirror as the database keeps them: any write changes them. */
-async function fingerprint(): Promise<string> {
-  const tables = ["orders", "transactions", "subscriptions", "customers", "versions"];
-  const sums = tables.map(
-    (table) =>
-      `(select count(*) || md5(string_agg(xmin::text || ctid::text, ',' order by ctid)) from mirror.${table})`,
-  );
-  const { rows } = await stand.database.db.raw(`select concat_ws('|', ${sums.join(", ")}) as all`);
-  return rows[0].all;
-}
-
 const findings = (where: object): Promise<Json[]> =>
   stand.database.db("reconcile.findings").where(where).orderBy("id");
 
@@ -49,10 +39,13 @@ test("a first fill makes the mirror equal, and calls nothing of it drift", async
 
 test("a run after a healed one writes nothing into the mirror", async () => {
   await stand.run();
-  const before = await fingerprint();
+  const before = await fingerprint(stand);
   const result = await stand.run();
-  expect(await fingerprint()).toBe(before);
-  expect(result).toMatchObject({ complete: true, totals: { healed: {}, left: {}, confirmed: {} } });
+  expect(await fingerprint(stand)).toBe(before);
+  expect(result).toMatchObject({
+    complete: true,
+    totals: { healed: none, left: none, confirmed: none },
+  });
   const { equal, ...others } = result.totals.verdicts;
   expect([equal, others]).toEqual([expect.any(Number), {}]);
 });
@@ -90,7 +83,10 @@ test.each([
     await db.raw(`update mirror.${table} set ${column} = ${value} where id = ?`, [id()]);
     const result = await stand.run();
     expect(await read()).toEqual(right);
-    expect(result).toMatchObject({ complete: true, totals: { healed: { mismatch: 1 }, left: {} } });
+    expect(result).toMatchObject({
+      complete: true,
+      totals: { healed: { mismatch: 1 }, left: none },
+    });
     const [finding] = await findings({ object_id: id(), run: result.run.id });
     // Of what an order's lines were before, no history is kept.
     const cause = column === "items" ? "unexplained" : "out_of_band_edit";
@@ -119,13 +115,13 @@ test("what is only reported is not changed, stays open, and heals when it is gon
   const { db } = stand.database;
   await sandbox.control("POST", "/clock", { advance_seconds: 5 });
   await db("mirror.orders").where("id", order.id).update({ currency: "xxx" });
-  const before = await fingerprint();
+  const before = await fingerprint(stand);
   const reported = await stand.run({ kind: "full" }, { reportOnly: true });
-  expect(await fingerprint()).toBe(before);
+  expect(await fingerprint(stand)).toBe(before);
   expect(reported.totals.left).toEqual({ mismatch: 1 });
   await sandbox.control("POST", "/clock", { advance_seconds: 5 });
   const healed = await stand.run();
-  expect(healed.totals).toMatchObject({ healed: { mismatch: 1 }, left: {} });
+  expect(healed.totals).toMatchObject({ healed: { mismatch: 1 }, left: none });
 });
 
 test("an empty mirror row and a row that the service never had are found", async () => {
@@ -160,5 +156,5 @@ test("a customer deleted for good becomes a tombstone, which another look does n
   expect(row.deleted_at).not.toBeNull();
   expect(result.totals.healed).toMatchObject({ missing_there: 1 });
   const again = await stand.run();
-  expect(again.totals).toMatchObject({ healed: {}, confirmed: {} });
+  expect(again.totals).toMatchObject({ healed: none, confirmed: none });
 });

@@ -15,9 +15,11 @@ export interface ListRequest {
 export interface Answer {
   status?: number;
   headers?: Record<string, string>;
-  /** Text is sent as it is. */
+  /** Text is sent as it is; `never` is waited for. */
   body: unknown;
 }
+
+export const never = Symbol("never");
 
 export interface Quirks {
   /** Answers instead of the service, before anything is looked up. */
@@ -71,6 +73,7 @@ export async function startHostileService(orders = 30): Promise<HostileService> 
 }
 
 function send(response: ServerResponse, { status = 200, headers = {}, body }: Answer): void {
+  if (body === never) return;
   const isText = typeof body === "string";
   response.writeHead(status, {
     "content-type": isText ? "text/html" : "application/json",
@@ -139,9 +142,10 @@ const key = ({ created_at, id }: Wire): string => `${created_at}|${id}`;
 
 const dayMs = 86_400_000;
 
-/** Orders a minute apart and a day old, three of each minute in the same second. */
+/** Orders a minute apart and more than two days old, three of each minute in the same second. */
 function sampleObjects(orders: number): Record<string, Wire[]> {
-  const start = Math.floor((Date.now() - 3 * dayMs) / 60_000) * 60_000;
+  const end = Math.floor((Date.now() - 2 * dayMs) / 60_000) * 60_000;
+  const start = end - Math.ceil(orders / 3) * 60_000;
   const customer = { id: "customer-1", email: "ada@example.test", ...times(start) };
   const made = Array.from({ length: orders }, (_, n) =>
     anOrder(n, start + Math.floor(n / 3) * 60_000),

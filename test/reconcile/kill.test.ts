@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { seededRandom } from "../../src/platform/random.ts";
 import { startHostileService } from "./hostile-service.ts";
 import { runWithKills } from "./killed-runs.ts";
+import { none } from "./none.ts";
 import { createReconcileStand } from "./reconcile-stand.ts";
 
 test("a run that is killed three times is gone on with, and ends as one that was not", async () => {
@@ -25,7 +26,7 @@ test("a run that is killed three times is gone on with, and ends as one that was
       .sum({ n: "n", minor: "sum_minor" });
     expect(sums).toEqual({ n: "1500", minor: String(1_500 * 1_000 + (1_499 * 1_500) / 2) });
     const second = await stand.run();
-    expect(second.totals).toMatchObject({ healed: {}, left: {}, confirmed: {} });
+    expect(second.totals).toMatchObject({ healed: none, left: none, confirmed: none });
   } finally {
     await stand.close();
     await service.close();

@@ -5,20 +5,26 @@ import { testKey } from "../../src/sandbox/keys.ts";
 import type { Random } from "../../src/platform/random.ts";
 import type { HostileService } from "./hostile-service.ts";
 
-interface Started {
+export interface StartedRun {
   exited: Promise<{ code: number | null; out: string; err: string }>;
-  kill(): void;
+  /** What was written to standard error so far, as often as some was. */
+  onError(listen: (err: string) => void): void;
+  end(signal: NodeJS.Signals): void;
 }
 
 /** `tallyhook reconcile --full --json` as a process of its own. */
-function startRun(service: HostileService, databaseUrl: string): Started {
+export function startRun(
+  service: Pick<HostileService, "url">,
+  databaseUrl: string,
+  { graceSeconds = 0 } = {},
+): StartedRun {
   const child = spawn(process.execPath, [inject("program"), "reconcile", "--full", "--json"], {
     env: {
       PATH: process.env["PATH"],
       DATABASE_URL: databaseUrl,
       SVC_BASE_URL: service.url,
       SVC_API_KEY: testKey,
-      RECONCILE_GRACE_SECONDS: "0",
+      RECONCILE_GRACE_SECONDS: String(graceSeconds),
     },
     stdio: ["ignore", "pipe", "pipe"],
   });
@@ -27,7 +33,8 @@ function startRun(service: HostileService, databaseUrl: string): Started {
   child.stderr.on("data", (chunk: Buffer) => (err += chunk.toString()));
   return {
     exited: once(child, "exit").then(([code]) => ({ code: code as number | null, out, err })),
-    kill: () => child.kill("SIGKILL"),
+    onError: (listen) => void child.stderr.on("data", () => listen(err)),
+    end: (signal) => void child.kill(signal),
   };
 }
 
@@ -44,7 +51,7 @@ export async function runWithKills(
     const run = startRun(service, databaseUrl);
     const at = service.requests.length + 2 + Math.floor(random() * 20);
     service.quirks.instead = () => {
-      if (service.requests.length >= at) run.kill();
+      if (service.requests.length >= at) run.end("SIGKILL");
       return undefined;
     };
     const { code, err } = await run.exited;

@@ -53,7 +53,14 @@ export async function isInMirror(
 
 export interface OldObjects {
   orders: Json[];
-  subscriptions: { renewing: Json; canceled: Json; completing: Json; declining: Json };
+  /** Whose the subscriptions are. */
+  cardholder: Json;
+  subscriptions: Record<
+    "renewing" | "canceled" | "completing" | "declining" | "rechargeable",
+    Json
+  >;
+  /** Its first refund fails. */
+  unrefundable: Json;
   customers: Json[];
 }
 
@@ -67,10 +74,14 @@ export async function makeOldObjects(sandbox: TestSandbox): Promise<OldObjects> 
   const orders = [];
   for (let n = 0; n < 12; n++) orders.push(await anOrder(sandbox, customer));
   const declined = await aCustomer(sandbox, "card_renewal_declined_twice");
+  const refused = await aCustomer(sandbox, "card_refund_failed_once");
   return {
     orders,
     customers,
+    cardholder: customer,
+    unrefundable: await anOrder(sandbox, refused),
     subscriptions: {
+      rechargeable: await aSubscription(sandbox, customer),
       renewing: await aSubscription(sandbox, customer),
       canceled: await aSubscription(sandbox, customer),
       completing: await aSubscription(sandbox, customer, { billing_cycles: 2 }),
@@ -141,6 +152,33 @@ export function changesOf(sandbox: TestSandbox, old: OldObjects, rotationNights:
       make: async () => {
         await control(order(1), "chargeback");
         return inOrders(order(1));
+      },
+    },
+    {
+      row: "chargeback that is dismissed later",
+      within: next,
+      make: async () => {
+        await control(order(6), "chargeback");
+        return inOrders(order(6));
+      },
+    },
+    {
+      row: "refund that failed",
+      within: next,
+      make: async () => {
+        await sandbox.ok("POST", `/v1/orders/${old.unrefundable.id}/refund`, {});
+        return inOrders(old.unrefundable);
+      },
+    },
+    {
+      row: "card of a subscription changed",
+      within: next,
+      make: async () => {
+        const { id } = old.subscriptions.rechargeable;
+        const cards = `/v1/customers/${old.cardholder.id}/payment_methods`;
+        const card = await sandbox.ok("POST", cards, { billing_id: "card_amex" });
+        await sandbox.ok("PATCH", `/v1/subscriptions/${id}`, { payment_method_id: card.id });
+        return { table: "subscriptions", id };
       },
     },
     {
@@ -223,15 +261,48 @@ export function changesOf(sandbox: TestSandbox, old: OldObjects, rotationNights:
 
 /** What becomes, on the second night, of items that the mirror knows as open. */
 export function laterChangesOf(sandbox: TestSandbox, old: OldObjects): Change[] {
-  const accepted = old.orders[1].id as string;
-  return [
-    {
-      row: "chargeback accepted",
-      within: 1,
-      make: async () => {
-        await sandbox.control("POST", `/orders/${accepted}/chargeback_accept`);
-        return { table: "orders", id: accepted };
-      },
+  const of = (row: string, id: string, make: () => Promise<unknown>): Change => ({
+    row,
+    within: 1,
+    make: async () => {
+      await make();
+      return { table: "orders", id };
     },
+  });
+  const control = (id: string, what: string) => sandbox.control("POST", `/orders/${id}/${what}`);
+  const [accepted, dismissed]: [string, string] = [old.orders[1].id, old.orders[6].id];
+  const { id: refused } = old.unrefundable;
+  return [
+    of("chargeback accepted", accepted, () => control(accepted, "chargeback_accept")),
+    of("chargeback dismissed", dismissed, () => control(dismissed, "chargeback_dismiss")),
+    of("refund_failed resolved", refused, () =>
+      sandbox.ok("POST", `/v1/orders/${refused}/retry`, {}),
+    ),
   ];
 }
+
+export interface OwnChange {
+  row: string;
+  id: string;
+  /** Whether the subscription, as the service shows it, has come so far. */
+  has(subscription: Json): boolean;
+}
+
+/** What becomes of subscriptions by themselves: to be found on the night after it happened. */
+export const ownChangesOf = ({ subscriptions }: OldObjects): OwnChange[] => [
+  {
+    row: "subscription renewed",
+    id: subscriptions.renewing.id,
+    has: ({ current_billing_cycle: cycle }) => cycle >= 2,
+  },
+  {
+    row: "subscription past due",
+    id: subscriptions.declining.id,
+    has: ({ status }) => status === "past_due",
+  },
+  {
+    row: "subscription completed",
+    id: subscriptions.completing.id,
+    has: ({ status }) => status === "completed",
+  },
+];

@@ -1,7 +1,8 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { dayMs } from "../../src/reconcile/settings.ts";
-import { refusal, startHostileService } from "./hostile-service.ts";
+import { never, refusal, startHostileService } from "./hostile-service.ts";
 import type { HostileService, Page } from "./hostile-service.ts";
+import { none } from "./none.ts";
 import { createReconcileStand } from "./reconcile-stand.ts";
 import type { ReconcileStand } from "./reconcile-stand.ts";
 
@@ -28,10 +29,13 @@ const slicesOf = (state: string) =>
 /** Everything was read, and a second look finds all equal. */
 async function expectEqual(): Promise<void> {
   const result = await stand.run();
-  expect(result).toMatchObject({ complete: true, totals: { left: {} } });
+  expect(result).toMatchObject({ complete: true, totals: { left: none } });
   expect(await ordersHere()).toBe(30);
   const second = await stand.run();
-  expect(second).toMatchObject({ complete: true, totals: { healed: {}, left: {}, confirmed: {} } });
+  expect(second).toMatchObject({
+    complete: true,
+    totals: { healed: none, left: none, confirmed: none },
+  });
 }
 
 test("pages that are capped silently are walked to the end", async () => {
@@ -100,7 +104,7 @@ test("a sort that is ignored skips the check of the order, says so, and is no dr
   await stand.run({ kind: "nightly" });
   const result = await stand.run({ kind: "nightly" }, { rotationNights: 1 });
   expect(await slicesOf("skipped")).toMatchObject([{ resource: "order", step: "order_check" }]);
-  expect(result.totals).toMatchObject({ left: {}, otherFindings: { unsupported_sort: 1 } });
+  expect(result.totals).toMatchObject({ left: none, otherFindings: { unsupported_sort: 1 } });
   expect(result.complete).toBe(true);
 });
 
@@ -125,6 +129,24 @@ test("a storm of 429 is waited out", async () => {
   await expectEqual();
 });
 
+test("a page that does not come in time is asked for again", async () => {
+  const impatient = await createReconcileStand(service.url, { tryTimeoutMs: 300 });
+  try {
+    let slow = 0;
+    service.quirks = {
+      maxLimit: 10,
+      instead: ({ list, nth }) =>
+        list === "orders" && nth === 3 && slow++ === 0 ? { body: never } : undefined,
+    };
+    expect(await impatient.run()).toMatchObject({ complete: true, totals: { left: none } });
+    expect(slow).toBe(1);
+    const [row] = await impatient.database.db("mirror.orders").count("* as n");
+    expect(row).toEqual({ n: "30" });
+  } finally {
+    await impatient.close();
+  }
+});
+
 test("a 500 in the middle is asked again", async () => {
   let failed = 0;
   service.quirks = {
@@ -141,7 +163,7 @@ test("HTML instead of JSON is never taken for an empty list", async () => {
     instead: ({ list }) => (list === "transactions" ? { body: "<html>Welcome</html>" } : undefined),
   };
   const result = await stand.run();
-  expect(result).toMatchObject({ complete: false, totals: { confirmed: {}, left: {} } });
+  expect(result).toMatchObject({ complete: false, totals: { confirmed: none, left: none } });
   expect(await slicesOf("failed")).toMatchObject([
     { resource: "transaction", note: expect.stringContaining("no JSON") },
   ]);

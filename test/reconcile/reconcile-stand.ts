@@ -6,6 +6,7 @@ import type { ReconcileResult } from "../../src/reconcile/finish.ts";
 import type { ReconcileDeps, ReconcileRequest } from "../../src/reconcile/reconcile.ts";
 import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
 import type { ReconcileSettings } from "../../src/reconcile/settings.ts";
+import type { WalkProgress } from "../../src/reconcile/walk-all.ts";
 import { testKey } from "../../src/sandbox/keys.ts";
 import { createServiceClient } from "../../src/service/client.ts";
 import { createTestDatabase } from "../support/database.ts";
@@ -15,12 +16,19 @@ export interface ReconcileStand {
   database: TestDatabase;
   deps: ReconcileDeps;
   logged(): string;
-  run(request?: ReconcileRequest, settings?: Partial<ReconcileSettings>): Promise<ReconcileResult>;
+  run(
+    request?: ReconcileRequest,
+    settings?: Partial<ReconcileSettings>,
+    onProgress?: (progress: WalkProgress) => void,
+  ): Promise<ReconcileResult>;
   close(): Promise<void>;
 }
 
 /** A database of its own and a client of the service at `baseUrl`. Without a grace, unless told. */
-export async function createReconcileStand(baseUrl: string): Promise<ReconcileStand> {
+export async function createReconcileStand(
+  baseUrl: string,
+  { tryTimeoutMs = 15_000 } = {},
+): Promise<ReconcileStand> {
   const database = await createTestDatabase();
   const lines: string[] = [];
   const destination = { write: (line: string) => void lines.push(line) };
@@ -29,18 +37,19 @@ export async function createReconcileStand(baseUrl: string): Promise<ReconcileSt
   const random = seededRandom("reconcile");
   const client = createServiceClient(
     { baseUrl, apiKey: testKey, log, wallClock, serviceClock, random },
-    { retry: { maxAttempts: 4, baseDelayMs: 5, maxDelayMs: 20 } },
+    { tryTimeoutMs, retry: { maxAttempts: 4, baseDelayMs: 5, maxDelayMs: 20 } },
   );
   const deps = { db: database.db, client, log, random, clock: wallClock, serviceClock };
   return {
     database,
     deps,
     logged: () => lines.join(""),
-    async run(request = { kind: "full" }, settings = {}) {
+    async run(request = { kind: "full" }, settings = {}, onProgress = () => {}) {
       const outcome = await reconcile(
         deps,
         { ...defaultReconcileSettings, graceMs: 0, ...settings },
         request,
+        { onProgress },
       );
       if (outcome.kind !== "done") throw new Error(`the run was ${outcome.kind}`);
       return outcome.result;
@@ -50,4 +59,17 @@ export async function createReconcileStand(baseUrl: string): Promise<ReconcileSt
       await database.destroy();
     },
   };
+}
+
+/** The rows and the history of the mirror as the database keeps them: any write changes them. */
+export async function fingerprint({ database }: Pick<ReconcileStand, "database">): Promise<string> {
+  const tables = ["orders", "transactions", "subscriptions", "customers", "versions"];
+  const sums = tables.map(
+    (table) =>
+      `(select count(*) || md5(string_agg(xmin::text || ctid::text, ',' order by ctid)) from mirror.${table})`,
+  );
+  const { rows } = await database.db.raw<{ rows: { all: string }[] }>(
+    `select concat_ws('|', ${sums.join(", ")}) as all`,
+  );
+  return rows[0]?.all ?? "";
 }

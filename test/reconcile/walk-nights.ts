@@ -1,5 +1,6 @@
 import { expect } from "vitest";
 import { startTestSandbox } from "../sandbox/harness.ts";
+import type { Json } from "../sandbox/harness.ts";
 import {
   advanceDays,
   changesOf,
@@ -7,8 +8,11 @@ import {
   isInMirror,
   laterChangesOf,
   makeOldObjects,
+  ownChangesOf,
+  snapshotOf,
   wrongObjects,
 } from "./nights.ts";
+import { none } from "./none.ts";
 import { createReconcileStand } from "./reconcile-stand.ts";
 
 /**
@@ -28,13 +32,16 @@ export async function walkNights({
   try {
     await sandbox.control("POST", "/clock", { now: firstDay });
     const old = await makeOldObjects(sandbox);
-    await advanceDays(sandbox, 20);
+    // The month of the subscriptions ends in the first nights.
+    await advanceDays(sandbox, 27);
     const filled = await stand.run({ kind: "nightly" }, settings);
-    expect(filled).toMatchObject({ complete: true, totals: { left: {}, healed: {} } });
+    expect(filled).toMatchObject({ complete: true, totals: { left: none, healed: none } });
     expect(await wrongObjects(stand, sandbox)).toEqual([]);
 
     const waiting = new Map<string, { night: number; object: { table: string; id: string } }>();
     const foundOn = new Map<string, number>();
+    const ownWaiting = new Set(ownChangesOf(old));
+    const ownLate: string[] = [];
     const [first, second] = [changesOf(sandbox, old, rotationNights), laterChangesOf(sandbox, old)];
     for (let night = 1; night <= nights; night++) {
       for (const { row, make } of night === 1 ? first : night === 2 ? second : []) {
@@ -42,7 +49,15 @@ export async function walkNights({
       }
       await advanceDays(sandbox, 1);
       const result = await stand.run({ kind: "nightly" }, settings);
-      expect(result, `night ${night}`).toMatchObject({ complete: true, totals: { left: {} } });
+      expect(result, `night ${night}`).toMatchObject({ complete: true, totals: { left: none } });
+      const { subscriptions } = (await snapshotOf(sandbox)) as unknown as Record<string, Json[]>;
+      for (const own of ownWaiting) {
+        const { row, id, has } = own;
+        if (!has(subscriptions?.find((subscription) => subscription.id === id))) continue;
+        ownWaiting.delete(own);
+        const isFound = await isInMirror(stand, sandbox, { table: "subscriptions", id });
+        if (!isFound) ownLate.push(`${row}: not on night ${night}`);
+      }
       for (const [row, { night: made, object }] of waiting) {
         if (!(await isInMirror(stand, sandbox, object))) continue;
         foundOn.set(row, night - made + 1);
@@ -54,7 +69,8 @@ export async function walkNights({
       const night = foundOn.get(row);
       return night !== undefined && night > within ? [`${row}: night ${night}`] : [];
     });
-    return { late, missed: [...waiting.keys()] };
+    const never = [...ownWaiting].map(({ row }) => row);
+    return { late: [...late, ...ownLate], missed: [...waiting.keys(), ...never] };
   } finally {
     await stand.close();
     await sandbox.close();

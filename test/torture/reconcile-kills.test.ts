@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import { seededRandom } from "../../src/platform/random.ts";
 import { startHostileService } from "../reconcile/hostile-service.ts";
 import { runWithKills } from "../reconcile/killed-runs.ts";
+import { none } from "../reconcile/none.ts";
 import { createReconcileStand } from "../reconcile/reconcile-stand.ts";
 
 test("a run that is killed thirty times is gone on with, and ends as one that was not", async () => {
@@ -16,7 +17,7 @@ test("a run that is killed thirty times is gone on with, and ends as one that wa
     expect(result).toMatchObject({ complete: true, left: 0, run: 1 });
     expect(result).toMatchObject({ rows: { order: orders, transaction: orders } });
     const second = await stand.run();
-    expect(second.totals).toMatchObject({ healed: {}, left: {}, confirmed: {} });
+    expect(second.totals).toMatchObject({ healed: none, left: none, confirmed: none });
   } finally {
     await stand.close();
     await service.close();

@@ -1,0 +1,61 @@
+import { PassThrough } from "node:stream";
+import { expect, test } from "vitest";
+import { createReconcileProgress } from "../../src/cli/reconcile-progress.ts";
+import type { WalkProgress } from "../../src/reconcile/walk-all.ts";
+import { startHostileService } from "../reconcile/hostile-service.ts";
+import { startRun } from "../reconcile/killed-runs.ts";
+import { createReconcileStand } from "../reconcile/reconcile-stand.ts";
+
+test("a run that waits says so at once, ends cleanly on Ctrl-C, and is gone on with", async () => {
+  const service = await startHostileService();
+  const stand = await createReconcileStand(service.url);
+  try {
+    await stand.run();
+    const now = new Date().toISOString();
+    Object.assign(service.objects["orders"]?.[0] ?? {}, { status: "refunded", updated_at: now });
+
+    const waiting = startRun(service, stand.database.url, { graceSeconds: 600 });
+    waiting.onError((err) => err.includes("waits until") && waiting.end("SIGINT"));
+    const stopped = await waiting.exited;
+    expect(stopped).toMatchObject({ code: 4, out: "" });
+    expect(stopped.err).toMatch(/waits until \d\d:\d\d:\d\d \(UTC\) for 1 object that differs/);
+    expect(stopped.err).toContain("RECONCILE_GRACE_SECONDS");
+    expect(stopped.err).toContain("Stopped by SIGINT");
+
+    const { code, out } = await startRun(service, stand.database.url).exited;
+    expect(code).toBe(0);
+    expect(JSON.parse(out)).toMatchObject({ run: 2, complete: true, healed: 1, left: 0 });
+  } finally {
+    await stand.close();
+    await service.close();
+  }
+});
+
+test.each([
+  ["a terminal", true],
+  ["no terminal", false],
+])("on %s a wait is told once, and again when it becomes longer", (_, isTTY) => {
+  const out = Object.assign(new PassThrough(), { isTTY, columns: 200 });
+  const clock = { now: () => new Date("2025-01-01T10:00:00Z") };
+  const progress = createReconcileProgress(out as unknown as NodeJS.WriteStream, {
+    clock,
+    timeZone: "Europe/Madrid",
+    isQuiet: false,
+  });
+  const at: WalkProgress = {
+    slices: 1,
+    slicesDone: 1,
+    pages: 1,
+    rows: 9,
+    expectedRows: 9,
+    doubtful: 2,
+    waitMs: 0,
+  };
+  for (const waitMs of [0, 60_000, 59_000, 0, 120_000]) progress.update({ ...at, waitMs });
+  progress.stop();
+  const told = [...String(out.read()).matchAll(/waits until (\S+ \S+) for 2 objects/g)];
+  expect(told.map(([, until]) => until)).toEqual([
+    "11:01:00 (Europe/Madrid)",
+    "11:02:00 (Europe/Madrid)",
+  ]);
+});

@@ -1,0 +1,54 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { compareStates } from "../../src/mirror/compare-rows.ts";
+import { decode } from "../../src/mirror/apply.ts";
+import type { GroupState } from "../../src/mirror/observation.ts";
+import { mirrorTables } from "../../src/mirror/tables.ts";
+import { listed } from "../reconcile/sandbox-observations.ts";
+import { startTestSandbox } from "../sandbox/harness.ts";
+import { createReconcileStand } from "../reconcile/reconcile-stand.ts";
+import type { ReconcileStand } from "../reconcile/reconcile-stand.ts";
+
+let stand: ReconcileStand;
+let states: GroupState[];
+
+beforeAll(async () => {
+  const sandbox = await startTestSandbox("compare");
+  stand = await createReconcileStand(sandbox.url);
+  await sandbox.control("POST", "/traffic", { orders: 60, subscriptions: 10, seed: "compare" });
+  await stand.run({ kind: "import" });
+  const decoded = (await listed(sandbox)).map(decode);
+  states = decoded.flatMap((one) => (one.ok ? one.states : []));
+  await sandbox.close();
+});
+afterAll(() => stand.close());
+
+/** The statements that a comparison asks the database for. */
+async function statementsOf(compare: () => Promise<unknown>): Promise<string[]> {
+  const asked: string[] = [];
+  const note = ({ sql }: { sql: string }) => void asked.push(sql);
+  stand.database.db.on("query", note);
+  try {
+    await compare();
+  } finally {
+    stand.database.db.off("query", note);
+  }
+  return asked;
+}
+
+test("of what is equal, every row of every table is proved so by one statement a table", async () => {
+  const { db } = stand.database;
+  const asked = await statementsOf(async () => {
+    expect(await compareStates(db, states)).toEqual([]);
+  });
+  expect(asked).toHaveLength(mirrorTables.length);
+});
+
+test("who was erased is compared without what was personal", async () => {
+  const { db } = stand.database;
+  const customer = states.find(({ group }) => group === "customer");
+  await db("mirror.erasures").insert({ customer_id: customer?.id });
+  const own = structuredClone(states.filter(({ id }) => id === customer?.id));
+  const differing = await compareStates(db, own);
+  expect(differing).toMatchObject([{ id: customer?.id, table: "customers" }]);
+  expect(own[0]?.columns["email"]).toBe("[redacted]");
+});

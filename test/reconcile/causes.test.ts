@@ -1,0 +1,111 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { storeRow } from "../inbox/stored-events.ts";
+import { aCustomer, anOrder, eventsOf, startTestSandbox } from "../sandbox/harness.ts";
+import type { Json, TestSandbox } from "../sandbox/harness.ts";
+import { applyDeps } from "../worker/worker-stand.ts";
+import { storeEvent } from "./deliveries.ts";
+import { advanceDays, firstDay } from "./nights.ts";
+import { none } from "./none.ts";
+import { createReconcileStand } from "./reconcile-stand.ts";
+import type { ReconcileStand } from "./reconcile-stand.ts";
+
+let sandbox: TestSandbox;
+let stand: ReconcileStand;
+let orders: Json[];
+
+beforeAll(async () => {
+  sandbox = await startTestSandbox("causes");
+  stand = await createReconcileStand(sandbox.url);
+  await sandbox.control("POST", "/clock", { now: firstDay });
+  const customer = await aCustomer(sandbox);
+  orders = [];
+  for (let n = 0; n < 4; n++) orders.push(await anOrder(sandbox, customer));
+  await advanceDays(sandbox, 1);
+  await stand.run({ kind: "import" });
+});
+
+afterAll(async () => {
+  await stand.close();
+  await sandbox.close();
+});
+
+/** Refunds an order in part, and gives back the event of it, which nobody has delivered yet. */
+async function refund({ id }: Json): Promise<Json> {
+  await sandbox.control("POST", "/clock", { advance_seconds: 60 });
+  await sandbox.ok("POST", `/v1/orders/${id}/refund`, { amount: 100 });
+  return (await eventsOf(sandbox, id)).findLast(({ type }) => type === "order.refunded");
+}
+
+const causeOf = async ({ id }: Json): Promise<Json> =>
+  stand.database.db("reconcile.findings").where("object_id", id).first("cause", "evidence");
+
+test("a webhook that was missed, and comes after all, came late", async () => {
+  const [order] = orders;
+  const event = await refund(order);
+  await stand.run();
+  expect(await causeOf(order)).toMatchObject({ cause: "missed_webhook", evidence: { events: [] } });
+  const seq = await storeEvent(stand.database.db, event);
+  await applyBatch(applyDeps(stand.database.db), [seq]);
+  await stand.run();
+  expect(await causeOf(order)).toMatchObject({
+    cause: "late",
+    evidence: { late_event: event.id, late_received_at: expect.any(String) },
+  });
+});
+
+test("what the inbox was told of and the mirror does not show is our own fault", async () => {
+  const [, order] = orders;
+  const event = await refund(order);
+  await storeRow(stand.database.db, {
+    eventId: event.id,
+    type: event.type,
+    createdAt: event.created_at,
+    state: "dead",
+    resourceType: "order",
+    resourceId: order.id,
+  });
+  expect(await stand.run()).toMatchObject({ totals: { healed: { behind: 1 }, left: none } });
+  expect(await causeOf(order)).toMatchObject({
+    cause: "our_fault",
+    evidence: { events: [{ event_id: event.id, state: "dead" }] },
+  });
+});
+
+test("an event that is in flight is no drift: what is younger than the grace waits for it", async () => {
+  const [, , order] = orders;
+  const event = await refund(order);
+  const { db } = stand.database;
+  const arrivals: Promise<unknown>[] = [];
+  // The event arrives while the run waits; then the service's clock passes the grace.
+  const arrive = async () => {
+    await applyBatch(applyDeps(db), [await storeEvent(db, event)]);
+    await sandbox.control("POST", "/clock", { advance_seconds: 601 });
+    await stand.deps.client.get("/orders", { limit: "1" });
+  };
+  const graceMs = 600_000;
+  const result = await stand.run({ kind: "full" }, { graceMs }, ({ waitMs }) => {
+    if (waitMs > 0 && arrivals.length === 0) arrivals.push(arrive());
+  });
+  await Promise.all(arrivals);
+  expect(arrivals).toHaveLength(1);
+  expect(result.totals).toMatchObject({ healed: none, left: none });
+  expect(Object.keys(result.totals.confirmed)).toEqual(["equal"]);
+  expect(await causeOf(order)).toBeUndefined();
+});
+
+test("an event that does not come within the grace was missed", async () => {
+  const [, , , order] = orders;
+  await refund(order);
+  const moves: Promise<unknown>[] = [];
+  const pass = async () => {
+    await sandbox.control("POST", "/clock", { advance_seconds: 601 });
+    await stand.deps.client.get("/orders", { limit: "1" });
+  };
+  const result = await stand.run({ kind: "full" }, { graceMs: 600_000 }, ({ waitMs }) => {
+    if (waitMs > 0 && moves.length === 0) moves.push(pass());
+  });
+  await Promise.all(moves);
+  expect(result.totals).toMatchObject({ healed: { behind: 1 }, left: none });
+  expect(await causeOf(order)).toMatchObject({ cause: "missed_webhook" });
+});

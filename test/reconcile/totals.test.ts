@@ -1,0 +1,56 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { exitCodeOf } from "../../src/cli/reconcile-output.ts";
+import { recordFindings } from "../../src/reconcile/findings.ts";
+import type { Finding } from "../../src/reconcile/findings.ts";
+import { runTotals } from "../../src/reconcile/totals.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.destroy());
+
+const finding = (given: Partial<Finding> & Pick<Finding, "class">): Finding => ({
+  key: JSON.stringify(given),
+  identity: null,
+  severity: "warning",
+  resource: "order",
+  objectId: "order-1",
+  differences: [],
+  amountAtRiskMinor: null,
+  currency: null,
+  cause: null,
+  evidence: {},
+  ...given,
+});
+const identity = (name: string, mode: string | null) =>
+  finding({ class: "identity", identity: name, evidence: mode === null ? {} : { mode } });
+
+test("of identities only those that are enforced count beside the drift", async () => {
+  const { db } = database;
+  const sighting = { run: null, seenAt: new Date() };
+  const unenforced = [
+    identity("time", "observe"),
+    identity("double_order", "off"),
+    identity("term", null),
+  ];
+  await recordFindings(db, sighting, unenforced);
+  const before = await runTotals(db, 1, 0);
+  expect(before.otherFindings).toEqual({});
+  const strict = { failOnDrift: false, strict: true };
+  expect(exitCodeOf({ complete: true, totals: before }, strict)).toBe(0);
+
+  await recordFindings(db, sighting, [
+    identity("total", "enforce"),
+    finding({ class: "endpoint" }),
+    finding({ class: "unsupported_sort" }),
+    finding({ class: "mismatch" }),
+  ]);
+  const totals = await runTotals(db, 1, 0);
+  expect(totals.otherFindings).toEqual({ total: 1, endpoint: 1, unsupported_sort: 1 });
+  expect(totals.left).toEqual({ mismatch: 1 });
+  const withoutDrift = { ...totals, left: {} };
+  expect(exitCodeOf({ complete: true, totals: withoutDrift }, strict)).toBe(3);
+});
