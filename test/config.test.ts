@@ -207,6 +207,12 @@ describe("bad values", () => {
   test.each([
     ["DATABASE_URL", "postgres://u:hunter2@host:port/x"],
     ["DATABASE_URL", "hunter2"],
+    ["DATABASE_URL", "postgres://u:a@hunter2#b@host/x"],
+    ["DATABASE_URL", "postgres://u:a@hunter2/b@host/x"],
+    ["DATABASE_URL", "postgres://hunter2:12/b@host/x"],
+    ["DATABASE_URL", "postgres://u:a@hunter2?b@host/x"],
+    ["DATABASE_URL", "postgres://u:12@hunter2#"],
+    ["REDIS_URL", "redis://:a@hunter2#b@host:6379"],
     ["REDIS_URL", "http://:hunter2@h"],
     ["SVC_WEBHOOK_SECRETS", "hunter2,hunter2"],
     ["SVC_WEBHOOK_SECRETS", `${webhookSecret},`],
@@ -225,6 +231,15 @@ describe("bad values", () => {
     );
     expect(message).not.toContain("hunter2");
     expect(message).not.toContain(webhookSecret);
+  });
+
+  test.each([
+    "postgres://u:a%40b%23c%2Fd@host/x",
+    "postgres://u:a@b@host:5432/x",
+    "postgres://u:a@host/x?sslmode=require&options=-c%20geqo%3Doff",
+    "postgresql:///x?host=/var/run/postgresql",
+  ])("DATABASE_URL=%s is taken", (url) => {
+    expect(loadConfig({ DATABASE_URL: url }).secrets.databaseUrl).toBe(url);
   });
 
   test.each([

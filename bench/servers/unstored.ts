@@ -22,7 +22,7 @@ const receiveWebhook = createReceiveWebhook(
     appender: { append: ({ eventId }) => Promise.resolve({ eventId, duplicate: false }) },
     secrets: {
       current: () => [benchSigningSecret],
-      refresh: () => Promise.resolve(),
+      refresh: () => Promise.resolve(true),
       markUsed: () => {},
     },
     scheme: signatureScheme("svc"),
@@ -32,7 +32,12 @@ const receiveWebhook = createReceiveWebhook(
     counters,
     deadlines: createDeadlines<ServerResponse>(() => {}, { limitMs: 10_000, tickMs: 250 }),
   },
-  { maxBodyBytes: 1_048_576, toleranceSeconds: 300, places: defaultEnvelopePlaces },
+  {
+    maxBodyBytes: 1_048_576,
+    maxHeldBodyBytes: 67_108_864,
+    toleranceSeconds: 300,
+    places: defaultEnvelopePlaces,
+  },
 );
 const readiness = () => Promise.resolve({ status: "ok" as const, reasons: [] });
 const handle = createApp({ receiveWebhook, readiness, counters, log }).callback();

@@ -7,12 +7,14 @@ import pc from "picocolors";
 import { loadConfig } from "../config.ts";
 import { wallClock } from "../platform/clock.ts";
 import { startEmbeddedPostgres } from "../platform/embedded-postgres.ts";
+import { TallyhookError } from "../platform/errors.ts";
 import { createLog } from "../platform/log.ts";
 import { createRuntime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 import type { ResourceComparison } from "./demo/compare.ts";
 import { proveMainJob } from "./demo/prove.ts";
 import type { DemoResult } from "./demo/prove.ts";
+import { untilSignal } from "./until-signal.ts";
 
 const exitWhenNotProved = 3;
 
@@ -32,13 +34,17 @@ export function registerDemo(program: Command, context: CliContext): void {
     });
 }
 
-/** Brings its own everything, whatever the environment says, and leaves nothing behind. */
+/** Brings its own everything, whatever the environment says, and leaves nothing behind, also after Ctrl-C. */
 async function runDemo(context: CliContext, seed: string, quiet: boolean): Promise<DemoResult> {
   const dataDir = join(".data", `demo-${process.pid}-${randomBytes(3).toString("hex")}`);
   const log = createLog({ level: "error", name: "demo" });
   const say = (text: string) => {
     if (!quiet) context.stdout.write(`${text}\n`);
   };
+  const stop = new AbortController();
+  void untilSignal().then((signal) =>
+    stop.abort(new TallyhookError(`Stopped by ${signal}. Nothing of the demo is left.`)),
+  );
   say("Starting PostgreSQL, sandbox, receiver and worker …");
   const startedAt = wallClock.now();
   const server = await startEmbeddedPostgres({ dataDir, log });
@@ -58,6 +64,7 @@ async function runDemo(context: CliContext, seed: string, quiet: boolean): Promi
         seed,
         startedAt,
         say,
+        signal: stop.signal,
         progressTo: quiet ? null : context.stderr,
       });
     } finally {

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import pc from "picocolors";
 import { countByState } from "../inbox/queries.ts";
+import { durabilityProblem, readDurabilitySettings } from "../platform/commit-durability.ts";
 import { TallyhookError } from "../platform/errors.ts";
 import { pendingMigrations } from "../platform/migrations.ts";
 import { listUnendedSecretRows } from "../receiver/secrets-store.ts";
@@ -50,9 +51,10 @@ async function examine(runtime: Runtime): Promise<Finding[]> {
   const database = await check("database", () => checkDatabase(runtime));
   findings.push(database);
   if (database.status === "failed") {
-    const names = ["inbox", "queue", "signing secrets"];
+    const names = ["durability", "inbox", "queue", "signing secrets"];
     findings.push(...names.map((name) => skipped(name, "the database does not answer")));
   } else {
+    findings.push(await check("durability", () => checkDurability(runtime)));
     findings.push(await check("inbox", () => checkInbox(runtime)));
     findings.push(await check("queue", () => checkQueue(runtime)));
     findings.push(await check("signing secrets", () => checkSecrets(runtime)));
@@ -67,6 +69,13 @@ async function checkDatabase(runtime: Runtime): Promise<Finding> {
   return pending.length === 0
     ? ok("database", "answers, schema is current")
     : failed("database", `lacks ${pending.join(", ")}`, 'run "npx tallyhook migrate"');
+}
+
+async function checkDurability(runtime: Runtime): Promise<Finding> {
+  const problem = durabilityProblem(await readDurabilitySettings(await runtime.db()));
+  return problem === null
+    ? ok("durability", "what is committed outlives a crash")
+    : warning("durability", problem.says, problem.remedy);
 }
 
 async function checkInbox(runtime: Runtime): Promise<Finding> {

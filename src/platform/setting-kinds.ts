@@ -87,10 +87,13 @@ export const serviceBaseUrl: SettingKind<string> = (() => {
 
 export const urlWithScheme = (schemes: readonly string[], example: string): SettingKind<string> =>
   kind(
-    check((text) => URL.canParse(text), "is not a URL").refine(
-      (text) => schemes.includes(text.split(":", 1)[0] ?? ""),
-      { error: `does not begin with ${schemes.map((scheme) => `${scheme}://`).join(" or ")}` },
-    ),
+    check((text) => URL.canParse(text), "is not a URL")
+      .refine((text) => schemes.includes(text.split(":", 1)[0] ?? ""), {
+        error: `does not begin with ${schemes.map((scheme) => `${scheme}://`).join(" or ")}`,
+      })
+      .refine((text) => !isPasswordCut(text), {
+        error: "has a # / ? or @ in it that is not percent-encoded (%23 %2F %3F %40)",
+      }),
     `a URL such as ${example}`,
   );
 
@@ -217,6 +220,16 @@ function isTimeZone(name: string): boolean {
   } catch {
     return false;
   }
+}
+
+/**
+ * Whether a password ends too early, at a # / or ? of its own: then a part of it stands where the host should be,
+ * and messages show hosts. What comes after the host holds no @ and no #.
+ */
+function isPasswordCut(text: string): boolean {
+  if (!URL.canParse(text)) return false;
+  const { pathname, search } = new URL(text);
+  return text.includes("#") || pathname.includes("@") || search.includes("@");
 }
 
 function isHttpsOrLoopback({ protocol, hostname }: URL): boolean {

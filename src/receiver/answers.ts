@@ -59,6 +59,12 @@ export const refusals = {
     code: "unsupported_content_encoding",
     message: "Bodies are taken as they are, without a content encoding.",
   },
+  expectation: {
+    status: 417,
+    type: "invalid_request_error",
+    code: "expectation_failed",
+    message: "Of expectations this receiver knows 100-continue alone.",
+  },
   headersTooLong: {
     status: 431,
     type: "invalid_request_error",

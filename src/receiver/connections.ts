@@ -1,7 +1,8 @@
 import { STATUS_CODES } from "node:http";
-import type { Server } from "node:http";
+import type { Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
-import { rawRefusal, refusals } from "./answers.ts";
+import type { Duplex } from "node:stream";
+import { rawRefusal, refusals, sendRefusal } from "./answers.ts";
 import type { Refusal } from "./answers.ts";
 import type { ReceiverCounters, RejectionReason } from "./counters.ts";
 
@@ -45,6 +46,25 @@ export function refuseConnection(
   counters.rejected[reason] += 1;
   if (socket.writable) socket.write(rawRefusal(refusal, STATUS_CODES[refusal.status] ?? ""));
   socket.destroy(error);
+}
+
+/** Answers a request to pass bytes on to another address, which leaves HTTP behind, and closes the connection. */
+export function refuseTunnel(counters: ReceiverCounters, socket: Duplex): void {
+  counters.rejected.method_not_allowed += 1;
+  // Nobody else listens any more.
+  socket.on("error", () => {});
+  const refusal = { ...refusals.method, headers: { Allow: "POST" } };
+  socket.end(rawRefusal(refusal, STATUS_CODES[refusal.status] ?? ""), () => socket.destroy());
+}
+
+/** Answers a request that arrived whole and that nobody may serve, as HTTP has it, and closes its connection. */
+export function refuseRequest(
+  counters: ReceiverCounters,
+  res: ServerResponse,
+  refusal: typeof refusals.malformed | typeof refusals.expectation,
+): void {
+  counters.rejected.malformed_request += 1;
+  sendRefusal(res, refusal, { Connection: "close" });
 }
 
 interface ConnectionFault {

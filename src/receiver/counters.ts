@@ -18,7 +18,7 @@ export const rejectionReasons = [
   "slow",
   /** The sender went away before the body was complete. */
   "aborted",
-  /** Not HTTP, or headers that are too long. */
+  /** Not HTTP, headers that are too long, no host, an unknown expectation. */
   "malformed_request",
 ] as const;
 

@@ -1,17 +1,23 @@
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
-import getRawBody from "raw-body";
 import { InboxUnavailable } from "../inbox/flush.ts";
 import type { Appender } from "../inbox/append.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
-import { errorCode } from "../platform/postgres-errors.ts";
 import type { EnvelopePlaces } from "../service/event-envelope.ts";
 import type { SignatureScheme, Verification } from "../service/signature/scheme.ts";
-import { requestTimeoutCode } from "./connections.ts";
 import { refusals, sendJson, sendRefusal } from "./answers.ts";
+import { createByteRoom } from "./byte-room.ts";
 import type { ReceiverCounters } from "./counters.ts";
 import type { Deadlines } from "./deadlines.ts";
 import { extractEvent } from "./extract-event.ts";
+import { readBody } from "./read-body.ts";
+import {
+  noteIncomplete,
+  refuseForRoom,
+  refuseSignature,
+  refuseUnavailable,
+  refuseUnread,
+} from "./refuse-webhook.ts";
 import type { WarnSeldom } from "./seldom-warnings.ts";
 import type { LiveSecrets } from "./secrets.ts";
 
@@ -28,9 +34,14 @@ export interface WebhookDeps {
 
 export interface WebhookOptions {
   maxBodyBytes: number;
+  /** Of all requests under way together. */
+  maxHeldBodyBytes: number;
   toleranceSeconds: number;
   places: Readonly<EnvelopePlaces>;
 }
+
+/** What a request costs beside its body while it waits for the secrets to be read again. */
+const requestOverheadBytes = 4_096;
 
 /** Answers one request itself, on time, whatever it holds. Never rejects. */
 export type ReceiveWebhook = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
@@ -40,31 +51,47 @@ export type ReceiveWebhook = (req: IncomingMessage, res: ServerResponse) => Prom
  * authentic body holds never leads to a refusal.
  */
 export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions): ReceiveWebhook {
-  const { appender, secrets, log, warnSeldom, counters, deadlines } = deps;
-  const { maxBodyBytes, places } = options;
+  const { appender, secrets, log, counters, deadlines } = deps;
+  const { maxBodyBytes, maxHeldBodyBytes, places } = options;
   const isVerbose = log.isLevelEnabled("debug");
+  const bodies = createByteRoom(maxHeldBodyBytes);
+  // What waits for a secret is most likely nobody's event: it leaves room for those that verify.
+  const unproved = createByteRoom(maxHeldBodyBytes / 2);
 
   async function receive(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    if (!isPlainBody(req.headers)) return refuse(req, res, "content_encoding");
-    if (Number(req.headers["content-length"]) > maxBodyBytes) return refuse(req, res, "too_large");
+    if (!isPlainBody(req.headers)) return refuseUnread(deps, req, res, "content_encoding");
+    const length = Number(req.headers["content-length"]);
+    if (length > maxBodyBytes) return refuseUnread(deps, req, res, "too_large");
+    if (length > bodies.free()) return refuseForRoom(deps, req, res);
     // Only now is a sender who asks first told to send the body.
     if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
 
-    let raw: Buffer;
+    const raw = await readBody(req, { limit: maxBodyBytes, room: bodies });
+    if (raw === "too_large") return refuseUnread(deps, req, res, raw);
+    if (raw === "no_room") return refuseForRoom(deps, req, res);
+    if (raw === "incomplete") return noteIncomplete(deps, req, res);
     try {
-      raw = await getRawBody(req, { limit: maxBodyBytes });
-    } catch (error) {
-      return (error as getRawBody.RawBodyError).type === "entity.too.large"
-        ? refuse(req, res, "too_large")
-        : noteIncomplete(req, res);
+      await verifyAndStore(req, res, raw);
+    } finally {
+      bodies.give(raw.length);
     }
+  }
 
+  async function verifyAndStore(
+    req: IncomingMessage,
+    res: ServerResponse,
+    raw: Buffer,
+  ): Promise<void> {
     let verification = verify(deps, options, req, raw);
-    if (!verification.ok && maybeRotated.has(verification.reason)) {
-      await secrets.refresh();
+    if (isMaybeRotated(verification)) {
+      const isCertain = await refreshSecrets(raw.length);
       verification = verify(deps, options, req, raw);
+      // A 401 would say that the sender is wrong, and nobody can know that now.
+      if (!isCertain && isMaybeRotated(verification)) {
+        return refuseUnavailable(deps, res, "The signing secrets could not be read again in time.");
+      }
     }
-    if (!verification.ok) return refuseSignature(res, verification);
+    if (!verification.ok) return refuseSignature(deps, res, verification);
     const { secretId } = verification;
     secrets.markUsed(secretId);
 
@@ -83,38 +110,15 @@ export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions)
     if (isVerbose) log.debug({ eventId, type, secretId, duplicate }, "an event was accepted");
   }
 
-  function refuse(
-    req: IncomingMessage,
-    res: ServerResponse,
-    reason: "too_large" | "content_encoding",
-  ): void {
-    counters.rejected[reason] += 1;
-    const refusal = reason === "too_large" ? refusals.tooLarge : refusals.contentEncoding;
-    const requestId = sendRefusal(res, refusal);
-    warnSeldom("a webhook was refused unread", { reason, requestId });
-    // Closing at once would reset the connection under a sender that is still writing, and lose the answer.
-    // What still comes is thrown away; the server's time limit for a request ends it.
-    req.resume();
-  }
-
-  function refuseSignature(res: ServerResponse, { reason, secretId }: FailedVerification): void {
-    counters.rejected[reason] += 1;
-    const requestId = sendRefusal(res, refusals.signature);
-    if (reason === "stale") {
-      warnSeldom("signature_stale: a right signature with a time outside the window", {
-        requestId,
-        secretId,
-      });
-    } else {
-      warnSeldom("a signature did not verify", { reason, requestId });
+  /** False as `refresh` has it, and at once when too many wait for the same. */
+  async function refreshSecrets(bodyBytes: number): Promise<boolean> {
+    const cost = bodyBytes + requestOverheadBytes;
+    if (!unproved.take(cost)) return false;
+    try {
+      return await secrets.refresh();
+    } finally {
+      unproved.give(cost);
     }
-  }
-
-  function noteIncomplete(req: IncomingMessage, res: ServerResponse): void {
-    // Who was too slow was told so, and counted, by the server.
-    const { errored } = req.socket;
-    const isTooSlow = errored !== null && errorCode(errored) === requestTimeoutCode;
-    if (!isTooSlow && !res.headersSent) counters.rejected.aborted += 1;
   }
 
   return async (req, res) => {
@@ -124,7 +128,7 @@ export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions)
       await receive(req, res);
     } catch (error) {
       if (error instanceof InboxUnavailable) {
-        refuseUnavailable({ counters, warnSeldom }, res, error);
+        refuseUnavailable(deps, res, error.message);
       } else {
         counters.failed += 1;
         const requestId = sendRefusal(res, refusals.internal);
@@ -138,9 +142,10 @@ export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions)
 }
 
 /** Failures that a secret which was not known yet would explain. */
-const maybeRotated: ReadonlySet<FailedVerification["reason"]> = new Set(["no_match", "no_secret"]);
-
-type FailedVerification = Extract<Verification, { ok: false }>;
+function isMaybeRotated(verification: Verification): boolean {
+  if (verification.ok) return false;
+  return verification.reason === "no_match" || verification.reason === "no_secret";
+}
 
 function verify(
   { scheme, secrets, clock }: WebhookDeps,
@@ -161,35 +166,4 @@ function verify(
 function isPlainBody(headers: IncomingHttpHeaders): boolean {
   const encoding = headers["content-encoding"];
   return encoding === undefined || encoding === "" || encoding.toLowerCase() === "identity";
-}
-
-/** Tells the sender to come again, unless that was said before. */
-function refuseUnavailable(
-  { counters, warnSeldom }: Pick<WebhookDeps, "counters" | "warnSeldom">,
-  res: ServerResponse,
-  error: Error,
-): void {
-  if (res.headersSent) return;
-  counters.unavailable += 1;
-  const requestId = sendRefusal(res, refusals.unavailable);
-  warnSeldom("a webhook could not be stored and will come again", {
-    requestId,
-    reason: error.message,
-  });
-}
-
-/** What a request gets whose deadline has passed. */
-export function refuseLate(
-  deps: Pick<WebhookDeps, "counters" | "warnSeldom">,
-  res: ServerResponse,
-): void {
-  if (res.req.complete) {
-    refuseUnavailable(deps, res, new InboxUnavailable("The inbox did not answer in time."));
-    return;
-  }
-  // The server's own time limit is shorter, but does not run any more once it is closing.
-  if (res.headersSent) return;
-  deps.counters.rejected.slow += 1;
-  res.once("finish", () => res.req.destroy());
-  sendRefusal(res, refusals.slow, { Connection: "close" });
 }

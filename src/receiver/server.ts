@@ -15,13 +15,15 @@ import type { EnvelopePlaces } from "../service/event-envelope.ts";
 import type { SignatureSchemeName } from "../service/signature/scheme.ts";
 import { signatureScheme } from "../service/signature/signature-scheme.ts";
 import { createApp } from "./app.ts";
-import { capConnections, refuseConnection } from "./connections.ts";
+import { refusals } from "./answers.ts";
+import { capConnections, refuseConnection, refuseRequest, refuseTunnel } from "./connections.ts";
 import { createReceiverCounters } from "./counters.ts";
 import type { ReceiverCounters } from "./counters.ts";
 import { createDeadlines } from "./deadlines.ts";
 import { createReadiness } from "./readiness.ts";
 import type { ReadinessCheck } from "./readiness.ts";
-import { createReceiveWebhook, refuseLate } from "./receive-webhook.ts";
+import { createReceiveWebhook } from "./receive-webhook.ts";
+import { refuseLate } from "./refuse-webhook.ts";
 import { createSeldomWarnings } from "./seldom-warnings.ts";
 import type { LiveSecrets } from "./secrets.ts";
 
@@ -45,6 +47,8 @@ export interface ReceiverOptions {
   port: number;
   signature: { scheme: SignatureSchemeName; toleranceSeconds: number };
   maxBodyBytes: number;
+  /** What the bodies of all requests under way may hold together; past it 503. See `defaultHeldBodyBytes`. */
+  maxHeldBodyBytes?: number;
   maxConnections: number;
   places?: Readonly<EnvelopePlaces>;
   appendLimits?: AppendLimits;
@@ -88,6 +92,10 @@ export interface RunningReceiver {
   close(): Promise<void>;
 }
 
+/** Enough for every connection to have a body of 64 KiB under way, and for four of the largest. */
+const defaultHeldBodyBytes = (maxBodyBytes: number): number =>
+  Math.max(64 * 1024 * 1024, 4 * maxBodyBytes);
+
 /** What was answered last may take so long to leave. */
 const flushMs = 250;
 
@@ -100,7 +108,8 @@ export async function startReceiver(
   options: ReceiverOptions,
 ): Promise<RunningReceiver> {
   const { db, pool, secrets, clock, log, onCommitted, degrading = [] } = deps;
-  const { maxBodyBytes, signature, places = defaultEnvelopePlaces } = options;
+  const { maxBodyBytes, maxHeldBodyBytes = defaultHeldBodyBytes(maxBodyBytes) } = options;
+  const { signature, places = defaultEnvelopePlaces } = options;
   const limits = { ...defaultReceiverLimits, ...options.limits };
   const counters = createReceiverCounters();
   const warnSeldom = createSeldomWarnings({ log, clock });
@@ -120,7 +129,7 @@ export async function startReceiver(
       counters,
       deadlines,
     },
-    { maxBodyBytes, toleranceSeconds: signature.toleranceSeconds, places },
+    { maxBodyBytes, maxHeldBodyBytes, toleranceSeconds: signature.toleranceSeconds, places },
   );
   const readiness = createReadiness({
     pool,
@@ -134,6 +143,10 @@ export async function startReceiver(
   let isClosing = false;
   const handle = (req: IncomingMessage, res: ServerResponse): void => {
     if (isClosing) askToClose(res);
+    if (req.headers.host === undefined && req.httpVersion === "1.1") {
+      refuseRequest(counters, res, refusals.malformed);
+      return;
+    }
     void callback(req, res);
   };
   const server = createServer(
@@ -142,11 +155,15 @@ export async function startReceiver(
       requestTimeout: limits.requestMs,
       keepAliveTimeout: limits.keepAliveMs,
       connectionsCheckingInterval: limits.tickMs,
+      // Looked at in `handle`: Node's own answer has another form, and nobody would count it.
+      requireHostHeader: false,
     },
     handle,
   );
   // A sender that asks before it sends the body is answered by the same code, which invites it or refuses.
   server.on("checkContinue", handle);
+  server.on("checkExpectation", (_req, res) => refuseRequest(counters, res, refusals.expectation));
+  server.on("connect", (_req, socket) => refuseTunnel(counters, socket));
   // Who neither sends nor reads what was answered holds no connection for ever.
   server.timeout = limits.requestMs + limits.answerMs;
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {

@@ -52,6 +52,15 @@ describe("tallyhook doctor", () => {
     expect(exitCode).toBeUndefined();
   });
 
+  test("warns of a database whose commits a crash can take", async () => {
+    // The server of the tests runs without fsync.
+    expect((await examine()).of("durability")).toMatchObject({
+      status: "warning",
+      detail: expect.stringContaining("fsync is off") as string,
+      remedy: expect.stringContaining("fsync = on") as string,
+    });
+  });
+
   test("prints a line for each check, and no secret", async () => {
     const { out, error } = await runCommand(registerDoctor, ["doctor"], { env: environment({}) });
     expect(error).toBeNull();
@@ -84,7 +93,7 @@ describe("tallyhook doctor", () => {
       status: "failed",
       detail: expect.stringContaining("DATABASE_URL") as string,
     });
-    for (const name of ["inbox", "queue", "signing secrets"]) {
+    for (const name of ["durability", "inbox", "queue", "signing secrets"]) {
       expect(of(name)).toMatchObject({ status: "skipped" });
     }
     expect(of("service")).toBeDefined();

@@ -1,4 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
+import type { Knex } from "knex";
 import { createDatabase } from "../../src/platform/postgres.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import type { Random } from "../../src/platform/random.ts";
@@ -26,6 +27,8 @@ export interface CrashPlan {
   redisUrl?: string;
   /** Of the database. */
   settings?: Record<string, string>;
+  /** Done to the database before anything runs. */
+  prepare?: (db: Knex) => Promise<unknown>;
 }
 
 export interface CrashReport extends SenderCounts {
@@ -47,6 +50,7 @@ export async function runCrashes(plan: CrashPlan): Promise<CrashReport> {
   const db = createDatabase({ url: server.url, poolMax: 2, applicationName: "tallyhook test" });
   const stage: Stage = { server, receiver: null, workers: [], sender: null };
   try {
+    await plan.prepare?.(db);
     const history = createHistory(seededRandom(`${plan.seed} history`));
     const deployment = await layOutDeployment({
       databaseUrl: server.url,

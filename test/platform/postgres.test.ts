@@ -163,6 +163,23 @@ test("a pool outlives the loss of its connections, idle and checked out", async 
   await pool.end();
 });
 
+test.each([
+  ["off", "on"],
+  ["on", "on"],
+  ["local", "local"],
+  ["remote_apply", "remote_apply"],
+])(
+  "with synchronous_commit %s for the database, a pool commits with %s",
+  async (configured, used) => {
+    const name = new URL(database.url).pathname.slice(1);
+    await database.db.raw(`alter database ?? set synchronous_commit = ${configured}`, [name]);
+    const pool = createPool({ url: database.url, max: 1, applicationName: "durable pool" });
+    const { rows } = await pool.query("SHOW synchronous_commit");
+    expect(rows).toEqual([{ synchronous_commit: used }]);
+    await pool.end();
+  },
+);
+
 test("a pool gives up a statement that takes too long", async () => {
   const pool = createPool({
     url: database.url,

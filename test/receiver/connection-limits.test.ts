@@ -124,6 +124,16 @@ test("with the limits that are set from the start no request is held for 10 s", 
   });
 });
 
+test("a sender that does not read its answers is cut off, however many it asks for", async () => {
+  const connection = await open();
+  connection.socket.pause();
+  const request = requestBytes({ method: "GET", path: "/nowhere" });
+  // Far more answers than the buffers between us hold; whoever writes on learns that the connection is gone.
+  drip(connection, Buffer.concat(Array.from({ length: 2_000 }, () => request)), 20);
+  const { ms } = await timed(() => connection.closed);
+  expect(ms).toBeLessThan(limits.requestMs + limits.answerMs + 6_000);
+}, 15_000);
+
 describe("a body without end", () => {
   test("in chunks ends at the limit, and what follows is not kept", async () => {
     const before = stand.receiver.counters.rejected.too_large;

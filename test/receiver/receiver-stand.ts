@@ -9,6 +9,7 @@ import { createLog } from "../../src/platform/log.ts";
 import { createDatabase, createPool } from "../../src/platform/postgres.ts";
 import { environmentSecrets } from "../../src/receiver/secrets-environment.ts";
 import { startLiveSecrets } from "../../src/receiver/secrets.ts";
+import type { LiveSecretsOptions } from "../../src/receiver/secrets.ts";
 import { startReceiver } from "../../src/receiver/server.ts";
 import type { ReceiverDeps, ReceiverOptions, RunningReceiver } from "../../src/receiver/server.ts";
 import { openConnection, requestBytes } from "./raw-http.ts";
@@ -37,6 +38,10 @@ export interface StandOptions {
   options?: Partial<ReceiverOptions>;
   degrading?: ReceiverDeps["degrading"];
   environment?: readonly string[];
+  /** Whether an encryption key is configured, without which no stored secret can verify anything. */
+  canStoreSecrets?: boolean;
+  /** Reads them again at every refusal unless told, so that a refusal does not take a second. */
+  secretsTiming?: Pick<LiveSecretsOptions, "reloadEveryMs" | "reloadAtMostEveryMs">;
   /** For connecting and for a query of the inbox. */
   databaseTimeoutMs?: number;
 }
@@ -54,6 +59,7 @@ export interface StoredRow {
 /** A receiver on a free port and a real database. */
 export async function startStand(url: string, stand: StandOptions = {}): Promise<Stand> {
   const { clock = wallClock, environment = [secret], databaseTimeoutMs = 5_000 } = stand;
+  const { canStoreSecrets = true, secretsTiming = { reloadAtMostEveryMs: 0 } } = stand;
   const lines: string[] = [];
   const log = createLog({
     level: "debug",
@@ -72,8 +78,8 @@ export async function startStand(url: string, stand: StandOptions = {}): Promise
   });
   const scheme = stand.options?.signature?.scheme ?? "svc";
   const secrets = await startLiveSecrets(
-    { db, encryption, clock, log },
-    { scheme, environment: environmentSecrets(scheme, environment) },
+    { db, encryption: canStoreSecrets ? encryption : null, clock, log },
+    { scheme, environment: environmentSecrets(scheme, environment), ...secretsTiming },
   );
   const committed: number[][] = [];
   const closeDatabase = async (): Promise<void> => {

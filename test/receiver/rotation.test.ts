@@ -1,16 +1,20 @@
+import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Clock } from "../../src/platform/clock.ts";
 import { addSecret, retireSecret } from "../../src/receiver/secrets-store.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
-import { encryption, newEvent, signatureOf, startStand } from "./receiver-stand.ts";
+import { encryption, newEvent, signatureOf, startStand, until } from "./receiver-stand.ts";
 import type { Stand } from "./receiver-stand.ts";
+import { startStallingProxy } from "./stalling-proxy.ts";
+import type { StallingProxy } from "./stalling-proxy.ts";
 
 const oldSecret = "whsec_the-secret-before-the-rotation";
 const newSecret = "whsec_the-secret-after-the-rotation";
 
 let database: TestDatabase;
 let stand: Stand;
+let proxy: StallingProxy | undefined;
 let nowMs = 0;
 const clock: Clock = { now: () => new Date(nowMs) };
 beforeAll(async () => {
@@ -21,7 +25,11 @@ beforeEach(async () => {
   nowMs = Date.parse("2026-03-01T12:00:00Z");
   await database.db("receiver.secrets").delete();
 });
-afterEach(() => stand.close());
+afterEach(async () => {
+  await stand.close();
+  await proxy?.close();
+  proxy = undefined;
+});
 
 const add = (value: string, window: { notBefore?: Date; notAfter?: Date } = {}) =>
   addSecret({ db: database.db, encryption }, "svc", { value, ...window });
@@ -30,7 +38,8 @@ async function statusWith(secret: string): Promise<number> {
   const { body } = newEvent();
   const answer = await stand.send(body, { secret, t: Math.floor(nowMs / 1000) });
   // An event is in the inbox when, and only when, it was acknowledged.
-  expect(await stand.stored(body)).toHaveLength(answer.status === 200 ? 1 : 0);
+  const stored = await database.db("inbox.receipts").where({ raw: Buffer.from(body) });
+  expect(stored).toHaveLength(answer.status === 200 ? 1 : 0);
   return answer.status;
 }
 
@@ -46,14 +55,41 @@ test("inside the window both verify, at its end the old one stops, without a res
   expect([await statusWith(oldSecret), await statusWith(newSecret)]).toEqual([401, 200]);
 });
 
-test("a secret added while the receiver runs verifies the very first event signed with it", async () => {
+test("secrets added at any moment while the receiver runs verify the very first event signed with them", async () => {
   await add(oldSecret);
-  stand = await startStand(database.url, { clock, environment: [] });
-  expect(await statusWith(oldSecret)).toBe(200);
-  await add(newSecret);
-  nowMs += 1_000;
-  expect(await statusWith(newSecret)).toBe(200);
+  stand = await startStand(database.url, { clock, environment: [], secretsTiming: {} });
+  const statuses = Array.from({ length: 20 }, async (_, n) => {
+    // Spread over the second in which the secrets are not read again, and over their regular reading.
+    await sleep(n * 130);
+    await add(`${newSecret}-${n}`);
+    return statusWith(`${newSecret}-${n}`);
+  });
+  expect(new Set(await Promise.all(statuses))).toEqual(new Set([200]));
   expect(stand.receiver.counters.rejected.no_match).toBe(0);
+});
+
+test("what might be signed with a secret that cannot be read now gets 503, and 200 when it can", async () => {
+  proxy = await startStallingProxy(database.url);
+  await add(oldSecret);
+  stand = await startStand(proxy.url, { clock, environment: [] });
+  await add(newSecret);
+  proxy.cut();
+  expect([await statusWith(oldSecret), await statusWith(newSecret)]).toEqual([503, 503]);
+  expect(stand.receiver.counters.rejected.no_match).toBe(0);
+  proxy.resume();
+  await until(async () => (await statusWith(newSecret)) === 200);
+  expect(await statusWith("whsec_a-secret-that-nobody-stored")).toBe(401);
+});
+
+test("where no secret can be stored, a wrong signature is one whether the database is there or not", async () => {
+  proxy = await startStallingProxy(database.url);
+  stand = await startStand(proxy.url, {
+    clock,
+    environment: [oldSecret],
+    canStoreSecrets: false,
+  });
+  proxy.cut();
+  expect([await statusWith(oldSecret), await statusWith(newSecret)]).toEqual([503, 401]);
 });
 
 test("a secret that was retired is refused within 5 s", async () => {

@@ -4,7 +4,8 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
-import { openConnection } from "./raw-http.ts";
+import { openConnection, requestBytes } from "./raw-http.ts";
+import type { RawAnswer } from "./raw-http.ts";
 import { expectRefusal, newEvent, signatureOf, startStand } from "./receiver-stand.ts";
 import type { Stand } from "./receiver-stand.ts";
 
@@ -243,14 +244,31 @@ describe("what is refused for its form, before any work", () => {
     ],
     ["a length that is none", "POST /webhooks HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n"],
     ["a line break in a header", "POST /webhooks HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n"],
+    ["no host", "POST /webhooks HTTP/1.1\r\nContent-Length: 1\r\n\r\nx"],
   ])("%s", async (_, bytes) => {
+    expectRefusal(await lastAnswer(bytes), 400, "invalid_request");
+  });
+
+  test("an expectation that nobody knows", async () => {
+    const bytes = requestBytes({ headers: [["Expect", "fish"]], body: Buffer.from("{}") });
+    expectRefusal(await lastAnswer(bytes), 417, "expectation_failed");
+  });
+
+  test("CONNECT", async () => {
+    const answer = await lastAnswer("CONNECT db:5432 HTTP/1.1\r\nHost: db:5432\r\n\r\n");
+    expectRefusal(answer, 405, "method_not_allowed");
+    expect(answer.headers.get("allow")).toBe("POST");
+  });
+
+  /** Of a connection that is closed with it. */
+  async function lastAnswer(bytes: string | Buffer): Promise<RawAnswer> {
     const connection = await openConnection(stand.port);
     connection.write(bytes);
     const answer = await connection.answer();
     if (answer === null) throw new Error("no answer");
-    expectRefusal(answer, 400, "invalid_request");
     await connection.closed;
-  });
+    return answer;
+  }
 });
 
 test("the numbers say what happened", () => {
@@ -260,9 +278,9 @@ test("the numbers say what happened", () => {
   expect(rejected).toMatchObject({
     too_large: 2,
     content_encoding: 5,
-    method_not_allowed: 7,
+    method_not_allowed: 8,
     not_found: 7,
-    malformed_request: 5,
+    malformed_request: 7,
   });
   expect([unavailable, failed, inFlight]).toEqual([0, 0, 0]);
 });

@@ -36,12 +36,12 @@ const compared = {
   transactions: {
     money: ["amount"],
     text: ["type", "status", "currency", "order_id", "customer_id"],
-    time: ["created_at"],
+    time: ["created_at", "updated_at"],
     number: [],
   },
   subscriptions: {
-    money: [],
-    text: ["status", "customer_id"],
+    money: ["amount"],
+    text: ["status", "currency", "customer_id"],
     time: ["next_billing_date", "current_period_end", "canceled_at", "created_at", "updated_at"],
     number: ["current_billing_cycle", "total_billing_cycles"],
   },
@@ -62,7 +62,7 @@ export async function compareWithSnapshot(
   const results: ResourceComparison[] = [];
   for (const table of ["orders", "transactions", "subscriptions", "customers"] as const) {
     const service = new Map(
-      snapshot[table].map((object) => [String(object["id"]), serviceValues(table, object)]),
+      snapshot[table].map((object) => [String(object["id"]), serviceValues(table, flat(object))]),
     );
     results.push(compareMaps(table, service, await mirrorValues(db, table, gone)));
   }
@@ -103,12 +103,18 @@ function compareMaps(
   };
 }
 
+/** A subscription's money is its plan's; the mirror has it in columns of the subscription. */
+function flat(object: WireObject): WireObject {
+  const { plan } = object;
+  return typeof plan === "object" && plan !== null ? { ...plan, ...object } : object;
+}
+
 function serviceValues(table: keyof typeof compared, object: WireObject): Values {
   const { money, text, time, number } = compared[table];
   const values: Record<string, string> = {};
   for (const field of [...money, ...text, ...number]) values[field] = printed(object[field]);
   for (const field of time) values[field] = instant(object[field]);
-  if (table === "customers") values["deleted"] = printed(object["deleted"] === true);
+  values["deleted"] = printed(object["deleted"] === true);
   return values;
 }
 
@@ -118,8 +124,6 @@ async function mirrorValues(
   gone: ReadonlySet<string>,
 ): Promise<Map<string, Values>> {
   const { money, text, time, number } = compared[table];
-  const extra =
-    table === "orders" || table === "transactions" || table === "subscriptions" ? [] : ["deleted"];
   const rows: (WireObject & { deleted_at: Date | null })[] = await db(`mirror.${table}`).select([
     "id",
     "deleted_at",
@@ -127,7 +131,6 @@ async function mirrorValues(
     ...text,
     ...number,
     ...time,
-    ...extra,
   ]);
   const values = new Map<string, Values>();
   for (const row of rows) {
@@ -137,7 +140,8 @@ async function mirrorValues(
     const result: Record<string, string> = {};
     for (const field of [...money, ...text, ...number]) result[field] = printed(row[field]);
     for (const field of time) result[field] = instant(row[field]);
-    if (table === "customers") result["deleted"] = printed(row["deleted"] === true);
+    // Whichever column led to it, a tombstone is what hides the object from reports.
+    result["deleted"] = printed(row.deleted_at !== null);
     values.set(id, result);
   }
   return values;

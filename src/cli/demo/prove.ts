@@ -6,6 +6,7 @@ import { startSandbox } from "../../sandbox/start.ts";
 import { sandboxApiKey } from "../../runtime.ts";
 import type { Runtime } from "../../runtime.ts";
 import { reconcile } from "../../reconcile/reconcile.ts";
+import type { ReconcileOptions } from "../../reconcile/reconcile.ts";
 import type { ReconcileResult } from "../../reconcile/finish.ts";
 import { defaultReconcileSettings } from "../../reconcile/settings.ts";
 import { sum } from "../../reconcile/totals.ts";
@@ -18,23 +19,8 @@ import { compareWithSnapshot } from "./compare.ts";
 import type { ResourceComparison } from "./compare.ts";
 import { createSandboxCalls } from "./sandbox-calls.ts";
 import type { SandboxCalls } from "./sandbox-calls.ts";
-
-export interface DemoSummary {
-  delivered: number;
-  accepted: number;
-  duplicate: number;
-  rejected: number;
-  applied: number;
-  stale: number;
-  missing_before: number;
-  missing_after: number;
-  /** Findings that reconciliation healed, and those it left. */
-  healed: number;
-  left: number;
-  complete: boolean;
-  seconds: number;
-  equal: boolean;
-}
+import { whyNotProved } from "./verdict.ts";
+import type { DemoSummary } from "./verdict.ts";
 
 export interface DemoResult {
   summary: DemoSummary;
@@ -50,6 +36,8 @@ export interface DemoOptions {
   startedAt: Date;
   say(text: string): void;
   progressTo: NodeJS.WriteStream | null;
+  /** Ends the run before its time; then it rejects with the reason, once nothing of it goes on. */
+  signal: AbortSignal;
 }
 
 const traffic = { orders: 2_000, subscriptions: 200 };
@@ -63,12 +51,13 @@ const quietTimeoutMs = 45_000;
  * every object with the sandbox's own state. The runtime's database must be empty.
  */
 export async function proveMainJob(runtime: Runtime, options: DemoOptions): Promise<DemoResult> {
-  const { seed, say } = options;
+  const { seed, say, signal } = options;
+  signal.throwIfAborted();
   await migrateAll(runtime);
   const sandbox = await startSandbox({ port: 0, host: "127.0.0.1", seed, log: runtime.log });
   runtime.onClose(() => sandbox.close());
   const service = { baseUrl: sandbox.url, apiKey: sandboxApiKey };
-  const calls = createSandboxCalls(sandbox.url, sandboxApiKey);
+  const calls = createSandboxCalls(sandbox.url, sandboxApiKey, signal);
   const receiver = await runReceiver(runtime, {
     // The receiver's address must be known before the endpoint, and so its secret, can be made.
     signingSecrets: async (url) => [await calls.registerEndpoint(`${url}/webhooks`)],
@@ -83,7 +72,7 @@ export async function proveMainJob(runtime: Runtime, options: DemoOptions): Prom
   await calls.control("POST", "/traffic", { ...traffic, seed });
   await calls.control("GET", "/idle");
   await stopServiceClock(calls);
-  await untilQuiet(db);
+  await untilQuiet(db, signal);
   const before = await compareWithSnapshot(db, await calls.snapshot());
 
   say("Reconciling the mirror with the service's lists …");
@@ -91,9 +80,11 @@ export async function proveMainJob(runtime: Runtime, options: DemoOptions): Prom
     options.progressTo === null
       ? null
       : createProgress(options.progressTo, "rows read", objectsAtService(before));
-  const reconciled = await reconcileAll(runtime, service, (rows) => progress?.update(rows));
-  progress?.stop();
-  await untilQuiet(db);
+  const reconciled = await reconcileAll(runtime, service, {
+    signal,
+    onProgress: ({ rows }) => progress?.update(rows),
+  }).finally(() => progress?.stop());
+  await untilQuiet(db, signal);
   const after = await compareWithSnapshot(db, await calls.snapshot());
 
   const states = await countByState(db);
@@ -123,13 +114,13 @@ export async function proveMainJob(runtime: Runtime, options: DemoOptions): Prom
 async function reconcileAll(
   runtime: Runtime,
   service: { baseUrl: string; apiKey: string },
-  onRows: (rows: number) => void,
+  options: ReconcileOptions,
 ): Promise<ReconcileResult> {
   const outcome = await reconcile(
     await reconcileDeps(runtime, service),
     { ...defaultReconcileSettings, graceMs: 0 },
     { kind: "full" },
-    { onProgress: ({ rows }) => onRows(rows) },
+    options,
   );
   if (outcome.kind !== "done") throw new TallyhookError(`The demo's run was ${outcome.kind}.`);
   return outcome.result;
@@ -145,17 +136,6 @@ async function stopServiceClock(calls: SandboxCalls): Promise<void> {
   await calls.control("POST", "/clock", { now });
 }
 
-/** Without losses, repeats, corruption and overtaking nothing would have been proved. */
-function whyNotProved(summary: DemoSummary, dead: number): string {
-  if (!summary.equal) return `${summary.missing_after} objects differ`;
-  if (!summary.complete) return "reconciliation did not read everything";
-  if (summary.left > 0) return `reconciliation left ${summary.left} differences`;
-  if (dead > 0) return `${dead} events are dead`;
-  const needed = ["missing_before", "healed", "duplicate", "rejected", "stale"] as const;
-  const absent = needed.filter((name) => summary[name] === 0);
-  return absent.length === 0 ? "" : `nothing to prove: ${absent.join(", ")} 0`;
-}
-
 const wrongObjects = (comparisons: readonly ResourceComparison[]): number =>
   comparisons.reduce((sum, { missing, different }) => sum + missing + different, 0);
 
@@ -165,9 +145,10 @@ const objectsAtService = (comparisons: readonly ResourceComparison[]): number =>
     .reduce((sum, { atService }) => sum + atService, 0);
 
 /** Until every stored event is applied and every wanted object was read. */
-async function untilQuiet(db: Knex): Promise<void> {
+async function untilQuiet(db: Knex, signal: AbortSignal): Promise<void> {
   const deadline = AbortSignal.timeout(quietTimeoutMs);
   for (;;) {
+    signal.throwIfAborted();
     const open = await countOpenWork(db);
     if (open.events === 0 && open.fetches === 0) return;
     if (deadline.aborted) {

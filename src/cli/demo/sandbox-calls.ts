@@ -7,7 +7,12 @@ export interface SandboxCalls {
   snapshot(): Promise<Snapshot>;
 }
 
-export function createSandboxCalls(baseUrl: string, apiKey: string): SandboxCalls {
+/** `signal` ends the calls under way, which then reject with its reason. */
+export function createSandboxCalls(
+  baseUrl: string,
+  apiKey: string,
+  signal: AbortSignal | null = null,
+): SandboxCalls {
   async function call<T>(
     method: string,
     path: string,
@@ -16,6 +21,7 @@ export function createSandboxCalls(baseUrl: string, apiKey: string): SandboxCall
   ): Promise<T> {
     const response = await fetch(`${baseUrl}${path}`, {
       method,
+      signal,
       headers: {
         ...headers,
         ...(body === undefined ? {} : { "content-type": "application/json" }),

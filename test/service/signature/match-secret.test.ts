@@ -2,6 +2,7 @@ import { expect, it } from "vitest";
 
 import { hmacSha256, keyCache, utf8Key } from "../../../src/service/signature/hmac-keys.ts";
 import { matchSecret } from "../../../src/service/signature/match-secret.ts";
+import type { SigningSecret } from "../../../src/service/signature/scheme.ts";
 
 const secret = { id: "s", value: "sixteen-bytes-ok", notBefore: null, notAfter: null };
 const request = { secrets: [secret], now: new Date() };
@@ -12,6 +13,21 @@ it("matches nothing, and does not throw, where a signature has another length th
   const lengths = [Buffer.alloc(0), digest.subarray(0, 31), Buffer.concat([digest, digest])];
   expect(matchSecret(keyOf, request, ["x"], lengths)).toEqual({ reason: "no_match" });
   expect(matchSecret(keyOf, request, ["x"], [...lengths, digest])).toMatchObject({ secretId: "s" });
+});
+
+it("tries every live secret, also those after the one that matched, so that the time says nothing", () => {
+  const digest = hmacSha256(utf8Key(secret.value), ["x"]);
+  const others = ["a", "b"].map((id) => ({ ...secret, id, value: `another-secret-${id}` }));
+  const tried: string[] = [];
+  const noting = (each: SigningSecret) => {
+    tried.push(each.id);
+    return keyOf(each);
+  };
+  const secrets = [secret, ...others];
+  expect(matchSecret(noting, { ...request, secrets }, ["x"], [digest])).toMatchObject({
+    secretId: "s",
+  });
+  expect(tried).toEqual(["s", "a", "b"]);
 });
 
 it("names the first of two secrets with the same value", () => {

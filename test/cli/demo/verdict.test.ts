@@ -1,0 +1,36 @@
+import { expect, test } from "vitest";
+import { whyNotProved } from "../../../src/cli/demo/verdict.ts";
+import type { DemoSummary } from "../../../src/cli/demo/verdict.ts";
+
+const proving: DemoSummary = {
+  delivered: 120,
+  accepted: 100,
+  duplicate: 10,
+  rejected: 10,
+  applied: 90,
+  stale: 10,
+  missing_before: 5,
+  missing_after: 0,
+  healed: 5,
+  left: 0,
+  complete: true,
+  seconds: 10,
+  equal: true,
+};
+
+test("a run that was badly delivered, healed whole and ended equal proves the point", () => {
+  expect(whyNotProved(proving, 0)).toBe("");
+});
+
+test.each<[Partial<DemoSummary>, number, string]>([
+  [{ equal: false, missing_after: 2 }, 0, "2 objects differ"],
+  [{ complete: false }, 0, "reconciliation did not read everything"],
+  [{ left: 3 }, 0, "reconciliation left 3 differences"],
+  [{}, 4, "4 events are dead"],
+  [{ missing_before: 0 }, 0, "nothing to prove: missing_before 0"],
+  [{ healed: 0 }, 0, "nothing to prove: healed 0"],
+  [{ duplicate: 0, rejected: 0 }, 0, "nothing to prove: duplicate, rejected 0"],
+  [{ stale: 0 }, 0, "nothing to prove: stale 0"],
+])("%j with %i dead events: %s", (changed, dead, why) => {
+  expect(whyNotProved({ ...proving, ...changed }, dead)).toBe(why);
+});

@@ -1,0 +1,36 @@
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import { afterAll, expect, test } from "vitest";
+import { stopAbandonedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { processesWith } from "../support/process-tree.ts";
+import { killPrograms, runTallyhook } from "./program.ts";
+import type { Program } from "./program.ts";
+
+/** What the demo of this process has under `.data/`. */
+const dataOf = async ({ pid }: Program): Promise<string[]> =>
+  (await readdir(".data")).filter((name) => name.startsWith(`demo-${pid}-`));
+
+let directories: string[] = [];
+afterAll(async () => {
+  await killPrograms();
+  for (const left of directories.map((name) => join(".data", name))) {
+    await stopAbandonedPostgres(left);
+    await rm(left, { recursive: true, force: true });
+  }
+});
+
+test("Ctrl-C in the middle of the demo ends all of it, its server and its data", async () => {
+  const program = runTallyhook(["demo"], {});
+  await program.printed("Traffic:");
+  directories = await dataOf(program);
+  const servers = () => directories.flatMap((name) => processesWith(name));
+  expect(servers()).not.toEqual([]);
+
+  const beganMs = performance.now();
+  program.signalGroup("SIGINT");
+  await program.exited;
+  expect(performance.now() - beganMs).toBeLessThan(10_000);
+  expect(program.output()).toContain("Stopped by SIGINT. Nothing of the demo is left.");
+  expect(await dataOf(program)).toEqual([]);
+  expect(servers()).toEqual([]);
+});
