@@ -28,6 +28,9 @@ import {
 } from "./platform/setting-kinds.ts";
 import type { Environment, ReadFile } from "./platform/settings.ts";
 import { optional, readSettings, secret, setting, unknownVariables } from "./platform/settings.ts";
+import { envelopePlaces } from "./service/places-in-envelope.ts";
+import { defaultEnvelopePlaces } from "./service/event-envelope.ts";
+import type { EnvelopePlaces } from "./service/event-envelope.ts";
 
 /** Every variable of the environment that Tallyhook reads, but for those of alerts. */
 const settings = {
@@ -43,6 +46,7 @@ const settings = {
   SVC_WEBHOOK_SECRETS: secret(secretList(16)),
   SVC_SIGNATURE_SCHEME: setting(oneOf(["svc", "hex", "standard-webhooks"]), "svc"),
   SVC_SIGNATURE_TOLERANCE_SECONDS: setting(integer(1, 86_400, "seconds"), 300),
+  SVC_EVENT_PLACES: setting(envelopePlaces, defaultEnvelopePlaces),
   WEBHOOK_MAX_BYTES: setting(integer(1_024, 67_108_864, "bytes"), 1_048_576),
   WEBHOOK_MAX_CONNECTIONS: setting(integer(1, 65_535, "connections"), 1_024),
   HOST: setting(host, "0.0.0.0"),
@@ -107,6 +111,8 @@ export interface Config {
     readonly scheme: "svc" | "hex" | "standard-webhooks";
     readonly toleranceSeconds: number;
   };
+  /** Where the parts of an event lie in its body. */
+  readonly eventPlaces: Readonly<EnvelopePlaces>;
   readonly receiver: {
     readonly host: string;
     readonly port: number;
@@ -215,6 +221,7 @@ export function loadConfig(
       scheme: values.SVC_SIGNATURE_SCHEME,
       toleranceSeconds: values.SVC_SIGNATURE_TOLERANCE_SECONDS,
     },
+    eventPlaces: values.SVC_EVENT_PLACES,
     receiver: {
       host: values.HOST,
       port: values.PORT,

@@ -7,10 +7,13 @@ import type { EventState } from "../inbox/event.ts";
 import { countByState, findEvents, listEvents } from "../inbox/queries.ts";
 import type { EventRow } from "../inbox/queries.ts";
 import { countPrunable, pruneEvents, replayEvents } from "../inbox/retention.ts";
+import { seqsOfIds } from "../inbox/same-id.ts";
 import { TallyhookError, UsageError } from "../platform/errors.ts";
 import type { CliContext } from "./context.ts";
 import { createProgress } from "./progress.ts";
 import { hasReplacedText } from "./replaced-text.ts";
+import { visible } from "./visible-text.ts";
+import { wholeNumber } from "./whole-number.ts";
 
 interface ListOptions {
   state?: EventState;
@@ -97,14 +100,22 @@ const listRow = (row: EventRow): string[] => [
 ];
 
 async function show(context: CliContext, id: string, json: boolean): Promise<void> {
-  const found = await context.withRuntime(
+  const { found, ofIds } = await context.withRuntime(
     "events",
-    async (runtime) => findEvents(await runtime.db(), id),
+    async (runtime) => {
+      const db = await runtime.db();
+      const found = await findEvents(db, id);
+      return { found, ofIds: await seqsOfIds(db, [...new Set(found.map((row) => row.event_id))]) };
+    },
     { logLevel: "warn" },
   );
   if (found.length === 0) throw notFound(id);
   for (const { raw, ...event } of found) {
-    const row = { ...event, replaced_text: hasReplacedText(raw) };
+    const row = {
+      ...event,
+      replaced_text: hasReplacedText(raw),
+      same_id: otherSeqs(event, ofIds),
+    };
     const body = raw === null ? null : raw.toString("utf8");
     if (json) {
       // Only valid UTF-8 survives as text; the exact bytes are there whenever it is not.
@@ -113,7 +124,7 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
       continue;
     }
     for (const [name, value] of Object.entries(row)) {
-      const text = value instanceof Date ? value.toISOString() : String(value ?? "-");
+      const text = printed(value);
       context.stdout.write(`${name.padEnd(18)} ${visible(text)}\n`);
     }
     context.stdout.write(`${body === null ? "(bytes were pruned)" : visible(body)}\n\n`);
@@ -176,6 +187,19 @@ async function prune(
   );
 }
 
+function printed(value: string | number | boolean | Date | readonly number[] | null): string {
+  if (value instanceof Date) return value.toISOString();
+  if (typeof value === "object" && value !== null)
+    return value.length === 0 ? "-" : value.join(", ");
+  return String(value ?? "-");
+}
+
+/** Events with other bytes under the same id. */
+const otherSeqs = (
+  { seq, event_id }: EventRow,
+  ofIds: ReadonlyMap<string, readonly number[]>,
+): number[] => (ofIds.get(event_id) ?? []).filter((other) => other !== seq);
+
 const notFound = (id: string) =>
   new TallyhookError(`No event has the id or number "${id}". "tallyhook events list" shows them.`);
 
@@ -185,19 +209,4 @@ function parseState(text: string): EventState {
   return state;
 }
 
-function wholeNumber(min: number, max: number): (text: string) => number {
-  return (text) => {
-    const value = Number(text);
-    if (!/^\d+$/.test(text) || value < min || value > max) {
-      throw new InvalidArgumentError(`Use a whole number from ${min} to ${max}.`);
-    }
-    return value;
-  };
-}
-
 const days = (text: string): number => wholeNumber(0, 36_500)(text.replace(/d$/, ""));
-
-/** What comes from outside may hold control characters that a terminal would obey. */
-function visible(text: string): string {
-  return text.replace(/[\u0000-\u001f\u007f-\u009f]/g, (c) => (c === "\n" ? c : "\ufffd"));
-}

@@ -91,6 +91,7 @@ export async function runReceiver(runtime: Runtime, role: ReceiverRole = {}): Pr
       signature: config.signature,
       maxBodyBytes: config.receiver.maxBodyBytes,
       maxConnections: config.receiver.maxConnections,
+      places: config.eventPlaces,
     },
   );
   runtime.onClose(() => receiver.close());

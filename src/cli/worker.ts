@@ -1,6 +1,5 @@
 import type { Command } from "commander";
 import { startHealthServer } from "../platform/health-server.ts";
-import { defaultEnvelopePlaces } from "../service/event-envelope.ts";
 import { assertMigrated } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import { defaultWorkerOptions, startWorker } from "../worker/start-worker.ts";
@@ -48,7 +47,7 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
       log,
       random,
       clock: wallClock,
-      places: defaultEnvelopePlaces,
+      places: config.eventPlaces,
       missingGraceMs: role.missingGraceMs ?? config.reconcile.graceSeconds * 1_000,
     },
     {

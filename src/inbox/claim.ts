@@ -7,6 +7,8 @@ export interface ClaimedEvent {
   eventId: string;
   raw: Buffer;
   attempts: number;
+  /** An earlier event has the same id and other bytes. */
+  repeatsId: boolean;
 }
 
 export interface Claim {
@@ -27,7 +29,8 @@ export async function claimEvents(
 ): Promise<Claim> {
   const { rows } = await trx.raw<{ rows: ClaimedRow[] }>(
     `with claimed as materialized (
-       select p.seq, p.attempts, r.event_id, r.raw
+       select p.seq, p.attempts, r.event_id, r.raw, exists (
+         select from inbox.receipts o where o.event_id = r.event_id and o.seq < r.seq) as repeats_id
        from inbox.progress p join inbox.receipts r using (seq)
        where p.seq = any(?::bigint[]) and p.state in ('received', 'failed') and r.raw is not null
        order by p.seq for update of p skip locked
@@ -35,15 +38,15 @@ export async function claimEvents(
        select c.*, sum(octet_length(raw)) over (order by seq rows unbounded preceding exclude current row) as before
        from claimed c
      )
-     select seq, attempts, event_id, case when coalesce(before, 0) < ? then raw end as raw
+     select seq, attempts, event_id, repeats_id, case when coalesce(before, 0) < ? then raw end as raw
      from sized order by seq`,
     [sqlArray(seqs), maxBytes],
   );
   const events: ClaimedEvent[] = [];
   const left: number[] = [];
-  for (const { seq, event_id: eventId, raw, attempts } of rows) {
+  for (const { seq, event_id: eventId, raw, attempts, repeats_id: repeatsId } of rows) {
     if (raw === null) left.push(Number(seq));
-    else events.push({ seq: Number(seq), eventId, raw, attempts });
+    else events.push({ seq: Number(seq), eventId, raw, attempts, repeatsId });
   }
   return { events, left };
 }
@@ -53,4 +56,5 @@ interface ClaimedRow {
   attempts: number;
   event_id: string;
   raw: Buffer | null;
+  repeats_id: boolean;
 }

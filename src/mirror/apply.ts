@@ -9,10 +9,11 @@ import { decodeSubscription } from "./subscription.ts";
 import { tableRows } from "./table-rows.ts";
 import { mirrorTables } from "./tables.ts";
 import { decodeTransaction } from "./transaction.ts";
-import { settledFrom } from "./version.ts";
+import { isSettledBy, timeOfVersion } from "./version.ts";
 import { rowWriter } from "./write-rows.ts";
 import type { Written } from "./write-rows.ts";
-import { limitWriter } from "./writer-limits.ts";
+import { defaultWriterLimits, limitWriter } from "./writer-limits.ts";
+import type { WriterLimits } from "./writer-limits.ts";
 
 /** What became of one observation. */
 export type Outcome =
@@ -61,10 +62,11 @@ export function decode(observation: Observation): Decoded {
 export async function applyObservations(
   trx: Knex.Transaction,
   observations: readonly Observation[],
+  limits: WriterLimits = defaultWriterLimits,
 ): Promise<Applied> {
   const decoded = observations.map(decode);
-  const states = decoded.flatMap((d) => (d.ok ? d.states : []));
-  const written = await applyStates(trx, states);
+  const states = decoded.flatMap((d) => ("states" in d ? d.states : []));
+  const written = await applyStates(trx, states, limits);
   const outcomes = decoded.map((d): Outcome => {
     if (!d.ok) {
       return d.thin ? { outcome: "thin", id: d.id } : { outcome: "unreadable", reason: d.reason };
@@ -83,10 +85,11 @@ export async function applyObservations(
 export async function applyStates(
   trx: Knex.Transaction,
   states: readonly GroupState[],
+  limits: WriterLimits = defaultWriterLimits,
 ): Promise<Written> {
   const all: Written = { recorded: new Set(), changed: new Set(), fresh: new Set() };
   if (states.length === 0) return all;
-  await limitWriter(trx);
+  await limitWriter(trx, limits);
   await redactErased(trx, states);
   for (const { table, write } of tables) {
     const own = states.filter(({ group }) => Object.hasOwn(table.groups, group));
@@ -110,8 +113,9 @@ async function tiedObjects(
   const known = unsure.filter((state) => !fresh.has(state));
   const tied = [...tiesAmong(states, recorded), ...(await findTies(trx, known))];
   const objects = new Map<string, TiedObject>();
-  for (const { settledBy, updatedAt } of tied) {
+  for (const { settledBy, version } of tied) {
     if (settledBy === null) continue;
+    const updatedAt = timeOfVersion(version);
     const key = `${settledBy.resource}|${settledBy.id}`;
     const other = objects.get(key);
     if (other === undefined || other.updatedAt < updatedAt)
@@ -120,8 +124,8 @@ async function tiedObjects(
   return [...objects.values()];
 }
 
-const isUnsettled = ({ settledBy, observedAt, updatedAt }: GroupState): boolean =>
-  settledBy !== null && (observedAt === null || observedAt < settledFrom(updatedAt));
+const isUnsettled = ({ settledBy, observedAt, version }: GroupState): boolean =>
+  settledBy !== null && !isSettledBy(observedAt, timeOfVersion(version));
 
 function tiesAmong(states: readonly GroupState[], recorded: ReadonlySet<GroupState>): GroupState[] {
   const times = new Map<string, GroupState[]>();
@@ -133,6 +137,6 @@ function tiesAmong(states: readonly GroupState[], recorded: ReadonlySet<GroupSta
     else same.push(state);
   }
   return [...times.values()].flatMap((same) =>
-    same.length > 1 && same.every(isUnsettled) ? same.slice(0, 1) : [],
+    same.length > 1 && same.every(isUnsettled) ? same : [],
   );
 }

@@ -13,6 +13,22 @@ export function textColumn(source: Source, key: string): string | null {
   return typeof value === "string" ? storable(value) : null;
 }
 
+/** Of a status, a type or a currency: twice the longest that is known. */
+const maxCodeLength = 40;
+
+/**
+ * A status, a type or a currency. The service may make up others, and they stand in an index beside two ids: so
+ * long as here, the widest characters leave room. All of it stands in `data`.
+ */
+export function codeColumn(source: Source, key: string): string | null {
+  const text = textColumn(source, key);
+  if (text === null || text.length <= maxCodeLength) return text;
+  return Array.from(text).slice(0, maxCodeLength).join("");
+}
+
+/** The same in SQL, of a text expression. */
+export const codeSql = (text: string): string => `left(${text}, ${maxCodeLength})`;
+
 /** Ids are indexed: what is none, or too long for an index, is null. */
 export function idColumn(source: Source, key: string): string | null {
   const value = source[key];

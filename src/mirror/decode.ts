@@ -6,6 +6,7 @@ import { contentHash } from "./canonical.ts";
 import type { Content } from "./canonical.ts";
 import type { Column, Decoded, GroupState, ObjectKey, Observation } from "./observation.ts";
 import { versionOf } from "./version.ts";
+import type { VersionParts } from "./version.ts";
 
 /** What is known of an object once its id, its version and its money were read. */
 export interface Readable {
@@ -19,14 +20,17 @@ export interface Readable {
  */
 export function readObject(
   required: z.ZodObject,
-  { object, fallbackUpdatedAt }: Observation,
+  observation: Observation,
 ): ({ ok: true } & Readable) | Extract<Decoded, { ok: false }> {
+  const { object } = observation;
   const id = wireId.safeParse(Object.hasOwn(object, "id") ? object["id"] : undefined);
   if (!id.success) return unreadable("id", id.error);
-  if (missingKeys(required, object).length > 0) return { ok: false, thin: true, id: id.data };
+  if (missingKeys(required, object).length > 0) {
+    return { ok: false, thin: true, id: id.data, states: [] };
+  }
   const parsed = required.safeParse(object);
   if (!parsed.success) return unreadable("", parsed.error);
-  const updatedAt = versionTime(object, fallbackUpdatedAt);
+  const updatedAt = versionTime(observation);
   if (updatedAt === null) {
     return { ok: false, thin: false, reason: "updated_at: is no ISO 8601 date-time with offset" };
   }
@@ -41,10 +45,10 @@ export function unreadable(at: string, { issues: [issue] }: z.ZodError) {
 }
 
 /** The object's own `updated_at`; only where it has none, the event's time stands in. */
-function versionTime(
-  object: Readonly<Record<string, unknown>>,
-  fallback: string | null,
-): string | null {
+export function versionTime({
+  object,
+  fallbackUpdatedAt: fallback,
+}: Pick<Observation, "object" | "fallbackUpdatedAt">): string | null {
   const own = Object.hasOwn(object, "updated_at") ? object["updated_at"] : null;
   if (own === null || own === undefined) return fallback;
   return typeof own === "string" ? canonicalTimestamp(own) : null;
@@ -54,8 +58,8 @@ interface GroupParts {
   group: string;
   id: string;
   updatedAt: string;
-  /** What orders the group, where that is not `updatedAt`. */
-  orderedBy?: string;
+  /** What orders the group, where that is not `updatedAt` alone. */
+  orderedBy?: Pick<VersionParts, "updatedAt" | "within">;
   rank: number;
   content: Content;
   settledBy: ObjectKey | null;
@@ -64,12 +68,12 @@ interface GroupParts {
 /** Puts a group's content and columns together with the version that orders it. */
 export function groupState(
   { observedAt, cause }: Pick<Observation, "observedAt" | "cause">,
-  { group, id, updatedAt, orderedBy = updatedAt, rank, content, settledBy }: GroupParts,
+  { group, id, updatedAt, orderedBy = { updatedAt }, rank, content, settledBy }: GroupParts,
   columns: Readonly<Record<string, Column>>,
 ): GroupState {
   const { json, isReplaced } = content;
   const hash = contentHash(json);
-  const version = versionOf({ updatedAt: orderedBy, observedAt, rank, hash });
+  const version = versionOf({ ...orderedBy, observedAt, rank, hash });
   return {
     group,
     id,

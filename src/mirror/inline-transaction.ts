@@ -5,6 +5,7 @@ import { canonicalTimestamp } from "../service/timestamp.ts";
 import { canonicalContent } from "./canonical.ts";
 import {
   cardColumns,
+  codeColumn,
   idColumn,
   integerColumn,
   moneyColumn,
@@ -14,7 +15,7 @@ import {
 import { groupState } from "./decode.ts";
 import type { Readable } from "./decode.ts";
 import type { GroupState, ObjectKey, Observation } from "./observation.ts";
-import { statusRank } from "./version.ts";
+import { isSettledBy, statusRank } from "./version.ts";
 
 type WireObject = Readonly<Record<string, unknown>>;
 
@@ -49,6 +50,19 @@ export function inlineTransactions(
   return { states, unread };
 }
 
+/**
+ * The order was looked at when it last changed, or later; an entry need not have a time of its own. An entry can
+ * change while its order keeps its time: then its own time decides, unless a read came late enough to know.
+ */
+function orderedBy(
+  { observedAt }: Observation,
+  order: Readable,
+  own: string,
+): { updatedAt: string; within: string } {
+  const updatedAt = own > order.updatedAt ? own : order.updatedAt;
+  return { updatedAt, within: isSettledBy(observedAt, updatedAt) ? updatedAt : own };
+}
+
 function inlineState(
   observation: Observation,
   order: Readable,
@@ -68,17 +82,16 @@ function inlineState(
     group: "transaction.inline",
     id: transaction.id,
     updatedAt,
-    // The order was looked at when it last changed, or later; an entry need not have a time of its own.
-    orderedBy: updatedAt > order.updatedAt ? updatedAt : order.updatedAt,
+    orderedBy: orderedBy(observation, order, updatedAt),
     rank: statusRank(content["status"]),
     content: canonicalContent(content),
     settledBy: { resource: "order", id: order.id },
   } as const;
   return groupState(observation, group, {
     attempt_count: integerColumn(content, "attempt_count"),
-    type: textColumn(content, "type"),
+    type: codeColumn(content, "type"),
     amount: moneyColumn(content, "amount"),
-    currency: textColumn(content, "currency"),
+    currency: codeColumn(content, "currency"),
     customer_id: idColumn(content, "customer_id"),
     failure_reason: textColumn(content, "failure_reason"),
     ...cardColumns({ payment_method: transaction["payment_method"] ?? of["payment_method"] }),

@@ -45,7 +45,7 @@ export interface GroupState {
 
 export type Decoded =
   | { ok: true; id: string; states: GroupState[]; unread: ObjectKey[] }
-  /** Something happened to the object, but its state is not all there: it must be read. */
-  | { ok: false; thin: true; id: string }
+  /** Something happened to the object, but its state is not all there: it must be read. `states`: what no read shows. */
+  | { ok: false; thin: true; id: string; states: GroupState[] }
   /** Its id, its version or its money cannot be read. */
   | { ok: false; thin: false; reason: string };

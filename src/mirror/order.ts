@@ -3,6 +3,7 @@ import { orderSchema } from "../service/resources/order.ts";
 import { canonicalContent } from "./canonical.ts";
 import {
   cardColumns,
+  codeColumn,
   idColumn,
   integerColumn,
   moneyColumn,
@@ -10,7 +11,7 @@ import {
   textColumn,
   timeColumn,
 } from "./columns.ts";
-import { groupState, readObject } from "./decode.ts";
+import { groupState, readObject, versionTime } from "./decode.ts";
 import type { Readable } from "./decode.ts";
 import { inlineTransactions } from "./inline-transaction.ts";
 import type { Decoded, GroupState, Observation } from "./observation.ts";
@@ -73,13 +74,11 @@ const notOwn = new Set(["customer", "items", "transactions", "attempt_count", "n
  */
 export function decodeOrder(observation: Observation): Decoded {
   const read = readObject(required, observation);
-  if (!read.ok) return read;
+  if (!read.ok) return read.thin ? { ...read, states: thinStates(observation, read.id) } : read;
   const { object } = observation;
   const states = [coreState(observation, read)];
   if (Array.isArray(object["items"])) states.push(itemsState(observation, read, object["items"]));
-  if (observation.observedAt === null && hasDunning(object)) {
-    states.push(dunningState(observation, read));
-  }
+  if (hasDunning(observation)) states.push(dunningState(observation, read));
   const inline = inlineTransactions(observation, read);
   states.push(...inline.states);
   return { ok: true, id: read.id, states, unread: inline.unread };
@@ -98,11 +97,11 @@ function coreState(observation: Observation, { id: orderId, updatedAt }: Readabl
   return groupState(observation, group, {
     order_number: textColumn(object, "order_number"),
     customer_id: idColumn(object, "customer_id"),
-    status: textColumn(object, "status"),
+    status: codeColumn(object, "status"),
     subtotal: moneyColumn(object, "subtotal"),
     discount_amount: moneyColumn(object, "discount_amount"),
     total: moneyColumn(object, "total"),
-    currency: textColumn(object, "currency"),
+    currency: codeColumn(object, "currency"),
     description: textColumn(object, "description"),
     failure_code: textColumn(object, "failure_code"),
     failure_reason: textColumn(object, "failure_reason"),
@@ -130,8 +129,15 @@ function itemsState(
   );
 }
 
-const hasDunning = (object: Readonly<Record<string, unknown>>): boolean =>
-  Object.hasOwn(object, "attempt_count") || Object.hasOwn(object, "next_retry_at");
+const hasDunning = ({ observedAt, object }: Observation): boolean =>
+  observedAt === null &&
+  (Object.hasOwn(object, "attempt_count") || Object.hasOwn(object, "next_retry_at"));
+
+/** The read that a thin order asks for will not show its dunning fields: they are kept, where their time is known. */
+function thinStates(observation: Observation, orderId: string): GroupState[] {
+  const updatedAt = hasDunning(observation) ? versionTime(observation) : null;
+  return updatedAt === null ? [] : [dunningState(observation, { id: orderId, updatedAt })];
+}
 
 function dunningState(observation: Observation, { id: orderId, updatedAt }: Readable): GroupState {
   const { object } = observation;

@@ -3,6 +3,7 @@ import { planSummarySchema, subscriptionSchema } from "../service/resources/subs
 import { canonicalContent } from "./canonical.ts";
 import {
   cardColumns,
+  codeColumn,
   idColumn,
   integerColumn,
   moneyColumn,
@@ -100,9 +101,9 @@ function coreState(
   return groupState(observation, group, {
     customer_id: idColumn(object, "customer_id"),
     plan_id: idColumn(plan, "id"),
-    status: textColumn(object, "status"),
+    status: codeColumn(object, "status"),
     amount: moneyColumn(plan, "amount"),
-    currency: textColumn(plan, "currency"),
+    currency: codeColumn(plan, "currency"),
     current_period_start: timeColumn(object, "current_period_start"),
     current_period_end: timeColumn(object, "current_period_end"),
     current_billing_cycle: integerColumn(object, "current_billing_cycle"),

@@ -1,16 +1,25 @@
 import { z } from "zod";
 import { isPlausibleAmount, transactionSchema } from "../service/resources/transaction.ts";
 import { canonicalContent } from "./canonical.ts";
-import { cardColumns, idColumn, moneyColumn, textColumn, timeColumn } from "./columns.ts";
+import {
+  cardColumns,
+  codeColumn,
+  codeSql,
+  idColumn,
+  moneyColumn,
+  textColumn,
+  timeColumn,
+} from "./columns.ts";
 import { groupState, readObject } from "./decode.ts";
 import type { Decoded, Observation } from "./observation.ts";
 import type { MirrorTable } from "./table.ts";
-import { seenUntil, statusRank } from "./version.ts";
+import { seenUntil, seenUntilWithin, statusRank } from "./version.ts";
 
 /**
  * A transaction is seen as itself and, in fewer fields, inside its order. As itself it settles every field it
- * has, but for the status: there the later of the two looks counts, since no event announces a transaction and
- * an order's event may be the first to show a chargeback. What only the order's entry knows stays.
+ * has, but for the status: there the later of the two looks counts (of two at the same time, the one that shows
+ * the later change), since no event announces a transaction and an order's event may be the first to show a
+ * chargeback. What only the order's entry knows stays.
  */
 export const transactionTable: MirrorTable = {
   name: "transactions",
@@ -46,8 +55,8 @@ export const transactionTable: MirrorTable = {
   },
   computed: {
     status: (row) =>
-      `case when ${seenUntil(row("inline_version"))} > ${seenUntil(row("version"))}
-       then ${row("inline")}->>'status' else ${row("data")}->>'status' end`,
+      `case when ${seenUntilWithin(row("inline_version"))} > ${seenUntil(row("version"))} || left(${row("version")}, 27)
+       then ${codeSql(`${row("inline")}->>'status'`)} else ${codeSql(`${row("data")}->>'status'`)} end`,
     order_id: (row) => `coalesce(${row("data")}->>'order_id', ${row("inline")}->>'order_id')`,
     failure_code: (row) =>
       `coalesce(${row("data")}->>'failure_code', ${row("inline")}->>'failure_code')`,
@@ -55,7 +64,7 @@ export const transactionTable: MirrorTable = {
       `coalesce(${row("inline")}->>'processor_transaction_id',
                 ${row("data")}->'processor_response'->>'transaction_id')`,
   },
-  shown: { status: (core) => `${core("content")}->>'status'` },
+  shown: { status: (core) => codeSql(`${core("content")}->>'status'`) },
 };
 
 const { id, type, status, amount, currency, order_id, created_at } = transactionSchema.shape;
@@ -79,9 +88,9 @@ export function decodeTransaction(observation: Observation): Decoded {
     settledBy: { resource: "transaction", id: read.id },
   } as const;
   const state = groupState(observation, group, {
-    type: textColumn(object, "type"),
+    type: codeColumn(object, "type"),
     amount: moneyColumn(object, "amount"),
-    currency: textColumn(object, "currency"),
+    currency: codeColumn(object, "currency"),
     customer_id: idColumn(object, "customer_id"),
     failure_reason: textColumn(object, "failure_reason"),
     ...cardColumns(object),

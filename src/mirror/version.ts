@@ -9,6 +9,11 @@ import { canonicalTimestamp } from "../service/timestamp.ts";
 export interface VersionParts {
   /** Fixed form of `canonicalTimestamp`. */
   updatedAt: string;
+  /**
+   * For what another object carries, whose `updated_at` is the one above: until when the state itself is known to
+   * be the last one, same form. It decides between two looks at an `updatedAt`.
+   */
+  within?: string;
   /** The service's `Date` of the answer, same form; null for events. */
   observedAt: string | null;
   /** 0 to 9. */
@@ -16,20 +21,32 @@ export interface VersionParts {
   hash: string;
 }
 
-export function versionOf({ updatedAt, observedAt, rank, hash }: VersionParts): string {
+export function versionOf({ updatedAt, within, observedAt, rank, hash }: VersionParts): string {
+  const changed = within === undefined ? updatedAt : `${updatedAt}|${within}`;
   // "-" sorts before every digit: what an event says is below what a read saw.
-  return `${updatedAt}|${observedAt ?? "-"}|${rank}|${hash}`;
+  return `${changed}|${observedAt ?? "-"}|${rank}|${hash}`;
 }
+
+/** The time that orders a version before all else, fixed form. */
+export const timeOfVersion = (version: string): string => version.slice(0, 27);
 
 /**
  * SQL for the time until which the service is known to have been in a state, of its version: the state's change,
  * or a later look at it. Text that compares like the times; '' for what was never seen.
  */
 export const seenUntil = (version: string): string =>
-  `greatest(left(${version}, 27), substr(${version}, 29, 27))`;
+  `greatest(left(${version}, 27) collate "C", substr(${version}, 29, 27))`;
+
+/** The same of a version that has a `within`, with the `within` at its end, which decides between equal ones. */
+export const seenUntilWithin = (version: string): string =>
+  `greatest(left(${version}, 27) collate "C", substr(${version}, 57, 27)) || substr(${version}, 29, 27)`;
 
 /** `Date` has whole seconds, so only an answer dated this much later is certain to come after a change. */
 const settleAfterMs = 2_000;
+
+/** Whether an answer of this `Date` is certain to come after a change at `updatedAt`; what events say never is. */
+export const isSettledBy = (observedAt: string | null, updatedAt: string): boolean =>
+  observedAt !== null && observedAt >= settledFrom(updatedAt);
 
 /** From when on an answer settles what happened at `updatedAt`. From and to the fixed form. */
 export function settledFrom(updatedAt: string): string {

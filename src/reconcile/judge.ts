@@ -1,4 +1,5 @@
 import type { DifferentGroup, DifferentObject } from "../mirror/compare-rows.ts";
+import { timeOfVersion } from "../mirror/version.ts";
 import { differencesOf, unknownDifferences } from "./differences.ts";
 import type { Difference } from "./findings.ts";
 
@@ -46,8 +47,8 @@ type GroupKind = "filled" | "overtaken" | "behind" | "mismatch";
 
 function judgeGroup(object: DifferentObject, group: DifferentGroup, look: Look): GroupKind {
   if (unknownDifferences(object, group).length === 0) return "filled";
-  const here = group.storedVersion === "" ? otherTime(object) : timeOf(group.storedVersion);
-  const there = timeOf(group.state.version);
+  const here = group.storedVersion === "" ? otherTime(object) : timeOfVersion(group.storedVersion);
+  const there = timeOfVersion(group.state.version);
   if (here < there) return "behind";
   if (here === there) return "mismatch";
   return Date.parse(here) > Date.parse(look.observedAt) - overtakenWithinMs
@@ -55,16 +56,13 @@ function judgeGroup(object: DifferentObject, group: DifferentGroup, look: Look):
     : "mismatch";
 }
 
-/** When the state of a version says that it changed. */
-const timeOf = (version: string): string => version.slice(0, 27);
-
 /** Since when the mirror knows an object by another group than the one that the page shows. */
 function otherTime({ stored }: DifferentObject): string {
   const version = stored?.["inline_version"] ?? stored?.["version"];
-  return typeof version === "string" ? timeOf(version) : "";
+  return typeof version === "string" ? timeOfVersion(version) : "";
 }
 
 function isYoung(groups: readonly DifferentGroup[], { observedAt, graceMs }: Look): boolean {
-  const newest = Math.max(...groups.map(({ state }) => Date.parse(timeOf(state.version))));
+  const newest = Math.max(...groups.map(({ state }) => Date.parse(timeOfVersion(state.version))));
   return newest > Date.parse(observedAt) - graceMs;
 }

@@ -3,6 +3,7 @@ import { claimEvents } from "../inbox/claim.ts";
 import { wantFetches } from "../inbox/fetches.ts";
 import { postponeEvent, settleEvents } from "../inbox/settle.ts";
 import { applyObservations } from "../mirror/apply.ts";
+import type { WriterLimits } from "../mirror/writer-limits.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { eventRetryPolicy, retryDelayMs } from "../queue/retry-policy.ts";
@@ -10,6 +11,7 @@ import type { EnvelopePlaces } from "../service/event-envelope.ts";
 import { isEventFault, reasonOf, withoutValues } from "./event-fault.ts";
 import { interpretEvent } from "./interpret-event.ts";
 import { settlementsOf, wantedReads } from "./conclusions.ts";
+import { inTransaction } from "../platform/transaction.ts";
 import { withRetries } from "../platform/transaction-retry.ts";
 
 export interface ApplyDeps {
@@ -17,6 +19,8 @@ export interface ApplyDeps {
   log: Log;
   random: Random;
   places: Readonly<EnvelopePlaces>;
+  /** Of a transaction; the mirror's own unless told. */
+  writerLimits?: WriterLimits;
 }
 
 /** Of bodies, which take some ten times as much while they are decoded. */
@@ -33,7 +37,7 @@ export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Prom
   let left: readonly number[];
   try {
     left = await withRetries(deps, () =>
-      deps.db.transaction((trx) => applyInTransaction(deps, trx, seqs)),
+      inTransaction(deps.db, (trx) => applyInTransaction(deps, trx, seqs)),
     );
   } catch (error) {
     if (!isEventFault(error)) throw error;
@@ -65,16 +69,20 @@ async function postpone(
 
 /** Gives back what was too much for one transaction. */
 async function applyInTransaction(
-  { log, places }: ApplyDeps,
+  { log, places, writerLimits }: ApplyDeps,
   trx: Knex.Transaction,
   seqs: readonly number[],
 ): Promise<number[]> {
   const { events, left } = await claimEvents(trx, seqs, maxBytesPerTransaction);
   if (events.length === 0) return left;
+  for (const { seq, eventId, repeatsId } of events) {
+    if (repeatsId) log.warn({ seq, eventId }, "an event bears the id of another with other bytes");
+  }
   const meanings = events.map((event) => interpretEvent(places, event));
   const applied = await applyObservations(
     trx,
     meanings.flatMap((meaning) => (meaning.kind === "state" ? [meaning.observation] : [])),
+    writerLimits,
   );
   const settlements = settlementsOf(events, meanings, applied);
   for (const { seq, state, reason } of settlements) {

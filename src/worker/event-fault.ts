@@ -3,10 +3,10 @@ const ownErrors = [TypeError, RangeError, ReferenceError, SyntaxError];
 
 /**
  * Classes of SQLSTATE that say nothing about an event: connection, transaction state, authorisation, catalog,
- * rollback, resources, operator, system, and a plan that a migration made old. A statement that was cancelled
- * for its time (57014) is not among them: it may be the event that takes so long.
+ * rollback, resources, operator, system, and a plan that a migration made old. A statement or a transaction that
+ * was cut off for its time (57014, 25P04) is not among them: it may be the event that takes so long.
  */
-const notTheEvent = /^(08|25|28|3D|40|53|58|57P|55P03|0A000)/;
+const notTheEvent = /^(08|25(?!P04)|28|3D|40|53|58|57P|55P03|0A000)/;
 
 /**
  * Whether the event may be what made its transaction fail, so that it must not be tried for ever. Where the

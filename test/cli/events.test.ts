@@ -82,13 +82,20 @@ describe("tallyhook events show", () => {
     const eventId = "evt_1";
     const [one, two] = ['{"n":1}', '{"n":2}'];
     const first = await storeRow(database.db, { eventId, raw: Buffer.from(one) });
-    await storeRow(database.db, { eventId, raw: Buffer.from(two), state: "dead", reason: "why" });
+    const second = await storeRow(database.db, {
+      eventId,
+      raw: Buffer.from(two),
+      state: "dead",
+      reason: "why",
+    });
     const byId = await events("show", eventId);
     expect(byId.out).toContain(one);
     expect(byId.out).toContain(two);
     expect(byId.out).toMatch(/reason +why/);
     const bySeq = await events("show", String(first), "--json");
-    expect(JSON.parse(bySeq.out)).toMatchObject({ seq: first, event_id: eventId, raw: one });
+    const same = { event_id: eventId, raw: one, same_id: [second] };
+    expect(JSON.parse(bySeq.out)).toMatchObject({ seq: first, ...same });
+    expect((await events("show", String(second))).out).toMatch(new RegExp(`same_id +${first}\n`));
   });
 
   test("gives the exact bytes of a body that is no text", async () => {

@@ -3,6 +3,7 @@ import { eventStates } from "../../src/inbox/event.ts";
 import { countPrunable, pruneEvents, replayEvents } from "../../src/inbox/retention.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
+import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
 
 const daySeconds = 86_400;
@@ -62,6 +63,35 @@ describe("pruning", () => {
     expect(await withBytes()).toEqual(seqs.slice(2));
     expect(await pruneEvents(database.db, { days: 0, limit: 2 })).toBe(2);
     expect(await pruneEvents(database.db, { days: 0, limit: 2 })).toBe(1);
+  });
+});
+
+describe("pruning and replaying at the same moment", () => {
+  const outcome = async (seq: number) => {
+    const { state } = await progressOf(database.db, seq);
+    return { state, hasBytes: (await withBytes()).includes(seq) };
+  };
+
+  test("a replay under way keeps its events' bytes", async () => {
+    const { db } = database;
+    const seq = await storeRow(db, { state: "applied", receivedAgoSeconds: daySeconds });
+    const replay = await db.transaction();
+    expect(await replayEvents(replay, [seq])).toEqual([seq]);
+    expect(await pruneEvents(db, { days: 0, limit: 100 })).toBe(0);
+    await replay.commit();
+    expect(await outcome(seq)).toEqual({ state: "received", hasBytes: true });
+  });
+
+  test("a replay that meets a prune waits for it, and leaves alone what has no bytes any more", async () => {
+    const { db } = database;
+    const seq = await storeRow(db, { state: "applied", receivedAgoSeconds: daySeconds });
+    const prune = await db.transaction();
+    expect(await pruneEvents(prune, { days: 0, limit: 100 })).toBe(1);
+    const replayed = replayEvents(db, [seq]);
+    await Promise.race([untilWaiting(db), replayed]);
+    await prune.commit();
+    expect(await replayed).toEqual([]);
+    expect(await outcome(seq)).toEqual({ state: "applied", hasBytes: false });
   });
 });
 

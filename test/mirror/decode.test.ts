@@ -100,6 +100,7 @@ describe("an object without a required key is thin", () => {
       ok: false,
       thin: true,
       id: object["id"],
+      states: [],
     });
   });
 });

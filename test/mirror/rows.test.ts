@@ -1,7 +1,9 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import * as entryTimes from "../../migrations/0016_entry_times.ts";
 import { applyStates, decode } from "../../src/mirror/apply.ts";
 import { compareStates } from "../../src/mirror/compare-rows.ts";
 import { customerAbsence } from "../../src/mirror/customer.ts";
+import { seededRandom } from "../../src/platform/random.ts";
 import { canonicalTimestamp } from "../../src/service/timestamp.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
@@ -140,6 +142,37 @@ describe("an object's row", () => {
     expect(rows).toHaveLength(1);
   });
 
+  test("holds codes of any length, cut in their columns and whole in data", async () => {
+    const { db } = database;
+    const random = seededRandom("codes");
+    // Does not compress, and takes as many bytes a character as there can be.
+    const long = (length: number) =>
+      Array.from({ length }, () => String.fromCodePoint(0x20000 + Math.floor(random() * 0x8000)));
+    const code = () => long(1_000).join("");
+    const [status, entryStatus, type] = [code(), code(), code()];
+    const [orderId, saleId] = [long(255).join(""), long(255).join("")];
+    const entry = sampleEntry({ id: saleId, type, status: entryStatus, currency: code() });
+    const { outcomes } = await apply(
+      db,
+      shown("order", sampleOrder({ id: orderId, status, transactions: [entry] })),
+      seen("transaction", sampleTransaction({ type, status }), 9),
+      shown("subscription", sampleSubscription({ status })),
+    );
+    expect(outcomes.map(({ outcome }) => outcome)).toEqual(["applied", "applied", "applied"]);
+    const cut = (text: string) => Array.from(text).slice(0, 40).join("");
+    const order = await rowOf(db, "orders", orderId);
+    expect(order).toMatchObject({ status: cut(status), data: { status } });
+    expect(await rowOf(db, "transactions", saleId)).toMatchObject({
+      type: cut(type),
+      status: cut(entryStatus),
+      order_id: orderId,
+      inline: { status: entryStatus },
+    });
+    expect(await saleRow()).toMatchObject({ type: cut(type), status: cut(status) });
+    const subscription = await rowOf(db, "subscriptions", "subscription-1");
+    expect(subscription).toMatchObject({ status: cut(status), data: { status } });
+  });
+
   test("holds what jsonb refuses as replacement characters", async () => {
     const { db } = database;
     await apply(
@@ -203,6 +236,32 @@ describe("dunning fields, which only events show", () => {
       for (const attempt of order) await apply(db, shown("order", failed(attempt, 1)));
       expect(await orderRow()).toMatchObject({ attempt_count: 3 });
     }
+  });
+
+  test("are kept from an event that shows nothing else, before the order is known and after", async () => {
+    const { db } = database;
+    const { id, status, attempt_count, next_retry_at, updated_at } = failed(2, 1);
+    const thin = shown("order", { id, status, attempt_count, next_retry_at, updated_at });
+    const untimed = shown("order", { id, attempt_count: 3, next_retry_at: null }, at(2));
+    const dunning = { attempt_count: 2, next_retry_at: new Date(at(2_000)) };
+    expect((await apply(db, thin)).outcomes).toEqual([{ outcome: "thin", id }]);
+    expect(await orderRow()).toMatchObject({ ...dunning, version: "", status: null, data: null });
+    await apply(db, seen("order", sampleOrder({ status: "failed", updated_at: at(1) }), 9));
+    expect(await orderRow()).toMatchObject({ ...dunning, status: "failed" });
+    await apply(db, untimed);
+    await apply(db, thin);
+    expect(await orderRow()).toMatchObject({ attempt_count: 3, next_retry_at: null });
+    expect(await db("mirror.versions").where("resource", "order.dunning")).toHaveLength(2);
+  });
+
+  test("cannot be ordered without a time, and what a read shows of them is none of theirs", async () => {
+    const { db } = database;
+    const thin = { id: "order-1", attempt_count: 2 };
+    const timeless = { ...shown("order", thin), fallbackUpdatedAt: null };
+    const badTime = shown("order", { ...thin, updated_at: "yesterday" });
+    const { outcomes } = await apply(db, timeless, badTime, seen("order", thin, 9));
+    expect(outcomes).toEqual(outcomes.map(() => ({ outcome: "thin", id: "order-1" })));
+    expect(await db("mirror.orders")).toEqual([]);
   });
 
   test("may be null: a first charge has no next retry", async () => {
@@ -271,6 +330,65 @@ describe("a transaction's row", () => {
     await apply(db, shown("order", order("succeeded", 5, { updated_at: null })));
     await apply(db, shown("order", order("chargeback", 9, { updated_at: at(1) })));
     expect(await saleRow()).toMatchObject({ status: "chargeback" });
+  });
+
+  describe("whose entry changed while its order kept its time", () => {
+    const early = shown("order", order("chargeback", 1, { updated_at: at(0) }));
+    const late = shown("order", order("succeeded", 1, { updated_at: at(1) }));
+
+    test.each([
+      ["two events", [early, late]],
+      ["the later one first", [late, early]],
+    ])("has the status of the later entry: %s", async (_name, observations) => {
+      const { db } = database;
+      for (const observation of observations) await apply(db, observation);
+      expect(await saleRow()).toMatchObject({ status: "succeeded" });
+    });
+
+    test("has it also when the order, or the sale itself, was read within the same second", async () => {
+      const { db } = database;
+      const reads = [
+        seen("order", order("chargeback", 1, { updated_at: at(0) }), 1),
+        seen("transaction", sampleTransaction({ status: "chargeback" }), 1),
+      ];
+      for (const read of reads) {
+        for (const observations of [
+          [read, late],
+          [late, read],
+        ]) {
+          await emptyMirror(db);
+          for (const observation of observations) await apply(db, observation);
+          expect(await saleRow()).toMatchObject({ status: "succeeded" });
+        }
+      }
+    });
+
+    test("is ordered alike where it was stored before entries' times were part of versions", async () => {
+      const { db } = database;
+      const untimed = order("voided", 4, { id: "untimed", updated_at: null });
+      await apply(db, early, late, seen("order", { ...untimed, id: "order-2" }, 5));
+      await apply(db, seen("order", order("voided", 2, { id: "read", updated_at: at(0) }), 9));
+      const versions = () =>
+        db("mirror.transactions").orderBy("id").pluck<string[]>("inline_version");
+      const before = await versions();
+      await db.transaction(async (trx) => {
+        await entryTimes.down(trx);
+        const former = await trx("mirror.transactions")
+          .orderBy("id")
+          .pluck<string[]>("inline_version");
+        expect(former.map((version) => version.length)).toEqual([90, 64, 90]);
+        await entryTimes.up(trx);
+      });
+      expect(await versions()).toEqual(before);
+    });
+
+    test("follows a read of the order that came late enough", async () => {
+      const { db } = database;
+      await apply(db, late);
+      const read = order("chargeback", 1, { updated_at: at(0) });
+      await apply(db, seen("order", read, 3));
+      expect(await saleRow()).toMatchObject({ status: "chargeback" });
+    });
   });
 
   test("belongs to the order that shows it, even if the transaction itself does not say so", async () => {

@@ -6,7 +6,7 @@ import type { JobQueue } from "../../src/queue/job-queue.ts";
 import { startStallingProxy } from "../receiver/stalling-proxy.ts";
 import type { StallingProxy } from "../receiver/stalling-proxy.ts";
 import { eventually } from "../support/eventually.ts";
-import { untilWaiting } from "../worker/worker-stand.ts";
+import { untilWaiting } from "../support/until-waiting.ts";
 import { startPostgresBackend, testBackends, untilAnswering } from "./backends.ts";
 import type { TestBackend } from "./backends.ts";
 

@@ -1,6 +1,8 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { replayEvents } from "../../src/inbox/retention.ts";
+import { applyObservations } from "../../src/mirror/apply.ts";
+import { defaultWriterLimits } from "../../src/mirror/writer-limits.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { eventRetryPolicy } from "../../src/queue/retry-policy.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
@@ -11,17 +13,19 @@ import {
   sampleEntry,
   sampleOrder,
   sampleTransaction,
+  shown,
 } from "../mirror/samples.ts";
-import { progressOf } from "../inbox/stored-events.ts";
+import { progressOf, storeRow } from "../inbox/stored-events.ts";
+import { untilWaiting } from "../support/until-waiting.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
 import {
   applyDeps,
   emptyAll,
   poisonOrder,
+  slowOrder,
   storeBody,
   storeEvent,
-  untilWaiting,
 } from "./worker-stand.ts";
 
 let database: TestDatabase;
@@ -38,6 +42,14 @@ const orderNamed = (id: string, fields: Record<string, unknown> = {}) =>
 const statesOf = (seqs: readonly number[]) =>
   Promise.all(seqs.map(async (seq) => (await progressOf(db, seq)).state));
 
+/** How many deadlocks there were. What a session did is counted at once where it asks, and within a second elsewhere. */
+async function deadlocksOf(of: Knex): Promise<number> {
+  const { rows } = await of.raw<{ rows: { deadlocks: string }[] }>(
+    "select pg_stat_get_db_deadlocks(oid) as deadlocks from pg_database where datname = current_database()",
+  );
+  return Number(rows[0]?.deadlocks);
+}
+
 describe("a batch of events", () => {
   test("of bodies that are too much for one transaction is applied all the same", async () => {
     const description = "x".repeat(3 * 1024 * 1024);
@@ -46,6 +58,11 @@ describe("a batch of events", () => {
       seqs.push(await storeEvent(db, "order.created", orderNamed(`large-${n}`, { description })));
     await applyBatch(applyDeps(db), seqs);
     expect(await statesOf(seqs)).toEqual(seqs.map(() => "applied"));
+    // Who wrote the row last: one transaction for the first three, which reach the limit, one for the others.
+    const { rows } = await db.raw<{ rows: { n: string }[] }>(
+      "select count(*) as n from inbox.progress group by xmin::text order by min(seq)",
+    );
+    expect(rows.map(({ n }) => Number(n))).toEqual([3, 2]);
   });
 
   test("brings mirror and inbox up to date together", async () => {
@@ -155,6 +172,28 @@ describe("what an event says that cannot be applied", () => {
     expect(await statesOf(seqs)).toEqual(["applied", "dead"]);
     expect(({} as Record<string, unknown>)["id"]).toBeUndefined();
   });
+});
+
+test("two bodies under one id are both applied, and the second is told of by its id", async () => {
+  const deps = applyDeps(db);
+  const rows = ["pending", "succeeded"].map((status, n) => {
+    const data = { object: sampleOrder({ status, updated_at: at(n) }) };
+    const body = JSON.stringify({ id: "evt_twice", type: "order.created", data });
+    return { eventId: "evt_twice", raw: Buffer.from(body) };
+  });
+  const seqs: number[] = [];
+  for (const row of rows) {
+    const seq = await storeRow(db, row);
+    await applyBatch(deps, [seq]);
+    seqs.push(seq);
+  }
+  expect(await statesOf(seqs)).toEqual(["applied", "applied"]);
+  const warnings = deps
+    .logged()
+    .split("\n")
+    .filter((line) => line.includes("other bytes"));
+  expect(warnings).toHaveLength(1);
+  expect(JSON.parse(warnings[0] ?? "")).toMatchObject({ eventId: "evt_twice", seq: seqs[1] });
 });
 
 describe("reads that events ask for", () => {
@@ -275,6 +314,38 @@ describe("a poisonous event", () => {
   });
 });
 
+describe("an event that takes too long", () => {
+  test.each([
+    ["its statement is cut off", { statementMs: 150, transactionMs: 20_000 }, "57014"],
+    ["its transaction is cut off", { statementMs: 20_000, transactionMs: 250 }, "25P04"],
+  ])("fails alone, and its neighbours are applied: %s", async (_name, limits, code) => {
+    const heal = await slowOrder(db, "slow", 5);
+    try {
+      const seqs: number[] = [];
+      for (const id of ["a", "b", "slow", "c", "d"]) {
+        seqs.push(await storeEvent(db, "order.created", orderNamed(id)));
+      }
+      const writerLimits = { ...defaultWriterLimits, ...limits };
+      await applyBatch({ ...applyDeps(db), writerLimits }, seqs);
+      expect(await statesOf(seqs)).toEqual(["applied", "applied", "failed", "applied", "applied"]);
+      expect(await progressOf(db, seqs[2]!)).toMatchObject({
+        attempts: 1,
+        reason: `attempt 1: database error ${code}`,
+      });
+    } finally {
+      await heal();
+    }
+  });
+
+  test("is cut off by its statement, before the whole transaction is", () => {
+    const { statementMs, lockMs, transactionMs } = defaultWriterLimits;
+    expect(lockMs).toBeLessThan(statementMs);
+    expect(statementMs).toBeLessThan(transactionMs);
+    // As-of reports take what was recorded a minute ago for committed.
+    expect(transactionMs).toBeLessThan(60_000);
+  });
+});
+
 describe("what is not the event's fault is not counted against it", () => {
   test("a lost connection: the caller is told, the event waits as it was", async () => {
     const seqs = [
@@ -338,6 +409,44 @@ describe("several workers at once", () => {
     expect(new Set(await statesOf(seqs))).toEqual(new Set(["applied"]));
     expect((await progressOf(db, seqs[0]!)).attempts).toBe(1);
   });
+
+  test.each([
+    [
+      "other states",
+      at(6),
+      (trx: Knex.Transaction) => trx.raw("select from mirror.orders where id = 'b' for update"),
+    ],
+    [
+      "the same states",
+      at(5),
+      (trx: Knex.Transaction) =>
+        applyObservations(trx, [shown("order", orderNamed("b", { updated_at: at(5) }))]),
+    ],
+  ])(
+    "in opposite orders on the same objects, with %s: no deadlock",
+    async (_name, updated_at, block) => {
+      const store = async (ids: readonly string[], fields: Record<string, unknown> = {}) => {
+        const seqs: number[] = [];
+        for (const id of ids)
+          seqs.push(await storeEvent(db, "order.updated", orderNamed(id, fields)));
+        return seqs;
+      };
+      const ids = ["a", "b", "c"];
+      await applyBatch(applyDeps(db), await store(ids));
+      const upwards = await store(ids, { updated_at: at(5) });
+      const downwards = await store(ids.toReversed(), { updated_at });
+      const before = await deadlocksOf(db);
+      // Both wait until both have begun: one of them for the object in the middle.
+      const blocker = await db.transaction();
+      await block(blocker);
+      const applying = [upwards, downwards].map((seqs) => applyBatch(applyDeps(db), seqs));
+      await untilWaiting(db, 2);
+      await blocker.rollback();
+      await Promise.all(applying);
+      expect(await statesOf([...upwards, ...downwards])).not.toContain("failed");
+      expect(await deadlocksOf(db)).toBe(before);
+    },
+  );
 
   test("on the same objects: the last state stays, with every state in the history", async () => {
     const random = seededRandom("several workers");

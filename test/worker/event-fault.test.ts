@@ -5,7 +5,7 @@ import { isEventFault, reasonOf, withoutValues } from "../../src/worker/event-fa
 const coded = (code: string, fields: object = { severity: "ERROR" }): Error =>
   Object.assign(new Error('Key (email)=(jane@example.com) is "bad"'), { code, ...fields });
 
-test.each(["22P02", "23505", "23514", "42804", "54000", "57014", "P0001", "XX000"])(
+test.each(["22P02", "23505", "23514", "25P04", "42804", "54000", "57014", "P0001", "XX000"])(
   "%s may be the event's fault: it is counted",
   (code) => {
     expect(isEventFault(coded(code))).toBe(true);
@@ -15,7 +15,7 @@ test.each(["22P02", "23505", "23514", "42804", "54000", "57014", "P0001", "XX000
 test.each([
   "08006",
   "25006",
-  "25P04",
+  "25P03",
   "28P01",
   "3D000",
   "40P01",

@@ -43,12 +43,23 @@ export const storeBody = (db: Knex, body: string | Buffer): Promise<number> =>
   storeRow(db, { raw: Buffer.from(body) });
 
 /** Makes the database refuse one order, as a bug or a constraint that nobody thought of would. */
-export async function poisonOrder(db: Knex, id: string): Promise<() => Promise<void>> {
+export const poisonOrder = (db: Knex, id: string): Promise<() => Promise<void>> =>
+  whenWriting(
+    db,
+    id,
+    "raise exception 'the order % of jane@example.com is poison', new.id using errcode = 'check_violation'",
+  );
+
+/** Makes the database take its time for one order. */
+export const slowOrder = (db: Knex, id: string, seconds: number): Promise<() => Promise<void>> =>
+  whenWriting(db, id, `perform pg_sleep(${seconds})`);
+
+async function whenWriting(db: Knex, id: string, action: string): Promise<() => Promise<void>> {
   await db.raw(`
     create function mirror.poison() returns trigger language plpgsql as $$
     begin
       if new.id = '${id}' then
-        raise exception 'the order % of jane@example.com is poison', new.id using errcode = 'check_violation';
+        ${action};
       end if;
       return new;
     end $$;
@@ -56,15 +67,4 @@ export async function poisonOrder(db: Knex, id: string): Promise<() => Promise<v
   return async () => {
     await db.raw("drop function if exists mirror.poison cascade");
   };
-}
-
-/** Until so many sessions of this database wait for a lock. */
-export async function untilWaiting(db: Knex, count = 1): Promise<number[]> {
-  for (;;) {
-    const { rows } = await db.raw<{ rows: { pid: number }[] }>(
-      "select pid from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
-    );
-    if (rows.length >= count) return rows.map(({ pid }) => pid);
-    await new Promise((resolve) => setTimeout(resolve, 5));
-  }
 }
