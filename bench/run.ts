@@ -7,6 +7,7 @@ import { join } from "node:path";
 import { Argument, Command, InvalidArgumentError, Option } from "commander";
 import { accept } from "./accept.ts";
 import { ackLatency } from "./ack-latency.ts";
+import { alertLatency } from "./alert-latency.ts";
 import { applyLatency } from "./apply-latency.ts";
 import type { Benchmark, BenchOptions, BenchResult } from "./benchmark.ts";
 import { compile } from "./support/compile.ts";
@@ -29,6 +30,7 @@ const benchmarks: readonly Benchmark[] = [
   ackLatency,
   memory,
   applyLatency,
+  alertLatency,
   sandbox,
   reconcile,
   reports,

@@ -8,6 +8,7 @@ import {
   baseUrl,
   choices,
   cron,
+  file,
   headerToken,
   hexKey,
   hexKeyList,
@@ -20,19 +21,20 @@ import {
   password,
   path,
   port,
+  printable,
   secretList,
   serviceBaseUrl,
   someOf,
   timeZone,
   urlWithScheme,
 } from "./platform/setting-kinds.ts";
-import type { Environment, ReadFile } from "./platform/settings.ts";
+import type { Environment, ReadFile, Setting } from "./platform/settings.ts";
 import { optional, readSettings, secret, setting, unknownVariables } from "./platform/settings.ts";
 import { envelopePlaces } from "./service/places-in-envelope.ts";
 import { defaultEnvelopePlaces } from "./service/event-envelope.ts";
 import type { EnvelopePlaces } from "./service/event-envelope.ts";
 
-/** Every variable of the environment that Tallyhook reads, but for those of alerts. */
+/** Every variable of the environment that Tallyhook reads, but for the secrets of alert channels. */
 const settings = {
   DATABASE_URL: secret(
     urlWithScheme(
@@ -85,6 +87,7 @@ const settings = {
     ),
   ),
   MAIL_FROM: optional(mailAddress),
+  ALERT_SETTINGS_FILE: optional(file),
   LOG_LEVEL: setting(oneOf(logLevels), "info"),
 } as const;
 
@@ -144,6 +147,8 @@ export interface Config {
   readonly reportMail: ReportMail | null;
   /** The sender of mails; set whenever `secrets.smtpUrl` is. */
   readonly mailFrom: string | null;
+  /** Absolute; null: every rule is on and tells the log alone. */
+  readonly alerts: { readonly settingsFile: string | null };
   readonly logLevel: LogLevel;
 }
 
@@ -169,6 +174,8 @@ export interface Secrets {
   readonly encryptionKey: string | null;
   readonly previousEncryptionKeys: readonly string[];
   readonly smtpUrl: string | null;
+  /** By the names of their variables, ALERT_…, which the settings of alerts give to their channels. */
+  readonly alertSecrets: Readonly<Record<string, string | null>>;
 }
 
 export interface LoadedConfig {
@@ -187,7 +194,9 @@ export function loadConfig(
   env: Environment = process.env,
   readFile: ReadFile = (file) => readFileSync(file, "utf8"),
 ): LoadedConfig {
-  const { values, problems } = readSettings(settings, env, readFile);
+  const { values, problems: wrong } = readSettings(settings, env, readFile);
+  const alerts = readSettings(alertSecretSettings(env), env, readFile);
+  const problems = [...wrong, ...alerts.problems];
   const bad = new Set(problems.map(({ name }) => name));
   const texts = problems.map(({ text }) => text);
 
@@ -242,6 +251,10 @@ export function loadConfig(
     },
     reportMail: reportMailOf(values),
     mailFrom: values.MAIL_FROM,
+    alerts: {
+      settingsFile:
+        values.ALERT_SETTINGS_FILE === null ? null : resolve(values.ALERT_SETTINGS_FILE),
+    },
     logLevel: values.LOG_LEVEL,
   };
   const secrets: Secrets = conceal({
@@ -254,6 +267,7 @@ export function loadConfig(
     encryptionKey: values.TALLYHOOK_ENCRYPTION_KEY,
     previousEncryptionKeys: values.TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS ?? [],
     smtpUrl: values.SMTP_URL,
+    alertSecrets: conceal(alerts.values),
   });
   return {
     config: freezeDeep(config),
@@ -268,6 +282,14 @@ function reportMailOf(
   const { REPORTS_CRON: cronText, REPORTS_MAIL_TO: to } = values;
   if (cronText === null || to === null) return null;
   return { cron: cronText, to, reports: values.REPORTS_MAIL, formats: values.REPORTS_MAIL_FORMAT };
+}
+
+/** The channels of alerts bear any names, and so do the variables that hold their secrets. */
+function alertSecretSettings(env: Environment): Record<string, Setting<string | null>> {
+  const names = Object.keys(env)
+    .filter((name) => name.startsWith("ALERT_") && !Object.hasOwn(settings, name))
+    .map((name) => name.replace(/_FILE$/, ""));
+  return Object.fromEntries(names.map((name) => [name, secret(printable)]));
 }
 
 function encryptionKeySource(

@@ -1,5 +1,7 @@
 import type { Knex } from "knex";
 import type { Config, LoadedConfig, Secrets } from "./config.ts";
+import { loadAlertSettings } from "./alerts/settings.ts";
+import type { AlertSettings } from "./alerts/settings.ts";
 import { createServiceClock, wallClock } from "./platform/clock.ts";
 import type { Clock, ServiceClock } from "./platform/clock.ts";
 import { startEmbeddedPostgres } from "./platform/embedded-postgres.ts";
@@ -34,6 +36,8 @@ export interface Runtime {
   inboxPool(): Promise<Pool>;
   queue(): Promise<JobQueue>;
   encryption(): Promise<Encryption>;
+  /** Read once. Throws `ConfigurationError`. */
+  alertSettings(): Promise<AlertSettings>;
   serviceClient(location?: { baseUrl: string; apiKey: string }): ServiceClient;
   /** Something that must be closed before what was made earlier. */
   onClose(close: () => Promise<void>): void;
@@ -103,6 +107,7 @@ export function createRuntime({ config, secrets }: LoadedConfig, log: Log): Runt
     inboxPool,
     queue,
     encryption: once(() => makeEncryption(config, secrets)),
+    alertSettings: once(async () => loadAlertSettings(config.alerts.settingsFile)),
     serviceClient(location = serviceLocation(config, secrets)) {
       const client = createServiceClient({
         ...location,

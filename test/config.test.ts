@@ -40,6 +40,8 @@ const complete: Env = {
   REPORTS_MAIL_FORMAT: "html,xlsx",
   SMTP_URL: "smtps://mailer:hunter2@mail.example.com",
   MAIL_FROM: "tallyhook@example.com",
+  ALERT_SETTINGS_FILE: "/srv/alerts.jsonc",
+  ALERT_SLACK_URL: "https://hooks.slack.com/services/T0/B0/hunter2",
   LOG_LEVEL: "debug",
 };
 
@@ -78,6 +80,7 @@ test("nothing set gives the embedded defaults and the sandbox", () => {
     reconcile: { cron: "30 3 * * *", graceSeconds: 600, reportOnly: false, identities: {} },
     reportMail: null,
     mailFrom: null,
+    alerts: { settingsFile: null },
     logLevel: "info",
   });
   expect(secrets.databaseUrl).toBeNull();
@@ -122,11 +125,13 @@ test("everything set is taken", () => {
       formats: ["html", "xlsx"],
     },
     mailFrom: "tallyhook@example.com",
+    alerts: { settingsFile: "/srv/alerts.jsonc" },
     logLevel: "debug",
   });
   expect(secrets.databaseUrl).toBe(complete["DATABASE_URL"]);
   expect(secrets.webhookSecrets).toEqual([webhookSecret, `older-${webhookSecret}`]);
   expect(secrets.encryptionKey).toBe(key);
+  expect(secrets.alertSecrets["ALERT_SLACK_URL"]).toBe(complete["ALERT_SLACK_URL"]);
   expect(secrets.previousEncryptionKeys).toEqual(["a".repeat(64), "b".repeat(64)]);
   expect(warnings).toEqual([]);
 });
@@ -362,6 +367,14 @@ describe("secrets from files", () => {
     expect(message).toContain("ADMIN_PASSWORD_FILE is shorter than 12 characters");
     expect(message).not.toContain("hunter2");
   });
+});
+
+test("secrets of alert channels bear any names, and come from files too", () => {
+  const { secrets } = loadConfig({ ALERT_CRM_SECRET_FILE: "/run/secrets/crm" }, () => "hunter2\n");
+  expect(secrets.alertSecrets["ALERT_CRM_SECRET"]).toBe("hunter2");
+  expect(refusal({ ALERT_CRM_SECRET: "two words", ALERT_URL: "" })).toMatch(
+    /ALERT_CRM_SECRET has spaces[^]*ALERT_URL is empty/,
+  );
 });
 
 test("a variable that looks like ours and is not is warned about, with the nearest name", () => {

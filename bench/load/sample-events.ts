@@ -46,6 +46,31 @@ const settledOrder: Shape = (seed, n) => {
   };
 };
 
+/** An order of its own that was declined for fraud at that time: what is told at once. */
+export function declinedOrderEvent(seed: string, n: number, at: Date): SampleDecline {
+  const updatedAt = at.toISOString();
+  const state = order(seed, { orderNumber: n, updatedAt, status: "failed", sales: [] });
+  const object = {
+    ...state,
+    id: uuid(seed, "declined order", n),
+    subscription_id: null,
+    cycle: null,
+    failure_code: "stolen_card",
+    failure_reason: "Stolen card",
+    created_at: updatedAt,
+  };
+  const id = uuid(seed, "decline event", n);
+  const type = "order.failed";
+  const event = { id, type, created_at: updatedAt, api_version: "2025-06-01", data: { object } };
+  return { id, orderId: object.id, body: Buffer.from(JSON.stringify(event)) };
+}
+
+export interface SampleDecline {
+  id: string;
+  orderId: string;
+  body: Buffer;
+}
+
 const renewedSubscription: Shape = (seed, n) => ({
   type: "subscription.charged",
   object: {

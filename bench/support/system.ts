@@ -23,7 +23,7 @@ export interface System {
 export async function withSystem<T>(
   stand: Stand,
   backend: QueueBackend,
-  { profile }: Pick<BenchOptions, "profile">,
+  { profile, workerEnv }: Pick<BenchOptions, "profile"> & { workerEnv?: Record<string, string> },
   work: (system: System) => Promise<T>,
 ): Promise<T> {
   const cpus = placement.all;
@@ -32,7 +32,7 @@ export async function withSystem<T>(
     const closers: (() => Promise<void>)[] = [];
     try {
       const named = (name: string) => ({ directory, cpus, profile, name: `${name}-${backend}` });
-      const worker = await startWorker(named("worker"), place);
+      const worker = await startWorker(named("worker"), place, workerEnv);
       closers.push(() => worker.stop());
       const { process: receiver, port } = await startReceiver(named("receiver"), place);
       closers.push(() => receiver.stop());

@@ -41,14 +41,18 @@ export async function startReceiver(placed: Placed, place: DataPlace): Promise<R
 }
 
 /** `tallyhook worker`, with its defaults. The events of a benchmark need no read of the service. */
-export async function startWorker(placed: Placed, place: DataPlace): Promise<BenchProcess> {
+export async function startWorker(
+  placed: Placed,
+  place: DataPlace,
+  env: Readonly<Record<string, string>> = {},
+): Promise<BenchProcess> {
   return startProcess({
     name: "worker",
     ...placed,
     file: compiled(new URL("../servers/tallyhook.ts", import.meta.url)),
     args: ["worker"],
     nodeArgs,
-    env: await environment(placed, place),
+    env: { ...(await environment(placed, place)), ...env },
   });
 }
 

@@ -1,5 +1,6 @@
 import { Command, CommanderError } from "commander";
 import { createContext } from "../cli/context.ts";
+import { registerAlerts } from "../cli/alerts.ts";
 import { registerClose } from "../cli/close.ts";
 import { registerCustomers } from "../cli/customers.ts";
 import { registerDemo } from "../cli/demo.ts";
@@ -43,6 +44,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     registerClose,
     registerSecrets,
     registerEndpoint,
+    registerAlerts,
     registerCustomers,
     registerSignatureExplain,
   ]) {

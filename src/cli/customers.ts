@@ -1,6 +1,7 @@
 import { userInfo } from "node:os";
 import type { Command } from "commander";
 import type { Knex } from "knex";
+import { redactMessages } from "../alerts/redact-messages.ts";
 import { rewriteBodies } from "../inbox/rewrite-bodies.ts";
 import { eraseHistory } from "../mirror/erasure/erase-history.ts";
 import { eraseRows } from "../mirror/erasure/erase-rows.ts";
@@ -89,6 +90,7 @@ async function eraseCustomer(
     history,
     events: await rewriteBodies(db, { text: customerId, resourceIds: ids }, redactBody),
     findings: await redactFindings(db, ids),
+    messages: await redactMessages(db, customerId),
   };
   await logErasure(db, { customerId, by, reason, counts });
   const live = await db("mirror.customers")

@@ -2,22 +2,16 @@ import type { Command } from "commander";
 import pc from "picocolors";
 import { countByState } from "../inbox/queries.ts";
 import { durabilityProblem, readDurabilitySettings } from "../platform/commit-durability.ts";
-import { TallyhookError } from "../platform/errors.ts";
 import { pendingMigrations } from "../platform/migrations.ts";
 import { listUnendedSecretRows } from "../receiver/secrets-store.ts";
 import { inspectEndpoint } from "../reconcile/endpoint/watch-endpoint.ts";
 import { serviceLocation } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
+import { check, failed, ok, skipped, warning } from "./doctor/finding.ts";
+import type { Finding } from "./doctor/finding.ts";
+import { examineAlerts } from "./doctor/alerts.ts";
 import { webhookUrl } from "./endpoint/at-hand.ts";
-
-export interface Finding {
-  check: string;
-  status: "ok" | "warning" | "failed" | "skipped";
-  detail: string;
-  /** What to do about it. */
-  remedy: string | null;
-}
 
 const exitWhenFailed = 2;
 /** A receiver refuses signatures that are off by the tolerance; half of it is time to act. */
@@ -26,7 +20,9 @@ const toleratedSkew = 0.5;
 export function registerDoctor(program: Command, context: CliContext): void {
   program
     .command("doctor")
-    .description("check configuration, database, queue, service key, endpoint, secrets and clock")
+    .description(
+      "check configuration, database, queue, service key, endpoint, secrets, clock and alert channels",
+    )
     .option("--json", "print one JSON object")
     .action(async ({ json }: { json?: boolean }) => {
       const findings = await context.withRuntime("doctor", examine, { logLevel: "silent" });
@@ -61,6 +57,7 @@ async function examine(runtime: Runtime): Promise<Finding[]> {
   }
   findings.push(...(await checkService(runtime)));
   findings.push(await check("endpoint", () => checkEndpoint(runtime, database)));
+  findings.push(...(await examineAlerts(runtime, database)));
   return findings;
 }
 
@@ -160,39 +157,6 @@ async function checkEndpoint(runtime: Runtime, database: Finding): Promise<Findi
     ? failed("endpoint", worst.says + more, worst.remedy)
     : warning("endpoint", worst.says + more, worst.remedy);
 }
-
-async function check(name: string, run: () => Promise<Finding>): Promise<Finding> {
-  try {
-    return await run();
-  } catch (error) {
-    // Errors made for people hold no secrets; of others only the kind is shown.
-    const detail = error instanceof TallyhookError ? error.message : "an unexpected error";
-    return failed(name, detail, null);
-  }
-}
-
-const ok = (name: string, detail: string): Finding => ({
-  check: name,
-  status: "ok",
-  detail,
-  remedy: null,
-});
-const skipped = (name: string, detail: string): Finding => ({
-  ...ok(name, detail),
-  status: "skipped",
-});
-const warning = (name: string, detail: string, remedy: string): Finding => ({
-  check: name,
-  status: "warning",
-  detail,
-  remedy,
-});
-const failed = (name: string, detail: string, remedy: string | null): Finding => ({
-  check: name,
-  status: "failed",
-  detail,
-  remedy,
-});
 
 const marks = {
   ok: pc.green("ok     "),

@@ -1,5 +1,6 @@
 import { lastDue } from "../platform/cron-due.ts";
-import { interruptedNight, lastWholeRun, nightlyKey } from "../reconcile/nightly.ts";
+import { interruptedNight, nightlyKey } from "../reconcile/nightly.ts";
+import { lastWholeRun } from "../reconcile/queries/last-whole-run.ts";
 import { reconcile } from "../reconcile/reconcile.ts";
 import type { ReconcileResult } from "../reconcile/finish.ts";
 import { sum } from "../reconcile/totals.ts";

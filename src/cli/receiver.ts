@@ -1,6 +1,8 @@
 import type { Command } from "commander";
 import { ConfigurationError } from "../platform/errors.ts";
+import { runEvery } from "../platform/every.ts";
 import { createWakeUps } from "../queue/wake-ups.ts";
+import { createAnswerCounts, storeAnswers } from "../receiver/answer-counts.ts";
 import type { ReceiverCounters } from "../receiver/counters.ts";
 import { environmentSecrets } from "../receiver/secrets-environment.ts";
 import { startLiveSecrets } from "../receiver/secrets.ts";
@@ -26,6 +28,9 @@ export function registerReceiver(program: Command, context: CliContext): void {
       });
     });
 }
+
+/** How often the receiver's answers are added to those that alerts look at. */
+const countEveryMs = 10_000;
 
 export interface ReceiverRole {
   /**
@@ -95,6 +100,12 @@ export async function runReceiver(runtime: Runtime, role: ReceiverRole = {}): Pr
     },
   );
   runtime.onClose(() => receiver.close());
+  const countAnswers = createAnswerCounts(receiver.counters);
+  const counting = runEvery({ log, clock: wallClock, name: "answers" }, countEveryMs, async () => {
+    await storeAnswers(db, countAnswers());
+    return { more: false };
+  });
+  runtime.onClose(() => counting.close());
   if (role.signingSecrets !== undefined) {
     given = environmentSecrets(scheme, await role.signingSecrets(receiver.url));
   }

@@ -1,6 +1,7 @@
 import { defaultReconcileSettings } from "../reconcile/settings.ts";
 import type { ReconcileSettings } from "../reconcile/settings.ts";
 import type { ReconcileDeps } from "../reconcile/reconcile.ts";
+import { alertDesk } from "./alerts/alert-desk.ts";
 import { webhookUrl } from "./endpoint/at-hand.ts";
 import type { Runtime } from "../runtime.ts";
 
@@ -16,6 +17,7 @@ export async function reconcileDeps(
     random: runtime.random,
     clock: runtime.wallClock,
     serviceClock: runtime.serviceClock,
+    alerts: await alertDesk(runtime),
   };
 }
 

@@ -1,9 +1,13 @@
 import type { Command } from "commander";
+import { startSender } from "../alerts/start-sender.ts";
 import { startHealthServer } from "../platform/health-server.ts";
 import { assertMigrated } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import { defaultWorkerOptions, startWorker } from "../worker/start-worker.ts";
 import type { RunningWorker } from "../worker/start-worker.ts";
+import { alertDesk } from "./alerts/alert-desk.ts";
+import { openAlertChannels } from "./alerts/open-channels.ts";
+import { runAlertWatch, schedulerBeatTask } from "./alerts/run-watch.ts";
 import type { CliContext } from "./context.ts";
 import { nightlyTasks } from "./nightly-tasks.ts";
 import { reportMailTasks } from "./report-mail-tasks.ts";
@@ -34,11 +38,15 @@ export interface WorkerRole {
   missingGraceMs?: number;
   /** False: no nightly reconciliation, and no mails with reports. */
   isNightly?: boolean;
+  /** False: alerts are written and stay in the outbox, and nothing watches for silence. */
+  sendsAlerts?: boolean;
 }
 
 /** Starts a worker that ends with the runtime. The database must be migrated. */
 export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promise<RunningWorker> {
   const { config, log, random, wallClock } = runtime;
+  const hasAlerts = role.sendsAlerts !== false;
+  if (hasAlerts) await runSender(runtime);
   const worker = startWorker(
     {
       db: await runtime.db(),
@@ -48,16 +56,31 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
       random,
       clock: wallClock,
       places: config.eventPlaces,
+      alerts: await alertDesk(runtime),
       missingGraceMs: role.missingGraceMs ?? config.reconcile.graceSeconds * 1_000,
     },
     {
       ...defaultWorkerOptions,
-      tasks:
-        role.isNightly === false
+      tasks: {
+        ...(role.isNightly === false
           ? {}
-          : { ...(await nightlyTasks(runtime, role.service)), ...(await reportMailTasks(runtime)) },
+          : {
+              ...(await nightlyTasks(runtime, role.service)),
+              ...(await reportMailTasks(runtime)),
+            }),
+        ...(hasAlerts ? await schedulerBeatTask(runtime) : {}),
+      },
     },
   );
   runtime.onClose(() => worker.close());
+  if (hasAlerts) await runAlertWatch(runtime);
   return worker;
+}
+
+/** Sends alerts until the runtime ends. */
+async function runSender(runtime: Runtime): Promise<void> {
+  const { log, random, wallClock: clock } = runtime;
+  const channels = openAlertChannels(runtime, await runtime.alertSettings());
+  const sender = startSender({ db: await runtime.db(), log, clock, random }, channels);
+  runtime.onClose(() => sender.close());
 }

@@ -33,6 +33,8 @@ export interface Applied {
   ties: TiedObject[];
   /** Objects that something embedded told of without showing their state: to be read. */
   unread: ObjectKey[];
+  /** States that are new to the history or to a row. */
+  written: GroupState[];
 }
 
 const decoders: Readonly<Record<Resource, (observation: Observation) => Decoded>> = {
@@ -78,8 +80,14 @@ export async function applyObservations(
     outcomes,
     ties: await tiedObjects(trx, states, written),
     unread: decoded.flatMap((d) => (d.ok ? d.unread : [])),
+    written: newStates(written),
   };
 }
+
+/** States that writing brought into the history or into a row. */
+export const newStates = ({ recorded, changed }: Written): GroupState[] => [
+  ...new Set([...recorded, ...changed]),
+];
 
 /** Applies states that were decoded, or made (an absence), already. Needs a transaction. */
 export async function applyStates(

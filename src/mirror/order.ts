@@ -143,13 +143,20 @@ function dunningState(observation: Observation, { id: orderId, updatedAt }: Read
   const { object } = observation;
   const { attempt_count, next_retry_at, subscription_cycle } = object;
   const attempts = integerColumn(object, "attempt_count") ?? 0;
+  // A key that is missing says nothing; null says that no retry follows, and canonically both look alike.
+  const isUnknown = !Object.hasOwn(object, "next_retry_at");
   const group = {
     group: "order.dunning",
     id: orderId,
     updatedAt,
     // No read could settle a tie; attempts only ever grow.
     rank: Math.min(9, Math.max(0, attempts)),
-    content: canonicalContent({ attempt_count, next_retry_at, subscription_cycle }),
+    content: canonicalContent({
+      attempt_count,
+      next_retry_at,
+      subscription_cycle,
+      ...(isUnknown ? { next_retry_unknown: true } : {}),
+    }),
     settledBy: null,
   };
   return groupState(observation, group, {

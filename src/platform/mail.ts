@@ -14,6 +14,8 @@ export interface Mail {
   subject: string;
   text: string;
   html?: string;
+  /** The id of the mail that this one answers, which need not exist: mails that name the same are one thread. */
+  inReplyTo?: string;
   attachments?: readonly Attachment[];
 }
 
@@ -39,8 +41,9 @@ export class MailNotSent extends Error {
   /** False where the same mail would be refused again. */
   readonly isRetryable: boolean;
 
-  constructor(code: string, isRetryable: boolean) {
-    super(`The mail server did not take the mail (${code}).`);
+  /** `cause`: why `connect` opened no connection, in its own words. */
+  constructor(code: string, isRetryable: boolean, options?: { cause: unknown }) {
+    super(`The mail server did not take the mail (${code}).`, options);
     this.code = code;
     this.isRetryable = isRetryable;
   }
@@ -74,7 +77,7 @@ export function openMailer({ url, from, connect }: MailServer): Mailer {
         }),
   });
   return {
-    async send({ messageId, to, attachments = [], ...content }) {
+    async send({ messageId, inReplyTo, to, attachments = [], ...content }) {
       let rejected: readonly unknown[];
       try {
         ({ rejected } = await transport.sendMail({
@@ -82,6 +85,11 @@ export function openMailer({ url, from, connect }: MailServer): Mailer {
           from,
           to: [...to],
           messageId: `<${messageId}>`,
+          ...(inReplyTo === undefined
+            ? {}
+            : { inReplyTo: `<${inReplyTo}>`, references: `<${inReplyTo}>` }),
+          // Nobody's holiday notice should come back (RFC 3834).
+          headers: { "Auto-Submitted": "auto-generated" },
           attachments: [...attachments],
         }));
       } catch (error) {
@@ -100,14 +108,19 @@ async function takeSocket(connect: () => Promise<Socket>, taken: SocketTaken): P
   let connection: Socket;
   try {
     connection = await connect();
-  } catch (error) {
-    taken(error instanceof Error ? error : new Error(String(error)));
+  } catch (cause) {
+    taken(new NotConnected("no connection", { cause }));
     return;
   }
   taken(null, { connection });
 }
 
+class NotConnected extends Error {}
+
 function notSent(error: unknown): MailNotSent {
+  if (error instanceof NotConnected) {
+    return new MailNotSent("ECONNECTION", true, { cause: error.cause });
+  }
   const { responseCode, code } = error as { responseCode?: unknown; code?: unknown };
   if (typeof responseCode === "number") {
     return new MailNotSent(String(responseCode), responseCode < 500);

@@ -50,6 +50,17 @@ export const path: SettingKind<string> = kind(
   "the path of a directory",
 );
 
+export const file: SettingKind<string> = kind(path.schema, "the path of a file");
+
+/** What goes to another program as it is. */
+export const printable: SettingKind<string> = kind(
+  check(
+    (text) => /^[\x21-\x7e]+$/.test(text),
+    "has spaces, line breaks or non-ASCII characters in it",
+  ),
+  "printable ASCII characters without spaces",
+);
+
 export const timeZone: SettingKind<string> = kind(
   z.string().refine(isTimeZone),
   "a time zone of the IANA list, such as Europe/Berlin or UTC",

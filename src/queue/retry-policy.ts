@@ -20,6 +20,20 @@ export const fetchRetryPolicy: RetryPolicy = {
   maxDelayMs: 600_000,
 };
 
+/** What a channel of alerts does not take is tried for some six hours: the last of 40 attempts. */
+export const alertRetryPolicy: RetryPolicy = {
+  maxAttempts: 40,
+  baseDelayMs: 1_000,
+  maxDelayMs: 900_000,
+};
+
+/** How long a channel of alerts that takes nothing is left alone altogether. */
+export const channelPausePolicy: RetryPolicy = {
+  maxAttempts: Number.POSITIVE_INFINITY,
+  baseDelayMs: 1_000,
+  maxDelayMs: 60_000,
+};
+
 /**
  * How long to wait after the `attempt`th failure (the first is 1), or null when that was the last. Doubles each
  * time; the jitter takes up to half away, so that what failed together does not come back together.

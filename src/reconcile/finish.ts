@@ -1,4 +1,6 @@
 import type { Knex } from "knex";
+import { assessRun } from "../alerts/assess-run.ts";
+import type { AlertDesk } from "../alerts/desk.ts";
 import { computeCoverage, freshSince, readIntervals } from "./coverage.ts";
 import type { Coverage } from "./coverage.ts";
 import { finishRun } from "./runs.ts";
@@ -18,9 +20,9 @@ export interface ReconcileResult {
   error: string | null;
 }
 
-/** Reckons a run up from its ledger, and closes it. */
+/** Reckons a run up from its ledger, closes it, and tells how it ended. */
 export async function finish(
-  { db }: { db: Knex },
+  { db, alerts }: { db: Knex; alerts: AlertDesk },
   settings: ReconcileSettings,
   run: Run,
   probeCalls: number,
@@ -36,6 +38,8 @@ export async function finish(
     (totals.confirmed["unsettled"] ?? 0) === 0 &&
     coverage.complete;
   await finishRun(db, run.id, { state: complete ? "complete" : "incomplete", totals, error });
+  const { kind, id, firstFill } = run;
+  await assessRun(db, alerts, { id, kind, firstFill, complete, error, ...totals });
   return {
     run: { ...run, state: complete ? "complete" : "incomplete" },
     totals,

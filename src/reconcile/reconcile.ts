@@ -151,6 +151,7 @@ async function work(
     graceMs: settings.graceMs,
     reportOnly: run.reportOnly,
     firstFill: run.firstFill,
+    alerts: deps.alerts,
     cause: run.kind === "import" ? "import" : `reconcile:${run.id}`,
     limits: settings,
     signal,

@@ -1,5 +1,8 @@
 import type { Knex } from "knex";
-import { applyStates } from "../mirror/apply.ts";
+import { assess } from "../alerts/assess.ts";
+import type { AlertDesk } from "../alerts/desk.ts";
+import { applyStates, newStates } from "../mirror/apply.ts";
+import type { GroupState } from "../mirror/observation.ts";
 import { compareStates } from "../mirror/compare-rows.ts";
 import { driftFindings, driftKey } from "./drift-findings.ts";
 import { addDoubts } from "./doubts.ts";
@@ -18,6 +21,7 @@ export interface SettleContext {
   reportOnly: boolean;
   /** What is missing here is imported, and no drift. */
   firstFill: boolean;
+  alerts: AlertDesk;
 }
 
 /**
@@ -37,7 +41,7 @@ export async function compareLook(
 
 /**
  * Does what differences ask for: applies what is missing or behind here through the mirror's one writer, records it as
- * found and healed, and orders what is doubtful to be read again. What an event has brought meanwhile is no finding;
+ * found and healed, tells of what is news, and orders what is doubtful to be read again. What an event has brought meanwhile is no finding;
  * what a confirmed look cannot heal stays open. Gives back how many objects came to which verdict. Needs a
  * transaction; may fail with 40P01 or 40001.
  */
@@ -52,7 +56,7 @@ export async function settle(
   const drifted = apply.filter(({ judgement }) => isDrift(judgement.kind, context.firstFill));
   // Before anything is applied: the history must not know yet what is applied here.
   const findings = await driftFindings(trx, drifted);
-  const { healed, unhealed } = await heal(trx, context, apply);
+  const { healed, unhealed, written } = await heal(trx, context, apply);
   const left = isConfirmed || context.reportOnly ? await stillDiffering(trx, unhealed) : [];
   const found = new Set([...healed, ...left].map(keyOf));
   await recordFindings(
@@ -61,6 +65,8 @@ export async function settle(
     findings.filter(({ key }) => found.has(key)),
   );
   await healFindings(trx, sighting, healed.map(keyOf));
+  // What alerts would have to be read is read by the run itself: it shows every live subscription.
+  await assess(trx, context.alerts, written, context.firstFill ? "import" : "reconciliation");
   const again = isConfirmed || context.reportOnly ? doubt : [...doubt, ...unhealed];
   await addDoubts(
     trx,
@@ -78,13 +84,15 @@ async function heal(
   trx: Knex.Transaction,
   { reportOnly }: SettleContext,
   judged: readonly Judged[],
-): Promise<{ healed: Judged[]; unhealed: Judged[] }> {
-  if (reportOnly) return { healed: [], unhealed: [...judged] };
-  const { changed } = await applyStates(trx, statesOf(judged));
+): Promise<{ healed: Judged[]; unhealed: Judged[]; written: GroupState[] }> {
+  if (reportOnly) return { healed: [], unhealed: [...judged], written: [] };
+  const applied = await applyStates(trx, statesOf(judged));
+  const { changed } = applied;
   const isHealed = ({ object }: Judged) => object.groups.some(({ state }) => changed.has(state));
   return {
     healed: judged.filter(isHealed),
     unhealed: judged.filter((one) => !isHealed(one)),
+    written: newStates(applied),
   };
 }
 

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import type { AlertDesk } from "../alerts/desk.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { withRetries } from "../platform/transaction-retry.ts";
@@ -23,6 +24,7 @@ export interface WalkDeps {
   client: Pick<ServiceClient, "get" | "listPages">;
   log: Log;
   random: Random;
+  alerts: AlertDesk;
 }
 
 export interface WalkContext extends SettleContext {

@@ -7,7 +7,7 @@ import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { callService } from "./http/call.ts";
 import type { CallSettings, ServiceAnswer } from "./http/call.ts";
-import type { HttpMethod } from "./http/exchange.ts";
+import type { HttpMethod } from "../platform/http/exchange.ts";
 import { createLaneGate } from "./http/lanes.ts";
 import type { Lane, Sleep } from "./http/lanes.ts";
 import { createPace } from "./http/pace.ts";

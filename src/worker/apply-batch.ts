@@ -1,4 +1,7 @@
 import type { Knex } from "knex";
+import { assess } from "../alerts/assess.ts";
+import type { AlertDesk } from "../alerts/desk.ts";
+import { reportDead } from "../alerts/report-dead.ts";
 import { claimEvents } from "../inbox/claim.ts";
 import { wantFetches } from "../inbox/fetches.ts";
 import { postponeEvent, settleEvents } from "../inbox/settle.ts";
@@ -10,7 +13,7 @@ import { eventRetryPolicy, retryDelayMs } from "../queue/retry-policy.ts";
 import type { EnvelopePlaces } from "../service/event-envelope.ts";
 import { isEventFault, reasonOf, withoutValues } from "./event-fault.ts";
 import { interpretEvent } from "./interpret-event.ts";
-import { settlementsOf, wantedReads } from "./conclusions.ts";
+import { readsForAlerts, settlementsOf, wantedReads } from "./conclusions.ts";
 import { inTransaction } from "../platform/transaction.ts";
 import { withRetries } from "../platform/transaction-retry.ts";
 
@@ -19,6 +22,7 @@ export interface ApplyDeps {
   log: Log;
   random: Random;
   places: Readonly<EnvelopePlaces>;
+  alerts: AlertDesk;
   /** Of a transaction; the mirror's own unless told. */
   writerLimits?: WriterLimits;
 }
@@ -27,7 +31,7 @@ export interface ApplyDeps {
 const maxBytesPerTransaction = 8 * 1024 * 1024;
 
 /**
- * Applies those of the events that are still unapplied: mirror, history, wanted reads and inbox states in one
+ * Applies those of the events that are still unapplied: mirror, history, alerts, wanted reads and inbox states in one
  * transaction. A batch that fails is halved until the poisonous event stands alone: it waits for its next attempt,
  * and its neighbours do not notice. Idempotent. Throws only when the database does not answer.
  */
@@ -52,7 +56,7 @@ export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Prom
 }
 
 async function postpone(
-  { db, log, random }: ApplyDeps,
+  { db, log, random, alerts }: ApplyDeps,
   seq: number,
   error: unknown,
 ): Promise<void> {
@@ -64,12 +68,16 @@ async function postpone(
     { failure, seq, attempt, delayMs },
     delayMs === null ? "an event is dead" : "an event failed",
   );
-  await postponeEvent(db, { seq, reason: `attempt ${attempt}: ${reasonOf(error)}`, delayMs });
+  const reason = `attempt ${attempt}: ${reasonOf(error)}`;
+  await db.transaction(async (trx) => {
+    await postponeEvent(trx, { seq, reason, delayMs });
+    if (delayMs === null) await reportDead(trx, alerts, [{ seq, reason }]);
+  });
 }
 
 /** Gives back what was too much for one transaction. */
 async function applyInTransaction(
-  { log, places, writerLimits }: ApplyDeps,
+  { log, places, writerLimits, alerts }: ApplyDeps,
   trx: Knex.Transaction,
   seqs: readonly number[],
 ): Promise<number[]> {
@@ -85,10 +93,11 @@ async function applyInTransaction(
     writerLimits,
   );
   const settlements = settlementsOf(events, meanings, applied);
-  for (const { seq, state, reason } of settlements) {
-    if (state === "dead") log.error({ seq, reason }, "an event is dead");
-  }
-  await wantFetches(trx, wantedReads(meanings, applied));
+  const dead = settlements.filter(({ state }) => state === "dead");
+  for (const { seq, reason } of dead) log.error({ seq, reason }, "an event is dead");
+  const missing = await assess(trx, alerts, applied.written, "event");
+  await reportDead(trx, alerts, dead);
+  await wantFetches(trx, [...wantedReads(meanings, applied), ...readsForAlerts(missing)]);
   await settleEvents(trx, settlements);
   return left;
 }

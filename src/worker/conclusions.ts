@@ -1,3 +1,4 @@
+import type { MissingFact } from "../alerts/assess.ts";
 import type { WantedFetch } from "../inbox/fetches.ts";
 import type { Settlement } from "../inbox/settle.ts";
 import type { Applied, Outcome } from "../mirror/apply.ts";
@@ -89,6 +90,10 @@ export function readsAfter({ ties, unread }: Pick<Applied, "ties" | "unread">): 
     ...unread.map((object) => ({ ...object, reason: "thin", notBefore: null }) as const),
   ];
 }
+
+/** The reads that alerts ask for: what an event left out of a decline. */
+export const readsForAlerts = (missing: readonly MissingFact[]): WantedFetch[] =>
+  missing.map(({ resource, id }) => ({ resource, id, reason: "alert", notBefore: null }));
 
 /** The objects of which an observation told without showing their state. */
 export const thinObjects = (

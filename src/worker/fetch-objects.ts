@@ -1,4 +1,6 @@
 import type { Knex } from "knex";
+import { assess } from "../alerts/assess.ts";
+import type { AlertDesk } from "../alerts/desk.ts";
 import { postponeFetch, settleFetch, takeDueFetches, wantFetches } from "../inbox/fetches.ts";
 import type { DueFetch } from "../inbox/fetches.ts";
 import { applyObservations, applyStates } from "../mirror/apply.ts";
@@ -9,7 +11,7 @@ import { fetchRetryPolicy, retryDelayMs } from "../queue/retry-policy.ts";
 import type { ServiceClient } from "../service/client.ts";
 import { ServiceUnavailableError } from "../service/service-errors.ts";
 import { canonicalTimestamp } from "../service/timestamp.ts";
-import { readsAfter, thinObjects } from "./conclusions.ts";
+import { readsAfter, readsForAlerts, thinObjects } from "./conclusions.ts";
 import { reasonOf, withoutValues } from "./event-fault.ts";
 import { readObject } from "./read-object.ts";
 import type { ReadPage } from "./read-object.ts";
@@ -20,6 +22,7 @@ export interface FetchDeps {
   client: Pick<ServiceClient, "get" | "listPages">;
   log: Log;
   random: Random;
+  alerts: AlertDesk;
   /** How far apart two answers "unknown" must be to mean that a customer was deleted. */
   missingGraceMs: number;
 }
@@ -82,7 +85,8 @@ async function applyPage(
       const others = thin.filter((object) => object.resource !== resource || object.id !== id);
       const { ties } = applied;
       const wanted = readsAfter({ ties, unread: [...applied.unread, ...unread, ...others] });
-      await wantFetches(trx, wanted);
+      const missing = await assess(trx, deps.alerts, applied.written, "read");
+      await wantFetches(trx, [...wanted, ...readsForAlerts(missing)]);
       return applied;
     }),
   );

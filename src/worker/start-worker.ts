@@ -5,7 +5,7 @@ import { QueueUnavailable } from "../queue/job-queue.ts";
 import type { JobQueue, Schedule } from "../queue/job-queue.ts";
 import { applyBatch } from "./apply-batch.ts";
 import type { ApplyDeps } from "./apply-batch.ts";
-import { runEvery } from "./every.ts";
+import { runEvery } from "../platform/every.ts";
 import { fetchDueObjects } from "./fetch-objects.ts";
 import type { FetchDeps } from "./fetch-objects.ts";
 import { mergeBatches } from "./merge-batches.ts";

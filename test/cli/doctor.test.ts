@@ -2,7 +2,7 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { registerDoctor } from "../../src/cli/doctor.ts";
-import type { Finding } from "../../src/cli/doctor.ts";
+import type { Finding } from "../../src/cli/doctor/finding.ts";
 import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";

@@ -4,7 +4,10 @@ import { fileURLToPath } from "node:url";
 import { Ajv } from "ajv";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
+import { loadAlertSettings } from "../../src/alerts/settings.ts";
+import { openAlertChannels } from "../../src/cli/alerts/open-channels.ts";
 import { loadConfig } from "../../src/config.ts";
+import { wallClock } from "../../src/platform/clock.ts";
 import { projectRoot, readCompose, readEnvExample, service } from "./compose-file.ts";
 
 const baseUrl = "https://api.example.com";
@@ -132,10 +135,14 @@ describe("docker-compose.yml", () => {
   });
 
   test("uses every variable of .env.example, and no other", () => {
-    const text = readFileSync(join(projectRoot, "docker-compose.yml"), "utf8");
+    const text = ["docker-compose.yml", "docker-compose.alerts.yml"]
+      .map((file) => readFileSync(join(projectRoot, file), "utf8"))
+      .join("\n");
     const used = new Set(
       [...text.matchAll(/\$\{(\w+)|^ +([A-Z_]+):$/gm)].map(([, name, bare]) => name ?? bare ?? ""),
     );
+    // Read by Compose itself.
+    used.add("COMPOSE_FILE");
     expect([...used].toSorted()).toEqual(Object.keys(variables).toSorted());
   });
 
@@ -157,6 +164,43 @@ describe("docker-compose.yml", () => {
 
   test("says in words what is missing when .env is not filled in", () => {
     expect(() => readCompose({})).toThrow("Set SVC_BASE_URL in .env");
+  });
+});
+
+describe("docker-compose.alerts.yml", () => {
+  const alerts = readCompose(variables, "docker-compose.alerts.yml");
+  const worker = alerts.services["worker"];
+
+  test("keeps to the schema of the compose specification, and gives something to the worker alone", () => {
+    expect(validateCompose(alerts)).toEqual([]);
+    expect(Object.keys(alerts.services)).toEqual(["worker"]);
+    expect(worker?.secrets?.toSorted()).toEqual(Object.keys(alerts.secrets).toSorted());
+    for (const [name, { file }] of Object.entries(alerts.secrets)) {
+      expect(file).toBe(`./secrets/${name}`);
+    }
+  });
+
+  test("gives the worker what the channels of the example need", () => {
+    const values: Record<string, string> = {
+      ...secretValues,
+      alert_slack_url: "https://hooks.slack.com/services/T0/B0/x",
+      alert_pagerduty_key: "0123456789abcdef0123456789abcdef",
+      alert_crm_url: "https://crm.example.com/hooks",
+      alert_crm_secret: "0123456789abcdef",
+      smtp_url: "smtps://user:pass@mail.example.com",
+    };
+    const environment = {
+      ...service(compose, "worker").environment,
+      ...worker?.environment,
+    };
+    const { config, secrets } = loadConfig(
+      environment,
+      (path) => values[path.replace("/run/secrets/", "")] ?? "",
+    );
+    expect(config.alerts.settingsFile).toBe("/etc/tallyhook/alerts.jsonc");
+    const settings = loadAlertSettings(join(projectRoot, "alerts.example.jsonc"));
+    const channels = openAlertChannels({ config, secrets, wallClock }, settings);
+    expect([...channels.keys()]).toEqual(Object.keys(settings.channels));
   });
 });
 

@@ -30,12 +30,15 @@ export interface ComposeFile {
   networks: Record<string, { internal?: boolean }>;
 }
 
-/** docker-compose.yml as `docker compose` reads it; `variables` are those of .env and of the shell. */
-export function readCompose(variables: Readonly<Record<string, string>>): ComposeFile {
-  const text = readFileSync(join(projectRoot, "docker-compose.yml"), "utf8");
-  const file = interpolate(parse(text, { merge: true }), variables) as ComposeFile;
-  for (const each of Object.values(file.services)) passThrough(each, variables);
-  return file;
+/** A compose file as `docker compose` reads it; `variables` are those of .env and of the shell. */
+export function readCompose(
+  variables: Readonly<Record<string, string>>,
+  file = "docker-compose.yml",
+): ComposeFile {
+  const text = readFileSync(join(projectRoot, file), "utf8");
+  const compose = interpolate(parse(text, { merge: true }), variables) as ComposeFile;
+  for (const each of Object.values(compose.services)) passThrough(each, variables);
+  return compose;
 }
 
 /** A variable without a value has that of .env or of the shell, and is not set where there is none. */

@@ -10,6 +10,7 @@ import { defaultEnvelopePlaces } from "../../src/service/event-envelope.ts";
 import { defaultWorkerOptions, startWorker } from "../../src/worker/start-worker.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
+import { testDesk } from "../alerts/test-desk.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { redisAvailable, startRedis } from "../support/redis.ts";
@@ -141,6 +142,7 @@ function startClockwork(location: { databaseUrl: string; redisUrl: string }): Cl
       clock: wallClock,
       random: systemRandom,
       places: defaultEnvelopePlaces,
+      alerts: testDesk(),
       missingGraceMs: 0,
     },
     { ...defaultWorkerOptions, tasks: { tick } },

@@ -1,3 +1,4 @@
+import type { AlertSettings } from "../../src/alerts/settings.ts";
 import { createServiceClock, wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
@@ -9,6 +10,7 @@ import type { ReconcileSettings } from "../../src/reconcile/settings.ts";
 import type { WalkProgress } from "../../src/reconcile/walk-all.ts";
 import { testKey } from "../../src/sandbox/keys.ts";
 import { createServiceClient } from "../../src/service/client.ts";
+import { testDesk } from "../alerts/test-desk.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
 
@@ -27,7 +29,7 @@ export interface ReconcileStand {
 /** A database of its own and a client of the service at `baseUrl`. Without a grace, unless told. */
 export async function createReconcileStand(
   baseUrl: string,
-  { tryTimeoutMs = 15_000 } = {},
+  { tryTimeoutMs = 15_000, settings }: { tryTimeoutMs?: number; settings?: AlertSettings } = {},
 ): Promise<ReconcileStand> {
   const database = await createTestDatabase();
   const lines: string[] = [];
@@ -39,7 +41,8 @@ export async function createReconcileStand(
     { baseUrl, apiKey: testKey, log, wallClock, serviceClock, random },
     { tryTimeoutMs, retry: { maxAttempts: 4, baseDelayMs: 5, maxDelayMs: 20 } },
   );
-  const deps = { db: database.db, client, log, random, clock: wallClock, serviceClock };
+  const alerts = testDesk({ serviceClock, ...(settings === undefined ? {} : { settings }) });
+  const deps = { db: database.db, client, log, random, clock: wallClock, serviceClock, alerts };
   return {
     database,
     deps,

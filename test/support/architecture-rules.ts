@@ -35,7 +35,13 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
   queue: ["platform/**"],
   inbox: ["platform/**", "queue/**"],
   mirror: ["platform/**", "service/**"],
-  alerts: ["platform/**", "queue/**", ...["mirror", "inbox", "reconcile"].flatMap(queriesOf)],
+  alerts: [
+    "platform/**",
+    "service/resources/**",
+    "service/signature/**",
+    "queue/**",
+    ...["mirror", "inbox", "reconcile"].flatMap(queriesOf),
+  ],
   receiver: ["platform/**", "service/signature/**", "service/*envelope.ts", "inbox/**"],
   reconcile: ["platform/**", "service/**", "mirror/**", "alerts/**", ...queriesOf("inbox")],
   worker: [

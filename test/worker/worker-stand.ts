@@ -3,6 +3,7 @@ import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { defaultEnvelopePlaces } from "../../src/service/event-envelope.ts";
 import type { ApplyDeps } from "../../src/worker/apply-batch.ts";
+import { emptyAlerts, testDesk } from "../alerts/test-desk.ts";
 import { emptyInbox, storeRow } from "../inbox/stored-events.ts";
 import { emptyMirror } from "../mirror/copies.ts";
 
@@ -19,6 +20,7 @@ export function applyDeps(db: Knex): LoggedDeps {
     log: createLog({ level: "debug", name: "test", destination }),
     random: seededRandom("worker"),
     places: defaultEnvelopePlaces,
+    alerts: testDesk(),
     logged: () => lines.join(""),
   };
 }
@@ -26,6 +28,7 @@ export function applyDeps(db: Knex): LoggedDeps {
 export async function emptyAll(db: Knex): Promise<void> {
   await emptyMirror(db);
   await emptyInbox(db);
+  await emptyAlerts(db);
 }
 
 /** Stores an event with this type and object, and gives back its sequence number. */

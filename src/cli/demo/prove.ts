@@ -62,7 +62,7 @@ export async function proveMainJob(runtime: Runtime, options: DemoOptions): Prom
     // The receiver's address must be known before the endpoint, and so its secret, can be made.
     signingSecrets: async (url) => [await calls.registerEndpoint(`${url}/webhooks`)],
   });
-  await runWorker(runtime, { service, missingGraceMs: 0, isNightly: false });
+  await runWorker(runtime, { service, missingGraceMs: 0, isNightly: false, sendsAlerts: false });
   const db = await runtime.db();
 
   say(

@@ -4,7 +4,7 @@ import {
   ServiceUnavailableError,
 } from "../service-errors.ts";
 import type { FailedRequest } from "../service-errors.ts";
-import type { HttpMethod } from "./exchange.ts";
+import type { HttpMethod } from "../../platform/http/exchange.ts";
 import type { ReadAnswer } from "./read-answer.ts";
 import type { FailedTry } from "./retry-decision.ts";
 

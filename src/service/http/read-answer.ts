@@ -1,7 +1,7 @@
 import { errorEnvelopeSchema } from "../error-envelope.ts";
 import type { FieldError } from "../error-envelope.ts";
-import type { HttpAnswer } from "./exchange.ts";
-import { parseHttpDate, parseRetryAfter } from "./retry-after.ts";
+import type { HttpAnswer } from "../../platform/http/exchange.ts";
+import { parseHttpDate, parseRetryAfter } from "../../platform/http/retry-after.ts";
 
 /** What an answer says, whether or not it is one of the service. */
 export type ReadAnswer = {

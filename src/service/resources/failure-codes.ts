@@ -1,5 +1,5 @@
 /** Normalised decline reasons by what can be done about them (spec, Declines are not errors). */
-const failureCodeGroups = {
+export const failureCodeGroups = {
   soft: [
     "insufficient_funds",
     "do_not_honor",

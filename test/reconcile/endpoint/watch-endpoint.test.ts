@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { registerDoctor } from "../../../src/cli/doctor.ts";
-import type { Finding } from "../../../src/cli/doctor.ts";
+import type { Finding } from "../../../src/cli/doctor/finding.ts";
 import { createServiceClock, wallClock } from "../../../src/platform/clock.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { seededRandom } from "../../../src/platform/random.ts";

@@ -1,14 +1,18 @@
+/** One bad answer, of a proxy for example, must not park a read for years. */
+const longestWaitMs = 3_600_000;
+
 /**
- * How long a `Retry-After` header asks to wait, in milliseconds; null when it is absent or unreadable.
+ * How long a `Retry-After` header asks to wait, in milliseconds, an hour at most; null when it is absent or unreadable.
  * Both forms of the header are read: seconds, and an HTTP date. A date is measured against the same
  * answer's `Date`, so that neither clock skew nor a service whose clock was moved changes the wait.
  */
 export function parseRetryAfter(header: string | null, answeredAt: Date): number | null {
   if (header === null) return null;
   const text = header.trim();
-  if (/^\d{1,9}$/.test(text)) return Number(text) * 1000;
+  if (/^\d+$/.test(text)) return Math.min(longestWaitMs, Number(text) * 1_000);
   const until = parseHttpDate(text);
-  return until === null ? null : Math.max(0, until.getTime() - answeredAt.getTime());
+  if (until === null) return null;
+  return Math.min(longestWaitMs, Math.max(0, until.getTime() - answeredAt.getTime()));
 }
 
 /** An HTTP date (RFC 9110, 5.6.7) in its current form or one of the two obsolete ones, or null. */

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { runEvery } from "../../src/worker/every.ts";
-import type { Loop } from "../../src/worker/every.ts";
+import { runEvery } from "../../src/platform/every.ts";
+import type { Loop } from "../../src/platform/every.ts";
 
 const deps = { log: createLog({ level: "silent", name: "test" }), clock: wallClock, name: "test" };
 const hour = 3_600_000;

@@ -1,5 +1,5 @@
-import type { Clock } from "../platform/clock.ts";
-import type { Log } from "../platform/log.ts";
+import type { Clock } from "./clock.ts";
+import type { Log } from "./log.ts";
 
 export interface Loop {
   /** Runs the next round at once, or right after the one at work. */

@@ -1,0 +1,109 @@
+import type { Knex } from "knex";
+import { composeMessage } from "./compose-message.ts";
+import type { AlertDesk } from "./desk.ts";
+import { customerFacts } from "./facts/customers.ts";
+import {
+  dropOvertaken,
+  dropUnsent,
+  queueForDigest,
+  queueMessages,
+  toldChannels,
+} from "./outbox-rows.ts";
+import type { DigestItem, OutboxRow } from "./outbox-rows.ts";
+import { quietEnd, routeOf } from "./route.ts";
+import type { Stage, Story } from "./rules/story.ts";
+
+/** A stage of a stored alert that somebody is to hear of. */
+export interface Announcement {
+  alertId: number;
+  occurrence: number;
+  story: Pick<Story, "key" | "subject" | "family">;
+  stage: Stage;
+}
+
+/**
+ * Puts what is to be said into the outbox or the digests: one message a channel and stage. An alert that is over is told
+ * where it was told before, and nowhere else. Needs the transaction of the change.
+ */
+export async function announce(
+  trx: Knex,
+  desk: AlertDesk,
+  announcements: readonly Announcement[],
+): Promise<void> {
+  const ended = announcements.filter(({ stage }) => stage.change === "resolved");
+  const begun = announcements.filter(({ stage }) => stage.change !== "resolved");
+  if (ended.length > 0) await announceEnds(trx, desk, ended);
+  if (begun.length > 0) await announceStages(trx, desk, begun);
+}
+
+async function announceEnds(
+  trx: Knex,
+  desk: AlertDesk,
+  ended: readonly Announcement[],
+): Promise<void> {
+  const ids = ended.map(({ alertId }) => alertId);
+  await dropUnsent(trx, ids);
+  const told = await toldChannels(trx, ids);
+  const heard = ended.filter(({ alertId }) => told.has(alertId));
+  const customers = await customersOf(trx, heard);
+  await queueMessages(
+    trx,
+    heard.flatMap((one) =>
+      (told.get(one.alertId) ?? []).map((channel) => rowOf(one, channel, customers, desk)),
+    ),
+  );
+}
+
+async function announceStages(
+  trx: Knex,
+  desk: AlertDesk,
+  begun: readonly Announcement[],
+): Promise<void> {
+  const items: DigestItem[] = [];
+  const single: Announcement[] = [];
+  for (const one of begun) {
+    const { channels, inDigest } = routeOf(desk, one.stage);
+    if (!inDigest) single.push(one);
+    else {
+      for (const channel of channels) {
+        items.push({ channel, alertId: one.alertId, stage: one.stage.name });
+      }
+    }
+  }
+  await queueForDigest(trx, items);
+  if (single.length === 0) return;
+  await dropOvertaken(
+    trx,
+    single.map(({ alertId }) => alertId),
+  );
+  const customers = await customersOf(trx, single);
+  await queueMessages(
+    trx,
+    single.flatMap((one) =>
+      routeOf(desk, one.stage).channels.map((channel) => rowOf(one, channel, customers, desk)),
+    ),
+  );
+}
+
+type Customers = Awaited<ReturnType<typeof customerFacts>>;
+
+const customersOf = (trx: Knex, announced: readonly Announcement[]): Promise<Customers> => {
+  const ids = announced.flatMap(({ story }) => story.subject.customerId ?? []);
+  return customerFacts(trx, [...new Set(ids)]);
+};
+
+function rowOf(
+  { alertId, occurrence, story, stage }: Announcement,
+  channel: string,
+  customers: Customers,
+  desk: AlertDesk,
+): OutboxRow {
+  const { key, subject } = story;
+  const customer = subject.customerId === null ? [] : (customers.get(subject.customerId) ?? []);
+  return {
+    channel,
+    alertId,
+    message: composeMessage({ key, occurrence, channel, stage, customer }),
+    notBefore: quietEnd(desk, stage),
+  };
+}

@@ -1,0 +1,98 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../platform/sql-array.ts";
+import { localTimes } from "./desk.ts";
+import type { AlertDesk, FoundBy } from "./desk.ts";
+import { findChargebacks } from "./facts/chargebacks.ts";
+import { findDeclinedOrders } from "./facts/declined-orders.ts";
+import { storedSubjects } from "./facts/stored-subjects.ts";
+import { planChange } from "./plan-changes.ts";
+import { chargebackStory } from "./rules/chargebacks.ts";
+import { declineStory } from "./rules/declines.ts";
+import { mergedOrders } from "./rules/merged-orders.ts";
+import { isNews } from "./rules/news.ts";
+import type { Story } from "./rules/story.ts";
+import { reportNovelties } from "./novelties.ts";
+import { newestAlerts } from "./stored-alerts.ts";
+import { touchedBy } from "./touched.ts";
+import type { WrittenState } from "./touched.ts";
+import { writeStories } from "./write-stories.ts";
+
+/** What a transaction should order to be read, since alerts lack it. */
+export interface MissingFact {
+  resource: "subscription";
+  id: string;
+}
+
+/**
+ * Holds the alerts of everything that was written against what is known of it now, and writes the difference: alerts,
+ * their histories, and what is to be sent. What is stored in the end depends on the set of known states alone, not on
+ * their order. Needs the transaction that wrote the states, after it wrote them. Idempotent. Costs a look at the states
+ * and one small query where nothing concerns an alert.
+ */
+export async function assess(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  states: readonly WrittenState[],
+  foundBy: FoundBy,
+): Promise<MissingFact[]> {
+  if (states.length === 0) return [];
+  const touched = touchedBy(states);
+  await reportNovelties(trx, desk, touched.novelties, foundBy);
+  const stored = await storedSubjects(trx, touched);
+  const orders = [...new Set([...touched.declinedOrders, ...stored.declinedOrders])].sort();
+  const disputed = [...new Set([...touched.disputed, ...stored.disputed])].sort();
+  if (orders.length + disputed.length === 0) return [];
+  await takeTurns(trx, [...orders, ...disputed]);
+
+  const context = { rules: desk.settings.rules, localTime: localTimes(desk) };
+  const declined = mergedOrders(await findDeclinedOrders(trx, orders));
+  const chargebacks = await findChargebacks(trx, disputed);
+  const declines = declined.flatMap((order) => {
+    const story = declineStory(order, context);
+    return story === null ? [] : [{ order, story }];
+  });
+  const stories = [
+    ...declines.map(({ story }) => story),
+    ...chargebacks.map((chargeback) => chargebackStory(chargeback, context)),
+  ];
+  await writeAll(trx, desk, stories, foundBy);
+  return declines.flatMap(({ order, story }): MissingFact[] => {
+    // Asked for by what the order itself shows, and not again when the answer comes.
+    const isAsked = order.ids.some((id) => touched.failedOrders.has(id));
+    const isUnknown = story.facts["retry_is_unknown"] === true;
+    return isAsked && isUnknown && order.subscriptionId !== null
+      ? [{ resource: "subscription", id: order.subscriptionId }]
+      : [];
+  });
+}
+
+async function writeAll(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  stories: readonly Story[],
+  foundBy: FoundBy,
+): Promise<void> {
+  const known = await newestAlerts(
+    trx,
+    stories.map(({ key }) => key),
+  );
+  const now = desk.serviceClock.now();
+  const planned = stories
+    .filter((story) => known.has(story.key) || isNews(story, foundBy, now))
+    .map((story) => planChange(story, known.get(story.key) ?? null));
+  await writeStories(trx, desk, planned, foundBy);
+}
+
+/**
+ * Whoever assesses the same subscription, or order, at the same time waits, and then sees what the other wrote. Some
+ * thousand locks for all subjects: a batch needs no more of them.
+ */
+async function takeTurns(trx: Knex, ids: readonly string[]): Promise<void> {
+  await trx.raw(
+    `select pg_advisory_xact_lock(7255, n) from (
+       select distinct hashtext(coalesce(o.subscription_id, o.id, t.order_id, asked.id)) & 1023 as n
+       from unnest(?::text[]) as asked(id) left join mirror.orders o on o.id = asked.id
+       left join mirror.transactions t on t.id = asked.id order by 1 offset 0) turns`,
+    [sqlArray(ids)],
+  );
+}

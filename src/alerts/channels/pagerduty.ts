@@ -1,0 +1,76 @@
+import type { AlertMessage } from "../message.ts";
+import type { Channel } from "./channel.ts";
+import type { HttpPost } from "./http-post.ts";
+import { digestOf, headerKey } from "./message-keys.ts";
+import { oneLine, safeLink } from "./plain-text.ts";
+
+/**
+ * PagerDuty's Events API v2. An alert is one incident by its `dedup_key`: repeats and later stages join it, and the
+ * resolution ends it.
+ *
+ * Source: PagerDuty, "Send an alert event", "Events API v2 overview" (severities, lengths).
+ */
+export function createPagerDutyChannel(http: HttpPost, routingKey: string): Channel {
+  return {
+    kind: "pagerduty",
+    host: http.host,
+    send: (message, { signal }) =>
+      http.post(
+        JSON.stringify({ routing_key: routingKey, ...pagerDutyEvent(message) }),
+        { "idempotency-key": headerKey(message) },
+        signal,
+      ),
+    close: () => http.close(),
+  };
+}
+
+const maxDedupKey = 255;
+const maxItems = 50;
+
+/** The event without the key of the integration. */
+export function pagerDutyEvent(message: AlertMessage): object {
+  const { action, dedupKey, severity, title, rule, at } = message;
+  const event = { event_action: action, dedup_key: dedupKeyOf(dedupKey) };
+  if (action !== "trigger") return event;
+  return {
+    ...event,
+    client: "Tallyhook",
+    payload: {
+      summary: oneLine(title, 1_000),
+      source: "tallyhook",
+      severity,
+      timestamp: at,
+      class: rule,
+      custom_details: detailsOf(message),
+    },
+    links: message.links.flatMap(({ label, url }) => {
+      const href = safeLink(url);
+      return href === null ? [] : [{ href, text: oneLine(label, 100) }];
+    }),
+  };
+}
+
+const dedupKeyOf = (key: string): string =>
+  key.length <= maxDedupKey ? key : `sha256:${digestOf(key, 64)}`;
+
+function detailsOf({ facts, advice, stage, items = [] }: AlertMessage): object {
+  const told = facts.map(
+    ({ label, value }) => [oneLine(label, 80), oneLine(value, 1_000)] as const,
+  );
+  return {
+    ...Object.fromEntries(told),
+    ...(advice === "" ? {} : { "What to do": oneLine(advice, 2_000) }),
+    Stage: oneLine(stage, 100),
+    ...(items.length === 0
+      ? {}
+      : {
+          Items: items
+            .slice(0, maxItems)
+            .map((item) => [oneLine(item.title, 200), ...item.facts.map(factText)].join(", ")),
+          "Items in all": items.length,
+        }),
+  };
+}
+
+const factText = ({ label, value }: { label: string; value: string }): string =>
+  `${oneLine(label, 60)}: ${oneLine(value, 200)}`;

@@ -1,0 +1,43 @@
+import type { Clock } from "../../platform/clock.ts";
+import type { SignatureScheme } from "../../service/signature/scheme.ts";
+import type { AlertMessage } from "../message.ts";
+import type { Channel } from "./channel.ts";
+import type { HttpPost } from "./http-post.ts";
+import { headerKey } from "./message-keys.ts";
+
+/**
+ * Any receiver of webhooks. The body is an event as the service's own are (id, type, created_at, data.object), and
+ * is signed with the scheme by which this deployment verifies those. The id is the same on every repeat.
+ */
+export function createSignedWebhookChannel(
+  http: HttpPost,
+  { scheme, secret, clock }: { scheme: SignatureScheme; secret: string; clock: Clock },
+): Channel {
+  return {
+    kind: "webhook",
+    host: http.host,
+    send(message, { signal }) {
+      const body = JSON.stringify(webhookEvent(message));
+      const signature = scheme.sign({
+        body: Buffer.from(body),
+        secrets: [secret],
+        at: clock.now(),
+        messageId: headerKey(message),
+      });
+      const headers = { ...signature, "idempotency-key": headerKey(message) };
+      return http.post(body, headers, signal);
+    },
+    close: () => http.close(),
+  };
+}
+
+/** The message as it is: JSON needs no escaping of ours, and its reader's markup is not known. */
+function webhookEvent(message: AlertMessage): object {
+  const { idempotencyKey, dedupKey, at, items, ...rest } = message;
+  return {
+    id: idempotencyKey,
+    type: `alert.${message.action}`,
+    created_at: at,
+    data: { object: { ...rest, dedup_key: dedupKey, ...(items === undefined ? {} : { items }) } },
+  };
+}

@@ -1,0 +1,105 @@
+import type { AlertFact, AlertItem, AlertMessage } from "../message.ts";
+import type { Channel } from "./channel.ts";
+import { headlineOf, wordsOfAction } from "./headline.ts";
+import type { HttpPost } from "./http-post.ts";
+import { headerKey, shortMark } from "./message-keys.ts";
+import { oneLine, safeLink } from "./plain-text.ts";
+
+/**
+ * An incoming webhook of Slack, or of what understands the same. It takes a message once for each time it is sent:
+ * the mark at the end of the text tells a repeat.
+ *
+ * Source: Slack, "Sending messages using incoming webhooks", "Formatting text for app surfaces", Block Kit limits.
+ */
+export function createSlackChannel(http: HttpPost): Channel {
+  return {
+    kind: "slack",
+    host: http.host,
+    send: (message, { signal }) =>
+      http.post(
+        JSON.stringify(slackPayload(message)),
+        { "idempotency-key": headerKey(message) },
+        signal,
+      ),
+    close: () => http.close(),
+  };
+}
+
+const emojis = {
+  critical: ":rotating_light:",
+  error: ":red_circle:",
+  warning: ":large_yellow_circle:",
+  info: ":information_source:",
+};
+const resolvedEmoji = ":white_check_mark:";
+
+// All lengths below stay within the limits of blocks when each character becomes an entity of five.
+const maxFacts = 40;
+const factsPerBlock = 10;
+const maxItems = 20;
+const maxLinks = 4;
+const maxLinkCharacters = 400;
+
+/** The message in blocks, and as a text for notifications and for chats that know no blocks. */
+export function slackPayload(message: AlertMessage): object {
+  const emoji = message.action === "resolve" ? resolvedEmoji : emojis[message.severity];
+  const items = (message.items ?? []).slice(0, maxItems);
+  const links = message.links.flatMap(linkText);
+  const blocks = [
+    section(`${emoji} *${escaped(headlineOf(message), 250)}*`),
+    ...inGroups(message.facts.slice(0, maxFacts), factsPerBlock).map((facts) => ({
+      type: "section",
+      fields: facts.map(({ label, value }) => markdown(factText({ label, value }))),
+    })),
+    ...items.map((item) => section(itemText(item))),
+    ...more(message.items?.length ?? 0),
+    ...(message.advice === "" ? [] : [section(`*What to do:* ${escaped(message.advice, 580)}`)]),
+    ...(links.length === 0 ? [] : [section(links.slice(0, maxLinks).join("  ·  "))]),
+    { type: "context", elements: [markdown(contextText(message))] },
+  ];
+  return { text: `${emoji} ${escaped(headlineOf(message), 250)} ${shortMark(message)}`, blocks };
+}
+
+const contextText = (message: AlertMessage): string =>
+  [
+    wordsOfAction[message.action],
+    escaped(message.rule, 60),
+    escaped(message.stage, 60),
+    escaped(message.at, 40),
+    shortMark(message),
+  ].join(" · ");
+
+const factText = ({ label, value }: AlertFact): string =>
+  `*${escaped(label, 80)}*\n${escaped(value, 300)}`;
+
+function itemText({ title, facts }: AlertItem): string {
+  const told = facts
+    .slice(0, 5)
+    .map(({ label, value }) => `${escaped(label, 30)}: ${escaped(value, 60)}`);
+  return [`• *${escaped(title, 120)}*`, ...(told.length === 0 ? [] : [told.join(", ")])].join("\n");
+}
+
+const more = (count: number): object[] =>
+  count > maxItems ? [section(`… and ${count - maxItems} more.`)] : [];
+
+function linkText({ label, url }: { label: string; url: string }): string[] {
+  const link = safeLink(url);
+  // A bar would end the address, and the label begin too soon.
+  if (link === null || link.length > maxLinkCharacters) return [];
+  return [`<${entities(link).replace(/\|/g, "%7C")}|${escaped(label, 40)}>`];
+}
+
+/** `verbatim`: no link or mention is made of what only looks like one. */
+const markdown = (text: string) => ({ type: "mrkdwn", text, verbatim: true });
+const section = (text: string) => ({ type: "section", text: markdown(text) });
+
+/** The three characters that begin anything but text. What only makes text bold or slanted may stay. */
+const entities = (text: string): string =>
+  text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
+const escaped = (text: string, max: number): string => entities(oneLine(text, max)) || "–";
+
+function inGroups<T>(all: readonly T[], size: number): T[][] {
+  return Array.from({ length: Math.ceil(all.length / size) }, (_, group) =>
+    all.slice(group * size, (group + 1) * size),
+  );
+}

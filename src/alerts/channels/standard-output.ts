@@ -1,0 +1,37 @@
+import type { AlertMessage } from "../message.ts";
+import type { Channel } from "./channel.ts";
+import { headlineOf } from "./headline.ts";
+import { shortMark } from "./message-keys.ts";
+import { oneLine } from "./plain-text.ts";
+
+/** One line a message: JSON, as the worker's log is, or text for people. */
+export function createStandardOutputChannel(
+  write: (line: string) => void,
+  format: "json" | "text",
+): Channel {
+  return {
+    kind: "stdout",
+    host: null,
+    async send(message) {
+      write(`${format === "json" ? JSON.stringify({ alert: message }) : textLine(message)}\n`);
+      return "written";
+    },
+    close: async () => {},
+  };
+}
+
+const maxItems = 20;
+
+function textLine(message: AlertMessage): string {
+  const { facts, items = [], advice, links, at } = message;
+  const parts = [
+    `${oneLine(at, 40)} ${oneLine(headlineOf(message), 250)}`,
+    ...facts.map(({ label, value }) => `${oneLine(label, 60)}: ${oneLine(value, 200)}`),
+    ...items.slice(0, maxItems).map(({ title }) => oneLine(title, 120)),
+    ...(items.length > maxItems ? [`… and ${items.length - maxItems} more`] : []),
+    ...(advice === "" ? [] : [oneLine(advice, 500)]),
+    ...links.map(({ url }) => oneLine(url, 300)),
+    shortMark(message),
+  ];
+  return parts.join(" | ");
+}

@@ -1,0 +1,148 @@
+import type { Knex } from "knex";
+import type { AlertFact, AlertSeverity } from "./message.ts";
+import type { AlertDesk, FoundBy } from "./desk.ts";
+import { planChange } from "./plan-changes.ts";
+import type { PlannedChange } from "./plan-changes.ts";
+import { noSubject } from "./rules/story.ts";
+import type { Family, Stage, Story } from "./rules/story.ts";
+import type { RuleName } from "./settings.ts";
+import { newestAlerts } from "./stored-alerts.ts";
+import type { NewestAlert } from "./stored-alerts.ts";
+import { writeStories } from "./write-stories.ts";
+
+/** Something that is so now, and will one day no longer be: each time is an alert of its own, an occurrence of the key. */
+export interface Condition {
+  key: string;
+  rule: RuleName;
+  severity: AlertSeverity;
+  title: string;
+  advice: string;
+  facts: readonly AlertFact[];
+  kept?: Story["facts"];
+  family?: Family;
+  at: Date;
+}
+
+/**
+ * Opens an alert for each condition that has none, and brings the others' facts up to date without a message. Needs a
+ * transaction; idempotent.
+ */
+export async function raise(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  conditions: readonly Condition[],
+  foundBy: FoundBy,
+): Promise<void> {
+  if (conditions.length === 0) return;
+  const unique = [...new Map(conditions.map((one) => [one.key, one])).values()];
+  const newest = await newestAlerts(
+    trx,
+    unique.map(({ key }) => key),
+  );
+  const planned = unique.map((condition): PlannedChange => {
+    const last = newest.get(condition.key);
+    const stored = last === undefined || last.state === "resolved" ? null : last;
+    const story = storyOf(condition, stored?.openedAt ?? condition.at);
+    return planChange(story, stored, stored?.occurrence ?? (last?.occurrence ?? 0) + 1);
+  });
+  await writeStories(trx, desk, planned, foundBy);
+}
+
+export interface Cleared {
+  key: string;
+  title: string;
+  at: Date;
+}
+
+/** Resolves the unresolved alerts among these keys. Needs a transaction; idempotent. */
+export async function clear(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  cleared: readonly Cleared[],
+  foundBy: FoundBy,
+): Promise<void> {
+  if (cleared.length === 0) return;
+  const newest = await newestAlerts(
+    trx,
+    cleared.map(({ key }) => key),
+  );
+  const open = [...newest.values()].filter(({ state }) => state !== "resolved");
+  if (open.length === 0) return;
+  const kept = await trx("alerts.alerts")
+    .whereIn(
+      "id",
+      open.map(({ id }) => id),
+    )
+    .select<StoredCondition[]>("id", "key", "rule", "severity", "facts");
+  const planned = kept.flatMap((row): PlannedChange[] => {
+    const stored = newest.get(row.key);
+    const ended = cleared.find(({ key }) => key === row.key);
+    if (stored === undefined || ended === undefined) return [];
+    return [planChange(endedStory(row, stored, ended), stored, stored.occurrence)];
+  });
+  await writeStories(trx, desk, planned, foundBy);
+}
+
+/** Of a rule's alerts, resolves those whose keys begin with `prefix` and are not among `keys`. */
+export async function clearOthers(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  { prefix, keep, at, title }: { prefix: string; keep: readonly string[]; at: Date; title: string },
+  foundBy: FoundBy,
+): Promise<void> {
+  const open = await trx("alerts.alerts")
+    .whereNot("state", "resolved")
+    .whereRaw("starts_with(key, ?)", [prefix])
+    .whereNotIn("key", [...keep])
+    .pluck<string[]>("key");
+  await clear(
+    trx,
+    desk,
+    open.map((key) => ({ key, at, title })),
+    foundBy,
+  );
+}
+
+interface StoredCondition {
+  id: string;
+  key: string;
+  rule: RuleName;
+  severity: AlertSeverity;
+  facts: Story["facts"];
+}
+
+function storyOf(condition: Condition, openedAt: Date): Story {
+  return {
+    key: condition.key,
+    subject: noSubject,
+    amountMinor: null,
+    currency: null,
+    facts: condition.kept ?? {},
+    family: condition.family ?? null,
+    stages: [{ ...condition, name: "opened", change: "opened", at: openedAt, canWait: false }],
+  };
+}
+
+function endedStory(row: StoredCondition, stored: NewestAlert, { title, at }: Cleared): Story {
+  const { rule, severity } = row;
+  const stage: Omit<Stage, "name" | "change" | "at"> = {
+    rule,
+    severity,
+    title,
+    advice: "",
+    facts: [],
+    canWait: false,
+  };
+  return {
+    key: row.key,
+    subject: noSubject,
+    amountMinor: null,
+    currency: null,
+    facts: row.facts,
+    family: null,
+    stages: [
+      { ...stage, name: "opened", change: "opened", at: stored.openedAt },
+      { ...stage, name: "resolved", change: "resolved", at },
+    ],
+  };
+}

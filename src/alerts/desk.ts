@@ -1,0 +1,33 @@
+import type { Clock } from "../platform/clock.ts";
+import type { AlertSettings } from "./settings.ts";
+
+/** What alerts need of the deployment, wherever they are raised. */
+export interface AlertDesk {
+  settings: AlertSettings;
+  /** IANA: times in messages, quiet hours and digests where the settings name no zone of their own. */
+  timeZone: string;
+  /** This machine's clock: quiet hours, digests. */
+  clock: Clock;
+  /** What "now" means at the service. */
+  serviceClock: Clock;
+}
+
+/** By what a fact was learned. */
+export type FoundBy = "event" | "read" | "reconciliation" | "import" | "sweep";
+
+/** … or by whom an alert was changed. */
+export type ChangedBy = FoundBy | "person";
+
+export const zoneOf = ({ settings, timeZone }: AlertDesk): string => settings.timeZone ?? timeZone;
+
+/** Writes times for people, `2026-03-04 15:30 Europe/Berlin`. Pure. */
+export function localTimes(desk: AlertDesk): (at: Date) => string {
+  const timeZone = zoneOf(desk);
+  // The Swedish form of a date is the ISO one.
+  const format = new Intl.DateTimeFormat("sv-SE", {
+    timeZone,
+    dateStyle: "short",
+    timeStyle: "short",
+  });
+  return (at) => `${format.format(at)} ${timeZone}`;
+}

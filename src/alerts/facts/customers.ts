@@ -1,0 +1,54 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../../platform/sql-array.ts";
+import type { AlertFact } from "../message.ts";
+import { moneyText } from "../money.ts";
+
+interface Row {
+  id: string;
+  email: string | null;
+  past_due: { currency: string; amount: number }[] | null;
+  paid: { currency: string; amount: number }[] | null;
+}
+
+/**
+ * What a message says of customers, by id: the masked address, what is past due in all, and what was paid in a lifetime
+ * (refunds and lost chargebacks taken off). Currencies are never added. One statement.
+ */
+export async function customerFacts(
+  db: Knex,
+  ids: readonly string[],
+): Promise<Map<string, AlertFact[]>> {
+  if (ids.length === 0) return new Map();
+  const { rows } = await db.raw<{ rows: Row[] }>(
+    `select asked.id, c.email,
+       (select jsonb_agg(jsonb_build_object('currency', d.currency, 'amount', d.amount) order by d.currency)
+        from (select o.currency, sum(o.total) as amount
+              from mirror.orders o join mirror.subscriptions s on s.id = o.subscription_id
+              where o.customer_id = asked.id and o.status = 'failed' and s.status <> 'canceled'
+              group by o.currency) d) as past_due,
+       (select jsonb_agg(jsonb_build_object('currency', p.currency, 'amount', p.amount) order by p.currency)
+        from (select t.currency, sum(case t.type when 'refund' then -abs(t.amount) else t.amount end) as amount
+              from mirror.orders o join mirror.transactions t on t.order_id = o.id
+              where o.customer_id = asked.id and t.status = 'succeeded' and t.type in ('sale', 'refund')
+              group by t.currency) p) as paid
+     from unnest(?::text[]) as asked(id) left join mirror.customers c on c.id = asked.id`,
+    [sqlArray(ids)],
+  );
+  return new Map(rows.map((row) => [row.id, factsOf(row)]));
+}
+
+function factsOf({ id, email, past_due: pastDue, paid }: Row): AlertFact[] {
+  const sums = (list: Row["paid"]) =>
+    (list ?? []).map(({ currency, amount }) => moneyText(amount, currency)).join(", ") || "nothing";
+  return [
+    { label: "Customer", value: email === null ? id : `${maskedEmail(email)} (${id})` },
+    { label: "Past due in all", value: sums(pastDue) },
+    { label: "Paid in a lifetime", value: sums(paid) },
+  ];
+}
+
+/** `ada@example.com` → `a…@e….com`; anything else is hidden whole. Pure. */
+export function maskedEmail(email: string): string {
+  const parts = /^(.)[^@]*@(.)[^@]*?(\.[a-z0-9-]{2,24})$/iu.exec(email);
+  return parts === null ? "(hidden)" : `${parts[1]}…@${parts[2]}…${parts[3]}`;
+}

@@ -1,0 +1,94 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../platform/sql-array.ts";
+import type { AlertMessage } from "./message.ts";
+
+export interface OutboxRow {
+  channel: string;
+  /** Null for a digest. */
+  alertId: number | null;
+  message: AlertMessage;
+  notBefore: Date | null;
+}
+
+/** Puts messages into the outbox, each once for all time. Belongs into the transaction of what they tell of. */
+export async function queueMessages(trx: Knex, rows: readonly OutboxRow[]): Promise<void> {
+  if (rows.length === 0) return;
+  const given = rows.map(({ channel, alertId, message, notBefore }, n) => {
+    const { stage, action } = message;
+    return { n, channel, alert_id: alertId, stage, action, message, due_at: notBefore };
+  });
+  await trx.raw(
+    `insert into alerts.outbox (channel, alert_id, stage, action, message, due_at)
+     select g.channel, g.alert_id, g.stage, g.action, g.message, coalesce(g.due_at, now())
+     from jsonb_to_recordset(?::jsonb) as g
+       (n integer, channel text, alert_id bigint, stage text, action text, message jsonb, due_at timestamptz)
+     order by g.n on conflict (channel, alert_id, stage) do nothing`,
+    [JSON.stringify(given)],
+  );
+}
+
+/** Takes back what nobody was told yet of alerts that are over: no message, and no place in a digest. */
+export async function dropUnsent(trx: Knex, alertIds: readonly number[]): Promise<void> {
+  await dropMessages(trx, alertIds, { onlyLater: false });
+  await leaveDigests(trx, alertIds);
+}
+
+/** Takes back what waits for its time and has been overtaken by a later stage. */
+export async function dropOvertaken(trx: Knex, alertIds: readonly number[]): Promise<void> {
+  await dropMessages(trx, alertIds, { onlyLater: true });
+  await leaveDigests(trx, alertIds);
+}
+
+async function dropMessages(
+  trx: Knex,
+  alertIds: readonly number[],
+  { onlyLater }: { onlyLater: boolean },
+): Promise<void> {
+  // An attempt that is under way, or was cut off, may have been heard.
+  await trx.raw(
+    `update alerts.outbox set state = 'dropped'
+     where alert_id = any(?::bigint[]) and state = 'pending' and attempts = 0 and (due_at > now() or not ?)`,
+    [sqlArray(alertIds), onlyLater],
+  );
+}
+
+const leaveDigests = (trx: Knex, alertIds: readonly number[]): Knex.QueryBuilder<object, number> =>
+  trx("alerts.digest_items")
+    .whereIn("alert_id", [...alertIds])
+    .delete();
+
+/** On which channels each of these alerts was told, or is about to be. One statement. */
+export async function toldChannels(
+  trx: Knex,
+  alertIds: readonly number[],
+): Promise<Map<number, string[]>> {
+  const told = new Map<number, string[]>();
+  if (alertIds.length === 0) return told;
+  const { rows } = await trx.raw<{ rows: { alert_id: string; channels: string[] }[] }>(
+    `select alert_id, array_agg(distinct channel order by channel) as channels from alerts.outbox
+     where alert_id = any(?::bigint[]) and action = 'trigger' and state in ('pending', 'sent') group by alert_id`,
+    [sqlArray(alertIds)],
+  );
+  for (const { alert_id: id, channels } of rows) told.set(Number(id), channels);
+  return told;
+}
+
+export interface DigestItem {
+  channel: string;
+  alertId: number;
+  stage: string;
+}
+
+/** Keeps stages for the next digests of their channels. One statement; idempotent. */
+export async function queueForDigest(trx: Knex, items: readonly DigestItem[]): Promise<void> {
+  if (items.length === 0) return;
+  await trx.raw(
+    `insert into alerts.digest_items (channel, alert_id, stage)
+     select * from unnest(?::text[], ?::bigint[], ?::text[]) on conflict do nothing`,
+    [
+      sqlArray(items.map(({ channel }) => channel)),
+      sqlArray(items.map(({ alertId }) => alertId)),
+      sqlArray(items.map(({ stage }) => stage)),
+    ],
+  );
+}

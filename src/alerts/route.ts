@@ -1,0 +1,34 @@
+import { zoneOf } from "./desk.ts";
+import type { AlertDesk } from "./desk.ts";
+import { quietUntil } from "./quiet-hours.ts";
+import type { Stage } from "./rules/story.ts";
+
+/** Where a stage is told, and how soon. */
+export interface Route {
+  channels: readonly string[];
+  /** Told with the next digest instead of by itself. */
+  inDigest: boolean;
+  /** Not before this time; null: at once. */
+  notBefore: Date | null;
+}
+
+/** Whom a stage concerns: the channels of its rule, later in quiet hours, together with others where it can wait. Pure. */
+export function routeOf(
+  { settings, ...desk }: AlertDesk,
+  stage: Pick<Stage, "rule" | "severity" | "canWait">,
+): Route {
+  const rule = settings.rules[stage.rule];
+  const own = rule.channels ?? settings.defaultChannels;
+  if (!rule.enabled) return { channels: [], inDigest: false, notBefore: null };
+  if (stage.canWait && settings.digests.softDeclines !== "off") {
+    return { channels: settings.digests.channels ?? own, inDigest: true, notBefore: null };
+  }
+  return { channels: own, inDigest: false, notBefore: quietEnd({ settings, ...desk }, stage) };
+}
+
+/** When the quiet hours end, for what is not urgent enough to break them; null: it may be told now. Pure. */
+export function quietEnd(desk: AlertDesk, { severity }: Pick<Stage, "severity">): Date | null {
+  const { quietHours } = desk.settings;
+  if (quietHours === null || quietHours.except.includes(severity)) return null;
+  return quietUntil(quietHours, zoneOf(desk), desk.clock.now());
+}

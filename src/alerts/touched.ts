@@ -1,0 +1,105 @@
+import { failureCodes } from "../service/resources/failure-codes.ts";
+import { orderStatuses } from "../service/resources/order.ts";
+import { subscriptionStatuses } from "../service/resources/subscription.ts";
+
+/** A state that was just written, as far as alerts look at it. */
+export interface WrittenState {
+  group: string;
+  id: string;
+  /** Canonical content: keys sorted, no spaces. */
+  json: string;
+  columns: Readonly<Record<string, unknown>>;
+}
+
+/** What a transaction of the mirror touched that an alert may be about. */
+export interface Touched {
+  /** Orders that show a decline: there is a story to tell, whether or not one was told before. */
+  declinedOrders: Set<string>;
+  /** Of those, the ones whose own state was seen, so that what it lacks can be asked for. */
+  failedOrders: Set<string>;
+  /** Orders and transactions that show a chargeback. */
+  disputed: Set<string>;
+  /** All ids: only where an alert about them is stored already are they looked at. */
+  orders: Set<string>;
+  transactions: Set<string>;
+  subscriptions: Set<string>;
+  /** Values that the interface does not name, as `order.status` and the value. */
+  novelties: Map<string, Set<string>>;
+}
+
+/**
+ * Sorts out what a transaction wrote, without a query: nearly all of it is of no interest to alerts, and this runs for
+ * every event. Pure.
+ */
+export function touchedBy(states: Iterable<WrittenState>): Touched {
+  const touched: Touched = {
+    declinedOrders: new Set(),
+    failedOrders: new Set(),
+    disputed: new Set(),
+    orders: new Set(),
+    transactions: new Set(),
+    subscriptions: new Set(),
+    novelties: new Map(),
+  };
+  for (const state of states) note(touched, state);
+  return touched;
+}
+
+function note(touched: Touched, { group, id, json, columns }: WrittenState): void {
+  noteNovelties(touched, group, columns);
+  switch (group) {
+    case "order": {
+      touched.orders.add(id);
+      const status = columns["status"];
+      if (status === "failed") {
+        touched.declinedOrders.add(id);
+        touched.failedOrders.add(id);
+      } else if (isDisputed(status)) {
+        touched.disputed.add(id);
+      }
+      return;
+    }
+    case "order.dunning":
+      touched.declinedOrders.add(id);
+      return;
+    case "transaction":
+    case "transaction.inline": {
+      touched.transactions.add(id);
+      if (json.includes('"status":"chargeback')) touched.disputed.add(id);
+      if (!json.includes('"status":"failed"') || columns["type"] !== "sale") return;
+      const orderId = orderOf(json);
+      if (orderId !== null) touched.declinedOrders.add(orderId);
+      return;
+    }
+    case "subscription":
+    case "subscription.detail":
+      touched.subscriptions.add(id);
+  }
+}
+
+/** What the interface names of each column (spec, Resources and Errors). */
+const named: Readonly<Record<string, Readonly<Record<string, ReadonlySet<string>>>>> = {
+  order: { status: new Set(orderStatuses), failure_code: new Set(failureCodes) },
+  subscription: { status: new Set(subscriptionStatuses) },
+};
+
+function noteNovelties(
+  { novelties }: Touched,
+  group: string,
+  columns: WrittenState["columns"],
+): void {
+  for (const [column, values] of Object.entries(named[group] ?? {})) {
+    const value = columns[column];
+    if (typeof value !== "string" || values.has(value)) continue;
+    const kind = `${group}.${column}`;
+    novelties.set(kind, (novelties.get(kind) ?? new Set()).add(value));
+  }
+}
+
+const isDisputed = (status: unknown): boolean =>
+  typeof status === "string" && status.startsWith("chargeback");
+
+function orderOf(json: string): string | null {
+  const { order_id: orderId } = JSON.parse(json) as { order_id?: unknown };
+  return typeof orderId === "string" ? orderId : null;
+}

@@ -1,0 +1,55 @@
+import { userInfo } from "node:os";
+import type { Command } from "commander";
+import { InvalidArgumentError } from "commander";
+import { acknowledge } from "./alerts/ack.ts";
+import type { AckOptions } from "./alerts/ack.ts";
+import { parseRule, parseSeverity, parseState, printAlerts } from "./alerts/list.ts";
+import type { ListOptions } from "./alerts/list.ts";
+import { printAlert } from "./alerts/show.ts";
+import { testChannel } from "./alerts/test.ts";
+import type { CliContext } from "./context.ts";
+
+export function registerAlerts(program: Command, context: CliContext): void {
+  const alerts = program.command("alerts").description("what people are told");
+
+  alerts
+    .command("list")
+    .description("the newest alerts that are not resolved")
+    .option("--state <state>", "open, acknowledged or resolved", parseState)
+    .option("--all", "in every state")
+    .option("--rule <rule>", "of one rule, such as dunning_final", parseRule)
+    .option("--severity <severity>", "critical, error, warning or info", parseSeverity)
+    .option("--limit <n>", "how many", limit, 50)
+    .option("--json", "print JSON")
+    .action((options: ListOptions) => printAlerts(context, options));
+
+  alerts
+    .command("show")
+    .description("one alert with its life and its messages")
+    .argument("<id>", "its number, or its key")
+    .option("--json", "print JSON")
+    .action((id: string, options: { json?: boolean }) => printAlert(context, id, options));
+
+  alerts
+    .command("ack")
+    .description("take an alert: it no longer escalates, and the channels hear who has it")
+    .argument("<id>", "its number, or its key")
+    .option("--by <name>", "who takes it", userInfo().username)
+    .option("--note <text>", "what is done about it")
+    .option("--json", "print JSON")
+    .action((id: string, options: AckOptions) => acknowledge(context, id, options));
+
+  alerts
+    .command("test")
+    .description("send a sample of each kind to one channel, and say what it answered")
+    .argument("<channel>", "its name in the settings")
+    .action((channel: string) => testChannel(context, channel));
+}
+
+function limit(text: string): number {
+  const value = Number(text);
+  if (!/^\d+$/.test(text) || value < 1 || value > 10_000) {
+    throw new InvalidArgumentError("Use a whole number from 1 to 10000.");
+  }
+  return value;
+}

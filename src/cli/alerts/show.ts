@@ -1,0 +1,58 @@
+import { findAlert, findAlertByKey } from "../../alerts/queries.ts";
+import type { AlertDetails } from "../../alerts/queries.ts";
+import { TallyhookError } from "../../platform/errors.ts";
+import { assertMigrated } from "../../runtime.ts";
+import type { Runtime } from "../../runtime.ts";
+import type { CliContext } from "../context.ts";
+import { titleOf, visible } from "./list.ts";
+
+export async function printAlert(
+  context: CliContext,
+  given: string,
+  { json }: { json?: boolean },
+): Promise<void> {
+  const alert = await context.withRuntime(
+    "alerts",
+    async (runtime) => findAlert(await runtime.db(), await alertId(runtime, given)),
+    { logLevel: "warn" },
+  );
+  if (alert === null) throw noAlert(given);
+  context.stdout.write(json === true ? `${JSON.stringify(alert)}\n` : textOf(alert));
+}
+
+/** The number of an alert that is given by its number or its key. Throws `TallyhookError` where there is none. */
+export async function alertId(runtime: Pick<Runtime, "db">, given: string): Promise<number> {
+  const db = await runtime.db();
+  await assertMigrated(db);
+  const id = /^\d{1,15}$/.test(given) ? Number(given) : await findAlertByKey(db, given);
+  if (id === null) throw noAlert(given);
+  return id;
+}
+
+export const noAlert = (given: string): TallyhookError =>
+  new TallyhookError(
+    `No alert has the number or key "${given}". "npx tallyhook alerts list --all" shows them.`,
+  );
+
+function textOf({ history, messages, facts, ...alert }: AlertDetails): string {
+  const lines = [visible(titleOf({ facts, key: alert.key })), ""];
+  for (const [name, value] of Object.entries({ ...alert, ...facts })) {
+    if (name === "title" || value === null) continue;
+    const text = value instanceof Date ? value.toISOString() : String(value);
+    lines.push(`${name.padEnd(18)} ${visible(text)}`);
+  }
+  const last = messages.findLast(({ message }) => message.advice !== "");
+  if (last !== undefined) lines.push("", `What to do: ${visible(last.message.advice)}`);
+  lines.push("", "Life");
+  for (const { at, change, stage, found_by: foundBy } of history) {
+    lines.push(`  ${at.toISOString()}  ${change.padEnd(12)} ${stage.padEnd(16)} ${foundBy}`);
+  }
+  lines.push("", messages.length === 0 ? "No message was queued." : "Messages");
+  for (const { channel, stage, action, state, attempts, last_error: error } of messages) {
+    const failure = error === null ? "" : `: ${visible(error)}`;
+    lines.push(
+      `  ${channel.padEnd(16)} ${action.padEnd(12)} ${stage.padEnd(16)} ${state}, attempts ${attempts}${failure}`,
+    );
+  }
+  return `${lines.join("\n")}\n`;
+}

@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { createStandardOutputChannel } from "../../../src/alerts/channels/standard-output.ts";
+import type { AlertMessage } from "../../../src/alerts/message.ts";
+import { hostileMessage, message } from "../messages.ts";
+
+async function written(format: "json" | "text", sent: AlertMessage): Promise<string> {
+  const lines: string[] = [];
+  const channel = createStandardOutputChannel((line) => void lines.push(line), format);
+  await channel.send(sent, { signal: new AbortController().signal });
+  return lines.join("");
+}
+
+test("as JSON, a line holds the whole message", async () => {
+  for (const each of [message, hostileMessage]) {
+    const line = await written("json", each);
+    expect(line.indexOf("\n")).toBe(line.length - 1);
+    expect(JSON.parse(line)).toEqual({ alert: JSON.parse(JSON.stringify(each)) });
+  }
+});
+
+test("as text, a line is one line whatever it tells of", async () => {
+  expect(await written("text", message)).toMatch(
+    /^2026-11-21T10:00:00\.000Z \[ERROR\] Renewal declined: 29\.00 EUR \| Customer: j•••@example\.com \| .* \| #[0-9a-f]{8}\n$/,
+  );
+  const line = await written("text", hostileMessage);
+  expect(line).not.toMatch(/[\r\0\u001b\u202e]|\n./);
+});

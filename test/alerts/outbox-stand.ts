@@ -1,0 +1,108 @@
+import type { Knex } from "knex";
+import { startSender } from "../../src/alerts/start-sender.ts";
+import type { RunningSender } from "../../src/alerts/start-sender.ts";
+import { defaultLaneOptions } from "../../src/alerts/channel-lane.ts";
+import type { LaneOptions } from "../../src/alerts/channel-lane.ts";
+import { openChannels } from "../../src/alerts/channels/open-channels.ts";
+import type { ChannelSettings } from "../../src/alerts/channel-settings.ts";
+import type { AlertMessage } from "../../src/alerts/message.ts";
+import { wallClock } from "../../src/platform/clock.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { seededRandom } from "../../src/platform/random.ts";
+import { channelDeps } from "./channel-deps.ts";
+import { message } from "./messages.ts";
+
+/** An alert of its own; its number. */
+export async function storeAlert(
+  db: Knex,
+  { key, state = "open" }: { key: string; state?: string },
+): Promise<number> {
+  const { rows } = await db.raw<{ rows: { id: string }[] }>(
+    `insert into alerts.alerts (key, rule, severity, state, stage, opened_at, updated_at, found_by)
+     values (?, 'dunning_renewal', 'error', ?, 'opened', now(), now(), 'event') returning id`,
+    [key, state],
+  );
+  return Number(rows[0]?.id);
+}
+
+export interface Wish {
+  channel: string;
+  alertId: number | null;
+  stage: string;
+  action?: AlertMessage["action"];
+  /** From now. */
+  dueInSeconds?: number;
+}
+
+/** Puts one message into the outbox, as what writes alerts does. */
+export async function queueMessage(
+  db: Knex,
+  { channel, alertId, stage, action = "trigger", dueInSeconds = 0 }: Wish,
+): Promise<void> {
+  const dedupKey = `alert-${alertId ?? "none"}`;
+  const sent: AlertMessage = {
+    ...message,
+    dedupKey,
+    idempotencyKey: `${dedupKey}/${stage}/${channel}`,
+    action,
+    stage,
+  };
+  await db.raw(
+    `insert into alerts.outbox (channel, alert_id, stage, action, message, due_at)
+     values (?, ?, ?, ?, ?::jsonb, now() + make_interval(secs => ?))`,
+    [channel, alertId, stage, action, JSON.stringify(sent), dueInSeconds],
+  );
+}
+
+export interface OutboxState {
+  channel: string;
+  stage: string;
+  state: string;
+  attempts: number;
+  last_error: string | null;
+}
+
+/** The outbox in the order in which it was filled. */
+export async function outboxOf(db: Knex): Promise<OutboxState[]> {
+  return db<OutboxState>("alerts.outbox")
+    .select("channel", "stage", "state", "attempts", "last_error")
+    .orderBy("id");
+}
+
+export interface TestSender extends RunningSender {
+  logged(): string;
+}
+
+/** A sender with one Slack channel for each of these addresses, which polls fast. */
+export function startTestSender(
+  db: Knex,
+  urls: Readonly<Record<string, string>>,
+  options: Partial<LaneOptions> = {},
+): TestSender {
+  const secrets = Object.fromEntries(
+    Object.entries(urls).map(([name, url]) => [`ALERT_${name.toUpperCase()}`, url]),
+  );
+  const settings = Object.fromEntries(
+    Object.keys(urls).map((name): [string, ChannelSettings] => [
+      name,
+      { kind: "slack", urlFrom: `ALERT_${name.toUpperCase()}` },
+    ]),
+  );
+  const lines: string[] = [];
+  const log = createLog({
+    level: "info",
+    name: "test",
+    destination: { write: (line) => void lines.push(line) },
+  });
+  const channels = openChannels(settings, channelDeps({ privateHosts: ["127.0.0.1"], secrets }));
+  const sender = startSender(
+    { db, log, clock: wallClock, random: seededRandom("sender") },
+    channels,
+    {
+      ...defaultLaneOptions,
+      pollMs: 10,
+      ...options,
+    },
+  );
+  return { ...sender, logged: () => lines.join("") };
+}

@@ -1,0 +1,278 @@
+import { describe, expect, test } from "vitest";
+import { declineAdvice, declineGroupOf } from "../../src/alerts/rules/decline-groups.ts";
+import { declinedAttempts, nextRetryAfter } from "../../src/alerts/rules/declined-order.ts";
+import type { DeclinedOrder } from "../../src/alerts/rules/declined-order.ts";
+import { declineStory } from "../../src/alerts/rules/declines.ts";
+import { isNews } from "../../src/alerts/rules/news.ts";
+import { silentHour } from "../../src/alerts/rules/silence.ts";
+import { usualLimit } from "../../src/alerts/rules/storms.ts";
+import { maskedEmail } from "../../src/alerts/facts/customers.ts";
+import { moneyText } from "../../src/alerts/money.ts";
+import { quietUntil } from "../../src/alerts/quiet-hours.ts";
+import { touchedBy } from "../../src/alerts/touched.ts";
+import { failureCodes } from "../../src/service/resources/failure-codes.ts";
+import { settingsOf } from "./test-desk.ts";
+
+const day = (n: number) => new Date(Date.UTC(2026, 2, n, 9));
+
+const order = (fields: Partial<DeclinedOrder> = {}): DeclinedOrder => ({
+  id: "order-1",
+  orderNumber: "AB12CD34",
+  customerId: "customer-1",
+  status: "failed",
+  totalMinor: 2_900,
+  currency: "usd",
+  subscriptionId: "sub-1",
+  cycle: 2,
+  cardBrand: "visa",
+  cardLastFour: "1111",
+  failureReason: null,
+  sales: [{ status: "failed", at: day(1), failureCode: "insufficient_funds" }],
+  failures: [{ at: day(1), failureCode: "insufficient_funds" }],
+  dunning: [{ at: day(1), attempt: 1, nextRetryAt: day(2), isRetryUnknown: false }],
+  settledAt: null,
+  subscription: null,
+  ...fields,
+});
+
+const said = (nextRetryAt: Date | null, isRetryUnknown = false) => [
+  { at: day(1), attempt: 1, nextRetryAt, isRetryUnknown },
+];
+
+const context = { rules: settingsOf({}).rules, localTime: (at: Date) => at.toISOString() };
+
+const told = (fields: Partial<DeclinedOrder>, rules = context.rules) => {
+  const story = declineStory(order(fields), { ...context, rules });
+  const last = story?.stages.at(-1);
+  return { key: story?.key, rule: last?.rule, stage: last?.name, severity: last?.severity };
+};
+
+describe("the cases of a declined charge", () => {
+  test.each<[string, Partial<DeclinedOrder>, object]>([
+    [
+      "one-time",
+      { subscriptionId: null, cycle: null, dunning: said(null) },
+      { key: "decline:order-1", rule: "decline", stage: "attempt:1", severity: "warning" },
+    ],
+    [
+      "first charge",
+      { cycle: null, dunning: said(null) },
+      { key: "dunning:sub-1:first", rule: "dunning_first", stage: "attempt:1", severity: "error" },
+    ],
+    [
+      "in dunning",
+      {},
+      { key: "dunning:sub-1:2", rule: "dunning_renewal", stage: "attempt:1", severity: "warning" },
+    ],
+    [
+      "final",
+      { dunning: said(null) },
+      { key: "dunning:sub-1:2", rule: "dunning_final", stage: "final", severity: "critical" },
+    ],
+    [
+      "a missing key is unknown, not null",
+      { dunning: said(null, true) },
+      { rule: "dunning_renewal", stage: "attempt:1" },
+    ],
+    ["no dunning keys at all", { dunning: [] }, { rule: "dunning_renewal", stage: "attempt:1" }],
+    [
+      "unknown, completed by the subscription: final",
+      {
+        dunning: [],
+        subscription: {
+          status: "past_due",
+          canceledAt: null,
+          detail: { attempt: 1, nextRetryAt: null },
+        },
+      },
+      { rule: "dunning_final", stage: "final" },
+    ],
+    [
+      "the subscription speaks of another attempt",
+      {
+        dunning: [],
+        subscription: {
+          status: "past_due",
+          canceledAt: null,
+          detail: { attempt: 3, nextRetryAt: null },
+        },
+      },
+      { stage: "attempt:1" },
+    ],
+    [
+      "recovered",
+      {
+        status: "succeeded",
+        sales: [
+          { status: "failed", at: day(1), failureCode: "do_not_honor" },
+          { status: "succeeded", at: day(2), failureCode: null },
+        ],
+      },
+      { stage: "recovered" },
+    ],
+    [
+      "canceled in between",
+      { subscription: { status: "canceled", canceledAt: day(2), detail: null } },
+      { stage: "canceled" },
+    ],
+    [
+      "fraud",
+      { sales: [{ status: "failed", at: day(1), failureCode: "fraud_suspected" }] },
+      { stage: "attempt:1", severity: "critical" },
+    ],
+  ])("%s", (_name, fields, expected) => {
+    expect(told(fields)).toMatchObject(expected);
+  });
+
+  test("an amount that is high in its currency is urgent; the same number in another is not", () => {
+    const { rules } = settingsOf({
+      rules: { dunning_renewal: { highAmountMinor: { USD: 2_900 } } },
+    });
+    expect(told({}, rules).severity).toBe("critical");
+    expect(told({ currency: "jpy" }, rules).severity).toBe("warning");
+  });
+
+  test("what was never declined has no story", () => {
+    const paid = { sales: [{ status: "succeeded", at: day(1), failureCode: null }], failures: [] };
+    expect(declineStory(order({ ...paid, dunning: [] }), context)).toBeNull();
+  });
+
+  test("attempts are counted from sales, else from what events said, else from states", () => {
+    const numbers = (fields: Partial<DeclinedOrder>) =>
+      declinedAttempts(order(fields)).map(({ number }) => number);
+    const third = [{ at: day(4), attempt: 3, nextRetryAt: day(6), isRetryUnknown: false }];
+    expect(numbers({ dunning: third })).toEqual([1, 3]);
+    expect(numbers({ sales: [], dunning: third })).toEqual([3]);
+    expect(numbers({ sales: [], dunning: [] })).toEqual([1]);
+  });
+
+  test("what an earlier attempt said of its retry says nothing of the last one", () => {
+    expect(nextRetryAfter(order(), 2)).toBe("unknown");
+    expect(nextRetryAfter(order(), 1)).toEqual(day(2));
+  });
+});
+
+describe("advice", () => {
+  test.each([
+    ["do_not_honor", "soft", /^Wait for the next retry\.$/],
+    ["incorrect_cvv", "card_data", /new card now.*no documented way/],
+    ["blocked_card", "account_status", /call the bank/],
+    ["lost_stolen_card", "fraud", /Do not retry\. Hold fulfilment/],
+    ["duplicate_transaction", "configuration", /page engineering/],
+    ["something_new", "unknown", /not a documented one/],
+  ])("%s is %s", (code, group, advice) => {
+    expect(declineGroupOf(code)).toBe(group);
+    const said = declineAdvice(declineGroupOf(code), {
+      kind: "renewal",
+      contactsNow: false,
+      isFinal: false,
+    });
+    expect(said).toMatch(advice);
+  });
+
+  test("every documented code has a group", () => {
+    expect(failureCodes.filter((code) => declineGroupOf(code) === "unknown")).toEqual([]);
+  });
+
+  test("soft, from the attempt on at which customers are contacted, and for the last time", () => {
+    const soft = (contactsNow: boolean, isFinal: boolean) =>
+      declineAdvice("soft", { kind: "renewal", contactsNow, isFinal });
+    expect(soft(true, false)).toBe("Contact the customer about the payment.");
+    expect(soft(false, true)).toMatch(/Contact the customer.*No further retry/);
+  });
+});
+
+describe("a first fill", () => {
+  test.each([
+    ["an old lost renewal", { dunning: said(null) }, day(20), false],
+    ["one of yesterday", { dunning: said(null) }, day(2), true],
+    ["live dunning", { dunning: said(day(21)) }, day(20), true],
+    ["what was paid", { settledAt: day(2), sales: [] }, day(2), false],
+  ])("%s", (_name, fields, now, expected) => {
+    const story = declineStory(order(fields), context);
+    expect(story === null ? null : isNews(story, "import", now)).toBe(expected);
+    expect(story === null ? null : isNews(story, "event", now)).toBe(true);
+  });
+});
+
+describe("silence and storms", () => {
+  const hour = (iso: string, events: number) => ({ hour: new Date(iso), events });
+  const rule = { usuallyAtLeast: 10, weeks: 4 };
+  const busy = ["2026-03-02T10:00Z", "2026-03-09T10:00Z"].map((iso) => hour(iso, 10));
+
+  test.each([
+    ["a usually busy hour without events", busy, true],
+    ["… with one", [...busy, hour("2026-03-16T10:00Z", 1)], false],
+    ["… and the next one has begun with one", [...busy, hour("2026-03-16T11:00Z", 1)], false],
+    ["busy in one week only", busy.slice(1), false],
+    ["seldom enough events", busy.map(({ hour: at }) => ({ hour: at, events: 9 })), false],
+    ["nothing known", [], false],
+  ])("%s", (_name, hours, expected) => {
+    const settings = settingsOf({}).rules.silence_events;
+    const silent = silentHour(hours, { ...settings, ...rule }, new Date("2026-03-16T11:20:00Z"));
+    expect(silent?.toISOString() ?? null).toBe(expected ? "2026-03-16T10:00:00.000Z" : null);
+  });
+
+  test("a storm is a multiple of what is usual, and never less than the least", () => {
+    const settings = settingsOf({ rules: { decline_storm: { factor: 3, atLeast: 20 } } });
+    expect([null, 2, 30].map((usual) => usualLimit(settings, "declines", usual))).toEqual([
+      20, 20, 90,
+    ]);
+  });
+});
+
+describe("quiet hours", () => {
+  const quiet = { from: "22:00", to: "07:00", days: ["fri", "sat"] as const, except: [] };
+  test.each([
+    ["2026-03-06T22:30:00+01:00", "2026-03-07T07:00:00+01:00"],
+    ["2026-03-07T06:59:30+01:00", "2026-03-07T07:00:00+01:00"],
+    ["2026-03-07T07:00:00+01:00", null],
+    ["2026-03-08T23:00:00+01:00", null],
+    // The clocks go forward on the 29th.
+    ["2026-03-28T23:00:00+01:00", "2026-03-29T07:00:00+02:00"],
+  ])("%s wait until %s", (now, until) => {
+    const found = quietUntil({ ...quiet, days: [...quiet.days] }, "Europe/Berlin", new Date(now));
+    expect(found).toEqual(until === null ? null : new Date(until));
+  });
+});
+
+describe("what a message shows", () => {
+  test.each([
+    [2_900, "usd", "29.00 USD"],
+    [5, "eur", "0.05 EUR"],
+    [-1_234, "kwd", "-1.234 KWD"],
+    [700, "jpy", "700 JPY"],
+    [700, "zzz", "700 minor units of ZZZ"],
+  ])("%i %s", (amount, currency, text) => {
+    expect(moneyText(amount, currency)).toBe(text);
+  });
+
+  test.each([
+    ["ada.lovelace@example.com", "a…@e….com"],
+    ["x@y.museum", "x…@y….museum"],
+    ["[redacted]", "(hidden)"],
+    ["no address", "(hidden)"],
+  ])("%s as %s", (email, masked) => {
+    expect(maskedEmail(email)).toBe(masked);
+  });
+});
+
+test("of paid orders nothing is looked at but their ids", () => {
+  const states = [
+    { group: "order", id: "o", json: '{"status":"succeeded"}', columns: { status: "succeeded" } },
+    {
+      group: "transaction.inline",
+      id: "t",
+      json: '{"status":"succeeded"}',
+      columns: { type: "sale" },
+    },
+    { group: "customer", id: "c", json: "{}", columns: {} },
+  ];
+  const { declinedOrders, disputed, novelties, orders } = touchedBy(states);
+  expect([declinedOrders.size, disputed.size, novelties.size, [...orders]]).toEqual([
+    0,
+    0,
+    0,
+    ["o"],
+  ]);
+});

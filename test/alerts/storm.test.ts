@@ -1,0 +1,59 @@
+import type { Knex } from "knex";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { at, sampleEntry, sampleOrder } from "../mirror/samples.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { applyDeps } from "../worker/worker-stand.ts";
+import { storeBodies } from "./story-stand.ts";
+import { sweep, unresolved } from "./sweep-stand.ts";
+import { testDesk } from "./test-desk.ts";
+
+let database: TestDatabase;
+let db: Knex;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  ({ db } = database);
+});
+afterAll(() => database.destroy());
+
+const declined = (n: number, code: string): string => {
+  const id = `order-${n}`;
+  const entry = sampleEntry({ id: `sale-${n}`, status: "failed", failure_code: code });
+  const object = sampleOrder({ id, status: "failed", failure_code: code, transactions: [entry] });
+  const event = { id: `evt-${n}`, type: "order.failed", created_at: at(0), data: { object } };
+  return JSON.stringify(event);
+};
+
+test("10,000 declines in a minute are one incident and few messages, and it ends", async () => {
+  const codes = ["expired_card", "expired_card", "expired_card", "insufficient_funds"];
+  const desk = testDesk();
+  const deps = { ...applyDeps(db), alerts: desk };
+  for (let from = 0; from < 10_000; from += 1_000) {
+    const bodies = Array.from({ length: 1_000 }, (_, n) => declined(from + n, codes[n % 4]!));
+    const seqs = await storeBodies(db, bodies);
+    // As two workers would.
+    await Promise.all([applyBatch(deps, seqs.slice(0, 500)), applyBatch(deps, seqs.slice(500))]);
+  }
+  const alerts = await db("alerts.alerts").where("rule", "decline").count("* as n").first();
+  expect(Number(alerts?.["n"])).toBe(10_000);
+  const incidents = await db("alerts.alerts").where("rule", "decline_storm");
+  expect(incidents).toMatchObject([{ key: "storm:declines", occurrence: 1, state: "open" }]);
+  const told = await db("alerts.outbox").pluck<{ title: string }[]>("message");
+  expect(told).toHaveLength(1);
+  expect(told[0]?.title).toMatch(/^Declines at a multiple of their usual rate: \d+ in 10 minutes$/);
+  expect(await db("alerts.digest_items")).toEqual([]);
+
+  await sweep(db, desk);
+  expect(await db("alerts.alerts").where({ key: "storm:declines", state: "open" })).toHaveLength(1);
+  await db.raw("update alerts.history set recorded_at = recorded_at - interval '11 minutes'");
+  await sweep(db, desk);
+  const [, end] = await db("alerts.outbox")
+    .orderBy("id")
+    .pluck<{ title: string; action: string }[]>("message");
+  expect(end).toMatchObject({
+    action: "resolve",
+    title: "Declines are back to their usual rate: 10000 alerts were held back",
+  });
+  expect((await unresolved(db)).length).toBe(10_000);
+}, 60_000);

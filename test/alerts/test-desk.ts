@@ -1,0 +1,28 @@
+import type { Knex } from "knex";
+import type { AlertDesk } from "../../src/alerts/desk.ts";
+import { loadAlertSettings } from "../../src/alerts/settings.ts";
+import type { AlertSettings } from "../../src/alerts/settings.ts";
+import { wallClock } from "../../src/platform/clock.ts";
+import type { Clock } from "../../src/platform/clock.ts";
+
+/** A desk with the defaults, but for what is given. */
+export const testDesk = (
+  given: { settings?: AlertSettings; clock?: Clock; serviceClock?: Clock; timeZone?: string } = {},
+): AlertDesk => ({
+  settings: loadAlertSettings(null),
+  timeZone: "UTC",
+  clock: wallClock,
+  serviceClock: wallClock,
+  ...given,
+});
+
+/** Settings as a file would give them. */
+export const settingsOf = (file: object): AlertSettings =>
+  loadAlertSettings("test.jsonc", () => JSON.stringify(file));
+
+export async function emptyAlerts(db: Knex): Promise<void> {
+  await db.raw(
+    `truncate alerts.alerts, alerts.history, alerts.outbox, alerts.digest_items, alerts.seen_values, alerts.marks,
+       alerts.event_hours, alerts.heartbeats, receiver.answers_by_minute restart identity cascade`,
+  );
+}

@@ -1,0 +1,52 @@
+import type { Knex } from "knex";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { sampleEntry, sampleOrder, sampleSubscription } from "../mirror/samples.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { deliver, messagesOf } from "./story-stand.ts";
+import { testDesk } from "./test-desk.ts";
+
+let database: TestDatabase;
+let db: Knex;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  ({ db } = database);
+});
+afterAll(() => database.destroy());
+
+const desk = testDesk();
+const event = (type: string, object: object) => ({
+  id: crypto.randomUUID(),
+  type,
+  created_at: "2025-03-01T12:00:00.000Z",
+  data: { object },
+});
+const entry = { status: "failed", failure_code: "expired_card" };
+const declined = { status: "failed", failure_code: "expired_card" };
+
+test("a decline that says nothing of retries has the subscription read, which completes it", async () => {
+  const renewal = sampleOrder({
+    ...declined,
+    subscription_id: "subscription-1",
+    subscription_cycle: 2,
+    transactions: [sampleEntry(entry)],
+  });
+  const oneTime = sampleOrder({
+    ...declined,
+    id: "order-2",
+    transactions: [sampleEntry({ ...entry, id: "sale-2" })],
+  });
+  await deliver(db, desk, [[event("order.failed", renewal), event("order.failed", oneTime)]]);
+  const wanted = await db("inbox.fetches").select("resource", "id", "reason");
+  expect(wanted).toEqual([{ resource: "subscription", id: "subscription-1", reason: "alert" }]);
+  await db("inbox.fetches").delete();
+
+  const details = { status: "past_due", attempt_count: 1, next_retry_at: null };
+  const shown = sampleSubscription({ ...details, updated_at: "2025-03-01T12:00:01.000Z" });
+  await deliver(db, desk, [[event("subscription.updated", shown)]]);
+  expect(await messagesOf(db, "dunning:subscription-1:2")).toEqual([
+    "trigger attempt:1",
+    "trigger final",
+  ]);
+  expect(await db("inbox.fetches"), "it is not asked for again").toEqual([]);
+});

@@ -1,0 +1,129 @@
+import type { Knex } from "knex";
+import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { registerAlerts } from "../../src/cli/alerts.ts";
+import { registerCustomers } from "../../src/cli/customers.ts";
+import { deliver, oneByOne } from "../alerts/story-stand.ts";
+import { testDesk } from "../alerts/test-desk.ts";
+import { sampleCustomer, sampleOrder } from "../mirror/samples.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { emptyAll } from "../worker/worker-stand.ts";
+import { runCommand } from "./command-line.ts";
+import type { CommandRun } from "./command-line.ts";
+
+let database: TestDatabase;
+let db: Knex;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  ({ db } = database);
+});
+afterAll(() => database.destroy());
+
+const env = () => ({ DATABASE_URL: database.url });
+const alerts = (...args: string[]): Promise<CommandRun> =>
+  runCommand(registerAlerts, ["alerts", ...args], { env: env() });
+const json = async (...args: string[]): Promise<unknown> =>
+  JSON.parse((await alerts(...args, "--json")).out);
+
+const card = { id: "card-1", card_last_four: "4242", card_brand: "visa" };
+const event = (type: string, object: object) => ({
+  id: crypto.randomUUID(),
+  type,
+  created_at: "2025-03-01T12:00:00.000Z",
+  data: { object },
+});
+
+beforeEach(async () => {
+  await emptyAll(db);
+  await db.raw("truncate mirror.erasures cascade");
+  const declined = { status: "failed", failure_code: "expired_card", payment_method: card };
+  const disputed = { id: "order-2", status: "chargeback", customer_id: "customer-2" };
+  const events = [
+    event("customer.created", sampleCustomer()),
+    event("order.failed", sampleOrder({ ...declined, transactions: [] })),
+    event("order.chargeback", sampleOrder({ ...disputed, transactions: [] })),
+  ];
+  await deliver(db, testDesk(), oneByOne(events));
+});
+
+describe("alerts", () => {
+  test("list shows what is not resolved, and filters", async () => {
+    const { out } = await alerts("list");
+    expect(out).toContain("All alerts: open 2, acknowledged 0, resolved 0.");
+    const keysOf = async (...args: string[]) =>
+      ((await json("list", ...args)) as { alerts: { key: string }[] }).alerts.map(({ key }) => key);
+    expect(await keysOf()).toEqual(["chargeback:order-2", "decline:order-1"]);
+    expect(await keysOf("--rule", "decline")).toEqual(["decline:order-1"]);
+    expect(await keysOf("--severity", "critical")).toEqual(["chargeback:order-2"]);
+    expect(await keysOf("--state", "resolved")).toEqual([]);
+  });
+
+  test.each([
+    [["list", "--rule", "declin"], 'There is no rule "declin". Did you mean decline?'],
+    [["list", "--state", "closed"], 'There is no state "closed". Use one of open,'],
+    [["list", "--severity", "criticl"], "Did you mean critical?"],
+    [["list", "--limit", "0"], "Use a whole number from 1 to 10000."],
+  ])("%j is refused with words", async (args, words) => {
+    const { err } = await alerts(...args);
+    expect(err).toContain(words);
+  });
+
+  test("show tells the life and the messages, by number and by key", async () => {
+    const { out } = await alerts("show", "decline:order-1");
+    expect(out).toContain(
+      "Order AB12CD34 declined: expired_card (card data), attempt 1, 10.00 USD",
+    );
+    expect(out).toContain("What to do: Ask for a new card now.");
+    expect(out).toMatch(/opened +attempt:1 +event/);
+    expect(await json("show", "1")).toMatchObject({
+      key: "decline:order-1",
+      history: [{ change: "opened", stage: "attempt:1" }],
+      messages: [{ channel: "log", action: "trigger", state: "sent" }],
+    });
+    const { error } = await alerts("show", "999");
+    expect(String(error)).toContain('No alert has the number or key "999".');
+  });
+
+  test("ack takes an alert once, tells the channels, and refuses what is over", async () => {
+    expect((await alerts("ack", "1", "--by", "ada", "--note", "calling her")).out).toBe(
+      "ada has the alert 1.\n",
+    );
+    expect((await alerts("ack", "1", "--by", "bob")).out).toBe(
+      "The alert 1 was acknowledged before.\n",
+    );
+    expect(await json("show", "1")).toMatchObject({
+      state: "acknowledged",
+      acknowledged_by: "ada",
+      acknowledged_note: "calling her",
+      messages: [
+        { action: "trigger" },
+        { action: "acknowledge", message: { stage: "acknowledged" } },
+      ],
+    });
+    const dismissed = { id: "order-2", status: "chargeback_dismissed", customer_id: "customer-2" };
+    const order = sampleOrder({
+      ...dismissed,
+      updated_at: "2025-03-02T12:00:00.000Z",
+      transactions: [],
+    });
+    await deliver(db, testDesk(), [[event("order.chargeback_dismissed", order)]]);
+    const { error } = await alerts("ack", "chargeback:order-2");
+    expect(String(error)).toContain("is resolved: there is nothing to acknowledge");
+  });
+});
+
+test("customers erase takes the person out of messages, and alerts hold none", async () => {
+  const all = async () =>
+    JSON.stringify([
+      await db("alerts.outbox"),
+      await db("alerts.alerts"),
+      await db("alerts.history"),
+    ]);
+  expect(await all()).toContain("j…@e….com");
+  expect(await all()).toContain("4242");
+  const erase = ["customers", "erase", "customer-1", "--yes", "--by", "ada", "--json"];
+  const { out } = await runCommand(registerCustomers, erase, { env: env() });
+  expect(JSON.parse(out)).toMatchObject({ counts: { messages: 1 } });
+  expect(await all()).not.toMatch(/j…@|4242|jane/i);
+  expect(await all()).toContain("[redacted]");
+});

@@ -1,0 +1,52 @@
+import fc from "fast-check";
+import { expect, test } from "vitest";
+import { parseJsonWithComments } from "../../src/platform/json-with-comments.ts";
+
+function valueOf(text: string): unknown {
+  const parsed = parseJsonWithComments(text);
+  if (!parsed.ok) throw new Error(`line ${parsed.line}: ${parsed.reason}`);
+  return parsed.value;
+}
+
+test("reads whatever JSON there is as JSON.parse does", () => {
+  fc.assert(
+    fc.property(fc.jsonValue(), fc.constantFrom(0, 2), (value, indent) => {
+      const text = JSON.stringify(value, null, indent);
+      expect(valueOf(text)).toEqual(JSON.parse(text));
+    }),
+  );
+});
+
+test("takes comments and last commas, but not those inside texts", () => {
+  const text = `\uFEFF// first
+    { /* a "quoted" // one */ "a//b": "/* no comment */", // { "c": 1 }
+      "list": [1, 2, /* 3, */], "__proto__": null, }
+    // last`;
+  const value = valueOf(text);
+  expect(JSON.stringify(value)).toBe('{"a//b":"/* no comment */","list":[1,2],"__proto__":null}');
+  expect(Object.getPrototypeOf(value)).toBe(Object.prototype);
+});
+
+test("says on which line a value is, and for one that is not there, where it would be", () => {
+  const parsed = parseJsonWithComments('{\n "a": {\n\n "b": [1,\n 2]\n }\n}');
+  expect(
+    parsed.ok && [["a"], ["a", "b"], ["a", "b", 1], ["a", "c"], []].map(parsed.lineOf),
+  ).toEqual([2, 4, 5, 2, 1]);
+});
+
+test.each([
+  ["", 1, "a value should stand here"],
+  ['{"a": 1\n "b": 2}', 2, "a comma or } should stand here"],
+  ['{\n"a" 1}', 2, "a colon should stand here"],
+  ["{\na: 1}", 2, "a key in double quotes should stand here"],
+  ['{"a": 1,\n"a": 2}', 2, 'the key "a" is there twice'],
+  ["[1,\n2", 1, "the [ here has no ]"],
+  ['["a\nb"]', 1, "a text in double quotes should stand here"],
+  [String.raw`["\x"]`, 1, "a text has an unknown escape in it"],
+  ["[01]", 1, "a value should stand here"],
+  ["[nullx]", 1, "a value should stand here"],
+  ["[1] 2", 1, "nothing should stand after the end"],
+  ["\n/* [1]", 2, "this comment has no end"],
+])("refuses %j, with the line %i", (text, line, reason) => {
+  expect(parseJsonWithComments(text)).toEqual({ ok: false, line, reason });
+});

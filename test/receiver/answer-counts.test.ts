@@ -1,0 +1,32 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { createAnswerCounts, storeAnswers } from "../../src/receiver/answer-counts.ts";
+import { createReceiverCounters } from "../../src/receiver/counters.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+});
+afterAll(() => database.destroy());
+
+test("adds up what was answered since the last time, for all receivers together", async () => {
+  const { db } = database;
+  const counters = createReceiverCounters();
+  const count = createAnswerCounts(counters);
+  expect([...count()]).toEqual([]);
+  counters.accepted = 3;
+  counters.rejected.no_match = 2;
+  await storeAnswers(db, count());
+  await storeAnswers(db, count());
+  counters.rejected.no_match = 5;
+  await storeAnswers(db, count());
+  const rows = await db("receiver.answers_by_minute")
+    .groupBy("reason")
+    .orderBy("reason")
+    .select("reason", db.raw("sum(times)::int as times"));
+  expect(rows).toEqual([
+    { reason: "accepted", times: 3 },
+    { reason: "no_match", times: 5 },
+  ]);
+});
