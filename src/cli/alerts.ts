@@ -1,6 +1,5 @@
 import { userInfo } from "node:os";
 import type { Command } from "commander";
-import { InvalidArgumentError } from "commander";
 import { acknowledge } from "./alerts/ack.ts";
 import type { AckOptions } from "./alerts/ack.ts";
 import { parseRule, parseSeverity, parseState, printAlerts } from "./alerts/list.ts";
@@ -8,6 +7,7 @@ import type { ListOptions } from "./alerts/list.ts";
 import { printAlert } from "./alerts/show.ts";
 import { testChannel } from "./alerts/test.ts";
 import type { CliContext } from "./context.ts";
+import { wholeNumber } from "./whole-number.ts";
 
 export function registerAlerts(program: Command, context: CliContext): void {
   const alerts = program.command("alerts").description("what people are told");
@@ -19,7 +19,7 @@ export function registerAlerts(program: Command, context: CliContext): void {
     .option("--all", "in every state")
     .option("--rule <rule>", "of one rule, such as dunning_final", parseRule)
     .option("--severity <severity>", "critical, error, warning or info", parseSeverity)
-    .option("--limit <n>", "how many", limit, 50)
+    .option("--limit <n>", "how many", wholeNumber(1, 10_000), 50)
     .option("--json", "print JSON")
     .action((options: ListOptions) => printAlerts(context, options));
 
@@ -44,12 +44,4 @@ export function registerAlerts(program: Command, context: CliContext): void {
     .description("send a sample of each kind to one channel, and say what it answered")
     .argument("<channel>", "its name in the settings")
     .action((channel: string) => testChannel(context, channel));
-}
-
-function limit(text: string): number {
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || value < 1 || value > 10_000) {
-    throw new InvalidArgumentError("Use a whole number from 1 to 10000.");
-  }
-  return value;
 }

@@ -187,7 +187,6 @@ describe("docker-compose.alerts.yml", () => {
       alert_pagerduty_key: "0123456789abcdef0123456789abcdef",
       alert_crm_url: "https://crm.example.com/hooks",
       alert_crm_secret: "0123456789abcdef",
-      smtp_url: "smtps://user:pass@mail.example.com",
     };
     const environment = {
       ...service(compose, "worker").environment,

@@ -13,7 +13,8 @@ const dataOf = async ({ pid }: Program): Promise<string[]> =>
 let directories: string[] = [];
 afterAll(async () => {
   await killPrograms();
-  for (const left of directories.map((name) => join(".data", name))) {
+  const names = (await readdir(".data")).filter((name) => directories.includes(name));
+  for (const left of names.map((name) => join(".data", name))) {
     await stopAbandonedPostgres(left);
     await rm(left, { recursive: true, force: true });
   }

@@ -8,6 +8,7 @@ import { loadAlertSettings } from "../../alerts/settings.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
 import { assertMigrated } from "../../runtime.ts";
 import type { CliContext } from "../context.ts";
+import { visible } from "../visible-text.ts";
 
 export interface ListOptions {
   state?: AlertState;
@@ -63,10 +64,6 @@ const rowOf = (alert: AlertRow): string[] => [
 
 export const titleOf = ({ facts, key }: Pick<AlertRow, "facts" | "key">): string =>
   typeof facts["title"] === "string" ? facts["title"] : key;
-
-/** What comes from outside may hold control characters that a terminal would obey. */
-export const visible = (text: string): string =>
-  text.replace(/[\u0000-\u001f\u007f-\u009f]/g, "\ufffd");
 
 export const parseState = (text: string): AlertState => oneOf("state", alertStates, text);
 export const parseSeverity = (text: string): AlertSeverity =>

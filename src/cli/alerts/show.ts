@@ -4,7 +4,8 @@ import { TallyhookError } from "../../platform/errors.ts";
 import { assertMigrated } from "../../runtime.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { CliContext } from "../context.ts";
-import { titleOf, visible } from "./list.ts";
+import { visible } from "../visible-text.ts";
+import { titleOf } from "./list.ts";
 
 export async function printAlert(
   context: CliContext,

@@ -19,18 +19,12 @@ describe("parseRetryAfter", () => {
     expect(parseRetryAfter(header, answeredAt)).toBe(expected);
   });
 
-  it.each([
-    "",
-    "soon",
-    "-5",
-    "1.5",
-    "1e3",
-    "10 s",
-    "1994-11-06T08:49:37Z",
-    "Sun, x",
-  ])("finds nothing in %j", (header) => {
-    expect(parseRetryAfter(header, answeredAt)).toBeNull();
-  });
+  it.each(["", "soon", "-5", "1.5", "1e3", "10 s", "1994-11-06T08:49:37Z", "Sun, x"])(
+    "finds nothing in %j",
+    (header) => {
+      expect(parseRetryAfter(header, answeredAt)).toBeNull();
+    },
+  );
 
   it("finds nothing in no header", () => {
     expect(parseRetryAfter(null, answeredAt)).toBeNull();
