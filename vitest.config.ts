@@ -13,8 +13,8 @@ export default defineConfig({
     pool: "forks",
     // Most of a file's time would go into loading the program again; what a file opens, it closes.
     isolate: false,
-    // One more than the CPUs of the smallest machine: much of the time is waiting, for processes and time limits.
-    maxWorkers: 3,
+    // Twice the CPUs of the smallest machine: much of the time is waiting, for processes and time limits.
+    maxWorkers: 4,
     testTimeout: 60_000,
     hookTimeout: 120_000,
   },

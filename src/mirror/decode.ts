@@ -50,7 +50,9 @@ export function versionTime({
   fallbackUpdatedAt: fallback,
 }: Pick<Observation, "object" | "fallbackUpdatedAt">): string | null {
   const own = Object.hasOwn(object, "updated_at") ? object["updated_at"] : null;
-  if (own === null || own === undefined) return fallback;
+  if (own === null || own === undefined) {
+    return fallback === null ? null : canonicalTimestamp(fallback);
+  }
   return typeof own === "string" ? canonicalTimestamp(own) : null;
 }
 

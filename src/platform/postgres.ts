@@ -107,7 +107,7 @@ export interface ReachableOptions {
 /**
  * Proves that the database answers a query, within `timeoutMs`: 6 s unless told, so that with the start of the
  * process a command ends within 10 s. A server that is starting or recovering is waited for so long. Throws
- * `UnreachableError`, or `ConfigurationError` where the URL itself is wrong; the message names the variable and
+ * `UnreachableError`, or `ConfigurationError` where the URL itself is wrong or the server too old; the message names the variable and
  * the place, and never shows the password.
  */
 export async function assertReachable(url: string, options: ReachableOptions = {}): Promise<void> {
@@ -119,10 +119,14 @@ export async function assertReachable(url: string, options: ReachableOptions = {
     deadline.addEventListener("abort", giveUp);
     try {
       await client.connect();
-      await client.query("SELECT 1");
+      const { rows } = await client.query<{ version: string }>(
+        "select current_setting('server_version_num') as version",
+      );
       await client.end();
+      assertVersion(Number(rows[0]?.version), variable);
       return;
     } catch (cause) {
+      if (cause instanceof ConfigurationError) throw cause;
       const isStarting = errorCode(cause) === "57P03";
       if (isStarting && !deadline.aborted) {
         await sleep(100);
@@ -136,6 +140,18 @@ export async function assertReachable(url: string, options: ReachableOptions = {
       socket.destroy();
     }
   }
+}
+
+/** The reports use multiranges (14), the alerts unique indexes to which nulls are equal (15). */
+const oldestVersion = 15;
+
+/** Throws `ConfigurationError` for a server whose `server_version_num` is too old for the migrations. */
+export function assertVersion(serverVersionNum: number, variable: string): void {
+  const major = Math.floor(serverVersionNum / 10_000);
+  if (major >= oldestVersion) return;
+  throw new ConfigurationError(
+    `${variable}: the server is PostgreSQL ${major}. It should be ${oldestVersion} or later.`,
+  );
 }
 
 const explain = (error: unknown, { host, port, user, database }: pg.Client): string =>

@@ -3,7 +3,12 @@ import type { AddressInfo, Socket } from "node:net";
 import { createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { ConfigurationError, UnreachableError } from "../../src/platform/errors.ts";
-import { assertReachable, createDatabase, createPool } from "../../src/platform/postgres.ts";
+import {
+  assertReachable,
+  assertVersion,
+  createDatabase,
+  createPool,
+} from "../../src/platform/postgres.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { databaseUrl, withServer } from "../support/server-commands.ts";
@@ -222,4 +227,11 @@ test("knex outlives the loss of its connections, and gives big integers as text"
   );
   expect(rows).toEqual([{ big: "9007199254740993", name: "lost knex" }]);
   await db.destroy();
+});
+
+test("a server that the migrations cannot run on is refused with its version, before anything else", () => {
+  expect(() => assertVersion(140_019, "DATABASE_URL")).toThrow(
+    "DATABASE_URL: the server is PostgreSQL 14. It should be 15 or later.",
+  );
+  expect(() => assertVersion(150_000, "DATABASE_URL")).not.toThrow();
 });
