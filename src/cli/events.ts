@@ -12,7 +12,7 @@ import { TallyhookError, UsageError } from "../platform/errors.ts";
 import type { CliContext } from "./context.ts";
 import { createProgress } from "./progress.ts";
 import { hasReplacedText } from "./replaced-text.ts";
-import { visible } from "./visible-text.ts";
+import { visibleLines } from "./visible-text.ts";
 import { wholeNumber } from "./whole-number.ts";
 
 interface ListOptions {
@@ -92,11 +92,11 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
 const listRow = (row: EventRow): string[] => [
   String(row.seq),
   row.received_at.toISOString(),
-  visible(row.type ?? "-"),
+  visibleLines(row.type ?? "-"),
   row.state,
-  row.resource_type === null ? "-" : `${row.resource_type} ${visible(row.resource_id ?? "?")}`,
+  row.resource_type === null ? "-" : `${row.resource_type} ${visibleLines(row.resource_id ?? "?")}`,
   String(row.deliveries),
-  visible(row.reason ?? ""),
+  visibleLines(row.reason ?? ""),
 ];
 
 async function show(context: CliContext, id: string, json: boolean): Promise<void> {
@@ -125,9 +125,9 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
     }
     for (const [name, value] of Object.entries(row)) {
       const text = printed(value);
-      context.stdout.write(`${name.padEnd(18)} ${visible(text)}\n`);
+      context.stdout.write(`${name.padEnd(18)} ${visibleLines(text)}\n`);
     }
-    context.stdout.write(`${body === null ? "(bytes were pruned)" : visible(body)}\n\n`);
+    context.stdout.write(`${body === null ? "(bytes were pruned)" : visibleLines(body)}\n\n`);
   }
 }
 

@@ -10,6 +10,7 @@ import { parseInstant } from "./instant.ts";
 import { readSecret } from "./secret-input.ts";
 import { retireGuarded, surveySecrets } from "./secrets-actions.ts";
 import type { SecretsAtHand } from "./secrets-actions.ts";
+import { visible } from "./visible-text.ts";
 
 interface ListOptions {
   quietHours: number;
@@ -87,7 +88,7 @@ const listRow = (secret: SecretOverview): string[] => [
   secret.notAfter?.toISOString() ?? "-",
   secret.lastUsedAt?.toISOString() ?? "-",
   secret.safeToRetire === null ? "no" : `yes: ${secret.safeToRetire}`,
-  (secret.note ?? "").replaceAll(/\p{Cc}/gu, "\ufffd"),
+  visible(secret.note ?? ""),
 ];
 
 async function add(context: CliContext, { file, ...window }: AddOptions): Promise<void> {

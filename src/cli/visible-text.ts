@@ -1,3 +1,5 @@
-/** What comes from outside may hold control characters that a terminal would obey. */
-export const visible = (text: string): string =>
-  text.replace(/[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/g, "\ufffd");
+/** For one line: what comes from outside may hold control characters that a terminal would obey. */
+export const visible = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\ufffd");
+
+/** For a text of its own, which keeps its lines. */
+export const visibleLines = (text: string): string => text.split("\n").map(visible).join("\n");

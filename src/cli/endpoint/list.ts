@@ -4,6 +4,7 @@ import { listKnownEndpoints } from "../../reconcile/endpoint/known-endpoints.ts"
 import { listEndpoints } from "../../reconcile/endpoint/list-endpoints.ts";
 import type { CliContext } from "../context.ts";
 import { withEndpointTools } from "./at-hand.ts";
+import { visible } from "../visible-text.ts";
 
 export interface ListOptions {
   json?: boolean;
@@ -50,5 +51,3 @@ export async function listOwnEndpoints(context: CliContext, { json }: ListOption
     context.stdout.write(`${severity}: ${visible(says)}\n  → ${remedy}\n`);
   }
 }
-
-const visible = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\ufffd");
