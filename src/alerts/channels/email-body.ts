@@ -1,4 +1,6 @@
-import type { AlertFact, AlertMessage } from "../message.ts";
+import { html } from "../../platform/html.ts";
+import type { Html } from "../../platform/html.ts";
+import type { AlertFact, AlertItem, AlertMessage } from "../message.ts";
 import { headlineOf, wordsOfAction } from "./headline.ts";
 import { shortMark } from "./message-keys.ts";
 import { oneLine, safeLink } from "./plain-text.ts";
@@ -55,33 +57,39 @@ const resolvedColour = "#1b6e3c";
 export function alertHtml(message: AlertMessage): string {
   const { facts, items = [], advice, links } = message;
   const colour = message.action === "resolve" ? resolvedColour : colours[message.severity];
-  const parts = [
-    `<h2 style="color:${colour};font-size:18px">${html(headlineOf(message), 500)}</h2>`,
-    facts.length === 0 ? "" : factTable(facts.slice(0, maxFacts)),
-    ...items
-      .slice(0, maxItems)
-      .map(
-        ({ title, facts: told }) =>
-          `<h3 style="font-size:15px">${html(title, 300)}</h3>${factTable(told.slice(0, maxFactsOfItem))}`,
-      ),
-    ...moreItems(items.length).map((text) => `<p>${html(text, 100)}</p>`),
-    advice === "" ? "" : `<p><b>What to do:</b> ${html(advice, 2_000)}</p>`,
-    links.flatMap(anchor).join(" · "),
-    `<p style="color:#666;font-size:12px">${html(footerOf(message), 500)}</p>`,
-  ];
-  return `<!doctype html><html lang="en"><body style="font-family:sans-serif">${parts.join("")}</body></html>`;
+  const told = items.slice(0, maxItems).map(itemHtml);
+  const more = moreItems(items.length).map((text) => html`<p>${text}</p>`);
+  const page = html`<!doctype html>
+    <html lang="en">
+      <body style="font-family:sans-serif">
+        <h2 style="color:${colour};font-size:18px">${oneLine(headlineOf(message), 500)}</h2>
+        ${facts.length > 0 && factTable(facts.slice(0, maxFacts))}${told}${more}
+        ${advice !== "" && html`<p><b>What to do:</b> ${oneLine(advice, 2_000)}</p>`}
+        ${links.flatMap(anchor)}
+        <p style="color:#666;font-size:12px">${oneLine(footerOf(message), 500)}</p>
+      </body>
+    </html>`;
+  return page.markup;
 }
 
-const factTable = (facts: readonly AlertFact[]): string =>
-  `<table>${facts.map(factRow).join("")}</table>`;
+const itemHtml = ({ title, facts }: AlertItem): Html =>
+  html`<h3 style="font-size:15px">${oneLine(title, 300)}</h3>
+    ${factTable(facts.slice(0, maxFactsOfItem))}`;
 
-const factRow = ({ label, value }: AlertFact): string =>
-  `<tr><th align="left" style="padding-right:12px">${html(label, 80)}</th><td>${html(value, maxValue)}</td></tr>`;
+const factTable = (facts: readonly AlertFact[]): Html =>
+  html`<table>
+    ${facts.map(factRow)}
+  </table>`;
 
-function anchor({ label, url }: { label: string; url: string }): string[] {
+const factRow = ({ label, value }: AlertFact): Html =>
+  html`<tr>
+    <th align="left" style="padding-right:12px">${oneLine(label, 80)}</th>
+    <td>${oneLine(value, maxValue)}</td>
+  </tr>`;
+
+function anchor({ label, url }: { label: string; url: string }): Html[] {
   const link = safeLink(url);
-  return link === null ? [] : [`<a href="${html(link, 2_000)}">${html(label, 80)}</a>`];
+  return link === null
+    ? []
+    : [html`<p><a href="${oneLine(link, 2_000)}">${oneLine(label, 80)}</a></p>`];
 }
-
-const html = (text: string, max: number): string =>
-  oneLine(text, max).replace(/[&<>"']/g, (character) => `&#${character.charCodeAt(0)};`);
