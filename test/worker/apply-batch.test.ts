@@ -98,9 +98,10 @@ describe("a batch of events", () => {
     expect(await rowOf(db, "orders", "order-1")).toMatchObject({ status: "succeeded" });
   });
 
-  test("leaves nothing behind when its end fails: rows, history, reads and states are one transaction", async () => {
+  test("leaves nothing behind when its end fails: rows, history, reads, alerts and states are one transaction", async () => {
     const thin = await storeEvent(db, "order.created", { id: "order-2" });
-    const whole = await storeEvent(db, "order.created", sampleOrder());
+    const declined = sampleOrder({ status: "failed", failure_code: "stolen_card" });
+    const whole = await storeEvent(db, "order.failed", declined);
     await db.raw("alter table inbox.progress add constraint no_end check (state <> 'applied')");
     try {
       await applyBatch(applyDeps(db), [thin, whole]);
@@ -108,9 +109,17 @@ describe("a batch of events", () => {
       await db.raw("alter table inbox.progress drop constraint no_end");
     }
     expect(await statesOf([thin, whole])).toEqual(["failed", "failed"]);
-    for (const table of ["mirror.orders", "mirror.versions", "inbox.fetches"]) {
-      expect(await db(table)).toEqual([]);
-    }
+    const tables = [
+      "mirror.orders",
+      "mirror.versions",
+      "inbox.fetches",
+      "alerts.alerts",
+      "alerts.outbox",
+    ];
+    for (const table of tables) expect(await db(table)).toEqual([]);
+
+    await applyBatch(applyDeps(db), [thin, whole]);
+    for (const table of tables) expect(await db(table)).not.toEqual([]);
   });
 
   test("does nothing for no events", async () => {
