@@ -20,6 +20,8 @@ export interface Timeline extends Clock {
   /** `now()` as the service writes it: ISO 8601, UTC, milliseconds. */
   iso(): string;
   readonly mode: ClockMode;
+  /** Runs `work` as one moment: until it returns, which for asynchronous work is its first wait, the clock stands. */
+  atOneMoment<T>(work: () => T): T;
   schedule(job: Job): void;
   /** Whether a job is due now and not done. */
   hasDue(): boolean;
@@ -100,16 +102,20 @@ export function createTimeline(deps: TimelineDeps): Timeline {
   function runNext(untilMs: number, withDeliveries: boolean): boolean {
     const job = popDue(untilMs, withDeliveries);
     if (job === undefined) return false;
-    const before = fixedMs;
-    fixedMs = Math.max(job.atMs, before ?? nowMs());
-    latestMs = Math.max(latestMs, fixedMs);
-    try {
-      deps.run(job);
-    } finally {
-      // A stopped clock stays at the job's time: what follows must not be earlier.
-      if (before === null) fixedMs = null;
-    }
+    standingAt(Math.max(job.atMs, nowMs()), () => deps.run(job));
     return true;
+  }
+
+  /** A clock that runs goes on afterwards; a stopped one stays there, since what follows must not be earlier. */
+  function standingAt<T>(ms: number, work: () => T): T {
+    const ran = fixedMs === null;
+    fixedMs = ms;
+    latestMs = Math.max(latestMs, ms);
+    try {
+      return work();
+    } finally {
+      if (ran) fixedMs = null;
+    }
   }
 
   /** Moves of the clock come one after the other. */
@@ -162,6 +168,7 @@ export function createTimeline(deps: TimelineDeps): Timeline {
     now: () => new Date(nowMs()),
     nowMs,
     iso,
+    atOneMoment: (work) => standingAt(nowMs(), work),
     get mode() {
       return mode;
     },

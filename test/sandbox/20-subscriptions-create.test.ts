@@ -192,6 +192,18 @@ test("[S] 383 a plan in another currency than the coupon's is refused", async ()
   expectRefusal(refused, 400, "coupon_currency_mismatch", "coupon_code");
 });
 
+test("a request is one moment, however late its answer: the order is as old as its subscription", async () => {
+  let ms = Date.parse("2026-01-01T00:00:00Z");
+  const own = await startTestSandbox(1, { wallClock: { now: () => new Date(ms++) } });
+  try {
+    const subscription = await aSubscription(own, await aCustomer(own));
+    const [order] = await ordersOf(own, subscription.id);
+    expect(order.created_at).toBe(subscription.start_date);
+  } finally {
+    await own.close();
+  }
+});
+
 test("[S] 387 [S] 388 the first charge is at once, and the start never moves", async () => {
   const { body: created } = await create({ billing_cycle: { interval: "day", interval_count: 7 } });
   const [order] = await ordersOf(sandbox, created.id);

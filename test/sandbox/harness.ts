@@ -7,6 +7,7 @@ import { expect } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
 import { liveKey, testKey } from "../../src/sandbox/keys.ts";
 import { allEndpoints } from "../../src/sandbox/resources/all.ts";
+import type { SandboxOptions } from "../../src/sandbox/start.ts";
 import { startSandbox } from "../../src/sandbox/start.ts";
 import { errorEnvelopeSchema, errorTypes } from "../../src/service/error-envelope.ts";
 
@@ -45,7 +46,7 @@ export interface TestSandbox {
 /** A sandbox on a free port. Every answer to `call` is held against the endpoint's declaration or the error envelope. */
 export async function startTestSandbox(
   seed: number | string = 1,
-  options: { stateFile?: string } = {},
+  options: Pick<SandboxOptions, "stateFile" | "wallClock"> = {},
 ): Promise<TestSandbox> {
   const log = createLog({ level: "fatal", name: "test" });
   const sandbox = await startSandbox({ port: 0, seed, log, ...options });

@@ -33,7 +33,7 @@ export function addOrderControls(router: Router, { state }: ControlDeps): void {
       body: nothing,
       run({ params }) {
         const { space, order } = orderAnywhere(state(), params["id"] ?? "");
-        return orderBody(move(space, order));
+        return state().time.atOneMoment(() => orderBody(move(space, order)));
       },
     });
   }

@@ -20,7 +20,10 @@ import { validate } from "./validate.ts";
 /** `resumes` is the order that an earlier request with the same key left pending. */
 type Request<E extends Endpoint> = EndpointRequest<E> & { resumes: string | null };
 
-/** What an endpoint does: the space of the key, then the request; `state` for what lies beyond the space. */
+/**
+ * What an endpoint does: the space of the key, then the request; `state` for what lies beyond the space. It happens at one
+ * moment of the sandbox, unless it waits for the gateway (switch `gateway_delay_ms`).
+ */
 export type Handler<E extends Endpoint> = (
   space: Space,
   request: Request<E>,
@@ -81,16 +84,13 @@ async function serve(
   const execute = async (resumes: string | null) => {
     // Within what the idempotency key guards, so that a repeat finds the first request under way (statement 75).
     await faults.wait();
-    return handle(
-      space,
-      {
-        params: validate(endpoint.params, ctx["params"]),
-        query: validate(endpoint.query, ctx.query),
-        body: validate(endpoint.body, sent),
-        resumes,
-      },
-      state,
-    );
+    const checked = {
+      params: validate(endpoint.params, ctx["params"]),
+      query: validate(endpoint.query, ctx.query),
+      body: validate(endpoint.body, sent),
+      resumes,
+    };
+    return state.time.atOneMoment(() => handle(space, checked, state));
   };
   faults.before();
   const called = `${endpoint.method} ${ctx.path}`;
