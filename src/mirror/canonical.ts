@@ -77,29 +77,33 @@ interface Shape {
   fields: readonly Field[];
 }
 
-/** The service's objects have few shapes, and sorting keys is what the canonical form would cost most. */
-const shapes = new Map<string, Shape>();
-const maxShapes = 1_000;
-const maxNameLength = 1_000;
+/**
+ * The service's objects have few shapes, and sorting keys is what the canonical form would cost most. By how many keys
+ * there are: to compare keys with those of a few shapes is a third of what making one text of them costs.
+ */
+const shapesByLength = new Map<number, Shape[]>();
+const maxShapesOfALength = 16;
+const maxCharacters = 1_000;
 
 /** The keys of an object in the order of its canonical form; null where one of them cannot be stored as it is. */
 function orderedFields(keys: readonly string[]): readonly Field[] | null {
-  const name = keys.join();
-  const known = shapes.get(name);
-  // Keys may hold commas, too.
-  if (known !== undefined && isSame(known.keys, keys)) return known.fields;
+  const shapes = shapesByLength.get(keys.length) ?? [];
+  const known = shapes.find((shape) => isSame(shape.keys, keys));
+  if (known !== undefined) return known.fields;
   if (keys.some((key) => storable(key) !== key)) return null;
   const fields = keys.toSorted(byLengthThenBytes).map((key) => ({
     key,
     label: `${textJson(key)}: `,
   }));
-  if (shapes.size >= maxShapes) shapes.clear();
-  if (name.length <= maxNameLength) shapes.set(name, { keys, fields });
+  if (keys.join("").length + keys.length <= maxCharacters) {
+    shapesByLength.set(keys.length, [{ keys, fields }, ...shapes].slice(0, maxShapesOfALength));
+  }
   return fields;
 }
 
+/** Of as many keys. */
 const isSame = (a: readonly string[], b: readonly string[]): boolean =>
-  a.length === b.length && a.every((key, n) => key === b[n]);
+  a.every((key, n) => key === b[n]);
 
 function byLengthThenBytes(a: string, b: string): number {
   const [left, right] = [Buffer.from(a), Buffer.from(b)];
@@ -129,7 +133,3 @@ const textJson = (text: string): string =>
 
 /** 32 hex digits that stand for the content: equal exactly when the canonical forms are. */
 export const contentHash = (json: string): string => hash("sha256", json, "hex").slice(0, 32);
-
-/** SQL for the `contentHash` of a `jsonb` value, of what is stored now. */
-export const contentHashSql = (value: string): string =>
-  `left(encode(sha256(convert_to(${value}::text, 'UTF8')), 'hex'), 32)`;

@@ -4,7 +4,7 @@ import { redactErased } from "./erasure/redact-states.ts";
 import type { GroupState } from "./observation.ts";
 import { isStoredTest } from "./is-stored.ts";
 import { rowBindings } from "./row-bindings.ts";
-import { readStoredTexts, storedTextStatement } from "./stored-texts.ts";
+import { readStoredRows, storedRowStatement } from "./stored-rows.ts";
 import { tableRows } from "./table-rows.ts";
 import type { TableRow } from "./table-rows.ts";
 import { mirrorTables } from "./tables.ts";
@@ -28,7 +28,7 @@ export interface DifferentObject {
 }
 
 const tables = mirrorTables.map((table) => {
-  const { sql, places } = storedTextStatement(table);
+  const { sql, places } = storedRowStatement(table);
   return {
     table,
     groups: namedGroups(table),
@@ -66,15 +66,15 @@ async function findUnproved(
   own: readonly GroupState[],
 ): Promise<TableRow[]> {
   const rows = tableRows(table, own).filter(({ isWinner }) => isWinner);
-  const texts = await readStoredTexts(
+  const storedRows = await readStoredRows(
     db,
     stored,
     rows.map(({ id }) => id),
   );
-  const byId = new Map(texts.map((text) => [text[0], text]));
+  const byId = new Map(storedRows.map((row) => [row[0], row]));
   return rows.filter(({ id, states }) => {
-    const text = byId.get(id);
-    return text === undefined || !isStored(states, text);
+    const row = byId.get(id);
+    return row === undefined || !isStored(states, row);
   });
 }
 

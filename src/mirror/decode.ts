@@ -2,11 +2,7 @@ import type { z } from "zod";
 import { missingKeys } from "../service/resources/missing-keys.ts";
 import { wireId } from "../service/resources/wire-types.ts";
 import { canonicalTimestamp } from "../service/timestamp.ts";
-import { contentHash } from "./canonical.ts";
-import type { Content } from "./canonical.ts";
-import type { Column, Decoded, GroupState, ObjectKey, Observation } from "./observation.ts";
-import { versionOf } from "./version.ts";
-import type { VersionParts } from "./version.ts";
+import type { Decoded, Observation } from "./observation.ts";
 
 /** What is known of an object once its id, its version and its money were read. */
 export interface Readable {
@@ -54,39 +50,4 @@ export function versionTime({
     return fallback === null ? null : canonicalTimestamp(fallback);
   }
   return typeof own === "string" ? canonicalTimestamp(own) : null;
-}
-
-interface GroupParts {
-  group: string;
-  id: string;
-  updatedAt: string;
-  /** What orders the group, where that is not `updatedAt` alone. */
-  orderedBy?: Pick<VersionParts, "updatedAt" | "within">;
-  rank: number;
-  content: Content;
-  settledBy: ObjectKey | null;
-}
-
-/** Puts a group's content and columns together with the version that orders it. */
-export function groupState(
-  { observedAt, cause }: Pick<Observation, "observedAt" | "cause">,
-  { group, id, updatedAt, orderedBy = { updatedAt }, rank, content, settledBy }: GroupParts,
-  columns: Readonly<Record<string, Column>>,
-): GroupState {
-  const { json, isReplaced } = content;
-  const hash = contentHash(json);
-  const version = versionOf({ ...orderedBy, observedAt, rank, hash });
-  return {
-    group,
-    id,
-    version,
-    updatedAt,
-    observedAt,
-    hash,
-    json,
-    isReplaced,
-    columns,
-    cause,
-    settledBy,
-  };
 }

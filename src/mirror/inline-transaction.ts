@@ -12,8 +12,8 @@ import {
   textColumn,
   timeColumn,
 } from "./columns.ts";
-import { groupState } from "./decode.ts";
 import type { Readable } from "./decode.ts";
+import { groupState } from "./group-state.ts";
 import type { GroupState, ObjectKey, Observation } from "./observation.ts";
 import { isSettledBy, statusRank } from "./version.ts";
 

@@ -1,17 +1,12 @@
 import type { Column, GroupState } from "./observation.ts";
-import { asked, hashOf } from "./stored-texts.ts";
-import type { StoredTexts } from "./stored-texts.ts";
+import { rowText } from "./row-text.ts";
+import { asked, columnsOf, sharedColumns } from "./stored-rows.ts";
+import type { StoredRow } from "./stored-rows.ts";
 import { namedGroups } from "./table.ts";
 import type { MirrorTable } from "./table.ts";
 
 /** Whether a stored row is exactly as these states of its groups show it. */
-export type IsStored = (states: ReadonlyMap<string, GroupState>, stored: StoredTexts) => boolean;
-
-interface PlacedColumn {
-  column: string;
-  type: string;
-  place: number;
-}
+export type IsStored = (states: ReadonlyMap<string, GroupState>, stored: StoredRow) => boolean;
 
 /**
  * Makes the test of equality of a table's rows: every column and the whole content of every group that is given. Says
@@ -24,61 +19,57 @@ export function isStoredTest(table: MirrorTable, places: ReadonlyMap<string, num
     if (place === undefined) throw new Error(`${table.name}: ${name} is not read`);
     return place;
   };
-  const placed = (columns: Readonly<Record<string, string>> = {}): PlacedColumn[] =>
-    Object.entries(columns).map(([column, type]) => ({ column, type, place: placeOf(column) }));
-  const groups = namedGroups(table).map(({ group, versionColumn, contentColumn, columns }) => ({
-    group,
-    isCore: group === table.core,
-    version: placeOf(versionColumn),
-    hash: contentColumn === undefined ? null : placeOf(hashOf(contentColumn)),
-    columns: placed(columns),
+  const groups = namedGroups(table).map((group) => ({
+    group: group.group,
+    isCore: group.group === table.core,
+    columns: Object.entries(group.columns),
+    columnsPlace: placeOf(columnsOf(group)),
+    contentPlace: group.contentColumn === undefined ? null : placeOf(group.contentColumn),
   }));
-  const shared = placed(table.shared?.columns);
-  const coreVersion = placeOf(table.groups[table.core]?.versionColumn ?? "");
-  const changedAt = placeOf("source_updated_at");
-  const [computedHold, shownHold, isErased] = [
-    placeOf(asked.computedHold),
-    placeOf(asked.shownHold),
-    placeOf(asked.isErased),
-  ];
+  const holds = placeOf(asked.holds);
+  const shownHold = table.shown === undefined ? null : placeOf(asked.shownHold);
+  const areSharedStored = sharedTest(table, placeOf);
 
   return (states, stored) => {
-    if (stored[computedHold] !== "t" || stored[isErased] === "t") return false;
-    for (const { group, isCore, version, hash, columns } of groups) {
+    if (stored[holds] !== "t") return false;
+    for (const { group, isCore, columns, columnsPlace, contentPlace } of groups) {
       const state = states.get(group);
       if (state === undefined) continue;
-      const storedVersion = stored[version] ?? "";
-      // Never seen here: what is to be done about that is not for a test of equality.
-      if (storedVersion === "") return false;
-      if (hash !== null && stored[hash] !== state.hash) return false;
-      if (!areSame(columns, state, stored)) return false;
-      if (!isCore) continue;
-      const isSameTime =
-        storedVersion.startsWith(state.version.slice(0, 27)) &&
-        isSame("timestamptz", stored[changedAt] ?? null, state.updatedAt);
-      if (!isSameTime || stored[shownHold] !== "t") return false;
+      if (contentPlace !== null && stored[contentPlace] !== state.json) return false;
+      const shown = [state.changedAt, ...valuesOf(columns, state)];
+      if (isCore) shown.push(inPostgresForm(state.updatedAt));
+      // What was never seen here has no time there: what is to be done about that is not for a test of equality.
+      if (stored[columnsPlace] !== rowText(shown)) return false;
+      if (isCore && shownHold !== null && stored[shownHold] !== "t") return false;
     }
-    const isCoreHere = stored[coreVersion] !== "";
-    const owner =
-      states.get(table.core) ?? (isCoreHere ? undefined : states.get(table.shared?.with ?? ""));
-    return owner === undefined || areSame(shared, owner, stored);
+    return areSharedStored(states, stored);
   };
 }
 
-const areSame = (
-  columns: readonly PlacedColumn[],
-  state: GroupState,
-  stored: StoredTexts,
-): boolean =>
-  columns.every(({ column, type, place }) =>
-    isSame(type, stored[place] ?? null, state.columns[column] ?? null),
-  );
+/** The columns that the core owns once it was seen, and until then another group. */
+function sharedTest({ shared, core }: MirrorTable, placeOf: (name: string) => number): IsStored {
+  if (shared === undefined) return () => true;
+  const columns = Object.entries(shared.columns);
+  const [place, hasCore] = [placeOf(sharedColumns), placeOf(asked.hasCore)];
+  return (states, stored) => {
+    const other = stored[hasCore] === "t" ? undefined : states.get(shared.with);
+    const owner = states.get(core) ?? other;
+    return owner === undefined || stored[place] === rowText(valuesOf(columns, owner));
+  };
+}
 
-function isSame(type: string, stored: string | null, shown: Column): boolean {
-  if (stored === null || shown === null) return stored === shown;
-  if (typeof shown === "boolean") return stored === (shown ? "t" : "f");
-  if (typeof shown === "number") return stored === String(shown);
-  return type === "timestamptz" ? stored === inPostgresForm(shown) : stored === shown;
+const valuesOf = (
+  columns: readonly (readonly [column: string, type: string])[],
+  state: GroupState,
+): (string | null)[] =>
+  columns.map(([column, type]) => printed(type, state.columns[column] ?? null));
+
+/** As Postgres prints it. */
+function printed(type: string, value: Column): string | null {
+  if (value === null) return null;
+  if (typeof value === "boolean") return value ? "t" : "f";
+  if (typeof value === "number") return String(value);
+  return type === "timestamptz" ? inPostgresForm(value) : value;
 }
 
 const noFraction = ".000000Z";

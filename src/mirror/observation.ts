@@ -24,23 +24,28 @@ export type Column = string | number | boolean | null;
 /** The state of one group of fields: the unit that wins or loses as a whole. */
 export interface GroupState {
   /** `order`, `order.dunning`, `transaction.inline`, …: also the name under which history keeps it. */
-  group: string;
-  id: string;
+  readonly group: string;
+  readonly id: string;
   /** What decides: `versionOf`. */
-  version: string;
+  readonly version: string;
+  /** The time that the version begins with. */
+  readonly changedAt: string;
   /** When the group says that it changed, fixed form. */
-  updatedAt: string;
-  observedAt: string | null;
-  hash: string;
+  readonly updatedAt: string;
+  readonly observedAt: string | null;
+  /** `contentHash` of the content. */
+  readonly hash: string;
   /** Canonical content as JSON: the history's `data`. */
-  json: string;
+  readonly json: string;
   /** Whether text that `jsonb` refuses became U+FFFD. No part of the content: states that differ in it alone are equal. */
-  isReplaced: boolean;
+  readonly isReplaced: boolean;
   /** The columns of the mirror's row that this group owns. */
-  columns: Readonly<Record<string, Column>>;
-  cause: string;
+  readonly columns: Readonly<Record<string, Column>>;
+  readonly cause: string;
   /** The object whose read settles a tie of this group; null where no read shows the group. */
-  settledBy: ObjectKey | null;
+  readonly settledBy: ObjectKey | null;
+  /** Puts other content in the place of what was shown; hash and version are that content's. */
+  replaceContent(json: string, columns: Readonly<Record<string, Column>>): void;
 }
 
 export type Decoded =

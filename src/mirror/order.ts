@@ -11,8 +11,9 @@ import {
   textColumn,
   timeColumn,
 } from "./columns.ts";
-import { groupState, readObject, versionTime } from "./decode.ts";
+import { readObject, versionTime } from "./decode.ts";
 import type { Readable } from "./decode.ts";
+import { groupState } from "./group-state.ts";
 import { inlineTransactions } from "./inline-transaction.ts";
 import type { Decoded, GroupState, Observation } from "./observation.ts";
 import type { MirrorTable } from "./table.ts";

@@ -11,8 +11,9 @@ import {
   textColumn,
   timeColumn,
 } from "./columns.ts";
-import { groupState, readObject, unreadable } from "./decode.ts";
+import { readObject, unreadable } from "./decode.ts";
 import type { Readable } from "./decode.ts";
+import { groupState } from "./group-state.ts";
 import type { Decoded, GroupState, Observation } from "./observation.ts";
 import type { MirrorTable } from "./table.ts";
 import { statusRank } from "./version.ts";

@@ -10,7 +10,8 @@ import {
   textColumn,
   timeColumn,
 } from "./columns.ts";
-import { groupState, readObject } from "./decode.ts";
+import { readObject } from "./decode.ts";
+import { groupState } from "./group-state.ts";
 import type { Decoded, Observation } from "./observation.ts";
 import type { MirrorTable } from "./table.ts";
 import { seenUntil, seenUntilWithin, statusRank } from "./version.ts";

@@ -13,7 +13,7 @@ export interface VersionParts {
    * For what another object carries, whose `updated_at` is the one above: until when the state itself is known to
    * be the last one, same form. It decides between two looks at an `updatedAt`.
    */
-  within?: string;
+  within?: string | undefined;
   /** The service's `Date` of the answer, same form; null for events. */
   observedAt: string | null;
   /** 0 to 9. */

@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { compareStates } from "../../src/mirror/compare-rows.ts";
 import { decode } from "../../src/mirror/apply.ts";
-import type { GroupState } from "../../src/mirror/observation.ts";
+import type { GroupState, Observation } from "../../src/mirror/observation.ts";
 import { mirrorTables } from "../../src/mirror/tables.ts";
 import { listed } from "../reconcile/sandbox-observations.ts";
 import { startTestSandbox } from "../sandbox/harness.ts";
@@ -9,7 +9,7 @@ import { createReconcileStand } from "../reconcile/reconcile-stand.ts";
 import type { ReconcileStand } from "../reconcile/reconcile-stand.ts";
 
 let stand: ReconcileStand;
-let states: GroupState[];
+let shown: Observation[];
 
 beforeAll(async () => {
   const sandbox = await startTestSandbox("compare");
@@ -18,11 +18,13 @@ beforeAll(async () => {
   // An import leaves the last ten minutes to the events under way.
   await sandbox.control("POST", "/clock", { advance_seconds: 3_600 });
   await stand.run({ kind: "import" });
-  const decoded = (await listed(sandbox)).map(decode);
-  states = decoded.flatMap((one) => (one.ok ? one.states : []));
+  shown = await listed(sandbox);
   await sandbox.close();
 });
 afterAll(() => stand.close());
+
+const shownStates = (): GroupState[] =>
+  shown.map(decode).flatMap((one) => (one.ok ? one.states : []));
 
 /** The statements that a comparison asks the database for. */
 async function statementsOf(compare: () => Promise<unknown>): Promise<string[]> {
@@ -40,16 +42,17 @@ async function statementsOf(compare: () => Promise<unknown>): Promise<string[]> 
 test("of what is equal, every row of every table is proved so by one statement a table", async () => {
   const { db } = stand.database;
   const asked = await statementsOf(async () => {
-    expect(await compareStates(db, states)).toEqual([]);
+    expect(await compareStates(db, shownStates())).toEqual([]);
   });
   expect(asked).toHaveLength(mirrorTables.length);
 });
 
 test("who was erased is compared without what was personal", async () => {
   const { db } = stand.database;
+  const states = shownStates();
   const customer = states.find(({ group }) => group === "customer");
   await db("mirror.erasures").insert({ customer_id: customer?.id });
-  const own = structuredClone(states.filter(({ id }) => id === customer?.id));
+  const own = states.filter(({ id }) => id === customer?.id);
   const differing = await compareStates(db, own);
   expect(differing).toMatchObject([{ id: customer?.id, table: "customers" }]);
   expect(own[0]?.columns["email"]).toBe("[redacted]");

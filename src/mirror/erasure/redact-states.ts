@@ -29,15 +29,13 @@ export async function redactErased(db: Knex, states: readonly GroupState[]): Pro
 }
 
 function redactState(state: GroupState): void {
-  const { json, hash } = redactedContent(state.json);
-  state.version = withHash(state.version, state.hash, hash);
-  state.json = json;
-  state.hash = hash;
-  state.columns = Object.fromEntries(
-    Object.entries(state.columns).map(([key, value]) => [
-      key,
-      withoutPersonalField(key, value) as Column,
-    ]),
+  const columns = Object.entries(state.columns).map(([key, value]) => [
+    key,
+    withoutPersonalField(key, value) as Column,
+  ]);
+  state.replaceContent(
+    redactedContent(state.json).json,
+    Object.fromEntries(columns) as GroupState["columns"],
   );
 }
 

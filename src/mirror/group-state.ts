@@ -1,0 +1,76 @@
+import { contentHash } from "./canonical.ts";
+import type { Content } from "./canonical.ts";
+import type { Column, GroupState, ObjectKey, Observation } from "./observation.ts";
+import { versionOf } from "./version.ts";
+import type { VersionParts } from "./version.ts";
+
+interface GroupParts {
+  group: string;
+  id: string;
+  updatedAt: string;
+  /** What orders the group, where that is not `updatedAt` alone. */
+  orderedBy?: Pick<VersionParts, "updatedAt" | "within">;
+  rank: number;
+  content: Content;
+  settledBy: ObjectKey | null;
+}
+
+/** Puts a group's content and columns together with the version that orders it. */
+export function groupState(
+  observation: Pick<Observation, "observedAt" | "cause">,
+  parts: GroupParts,
+  columns: Readonly<Record<string, Column>>,
+): GroupState {
+  return new LazyState(observation, parts, columns);
+}
+
+/** Makes the hash when it is asked for: most of what a reconciliation reads is equal, and seen to be by its text. */
+class LazyState implements GroupState {
+  readonly group: string;
+  readonly id: string;
+  readonly changedAt: string;
+  readonly updatedAt: string;
+  readonly observedAt: string | null;
+  readonly isReplaced: boolean;
+  readonly cause: string;
+  readonly settledBy: ObjectKey | null;
+  json: string;
+  columns: Readonly<Record<string, Column>>;
+  readonly #rank: number;
+  readonly #within: string | undefined;
+  #hash: string | null = null;
+
+  constructor(
+    { observedAt, cause }: Pick<Observation, "observedAt" | "cause">,
+    { group, id, updatedAt, orderedBy, rank, content, settledBy }: GroupParts,
+    columns: Readonly<Record<string, Column>>,
+  ) {
+    this.group = group;
+    this.id = id;
+    this.changedAt = orderedBy?.updatedAt ?? updatedAt;
+    this.updatedAt = updatedAt;
+    this.observedAt = observedAt;
+    this.isReplaced = content.isReplaced;
+    this.cause = cause;
+    this.settledBy = settledBy;
+    this.json = content.json;
+    this.columns = columns;
+    this.#rank = rank;
+    this.#within = orderedBy?.within;
+  }
+
+  get hash(): string {
+    return (this.#hash ??= contentHash(this.json));
+  }
+
+  get version(): string {
+    const { changedAt: updatedAt, observedAt, hash } = this;
+    return versionOf({ updatedAt, within: this.#within, observedAt, rank: this.#rank, hash });
+  }
+
+  replaceContent(json: string, columns: GroupState["columns"]): void {
+    this.json = json;
+    this.columns = columns;
+    this.#hash = null;
+  }
+}
