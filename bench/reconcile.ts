@@ -7,9 +7,9 @@ import { placement } from "./support/pinning.ts";
 import { startProcess } from "./support/processes.ts";
 import { sampleMemory } from "./support/resident-memory.ts";
 import type { Stand } from "./support/stand.ts";
-import { startOtherServer } from "./support/tallyhook.ts";
+import { nodeArgs, startOtherServer } from "./support/tallyhook.ts";
 
-const sizes = [10_000, 200_000];
+const sizes = [10_000, 100_000, 1_000_000];
 const wantedPerSecond = 30_000;
 const wantedMegabytes = 200;
 const wantedGrowth = 1.25;
@@ -92,6 +92,7 @@ const measure = (stand: Stand, { profile }: BenchOptions, orders: number): Promi
         name: `reconcile-${orders}`,
         file: compiled(new URL("./servers/tallyhook.ts", import.meta.url)),
         // A range: the identities, which are checked after the other kinds, are measured by nobody here.
+        nodeArgs,
         args: ["reconcile", "--from", "2000-01-01T00:00:00Z", "--json", "--fail-on-drift"],
         env: {
           DATABASE_URL: databaseUrl,

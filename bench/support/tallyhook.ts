@@ -23,7 +23,7 @@ export interface RunningServer {
 const startWithinMs = 30_000;
 
 /** As in the compose file. */
-const nodeArgs = ["--max-old-space-size=512"];
+export const nodeArgs = ["--max-old-space-size=512"];
 
 /** `tallyhook receiver`, with its defaults. */
 export async function startReceiver(placed: Placed, place: DataPlace): Promise<RunningServer> {

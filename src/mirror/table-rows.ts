@@ -21,8 +21,9 @@ export function tableRows(table: MirrorTable, states: readonly GroupState[]): Ta
   const winners = new Map<string, Map<string, GroupState>>();
   for (const state of states) {
     const known = winners.get(state.id);
+    const rival = known?.get(state.group);
     if (known === undefined) winners.set(state.id, new Map([[state.group, state]]));
-    else if (state.version > (known.get(state.group)?.version ?? "")) known.set(state.group, state);
+    else if (rival === undefined || state.version > rival.version) known.set(state.group, state);
   }
   const rows: TableRow[] = [...winners].map(([id, of]) => ({ id, isWinner: true, states: of }));
   rows.push(...lostStates(table, states, winners));

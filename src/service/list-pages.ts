@@ -2,9 +2,8 @@ import type { ServiceAnswer } from "./http/call.ts";
 import type { Lane } from "./http/lanes.ts";
 import type { ServiceQuery } from "./http/request-path.ts";
 import { listPageSchema } from "./list-page.ts";
+import type { ListedObject } from "./list-page.ts";
 import { ServiceAnswerError } from "./service-errors.ts";
-
-export type ListedObject = { id: string; [field: string]: unknown };
 
 export type ServicePage = {
   items: ListedObject[];
