@@ -1,4 +1,5 @@
 import type { Clock } from "../platform/clock.ts";
+import { dayText, localTimeIn, timeText } from "../platform/local-time.ts";
 import type { AlertSettings } from "./settings.ts";
 
 /** What alerts need of the deployment, wherever they are raised. */
@@ -23,11 +24,9 @@ export const zoneOf = ({ settings, timeZone }: AlertDesk): string => settings.ti
 /** Writes times for people, `2026-03-04 15:30 Europe/Berlin`. Pure. */
 export function localTimes(desk: AlertDesk): (at: Date) => string {
   const timeZone = zoneOf(desk);
-  // The Swedish form of a date is the ISO one.
-  const format = new Intl.DateTimeFormat("sv-SE", {
-    timeZone,
-    dateStyle: "short",
-    timeStyle: "short",
-  });
-  return (at) => `${format.format(at)} ${timeZone}`;
+  const read = localTimeIn(timeZone);
+  return (at) => {
+    const local = read(at);
+    return `${dayText(local)} ${timeText(local)} ${timeZone}`;
+  };
 }

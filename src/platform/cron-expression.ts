@@ -1,3 +1,5 @@
+import type { LocalTime } from "./local-time.ts";
+
 const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
 const weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
 
@@ -43,20 +45,11 @@ function toNumber(text: string, { min, max, names }: Field): number | null {
   return number >= min && number <= max ? number : null;
 }
 
-/** A minute as a wall clock shows it; Sunday is 0. */
-export interface LocalMinute {
-  minute: number;
-  hour: number;
-  day: number;
-  month: number;
-  weekday: number;
-}
-
 /**
  * Whether a valid expression is due in a minute. As cron has it: where both the day of the month and the weekday are
  * restricted, one of them is enough.
  */
-export function cronMatches(text: string, at: LocalMinute): boolean {
+export function cronMatches(text: string, at: LocalTime): boolean {
   const [minute = "", hour = "", day = "", month = "", weekday = ""] = text.trim().split(/\s+/);
   const isDue = (part: string, n: number, value: number): boolean =>
     part.split(",").some((item) => includes(item, fields[n] as Field, value));

@@ -51,12 +51,6 @@ function dayOf(option: string, text: string, edge: "first" | "last"): string {
   return found;
 }
 
-/** The day of a moment in a zone. Pure. */
-export function dayIn(timeZone: string, at: Date): string {
-  const format = { timeZone, year: "numeric", month: "2-digit", day: "2-digit" } as const;
-  return new Intl.DateTimeFormat("en-CA", format).format(at);
-}
-
 /** The database's own zone rules cut the days, as they do in the reports' SQL. One statement. */
 export async function resolvePeriod(db: Knex, days: Days, timeZone: string): Promise<Period> {
   const bound = (day: string) =>

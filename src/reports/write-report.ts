@@ -1,12 +1,13 @@
 import type { Knex } from "knex";
 import type { Clock } from "../platform/clock.ts";
 import { UsageError } from "../platform/errors.ts";
+import { dayIn } from "../platform/local-time.ts";
 import type { About } from "./about.ts";
 import { defaultAccounts, readAccountMap } from "./account-map.ts";
 import { assertSettled } from "./as-of.ts";
 import { findCurrency, readExponents } from "./currencies.ts";
 import { findFrozen, readFrozen } from "./frozen.ts";
-import { dayIn, parseDays, resolvePeriod } from "./period.ts";
+import { parseDays, resolvePeriod } from "./period.ts";
 import { readingTransaction, readReport } from "./read-report.ts";
 import { createRendering } from "./render/formats.ts";
 import type { Format } from "./render/formats.ts";

@@ -8,7 +8,6 @@ import { silentHour } from "../../src/alerts/rules/silence.ts";
 import { usualLimit } from "../../src/alerts/rules/storms.ts";
 import { maskedEmail } from "../../src/alerts/facts/customers.ts";
 import { moneyText } from "../../src/alerts/money.ts";
-import { quietUntil } from "../../src/alerts/quiet-hours.ts";
 import { touchedBy } from "../../src/alerts/touched.ts";
 import { failureCodes } from "../../src/service/resources/failure-codes.ts";
 import { settingsOf } from "./test-desk.ts";
@@ -218,21 +217,6 @@ describe("silence and storms", () => {
     expect([null, 2, 30].map((usual) => usualLimit(settings, "declines", usual))).toEqual([
       20, 20, 90,
     ]);
-  });
-});
-
-describe("quiet hours", () => {
-  const quiet = { from: "22:00", to: "07:00", days: ["fri", "sat"] as const, except: [] };
-  test.each([
-    ["2026-03-06T22:30:00+01:00", "2026-03-07T07:00:00+01:00"],
-    ["2026-03-07T06:59:30+01:00", "2026-03-07T07:00:00+01:00"],
-    ["2026-03-07T07:00:00+01:00", null],
-    ["2026-03-08T23:00:00+01:00", null],
-    // The clocks go forward on the 29th.
-    ["2026-03-28T23:00:00+01:00", "2026-03-29T07:00:00+02:00"],
-  ])("%s wait until %s", (now, until) => {
-    const found = quietUntil({ ...quiet, days: [...quiet.days] }, "Europe/Berlin", new Date(now));
-    expect(found).toEqual(until === null ? null : new Date(until));
   });
 });
 

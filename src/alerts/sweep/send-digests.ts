@@ -4,11 +4,10 @@ import type { AlertDesk } from "../desk.ts";
 import type { AlertItem, AlertMessage } from "../message.ts";
 import { moneyText } from "../money.ts";
 import { queueMessages } from "../outbox-rows.ts";
-import { nextTimeOfDay } from "../quiet-hours.ts";
+import { lastTimeOfDay } from "../quiet-hours.ts";
 import { quietEnd } from "../route.ts";
 
 const hourMs = 3_600_000;
-const dayMs = 24 * hourMs;
 /** More than anybody reads. */
 const maxItems = 50;
 
@@ -50,7 +49,7 @@ function lastBoundary(desk: AlertDesk): Date {
   const { softDeclines, dailyAt } = desk.settings.digests;
   const now = desk.clock.now();
   if (softDeclines !== "daily") return new Date(Math.floor(now.getTime() / hourMs) * hourMs);
-  return new Date(nextTimeOfDay(dailyAt, zoneOf(desk), now).getTime() - dayMs);
+  return lastTimeOfDay(dailyAt, zoneOf(desk), now);
 }
 
 function digestOf(channel: string, rows: readonly Row[], at: Date): AlertMessage {

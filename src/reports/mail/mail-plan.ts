@@ -1,7 +1,7 @@
 import { ConfigurationError } from "../../platform/errors.ts";
+import { dayIn } from "../../platform/local-time.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
 import { allReports } from "../catalogue/all.ts";
-import { dayIn } from "../period.ts";
 import type { Days } from "../period.ts";
 import type { Report } from "../report.ts";
 

@@ -1,0 +1,82 @@
+/** What a wall clock shows. `year` is that of the Gregorian calendar, `weekday` is 0 on Sunday. */
+export interface LocalTime extends LocalMinute {
+  second: number;
+  weekday: number;
+}
+
+/** A minute of a wall clock; `month` is 1 in January. */
+export interface LocalMinute extends LocalDay {
+  hour: number;
+  minute: number;
+}
+
+interface LocalDay {
+  year: number;
+  month: number;
+  day: number;
+}
+
+const dayMs = 86_400_000;
+const weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
+
+/** Makes a reader of the wall clock of a zone (IANA name), to be kept where many moments are read. Pure. */
+export function localTimeIn(timeZone: string): (at: Date) => LocalTime {
+  const format = new Intl.DateTimeFormat("en-US", {
+    timeZone,
+    hourCycle: "h23",
+    year: "numeric",
+    month: "numeric",
+    day: "numeric",
+    hour: "numeric",
+    minute: "numeric",
+    second: "numeric",
+    weekday: "short",
+  });
+  return (at) => {
+    const parts = new Map(format.formatToParts(at).map(({ type, value }) => [type, value]));
+    const number = (type: Intl.DateTimeFormatPartTypes) => Number(parts.get(type));
+    return {
+      year: number("year"),
+      month: number("month"),
+      day: number("day"),
+      hour: number("hour"),
+      minute: number("minute"),
+      second: number("second"),
+      weekday: weekdays.indexOf(parts.get("weekday") ?? ""),
+    };
+  };
+}
+
+/** The day of a moment in a zone, `2026-03-04`. Pure. */
+export const dayIn = (timeZone: string, at: Date): string => dayText(localTimeIn(timeZone)(at));
+
+/** `2026-03-04`. */
+export const dayText = ({ year, month, day }: LocalDay): string =>
+  `${String(year).padStart(4, "0")}-${twoDigits(month)}-${twoDigits(day)}`;
+
+/** `15:30`. */
+export const timeText = ({ hour, minute }: LocalMinute): string =>
+  `${twoDigits(hour)}:${twoDigits(minute)}`;
+
+const twoDigits = (n: number): string => String(n).padStart(2, "0");
+
+/**
+ * When the wall clock of a zone shows a minute, earliest first: once; twice where an hour is repeated. A minute that is
+ * skipped is shown at none: the moment is then as long after the jump as the minute is (at 3:30 for the 2:30 of the
+ * night in which 2:00 becomes 3:00). Days and months out of range count on, as in `Date.UTC`. Pure.
+ */
+export function momentsOf(local: LocalMinute, timeZone: string): Date[] {
+  const read = localTimeIn(timeZone);
+  const wallMs = msOf({ ...local, second: 0 });
+  const offsetAt = (ms: number) => msOf(read(new Date(ms))) - ms;
+  // No offset is above a day, so a jump of the clock near this minute lies between these two.
+  const [before, after] = [offsetAt(wallMs - dayMs), offsetAt(wallMs + dayMs)];
+  const candidates = [...new Set([wallMs - before, wallMs - after])];
+  const shown = candidates.filter((ms) => ms + offsetAt(ms) === wallMs);
+  return (shown.length > 0 ? shown : [wallMs - before])
+    .sort((a, b) => a - b)
+    .map((ms) => new Date(ms));
+}
+
+const msOf = ({ year, month, day, hour, minute, second }: Omit<LocalTime, "weekday">): number =>
+  Date.UTC(year, month - 1, day, hour, minute, second);
