@@ -1,106 +1,14 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { contradictions } from "./config/contradictions.ts";
+import { alertSecretSettings, prefixes, settings } from "./config/variables.ts";
+import type { Values } from "./config/variables.ts";
 import { conceal } from "./platform/concealed.ts";
 import { ConfigurationError } from "./platform/errors.ts";
 import type { LogLevel } from "./platform/log.ts";
-import { logLevels } from "./platform/log.ts";
-import {
-  baseUrl,
-  choices,
-  cron,
-  file,
-  headerToken,
-  hexKey,
-  hexKeyList,
-  host,
-  integer,
-  mailAddress,
-  mailAddressList,
-  namedItems,
-  oneOf,
-  password,
-  path,
-  port,
-  printable,
-  secretList,
-  serviceBaseUrl,
-  someOf,
-  timeZone,
-  urlWithScheme,
-} from "./platform/setting-kinds.ts";
-import type { Environment, ReadFile, Setting } from "./platform/settings.ts";
-import { optional, readSettings, secret, setting, unknownVariables } from "./platform/settings.ts";
-import { envelopePlaces } from "./service/places-in-envelope.ts";
-import { defaultEnvelopePlaces } from "./service/event-envelope.ts";
+import type { Environment, ReadFile } from "./platform/settings.ts";
+import { readSettings, unknownVariables } from "./platform/settings.ts";
 import type { EnvelopePlaces } from "./service/event-envelope.ts";
-
-/** Every variable of the environment that Tallyhook reads, but for the secrets of alert channels. */
-const settings = {
-  DATABASE_URL: secret(
-    urlWithScheme(
-      ["postgres", "postgresql"],
-      "postgres://user:password@host:5432/database (special characters percent-encoded)",
-    ),
-  ),
-  REDIS_URL: secret(urlWithScheme(["redis", "rediss"], "redis://host:6379")),
-  SVC_BASE_URL: optional(serviceBaseUrl),
-  SVC_API_KEY: secret(headerToken(8)),
-  SVC_WEBHOOK_SECRETS: secret(secretList(16)),
-  SVC_SIGNATURE_SCHEME: setting(oneOf(["svc", "hex", "standard-webhooks"]), "svc"),
-  SVC_SIGNATURE_TOLERANCE_SECONDS: setting(integer(1, 86_400, "seconds"), 300),
-  SVC_EVENT_PLACES: setting(envelopePlaces, defaultEnvelopePlaces),
-  WEBHOOK_MAX_BYTES: setting(integer(1_024, 67_108_864, "bytes"), 1_048_576),
-  WEBHOOK_MAX_CONNECTIONS: setting(integer(1, 65_535, "connections"), 1_024),
-  HOST: setting(host, "0.0.0.0"),
-  PORT: setting(port, 3000),
-  ADMIN_HOST: setting(host, "127.0.0.1"),
-  ADMIN_PORT: setting(port, 3001),
-  ADMIN_PASSWORD: secret(password(12)),
-  METRICS_TOKEN: secret(headerToken(16)),
-  SANDBOX_PORT: setting(port, 4010),
-  PUBLIC_URL: optional(baseUrl("https://hooks.example.com")),
-  TALLYHOOK_DATA_DIR: setting(path, ".data"),
-  TALLYHOOK_ENCRYPTION_KEY: secret(hexKey),
-  TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS: secret(hexKeyList),
-  TALLYHOOK_TIME_ZONE: setting(timeZone, "UTC"),
-  // Outside the hours that daylight saving skips or repeats nearly everywhere.
-  RECONCILE_CRON: setting(cron, "30 3 * * *"),
-  RECONCILE_GRACE_SECONDS: setting(integer(0, 86_400, "seconds"), 600),
-  RECONCILE_MODE: setting(oneOf(["heal", "report"]), "heal"),
-  RECONCILE_IDENTITIES: setting(
-    choices(["enforce", "observe", "off"], "chargeback_match=enforce,double_order=off"),
-    {},
-  ),
-  REPORTS_CRON: optional(cron),
-  REPORTS_MAIL_TO: optional(mailAddressList),
-  REPORTS_MAIL: setting(namedItems(["day", "month"], "daily-control,exceptions,journal:month"), [
-    { name: "daily-control", word: null },
-    { name: "exceptions", word: null },
-    { name: "past-due-aging", word: null },
-    { name: "month-end", word: "month" },
-  ]),
-  REPORTS_MAIL_FORMAT: setting(someOf(["html", "xlsx", "csv"]), ["html"]),
-  SMTP_URL: secret(
-    urlWithScheme(
-      ["smtp", "smtps"],
-      "smtps://user:password@mail.example.com (special characters percent-encoded)",
-    ),
-  ),
-  MAIL_FROM: optional(mailAddress),
-  ALERT_SETTINGS_FILE: optional(file),
-  LOG_LEVEL: setting(oneOf(logLevels), "info"),
-} as const;
-
-/** Set together or not at all: what both mean, and what none does. */
-const pairs = [
-  ["SVC_BASE_URL", "SVC_API_KEY", "the service", "the sandbox"],
-  ["SMTP_URL", "MAIL_FROM", "mail is sent", "it is not"],
-  ["REPORTS_CRON", "REPORTS_MAIL_TO", "reports are mailed", "they are not"],
-] as const;
-
-type Values = ReturnType<typeof readSettings<typeof settings>>["values"];
-
-const prefixes = ["SVC_", "TALLYHOOK_", "REPORTS_"];
 
 export interface Config {
   /** `embedded`: PostgreSQL of our own under `dataDir`; `external`: `secrets.databaseUrl`. */
@@ -198,28 +106,18 @@ export function loadConfig(
   const alerts = readSettings(alertSecretSettings(env), env, readFile);
   const problems = [...wrong, ...alerts.problems];
   const bad = new Set(problems.map(({ name }) => name));
-  const texts = problems.map(({ text }) => text);
-
-  for (const [one, other, both, none] of pairs) {
-    const isSet = [values[one] !== null, values[other] !== null];
-    if (isSet[0] === isSet[1] || bad.has(one) || bad.has(other)) continue;
-    const [present, absent] = isSet[0] === true ? [one, other] : [other, one];
-    texts.push(`${present} is set and ${absent} is not. Set both (${both}) or none (${none}).`);
-  }
-  if (values.PORT === values.ADMIN_PORT && values.PORT !== 0) {
-    texts.push(
-      `PORT and ADMIN_PORT are both ${values.PORT}. They should differ: only PORT is public.`,
-    );
-  }
-  if (values.REPORTS_CRON !== null && values.SMTP_URL === null && !bad.has("SMTP_URL")) {
-    texts.push(
-      "REPORTS_CRON is set and SMTP_URL is not. Reports are mailed through SMTP_URL, from MAIL_FROM.",
-    );
-  }
+  const texts = [...problems.map(({ text }) => text), ...contradictions(values, bad)];
   if (texts.length > 0) throw new ConfigurationError(explain(texts));
+  return {
+    config: freezeDeep(configOf(values)),
+    secrets: conceal(secretsOf(values, alerts.values)),
+    warnings: unknownVariables(settings, env, prefixes),
+  };
+}
 
+function configOf(values: Values): Config {
   const database = values.DATABASE_URL === null ? "embedded" : "external";
-  const config: Config = {
+  return {
     database,
     queueBackend: values.REDIS_URL === null ? "postgres" : "redis",
     service:
@@ -257,7 +155,10 @@ export function loadConfig(
     },
     logLevel: values.LOG_LEVEL,
   };
-  const secrets: Secrets = conceal({
+}
+
+function secretsOf(values: Values, alertSecrets: Secrets["alertSecrets"]): Secrets {
+  return {
     databaseUrl: values.DATABASE_URL,
     redisUrl: values.REDIS_URL,
     serviceApiKey: values.SVC_API_KEY,
@@ -267,12 +168,7 @@ export function loadConfig(
     encryptionKey: values.TALLYHOOK_ENCRYPTION_KEY,
     previousEncryptionKeys: values.TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS ?? [],
     smtpUrl: values.SMTP_URL,
-    alertSecrets: conceal(alerts.values),
-  });
-  return {
-    config: freezeDeep(config),
-    secrets,
-    warnings: unknownVariables(settings, env, prefixes),
+    alertSecrets: conceal(alertSecrets),
   };
 }
 
@@ -282,14 +178,6 @@ function reportMailOf(
   const { REPORTS_CRON: cronText, REPORTS_MAIL_TO: to } = values;
   if (cronText === null || to === null) return null;
   return { cron: cronText, to, reports: values.REPORTS_MAIL, formats: values.REPORTS_MAIL_FORMAT };
-}
-
-/** The channels of alerts bear any names, and so do the variables that hold their secrets. */
-function alertSecretSettings(env: Environment): Record<string, Setting<string | null>> {
-  const names = Object.keys(env)
-    .filter((name) => name.startsWith("ALERT_") && !Object.hasOwn(settings, name))
-    .map((name) => name.replace(/_FILE$/, ""));
-  return Object.fromEntries(names.map((name) => [name, secret(printable)]));
 }
 
 function encryptionKeySource(
