@@ -9,10 +9,10 @@ import type { EventRow } from "../inbox/queries.ts";
 import { countPrunable, pruneEvents, replayEvents } from "../inbox/retention.ts";
 import { seqsOfIds } from "../inbox/same-id.ts";
 import { TallyhookError, UsageError } from "../platform/errors.ts";
+import { visibleLines } from "../platform/visible-text.ts";
 import type { CliContext } from "./context.ts";
 import { createProgress } from "./progress.ts";
 import { hasReplacedText } from "./replaced-text.ts";
-import { visibleLines } from "./visible-text.ts";
 import { wholeNumber } from "./whole-number.ts";
 
 interface ListOptions {

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import Table from "cli-table3";
 import { TallyhookError, UsageError } from "../platform/errors.ts";
+import { visible } from "../platform/visible-text.ts";
 import { acknowledgeFinding } from "../reconcile/findings.ts";
 import {
   countFindings,
@@ -14,7 +15,6 @@ import type { FindingRow, FindingState } from "../reconcile/queries/list-finding
 import { assertMigrated } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
-import { visible } from "./visible-text.ts";
 import { wholeNumber } from "./whole-number.ts";
 
 interface ListOptions {

@@ -2,6 +2,7 @@ import Table from "cli-table3";
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import { ConfigurationError, UsageError } from "../platform/errors.ts";
+import { visible } from "../platform/visible-text.ts";
 import type { SecretOverview } from "../receiver/secrets-overview.ts";
 import { addSecret } from "../receiver/secrets-store.ts";
 import type { Runtime } from "../runtime.ts";
@@ -10,7 +11,6 @@ import { parseInstant } from "./instant.ts";
 import { readSecret } from "./secret-input.ts";
 import { retireGuarded, surveySecrets } from "./secrets-actions.ts";
 import type { SecretsAtHand } from "./secrets-actions.ts";
-import { visible } from "./visible-text.ts";
 
 interface ListOptions {
   quietHours: number;

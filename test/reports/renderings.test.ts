@@ -195,7 +195,15 @@ describe("a workbook, as another program reads it", () => {
   });
 
   test("holds any text, and runs none", async () => {
-    const hostile = ["<&>\"'", "_x0041_", "\ud800", "a\nb\u0000", "]]>", " padded "];
+    const hostile = [
+      "<&>\"'",
+      "_x0041_",
+      "\ud800",
+      "a\nb\u0000",
+      "\ufffe\uffff",
+      "]]>",
+      " padded ",
+    ];
     const book = read(
       await render(
         "xlsx",
@@ -208,6 +216,7 @@ describe("a workbook, as another program reads it", () => {
       "_x0041_",
       "\ufffd",
       "a\ufffdb\ufffd",
+      "\ufffd\ufffd",
       "]]>",
       " padded ",
     ]);

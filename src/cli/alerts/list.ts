@@ -6,9 +6,9 @@ import { alertStates, countAlerts, listAlerts } from "../../alerts/queries.ts";
 import type { AlertFilter, AlertRow, AlertState } from "../../alerts/queries.ts";
 import { loadAlertSettings } from "../../alerts/settings.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
+import { visible } from "../../platform/visible-text.ts";
 import { assertMigrated } from "../../runtime.ts";
 import type { CliContext } from "../context.ts";
-import { visible } from "../visible-text.ts";
 
 export interface ListOptions {
   state?: AlertState;

@@ -1,10 +1,10 @@
 import { findAlert, findAlertByKey } from "../../alerts/queries.ts";
 import type { AlertDetails } from "../../alerts/queries.ts";
 import { TallyhookError } from "../../platform/errors.ts";
+import { visible } from "../../platform/visible-text.ts";
 import { assertMigrated } from "../../runtime.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { CliContext } from "../context.ts";
-import { visible } from "../visible-text.ts";
 import { titleOf } from "./list.ts";
 
 export async function printAlert(

@@ -1,10 +1,10 @@
 import Table from "cli-table3";
+import { visible } from "../../platform/visible-text.ts";
 import { inspectEndpoint } from "../../reconcile/endpoint/watch-endpoint.ts";
 import { listKnownEndpoints } from "../../reconcile/endpoint/known-endpoints.ts";
 import { listEndpoints } from "../../reconcile/endpoint/list-endpoints.ts";
 import type { CliContext } from "../context.ts";
 import { withEndpointTools } from "./at-hand.ts";
-import { visible } from "../visible-text.ts";
 
 export interface ListOptions {
   json?: boolean;

@@ -1,9 +1,9 @@
 import Table from "cli-table3";
+import { visible } from "../../platform/visible-text.ts";
 import { aboutLines } from "../about.ts";
 import type { Cell, Row } from "../report.ts";
 import type { Rendering, RenderingInput } from "./rendering.ts";
 import { createTotals, readable } from "./totals.ts";
-import { visible } from "./visible.ts";
 
 /** More than a person reads; the sums, the hash and the number of rows are of all rows. */
 const shownRows = 500;

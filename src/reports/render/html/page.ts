@@ -1,8 +1,8 @@
 import { html } from "../../../platform/html.ts";
 import type { Html } from "../../../platform/html.ts";
+import { visible } from "../../../platform/visible-text.ts";
 import { aboutLines } from "../../about.ts";
 import type { About } from "../../about.ts";
-import { visible } from "../visible.ts";
 import { patterns } from "./figures.ts";
 import { styleOf } from "./style.ts";
 

@@ -1,11 +1,11 @@
 import { html } from "../../../platform/html.ts";
 import type { Html } from "../../../platform/html.ts";
+import { visible } from "../../../platform/visible-text.ts";
 import type { Exponents } from "../../currencies.ts";
 import { grouped } from "../../figures/amounts.ts";
 import type { Column, Row } from "../../report.ts";
 import { readable } from "../totals.ts";
 import type { Totals } from "../totals.ts";
-import { visible } from "../visible.ts";
 
 export interface TableInput {
   columns: readonly Column[];

@@ -1,7 +1,7 @@
+import { visible } from "../../../platform/visible-text.ts";
 import { exponentOf, formatMinor } from "../../currencies.ts";
 import type { Exponents } from "../../currencies.ts";
 import type { Cell, Column, Row } from "../../report.ts";
-import { visible } from "../visible.ts";
 import { styleNumber } from "./styles.ts";
 import type { CellStyle } from "./styles.ts";
 
@@ -72,10 +72,11 @@ const valueXml = (value: string | number, style: CellStyle, ref: string, isBold:
 const textXml = (text: string, ref: string, isBold: boolean): string =>
   `<c r="${ref}" s="${styleNumber("text", isBold)}" t="inlineStr"><is><t xml:space="preserve">${escapeXml(visible(text))}</t></is></c>`;
 
-/** Also what looks like an escape of a spreadsheet's own (ECMA-376, 22.9.2.19), and halves of characters. */
+/** Also what looks like an escape of a spreadsheet's own (ECMA-376, 22.9.2.19), and what XML has no place for. */
 const escapeXml = (text: string): string =>
   text
     .toWellFormed()
+    .replace(/[\ufffe\uffff]/g, "\ufffd")
     .replace(/_(?=x[0-9A-Fa-f]{4}_)/g, "_x005F_")
     .replace(/&/g, "&amp;")
     .replace(/</g, "&lt;")
