@@ -1,4 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
+import { recordFindings } from "../../src/reconcile/findings.ts";
 import { defaultAccounts } from "../../src/reports/account-map.ts";
 import { closeMonth } from "../../src/reports/close-month.ts";
 import { findReport } from "../../src/reports/find-report.ts";
@@ -71,6 +72,35 @@ describe("of a month that is proved", () => {
     const about = await readFrozen(database.db, frozen, null, () => {});
     expect(about).toMatchObject({ sha256: before.about.sha256, close: { reason: null } });
     expect((await ask(database.db, "month-end", may)).about.sha256).toBe(before.about.sha256);
+  });
+
+  test("keeps the exceptions as they were, whatever becomes of them and whatever else is found", async () => {
+    const find = (objectId: string, amountAtRiskMinor: number, seenAt: string) =>
+      recordFindings(database.db, { run: null, seenAt: new Date(seenAt) }, [
+        {
+          key: `late:order:${objectId}`,
+          class: "behind",
+          identity: null,
+          severity: "warning",
+          resource: "order",
+          objectId,
+          differences: [{ field: "total", service: amountAtRiskMinor, mirror: 4 }],
+          amountAtRiskMinor,
+          currency: "usd",
+          cause: "late",
+          evidence: {},
+        },
+      ]);
+    await find("1", 5, "2025-05-12T00:00:00Z");
+    await close("2025-05");
+    await find("1", 900, "2025-06-12T00:00:00Z");
+    await find("2", 7, "2025-05-30T00:00:00Z");
+    const frozen = await findFrozen(database.db, may, findReport("exceptions"));
+    if (frozen === null) throw new Error("nothing is frozen");
+    const rows: unknown[] = [];
+    await readFrozen(database.db, frozen, null, (batch) => void rows.push(...batch));
+    expect(rows).toHaveLength(1);
+    expect(rows[0]).toEqual(expect.arrayContaining(["total=5", "total=4", "5"]));
   });
 
   test("books what is learned later in the first open month, apart and with its own date", async () => {
