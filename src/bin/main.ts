@@ -1,23 +1,7 @@
 import { Command, CommanderError } from "commander";
 import { createContext } from "../cli/context.ts";
-import { registerAlerts } from "../cli/alerts.ts";
-import { registerClose } from "../cli/close.ts";
-import { registerCustomers } from "../cli/customers.ts";
-import { registerDemo } from "../cli/demo.ts";
-import { registerDoctor } from "../cli/doctor.ts";
-import { registerEndpoint } from "../cli/endpoint.ts";
-import { registerEvents } from "../cli/events.ts";
-import { registerFindings } from "../cli/findings.ts";
-import { registerMigrate } from "../cli/migrate.ts";
-import { registerReceiver } from "../cli/receiver.ts";
-import { registerReconcile } from "../cli/reconcile.ts";
-import { registerReport } from "../cli/report.ts";
-import { registerSandbox } from "../cli/sandbox.ts";
-import { registerSecrets } from "../cli/secrets.ts";
-import { registerSignatureExplain } from "../cli/signature-explain.ts";
-import { registerStart } from "../cli/start.ts";
-import { registerWorker } from "../cli/worker.ts";
 import { exitCodes, TallyhookError } from "../platform/errors.ts";
+import { registerCommands } from "./commands.ts";
 
 /** What may still run after a command is done (a socket that lingers) does not hold up the shell for longer. */
 const lingerMs = 3_000;
@@ -29,27 +13,7 @@ export async function main(argv: readonly string[]): Promise<number> {
     .description("Mirrors a commerce service by its webhooks, and proves that the mirror is right.")
     .exitOverride()
     .showHelpAfterError('Try "tallyhook --help".');
-  for (const register of [
-    registerStart,
-    registerReceiver,
-    registerWorker,
-    registerSandbox,
-    registerMigrate,
-    registerDemo,
-    registerDoctor,
-    registerEvents,
-    registerReconcile,
-    registerFindings,
-    registerReport,
-    registerClose,
-    registerSecrets,
-    registerEndpoint,
-    registerAlerts,
-    registerCustomers,
-    registerSignatureExplain,
-  ]) {
-    register(program, context);
-  }
+  await registerCommands(program, context, argv.slice(2));
   const code = await run(program, argv, context.stderr);
   setTimeout(() => process.exit(code), lingerMs).unref();
   return code;

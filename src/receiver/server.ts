@@ -1,7 +1,6 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { IncomingMessage, ServerResponse } from "node:http";
-import type { AddressInfo, Socket } from "node:net";
+import type { ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import type { Pool } from "pg";
@@ -15,11 +14,12 @@ import type { EnvelopePlaces } from "../service/event-envelope.ts";
 import type { SignatureSchemeName } from "../service/signature/scheme.ts";
 import { signatureScheme } from "../service/signature/signature-scheme.ts";
 import { createApp } from "./app.ts";
-import { refusals } from "./answers.ts";
-import { capConnections, refuseConnection, refuseRequest, refuseTunnel } from "./connections.ts";
 import { createReceiverCounters } from "./counters.ts";
 import type { ReceiverCounters } from "./counters.ts";
 import { createDeadlines } from "./deadlines.ts";
+import { createHttpServer } from "./http-server.ts";
+import { defaultHeldBodyBytes, defaultReceiverLimits } from "./limits.ts";
+import type { ReceiverLimits } from "./limits.ts";
 import { createReadiness } from "./readiness.ts";
 import type { ReadinessCheck } from "./readiness.ts";
 import { createReceiveWebhook } from "./receive-webhook.ts";
@@ -55,31 +55,6 @@ export interface ReceiverOptions {
   limits?: Partial<ReceiverLimits>;
 }
 
-export interface ReceiverLimits {
-  /** From connecting, or from the first byte of a further request, to the end of the headers. */
-  headersMs: number;
-  /** The same to the end of the body. */
-  requestMs: number;
-  /** From the end of the headers to the answer. */
-  answerMs: number;
-  /** How coarsely the three are watched. */
-  tickMs: number;
-  /** How long a connection may be idle between two requests: longer than proxies keep theirs (60 s). */
-  keepAliveMs: number;
-  /** For closing, everything together. */
-  closeMs: number;
-}
-
-/** Headers, answer and two ticks together are under 10 s: the longest that a request is held. */
-export const defaultReceiverLimits: ReceiverLimits = {
-  headersMs: 3_000,
-  requestMs: 5_000,
-  answerMs: 6_000,
-  tickMs: 250,
-  keepAliveMs: 65_000,
-  closeMs: 10_000,
-};
-
 export interface RunningReceiver {
   /** As reached from this machine. */
   url: string;
@@ -91,10 +66,6 @@ export interface RunningReceiver {
    */
   close(): Promise<void>;
 }
-
-/** Enough for every connection to have a body of 64 KiB under way, and for four of the largest. */
-const defaultHeldBodyBytes = (maxBodyBytes: number): number =>
-  Math.max(64 * 1024 * 1024, 4 * maxBodyBytes);
 
 /** What was answered last may take so long to leave. */
 const flushMs = 250;
@@ -141,38 +112,17 @@ export async function startReceiver(
 
   const callback = app.callback();
   let isClosing = false;
-  const handle = (req: IncomingMessage, res: ServerResponse): void => {
-    if (isClosing) askToClose(res);
-    if (req.headers.host === undefined && req.httpVersion === "1.1") {
-      refuseRequest(counters, res, refusals.malformed);
-      return;
-    }
-    void callback(req, res);
-  };
-  const server = createServer(
+  const server = createHttpServer(
     {
-      headersTimeout: limits.headersMs,
-      requestTimeout: limits.requestMs,
-      keepAliveTimeout: limits.keepAliveMs,
-      connectionsCheckingInterval: limits.tickMs,
-      // Looked at in `handle`: Node's own answer has another form, and nobody would count it.
-      requireHostHeader: false,
+      counters,
+      warnSeldom,
+      handle(req, res) {
+        if (isClosing) askToClose(res);
+        void callback(req, res);
+      },
     },
-    handle,
+    { limits, maxConnections: options.maxConnections },
   );
-  // A sender that asks before it sends the body is answered by the same code, which invites it or refuses.
-  server.on("checkContinue", handle);
-  server.on("checkExpectation", (_req, res) => refuseRequest(counters, res, refusals.expectation));
-  server.on("connect", (_req, socket) => refuseTunnel(counters, socket));
-  // Who neither sends nor reads what was answered holds no connection for ever.
-  server.timeout = limits.requestMs + limits.answerMs;
-  server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
-    refuseConnection(counters, error, socket);
-  });
-  capConnections(server, options.maxConnections, () => {
-    counters.connectionsRefused += 1;
-    warnSeldom("a connection was refused: there are too many", { max: options.maxConnections });
-  });
   try {
     await listen(server, { ...options, hostVariable: "HOST", portVariable: "PORT" });
   } catch (error) {
