@@ -97,7 +97,7 @@ describe("a database that cannot be used is named, with what to do and without t
     const startedMs = performance.now();
     const error = await refusal(changed((url) => (url.port = String(blackHole.port))));
     expect(error.message).toMatch(/does not answer as PostgreSQL within 1 s/);
-    expect(performance.now() - startedMs).toBeLessThan(2_000);
+    expect(performance.now() - startedMs).toBeLessThan(5_000);
     blackHole.close();
   });
 

@@ -85,7 +85,8 @@ test("a database that falls silent: every request is answered in time, none wait
   const events = Array.from({ length: 50 }, () => newEvent());
   const { result, ms } = await timed(() => Promise.all(events.map(({ body }) => stand.send(body))));
   expect(new Set(result.map(({ status }) => status))).toEqual(new Set([503]));
-  expect(ms).toBeLessThan(2_000);
+  // One after the other, or with the database's time limit, they would take longer.
+  expect(ms).toBeLessThan(4_500);
   const unanswered = await stand.request({ method: "GET", path: "/readyz" });
   expect(unanswered.status).toBe(503);
 

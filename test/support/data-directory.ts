@@ -19,8 +19,9 @@ export async function removeAbandonedServers(): Promise<void> {
   for (const name of await readdir(tmpdir())) {
     if (!name.startsWith(prefix)) continue;
     const directory = join(tmpdir(), name);
-    const { mtimeMs } = await stat(directory);
-    if (Date.now() - mtimeMs < abandonedAfterMs) continue;
+    // Null: another run has just removed it.
+    const found = await stat(directory).catch(() => null);
+    if (found === null || Date.now() - found.mtimeMs < abandonedAfterMs) continue;
     // Another user's, or in use after all: not ours to remove.
     const isAbandoned = await stopAbandonedPostgres(directory).catch(() => false);
     if (isAbandoned) await rm(directory, { recursive: true, force: true });

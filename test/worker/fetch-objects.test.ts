@@ -119,13 +119,12 @@ describe("a wanted read", () => {
     await want({ reason: "tie", notBefore: at(2) });
     answers["/v1/orders/order-1"] = shows(sampleOrder({ description: "one" }));
     date = at(1);
+    const startedMs = Date.now();
     await fetchDue();
     const [early] = await waiting();
     expect(early).toMatchObject({ last_error: expect.stringContaining("before") as unknown });
-    const pauseMs = early.due_at.getTime() - Date.now();
-    expect(pauseMs).toBeGreaterThan(0);
-    expect(pauseMs).toBeLessThan(2_000);
-    expect(await fetchDue(), "not due yet").toBe(0);
+    expect(early.due_at.getTime() - startedMs).toBeGreaterThan(900);
+    expect(early.due_at.getTime() - Date.now()).toBeLessThan(2_000);
     date = at(2);
     await makeDue();
     await fetchDue();
@@ -198,7 +197,7 @@ describe("a service that does not answer well", () => {
       await makeDue();
     }
     expect(pauses[0]).toBeLessThan(1_500);
-    expect(pauses[4]).toBeGreaterThan(7_000);
+    expect(pauses[4]).toBeGreaterThan(5_000);
     expect(Math.max(...pauses)).toBeLessThanOrEqual(600_000);
     answers["/v1/orders/order-1"] = shows(sampleOrder());
     await fetchDue();
