@@ -20,6 +20,8 @@ export interface Timeline extends Clock {
   /** `now()` as the service writes it: ISO 8601, UTC, milliseconds. */
   iso(): string;
   readonly mode: ClockMode;
+  /** When what fell due at `dueMs` happens: then, if the clock was moved past it, otherwise now. */
+  momentOf(dueMs: number): number;
   /** Runs `work` as one moment: until it returns, which for asynchronous work is its first wait, the clock stands. */
   atOneMoment<T>(work: () => T): T;
   schedule(job: Job): void;
@@ -68,6 +70,8 @@ export function createTimeline(deps: TimelineDeps): Timeline {
   let fixedMs: number | null = null;
   let mode: ClockMode = "real";
   let latestMs = -Infinity;
+  /** Where the last move of the clock ends. */
+  let movedToMs = -Infinity;
   let stampedMs = Number.NaN;
   let stamp = "";
   let timer: NodeJS.Timeout | undefined;
@@ -136,6 +140,7 @@ export function createTimeline(deps: TimelineDeps): Timeline {
   /** To `targetMs` with every job on the way at its own time. The clock is stopped meanwhile. */
   async function travel(targetMs: number): Promise<void> {
     fixedMs = Math.min(nowMs(), targetMs);
+    movedToMs = targetMs;
     for (let done = 1; !isClosed && runNext(targetMs, true); done++) {
       if (done % jobsPerTurn === 0) await new Promise(setImmediate);
     }
@@ -168,6 +173,7 @@ export function createTimeline(deps: TimelineDeps): Timeline {
     now: () => new Date(nowMs()),
     nowMs,
     iso,
+    momentOf: (dueMs) => (dueMs <= movedToMs ? dueMs : nowMs()),
     atOneMoment: (work) => standingAt(nowMs(), work),
     get mode() {
       return mode;

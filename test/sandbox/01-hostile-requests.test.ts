@@ -1,20 +1,18 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 
 import { allEndpoints } from "../../src/sandbox/resources/all.ts";
-import type { Called, Json, TestSandbox } from "./harness.ts";
-import { startTestSandbox } from "./harness.ts";
+import type { Called, Json } from "./harness.ts";
 import type { GoodRequest } from "./request-bodies.ts";
 import { goodRequests } from "./request-bodies.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
+const sandbox = useSandbox();
 let requests: GoodRequest[];
 beforeAll(async () => {
-  sandbox = await startTestSandbox();
   await sandbox.control("POST", "/clock", { now: "2026-03-01T00:00:00Z" });
   requests = await goodRequests(sandbox);
 });
-afterAll(() => sandbox.close());
 
 type Path = readonly (string | number)[];
 
@@ -116,6 +114,17 @@ test("[S] 20 HTML in every text field is refused, and nothing changes", async ()
     }
   }
   expect(await everything()).toEqual(before);
+});
+
+test("[S] 20 text as long as a request, full of tags without an end, is looked through at once", async () => {
+  const email = "tags@example.test";
+  const tags = "<a".repeat(400_000);
+  for (const body of [
+    { email, first_name: tags },
+    { email, metadata: { key: tags } },
+  ]) {
+    expectRefused(await sandbox.call("POST", "/v1/customers", body), Object.keys(body));
+  }
 });
 
 test("[A] 22 oversized metadata, deep JSON and long lists are refused, and nothing changes", async () => {

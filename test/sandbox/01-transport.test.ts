@@ -1,20 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 
 import { testKey } from "../../src/sandbox/keys.ts";
-import type { TestSandbox } from "./harness.ts";
-import { expectRefusal, startTestSandbox } from "./harness.ts";
+import { expectRefusal } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
-beforeAll(async () => {
-  sandbox = await startTestSandbox();
-});
-afterAll(() => sandbox.close());
+const sandbox = useSandbox();
 
 const unknownId = "00000000-0000-4000-8000-000000000000";
 
 test("[S] 1 paths answer under /v1 only", async () => {
   expectRefusal(await sandbox.call("GET", "/orders"), 404, "resource_not_found");
   expect((await sandbox.call("GET", "/v1/orders")).status).toBe(200);
+  expectRefusal(await sandbox.call("GET", "/v1/Orders"), 404, "resource_not_found");
 });
 
 test("[A] 3 [A] 4 [A] 5 bodies that are no JSON object are refused", async () => {
@@ -87,7 +84,10 @@ test("[S] 20 [A] 21 HTML in free text is refused, a lone < is not", async () => 
   );
   const inMetadata = { email, metadata: { note: "<script>" } };
   expectRefusal(await sandbox.call("POST", "/v1/customers", inMetadata), 400, "contains_html");
-  await sandbox.ok("POST", "/v1/customers", { email, first_name: "a < b & c" });
+  // A page shows a tag without an end as one.
+  const open = { email, first_name: "<img src=x onerror=alert(1)" };
+  expectRefusal(await sandbox.call("POST", "/v1/customers", open), 400, "contains_html");
+  await sandbox.ok("POST", "/v1/customers", { email, first_name: "a < b & c<d" });
 });
 
 test("[A] 22 oversized, deep and hostile bodies are 4xx and change nothing", async () => {

@@ -1,16 +1,13 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 
 import { testKey } from "../../src/sandbox/keys.ts";
 import { allEndpoints } from "../../src/sandbox/resources/all.ts";
 import type { Endpoint } from "../../src/service/routes/endpoint.ts";
-import type { Json, TestSandbox } from "./harness.ts";
-import { aCustomer, anOrder, expectRefusal, liveKey, startTestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
+import { aCustomer, anOrder, expectRefusal, liveKey } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
-beforeAll(async () => {
-  sandbox = await startTestSandbox();
-});
-afterAll(() => sandbox.close());
+const sandbox = useSandbox();
 
 const unknownId = "00000000-0000-4000-8000-000000000000";
 

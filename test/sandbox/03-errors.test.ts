@@ -1,8 +1,8 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 
 import { testKey } from "../../src/sandbox/keys.ts";
 import { allEndpoints } from "../../src/sandbox/resources/all.ts";
-import type { Json, TestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
 import {
   aCustomer,
   anOrder,
@@ -11,15 +11,11 @@ import {
   expectRefusal,
   register,
   startReceiver,
-  startTestSandbox,
 } from "./harness.ts";
 import { orderBody } from "./support/request-bodies.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
-beforeAll(async () => {
-  sandbox = await startTestSandbox();
-});
-afterAll(() => sandbox.close());
+const sandbox = useSandbox();
 
 test("[A] 48 [A] 49 one missing field has its own code, several give validation_error with all of them", async () => {
   const one = await sandbox.call("POST", "/v1/customers", {});

@@ -1,22 +1,21 @@
 import { randomUUID } from "node:crypto";
 
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 
 import { allEndpoints } from "../../src/sandbox/resources/all.ts";
 import { appendix } from "./appendix.ts";
-import type { Json, TestSandbox } from "./harness.ts";
-import { aCustomer, anOrder, aPlan, expectRefusal, liveKey, startTestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
+import { aCustomer, anOrder, aPlan, expectRefusal, liveKey } from "./harness.ts";
 import { orderBody } from "./support/request-bodies.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
+const sandbox = useSandbox();
 let customer: Json;
 let body: Json;
 beforeAll(async () => {
-  sandbox = await startTestSandbox();
   customer = await aCustomer(sandbox);
   body = await orderBody(sandbox, customer);
 });
-afterAll(() => sandbox.close());
 
 const counts = async () => (await sandbox.control("GET", "")).counts.test;
 

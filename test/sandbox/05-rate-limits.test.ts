@@ -1,16 +1,14 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, beforeAll, expect, test } from "vitest";
 
 import { allEndpoints } from "../../src/sandbox/resources/all.ts";
-import type { TestSandbox } from "./harness.ts";
-import { aCustomer, expectRefusal, startTestSandbox } from "./harness.ts";
+import { aCustomer, expectRefusal } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
+const sandbox = useSandbox();
 beforeAll(async () => {
-  sandbox = await startTestSandbox();
   // A stopped clock: windows end only when a test moves it.
   await sandbox.control("POST", "/clock", { now: "2026-03-01T00:00:00Z" });
 });
-afterAll(() => sandbox.close());
 afterEach(() => limits({ enabled: false }));
 
 const limits = async (rate_limits: object) => {

@@ -1,10 +1,11 @@
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 
-import type { Json, TestSandbox } from "./harness.ts";
-import { expectRefusal, startTestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
+import { expectRefusal } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
+const sandbox = useSandbox();
 /** Paths of the lists, as they are after the coupon is there. */
 const paths: Record<string, string> = {
   customers: "customers",
@@ -21,7 +22,6 @@ const paths: Record<string, string> = {
 const names = Object.keys(paths);
 
 beforeAll(async () => {
-  sandbox = await startTestSandbox();
   // A stopped clock, so that most things share their instant with others.
   await sandbox.control("POST", "/clock", { now: "2026-03-01T00:00:00Z" });
   await sandbox.control("POST", "/traffic", { orders: 50, subscriptions: 15, days: 2, seed: 1 });
@@ -55,7 +55,6 @@ beforeAll(async () => {
   paths["coupon codes"] = `coupons/${coupon.id}/codes`;
   await sandbox.control("GET", "/idle");
 });
-afterAll(() => sandbox.close());
 
 const page = (name: string, query: string) => sandbox.ok("GET", `/v1/${paths[name]}?${query}`);
 const ids = ({ data }: Json): string[] => data.map((item: Json) => item.id ?? item.code);
@@ -132,6 +131,7 @@ test.each(names)(
     for (const limit of ["0", "-1", "x", "1.5"]) {
       const called = await get(`limit=${limit}`);
       expect([called.status, called.body.error.param]).toEqual([400, "limit"]);
+      expect(called.body.error.message).toBe("limit: must be a whole number from 1");
     }
     for (const cursor of ["starting_after", "ending_before"]) {
       expectRefusal(await get(`${cursor}=nonsense`), 400, "invalid_value", cursor);

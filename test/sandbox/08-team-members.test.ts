@@ -1,16 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 
-import type { Called, Json, TestSandbox } from "./harness.ts";
+import type { Called, Json } from "./harness.ts";
 import { expectRefusal, liveKey, startTestSandbox } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
+const sandbox = useSandbox();
 let role: Json;
 beforeAll(async () => {
-  sandbox = await startTestSandbox();
   await sandbox.control("POST", "/clock", { now: "2026-03-01T12:00:00Z" });
   [role] = (await sandbox.ok("GET", "/v1/roles")).data;
 });
-afterAll(() => sandbox.close());
 
 let invited = 0;
 

@@ -1,6 +1,6 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 
-import type { Json, TestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
 import {
   aCustomer,
   anOrder,
@@ -10,12 +10,9 @@ import {
   liveKey,
   startTestSandbox,
 } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
-beforeAll(async () => {
-  sandbox = await startTestSandbox();
-});
-afterAll(() => sandbox.close());
+const sandbox = useSandbox();
 
 const address = {
   full_name: "Ada Byron Lovelace",

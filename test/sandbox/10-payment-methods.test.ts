@@ -1,9 +1,9 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { z } from "zod";
 
 import { testKey } from "../../src/sandbox/keys.ts";
 import { allEndpoints } from "../../src/sandbox/resources/all.ts";
-import type { Called, Json, TestSandbox } from "./harness.ts";
+import type { Called, Json } from "./harness.ts";
 import {
   aCustomer,
   anOrder,
@@ -13,12 +13,9 @@ import {
   liveKey,
   startTestSandbox,
 } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
-beforeAll(async () => {
-  sandbox = await startTestSandbox();
-});
-afterAll(() => sandbox.close());
+const sandbox = useSandbox();
 
 const cardsOf = async (id: string): Promise<Json[]> =>
   (await sandbox.ok("GET", `/v1/customers/${id}?expand=payment_methods`)).payment_methods;

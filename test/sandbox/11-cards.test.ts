@@ -1,15 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 
 import { testCards } from "../../src/sandbox/rules/cards.ts";
 import { failureCodes } from "../../src/service/resources/failure-codes.ts";
-import type { Json, TestSandbox } from "./harness.ts";
-import { aCustomer, anOrder, eventTypesOf, liveKey, startTestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
+import { aCustomer, anOrder, eventTypesOf, liveKey } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
-beforeAll(async () => {
-  sandbox = await startTestSandbox();
-});
-afterAll(() => sandbox.close());
+const sandbox = useSandbox();
 
 /** An order paid with a card of that number, captured from its browser. */
 async function orderWith(number: string): Promise<Json> {

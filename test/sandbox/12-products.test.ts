@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 
 import { testKey } from "../../src/sandbox/keys.ts";
-import type { Called, Json, TestSandbox } from "./harness.ts";
-import { aCustomer, anOrder, expectRefusal, productsOf, startTestSandbox } from "./harness.ts";
+import type { Called, Json } from "./harness.ts";
+import { aCustomer, anOrder, expectRefusal, productsOf } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
-beforeAll(async () => {
-  sandbox = await startTestSandbox();
-});
-afterAll(() => sandbox.close());
+const sandbox = useSandbox();
 
 const pricing = { amount: 500, currency: "usd" };
 

@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 
 import {
   aGenerated,
@@ -9,17 +9,16 @@ import {
   orderWith,
   redemptionsOf,
 } from "./coupon-support.ts";
-import type { Json, TestSandbox } from "./harness.ts";
-import { aCustomer, eventsOf, expectRefusal, startTestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
+import { aCustomer, eventsOf, expectRefusal } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
+const sandbox = useSandbox();
 let customer: Json;
 beforeAll(async () => {
-  sandbox = await startTestSandbox();
   await sandbox.control("POST", "/clock", { now: "2026-03-01T12:00:00Z" });
   customer = await aCustomer(sandbox);
 });
-afterAll(() => sandbox.close());
 
 /** The order of one product of a price. */
 async function discounted(price: number, terms: Record<string, unknown>): Promise<Json> {

@@ -1,17 +1,16 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 
-import type { Json, TestSandbox } from "./harness.ts";
-import { aCustomer, anOrder, aSubscription, expectRefusal, startTestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
+import { aCustomer, anOrder, aSubscription, expectRefusal } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
 /* The list is tested in 16-orders-list.test.ts. */
 
-let sandbox: TestSandbox;
+const sandbox = useSandbox();
 let customer: Json;
 beforeAll(async () => {
-  sandbox = await startTestSandbox();
   customer = await aCustomer(sandbox);
 });
-afterAll(() => sandbox.close());
 
 test("[S] 322 retrieve expands the customer, and no more than it documents", async () => {
   const order = await anOrder(sandbox, customer);

@@ -1,20 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 
-import type { Json, TestSandbox } from "./harness.ts";
-import {
-  aCustomer,
-  anOrder,
-  aSubscription,
-  eventTypesOf,
-  expectRefusal,
-  startTestSandbox,
-} from "./harness.ts";
+import type { Json } from "./harness.ts";
+import { aCustomer, anOrder, aSubscription, eventTypesOf, expectRefusal } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
-beforeAll(async () => {
-  sandbox = await startTestSandbox();
-});
-afterAll(() => sandbox.close());
+const sandbox = useSandbox();
 
 const retry = (id: string) => sandbox.call("POST", `/v1/orders/${id}/retry`);
 

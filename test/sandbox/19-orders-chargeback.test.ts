@@ -1,15 +1,14 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 
-import type { Json, TestSandbox } from "./harness.ts";
-import { aCustomer, anOrder, eventTypesOf, expectRefusal, startTestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
+import { aCustomer, anOrder, eventTypesOf, expectRefusal } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
+const sandbox = useSandbox();
 let customer: Json;
 beforeAll(async () => {
-  sandbox = await startTestSandbox();
   customer = await aCustomer(sandbox);
 });
-afterAll(() => sandbox.close());
 
 const refund = (id: string, sent?: object) => sandbox.call("POST", `/v1/orders/${id}/refund`, sent);
 

@@ -1,7 +1,7 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 
 import { aPromo, redemptionsOf } from "./coupon-support.ts";
-import type { Json, TestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
 import {
   aCustomer,
   aPlan,
@@ -12,16 +12,15 @@ import {
   startTestSandbox,
 } from "./harness.ts";
 import { ordersOf, subscriptionBody } from "./support/request-bodies.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
+const sandbox = useSandbox();
 let customer: Json;
 let body: Json;
 beforeAll(async () => {
-  sandbox = await startTestSandbox();
   customer = await aCustomer(sandbox);
   body = await subscriptionBody(sandbox, customer);
 });
-afterAll(() => sandbox.close());
 
 const create = (change: object) =>
   sandbox.call("POST", "/v1/subscriptions", { ...body, ...change });
@@ -45,6 +44,14 @@ test("[S] 364 [S] 365 [S] 389 [S] 390 the first cycle is charged at once, with t
     total: plan.amount + plan.one_time_amount,
   });
   expect(await eventTypesOf(sandbox, subscription.id)).toEqual(["subscription.created"]);
+});
+
+test("[S] 364 the billing cycle of any plan, as it is shown, is one to subscribe with", async () => {
+  const { data: plans } = await sandbox.ok("GET", "/v1/plans?limit=100");
+  for (const { id, billing_cycle } of plans) {
+    const { status } = await create({ plan_id: id, billing_cycle });
+    expect([status, billing_cycle]).toEqual([201, billing_cycle]);
+  }
 });
 
 test("[S] 366 [S] 367 [S] 515 a declined first charge makes a failed subscription that is never retried", async () => {

@@ -1,24 +1,17 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 
-import type { Json, TestSandbox } from "./harness.ts";
-import {
-  aCustomer,
-  aSubscription,
-  eventTypesOf,
-  expectRefusal,
-  startTestSandbox,
-} from "./harness.ts";
+import type { Json } from "./harness.ts";
+import { aCustomer, aSubscription, eventTypesOf, expectRefusal } from "./harness.ts";
 import { ordersOf, subscriptionBody } from "./support/request-bodies.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
+const sandbox = useSandbox();
 let customer: Json;
 let body: Json;
 beforeAll(async () => {
-  sandbox = await startTestSandbox();
   customer = await aCustomer(sandbox);
   body = await subscriptionBody(sandbox, customer);
 });
-afterAll(() => sandbox.close());
 
 const get = (id: string) => sandbox.ok("GET", `/v1/subscriptions/${id}?expand=cycles`);
 

@@ -1,16 +1,15 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 
 import { aPromo } from "./coupon-support.ts";
-import type { Json, TestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
 import { aCustomer, aSubscription, eventsOf, eventTypesOf, startTestSandbox } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
+const sandbox = useSandbox();
 let customer: Json;
 beforeAll(async () => {
-  sandbox = await startTestSandbox();
   customer = await aCustomer(sandbox);
 });
-afterAll(() => sandbox.close());
 
 const get = (id: string) => sandbox.ok("GET", `/v1/subscriptions/${id}?expand=cycles`);
 const ordersOf = async (id: string): Promise<Json[]> =>

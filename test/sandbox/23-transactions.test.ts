@@ -1,14 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 
 import { transactionSchema } from "../../src/service/resources/transaction.ts";
-import type { Json, TestSandbox } from "./harness.ts";
-import { aCustomer, anOrder, expectRefusal, startTestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
+import { aCustomer, anOrder, expectRefusal } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
-beforeAll(async () => {
-  sandbox = await startTestSandbox();
-});
-afterAll(() => sandbox.close());
+const sandbox = useSandbox();
 
 test("[S] 429 [S] 430 [S] 433 [S] 437 agree with what the order shows inline", async () => {
   for (const token of ["card_visa", "card_incorrect_cvv"]) {

@@ -1,17 +1,16 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 
 import { aGenerated, aProduct, aPromo, orderWith, redemptionsOf } from "./coupon-support.ts";
-import type { Json, TestSandbox } from "./harness.ts";
-import { aCustomer, aPlan, expectRefusal, startTestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
+import { aCustomer, aPlan, expectRefusal } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
+const sandbox = useSandbox();
 let product: Json;
 beforeAll(async () => {
-  sandbox = await startTestSandbox();
   await sandbox.control("POST", "/clock", { now: "2026-03-01T12:00:00Z" });
   product = await aProduct(sandbox, 2000);
 });
-afterAll(() => sandbox.close());
 
 const validate = (body: object, options = {}) =>
   sandbox.call("POST", "/v1/coupons/validate", body, options);

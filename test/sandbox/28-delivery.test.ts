@@ -81,16 +81,41 @@ test("[S] 508 [A] 510 failures are retried by the schedule, with the same id and
   expect(done).toMatchObject({ status: "succeeded", next_attempt_at: null });
 });
 
-test("[A] 511 after the last attempt a delivery has failed", async () => {
+test("[A] 510 [A] 511 a jump makes every attempt at its own time; after the last a delivery has failed", async () => {
   stage.answer = () => 301;
-  await sandbox.control("PUT", "/switches", { delivery_retry_seconds: [1, 1] });
+  await sandbox.control("POST", "/clock", { now: "2026-03-01T09:00:00Z" });
+  await sandbox.control("PUT", "/switches", { delivery_retry_seconds: [5, 300, 86_400] });
   await register(sandbox, receiver.url);
   await aCustomer(sandbox);
-  await idle();
-  for (let i = 0; i < 4; i++) await sandbox.control("POST", "/clock", { advance_seconds: 2 });
-  expect(receiver.received).toHaveLength(3);
+  await sandbox.control("POST", "/clock", { advance_seconds: 30 * 86_400 });
   const [failed] = await deliveries("?status=failed");
-  expect(failed.error_code).toBe("webhook_delivery_failed");
+  expect(failed).toMatchObject({ error_code: "webhook_delivery_failed", next_attempt_at: null });
+  expect(failed.attempts.map(({ at }: Json) => at.slice(8, 19))).toEqual([
+    "01T09:00:00",
+    "01T09:00:05",
+    "01T09:05:05",
+    "02T09:05:05",
+  ]);
+  expect(receiver.received).toHaveLength(4);
+});
+
+test("[A] 510 a jump over a year does the retries of thousands of deliveries to an endpoint that is gone", async () => {
+  await sandbox.control("POST", "/clock", { now: "2026-03-01T09:00:00Z" });
+  await register(sandbox, "http://127.0.0.1:1/gone", ["subscription.charged", "order.*"]);
+  for (let i = 0; i < 3; i++) {
+    const billing_cycle = { interval: "day", interval_count: 1 };
+    await aSubscription(sandbox, await aCustomer(sandbox), { billing_cycle });
+  }
+  await sandbox.control("POST", "/clock", { advance_seconds: 365 * 86_400 });
+  const all = await deliveries("?limit=100000");
+  expect(all).toHaveLength(3 * (2 + 365 * 3));
+  const over = all.filter(({ created_at }) => created_at < "2027-02-20");
+  expect(new Set(over.map(({ status }) => status))).toEqual(new Set(["failed"]));
+  for (const { created_at, attempts } of over) {
+    expect(attempts).toHaveLength(10);
+    expect(Date.parse(attempts[1].at) - Date.parse(created_at)).toBe(5000);
+    expect(attempts[9].error).toContain("ECONNREFUSED");
+  }
 });
 
 test("[S] 508 nobody listening is a failure", async () => {
@@ -100,6 +125,18 @@ test("[S] 508 nobody listening is a failure", async () => {
   const [waiting] = await deliveries();
   expect(waiting.attempts[0].status).toBeNull();
   expect(waiting.attempts[0].error).toBeTruthy();
+});
+
+test("[A] 510 what could not be reached for a while gets all of it when it is back", async () => {
+  const { id } = await register(sandbox, "http://127.0.0.1:1/later");
+  await sandbox.control("PUT", "/switches", { delivery_concurrency: 1 });
+  for (let i = 0; i < 5; i++) await aCustomer(sandbox, null);
+  await idle();
+  expect((await deliveries()).map(({ attempts }) => attempts.length)).toEqual([1, 1, 1, 1, 1]);
+  await sandbox.ok("PATCH", `/v1/webhook_endpoints/${id}`, { url: receiver.url });
+  await sandbox.control("POST", "/clock", { advance_seconds: 6 });
+  expect(types()).toEqual(Array(5).fill("customer.created"));
+  expect(new Set((await deliveries()).map(({ status }) => status))).toEqual(new Set(["succeeded"]));
 });
 
 test("[A] 519 [A] 520 events are snapshots, and a GET after one never shows an older state", async () => {

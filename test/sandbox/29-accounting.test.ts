@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 
 import {
   expectCyclesWithoutGap,
@@ -9,14 +9,11 @@ import {
   expectSumsToAgree,
 } from "./accounting.ts";
 import { aPromo } from "./coupon-support.ts";
-import type { Json, TestSandbox } from "./harness.ts";
-import { aCustomer, aPlan, productsOf, startTestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
+import { aCustomer, aPlan, productsOf } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
-beforeAll(async () => {
-  sandbox = await startTestSandbox();
-});
-afterAll(() => sandbox.close());
+const sandbox = useSandbox();
 
 describe("after generated traffic", () => {
   let state: Json;

@@ -5,11 +5,11 @@ import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 
-import { afterAll, beforeAll, expect, inject, test } from "vitest";
+import { expect, inject, test } from "vitest";
 
 import { testKey } from "../../src/sandbox/keys.ts";
 import { eventually } from "../support/eventually.ts";
-import type { Json, TestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
 import {
   aCustomer,
   anOrder,
@@ -19,12 +19,9 @@ import {
   startReceiver,
   startTestSandbox,
 } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
-beforeAll(async () => {
-  sandbox = await startTestSandbox();
-});
-afterAll(() => sandbox.close());
+const sandbox = useSandbox();
 
 test("[A] 538 take no API key", async () => {
   const headers = { authorization: `Bearer ${testKey}` };

@@ -1,19 +1,17 @@
 import { Ajv2020 } from "ajv/dist/2020.js";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 
 import { exampleBodies } from "../../src/sandbox/example-bodies.ts";
 import { allEndpoints } from "../../src/sandbox/resources/all.ts";
 import { appendix } from "./appendix.ts";
-import type { Json, TestSandbox } from "./harness.ts";
-import { startTestSandbox } from "./harness.ts";
+import type { Json } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
+const sandbox = useSandbox();
 let document: Json;
 beforeAll(async () => {
-  sandbox = await startTestSandbox();
   document = await (await fetch(`${sandbox.url}/openapi.json`)).json();
 });
-afterAll(() => sandbox.close());
 
 test("the OpenAPI document has the 52 endpoints of the appendix and no others", () => {
   const documented = Object.entries(document.paths as Record<string, object>).flatMap(

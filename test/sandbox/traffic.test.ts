@@ -1,14 +1,14 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { beforeAll, describe, expect, test } from "vitest";
 
 import type { Json, TestSandbox } from "./harness.ts";
 import { startTestSandbox } from "./harness.ts";
+import { useSandbox } from "./support/use-sandbox.ts";
 
-let sandbox: TestSandbox;
+const sandbox = useSandbox();
 let answer: Json;
 let state: Json;
 let events: Json[];
 beforeAll(async () => {
-  sandbox = await startTestSandbox();
   await sandbox.control("POST", "/clock", { now: "2026-01-15T10:00:00Z" });
   answer = await sandbox.control("POST", "/traffic", {
     orders: 600,
@@ -21,7 +21,6 @@ beforeAll(async () => {
   state = await shown(sandbox);
   events = (await sandbox.control("GET", "/events?limit=50000")).data;
 });
-afterAll(() => sandbox.close());
 
 /** A snapshot without what a restart needs, which knows the wall clock. */
 async function shown(from: TestSandbox): Promise<Json> {

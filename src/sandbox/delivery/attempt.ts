@@ -3,40 +3,40 @@ import { signatureScheme } from "../../service/signature/signature-scheme.ts";
 import type { EventRecord } from "../events.ts";
 import type { WebhookEndpointRecord } from "../records.ts";
 import type { Settings } from "../settings.ts";
-import type { Timeline } from "../timeline.ts";
 import { eventBody } from "../wire/event.ts";
 import { liveSecrets } from "../wire/webhook-endpoint.ts";
-import type { AttemptKind, DeliveryAttempt } from "./delivery.ts";
-import type { Transport } from "./transport.ts";
+import type { DeliveryAttempt } from "./delivery.ts";
+import type { PostResult, Transport } from "./transport.ts";
 
 export interface AttemptDeps {
   wallClock: Clock;
-  time: Pick<Timeline, "iso">;
   transport: Transport;
   settings: () => Settings;
 }
 
-/** Sends an event to an endpoint once: signed with all its live secrets, spoiled after that where the attempt is a corrupt one. Never rejects. */
+/**
+ * Sends an event to an endpoint once, at `at` of the sandbox's time: signed with all secrets that are live then, spoiled after that where the attempt
+ * is a corrupt one. Never rejects.
+ */
 export async function attempt(
-  { wallClock, time, transport, settings }: AttemptDeps,
+  { wallClock, transport, settings }: AttemptDeps,
   event: EventRecord,
   endpoint: WebhookEndpointRecord,
-  kind: AttemptKind,
-): Promise<DeliveryAttempt> {
+  { at, kind }: Pick<DeliveryAttempt, "at" | "kind">,
+): Promise<PostResult> {
   const body = Buffer.from(JSON.stringify(eventBody(event, endpoint.api_version)));
   const signature = signatureScheme(settings().signature_scheme).sign({
     body,
-    secrets: liveSecrets(endpoint, time.iso()),
+    secrets: liveSecrets(endpoint, at),
     // Wall time: a receiver would refuse the time of a clock that was moved.
     at: wallClock.now(),
     messageId: event.id,
   });
-  const result = await transport.post(
+  return transport.post(
     endpoint.url,
     { "content-type": "application/json", "user-agent": "svc-webhooks/1", ...signature },
     kind === "corrupt" ? corrupted(body) : body,
   );
-  return { at: time.iso(), ...result, kind };
 }
 
 /** Whether a receiver took an event: any 2xx (spec, Events). */

@@ -10,11 +10,12 @@ import type { AttemptDeps } from "./attempt.ts";
 import { attempt, isAccepted } from "./attempt.ts";
 import type { DeliveryCounts, DeliveryLogDump } from "./delivery-log.ts";
 import { createDeliveryLog } from "./delivery-log.ts";
-import type { AttemptKind, Delivery } from "./delivery.ts";
+import type { Delivery, DeliveryAttempt } from "./delivery.ts";
 import type { FaultPlan } from "./fault-plan.ts";
 import { drawFaults, faultNames, noFault } from "./fault-plan.ts";
 import type { Sending } from "./lane.ts";
 import { createLanes } from "./lanes.ts";
+import type { PostResult } from "./transport.ts";
 
 /** Pushes events to webhook endpoints: signed, retried by the schedule, spoiled by the faults. */
 export interface Dispatcher {
@@ -41,7 +42,7 @@ export interface Dispatcher {
 }
 
 export interface DispatcherDeps extends AttemptDeps {
-  time: Pick<Timeline, "iso" | "nowMs" | "schedule">;
+  time: Pick<Timeline, "momentOf" | "nowMs" | "schedule">;
   endpoints: (owner: Pick<EventRecord, "merchant" | "mode">) => Table<WebhookEndpointRecord>;
   faults: () => Faults;
   faultRandom: () => Random;
@@ -55,12 +56,18 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const log = createDeliveryLog();
   const { counts } = log;
   const waitingForRetry = new Map<string, Delivery>();
-  const lanes = createLanes({ concurrency: () => deps.settings().delivery_concurrency, send });
+  /** Endpoints that could not be reached last time: one delivery at a time finds out whether they can again. */
+  const unreachable = new Set<string>();
+  const lanes = createLanes({
+    send,
+    concurrency: (id) => (unreachable.has(id) ? 1 : deps.settings().delivery_concurrency),
+  });
 
   function push(delivery: Delivery, how: Partial<Omit<Sending, "delivery">> = {}): void {
     lanes.push(delivery.endpointId, {
       delivery,
       kind: "normal",
+      dueMs: deps.time.nowMs(),
       delayMs: 0,
       reorder: null,
       ...how,
@@ -91,18 +98,45 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     }
   }
 
-  async function send({ delivery, kind }: Sending): Promise<void> {
-    const endpoint = deps.endpoints(delivery.event).get(delivery.endpointId);
-    if (endpoint?.status !== "enabled") {
-      if (delivery.status === "pending") delivery.status = "canceled";
-      return;
-    }
+  async function send(sending: Sending): Promise<void> {
+    const { delivery, kind, dueMs } = sending;
+    const endpoint = endpointOf(delivery);
+    if (endpoint === undefined) return cancel(delivery);
+    const at = new Date(deps.time.momentOf(dueMs)).toISOString();
+    const result = await attempt(deps, delivery.event, endpoint, { at, kind });
+    settle(sending, at, result);
+    if (!result.unreachable) unreachable.delete(endpoint.id);
+    else if (endpointOf(delivery)?.url === endpoint.url) failWaiting(endpoint.id, result);
+  }
+
+  /** Undefined when it was removed or disabled. */
+  function endpointOf({ event, endpointId }: Delivery): WebhookEndpointRecord | undefined {
+    const endpoint = deps.endpoints(event).get(endpointId);
+    return endpoint?.status === "enabled" ? endpoint : undefined;
+  }
+
+  function cancel(delivery: Delivery): void {
+    if (delivery.status === "pending") delivery.status = "canceled";
+  }
+
+  function settle({ delivery, kind }: Sending, at: string, { status, error }: PostResult): void {
     counts.sent += 1;
     if (kind === "corrupt") counts.corrupted += 1;
-    const made = await attempt(deps, delivery.event, endpoint, kind);
+    const made: DeliveryAttempt = { at, status, error, kind };
     delivery.attempts.push(made);
     if (isAccepted(made)) accept(delivery);
-    else refuse(delivery, kind);
+    else refuse(delivery, made);
+  }
+
+  /**
+   * What waited for an endpoint while it could not be reached was not reached either. A jump over months has thousands of retries to one
+   * that is gone: a connection for each would take minutes.
+   */
+  function failWaiting(endpointId: string, result: PostResult): void {
+    unreachable.add(endpointId);
+    for (const sending of lanes.takeReady(endpointId)) {
+      settle(sending, new Date(deps.time.momentOf(sending.dueMs)).toISOString(), result);
+    }
   }
 
   function accept(delivery: Delivery): void {
@@ -112,7 +146,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     waitingForRetry.delete(delivery.id);
   }
 
-  function refuse(delivery: Delivery, kind: AttemptKind): void {
+  function refuse(delivery: Delivery, { at, kind }: DeliveryAttempt): void {
     counts.refused += 1;
     const next = afterRefusal(delivery, kind, {
       corrupt: deps.faults().delivery.corrupt.retry,
@@ -126,7 +160,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         return;
       case "later":
         delivery.failures += 1;
-        awaitRetry(delivery, deps.time.nowMs() + next.waitSeconds * 1000);
+        awaitRetry(delivery, deps.time.momentOf(Date.parse(at)) + next.waitSeconds * 1000);
         return;
       case "lost":
       case "failed":
@@ -142,11 +176,11 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     deps.time.schedule({ kind: "delivery", merchant: event.merchant, mode: event.mode, id, atMs });
   }
 
-  /** Sends what waited, or is to be sent again. */
-  function sendNow(delivery: Delivery): void {
+  /** Sends what waited for `dueMs`, or is to be sent again. */
+  function sendAgain(delivery: Delivery, dueMs: number): void {
     waitingForRetry.delete(delivery.id);
     delivery.nextAttemptAt = null;
-    push(delivery);
+    push(delivery, { dueMs });
   }
 
   return {
@@ -164,13 +198,14 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     publishTo: (event, endpoint) => dispatch(event, endpoint, noFault),
     retry(deliveryId) {
       const delivery = waitingForRetry.get(deliveryId);
-      if (delivery !== undefined) sendNow(delivery);
+      if (delivery?.nextAttemptAt == null) return;
+      sendAgain(delivery, Date.parse(delivery.nextAttemptAt));
     },
     redeliver(deliveryId) {
       const delivery = log.find(deliveryId);
       if (delivery === undefined) return undefined;
       delivery.status = "pending";
-      sendNow(delivery);
+      sendAgain(delivery, deps.time.nowMs());
       return delivery;
     },
     latest: log.latest,

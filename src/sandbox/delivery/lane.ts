@@ -4,6 +4,8 @@ import type { AttemptKind, Delivery } from "./delivery.ts";
 export interface Sending {
   delivery: Delivery;
   kind: AttemptKind;
+  /** When it fell due, in the sandbox's time. */
+  dueMs: number;
   delayMs: number;
   reorder: { laterDeliveries: number; maxMs: number } | null;
 }
@@ -13,6 +15,8 @@ export interface Lane {
   /** Waiting, held back, delayed or under way. */
   readonly pending: number;
   push(sending: Sending): void;
+  /** Takes out what could be under way now, were more allowed at once. */
+  takeReady(): Sending[];
   close(): void;
 }
 
@@ -125,6 +129,13 @@ export function createLane(deps: LaneDeps): Lane {
     push(sending) {
       queue.push(sending);
       wake();
+    },
+    takeReady() {
+      const isReady = ({ delayMs, reorder }: Sending) => delayMs === 0 && reorder === null;
+      const all = queue.slice(head);
+      queue = all.filter((sending) => !isReady(sending));
+      head = 0;
+      return all.filter(isReady);
     },
     close() {
       isClosed = true;

@@ -6,12 +6,18 @@ export interface Lanes {
   /** In all lanes: waiting, held back, delayed or under way. */
   readonly pending: number;
   push(endpointId: string, sending: Sending): void;
+  /** Takes out what waits for an endpoint, but for what is held back or delayed. */
+  takeReady(endpointId: string): Sending[];
   /** Resolves when nothing is pending. */
   quiet(): Promise<void>;
   close(): void;
 }
 
-export function createLanes(deps: Omit<LaneDeps, "onQuiet">): Lanes {
+export interface LanesDeps extends Pick<LaneDeps, "send"> {
+  concurrency: (endpointId: string) => number;
+}
+
+export function createLanes({ send, concurrency }: LanesDeps): Lanes {
   const lanes = new Map<string, Lane>();
   let waiters: (() => void)[] = [];
 
@@ -35,11 +41,12 @@ export function createLanes(deps: Omit<LaneDeps, "onQuiet">): Lanes {
     push(endpointId, sending) {
       let lane = lanes.get(endpointId);
       if (lane === undefined) {
-        lane = createLane({ ...deps, onQuiet });
+        lane = createLane({ send, concurrency: () => concurrency(endpointId), onQuiet });
         lanes.set(endpointId, lane);
       }
       lane.push(sending);
     },
+    takeReady: (endpointId) => lanes.get(endpointId)?.takeReady() ?? [],
     quiet: () =>
       pending() === 0
         ? Promise.resolve()

@@ -4,10 +4,20 @@ import { Agent, request } from "undici";
 const answerTimeoutMs = 30_000;
 const connectTimeoutMs = 10_000;
 const maxConnectionsPerOrigin = 256;
+const connectFailures: readonly unknown[] = [
+  "ECONNREFUSED",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "UND_ERR_CONNECT_TIMEOUT",
+];
 
 export interface PostResult {
   status: number | null;
   error: string | null;
+  /** No connection came about: nothing else could be sent there at that moment either. */
+  unreachable?: true;
 }
 
 export interface Transport {
@@ -39,9 +49,15 @@ export function createTransport(timeoutMs = answerTimeoutMs): Transport {
       } catch (error) {
         if (status !== null) return { status, error: null };
         if (signal.aborted) return { status, error: `no answer within ${timeoutMs / 1000} s` };
-        return { status, error: error instanceof Error ? error.message : String(error) };
+        const message = error instanceof Error ? error.message : String(error);
+        if (!isConnectFailure(error)) return { status, error: message };
+        return { status, error: message, unreachable: true };
       }
     },
     close: () => agent.destroy(),
   };
+}
+
+function isConnectFailure(error: unknown): boolean {
+  return error instanceof Error && "code" in error && connectFailures.includes(error.code);
 }

@@ -46,7 +46,7 @@ export function createApiRouter(
   endpoints: readonly Mounted[],
   prefix = "/v1",
 ): Router {
-  const router = new Router({ prefix });
+  const router = new Router({ prefix, sensitive: true });
   for (const { endpoint, handle } of endpoints) {
     const path = endpoint.path.replaceAll(/\{(\w+)\}/g, ":$1");
     router.register(path, [endpoint.method.toLowerCase()], async (ctx: Context) => {

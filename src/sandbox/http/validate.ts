@@ -19,7 +19,8 @@ export function validate<S extends z.ZodType>(schema: S, value: unknown): z.outp
 
 function fieldError(issue: z.core.$ZodIssue, value: unknown): FieldError {
   const field = issue.path.map(String).join(".");
-  return { field, code: codeOf(issue, value), message: issue.message };
+  const code = codeOf(issue, value);
+  return { field, code, message: code === "required_field" ? "is required" : issue.message };
 }
 
 function codeOf(issue: z.core.$ZodIssue, value: unknown): string {

@@ -42,7 +42,7 @@ export function resolveBillingCycle(
   sent: {
     interval: "day" | "month";
     interval_count: number;
-    anchor_day?: number | "signup_date" | undefined;
+    anchor_day?: number | "signup_date" | null | undefined;
   },
   start: Date,
 ): BillingCycle {

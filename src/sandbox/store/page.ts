@@ -1,8 +1,8 @@
 import { bestOf } from "./best-of.ts";
 import { filterOf } from "./page-filter.ts";
 import type { PageQuery } from "./page-query.ts";
-import type { RowSet } from "./row-sets.ts";
-import { rowSets } from "./row-sets.ts";
+import type { Row } from "./row.ts";
+import { filterRows } from "./row-sets.ts";
 import type { StoredRecord, Table } from "./table.ts";
 import type { Walk } from "./walk.ts";
 import { planWalk, walkRows } from "./walk.ts";
@@ -20,43 +20,35 @@ export interface Page<T> {
  */
 export function readPage<T extends StoredRecord>(table: Table<T>, query: PageQuery<T>): Page<T> {
   const wanted = query.limit + 1;
-  const sets = rowSets(table, query);
-  const smallest = sets.reduce((a, b) => (b.size < a.size ? b : a));
-  const walk = planWalk(table, query, Math.min(1, wanted / matchesOf(sets)));
+  const filters = filterRows(table, query);
+  const smallest = filters.map(({ set }) => set).reduce((a, b) => (b.size < a.size ? b : a));
+  // Were the filters independent of each other.
+  const matches = filters.reduce((left, { share }) => left * share, table.size);
+  const walk = planWalk(table, query, { matches, wanted });
   const isWanted = filterOf(table, query);
   const found =
-    smallest.size < walk.expected
-      ? null
-      : firstOf(walkRows(walk, query), isWanted, wanted, smallest.size);
-  const rows = found ?? bestOf(smallest.rows(), isWanted, inOrder(walk), wanted, walk.cursor);
+    smallest.size < walk.expected ? null : firstOf(walk, query, isWanted, wanted, smallest.size);
+  const rows = found ?? bestOf(smallest.rows(), isWanted, walk.compare, wanted, walk.cursor);
   const hasMore = rows.length > query.limit;
   const records = rows.slice(0, query.limit).map(({ value }) => value);
   if (query.before !== undefined) records.reverse();
   return { records, hasMore };
 }
 
-function inOrder<T>({ compare, downward }: Walk<T>): Walk<T>["compare"] {
-  return downward ? (a, b) => compare(b, a) : compare;
-}
-
-/** How many rows pass all filters, were these independent of each other. */
-function matchesOf<T>([all, ...filtered]: [RowSet<T>, ...RowSet<T>[]]): number {
-  return filtered.reduce((left, { size }) => left * Math.min(1, size / all.size), all.size);
-}
-
 /** The first `wanted` rows that match, or all there are; null once more than `most` rows were looked at. */
-function firstOf<R>(
-  rows: Iterable<R>,
-  isWanted: (row: R) => boolean,
+function firstOf<T>(
+  walk: Walk<T>,
+  query: PageQuery<T>,
+  isWanted: (row: Row<T>) => boolean,
   wanted: number,
   most: number,
-): R[] | null {
-  const found: R[] = [];
+): Row<T>[] | null {
   let seen = 0;
-  for (const row of rows) {
-    seen += 1;
+  // Past the limit every row is taken, so that the walk comes to its end at once.
+  const isWantedOrTooFar = (row: Row<T>) => ++seen > most || isWanted(row);
+  const found: Row<T>[] = [];
+  for (const row of walkRows(walk, query, isWantedOrTooFar)) {
     if (seen > most) return null;
-    if (!isWanted(row)) continue;
     found.push(row);
     if (found.length === wanted) break;
   }

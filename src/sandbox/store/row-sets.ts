@@ -1,3 +1,4 @@
+import { rowsInBoth } from "./intersection.ts";
 import type { PageQuery } from "./page-query.ts";
 import { ascending, countBefore, descending } from "./sorted-index.ts";
 import type { Row, RowIndex } from "./row.ts";
@@ -5,52 +6,76 @@ import type { StoredRecord, Table } from "./table.ts";
 
 /** Rows that one filter of a query leaves over. */
 export interface RowSet<T> {
+  /** Or what it costs to go through them, in rows. */
   size: number;
   /** In no order that counts. */
   rows: () => Iterable<Row<T>>;
 }
 
-/** What each filter leaves over. The first is all there is. */
-export function rowSets<T extends StoredRecord>(
-  table: Table<T>,
-  query: PageQuery<T>,
-): [RowSet<T>, ...RowSet<T>[]] {
-  return [union([table.byCreation]), ...filtered(table, query)];
+/** A filter's rows, where it can also leave out those beyond the bounds of creation. */
+export interface FilterRows<T> {
+  /** Which part of all rows the filter leaves over by itself. */
+  share: number;
+  set: RowSet<T>;
 }
 
-function* filtered<T extends StoredRecord>(
+/** What each filter leaves over. */
+export function filterRows<T extends StoredRecord>(
   table: Table<T>,
   query: PageQuery<T>,
-): Iterable<RowSet<T>> {
-  if (query.among !== undefined) {
-    const rows = [...new Set(query.among)].flatMap((id) => table.row(id) ?? []);
-    yield { size: rows.length, rows: () => rows };
-  }
-  for (const [field, values] of Object.entries(query.anyOf ?? {})) {
-    yield union([...new Set(values)].flatMap((value) => table.group(field, value) ?? []));
-  }
-  for (const word of query.words ?? []) {
-    const rows = table.words?.startingWith(word);
-    if (rows !== null && rows !== undefined) yield rows;
-  }
-  for (const [field, { least, most }] of Object.entries(query.within ?? {})) {
-    const { index, keyOf } = table.amount(field);
-    yield span(
-      index,
-      (row) => keyOf(row.value) >= least,
-      (row) => keyOf(row.value) > most,
-    );
-  }
-  const created = createdSpan(table.byCreation, query);
-  if (created !== undefined) yield created;
+): FilterRows<T>[] {
+  const alone = (set: RowSet<T>) => ({ set, share: shareOf(set.size, table) });
+  const known = query.among?.flatMap((id) => table.row(id) ?? []);
+  return [
+    ...(known === undefined ? [] : [alone({ size: known.length, rows: () => new Set(known) })]),
+    ...wordRows(table, query),
+    ...Object.entries(query.anyOf ?? {}).map(([field, values]) => {
+      const indexes = [...new Set(values)].flatMap((value) => table.group(field, value) ?? []);
+      const share = shareOf(sizeOf(indexes), table);
+      return { share, set: union(indexes.map((index) => createdSpan(index, query))) };
+    }),
+    ...Object.entries(query.within ?? {}).map(([field, { least, most }]) => {
+      const { index, keyOf } = table.amount(field);
+      return alone(
+        span(
+          index,
+          (row) => keyOf(row.value) >= least,
+          (row) => keyOf(row.value) > most,
+        ),
+      );
+    }),
+    alone(createdSpan(table.byCreation, query)),
+  ];
 }
 
-/** The rows within the bounds of creation; undefined when a query has none. */
+function shareOf<T extends StoredRecord>(size: number, { byCreation }: Table<T>): number {
+  return byCreation.size === 0 ? 0 : Math.min(1, size / byCreation.size);
+}
+
+/** What a row costs that is only passed, to one whose record is looked at. */
+const costOfPassing = 1 / 8;
+
+/** Those that hold a word, and those that hold both of the two rarest. */
+function wordRows<T extends StoredRecord>(table: Table<T>, query: PageQuery<T>): FilterRows<T>[] {
+  const words = (query.words ?? [])
+    .flatMap((word) => table.words?.startingWith(word) ?? [])
+    .sort((a, b) => a.size - b.size);
+  const sets = words.map((set) => ({ set, share: shareOf(set.size, table) }));
+  const [first, second] = words.flatMap(({ ordered }) => ordered ?? []);
+  if (first === undefined || second === undefined) return sets;
+  const size = Math.ceil((first.size + second.size) * costOfPassing);
+  return [...sets, { share: 1, set: { size, rows: () => rowsInBoth(first, second) } }];
+}
+
+/** The rows of an index in order of creation that lie within a query's bounds of creation. */
 export function createdSpan<T>(
   index: RowIndex<T>,
   { createdFromMs, createdBeforeMs }: PageQuery<T>,
-): RowSet<T> | undefined {
-  if (createdFromMs === undefined && createdBeforeMs === undefined) return undefined;
+): RowSet<T> {
+  if (createdFromMs === undefined && createdBeforeMs === undefined) {
+    // Most lists want the newest first: what is looked at later is then seldom better.
+    return { size: index.size, rows: () => descending(index) };
+  }
   return span(
     index,
     (row) => row.createdAtMs >= (createdFromMs ?? -Infinity),
@@ -58,12 +83,11 @@ export function createdSpan<T>(
   );
 }
 
-function union<T>(indexes: readonly RowIndex<T>[]): RowSet<T> {
+function union<T>(sets: readonly RowSet<T>[]): RowSet<T> {
   return {
-    size: sizeOf(indexes),
+    size: sizeOf(sets),
     *rows() {
-      // Most lists want the newest first: what is looked at later is then seldom better.
-      for (const index of indexes) yield* descending(index);
+      for (const set of sets) yield* set.rows();
     },
   };
 }
@@ -85,6 +109,6 @@ function span<T>(
   };
 }
 
-export function sizeOf<T>(indexes: readonly RowIndex<T>[]): number {
-  return indexes.reduce((sum, { size }) => sum + size, 0);
+export function sizeOf(parts: readonly { size: number }[]): number {
+  return parts.reduce((sum, { size }) => sum + size, 0);
 }

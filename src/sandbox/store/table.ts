@@ -1,6 +1,10 @@
+import { createGroup } from "./group.ts";
 import type { Row, RowIndex } from "./row.ts";
 import { compareByCreation } from "./row.ts";
 import { ascending, createSortedIndex, insertSorted, removeSorted } from "./sorted-index.ts";
+import type { SpanOrder } from "./span-order.ts";
+import { createSpanOrder, insertInOrder, removeFromOrder } from "./span-order.ts";
+import type { Spans } from "./spans.ts";
 import { createSpans } from "./spans.ts";
 import type { WordIndex } from "./word-index.ts";
 import { createWordIndex } from "./word-index.ts";
@@ -24,22 +28,18 @@ export interface Table<T extends StoredRecord> {
   /** The records with one value of a grouped field, in order of creation. */
   inGroup(field: string, value: string): T[];
   readonly byCreation: RowIndex<T>;
-  /** The rows with one value of a grouped field, in order of creation, or by a sort field where the group is large. */
-  group(field: string, value: string, sort?: string): RowIndex<T> | undefined;
+  /** The rows with one value of a grouped field, in order of creation. */
+  group(field: string, value: string): RowIndex<T> | undefined;
+  /** The same by a sort field, where the group is large. */
+  groupSorted(field: string, value: string, sort: string): SpanOrder<T> | undefined;
   keyOf(field: string): ((record: T) => string | null) | undefined;
-  /** How a sort field orders rows; undefined when lists cannot be sorted by it. */
-  sorted(field: string): TableOrder<T> | undefined;
+  /** All rows by a sort field; undefined when lists cannot be sorted by it. */
+  sorted(field: string): SpanOrder<T> | undefined;
+  readonly spans: Pick<Spans, "covering">;
   /** Which rows hold a word, for a table whose text is searched. */
   readonly words: WordIndex<T> | undefined;
   /** Rows in order of an amount that lists filter by, with its place among the measures of zones. */
   amount(field: string): { index: RowIndex<T>; keyOf: (record: T) => number; zone: number };
-}
-
-/** Rows in order of a sort field. */
-export interface TableOrder<T> {
-  compare: (a: Row<T>, b: Row<T>) => number;
-  /** Together they hold every row that was created within bounds, the second excluded. */
-  within: (fromMs: number, beforeMs: number) => RowIndex<T>[];
 }
 
 export interface TableOptions<T> {
@@ -85,75 +85,36 @@ export function createTable<T extends StoredRecord>(options: TableOptions<T> = {
     ),
   ];
   const byCreation = createSortedIndex<Row<T>>(compareByCreation, measures);
-  const sorts = Object.entries(options.sorts ?? {}).map(([field, keyOf]) => ({
-    field,
-    keyOf,
-    compare: comparingBy(keyOf),
-  }));
-  const spans = createSpans(
-    sorts.map(({ compare }) => compare),
-    measures,
-    options.rowsPerSpan,
-  );
-  const groups = Object.entries(options.groups ?? {}).map(([field, keyOf]) => ({
-    field,
-    keyOf,
-    isLarge: options.large?.includes(field) ?? false,
-    /** For each value: by creation, then by each sort where the group is large. */
-    indexes: new Map<string, RowIndex<T>[]>(),
-  }));
-  type Group = (typeof groups)[number];
+  const spans = createSpans(options.rowsPerSpan);
+  const sorts = Object.entries(options.sorts ?? {}).map(([field, keyOf]) => {
+    const compare = comparingBy(keyOf);
+    return { field, keyOf, compare, order: createSpanOrder(compare, measures) };
+  });
+  const groups = Object.entries(options.groups ?? {}).map(([field, keyOf]) => {
+    const isLarge = options.large?.includes(field) ?? false;
+    const compares = sorts.map(({ compare }) => compare);
+    return { field, group: createGroup({ keyOf, isLarge, measures, sorts: compares }) };
+  });
   const textOf = options.text;
   const words = textOf === undefined ? undefined : createWordIndex(textOf);
 
-  function indexesOf(group: Group, key: string): RowIndex<T>[] {
-    let indexes = group.indexes.get(key);
-    if (indexes === undefined) {
-      indexes = group.isLarge
-        ? [compareByCreation<T>, ...sorts.map(({ compare }) => compare)].map((compare) =>
-            createSortedIndex(compare, measures),
-          )
-        : [createSortedIndex(compareByCreation<T>)];
-      group.indexes.set(key, indexes);
-    }
-    return indexes;
-  }
-
-  function addToGroup(group: Group, row: Row<T>): void {
-    const key = group.keyOf(row.value);
-    if (key !== null) for (const index of indexesOf(group, key)) insertSorted(index, row);
-  }
-
-  function removeFromGroup(group: Group, row: Row<T>): void {
-    const key = group.keyOf(row.value);
-    const indexes = key === null ? undefined : group.indexes.get(key);
-    if (key === null || indexes === undefined) return;
-    for (const index of indexes) removeSorted(index, row);
-    if (indexes[0]?.size === 0) group.indexes.delete(key);
-  }
-
   function index(row: Row<T>): void {
     insertSorted(byCreation, row);
-    for (const group of groups) addToGroup(group, row);
-    for (const at of sorts.keys()) spans.insert(row, at);
+    for (const { group } of groups) group.add(row);
+    for (const { order } of sorts) insertInOrder(order, row);
     for (const amount of amounts) insertSorted(amount.index, row);
     words?.add(row);
   }
 
   function unindex(row: Row<T>): void {
     removeSorted(byCreation, row);
-    for (const group of groups) removeFromGroup(group, row);
-    for (const at of sorts.keys()) spans.remove(row, at);
+    for (const { group } of groups) group.remove(row);
+    for (const { order } of sorts) removeFromOrder(order, row);
     for (const amount of amounts) removeSorted(amount.index, row);
     words?.remove(row);
   }
 
-  function group(field: string, value: string, sort?: string): RowIndex<T> | undefined {
-    const indexes = groups.find((known) => known.field === field)?.indexes.get(value);
-    if (sort === undefined) return indexes?.[0];
-    const at = sorts.findIndex((known) => known.field === sort);
-    return at < 0 ? undefined : indexes?.[1 + at];
-  }
+  const groupOf = (field: string) => groups.find((known) => known.field === field)?.group;
 
   return {
     get size() {
@@ -179,21 +140,19 @@ export function createTable<T extends StoredRecord>(options: TableOptions<T> = {
         index(row);
         return;
       }
-      const moved = Array.from(sorts.keys()).filter((at) => {
-        const { keyOf } = sorts[at] as (typeof sorts)[number];
-        return keyOf(previous) !== keyOf(record);
-      });
+      const moved = sorts.filter(({ keyOf }) => keyOf(previous) !== keyOf(record));
       const regrouped = groups.filter(
-        ({ keyOf, isLarge }) => keyOf(previous) !== keyOf(record) || (isLarge && moved.length > 0),
+        ({ group: { keyOf, isLarge } }) =>
+          keyOf(previous) !== keyOf(record) || (isLarge && moved.length > 0),
       );
       const isReworded = textOf !== undefined && textOf(previous) !== textOf(record);
-      for (const at of moved) spans.remove(row, at);
+      for (const { order } of moved) removeFromOrder(order, row);
       if (isReworded) words?.remove(row);
-      for (const changed of regrouped) removeFromGroup(changed, row);
+      for (const { group } of regrouped) group.remove(row);
       row.value = record;
       if (isReworded) words?.add(row);
-      for (const at of moved) spans.insert(row, at);
-      for (const changed of regrouped) addToGroup(changed, row);
+      for (const { order } of moved) insertInOrder(order, row);
+      for (const { group } of regrouped) group.add(row);
     },
     delete(id) {
       const row = rows.get(id);
@@ -203,19 +162,18 @@ export function createTable<T extends StoredRecord>(options: TableOptions<T> = {
     },
     all: () => Array.from(ascending(byCreation), (row) => row.value),
     inGroup(field, value) {
-      const found = group(field, value);
+      const found = groupOf(field)?.rows(value);
       return found === undefined ? [] : Array.from(ascending(found), (row) => row.value);
     },
     byCreation,
-    group,
-    keyOf: (field) => groups.find((known) => known.field === field)?.keyOf,
-    sorted(field) {
-      const at = sorts.findIndex((sort) => sort.field === field);
-      const sort = sorts[at];
-      if (sort === undefined) return undefined;
-      const { compare } = sort;
-      return { compare, within: (fromMs, beforeMs) => spans.within(at, fromMs, beforeMs) };
+    group: (field, value) => groupOf(field)?.rows(value),
+    groupSorted(field, value, sort) {
+      const at = sorts.findIndex((known) => known.field === sort);
+      return groupOf(field)?.sorted(value, at);
     },
+    keyOf: (field) => groupOf(field)?.keyOf,
+    sorted: (field) => sorts.find((sort) => sort.field === field)?.order,
+    spans,
     words,
     amount(field) {
       const at = amounts.findIndex((known) => known.field === field);

@@ -1,7 +1,8 @@
 import type { SortedIndex } from "./sorted-index.ts";
 import { ascending, createSortedIndex, insertSorted, removeSorted } from "./sorted-index.ts";
+import type { FewRows } from "./few-rows.ts";
+import { isIndex, withoutRow, withRow } from "./few-rows.ts";
 import type { Row, RowIndex } from "./row.ts";
-import { compareByCreation } from "./row.ts";
 
 /** Which rows hold which words of a text: what a full-text search asks. */
 export interface WordIndex<T> {
@@ -23,10 +24,9 @@ export interface WordRows<T> {
   ordered: RowIndex<T> | undefined;
 }
 
-/** Words that stand for one row each are many, and most rows have one: such a word holds its row without an index. */
 interface Word<T> {
   readonly text: string;
-  rows: Row<T> | RowIndex<T>;
+  rows: FewRows<T>;
 }
 
 /** So many words have so many rows that a walk meets enough of them soon. */
@@ -76,23 +76,14 @@ export function createWordIndex<T>(textOf: (record: T) => string): WordIndex<T> 
 
 function addTo<T>(words: SortedIndex<Word<T>>, text: string, row: Row<T>): void {
   const known = wordAt(words, text);
-  if (known === undefined) {
-    insertSorted(words, { text, rows: row });
-    return;
-  }
-  if (!isIndex(known.rows)) {
-    const first = known.rows;
-    known.rows = createSortedIndex(compareByCreation<T>);
-    insertSorted(known.rows, first);
-  }
-  insertSorted(known.rows, row);
+  if (known === undefined) insertSorted(words, { text, rows: row });
+  else known.rows = withRow(known.rows, row);
 }
 
 function removeFrom<T>(words: SortedIndex<Word<T>>, text: string, row: Row<T>): void {
   const known = wordAt(words, text);
   if (known === undefined) return;
-  if (isIndex(known.rows)) removeSorted(known.rows, row);
-  if (!isIndex(known.rows) || known.rows.size === 0) removeSorted(words, known);
+  if (withoutRow(known.rows, row) === undefined) removeSorted(words, known);
 }
 
 function wordAt<T>(words: SortedIndex<Word<T>>, text: string): Word<T> | undefined {
@@ -105,10 +96,6 @@ function* rowsOf<T>(words: readonly Word<T>[]): Iterable<Row<T>> {
     if (isIndex(rows)) yield* ascending(rows);
     else yield rows;
   }
-}
-
-function isIndex<T>(rows: Row<T> | RowIndex<T>): rows is RowIndex<T> {
-  return "chunks" in rows;
 }
 
 function hasWord(text: string, beginning: string): boolean {

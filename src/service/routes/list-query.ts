@@ -5,9 +5,12 @@ import { canonicalTimestamp } from "../timestamp.ts";
 /** Text that is a whole number of at least 1. */
 const positiveCount = z
   .string()
-  .regex(/^\d{1,9}$/)
+  .regex(/^\d{1,9}$/, "must be a whole number from 1")
   .transform(Number)
-  .refine((value) => value >= 1, { params: { code: "invalid_value" } });
+  .refine((value) => value >= 1, {
+    error: "must be a whole number from 1",
+    params: { code: "invalid_value" },
+  });
 
 const centsText = z
   .string()

@@ -1,6 +1,8 @@
 import { z } from "zod";
 
 import { canonicalTimestamp } from "../timestamp.ts";
+import { countryCodes } from "./country-codes.ts";
+import { holdsHtml } from "./html-text.ts";
 
 /*
  * Value types of requests. They are stricter than those of answers: the service refuses what it does not take,
@@ -16,14 +18,12 @@ function details(code: IssueDetails["code"], error: string) {
   return { error, params: { code } satisfies IssueDetails };
 }
 
-const tag = /<[a-z!/][^>]*>/i;
-
 /** Free text; HTML is refused (spec, Errors: `contains_html`), while `a < b` is text. Length limits are not shown. */
 export function plainText(maxLength = 500) {
   return z
     .string()
     .max(maxLength)
-    .refine((text) => !tag.test(text), details("contains_html", "must not contain HTML"));
+    .refine((text) => !holdsHtml(text), details("contains_html", "must not contain HTML"));
 }
 
 /** Money in cents. */
@@ -33,7 +33,12 @@ export const positiveCents = z.int().positive();
 export const currency = z.string().regex(/^[a-z]{3}$/, "must be three lower-case letters");
 export const email = z.email().max(254);
 export const phone = z.string().regex(/^\+[1-9]\d{6,14}$/, "must be in E.164 form");
-const country = z.string().regex(/^[A-Z]{2}$/, "must be ISO 3166-1 alpha-2, upper case");
+const country = z
+  .string()
+  .refine(
+    (text) => countryCodes.has(text),
+    details("invalid_format", "must be ISO 3166-1 alpha-2, upper case, such as US"),
+  );
 export const isoDate = z.iso.date();
 /** An instant with its offset; kept in UTC with milliseconds. */
 export const isoDateTime = z
@@ -69,25 +74,27 @@ function metadataProblem(value: unknown): { code: IssueDetails["code"]; message:
 }
 
 function worstIn(value: unknown, depth: number): "deep" | "html" | null {
-  if (typeof value === "string") return tag.test(value) ? "html" : null;
+  if (typeof value === "string") return holdsHtml(value) ? "html" : null;
   if (typeof value !== "object" || value === null) return null;
   if (depth > maxMetadataDepth) return "deep";
   for (const [key, inner] of Object.entries(value)) {
-    const worst = tag.test(key) ? "html" : worstIn(inner, depth + 1);
+    const worst = holdsHtml(key) ? "html" : worstIn(inner, depth + 1);
     if (worst !== null) return worst;
   }
   return null;
 }
 
+const filledIn = (maxLength?: number) => plainText(maxLength).min(1, "must not be empty");
+
 /** An address as orders and subscriptions take it (spec, `POST /orders`). */
 export const shippingAddressInput = z.object({
-  first_name: plainText(),
-  last_name: plainText(),
-  address_line1: plainText(),
+  first_name: filledIn(),
+  last_name: filledIn(),
+  address_line1: filledIn(),
   address_line2: plainText().nullish(),
-  city: plainText(),
-  state: plainText(),
-  postal_code: plainText(20),
+  city: filledIn(),
+  state: filledIn(),
+  postal_code: filledIn(20),
   country,
   phone: phone.nullish(),
 });
@@ -103,7 +110,12 @@ export const billingCycleInput = z
   .object({
     interval: z.enum(["day", "month"]),
     interval_count: z.int().positive().max(1000),
-    anchor_day: z.union([z.int().min(1).max(31), z.literal("signup_date")]).optional(),
+    /** Null, as plans show it on day-based cycles, is none. */
+    anchor_day: z
+      .union([z.int().min(1).max(31), z.literal("signup_date")], {
+        error: "must be a day of the month from 1 to 31, or signup_date",
+      })
+      .nullish(),
   })
   .refine((cycle) => cycle.interval === "month" || typeof cycle.anchor_day !== "number", {
     ...details("invalid_value", "is for month-based cycles only"),
