@@ -166,7 +166,6 @@ test("a server that does not start is reported with its last words", async () =>
     dataDir,
     log,
     settings: { shared_buffers: "plenty" },
-    startTimeoutMs: 4_500,
   }).catch((error: unknown) => error);
   expect(failure).toBeInstanceOf(UnreachableError);
   expect(String(failure)).toContain("server.log");
