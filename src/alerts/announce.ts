@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import { composeMessage } from "./compose-message.ts";
 import type { AlertDesk } from "./desk.ts";
 import { customerFacts } from "./facts/customers.ts";
+import { linksOf } from "./links.ts";
 import {
   dropOvertaken,
   dropUnsent,
@@ -103,7 +104,14 @@ function rowOf(
   return {
     channel,
     alertId,
-    message: composeMessage({ key, occurrence, channel, stage, customer }),
+    message: composeMessage({
+      key,
+      occurrence,
+      channel,
+      stage,
+      customer,
+      links: linksOf(desk.settings.links, subject),
+    }),
     notBefore: quietEnd(desk, stage),
   };
 }

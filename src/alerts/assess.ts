@@ -38,29 +38,39 @@ export async function assess(
   if (states.length === 0) return [];
   const touched = touchedBy(states);
   await reportNovelties(trx, desk, touched.novelties, foundBy);
+  const telling = [...touched.declinedOrders, ...touched.disputed, ...touched.unsettled];
+  await takeTurns(trx, telling);
+  // Only now: what another worker stored of them meanwhile has to be found.
   const stored = await storedSubjects(trx, touched);
   const orders = [...new Set([...touched.declinedOrders, ...stored.declinedOrders])].sort();
   const disputed = [...new Set([...touched.disputed, ...stored.disputed])].sort();
   if (orders.length + disputed.length === 0) return [];
-  await takeTurns(trx, [...orders, ...disputed]);
+  const isHeld = new Set(telling);
+  await takeTurns(
+    trx,
+    [...orders, ...disputed].filter((id) => !isHeld.has(id)),
+  );
 
   const context = { rules: desk.settings.rules, localTime: localTimes(desk) };
+  const isAsked = new Set(orders);
   const declined = mergedOrders(await findDeclinedOrders(trx, orders));
   const chargebacks = await findChargebacks(trx, disputed);
   const declines = declined.flatMap((order) => {
     const story = declineStory(order, context);
     return story === null ? [] : [{ order, story }];
   });
+  // Other cycles came along to be merged: what is told of one is no news of another.
+  const concerned = declines.filter(({ order }) => order.ids.some((id) => isAsked.has(id)));
   const stories = [
-    ...declines.map(({ story }) => story),
+    ...concerned.map(({ story }) => story),
     ...chargebacks.map((chargeback) => chargebackStory(chargeback, context)),
   ];
   await writeAll(trx, desk, stories, foundBy);
-  return declines.flatMap(({ order, story }): MissingFact[] => {
+  return concerned.flatMap(({ order, story }): MissingFact[] => {
     // Asked for by what the order itself shows, and not again when the answer comes.
-    const isAsked = order.ids.some((id) => touched.failedOrders.has(id));
+    const isSeen = order.ids.some((id) => touched.failedOrders.has(id));
     const isUnknown = story.facts["retry_is_unknown"] === true;
-    return isAsked && isUnknown && order.subscriptionId !== null
+    return isSeen && isUnknown && order.subscriptionId !== null
       ? [{ resource: "subscription", id: order.subscriptionId }]
       : [];
   });
@@ -84,15 +94,22 @@ async function writeAll(
 }
 
 /**
- * Whoever assesses the same subscription, or order, at the same time waits, and then sees what the other wrote. Some
- * thousand locks for all subjects: a batch needs no more of them.
+ * Whoever assesses the same order, or the same subscription, at the same time waits, and then sees what the other wrote.
+ * An order is locked by its own id too: the other may not know its subscription yet. Some thousand locks for all
+ * subjects: a batch needs no more of them. One statement.
  */
-async function takeTurns(trx: Knex, ids: readonly string[]): Promise<void> {
+async function takeTurns(trx: Knex.Transaction, ids: readonly string[]): Promise<void> {
+  if (ids.length === 0) return;
   await trx.raw(
     `select pg_advisory_xact_lock(7255, n) from (
-       select distinct hashtext(coalesce(o.subscription_id, o.id, t.order_id, asked.id)) & 1023 as n
-       from unnest(?::text[]) as asked(id) left join mirror.orders o on o.id = asked.id
-       left join mirror.transactions t on t.id = asked.id order by 1 offset 0) turns`,
+       select distinct hashtext(subject.id) & 1023 as n
+       from unnest(?::text[]) as asked(id)
+       left join mirror.orders o on o.id = asked.id
+       left join mirror.transactions t on t.id = asked.id
+       left join mirror.orders paid on paid.id = t.order_id
+       cross join lateral (
+         values (asked.id), (o.subscription_id), (t.order_id), (paid.subscription_id)) as subject(id)
+       where subject.id is not null order by 1 offset 0) turns`,
     [sqlArray(ids)],
   );
 }

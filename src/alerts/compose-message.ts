@@ -9,6 +9,7 @@ export interface Told {
   stage: Pick<Stage, "name" | "change" | "at" | "rule" | "severity" | "title" | "advice" | "facts">;
   /** Of the customer it is about. */
   customer?: readonly AlertFact[];
+  links?: AlertMessage["links"];
   items?: readonly AlertItem[];
 }
 
@@ -19,6 +20,7 @@ export function composeMessage({
   channel,
   stage,
   customer,
+  links,
   items,
 }: Told): AlertMessage {
   const dedupKey = dedupKeyOf(key, occurrence);
@@ -32,7 +34,7 @@ export function composeMessage({
     title: stage.title,
     facts: [...stage.facts, ...(customer ?? [])],
     advice: stage.advice,
-    links: [],
+    links: links ?? [],
     at: stage.at.toISOString(),
     ...(items === undefined ? {} : { items }),
   };

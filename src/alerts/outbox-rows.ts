@@ -57,7 +57,7 @@ const leaveDigests = (trx: Knex, alertIds: readonly number[]): Knex.QueryBuilder
     .whereIn("alert_id", [...alertIds])
     .delete();
 
-/** On which channels each of these alerts was told, or is about to be. One statement. */
+/** On which channels each of these alerts was told, may have been told, or is about to be. One statement. */
 export async function toldChannels(
   trx: Knex,
   alertIds: readonly number[],
@@ -66,7 +66,8 @@ export async function toldChannels(
   if (alertIds.length === 0) return told;
   const { rows } = await trx.raw<{ rows: { alert_id: string; channels: string[] }[] }>(
     `select alert_id, array_agg(distinct channel order by channel) as channels from alerts.outbox
-     where alert_id = any(?::bigint[]) and action = 'trigger' and state in ('pending', 'sent') group by alert_id`,
+     where alert_id = any(?::bigint[]) and action = 'trigger'
+       and (state in ('pending', 'sent') or (state = 'failed' and maybe_sent)) group by alert_id`,
     [sqlArray(alertIds)],
   );
   for (const { alert_id: id, channels } of rows) told.set(Number(id), channels);

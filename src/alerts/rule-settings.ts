@@ -37,7 +37,7 @@ export const ruleSettings = settingsObject({
   /** The last retry of a renewal is near. */
   dunning_last_retry: rule("error", {
     withinHours: count(1, 240, 24),
-    lastAttempt: count(1, 20, 4),
+    lastAttempt: count(1, 20, 3),
   }),
   /** No retry follows any more. */
   dunning_final: rule("critical", {}),

@@ -6,6 +6,7 @@ import type { Path } from "../platform/json-with-comments.ts";
 import { nearestName } from "../platform/nearest-name.ts";
 import { timeZone } from "../platform/setting-kinds.ts";
 import { channelSettings, destinationSettings } from "./channel-settings.ts";
+import { linkTemplates } from "./link-settings.ts";
 import { channelNames, ruleSettings, severity } from "./rule-settings.ts";
 import { settingsObject } from "./settings-object.ts";
 
@@ -24,7 +25,12 @@ const schema = settingsObject({
   destinations: destinationSettings,
   rules: ruleSettings,
   /** Times of day and days are those of this zone; left out: TALLYHOOK_TIME_ZONE. */
-  timeZone: timeZone.schema.optional(),
+  timeZone: z
+    .string()
+    .refine((text) => timeZone.schema.safeParse(text).success, {
+      error: `should be ${timeZone.should}`,
+    })
+    .optional(),
   /** What is not of one of these severities waits until they end. Null: there are none. */
   quietHours: settingsObject({
     from: timeOfDay,
@@ -42,7 +48,9 @@ const schema = settingsObject({
     dailyAt: timeOfDay.default("08:00"),
     channels: channelNames.optional(),
   }).prefault({}),
-  /** Steps, each counted from when the alert was opened, for what nobody has acknowledged. */
+  /** Where people look at what a message is about, with `{id}` for its id. */
+  links: linkTemplates,
+  /** Steps, each counted from when the alert was first told, for what nobody has acknowledged. */
   escalation: z
     .array(
       settingsObject({
@@ -75,7 +83,10 @@ export function loadAlertSettings(
     );
   }
   const { data, error } = schema.safeParse(parsed.value);
-  const problems = error === undefined ? unknownChannels(data) : error.issues.map(problemOf);
+  const problems =
+    error === undefined
+      ? [...unknownChannels(data), ...contradictions(data)]
+      : error.issues.map(problemOf);
   if (data !== undefined && problems.length === 0) return data;
   const said = problems
     .map(({ path, says }) => ({ line: parsed.lineOf(path), path, says }))
@@ -116,10 +127,27 @@ function unknownChannels(settings: AlertSettings): Problem[] {
   );
 }
 
+/** What each setting allows and two of them together do not. */
+function contradictions({ quietHours, escalation }: AlertSettings): Problem[] {
+  const problems: Problem[] = [];
+  if (quietHours !== null && quietHours.from === quietHours.to) {
+    const says = 'should differ from "from"; for no quiet hours, set quietHours to null';
+    problems.push({ path: ["quietHours", "to"], says });
+  }
+  for (const [index, { afterMinutes }] of escalation.entries()) {
+    const before = escalation[index - 1]?.afterMinutes ?? 0;
+    if (afterMinutes > before) continue;
+    const says = `should be more than the ${before} of the step before it`;
+    problems.push({ path: ["escalation", index, "afterMinutes"], says });
+  }
+  return problems;
+}
+
 /** The message for a name that no channel has: with the one that was meant, or with those that exist. */
 export function unknownChannel(name: string, known: readonly string[]): string {
   const nearest = nearestName(name, known);
-  const hint = nearest === null ? `There are: ${known.join(", ")}.` : `Did you mean "${nearest}"?`;
+  const names = known.length === 0 ? "There are none." : `There are: ${known.join(", ")}.`;
+  const hint = nearest === null ? names : `Did you mean "${nearest}"?`;
   return `there is no channel ${JSON.stringify(name)}. ${hint}`;
 }
 

@@ -5,6 +5,7 @@ import type { AlertDesk } from "./desk.ts";
 import { readMark } from "./marks.ts";
 import { planChange } from "./plan-changes.ts";
 import { stormStory, usualLimit } from "./rules/storms.ts";
+import { stormFamilies } from "./rules/storm-families.ts";
 import type { Family } from "./rules/story.ts";
 import { newestAlerts, writeAlerts, writeHistory } from "./stored-alerts.ts";
 
@@ -19,7 +20,7 @@ export async function holdBack(
   announcements: readonly Announcement[],
 ): Promise<readonly Announcement[]> {
   let kept = announcements;
-  for (const family of ["declines", "dead"] as const) {
+  for (const family of new Set(announcements.flatMap(({ story }) => story.family ?? []))) {
     const fresh = kept.filter(
       ({ story, stage }) => story.family === family && stage.change !== "resolved",
     );
@@ -81,12 +82,6 @@ export async function usualDeclines(db: Knex): Promise<number | null> {
   return (await readMark<{ per_window: number | null }>(db, "usual-declines"))?.per_window ?? null;
 }
 
-const stageOf: Readonly<Record<Family, string>> = { declines: "attempt:", dead: "opened" };
-const keyOf: Readonly<Record<Family, string[]>> = {
-  declines: ["decline:", "dunning:"],
-  dead: ["dead:"],
-};
-
 interface Window {
   family: Family;
   withinMinutes: number;
@@ -99,8 +94,8 @@ const recent = `
 
 const bindingsOf = ({ family, withinMinutes }: Window): (string | number | string[])[] => [
   withinMinutes,
-  stageOf[family],
-  keyOf[family],
+  stormFamilies[family].stages,
+  [...stormFamilies[family].keys],
 ];
 
 /** Whether more alerts than the limit came in the window; counts no further than that. */
@@ -121,6 +116,9 @@ export async function countRecent(
     `select a.facts->>'failure_code' as code, count(*) as n ${recent} group by 1 order by 2 desc, 1 limit 50`,
     bindingsOf(window),
   );
-  const codes = Object.fromEntries(rows.map(({ code, n }) => [code ?? "no code", Number(n)]));
+  const hasCodes = rows.some(({ code }) => code !== null);
+  const codes = Object.fromEntries(
+    hasCodes ? rows.map(({ code, n }) => [code ?? "no code", Number(n)]) : [],
+  );
   return { count: rows.reduce((all, { n }) => all + Number(n), 0), codes };
 }

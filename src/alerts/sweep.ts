@@ -5,6 +5,7 @@ import { endDeadEvents } from "./sweep/end-dead-events.ts";
 import { endStorms, learnUsualDeclines } from "./sweep/end-storms.ts";
 import { escalate } from "./sweep/escalate.ts";
 import { lookThroughInbox } from "./sweep/look-through-inbox.ts";
+import { lookThroughStates } from "./sweep/look-through-states.ts";
 import { tellNearLastRetries } from "./sweep/near-last-retries.ts";
 import { sendDigests } from "./sweep/send-digests.ts";
 import { tidyUp } from "./sweep/tidy-up.ts";
@@ -19,6 +20,7 @@ type Part = (trx: Knex.Transaction, desk: AlertDesk) => Promise<{ more: boolean 
 
 const parts: Readonly<Record<string, Part>> = {
   lookThroughInbox,
+  lookThroughStates,
   watchSilence,
   watchSignatures,
   endDeadEvents,

@@ -6,7 +6,7 @@ import { subscriptionStatuses } from "../service/resources/subscription.ts";
 export interface WrittenState {
   group: string;
   id: string;
-  /** Canonical content: keys sorted, no spaces. */
+  /** Its content. */
   json: string;
   columns: Readonly<Record<string, unknown>>;
 }
@@ -23,6 +23,8 @@ export interface Touched {
   orders: Set<string>;
   transactions: Set<string>;
   subscriptions: Set<string>;
+  /** Of those, the ones that may end or change a story of dunning. */
+  unsettled: Set<string>;
   /** Values that the interface does not name, as `order.status` and the value. */
   novelties: Map<string, Set<string>>;
 }
@@ -39,6 +41,7 @@ export function touchedBy(states: Iterable<WrittenState>): Touched {
     orders: new Set(),
     transactions: new Set(),
     subscriptions: new Set(),
+    unsettled: new Set(),
     novelties: new Map(),
   };
   for (const state of states) note(touched, state);
@@ -65,22 +68,35 @@ function note(touched: Touched, { group, id, json, columns }: WrittenState): voi
     case "transaction":
     case "transaction.inline": {
       touched.transactions.add(id);
-      if (json.includes('"status":"chargeback')) touched.disputed.add(id);
-      if (!json.includes('"status":"failed"') || columns["type"] !== "sale") return;
-      const orderId = orderOf(json);
-      if (orderId !== null) touched.declinedOrders.add(orderId);
+      // A status is no column of a transaction, and its content is parsed only where it may matter.
+      if (!json.includes('"failed"') && !json.includes('"chargeback')) return;
+      const { status, orderId } = saleOf(json);
+      if (isDisputed(status)) touched.disputed.add(id);
+      if (status !== "failed" || columns["type"] !== "sale" || orderId === null) return;
+      touched.declinedOrders.add(orderId);
       return;
     }
     case "subscription":
     case "subscription.detail":
       touched.subscriptions.add(id);
+      if (columns["status"] !== "active") touched.unsettled.add(id);
   }
 }
 
+/** Those of ISO 4217, as the service may write them: of another it is not known what a minor unit is. */
+const currencies = new Set(
+  Intl.supportedValuesOf("currency").flatMap((code) => [code, code.toLowerCase()]),
+);
+
 /** What the interface names of each column (spec, Resources and Errors). */
 const named: Readonly<Record<string, Readonly<Record<string, ReadonlySet<string>>>>> = {
-  order: { status: new Set(orderStatuses), failure_code: new Set(failureCodes) },
-  subscription: { status: new Set(subscriptionStatuses) },
+  order: {
+    status: new Set(orderStatuses),
+    failure_code: new Set(failureCodes),
+    currency: currencies,
+  },
+  subscription: { status: new Set(subscriptionStatuses), currency: currencies },
+  transaction: { currency: currencies },
 };
 
 function noteNovelties(
@@ -88,7 +104,9 @@ function noteNovelties(
   group: string,
   columns: WrittenState["columns"],
 ): void {
-  for (const [column, values] of Object.entries(named[group] ?? {})) {
+  const columnsOf = named[group];
+  if (columnsOf === undefined) return;
+  for (const [column, values] of Object.entries(columnsOf)) {
     const value = columns[column];
     if (typeof value !== "string" || values.has(value)) continue;
     const kind = `${group}.${column}`;
@@ -99,7 +117,10 @@ function noteNovelties(
 const isDisputed = (status: unknown): boolean =>
   typeof status === "string" && status.startsWith("chargeback");
 
-function orderOf(json: string): string | null {
-  const { order_id: orderId } = JSON.parse(json) as { order_id?: unknown };
-  return typeof orderId === "string" ? orderId : null;
+function saleOf(json: string): { status: unknown; orderId: string | null } {
+  const { status, order_id: orderId } = JSON.parse(json) as {
+    status?: unknown;
+    order_id?: unknown;
+  };
+  return { status, orderId: typeof orderId === "string" ? orderId : null };
 }

@@ -4,6 +4,8 @@ import { acknowledge } from "./alerts/ack.ts";
 import type { AckOptions } from "./alerts/ack.ts";
 import { parseRule, parseSeverity, parseState, printAlerts } from "./alerts/list.ts";
 import type { ListOptions } from "./alerts/list.ts";
+import { resend } from "./alerts/resend.ts";
+import type { ResendOptions } from "./alerts/resend.ts";
 import { printAlert } from "./alerts/show.ts";
 import { testChannel } from "./alerts/test.ts";
 import type { CliContext } from "./context.ts";
@@ -38,6 +40,15 @@ export function registerAlerts(program: Command, context: CliContext): void {
     .option("--note <text>", "what is done about it")
     .option("--json", "print JSON")
     .action((id: string, options: AckOptions) => acknowledge(context, id, options));
+
+  alerts
+    .command("resend")
+    .description("send again what was given up, of an alert or to a channel")
+    .argument("[id]", "the alert's number, or its key")
+    .option("--channel <name>", "what was given up on this channel")
+    .option("--hours <n>", "of the last so many hours", wholeNumber(1, 8_760), 72)
+    .option("--json", "print JSON")
+    .action((id: string | undefined, options: ResendOptions) => resend(context, id, options));
 
   alerts
     .command("test")

@@ -20,9 +20,9 @@ export const fetchRetryPolicy: RetryPolicy = {
   maxDelayMs: 600_000,
 };
 
-/** What a channel of alerts does not take is tried for some six hours: the last of 40 attempts. */
+/** What a channel of alerts does not take is tried for some three days, a weekend: the last of 400 attempts. */
 export const alertRetryPolicy: RetryPolicy = {
-  maxAttempts: 40,
+  maxAttempts: 400,
   baseDelayMs: 1_000,
   maxDelayMs: 900_000,
 };

@@ -17,6 +17,7 @@ import {
   oneByOne,
   sendDue,
 } from "./story-stand.ts";
+import { looksBack, standingClock, sweep } from "./sweep-stand.ts";
 import { settingsOf, testDesk } from "./test-desk.ts";
 
 let stand: ReconcileStand;
@@ -248,17 +249,40 @@ describe("a story that arrives in any order, twice, in any batches", () => {
   });
 });
 
+test("the owner hears of the last retry a day before it, by the service's own schedule", async () => {
+  const { events, key } = stories.find(({ name }) => name === "lost")!;
+  const failures = events.filter(({ type }) => type === "order.failed");
+  const third = failures[2]!;
+  const clock = standingClock(third.data.object.next_retry_at);
+  const late = testDesk({ settings, serviceClock: clock });
+  await deliver(db, late, oneByOne(events.slice(0, events.indexOf(third) + 1)));
+  for (const hours of [-25, 2]) {
+    clock.advanceHours(hours);
+    await sweep(db, late);
+  }
+  expect((await messagesOf(db, key)).slice(-2)).toEqual([
+    "trigger attempt:3",
+    "trigger last-retry:3",
+  ]);
+});
+
+test("nothing that the service shows is a novelty", async () => {
+  await sweep(db, desk);
+  await deliver(db, desk, [stories.flatMap(({ events }) => events)]);
+  await stand.run({ kind: "full" });
+  await looksBack(db);
+  await sweep(db, desk);
+  expect(await db("alerts.alerts").where("rule", "event_unknown").pluck("key")).toEqual([]);
+});
+
 describe("a story of which some is found by reconciliation only", () => {
   test.each([2, 3])(
     "ends as if everything had come, though one event of %i was lost",
     async (n) => {
-      for (const { name, events } of stories) {
-        // When a chargeback opened, no list shows afterwards, nor that an order that was paid since had failed.
+      for (const { events } of stories) {
+        // When a chargeback opened, no list shows afterwards.
         const kept = events.filter(
-          ({ type }, at) =>
-            at % n !== n - 1 ||
-            type === "order.chargeback" ||
-            (type === "order.failed" && name === "one-time, tried again"),
+          ({ type }, at) => at % n !== n - 1 || type === "order.chargeback",
         );
         await deliver(db, desk, [kept.slice(0, 2), ...oneByOne(kept.slice(2))]);
       }

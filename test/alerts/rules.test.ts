@@ -46,6 +46,15 @@ const told = (fields: Partial<DeclinedOrder>, rules = context.rules) => {
   return { key: story?.key, rule: last?.rule, stage: last?.name, severity: last?.severity };
 };
 
+test.each([
+  [2, "Wait for the next retry."],
+  [3, "Contact the customer about the payment."],
+])("at attempt %i of a soft decline: %s", (attempt, advice) => {
+  const dunning = [{ at: day(1), attempt, nextRetryAt: day(2), isRetryUnknown: false }];
+  const story = declineStory(order({ sales: [], dunning }), context);
+  expect(story?.stages.at(-1)?.advice).toBe(advice);
+});
+
 describe("the cases of a declined charge", () => {
   test.each<[string, Partial<DeclinedOrder>, object]>([
     [

@@ -1,13 +1,17 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { storeRow } from "../inbox/stored-events.ts";
-import { sampleOrder, sampleSubscription } from "../mirror/samples.ts";
+import {
+  sampleCustomer,
+  sampleOrder,
+  sampleSubscription,
+  sampleTransaction,
+} from "../mirror/samples.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import { deliver, messagesOf } from "./story-stand.ts";
-import { standingClock, sweep, unresolved } from "./sweep-stand.ts";
-import { settingsOf, testDesk } from "./test-desk.ts";
+import { declined, event, looksBack, standing, sweep, unresolved } from "./sweep-stand.ts";
 
 let database: TestDatabase;
 let db: Knex;
@@ -21,28 +25,8 @@ beforeEach(async () => {
   await db.raw("truncate reconcile.runs cascade");
 });
 
-const event = (type: string, object: object, createdAt = "2025-03-01T12:00:00.000Z") => ({
-  id: crypto.randomUUID(),
-  type,
-  created_at: createdAt,
-  data: { object },
-});
-
-function standing(start: string) {
-  const clock = standingClock(start);
-  return { clock, desk: testDesk({ clock, serviceClock: clock }) };
-}
-
-const declined = sampleOrder({
-  id: "order-9",
-  status: "failed",
-  failure_code: "expired_card",
-  subscription_id: "subscription-9",
-  subscription_cycle: 2,
-  attempt_count: 1,
-  next_retry_at: "2025-03-02T12:00:00.000Z",
-  transactions: [],
-});
+/** Old enough to be looked at: no number below its own can still come. */
+const settled = { receivedAgoSeconds: 20 };
 
 describe("silence", () => {
   test("a retry that was due and never came, until it comes", async () => {
@@ -84,7 +68,10 @@ describe("silence", () => {
     expect(await unresolved(db)).toEqual([]);
     clock.set("2025-05-02T13:00:00.000Z");
     await sweep(db, desk);
-    const rows = await db("alerts.alerts").orderBy("occurrence").select("occurrence", "state");
+    const rows = await db("alerts.alerts")
+      .where("key", "silence:renewal")
+      .orderBy("occurrence")
+      .select("occurrence", "state");
     expect(rows).toEqual([
       { occurrence: 1, state: "resolved" },
       { occurrence: 2, state: "open" },
@@ -95,7 +82,7 @@ describe("silence", () => {
     const { clock, desk } = standing("2025-03-31T10:30:00.000Z");
     const at = async (hour: string, count: number) => {
       for (let n = 0; n < count; n++) {
-        await storeRow(db, { type: "order.created" });
+        await storeRow(db, { ...settled, type: "order.created" });
         await db("inbox.receipts").whereNull("event_created_at").update({ event_created_at: hour });
       }
     };
@@ -111,7 +98,7 @@ describe("silence", () => {
   });
 
   test("workers and a scheduler of which nothing is heard; one that says goodbye is not missed", async () => {
-    const { desk } = standing("2025-03-01T12:00:00.000Z");
+    const { clock, desk } = standing("2025-03-01T12:00:00.000Z");
     const beats = (name: string, minutes: number) =>
       db.raw("insert into alerts.heartbeats values (?, now() - make_interval(mins => ?))", [
         name,
@@ -121,6 +108,11 @@ describe("silence", () => {
     await beats("worker:2", 1);
     await beats("scheduler", 6);
     await sweep(db, desk);
+    expect(await unresolved(db), "nobody was there to hear it").toEqual([]);
+    clock.advanceHours(0.05);
+    await sweep(db, desk);
+    clock.advanceHours(0.05);
+    await sweep(db, desk);
     expect(await unresolved(db)).toEqual([
       "silence:scheduler critical open",
       "silence:worker critical open",
@@ -128,12 +120,52 @@ describe("silence", () => {
     await db("alerts.heartbeats").update({ beat_at: db.fn.now() });
     await sweep(db, desk);
     expect(await unresolved(db)).toEqual([]);
+    await db.raw("update alerts.heartbeats set beat_at = now() - interval '7 minutes'");
+    clock.advanceHours(1);
+    await sweep(db, desk);
+    expect(await unresolved(db), "after a time without any worker").toEqual([]);
+  });
+
+  test("after a week away: what waits in the inbox is not missing", async () => {
+    const { clock, desk } = standing("2025-03-01T13:00:00.000Z");
+    await deliver(db, desk, [[event("order.failed", declined)]]);
+    clock.advanceHours(7 * 24);
+    await storeRow(db, { receivedAgoSeconds: 5 * 86_400 });
+    await sweep(db, desk);
+    expect(await unresolved(db)).toEqual(["dunning:subscription-9:2 warning open"]);
+    await db("inbox.progress").update({ state: "applied" });
+    await sweep(db, desk);
+    expect(await unresolved(db)).toContain("silence:retry error open");
+  });
+
+  test("an hour is not silent while the inbox has not been looked through", async () => {
+    const { clock, desk } = standing("2025-03-31T10:30:00.000Z");
+    for (const day of ["10", "17", "24"]) {
+      for (let n = 0; n < 10; n++) {
+        await storeRow(db, { ...settled, createdAt: `2025-03-${day}T09:20:00Z` });
+      }
+    }
+    await storeRow(db, { createdAt: "2025-03-31T10:20:00Z" });
+    await sweep(db, desk);
+    expect(await db("alerts.alerts").pluck("key"), "it came this moment").toEqual([]);
+    await db.raw("update inbox.receipts set received_at = now() - interval '20 seconds'");
+    clock.advanceHours(3);
+    await sweep(db, desk);
+    expect(await db("alerts.alerts").pluck("key"), "an hour that is usually quiet").toEqual([]);
+    clock.set("2025-03-31T10:31:00.000Z");
+    await db("alerts.event_hours").where("hour", "2025-03-31T10:00:00Z").delete();
+    await sweep(db, desk);
+    expect(await db("alerts.alerts").pluck("key")).toEqual(["silence:events"]);
   });
 
   test("a reconciliation that did not run", async () => {
     const { clock, desk } = standing("2025-03-01T03:30:00.000Z");
     await sweep(db, desk);
-    expect(await unresolved(db), "a deployment that never reconciled").toEqual([]);
+    expect(await unresolved(db), "a deployment that has just begun").toEqual([]);
+    clock.advanceHours(27);
+    await sweep(db, desk);
+    expect(await unresolved(db), "it never ran").toEqual(["silence:reconcile critical open"]);
+    clock.set("2025-03-01T03:30:00.000Z");
     const run = (startedAt: string) =>
       db("reconcile.runs").insert({
         run_key: startedAt,
@@ -154,114 +186,16 @@ describe("silence", () => {
   });
 });
 
-describe("what time makes due", () => {
-  test("the last retry is near: the owner hears it once", async () => {
-    const { clock, desk } = standing("2025-03-06T12:00:00.000Z");
-    const fourth = { ...declined, attempt_count: 4, next_retry_at: "2025-03-08T12:00:00.000Z" };
-    await deliver(db, desk, [[event("order.failed", fourth)]]);
-    await sweep(db, desk);
-    clock.advanceHours(25);
-    await sweep(db, desk);
-    await sweep(db, desk);
-    expect(await messagesOf(db, "dunning:subscription-9:2")).toEqual([
-      "trigger attempt:4",
-      "trigger last-retry:4",
-    ]);
-  });
-
-  test("soft first attempts wait for the digest, but for those that were paid meanwhile", async () => {
-    const { clock, desk } = standing(new Date().toISOString());
-    const order = (id: string, fields: object = {}) =>
-      sampleOrder({
-        id,
-        status: "failed",
-        failure_code: "insufficient_funds",
-        transactions: [],
-        ...fields,
-      });
-    await deliver(db, desk, [
-      [event("order.failed", order("order-1"))],
-      [event("order.failed", order("order-2"))],
-    ]);
-    await sweep(db, desk);
-    expect(await db("alerts.outbox")).toEqual([]);
-    const paid = order("order-1", {
-      status: "succeeded",
-      failure_code: null,
-      updated_at: "2025-03-01T13:00:00.000Z",
-    });
-    await deliver(db, desk, [[event("order.succeeded", paid)]]);
-    clock.advanceHours(1);
-    await sweep(db, desk);
-    await sweep(db, desk);
-    const [digest, ...others] = await db("alerts.outbox").select("alert_id", "message");
-    expect(others).toEqual([]);
-    expect(digest).toMatchObject({
-      alert_id: null,
-      message: {
-        severity: "info",
-        items: [{ title: expect.stringContaining("declined: insufficient_funds") as string }],
-      },
-    });
-  });
-
-  test("what nobody acknowledges goes on to the next step, once each", async () => {
-    const clock = standingClock(new Date().toISOString());
-    const settings = settingsOf({
-      channels: { log: { kind: "stdout" }, boss: { kind: "stdout" } },
-      escalation: [
-        { afterMinutes: 30, severities: ["critical"], channels: ["boss"] },
-        { afterMinutes: 90, severities: ["critical"], channels: ["log", "boss"] },
-      ],
-    });
-    const desk = testDesk({ settings, clock });
-    const dispute = sampleOrder({ id: "order-3", status: "chargeback", transactions: [] });
-    await deliver(db, desk, [[event("order.chargeback", dispute)]]);
-    for (const hours of [0.4, 0.2, 0.2, 1, 1]) {
-      clock.advanceHours(hours);
-      await sweep(db, desk);
-    }
-    expect(await messagesOf(db, "chargeback:order-3", "boss")).toEqual([
-      "trigger escalated:1",
-      "trigger escalated:2",
-    ]);
-    expect(await db("alerts.alerts").first("escalations", "state")).toEqual({
-      escalations: 2,
-      state: "open",
-    });
-  });
-
-  test("quiet hours hold back what is not critical until they end", async () => {
-    const clock = standingClock("2025-03-01T23:10:00.000Z");
-    const settings = settingsOf({ quietHours: { from: "22:00", to: "07:00" } });
-    const desk = testDesk({ settings, clock });
-    const dispute = sampleOrder({ id: "order-3", status: "chargeback", transactions: [] });
-    await deliver(db, desk, [
-      [event("order.failed", declined)],
-      [event("order.chargeback", dispute)],
-    ]);
-    const rows = await db("alerts.outbox as o")
-      .join("alerts.alerts as a", "a.id", "o.alert_id")
-      .orderBy("a.key")
-      .select<{ key: string; due_at: Date }[]>("a.key", "o.due_at");
-    expect(rows[1]).toEqual({
-      key: "dunning:subscription-9:2",
-      due_at: new Date("2025-03-02T07:00:00.000Z"),
-    });
-    expect(Math.abs(rows[0]!.due_at.getTime() - Date.now())).toBeLessThan(60_000);
-  });
-});
-
 describe("what the inbox shows", () => {
   test("an unknown type, a new version, and one id with two bodies are told once", async () => {
     const { desk } = standing("2025-03-01T12:00:00.000Z");
-    const seq = await storeRow(db, { type: "order.created" });
+    const seq = await storeRow(db, { ...settled, type: "order.created" });
     await sweep(db, desk);
     expect(await unresolved(db), "the version that it began with").toEqual([]);
-    await storeRow(db, { type: "invoice.created" });
-    await storeRow(db, { type: "order.archived" });
-    await storeRow(db, { eventId: "evt_same", raw: Buffer.from("1") });
-    const other = await storeRow(db, { eventId: "evt_same", raw: Buffer.from("2") });
+    await storeRow(db, { ...settled, type: "invoice.created" });
+    await storeRow(db, { ...settled, type: "order.archived" });
+    await storeRow(db, { ...settled, eventId: "evt_same", raw: Buffer.from("1") });
+    const other = await storeRow(db, { ...settled, eventId: "evt_same", raw: Buffer.from("2") });
     await db("inbox.receipts").where({ seq: other }).update({ api_version: "2099-01-01" });
     await sweep(db, desk);
     await sweep(db, desk);
@@ -271,6 +205,27 @@ describe("what the inbox shows", () => {
       "new-value:event.api_version:2099-01-01 warning open",
       "new-value:event.type:invoice.created warning open",
     ]);
+  });
+
+  test("what is committed after a later number is looked at all the same", async () => {
+    const { desk } = standing("2025-03-01T12:00:00.000Z");
+    let commit = (): void => {};
+    const held = new Promise<void>((resolve) => (commit = resolve));
+    let stored = (): void => {};
+    const isStored = new Promise<void>((resolve) => (stored = resolve));
+    const late = db.transaction(async (trx) => {
+      await storeRow(trx, { type: "invoice.created" });
+      stored();
+      await held;
+    });
+    await isStored;
+    await storeRow(db, { type: "order.created" });
+    await sweep(db, desk);
+    commit();
+    await late;
+    await db.raw("update inbox.receipts set received_at = now() - interval '20 seconds'");
+    await sweep(db, desk);
+    expect(await unresolved(db)).toEqual(["new-value:event.type:invoice.created warning open"]);
   });
 
   test("signatures that fail above a rate, until they verify again", async () => {
@@ -283,6 +238,14 @@ describe("what the inbox shows", () => {
     await answers("malformed_header", 1);
     await sweep(db, desk);
     expect(await unresolved(db)).toEqual(["signature:failed critical open"]);
+    for (const times of [19, 20, 12, 25]) {
+      await db("receiver.answers_by_minute").delete();
+      await answers("no_match", times);
+      await sweep(db, desk);
+    }
+    expect(await messagesOf(db, "signature:failed"), "about the threshold").toEqual([
+      "trigger opened",
+    ]);
     await db.raw("update receiver.answers_by_minute set minute = minute - interval '10 minutes'");
     await sweep(db, desk);
     expect(await unresolved(db)).toEqual([]);
@@ -298,16 +261,36 @@ describe("what the inbox shows", () => {
     expect(await unresolved(db)).toEqual([]);
   });
 
-  test("a status and a decline code that the interface does not name", async () => {
+  test("a field, and a status of a transaction, that the interface does not name", async () => {
+    const { desk } = standing("2025-03-01T12:00:00.000Z");
+    await sweep(db, desk);
+    const order = sampleOrder({ carbon_footprint: 12, items: [], metadata: { any: "thing" } });
+    const sale = sampleTransaction({ status: "under_review" });
+    await deliver(db, desk, [
+      [event("order.created", order)],
+      [event("transaction.created", sale), event("customer.created", sampleCustomer())],
+    ]);
+    await looksBack(db);
+    await sweep(db, desk);
+    await sweep(db, desk);
+    expect(await unresolved(db)).toEqual([
+      "new-value:order.field:carbon_footprint warning open",
+      "new-value:transaction.status:under_review warning open",
+    ]);
+  });
+
+  test("a status, a decline code and a currency that are named nowhere", async () => {
     const { desk } = standing("2025-03-01T12:00:00.000Z");
     const odd = sampleOrder({
       status: "in_review",
       failure_code: "card_too_shiny",
+      currency: "xqq",
       transactions: [],
     });
     const again = { ...odd, updated_at: "2025-03-01T13:00:00.000Z" };
     await deliver(db, desk, [[event("order.created", odd)], [event("order.created", again)]]);
     expect(await unresolved(db)).toEqual([
+      "new-value:order.currency:xqq warning open",
       "new-value:order.failure_code:card_too_shiny warning open",
       "new-value:order.status:in_review warning open",
     ]);

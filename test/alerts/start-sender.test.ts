@@ -1,4 +1,5 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { alertRetryPolicy } from "../../src/queue/retry-policy.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
@@ -231,9 +232,9 @@ test("the last of many attempts is final", async () => {
   team.answerWith(answering(500));
   const alertId = await storeAlert(database.db, { key: "a" });
   await queueMessage(database.db, { channel: "team", alertId, stage: "opened" });
-  await database.db("alerts.outbox").update({ attempts: 39 });
+  await database.db("alerts.outbox").update({ attempts: alertRetryPolicy.maxAttempts - 1 });
   start();
-  expect(await settled(1)).toMatchObject([{ state: "failed", attempts: 40 }]);
+  expect(await settled(1)).toMatchObject([{ state: "failed", attempts: 400 }]);
 });
 
 test("what a killed sender held comes back, and is sent again with its key even when it is over", async () => {

@@ -47,6 +47,7 @@ test("10,000 declines in a minute are one incident and few messages, and it ends
   await sweep(db, desk);
   expect(await db("alerts.alerts").where({ key: "storm:declines", state: "open" })).toHaveLength(1);
   await db.raw("update alerts.history set recorded_at = recorded_at - interval '11 minutes'");
+  await db.raw("update alerts.alerts set created_at = created_at - interval '11 minutes'");
   await sweep(db, desk);
   const [, end] = await db("alerts.outbox")
     .orderBy("id")

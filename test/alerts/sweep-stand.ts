@@ -2,7 +2,9 @@ import type { Knex } from "knex";
 import type { AlertDesk } from "../../src/alerts/desk.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
 import { createLog } from "../../src/platform/log.ts";
+import { sampleOrder } from "../mirror/samples.ts";
 import { sendDue } from "./story-stand.ts";
+import { testDesk } from "./test-desk.ts";
 
 /** Sweeps as a worker does, until there is no more; what failed in it fails the test. */
 export async function sweep(db: Knex, desk: AlertDesk): Promise<void> {
@@ -35,3 +37,41 @@ export async function unresolved(db: Knex): Promise<string[]> {
     .select<{ key: string; severity: string; state: string }[]>("key", "severity", "state");
   return rows.map(({ key, severity, state }) => `${key} ${severity} ${state}`);
 }
+
+/** Makes all that the mirror has recorded what the next sweep looks at: new, and settled. */
+export async function looksBack(db: Knex): Promise<void> {
+  await db("alerts.marks")
+    .where("name", "states")
+    .update({ value: JSON.stringify({ until: "2020-01-01" }) });
+  await db.transaction(async (trx) => {
+    // Only so may history be dated otherwise.
+    await trx.raw("set local session_replication_role = replica");
+    await trx("mirror.versions").update({ recorded_at: trx.raw("now() - interval '20 seconds'") });
+  });
+}
+
+/** A desk both of whose clocks stand. */
+export function standing(start: string) {
+  const clock = standingClock(start);
+  return { clock, desk: testDesk({ clock, serviceClock: clock }) };
+}
+
+/** An event as the service sends it, each with an id of its own. */
+export const event = (type: string, object: object, createdAt = "2025-03-01T12:00:00.000Z") => ({
+  id: crypto.randomUUID(),
+  type,
+  created_at: createdAt,
+  data: { object },
+});
+
+/** A renewal after its first decline; a retry follows a day later. */
+export const declined = sampleOrder({
+  id: "order-9",
+  status: "failed",
+  failure_code: "expired_card",
+  subscription_id: "subscription-9",
+  subscription_cycle: 2,
+  attempt_count: 1,
+  next_retry_at: "2025-03-02T12:00:00.000Z",
+  transactions: [],
+});

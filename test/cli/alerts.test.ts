@@ -110,6 +110,31 @@ describe("alerts", () => {
     const { error } = await alerts("ack", "chargeback:order-2");
     expect(String(error)).toContain("is resolved: there is nothing to acknowledge");
   });
+
+  test("resend has what was given up sent again, of one alert or one channel, and nothing else", async () => {
+    const states = () => db("alerts.outbox").orderBy("id").pluck("state");
+    const failed = { state: "failed", attempts: 400, last_error: "gone" };
+    await db("alerts.outbox").update(failed);
+    expect(await json("resend", "decline:order-1")).toEqual({ messages: { log: 1 } });
+    expect(
+      await db("alerts.outbox").orderBy("id").select("state", "attempts", "last_error"),
+    ).toEqual([{ state: "pending", attempts: 0, last_error: null }, failed]);
+    await db("alerts.outbox").where("state", "failed").update({ created_at: "2025-03-01" });
+    expect((await alerts("resend", "--channel", "log")).out).toBe(
+      "Nothing of the last 72 hours was given up.\n",
+    );
+    await db("alerts.outbox").update({ created_at: db.fn.now() });
+    expect((await alerts("resend", "--channel", "log")).out).toContain("send again: log 1.");
+    expect(await states()).toEqual(["pending", "pending"]);
+    await db("alerts.outbox").update({ state: "sent" });
+    expect(await json("resend", "--channel", "log")).toEqual({ messages: {} });
+    expect(await states()).toEqual(["sent", "sent"]);
+    const refusals = [["resend"], ["resend", "--channel", "lgo"], ["resend", "decline:nobody"]];
+    const words = ["Name an alert", "There are: log.", "No alert has the number"];
+    for (const [n, args] of refusals.entries()) {
+      expect(String((await alerts(...args)).error)).toContain(words[n]);
+    }
+  });
 });
 
 test("customers erase takes the person out of messages, and alerts hold none", async () => {

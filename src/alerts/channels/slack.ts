@@ -96,7 +96,9 @@ const section = (text: string) => ({ type: "section", text: markdown(text) });
 /** The three characters that begin anything but text. What only makes text bold or slanted may stay. */
 const entities = (text: string): string =>
   text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-const escaped = (text: string, max: number): string => entities(oneLine(text, max)) || "–";
+/** Chats that understand the same read Markdown as well, in which `](` makes a link of what stands before it. */
+const escaped = (text: string, max: number): string =>
+  entities(oneLine(text, max)).replaceAll("](", "] (") || "–";
 
 function inGroups<T>(all: readonly T[], size: number): T[][] {
   return Array.from({ length: Math.ceil(all.length / size) }, (_, group) =>

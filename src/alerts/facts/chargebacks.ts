@@ -11,7 +11,7 @@ interface Row {
   state: Chargeback["state"];
   amount: string | null;
   currency: string | null;
-  opened_at: Date | null;
+  opened_at: Date;
   resolved_at: Date | null;
   refunded: string;
   card_brand: string | null;
@@ -33,28 +33,24 @@ export async function findChargebacks(db: Knex, ids: readonly string[]): Promise
               where r.order_id = c.order_id and r.type = 'refund' and r.status = 'succeeded') as refunded
      from mirror.chargebacks c left join mirror.orders o on o.id = c.order_id
      left join mirror.transactions t on t.id = c.transaction_id
-     where c.key in (select key from asked) order by c.key`,
+     where c.key in (select key from asked) and c.opened_at is not null order by c.key`,
     [sqlArray(ids), sqlArray(ids)],
   );
-  return rows.flatMap((row) =>
-    row.opened_at === null
-      ? []
-      : [
-          {
-            key: row.key,
-            orderId: row.order_id,
-            transactionId: row.transaction_id,
-            customerId: row.customer_id,
-            orderNumber: row.order_number,
-            state: row.state,
-            amountMinor: Number(row.amount ?? 0),
-            currency: row.currency ?? "",
-            openedAt: row.opened_at,
-            resolvedAt: row.resolved_at,
-            refundedMinor: Number(row.refunded),
-            cardBrand: row.card_brand,
-            cardLastFour: row.card_last_four,
-          },
-        ],
-  );
+  return rows.map(toChargeback);
 }
+
+const toChargeback = (row: Row): Chargeback => ({
+  key: row.key,
+  orderId: row.order_id,
+  transactionId: row.transaction_id,
+  customerId: row.customer_id,
+  orderNumber: row.order_number,
+  state: row.state,
+  amountMinor: Number(row.amount ?? 0),
+  currency: row.currency ?? "",
+  openedAt: row.opened_at,
+  resolvedAt: row.resolved_at,
+  refundedMinor: Number(row.refunded),
+  cardBrand: row.card_brand,
+  cardLastFour: row.card_last_four,
+});

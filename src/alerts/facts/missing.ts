@@ -61,3 +61,26 @@ export async function findStopped(
   );
   return missingOf(rows[0]);
 }
+
+/**
+ * Whether what arrived some minutes ago has still not been applied: then the mirror is behind, and what it lacks may be
+ * waiting. One statement.
+ */
+export async function isApplyingLate(db: Knex): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: { late: boolean }[] }>(
+    `select exists (
+       select from (select seq from inbox.progress where state = 'received' order by seq limit 1) oldest
+       join inbox.receipts r using (seq) where r.received_at < now() - interval '2 minutes') as late`,
+  );
+  return rows[0]?.late === true;
+}
+
+/** Whether the look through the inbox has come to its end: what it has not seen may be of any hour. One statement. */
+export async function isInboxLookedThrough(db: Knex): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: { left: boolean }[] }>(
+    `select exists (
+       select from inbox.receipts
+       where seq > coalesce((select (value->>'seq')::bigint from alerts.marks where name = 'inbox'), 0)) as left`,
+  );
+  return rows[0]?.left !== true;
+}

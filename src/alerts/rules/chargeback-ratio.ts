@@ -11,17 +11,28 @@ export interface ChargebackRatio {
   ratio: number | null;
 }
 
-/** Chargebacks near what a card network tolerates. Pure. */
-export function ratioCondition(
+/**
+ * Chargebacks near what a card network tolerates, and over it: two alerts, so that the second is told though the first
+ * is open. Pure.
+ */
+export function ratioConditions(
   rules: AlertSettings["rules"],
-  { brand, programme, disputes, limit, ratio }: ChargebackRatio,
+  ratio: ChargebackRatio,
   at: Date,
-): Condition {
+): Condition[] {
+  const near = nearCondition(rules, ratio, at);
+  if (ratio.disputes < ratio.limit) return [near];
+  const title = titleOf(ratio, "over");
+  return [near, { ...near, key: `${near.key}:over`, severity: "critical", title }];
+}
+
+function nearCondition(rules: AlertSettings["rules"], found: ChargebackRatio, at: Date): Condition {
+  const { brand, programme, disputes, limit, ratio } = found;
   return {
     key: `chargeback-ratio:${brand}:${programme}`,
     rule: "chargeback_ratio",
-    severity: disputes >= limit ? "critical" : rules.chargeback_ratio.severity,
-    title: `Chargebacks on ${brand} are ${disputes >= limit ? "over" : "near"} the threshold of ${programme}: ${disputes} of ${limit}`,
+    severity: rules.chargeback_ratio.severity,
+    title: titleOf(found, "near"),
     advice:
       "Over the threshold the network fines and watches the merchant. See npx tallyhook report network-monitor and chargebacks: stop " +
       "what causes them (fraud, unclear descriptors, hard cancellations); refund before a dispute is opened. The number is a lower " +
@@ -35,3 +46,9 @@ export function ratioCondition(
     at,
   };
 }
+
+const titleOf = (
+  { brand, programme, disputes, limit }: ChargebackRatio,
+  where: "near" | "over",
+): string =>
+  `Chargebacks on ${brand} are ${where} the threshold of ${programme}: ${disputes} of ${limit}`;

@@ -86,7 +86,7 @@ export function chargebackStory(
     amountMinor,
     currency,
     facts: { order_number: chargeback.orderNumber, chargeback: state },
-    family: null,
+    family: "chargebacks",
     stages,
   };
 }

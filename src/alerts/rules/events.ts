@@ -34,8 +34,16 @@ const places: Readonly<Record<string, string>> = {
   "event.type": "event type",
   "event.api_version": "schema version of events",
   "order.status": "status of orders",
+  "order.currency": "currency of orders",
+  "order.field": "field of orders",
   "order.failure_code": "decline code",
   "subscription.status": "status of subscriptions",
+  "subscription.currency": "currency of subscriptions",
+  "subscription.field": "field of subscriptions",
+  "transaction.status": "status of transactions",
+  "transaction.currency": "currency of transactions",
+  "transaction.field": "field of transactions",
+  "customer.field": "field of customers",
 };
 
 /** Something that the interface does not name, seen for the first time. It was kept verbatim. Pure. */
@@ -55,6 +63,7 @@ export function noveltyCondition(
       "rules or reports, they need to learn it. Acknowledge this alert: it is not repeated.",
     facts: [{ label: what, value }],
     kept: { kind, value },
+    family: "new-values",
     at,
   };
 }
@@ -76,6 +85,7 @@ export function duplicateIdCondition(
       { label: "Bodies", value: String(bodies) },
     ],
     kept: { event_id: eventId, bodies },
+    family: "new-values",
     at,
   };
 }

@@ -103,17 +103,22 @@ export function stopped(
   };
 }
 
-/** No reconciliation for too long. Pure. */
-export function missingRun(last: Date, { rules, localTime, at }: SilenceContext): Condition {
+/** No reconciliation for too long, or none at all since somebody watches. Pure. */
+export function missingRun(
+  { last, watchedSince }: { last: Date | null; watchedSince: Date },
+  { rules, localTime, at }: SilenceContext,
+): Condition {
+  const since =
+    last === null ? `ever, since ${localTime(watchedSince)}` : `since ${localTime(last)}`;
   return {
     key: "silence:reconcile",
     rule: "reconcile_missing",
     severity: rules.reconcile_missing.severity,
-    title: `No reconciliation since ${localTime(last)}`,
+    title: `No reconciliation ${since}`,
     advice:
       'Nothing proves the mirror meanwhile. See that a worker runs, then "npx tallyhook reconcile".',
-    facts: [{ label: "Last run", value: localTime(last) }],
-    kept: { last_run: last.toISOString() },
+    facts: [{ label: "Last run", value: last === null ? "none" : localTime(last) }],
+    kept: { last_run: last?.toISOString() ?? null },
     at,
   };
 }

@@ -2,42 +2,59 @@ import type { Knex } from "knex";
 import { clear } from "../conditions.ts";
 import type { AlertDesk } from "../desk.ts";
 import { writeMark } from "../marks.ts";
+import { stormFamilies } from "../rules/storm-families.ts";
 import { usualLimit } from "../rules/storms.ts";
+import type { Family } from "../rules/story.ts";
 import { countRecent, usualDeclines } from "../storm.ts";
 
-/** Ends incidents whose crowd has passed. Needs a transaction; idempotent. */
+/**
+ * Ends incidents whose crowd has passed: below half of what opened them, so that a rate about the limit is one incident
+ * and not many. Needs a transaction; idempotent.
+ */
 export async function endStorms(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
   const { withinMinutes } = desk.settings.rules.decline_storm;
-  for (const family of ["declines", "dead"] as const) {
-    const key = `storm:${family}`;
-    const open = await trx("alerts.alerts")
-      .where({ key })
-      .whereNot("state", "resolved")
-      .first<{ created_at: Date } | undefined>("created_at");
-    if (open === undefined) continue;
+  for (const { family, since } of await openStorms(trx)) {
     const { count } = await countRecent(trx, { family, withinMinutes });
-    if (count > usualLimit(desk.settings, family, await usualDeclines(trx))) continue;
-    const held = await heldSince(trx, family, open.created_at);
-    const what =
-      family === "declines"
-        ? "Declines are back to their usual rate"
-        : "No more events die in crowds";
-    const title = `${what}: ${held} alerts were held back`;
-    await clear(trx, desk, [{ key, title, at: desk.serviceClock.now() }], "sweep");
+    const limit = usualLimit(desk.settings, family, await usualDeclines(trx));
+    if (count > limit / 2) continue;
+    const held = await heldSince(trx, family, since);
+    const title = `${stormFamilies[family].end}: ${held} alerts were held back`;
+    await clear(
+      trx,
+      desk,
+      [{ key: `storm:${family}`, title, at: desk.serviceClock.now() }],
+      "sweep",
+    );
   }
 }
 
-async function heldSince(trx: Knex, family: "declines" | "dead", since: Date): Promise<number> {
-  const rules =
-    family === "declines"
-      ? ["decline", "dunning_first", "dunning_renewal", "dunning_final"]
-      : ["event_dead"];
+async function openStorms(trx: Knex): Promise<{ family: Family; since: Date }[]> {
+  const families = Object.keys(stormFamilies) as Family[];
+  const rows = await trx("alerts.alerts")
+    .whereIn(
+      "key",
+      families.map((family) => `storm:${family}`),
+    )
+    .whereNot("state", "resolved")
+    .orderBy("key")
+    .select<{ key: string; created_at: Date }[]>("key", "created_at");
+  return rows.flatMap(({ key, created_at: since }) => {
+    const family = families.find((each) => key === `storm:${each}`);
+    return family === undefined ? [] : [{ family, since }];
+  });
+}
+
+/** How many alerts of the family changed since then and were told nowhere. One statement. */
+async function heldSince(trx: Knex, family: Family, since: Date): Promise<number> {
+  const { stages, keys } = stormFamilies[family];
   const { rows } = await trx.raw<{ rows: { n: string }[] }>(
-    `select count(*) as n from alerts.alerts a
+    `select count(distinct h.alert_id) as n from alerts.history h join alerts.alerts a on a.id = h.alert_id
      -- What opened the incident was held back as well, in whichever transaction it came.
-     where a.created_at >= ?::timestamptz - interval '1 minute' and a.rule = any(?::text[]) and a.key not like 'storm:%'
-       and not exists (select from alerts.outbox o where o.alert_id = a.id)`,
-    [since, rules],
+     where h.recorded_at >= :since::timestamptz - interval '1 minute' and starts_with(h.stage, :stages)
+       and exists (select from unnest(:keys::text[]) p where starts_with(a.key, p))
+       and not exists (select from alerts.outbox o
+                       where o.alert_id = a.id and o.created_at >= :since::timestamptz - interval '1 minute')`,
+    { since, stages, keys: [...keys] },
   );
   return Number(rows[0]?.n);
 }

@@ -4,6 +4,7 @@ import { composeMessage } from "../compose-message.ts";
 import type { AlertDesk } from "../desk.ts";
 import type { AlertSeverity } from "../message.ts";
 import { queueMessages } from "../outbox-rows.ts";
+import { quietEnd } from "../route.ts";
 import type { AlertSettings, RuleName } from "../settings.ts";
 import { writeHistory } from "../stored-alerts.ts";
 
@@ -18,8 +19,8 @@ interface Row {
 }
 
 /**
- * Takes what nobody has acknowledged to the next step. Only what was told at all: what an incident holds back does not
- * escalate one by one. Needs a transaction; idempotent.
+ * Takes what nobody has acknowledged to the next step, counted from when it was first to be told: what waits for the end
+ * of quiet hours has told nobody yet, and what an incident holds back does not escalate one by one. Needs a transaction; idempotent.
  */
 export async function escalate(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
   for (const [index, step] of desk.settings.escalation.entries()) {
@@ -36,15 +37,17 @@ async function takeStep(
 ): Promise<void> {
   const now = desk.clock.now();
   const { rows } = await trx.raw<{ rows: Row[] }>(
-    `update alerts.alerts a set escalations = ?, escalated_at = ?
+    `update alerts.alerts a set escalations = :number, escalated_at = :now
      from (select id from alerts.alerts
-           where state = 'open' and escalations < ? and severity = any(?::text[])
-             and created_at <= ?::timestamptz - make_interval(mins => ?)
-             and exists (select from alerts.outbox o where o.alert_id = alerts.id and o.state in ('pending', 'sent', 'failed'))
+           where state = 'open' and escalations < :number and severity = any(:severities::text[])
+             and created_at <= :now::timestamptz - make_interval(mins => :afterMinutes)
+             and exists (select from alerts.outbox o
+                         where o.alert_id = alerts.id and o.state in ('pending', 'sent', 'failed')
+                           and o.due_at <= :now::timestamptz - make_interval(mins => :afterMinutes))
            order by id limit 200 for update skip locked) due
      where a.id = due.id
      returning a.id, a.key, a.occurrence, a.rule, a.severity, a.opened_at, a.facts`,
-    [number, now, number, sqlArray(severities), now, afterMinutes],
+    { number, now, severities: sqlArray(severities), afterMinutes },
   );
   const name = `escalated:${number}`;
   await writeHistory(
@@ -58,7 +61,7 @@ async function takeStep(
       channels.map((channel) => ({
         channel,
         alertId: Number(id),
-        notBefore: null,
+        notBefore: quietEnd(desk, { severity }),
         message: composeMessage({
           key,
           occurrence,

@@ -8,6 +8,8 @@ import { duplicateIdCondition, isKnownType, noveltyCondition } from "../rules/ev
 /** In one step; what is left waits for the next. */
 const maxEvents = 20_000;
 const maxDuplicates = 20;
+/** A number is taken before its row is committed: what comes after a row of this age has a higher one. */
+const settledAfterSeconds = 15;
 
 /**
  * Looks through the events that came since the last time: how many each hour brought, types and versions that are new,
@@ -37,8 +39,10 @@ interface Range {
 
 async function upperBound(trx: Knex, from: number): Promise<number | null> {
   const { rows } = await trx.raw<{ rows: { seq: string | null }[] }>(
-    `select max(seq) as seq from (select seq from inbox.receipts where seq > ? order by seq limit ?) next`,
-    [from, maxEvents],
+    `select max(seq) as seq from (
+       select seq, received_at from inbox.receipts where seq > ? order by seq limit ?) next
+     where received_at < now() - make_interval(secs => ?)`,
+    [from, maxEvents, settledAfterSeconds],
   );
   const seq = rows[0]?.seq ?? null;
   return seq === null ? null : Number(seq);
@@ -57,7 +61,7 @@ async function countHours(trx: Knex, { from, to }: Range): Promise<void> {
 async function tellNovelties(trx: Knex.Transaction, desk: AlertDesk, range: Range): Promise<void> {
   const { rows } = await trx.raw<{ rows: { type: string; api_version: string | null }[] }>(
     `select distinct coalesce(left(type, 200), '(none)') as type, left(api_version, 200) as api_version
-     from inbox.receipts where seq > ? and seq <= ? limit 1000`,
+     from inbox.receipts where seq > ? and seq <= ?`,
     [range.from, range.to],
   );
   const types = [...new Set(rows.map(({ type }) => type))].filter((type) => !isKnownType(type));

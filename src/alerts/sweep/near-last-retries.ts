@@ -6,6 +6,7 @@ import type { AlertDesk } from "../desk.ts";
 import { moneyText } from "../money.ts";
 import { noSubject } from "../rules/story.ts";
 import { writeHistory } from "../stored-alerts.ts";
+import { holdBack } from "../storm.ts";
 
 const hourMs = 3_600_000;
 
@@ -51,7 +52,7 @@ export async function tellNearLastRetries(trx: Knex.Transaction, desk: AlertDesk
     })),
     "sweep",
   );
-  await announce(trx, desk, announcements);
+  await announce(trx, desk, await holdBack(trx, desk, announcements));
 }
 
 function announcementOf(desk: AlertDesk, row: Row, at: Date): Announcement {
@@ -63,7 +64,7 @@ function announcementOf(desk: AlertDesk, row: Row, at: Date): Announcement {
     occurrence: row.occurrence,
     story: {
       key: row.key,
-      family: null,
+      family: "last-retries",
       subject: {
         ...noSubject,
         orderId: row.order_id,

@@ -27,11 +27,15 @@ export async function sendDigests(trx: Knex.Transaction, desk: AlertDesk): Promi
   const boundary = lastBoundary(desk);
   const { rows } = await trx.raw<{ rows: Row[] }>(
     `with due as (
-       delete from alerts.digest_items where queued_at < ? returning channel, alert_id
+       -- What was queued before the boundary and committed after its digest waits for the next one.
+       delete from alerts.digest_items d
+       where d.queued_at < :boundary and not exists (
+         select from alerts.outbox o where o.channel = d.channel and o.alert_id is null and o.stage = :stage)
+       returning d.channel, d.alert_id
      )
      select distinct due.channel, a.id, a.amount_minor, a.currency, a.facts
      from due join alerts.alerts a on a.id = due.alert_id where a.state = 'open' order by due.channel, a.id`,
-    [boundary],
+    { boundary, stage: stageOf(boundary) },
   );
   const channels = [...new Set(rows.map(({ channel }) => channel))];
   await queueMessages(
@@ -52,11 +56,14 @@ function lastBoundary(desk: AlertDesk): Date {
   return lastTimeOfDay(dailyAt, zoneOf(desk), now);
 }
 
+const stageOf = (boundary: Date): string => `digest:${boundary.toISOString()}`;
+
 function digestOf(channel: string, rows: readonly Row[], at: Date): AlertMessage {
-  const stage = `digest:${at.toISOString()}`;
+  const stage = stageOf(at);
   const left = rows.length - maxItems;
   return {
-    dedupKey: `${stage}/${channel}`,
+    // The same for all: nothing ends a digest, and where alerts are incidents there is to be one of them at most.
+    dedupKey: `digest/${channel}`,
     idempotencyKey: `${stage}/${channel}`,
     action: "trigger",
     severity: "info",

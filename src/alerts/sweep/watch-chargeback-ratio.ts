@@ -3,7 +3,7 @@ import { clearOthers, raise } from "../conditions.ts";
 import { zoneOf } from "../desk.ts";
 import type { AlertDesk } from "../desk.ts";
 import { writeMark } from "../marks.ts";
-import { ratioCondition } from "../rules/chargeback-ratio.ts";
+import { ratioConditions } from "../rules/chargeback-ratio.ts";
 
 interface Row {
   brand: string;
@@ -35,11 +35,11 @@ export async function watchChargebackRatio(trx: Knex.Transaction, desk: AlertDes
      order by brand, programme`,
     [at, zone, zone, new Date(at.getTime() + 1), zone, rules.chargeback_ratio.share],
   );
-  const conditions = rows.map((row) => {
+  const conditions = rows.flatMap((row) => {
     const disputes = Number(row.disputes);
     const limit = disputes + Number(row.headroom);
     const ratio = row.ratio_percent === null ? null : Number(row.ratio_percent);
-    return ratioCondition(rules, { ...row, disputes, limit, ratio }, at);
+    return ratioConditions(rules, { ...row, disputes, limit, ratio }, at);
   });
   await raise(trx, desk, conditions, "sweep");
   const keep = conditions.map(({ key }) => key);

@@ -23,7 +23,8 @@ export async function watchSignatures(trx: Knex.Transaction, desk: AlertDesk): P
     const [failures, accepted] = [Number(rows[0]?.failures), Number(rows[0]?.accepted)];
     const condition = signatureCondition(desk.settings.rules, { kind, failures, accepted }, at);
     if (failures >= count) await raise(trx, desk, [condition], "sweep");
-    else {
+    // A rate about the threshold is one alert and not many.
+    else if (failures < count / 2) {
       const title = kind === "failed" ? "Signatures verify again" : "Signatures are in time again";
       await clear(trx, desk, [{ key: condition.key, title, at }], "sweep");
     }

@@ -9,6 +9,8 @@ import {
   findMissingRenewals,
   findMissingRetries,
   findStopped,
+  isApplyingLate,
+  isInboxLookedThrough,
 } from "../facts/missing.ts";
 import {
   missingEvents,
@@ -18,9 +20,11 @@ import {
   silentHour,
   stopped,
 } from "../rules/silence.ts";
+import { keepWatch } from "./keep-watch.ts";
 
 const hourMs = 3_600_000;
 const weekMs = 7 * 24 * hourMs;
+const minuteMs = 60_000;
 
 /** What each kind of silence says when it ends. */
 const ends: Readonly<Record<string, string>> = {
@@ -38,7 +42,13 @@ const ends: Readonly<Record<string, string>> = {
  */
 export async function watchSilence(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
   const silences = await findSilences(trx, desk);
-  await raise(trx, desk, silences, "sweep");
+  const unsure = await notKnownYet(trx);
+  await raise(
+    trx,
+    desk,
+    silences.filter(({ key }) => !unsure.has(key)),
+    "sweep",
+  );
   const at = desk.serviceClock.now();
   const silent = new Set(silences.map(({ key }) => key));
   const over = Object.entries(ends).filter(([key]) => !silent.has(key));
@@ -50,7 +60,15 @@ export async function watchSilence(trx: Knex.Transaction, desk: AlertDesk): Prom
   );
 }
 
-async function findSilences(trx: Knex, desk: AlertDesk): Promise<Condition[]> {
+/** What cannot be said to be missing while what arrived has not been looked at: after a time away, or in a rush. */
+async function notKnownYet(trx: Knex): Promise<ReadonlySet<string>> {
+  const unsure = new Set<string>();
+  if (await isApplyingLate(trx)) unsure.add("silence:retry").add("silence:renewal");
+  if (!(await isInboxLookedThrough(trx))) unsure.add("silence:events");
+  return unsure;
+}
+
+async function findSilences(trx: Knex.Transaction, desk: AlertDesk): Promise<Condition[]> {
   const { rules } = desk.settings;
   const serviceNow = desk.serviceClock.now();
   const context = { rules, localTime: localTimes(desk), at: serviceNow };
@@ -67,17 +85,19 @@ async function findSilences(trx: Knex, desk: AlertDesk): Promise<Condition[]> {
   const hour = silentHour(await findEventHours(trx, since), rules.silence_events, serviceNow);
   if (hour !== null) found.push(missingEvents(hour, context));
 
+  const wallNow = desk.clock.now();
   const { afterMinutes } = rules.silence_worker;
+  const watch = await keepWatch(trx, wallNow, afterMinutes);
+  const isWatched = wallNow.getTime() - watch.since.getTime() >= afterMinutes * minuteMs;
   for (const kind of ["worker", "scheduler"] as const) {
     const missing = await findStopped(trx, { prefix: kind, afterMinutes });
-    if (missing !== null) found.push(stopped(kind, missing, context));
+    if (missing !== null && isWatched) found.push(stopped(kind, missing, context));
   }
 
   const last = await lastWholeRun(trx);
-  const wallNow = desk.clock.now();
   const lateMs = rules.reconcile_missing.afterHours * hourMs;
-  if (last !== null && wallNow.getTime() - last.getTime() > lateMs) {
-    found.push(missingRun(last, { ...context, at: wallNow }));
+  if (wallNow.getTime() - (last ?? watch.first).getTime() > lateMs) {
+    found.push(missingRun({ last, watchedSince: watch.first }, { ...context, at: wallNow }));
   }
   return found;
 }

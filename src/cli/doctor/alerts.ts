@@ -68,5 +68,9 @@ async function checkUnsent(runtime: Runtime, database: Finding): Promise<Finding
   const detail = `${givenUp} given up in the last day, ${late} late by over 5 minutes`;
   return givenUp + late === 0
     ? ok("alerts unsent", detail)
-    : warning("alerts unsent", detail, 'try "npx tallyhook alerts test CHANNEL"');
+    : warning(
+        "alerts unsent",
+        detail,
+        'try "npx tallyhook alerts test CHANNEL", then "npx tallyhook alerts resend --channel CHANNEL"',
+      );
 }

@@ -62,3 +62,11 @@ test("hostile words stay words, and within the limits of blocks", () => {
   expect(links?.[0]).toMatch(/^<https:\/\/example\.com\/%3C!channel%3E%7Cx\|&lt;!channel&gt;/);
   expect(JSON.stringify(blocks)).toContain("… and 280 more.");
 });
+
+test("no link is made where Markdown is read", () => {
+  const payloadText = JSON.stringify(
+    slackPayload({ ...message, title: "[free](https://evil.example)" }),
+  );
+  expect(payloadText).not.toContain("](");
+  expect(payloadText).toContain("[free] (https://evil.example)");
+});

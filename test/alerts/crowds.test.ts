@@ -1,0 +1,110 @@
+import type { Knex } from "knex";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { assess } from "../../src/alerts/assess.ts";
+import type { FoundBy } from "../../src/alerts/desk.ts";
+import { applyObservations } from "../../src/mirror/apply.ts";
+import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { at, sampleOrder, shown } from "../mirror/samples.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { applyDeps, emptyAll } from "../worker/worker-stand.ts";
+import { messagesOf, storeBodies } from "./story-stand.ts";
+import { standingClock, sweep } from "./sweep-stand.ts";
+import { testDesk } from "./test-desk.ts";
+
+let database: TestDatabase;
+let db: Knex;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  ({ db } = database);
+});
+afterAll(() => database.destroy());
+beforeEach(() => emptyAll(db));
+
+const clock = standingClock("2025-03-01T13:00:00.000Z");
+const desk = testDesk({ clock, serviceClock: clock });
+
+async function learn(orders: object[], foundBy: FoundBy = "event"): Promise<void> {
+  await db.transaction(async (trx) => {
+    const observations = orders.map((order) => shown("order", sampleOrder({ ...order })));
+    const { written } = await applyObservations(trx, observations);
+    await assess(trx, desk, written, foundBy);
+  });
+}
+
+const many = <T>(count: number, make: (n: number) => T): T[] =>
+  Array.from({ length: count }, (_, n) => make(n));
+
+const renewal = (n: number, fields: object = {}) => ({
+  id: `order-${n}`,
+  status: "failed",
+  failure_code: "expired_card",
+  subscription_id: `subscription-${n}`,
+  subscription_cycle: 2,
+  attempt_count: 1,
+  next_retry_at: at(86_400),
+  ...fields,
+});
+
+/** Titles of all messages, each once. */
+const told = async (): Promise<string[]> => {
+  const messages = await db("alerts.outbox").orderBy("id").pluck<{ title: string }[]>("message");
+  return messages.map(({ title }) => title);
+};
+
+test("a first fill with hundreds of open chargebacks", async () => {
+  await learn(
+    many(300, (n) => ({ id: `order-${n}`, status: "chargeback" })),
+    "import",
+  );
+  expect(await told()).toEqual(["Chargebacks come in crowds: 300 in 10 minutes"]);
+  expect(await db("alerts.alerts").where("rule", "chargeback")).toHaveLength(301);
+  expect(await messagesOf(db, "storm:chargebacks")).toEqual(["trigger opened"]);
+});
+
+test("a field that holds another value each time", async () => {
+  await learn(many(300, (n) => ({ id: `order-${n}`, status: `status_${n}` })));
+  expect(await told()).toEqual(["New values by the dozen: 300 in 10 minutes"]);
+});
+
+test("types of events without an end: all are known afterwards", async () => {
+  await db.raw(
+    `insert into inbox.receipts (event_id, raw_sha256, type, received_at, raw, secret_id)
+     select 'evt_' || n, sha256(n::text::bytea), 'thing.t' || n, now() - interval '20 seconds', '{}'::bytea, 'env-1'
+     from generate_series(1, 2000) n`,
+  );
+  await sweep(db, desk);
+  expect(await told()).toEqual(["New values by the dozen: 2000 in 10 minutes"]);
+  expect(await db("alerts.seen_values").where("kind", "event.type")).toHaveLength(2_000);
+});
+
+test("a batch of events that all die", async () => {
+  const bodies = many(100, (n) => {
+    const object = { ...sampleOrder({ id: `order-${n}` }), total: "a lot" };
+    return JSON.stringify({ id: `evt-${n}`, type: "order.created", data: { object } });
+  });
+  await applyBatch({ ...applyDeps(db), alerts: desk }, await storeBodies(db, bodies));
+  expect(await told()).toEqual(["Events are dying: 100 in 10 minutes"]);
+});
+
+test("the last retries of many renewals, once they are too many to name", async () => {
+  await learn(many(100, (n) => renewal(n, { attempt_count: 3 })));
+  await sweep(db, desk);
+  await sweep(db, desk);
+  expect(await told()).toEqual([
+    "Declines at a multiple of their usual rate: 100 in 10 minutes",
+    "The last retry of 100 renewals is near",
+  ]);
+});
+
+test("a rate about the limit is one incident, until it falls to half", async () => {
+  const round = async (count: number, from: number) => {
+    await db.raw("update alerts.history set recorded_at = recorded_at - interval '11 minutes'");
+    await learn(many(count, (n) => renewal(from + n)));
+    await sweep(db, desk);
+  };
+  for (const [n, count] of [30, 19, 23, 11].entries()) await round(count, n * 100);
+  expect(await messagesOf(db, "storm:declines")).toEqual(["trigger opened"]);
+  await round(10, 900);
+  expect(await messagesOf(db, "storm:declines")).toEqual(["trigger opened", "resolve resolved"]);
+});

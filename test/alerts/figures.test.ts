@@ -1,0 +1,150 @@
+import type { Knex } from "knex";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { customerFacts } from "../../src/alerts/facts/customers.ts";
+import { usualDeclines } from "../../src/alerts/storm.ts";
+import { sampleCustomer, sampleEntry, sampleOrder, sampleSubscription } from "../mirror/samples.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { emptyAll } from "../worker/worker-stand.ts";
+import { storeAlert } from "./outbox-stand.ts";
+import { deliver, messagesOf } from "./story-stand.ts";
+import { standingClock, sweep, unresolved } from "./sweep-stand.ts";
+import { settingsOf, testDesk } from "./test-desk.ts";
+
+let database: TestDatabase;
+let db: Knex;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  ({ db } = database);
+});
+afterAll(() => database.destroy());
+beforeEach(() => emptyAll(db));
+
+const event = (object: object) => ({
+  id: crypto.randomUUID(),
+  type: "order.updated",
+  created_at: "2025-03-01T12:00:00.000Z",
+  data: { object },
+});
+
+/** Declined attempts that were learned so long ago. */
+async function declinesOf(count: number, ago: { days?: number; minutes?: number }): Promise<void> {
+  const alertId = await storeAlert(db, { key: `decline:${crypto.randomUUID()}` });
+  await db.raw(
+    `insert into alerts.history (alert_id, change, stage, at, found_by, recorded_at)
+     select ?, 'updated', 'attempt:' || n, now(), 'event', now() - make_interval(days => ?, mins => ?)
+     from generate_series(1, ?) n`,
+    [alertId, ago.days ?? 0, ago.minutes ?? 0, count],
+  );
+}
+
+const relearn = (): Promise<number> =>
+  db("alerts.marks")
+    .where("name", "usual-declines")
+    .update({ updated_at: db.raw("now() - interval '61 minutes'") });
+
+test("what a window of this hour usually brings is learned once an hour", async () => {
+  const settings = settingsOf({
+    rules: { decline_storm: { baselineDays: 8, withinMinutes: 10, factor: 3, atLeast: 1 } },
+  });
+  const desk = testDesk({ settings });
+  await declinesOf(30, { minutes: 30 });
+  await sweep(db, desk);
+  expect(await usualDeclines(db), "not a day is known").toBeNull();
+
+  // Each day has three hours of 18 windows that count: the hour before, this one, the one after.
+  for (let days = 1; days <= 7; days++) await declinesOf(36, { days });
+  for (const hours of [-2, 2, 6]) await declinesOf(500, { days: 2, minutes: hours * 60 });
+  await declinesOf(1, { days: 8, minutes: -5 });
+  await declinesOf(700, { days: 9 });
+  await sweep(db, desk);
+  expect(await usualDeclines(db), "within the hour").toBeNull();
+  await relearn();
+  await sweep(db, desk);
+  expect(await usualDeclines(db)).toBeCloseTo((7 * 36 + 1) / 8 / 18, 5);
+});
+
+test("chargebacks near a network's threshold, and over it, are told once an hour at most", async () => {
+  const clock = standingClock("2025-03-20T12:00:00.000Z");
+  const desk = testDesk({ clock, serviceClock: clock });
+  await db("reports.network_thresholds").insert({
+    brand: "testcard",
+    programme: "Test Monitoring",
+    valid_from: "2025-01-01",
+    min_disputes: 5,
+    min_percent: 1,
+    basis: "same_month",
+  });
+  let from = 0;
+  const look = async (disputes: number): Promise<string[]> => {
+    const events = Array.from({ length: disputes }, (_, n) => {
+      const id = `order-${from + n}`;
+      const card = { id: "card-1", card_last_four: "4242", card_brand: "TestCard" };
+      const entry = sampleEntry({ id: `sale-${from + n}` });
+      const order = sampleOrder({ id, payment_method: card, transactions: [entry] });
+      const lost = { ...order, status: "chargeback", updated_at: "2025-03-02T12:00:00.000Z" };
+      return [event(order), event(lost)];
+    });
+    from += disputes;
+    await deliver(db, desk, [events.flat()]);
+    await sweep(db, desk);
+    return (await unresolved(db)).filter((each) => each.startsWith("chargeback-ratio"));
+  };
+  const nextHour = () =>
+    db("alerts.marks")
+      .where("name", "chargeback-ratio")
+      .update({ updated_at: db.raw("now() - interval '61 minutes'") });
+  const key = "chargeback-ratio:testcard:Test Monitoring";
+  expect(await look(3)).toEqual([]);
+  expect(await look(1), "within the hour").toEqual([]);
+  await nextHour();
+  expect(await look(0), "4 of 5").toEqual([`${key} error open`]);
+  await nextHour();
+  expect(await look(1), "5 of 5").toEqual([`${key} error open`, `${key}:over critical open`]);
+  expect(await messagesOf(db, key)).toEqual(["trigger opened"]);
+  expect(await messagesOf(db, `${key}:over`)).toEqual(["trigger opened"]);
+  clock.set("2025-04-01T12:00:00.000Z");
+  await nextHour();
+  expect(await look(0), "another month").toEqual([]);
+  expect(await messagesOf(db, key)).toEqual(["trigger opened", "resolve resolved"]);
+});
+
+test("what a customer owes and has paid: by currency, refunds and lost chargebacks taken off", async () => {
+  const subscription = (id: string, status: string) => sampleSubscription({ id, status });
+  const order = (id: string, fields: object) => sampleOrder({ id, transactions: [], ...fields });
+  const entry = (id: string, fields: object = {}) => sampleEntry({ id, ...fields });
+  const failed = { status: "failed", total: 900, failure_code: "expired_card" };
+  const events = [
+    sampleCustomer(),
+    subscription("past-due", "past_due"),
+    subscription("canceled", "canceled"),
+    order("order-1", { ...failed, subscription_id: "past-due", subscription_cycle: 2 }),
+    order("order-2", { ...failed, subscription_id: "canceled", subscription_cycle: 2 }),
+    order("order-3", failed),
+    order("order-4", {
+      transactions: [
+        entry("sale-4"),
+        entry("sale-4b", { status: "failed" }),
+        entry("refund-4", { type: "refund", amount: 400 }),
+      ],
+    }),
+    order("order-5", { currency: "eur", transactions: [entry("sale-5", { currency: "eur" })] }),
+    order("order-6", { transactions: [entry("sale-6", { status: "chargeback" })] }),
+    order("order-7", { customer_id: "customer-2", transactions: [entry("sale-7")] }),
+  ];
+  const types = ["customer", "subscription", "subscription"];
+  await deliver(db, testDesk(), [
+    events.map((object, n) => ({ ...event(object), type: `${types[n] ?? "order"}.updated` })),
+  ]);
+  const facts = await customerFacts(db, ["customer-1", "customer-9"]);
+  expect(facts.get("customer-1")).toEqual([
+    { label: "Customer", value: "j…@e….com (customer-1)" },
+    { label: "Past due in all", value: "9.00 USD" },
+    { label: "Paid in a lifetime", value: "10.00 EUR, 6.00 USD" },
+  ]);
+  expect(facts.get("customer-9")).toEqual([
+    { label: "Customer", value: "customer-9" },
+    { label: "Past due in all", value: "nothing" },
+    { label: "Paid in a lifetime", value: "nothing" },
+  ]);
+});
