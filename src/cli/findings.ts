@@ -49,7 +49,9 @@ export function registerFindings(program: Command, context: CliContext): void {
 
   findings
     .command("ack")
-    .description("take a finding as it is: it counts no longer, until it is healed and comes back")
+    .description(
+      "take a finding as it is: it counts no longer, until it is another, or healed and back",
+    )
     .argument("<id>", "its number", findingNumber)
     .requiredOption("--note <text>", "why it may stay: printed with the exceptions report")
     .option("--by <name>", "who says so", userInfo().username)

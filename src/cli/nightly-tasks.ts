@@ -52,16 +52,17 @@ export async function nightlyTasks(
     log[level]({ run: id, runKey, healed, left, calls: totals.calls, error }, text);
   }
 
-  const now = () => wallClock.now();
+  const lastNight = () =>
+    lastDue(cron, { timeZone, now: wallClock.now(), withinMs: catchUpWithinMs });
   return {
     reconcile: {
       schedule: { cron, timeZone },
-      run: () => (working = run(nightlyKey(now(), timeZone))),
+      run: () => (working = run(nightlyKey(lastNight() ?? wallClock.now(), timeZone))),
     },
     "reconcile-catch-up": {
       schedule: { everyMs: catchUpEveryMs },
       async run() {
-        const due = lastDue(cron, { timeZone, now: now(), withinMs: catchUpWithinMs });
+        const due = lastNight();
         const last = await lastWholeRun(deps.db);
         // A deployment that never reconciled begins with its first night, or with `import`.
         const isMissed = due !== null && last !== null && last < due;

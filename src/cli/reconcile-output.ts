@@ -2,6 +2,7 @@ import Table from "cli-table3";
 import pc from "picocolors";
 import type { Gap } from "../reconcile/coverage.ts";
 import type { ReconcileResult } from "../reconcile/finish.ts";
+import { answeredRange } from "../reconcile/plan.ts";
 import { sum } from "../reconcile/totals.ts";
 
 /** Exit codes of `reconcile` and `import`, beside those of every command. */
@@ -41,6 +42,7 @@ export const resultJson = ({ run, totals, coverage, complete, error }: Reconcile
   left: sum(totals.left),
   left_by_class: totals.left,
   amount_at_risk_minor: totals.amountAtRiskMinor,
+  acknowledged: sum(totals.acknowledged),
   other_findings: totals.otherFindings,
   coverage: { complete: coverage.complete, gaps: coverage.gaps, slices: totals.slices },
   calls: totals.calls,
@@ -52,7 +54,7 @@ export function printResult(out: NodeJS.WriteStream, result: ReconcileResult): v
   const { slices, verdicts } = totals;
   table.push(
     ["run", `${run.id} (${run.kind}${run.reportOnly ? ", report only" : ""})`],
-    ["everything created before", run.t0.toISOString()],
+    scopeRow(run),
     ["read", `${listed(totals.rows)}; ${totals.calls} calls`],
     ["compared", listed(verdicts)],
     ["read again by id", listed(totals.confirmed)],
@@ -67,15 +69,23 @@ export function printResult(out: NodeJS.WriteStream, result: ReconcileResult): v
   out.write(verdictText(result, complete));
 }
 
-function verdictText({ totals }: ReconcileResult, complete: boolean): string {
+function scopeRow(run: ReconcileResult["run"]): [string, string] {
+  if (run.kind !== "range") return ["everything created before", run.t0.toISOString()];
+  const { from, before } = answeredRange(run);
+  return ["created", `from ${from.toISOString()}, before ${before.toISOString()}`];
+}
+
+function verdictText({ run, totals }: ReconcileResult, complete: boolean): string {
   const [left, healed] = [sum(totals.left), sum(totals.healed)];
   if (!complete)
     return pc.red("INCOMPLETE: not everything was read, so nothing can be said of the whole.\n");
   if (left > 0) return pc.red(`DRIFT LEFT: ${left} objects differ from the service.\n`);
+  const scope = run.kind === "range" ? "What was created in the range" : "The mirror";
+  const accepted = sum(totals.acknowledged);
   return pc.green(
-    healed > 0
-      ? `The mirror equals the service; ${healed} differences were healed.\n`
-      : "The mirror equals the service.\n",
+    `${scope} equals the service` +
+      (accepted > 0 ? `, but for ${accepted} acknowledged findings` : "") +
+      (healed > 0 ? `; ${healed} differences were healed.\n` : ".\n"),
   );
 }
 

@@ -1,5 +1,6 @@
 import Table from "cli-table3";
 import { estimatePlan, makePlan } from "../reconcile/make-plan.ts";
+import type { EstimatedSlice } from "../reconcile/make-plan.ts";
 import { probePageSize } from "../reconcile/page-size.ts";
 import type { ReconcileRequest } from "../reconcile/reconcile.ts";
 import type { Runtime } from "../runtime.ts";
@@ -29,9 +30,8 @@ export async function printPlan(
   const plan = await estimatePlan(db, slices, pageSize);
   const calls = plan.reduce((sum, slice) => sum + slice.calls, 0);
   if (json === true) {
-    stdout.write(
-      `${JSON.stringify({ t0, page_size: pageSize, estimated_calls: calls, slices: plan })}\n`,
-    );
+    const shown = { t0, page_size: pageSize, estimated_calls: calls, slices: plan.map(sliceJson) };
+    stdout.write(`${JSON.stringify(shown)}\n`);
     return;
   }
   const table = new Table({
@@ -56,5 +56,18 @@ export async function printPlan(
       "objects are read by id on top. Nothing was changed.\n",
   );
 }
+
+const sliceJson = ({ slice, rows, calls }: EstimatedSlice) => ({
+  step: slice.step,
+  resource: slice.resource,
+  path: slice.path,
+  filter: slice.filter,
+  direction: slice.direction,
+  created_from: slice.createdFrom,
+  created_before: slice.createdBefore,
+  reason: slice.reason,
+  rows,
+  calls,
+});
 
 const shortTime = (time: string | null): string | null => time?.replace(/\.000000Z$/, "Z") ?? null;

@@ -97,6 +97,14 @@ export async function countOpenWork(db: Knex): Promise<{ events: number; fetches
 }
 
 /** What the inbox knows of one event about an object. */
+/** When the first event that was ever received was made, by the service's clock where it says so; null: none was. */
+export async function firstEventAt(db: Knex): Promise<Date | null> {
+  const row = await db("inbox.receipts")
+    .orderBy("seq")
+    .first<{ at: Date } | undefined>(db.raw("coalesce(event_created_at, received_at) as at"));
+  return row?.at ?? null;
+}
+
 export interface InboxTrace {
   resourceId: string;
   seq: number;

@@ -1,5 +1,6 @@
 import type { InboxTrace } from "../inbox/queries.ts";
 import type { Resource } from "../mirror/observation.ts";
+import { bookkeeping } from "./differences.ts";
 import type { Difference, FindingCause, FindingClass } from "./findings.ts";
 
 export interface CauseFacts {
@@ -41,6 +42,9 @@ export function causeOf(facts: CauseFacts): FindingCause {
   if (facts.isKnownState || told) return "our_fault";
   const isAnnounced =
     facts.class === "missing_here" ||
-    facts.differences.some(({ field }) => announced[facts.resource].has(field));
+    facts.differences.some(({ field }) => announced[facts.resource].has(field)) ||
+    // Nothing changes an order but its charges and refunds (spec, What the service does): a second partial refund
+    // shows in its time alone.
+    (facts.resource === "order" && facts.differences.every(({ field }) => bookkeeping.has(field)));
   return isAnnounced ? "missed_webhook" : "out_of_band_edit";
 }

@@ -2,7 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../platform/clock.ts";
 import { withRetries } from "../platform/transaction-retry.ts";
 import { readPlaces } from "../mirror/read-places.ts";
-import { objectPath } from "../service/http/request-path.ts";
+import type { ServiceAnswer } from "../service/http/call.ts";
+import { isObjectId, objectPath } from "../service/http/request-path.ts";
+import { ServiceAnswerError, ServiceRefusedError } from "../service/service-errors.ts";
 import { dueDoubts, updateDoubt, waitingDoubts } from "./doubts.ts";
 import type { Doubt, DoubtUpdate } from "./doubts.ts";
 import { lookAt } from "./look.ts";
@@ -65,20 +67,22 @@ export async function confirmDoubts(deps: ConfirmDeps, context: ConfirmContext):
     const due = await dueDoubts(db, context.run, { dueBefore: now, limit: perRound });
     for (let at = 0; at < due.length; at += atOnce) {
       await Promise.all(
-        due.slice(at, at + atOnce).map((doubt) => confirmOne(deps, context, doubt)),
+        due.slice(at, at + atOnce).map((doubt) => confirmOne(deps, context, doubt, isImpatient)),
       );
     }
   }
 }
 
-async function confirmOne(deps: ConfirmDeps, context: ConfirmContext, doubt: Doubt): Promise<void> {
-  const { path, expand } = readPlaces[doubt.resource];
-  const { status, body, date } = await deps.client.get(
-    objectPath(path, doubt.id),
-    expand === undefined ? {} : { expand },
-    { lane: "walk", signal: context.signal },
-  );
-  if (status === 404) return settleMissing(deps, context, doubt, date);
+async function confirmOne(
+  deps: ConfirmDeps,
+  context: ConfirmContext,
+  doubt: Doubt,
+  isImpatient: boolean,
+): Promise<void> {
+  const answer = await readAgain(deps, context, doubt);
+  if ("refusal" in answer) return settleRefused(deps, context, doubt, answer.refusal);
+  const { status, body, date } = answer;
+  if (status === 404) return settleMissing(deps, context, doubt, { date, isImpatient });
   const { resource } = doubt;
   const { cause } = context;
   const items = isObject(body) && body["id"] === doubt.id ? [body] : [];
@@ -89,6 +93,40 @@ async function confirmOne(deps: ConfirmDeps, context: ConfirmContext, doubt: Dou
       await updateDoubt(trx, context.run, doubt, update);
     }),
   );
+}
+
+/** One object that cannot be read holds up no other. No permission, or no service, stops the run. */
+async function readAgain(
+  { client }: ConfirmDeps,
+  { signal }: ConfirmContext,
+  { resource, id }: Doubt,
+): Promise<ServiceAnswer | { refusal: string }> {
+  const { path, expand } = readPlaces[resource];
+  if (!isObjectId(id)) return { refusal: "no path can be made of its id" };
+  try {
+    return await client.get(objectPath(path, id), expand === undefined ? {} : { expand }, {
+      lane: "walk",
+      signal,
+    });
+  } catch (error) {
+    const isItsOwn =
+      error instanceof ServiceAnswerError ||
+      (error instanceof ServiceRefusedError && error.status !== 401 && error.status !== 403);
+    if (!isItsOwn) throw error;
+    return { refusal: error.message };
+  }
+}
+
+async function settleRefused(
+  { db, serviceClock }: ConfirmDeps,
+  { run }: ConfirmContext,
+  doubt: Doubt,
+  reason: string,
+): Promise<void> {
+  await db.transaction(async (trx) => {
+    await recordUnreadable(trx, { run, seenAt: serviceClock.now() }, [{ ...doubt, reason }]);
+    await updateDoubt(trx, run, doubt, { state: "settled", outcome: "unreadable" });
+  });
 }
 
 async function settleFound(
@@ -130,10 +168,11 @@ async function settleMissing(
   { db }: ConfirmDeps,
   { run, graceMs }: ConfirmContext,
   doubt: Doubt,
-  date: Date,
+  { date, isImpatient }: { date: Date; isImpatient: boolean },
 ): Promise<void> {
   const since = doubt.missingSince ?? date;
-  const isSecond = doubt.missingSince !== null && date.getTime() - since.getTime() >= graceMs;
+  const isGraceOver = isImpatient || date.getTime() - since.getTime() >= graceMs;
+  const isSecond = doubt.missingSince !== null && isGraceOver;
   await updateDoubt(db, run, doubt, {
     state: isSecond ? "absent" : "waiting",
     outcome: "unknown at the service",

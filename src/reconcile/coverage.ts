@@ -75,6 +75,10 @@ export function computeCoverage(
   return { complete: gaps.length === 0, gaps };
 }
 
+/** Condition on a slice of the ledger: what its run still doubts, it has not proved. */
+export const hasNoDoubts = (slice: string): string =>
+  `not exists (select from reconcile.doubts d where d.run = ${slice}.run and d.state <> 'settled')`;
+
 /** The intervals that were read since a time (service time); all of them without one. One statement. */
 export async function readIntervals(
   db: Knex,
@@ -84,10 +88,7 @@ export async function readIntervals(
     .where({ state: "complete", is_closed: true, ...(run === undefined ? {} : { run }) })
     .whereNotNull("read_at")
     .where("pages", ">", 0)
-    // What a run still doubts, it has not proved.
-    .whereRaw(
-      "not exists (select from reconcile.doubts d where d.run = coverage.run and d.state <> 'settled')",
-    )
+    .whereRaw(hasNoDoubts("coverage"))
     .modify((query) => {
       if (since !== undefined) void query.where("read_at", ">=", since);
     })

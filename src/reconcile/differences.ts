@@ -8,8 +8,12 @@ type Json = Readonly<Record<string, unknown>>;
 /** What is shown first. */
 const money = ["total", "amount", "subtotal", "discount_amount", "currency", "status"];
 
-/** Says nothing that the other fields do not say. */
-const bookkeeping = new Set(["source_updated_at", "version", "updated_at"]);
+/** Says when, and not what. */
+export const bookkeeping: ReadonlySet<string> = new Set([
+  "source_updated_at",
+  "version",
+  "updated_at",
+]);
 
 /** Personal data, and free text that may hold some, is not copied into findings: that they differ is enough. */
 const personal = new Set([

@@ -6,7 +6,7 @@ import { mirrorTableOf } from "./mirror-tables.ts";
 
 /** Why an object is read again by its id. */
 export type DoubtReason =
-  "young" | "mismatch" | "not_listed" | "open_item" | "not_embedded" | "thin";
+  "young" | "mismatch" | "not_listed" | "open_item" | "out_of_time" | "not_embedded" | "thin";
 
 export interface Doubt {
   resource: Resource;

@@ -47,10 +47,17 @@ export interface RecordedFinding {
   change: "opened" | "reopened" | "refreshed";
 }
 
+/** Of an identity the differences are a text that tells ages, too: there the amount alone says that it is another. */
+const isAnew = `(f.state = 'healed' or f.state = 'acknowledged' and (
+  f.amount_at_risk_minor is distinct from excluded.amount_at_risk_minor
+  or f.class <> 'identity' and f.differences <> excluded.differences))`;
+
 /**
  * Records what was found, in one statement: a new finding opens, a healed one is reopened (its former life moves
- * into `history`), an open or acknowledged one is refreshed and stays as it is. Idempotent within a run. Works in
- * a transaction and without one; of two findings with one key, the last counts.
+ * into `history`), an open one is refreshed, and so is an acknowledged one while it is what was acknowledged: with
+ * another amount at risk, or other differences between mirror and service, it is reopened, and the life that was
+ * acknowledged ends there. Idempotent within a run.
+ * Works in a transaction and without one; of two findings with one key, the last counts.
  */
 export async function recordFindings(
   db: Knex,
@@ -75,15 +82,15 @@ export async function recordFindings(
        differences = excluded.differences, amount_at_risk_minor = excluded.amount_at_risk_minor,
        currency = excluded.currency, cause = coalesce(excluded.cause, f.cause), evidence = excluded.evidence,
        last_seen = excluded.last_seen, run = excluded.run,
-       state = case f.state when 'healed' then 'reopened' else f.state end,
-       first_seen = case f.state when 'healed' then excluded.first_seen else f.first_seen end,
-       first_run = case f.state when 'healed' then excluded.first_run else f.first_run end,
+       state = case when ${isAnew} then 'reopened' else f.state end,
+       first_seen = case when ${isAnew} then excluded.first_seen else f.first_seen end,
+       first_run = case when ${isAnew} then excluded.first_run else f.first_run end,
        healed_at = null,
-       ack_by = case f.state when 'healed' then null else f.ack_by end,
-       ack_at = case f.state when 'healed' then null else f.ack_at end,
-       ack_note = case f.state when 'healed' then null else f.ack_note end,
-       history = case f.state when 'healed' then f.history || jsonb_build_object(
-           'first_seen', f.first_seen, 'last_seen', f.last_seen, 'healed_at', f.healed_at, 'cause', f.cause,
+       ack_by = case when ${isAnew} then null else f.ack_by end,
+       ack_at = case when ${isAnew} then null else f.ack_at end,
+       ack_note = case when ${isAnew} then null else f.ack_note end,
+       history = case when ${isAnew} then f.history || jsonb_build_object(
+           'first_seen', f.first_seen, 'last_seen', f.last_seen, 'healed_at', coalesce(f.healed_at, excluded.last_seen), 'cause', f.cause,
            'differences', f.differences, 'evidence', f.evidence, 'run', f.run, 'ack_by', f.ack_by,
            'ack_note', f.ack_note) else f.history end
      returning key, case when xmax = 0 then 'opened'

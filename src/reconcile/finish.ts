@@ -3,6 +3,7 @@ import { assessRun } from "../alerts/assess-run.ts";
 import type { AlertDesk } from "../alerts/desk.ts";
 import { computeCoverage, freshSince, readIntervals } from "./coverage.ts";
 import type { Coverage } from "./coverage.ts";
+import { answeredRange } from "./plan.ts";
 import { finishRun } from "./runs.ts";
 import type { Run } from "./runs.ts";
 import type { ReconcileSettings } from "./settings.ts";
@@ -53,10 +54,12 @@ export async function finish(
 async function coverageOf(
   db: Knex,
   { rotationNights }: ReconcileSettings,
-  { id, kind, t0, rangeFrom, rangeTo }: Run,
+  run: Run,
 ): Promise<Coverage> {
+  const { id, kind, t0 } = run;
   if (kind === "range") {
-    const range = { from: bound(rangeFrom ?? new Date(0)), until: bound(rangeTo ?? t0) };
+    const { from, before } = answeredRange(run);
+    const range = { from: bound(from), until: bound(before) };
     return computeCoverage(await readIntervals(db, { run: id }), range);
   }
   const intervals = await readIntervals(db, { since: freshSince(t0, rotationNights) });

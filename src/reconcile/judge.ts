@@ -19,7 +19,10 @@ export interface Look {
   graceMs: number;
 }
 
-/** A change that is newer than a page may have come between its making and its comparison; an old one may not. */
+/**
+ * A change that is newer than a page may have come between its making and its comparison. An old one may not, nor one
+ * of the future: what bears such a time would pass for overtaken until then.
+ */
 const overtakenWithinMs = 5 * 60_000;
 
 /**
@@ -51,9 +54,8 @@ function judgeGroup(object: DifferentObject, group: DifferentGroup, look: Look):
   const there = timeOfVersion(group.state.version);
   if (here < there) return "behind";
   if (here === there) return "mismatch";
-  return Date.parse(here) > Date.parse(look.observedAt) - overtakenWithinMs
-    ? "overtaken"
-    : "mismatch";
+  const isAbout = Math.abs(Date.parse(here) - Date.parse(look.observedAt)) < overtakenWithinMs;
+  return isAbout ? "overtaken" : "mismatch";
 }
 
 /** Since when the mirror knows an object by another group than the one that the page shows. */

@@ -89,6 +89,12 @@ export async function pendingSlices(db: Knex, run: number): Promise<LedgerSlice[
   return rows.map(toSlice);
 }
 
+/** Whether a run walks everything from the first record on, whatever its kind. */
+export async function walksEverything(db: Knex, run: number): Promise<boolean> {
+  const row = await db("reconcile.coverage").where({ run, step: "all" }).first("slice");
+  return row !== undefined;
+}
+
 export interface PageProgress {
   checkpoint: Checkpoint;
   pages: number;

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { Resource } from "../mirror/observation.ts";
 import { coveredUntil } from "./coverage.ts";
 import { mirrorTableOf } from "./mirror-tables.ts";
-import { planFull, planNightly, planRange, windowStart } from "./plan.ts";
+import { answeredRange, planFull, planNightly, planRange, windowStart } from "./plan.ts";
 import { rotationPart, rotationState } from "./rotation.ts";
 import type { RotationPart } from "./rotation.ts";
 import type { RunKind } from "./runs.ts";
@@ -23,7 +23,10 @@ export async function makePlan(
   settings: ReconcileSettings,
   { kind, t0, rangeFrom, rangeTo }: WantedRun,
 ): Promise<Slice[]> {
-  if (kind === "range") return planRange(rangeFrom ?? new Date(0), rangeTo ?? t0);
+  if (kind === "range") {
+    const { from, before } = answeredRange({ t0, rangeFrom, rangeTo });
+    return planRange(from, before);
+  }
   if (kind !== "nightly") return planFull(t0);
   const until = await coveredUntil(db, t0);
   if (until === null) return planFull(t0);

@@ -1,23 +1,28 @@
 import type { Knex } from "knex";
+import { isUnfinished } from "./runs.ts";
 
-/** The key of a night's run: the day on which it is due, in the deployment's time zone. Pure. */
-export function nightlyKey(at: Date, timeZone: string): string {
+/**
+ * The key of a night's run: the minute at which it was due, as the deployment's clocks show it. Not when it begins,
+ * which may be on the next day; and a minute that daylight saving repeats is one. Pure.
+ */
+export function nightlyKey(due: Date, timeZone: string): string {
   // The Swedish form of a date is the ISO one.
-  const day = new Intl.DateTimeFormat("sv-SE", { timeZone, dateStyle: "short" }).format(at);
-  return `nightly:${day}`;
+  const format = new Intl.DateTimeFormat("sv-SE", {
+    timeZone,
+    dateStyle: "short",
+    timeStyle: "short",
+  });
+  return `nightly:${format.format(due).replace(" ", "T")}`;
 }
 
-/** The key of the newest night, where its run was interrupted; null where it was not. */
+/** The key of the newest night, where its run was interrupted, or is at work; null where it was not. */
 export async function interruptedNight(db: Knex): Promise<string | null> {
   const row = await db("reconcile.runs as r")
     .where("r.kind", "nightly")
     .orderBy("r.id", "desc")
     .first<{ run_key: string; is_interrupted: boolean } | undefined>(
       "r.run_key",
-      db.raw(
-        `r.state <> 'abandoned' and exists (
-           select from reconcile.coverage c where c.run = r.id and c.state = 'pending') as is_interrupted`,
-      ),
+      db.raw(`r.state <> 'abandoned' and ${isUnfinished("r")} as is_interrupted`),
     );
   return row?.is_interrupted === true ? row.run_key : null;
 }

@@ -1,3 +1,4 @@
+import { storable } from "../mirror/canonical.ts";
 import { TallyhookError } from "../platform/errors.ts";
 import type { ServicePage } from "../service/list-pages.ts";
 import { canonicalTimestamp } from "../service/timestamp.ts";
@@ -28,11 +29,16 @@ type Walked = Pick<
  */
 export function orderOf(slice: Walked, checkpoint: Checkpoint, page: ServicePage): PageSpan {
   const isNewestFirst = slice.direction === "newest_first";
-  const shown = page.items.map((item) => ({ id: item.id, at: createdAt(slice, item) }));
+  // What the database cannot hold must not end the walk: the object itself is found to be unreadable.
+  const shown = page.items.map((item) => ({ id: storable(item.id), at: createdAt(slice, item) }));
   let last = checkpoint.boundary;
   for (const { at } of shown) {
     if (last !== null && (isNewestFirst ? at > last : at < last)) throw unordered(slice);
     last = at;
+  }
+  const isCircle = shown.length > 0 && shown.every(({ id }) => checkpoint.boundaryIds.includes(id));
+  if (isCircle) {
+    throw new UnorderedPage(`GET ${slice.path}: a page shows what the one before has shown.`);
   }
   // Subscriptions cannot be cut by dates there, so they are cut here.
   const isBeyond = last !== null && slice.createdFrom !== null && last < slice.createdFrom;
@@ -42,7 +48,7 @@ export function orderOf(slice: Walked, checkpoint: Checkpoint, page: ServicePage
   const start = checkpoint.boundary;
   return {
     checkpoint: {
-      cursor: page.nextCursor,
+      cursor: page.nextCursor === null ? null : storable(page.nextCursor),
       boundary: last,
       boundaryIds: [...carried, ...atBoundary],
     },

@@ -1,4 +1,5 @@
 import type { Resource } from "../mirror/observation.ts";
+import { UsageError } from "../platform/errors.ts";
 import type { RotationPart } from "./rotation.ts";
 import type { ReconcileSettings } from "./settings.ts";
 import { bound, slice, slicedResources } from "./slice.ts";
@@ -52,6 +53,28 @@ export const planFull = (t0: Date): Slice[] =>
       reason: "everything from the first record on",
     }),
   );
+
+/**
+ * The part of a range that a run can answer for: what is created from T0 on, it cannot know. Pure; throws `UsageError`
+ * where that is nothing.
+ */
+export function answeredRange({
+  t0,
+  rangeFrom,
+  rangeTo,
+}: {
+  t0: Date;
+  rangeFrom: Date | null;
+  rangeTo: Date | null;
+}): { from: Date; before: Date } {
+  const from = rangeFrom ?? new Date(0);
+  const before = rangeTo === null || rangeTo > t0 ? t0 : rangeTo;
+  if (from < before) return { from, before };
+  throw new UsageError(
+    `Nothing created from ${from.toISOString()} on can be answered for yet: a run reads what the service says was created ` +
+      `before ${t0.toISOString()} (its time now, less RECONCILE_GRACE_SECONDS).`,
+  );
+}
 
 /** What was created in a range. */
 export const planRange = (from: Date, to: Date): Slice[] =>

@@ -6,28 +6,19 @@ import { finish } from "./finish.ts";
 import type { ReconcileResult } from "./finish.ts";
 import { healCoveredFindings } from "./heal-covered.ts";
 import { correctLateCauses } from "./late.ts";
-import { pendingSlices } from "./ledger.ts";
-import { makePlan } from "./make-plan.ts";
-import { doubtUnseenOpenItems } from "./open-items.ts";
+import { doubtUnseen } from "./doubt-unseen.ts";
 import { probePageSize } from "./page-size.ts";
 import { withRunLock } from "./run-lock.ts";
-import {
-  abandonOthers,
-  findInterrupted,
-  findRun,
-  isMirrorEmpty,
-  openRun,
-  reopenRun,
-} from "./runs.ts";
+import { abandonOthers, canGoOn, findRun, reopenRun } from "./runs.ts";
 import type { Run, RunKind } from "./runs.ts";
-import { dayMs } from "./settings.ts";
 import type { ReconcileSettings } from "./settings.ts";
-import { bound } from "./slice.ts";
 import { runChecks } from "./run-checks.ts";
-import { absenceLimit, concludeAbsent, countAbsent } from "./tombstones.ts";
+import { absenceLimit, concludeAbsent, concludeNothing, countAbsent } from "./tombstones.ts";
 import { walkAll } from "./walk-all.ts";
 import type { WalkProgress } from "./walk-all.ts";
 import { failSlicesThatLost } from "./lost-in-list.ts";
+import { takeUpOrOpen } from "./take-up-run.ts";
+import { importedUntil } from "./first-fill.ts";
 
 export type ReconcileDeps = ConfirmDeps;
 
@@ -78,15 +69,11 @@ async function reconcileAlone(
   { signal = new AbortController().signal, onProgress = () => {} }: ReconcileOptions,
 ): Promise<ReconcileOutcome> {
   const known = request.runKey === undefined ? null : await findRun(deps.db, request.runKey);
-  if (
-    known !== null &&
-    (await pendingSlices(deps.db, known.id)).length === 0 &&
-    known.state !== "running"
-  ) {
+  if (known !== null && !(await canGoOn(deps.db, known.id))) {
     return { kind: "repeated", runKey: known.runKey };
   }
   const probed = await probePageSize(deps.client, settings.pageSizes, signal);
-  const run = known ?? (await takeUpOrOpen(deps, settings, request, probed));
+  const run = known ?? (await takeUpOrOpen(deps.db, settings, request, probed));
   if (known !== null) await reopenRun(deps.db, known.id);
   await abandonOthers(deps.db, run.id);
   const error = await work(deps, settings, run, { signal, onProgress }).catch(
@@ -98,43 +85,6 @@ async function reconcileAlone(
     },
   );
   return { kind: "done", result: await finish(deps, settings, run, probed.calls, error) };
-}
-
-/** A T0 of longer ago would leave out too much of what was created since. */
-const takenUpWithinMs = dayMs;
-
-async function takeUpOrOpen(
-  { db }: ReconcileDeps,
-  settings: ReconcileSettings,
-  {
-    kind,
-    runKey,
-    rangeFrom = null,
-    rangeTo = null,
-  }: Partial<Pick<ReconcileRequest, "runKey">> & {
-    kind: RunKind;
-    rangeFrom?: Date | null;
-    rangeTo?: Date | null;
-  },
-  { pageSize, date }: { pageSize: number; date: Date },
-): Promise<Run> {
-  const { reportOnly, graceMs } = settings;
-  const t0 = new Date(date.getTime() - graceMs);
-  const wanted = { kind, t0, rangeFrom, rangeTo, reportOnly };
-  if (runKey === undefined) {
-    const since = new Date(date.getTime() - takenUpWithinMs);
-    const interrupted = await findInterrupted(db, wanted, { since });
-    if (interrupted !== null) {
-      await reopenRun(db, interrupted.id);
-      return interrupted;
-    }
-  }
-  const firstFill = kind === "import" || (await isMirrorEmpty(db));
-  const slices = await makePlan(db, settings, wanted);
-  const newKey = runKey ?? `${kind}:${bound(date)}:${crypto.randomUUID()}`;
-  const run = await openRun(db, { ...wanted, runKey: newKey, firstFill, pageSize }, slices);
-  if (run === null) throw new TallyhookError(`The run ${newKey} was opened meanwhile. Try again.`);
-  return run;
 }
 
 /** Everything between the plan and the reckoning. Gives back why the run cannot be complete, or null. */
@@ -151,6 +101,7 @@ async function work(
     graceMs: settings.graceMs,
     reportOnly: run.reportOnly,
     firstFill: run.firstFill,
+    importedUntil: await importedUntil(db, run),
     alerts: deps.alerts,
     cause: run.kind === "import" ? "import" : `reconcile:${run.id}`,
     limits: settings,
@@ -167,17 +118,13 @@ async function work(
     waitMs: 0,
   };
   progress = await walkAll(deps, context, { run, settings, failedSince, onProgress });
-  if (run.kind === "nightly") {
-    const noticedAt = deps.serviceClock.now();
-    for (const resource of ["order", "transaction", "subscription"] as const) {
-      await doubtUnseenOpenItems(db, { run: run.id, failedSince, noticedAt }, resource);
-    }
-  }
+  await doubtUnseen(deps, { run, failedSince });
   await confirmDoubts(deps, context);
   await failSlicesThatLost(db, run.id);
   await correctLateCauses(db, freshSince(run.t0, settings.rotationNights));
   const [absent, limit] = [await countAbsent(db, run.id), await absenceLimit(db, run.id, settings)];
   if (absent > limit) {
+    await concludeNothing(db, run.id);
     return (
       `More than ${limit} objects of the mirror are unknown at the service, which looks like another account's key ` +
       "rather than like deletions: none was marked as deleted. Check SVC_API_KEY and SVC_BASE_URL, then run again."

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { hasNoDoubts } from "./coverage.ts";
 import { mirrorTableOf } from "./mirror-tables.ts";
 import type { Resource } from "../mirror/observation.ts";
 import { dayMs } from "./settings.ts";
@@ -36,13 +37,13 @@ export function rowsDue(
 const nightOf = ({ cycleStart, t0 }: { cycleStart: Date; t0: Date }): number =>
   Math.max(1, Math.round((t0.getTime() - cycleStart.getTime()) / dayMs));
 
-/** Where the rotation of a resource stands: after its last completed part. Null when nothing was ever walked whole. */
+/** Where the rotation of a resource stands: after its last part that counts. Null when nothing was ever walked whole. */
 export async function rotationState(db: Knex, resource: Resource): Promise<RotationState | null> {
   const { rows } = await db.raw<{ rows: { position: Date | null; cycle_start: Date | null }[] }>(
     `with parts as (
        select r.t0, c.created_before, c.closes_cycle
        from reconcile.coverage c join reconcile.runs r on r.id = c.run
-       where c.resource = ? and c.step in ('rotation', 'all') and c.state = 'complete'
+       where c.resource = ? and c.step in ('rotation', 'all') and c.state = 'complete' and ${hasNoDoubts("c")}
      ), closed as (select max(t0) as at from parts where closes_cycle)
      select closed.at as cycle_start,
             (select max(created_before) from parts where t0 > closed.at and not closes_cycle) as position

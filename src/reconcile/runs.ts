@@ -97,6 +97,24 @@ export async function findRun(db: Knex, runKey: string): Promise<Run | null> {
 }
 
 /**
+ * Condition on a run: it stopped before its end, and what it has not read can still be read. A run that failed for good
+ * has neither a slice to read nor an object that waits.
+ */
+export const isUnfinished = (run: string): string =>
+  `(${run}.state = 'running' or ${run}.state <> 'complete' and (
+     exists (select from reconcile.coverage c where c.run = ${run}.id and c.state = 'pending')
+     or exists (select from reconcile.doubts d where d.run = ${run}.id and d.state = 'waiting')))`;
+
+/** Whether a run can be gone on with. */
+export async function canGoOn(db: Knex, runId: number): Promise<boolean> {
+  const row = await db("reconcile.runs")
+    .where({ id: runId })
+    .whereRaw(isUnfinished("runs"))
+    .first("id");
+  return row !== undefined;
+}
+
+/**
  * The newest run that stopped before its end and asks for the same: it is gone on with. To be called under the lock,
  * when no run can be at work. A T0 of long ago would leave out too much: such a run is not taken up again.
  */
@@ -117,10 +135,8 @@ export async function findInterrupted(
       rangeTo === null ? null : bound(rangeTo),
     ] as string[])
     .where("t0", ">=", since)
-    .whereRaw(
-      `(state = 'running' or state = 'incomplete' and exists (
-         select from reconcile.coverage c where c.run = runs.id and c.state = 'pending'))`,
-    )
+    .whereNot("state", "abandoned")
+    .whereRaw(isUnfinished("runs"))
     .orderBy("id", "desc")
     .first<RunRow | undefined>();
   return row === undefined ? null : toRun(row);

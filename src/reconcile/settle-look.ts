@@ -3,6 +3,7 @@ import { assess } from "../alerts/assess.ts";
 import type { AlertDesk } from "../alerts/desk.ts";
 import { applyStates, newStates } from "../mirror/apply.ts";
 import type { GroupState } from "../mirror/observation.ts";
+import { timeOfVersion } from "../mirror/version.ts";
 import { compareStates } from "../mirror/compare-rows.ts";
 import { driftFindings, driftKey } from "./drift-findings.ts";
 import { addDoubts } from "./doubts.ts";
@@ -19,8 +20,10 @@ export interface SettleContext {
   graceMs: number;
   /** Finds and does not change. */
   reportOnly: boolean;
-  /** What is missing here is imported, and no drift. */
+  /** Alerts are those of a first fill: of what still matters. */
   firstFill: boolean;
+  /** What is missing here and has not changed since is imported, and no drift. Fixed form; null: nothing is. */
+  importedUntil: string | null;
   alerts: AlertDesk;
 }
 
@@ -53,7 +56,8 @@ export async function settle(
   { isConfirmed }: { isConfirmed: boolean },
 ): Promise<Tally> {
   const sighting: Sighting = { run: context.run, seenAt: new Date(look.observedAt) };
-  const drifted = apply.filter(({ judgement }) => isDrift(judgement.kind, context.firstFill));
+  const { importedUntil } = context;
+  const drifted = apply.filter((judged) => isDrift(judged, importedUntil));
   // Before anything is applied: the history must not know yet what is applied here.
   const findings = await driftFindings(trx, drifted);
   const { healed, unhealed, written } = await heal(trx, context, apply);
@@ -74,7 +78,7 @@ export async function settle(
     again.flatMap((judged) => doubtsOf(judged, sighting.seenAt, context.graceMs)),
   );
   return tallyOf([
-    ...[...healed, ...left].map((judged) => verdictOf(judged, context.firstFill)),
+    ...[...healed, ...left].map((judged) => verdictOf(judged, importedUntil)),
     ...again.map((): Verdict => "doubtful"),
     ...overtaken.map((): Verdict => "overtaken"),
   ]);
@@ -114,14 +118,21 @@ const doubtsOf = (
     dueAt: new Date(seenAt.getTime() + graceMs),
   }));
 
-const verdictOf = ({ judgement: { kind } }: Judged, firstFill: boolean): Verdict =>
-  kind === "missing_here" && firstFill ? "imported" : kind;
+const verdictOf = (judged: Judged, importedUntil: string | null): Verdict =>
+  isImported(judged, importedUntil) ? "imported" : judged.judgement.kind;
 
 const keyOf = ({ judgement, resource, id }: Judged): string =>
   driftKey(judgement.kind, resource, id);
 
-const isDrift = (kind: string, firstFill: boolean): boolean =>
-  kind !== "filled" && kind !== "overtaken" && !(firstFill && kind === "missing_here");
+const isDrift = (judged: Judged, importedUntil: string | null): boolean =>
+  judged.judgement.kind !== "filled" &&
+  judged.judgement.kind !== "overtaken" &&
+  !isImported(judged, importedUntil);
+
+const isImported = ({ judgement, object }: Judged, importedUntil: string | null): boolean =>
+  judgement.kind === "missing_here" &&
+  importedUntil !== null &&
+  object.groups.every(({ state }) => timeOfVersion(state.version) < importedUntil);
 
 function tallyOf(verdicts: readonly Verdict[]): Tally {
   const tally: Tally = {};

@@ -33,6 +33,11 @@ export async function countAbsent(db: Knex, run: number): Promise<number> {
   return Number(row.n);
 }
 
+/** Too much would be gone: what still waits is not read again either, so that the run is gone on with by nobody. */
+export async function concludeNothing(db: Knex, run: number): Promise<void> {
+  await db("reconcile.doubts").where({ run, state: "waiting" }).update({ state: "absent" });
+}
+
 interface Absent {
   resource: Resource;
   id: string;
@@ -61,14 +66,27 @@ export async function concludeAbsent(
     trx,
     deleted.map(({ id, due_at }) => customerAbsence(id, bound(due_at), cause)),
   );
+  // One that is not newer than what is here yields to it: the finding stays open.
+  const gone = await goneCustomers(
+    trx,
+    deleted.map(({ id }) => id),
+  );
   await healFindings(
     trx,
     sighting,
-    deleted.map(({ resource, id }) => driftKey("missing_there", resource, id)),
+    gone.map((id) => driftKey("missing_there", "customer", id)),
   );
   return trx("reconcile.doubts")
     .where({ run, state: "absent" })
     .update({ state: "settled", outcome: "missing_there" });
+}
+
+async function goneCustomers(trx: Knex, ids: readonly string[]): Promise<string[]> {
+  const rows = await trx("mirror.customers")
+    .whereIn("id", [...ids])
+    .whereNotNull("deleted_at")
+    .select<{ id: string }[]>("id");
+  return rows.map(({ id }) => id);
 }
 
 async function absentObjects(trx: Knex, run: number): Promise<Absent[]> {

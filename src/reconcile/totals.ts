@@ -18,6 +18,8 @@ export interface RunTotals {
   healed: Record<string, number>;
   /** Findings of drift that are open now, whichever run found them; acknowledged ones are not among them. */
   left: Record<string, number>;
+  /** Findings of drift that somebody has taken as they are: mirror and service differ there. */
+  acknowledged: Record<string, number>;
   /** Of what is left, in minor units by currency. */
   amountAtRiskMinor: Record<string, number>;
   /** Open findings that are no drift: enforced identities, endpoint, an unsupported sort. */
@@ -47,6 +49,7 @@ export async function runTotals(db: Knex, run: number, probeCalls: number): Prom
     calls: probeCalls,
     healed: {},
     left: {},
+    acknowledged: {},
     amountAtRiskMinor: {},
     otherFindings: {},
   };
@@ -82,7 +85,7 @@ async function addDoubts(db: Knex, run: number, totals: RunTotals): Promise<void
 
 async function addFindings(db: Knex, run: number, totals: RunTotals): Promise<void> {
   const rows = await db("reconcile.findings")
-    .whereRaw("(state in ('open', 'reopened') or run = ?)", [run])
+    .whereRaw("(state <> 'healed' or run = ?)", [run])
     // An identity that is only observed, or was turned off, counts for nothing but itself.
     .whereRaw("(class <> 'identity' or evidence->>'mode' = 'enforce')")
     .groupBy("class", "identity", "state", "currency")
@@ -104,17 +107,23 @@ async function addFindings(db: Knex, run: number, totals: RunTotals): Promise<vo
     );
   for (const row of rows) {
     const isDrift = driftLike.includes(row.class);
-    const counts =
-      row.state === "healed" ? totals.healed : isDrift ? totals.left : totals.otherFindings;
-    const isCounted = row.state === "healed" ? isDrift : row.state !== "acknowledged";
-    if (!isCounted) continue;
+    const counts = isDrift ? countsOfDrift(totals, row.state) : otherCounts(totals, row.state);
+    if (counts === null) continue;
     const name = row.identity ?? row.class;
     counts[name] = (counts[name] ?? 0) + Number(row.n);
-    if (row.state === "healed" || !isDrift || row.currency === null) continue;
+    if (counts !== totals.left || row.currency === null) continue;
     totals.amountAtRiskMinor[row.currency] =
       (totals.amountAtRiskMinor[row.currency] ?? 0) + Number(row.amount ?? 0);
   }
 }
+
+function countsOfDrift(totals: RunTotals, state: string): Record<string, number> {
+  if (state === "healed") return totals.healed;
+  return state === "acknowledged" ? totals.acknowledged : totals.left;
+}
+
+const otherCounts = (totals: RunTotals, state: string): Record<string, number> | null =>
+  state === "healed" || state === "acknowledged" ? null : totals.otherFindings;
 
 /** What cannot be read cannot be called equal either. */
 const driftLike: readonly string[] = [...driftClasses, "unreadable"];

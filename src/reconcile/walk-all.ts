@@ -116,7 +116,9 @@ async function walkOrClose(
 }
 
 const isRefusedCursor = (error: unknown): boolean =>
-  error instanceof ServiceRefusedError && error.status === 400 && error.param !== "sort";
+  error instanceof ServiceRefusedError &&
+  [400, 404].includes(error.status) &&
+  error.param !== "sort";
 
 async function close(
   { db, log }: WalkDeps,

@@ -46,6 +46,7 @@ test(
       memory: 2,
     });
     for (const { targets } of Object.values(results)) {
+      expect(targets.length).toBeGreaterThan(0);
       for (const { measured } of targets) expect(measured).toMatch(/^\d/);
     }
   },

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { nightlyTasks } from "../../src/cli/nightly-tasks.ts";
 import { loadConfig } from "../../src/config.ts";
 import { createLog } from "../../src/platform/log.ts";
+import { nightlyKey } from "../../src/reconcile/nightly.ts";
 import { createRuntime } from "../../src/runtime.ts";
 import type { Runtime } from "../../src/runtime.ts";
 import { testKey } from "../../src/sandbox/keys.ts";
@@ -47,7 +48,7 @@ test("however many schedulers fire, a night is one run", async () => {
   await other["reconcile"]?.run();
   expect(await runs()).toEqual([
     {
-      run_key: expect.stringMatching(/^nightly:\d{4}-\d\d-\d\d$/),
+      run_key: expect.stringMatching(/^nightly:\d{4}-\d\d-\d\dT03:30$/),
       kind: "nightly",
       state: "complete",
     },
@@ -75,4 +76,43 @@ test("a night that was interrupted is gone on with", async () => {
   await db("reconcile.daily_sums").where({ run: id, slice: 2 }).delete();
   await (await tasksOf(0))["reconcile-catch-up"]?.run();
   expect(await runs()).toMatchObject([{}, { state: "complete" }]);
+  // Killed while it confirmed: every slice is read.
+  await db("reconcile.runs").where({ id }).update({ state: "running" });
+  await (await tasksOf(0))["reconcile-catch-up"]?.run();
+  expect(await runs()).toMatchObject([{}, { state: "complete" }]);
+});
+
+test("a night during whose confirmation the service was away is gone on with", async () => {
+  const { db } = database;
+  await db("mirror.orders").where({ id: "order-0003" }).update({ total: 1 });
+  const id = (await db("reconcile.runs").max("id as id").first())?.id;
+  await db("reconcile.runs").where({ id }).update({ state: "incomplete" });
+  await db.raw(
+    `insert into reconcile.doubts (run, resource, id, why, noticed_at, due_at)
+     values (?, 'order', 'order-0003', 'mismatch', now(), now())`,
+    [id],
+  );
+  await (await tasksOf(0))["reconcile-catch-up"]?.run();
+  expect(await runs()).toMatchObject([{}, { state: "complete" }]);
+  const [order] = await db("mirror.orders").where({ id: "order-0003" }).select("total");
+  expect(order).toEqual({ total: "1003" });
+});
+
+test("a night bears the minute at which it was due, and one that daylight saving repeats is one", () => {
+  const key = (due: string) => nightlyKey(new Date(due), "Europe/Madrid");
+  expect(key("2025-03-01T22:59:00Z")).toBe("nightly:2025-03-01T23:59");
+  expect(key("2025-03-01T05:00:00Z")).not.toBe(key("2025-03-01T11:00:00Z"));
+  expect(key("2025-10-26T00:30:00Z")).toBe(key("2025-10-26T01:30:00Z"));
+});
+
+test("a night that begins late, on the next day, leaves that day its own", async () => {
+  await database.db.raw("truncate reconcile.runs cascade");
+  for (const now of ["2025-03-02T03:29:59Z", "2025-03-02T03:30:00Z"]) {
+    const runtime = { ...(runtimes[0] as Runtime), wallClock: { now: () => new Date(now) } };
+    await (await nightlyTasks(runtime))["reconcile"]?.run();
+  }
+  expect(await runs()).toMatchObject([
+    { run_key: "nightly:2025-03-01T03:30" },
+    { run_key: "nightly:2025-03-02T03:30" },
+  ]);
 });

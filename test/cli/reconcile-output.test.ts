@@ -1,5 +1,8 @@
+import { PassThrough } from "node:stream";
+import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
-import { exitCodeOf } from "../../src/cli/reconcile-output.ts";
+import { exitCodeOf, printResult } from "../../src/cli/reconcile-output.ts";
+import type { ReconcileResult } from "../../src/reconcile/finish.ts";
 import type { RunTotals } from "../../src/reconcile/totals.ts";
 
 const totals = (given: Partial<RunTotals>): RunTotals => ({
@@ -11,6 +14,7 @@ const totals = (given: Partial<RunTotals>): RunTotals => ({
   calls: 1,
   healed: {},
   left: {},
+  acknowledged: {},
   amountAtRiskMinor: {},
   otherFindings: {},
   ...given,
@@ -42,4 +46,35 @@ test.each([
   ["incomplete, with drift left", false, totals({ left: { mismatch: 1 } }), plain, 4],
 ])("%s", (_, complete, given, options, code) => {
   expect(exitCodeOf({ complete, totals: given }, options)).toBe(code);
+});
+
+const t0 = new Date("2025-03-02T00:00:00Z");
+const range = { rangeFrom: new Date("2025-03-01T00:00:00Z"), rangeTo: null };
+
+test.each([
+  ["full", totals({}), "The mirror equals the service."],
+  [
+    "nightly",
+    totals({ acknowledged: { mismatch: 2 }, healed: { behind: 1 } }),
+    "The mirror equals the service, but for 2 acknowledged findings; 1 differences were healed.",
+  ],
+  ["range", totals({}), "What was created in the range equals the service."],
+] as const)("what a %s run says is no more than it has read", (kind, counted, verdict) => {
+  const out = new PassThrough();
+  const run = { id: 1, runKey: "k", kind, t0, ...range, reportOnly: false, firstFill: false };
+  const result: ReconcileResult = {
+    run: { ...run, pageSize: 10, state: "complete" },
+    totals: counted,
+    coverage: { complete: true, gaps: [] },
+    complete: true,
+    error: null,
+  };
+  printResult(out as unknown as NodeJS.WriteStream, result);
+  const text = stripVTControlCharacters(String(out.read()));
+  expect(text).toContain(`${verdict}\n`);
+  expect(text).toMatch(
+    kind === "range"
+      ? /created .* from 2025-03-01T00:00:00.000Z, before 2025-03-02T00:00:00.000Z/
+      : /everything created before .* 2025-03-02T00:00:00.000Z/,
+  );
 });

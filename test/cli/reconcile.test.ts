@@ -1,10 +1,13 @@
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
+import { registerReconcile } from "../../src/cli/reconcile.ts";
 import { createReconcileProgress } from "../../src/cli/reconcile-progress.ts";
+import { testKey } from "../../src/sandbox/keys.ts";
 import type { WalkProgress } from "../../src/reconcile/walk-all.ts";
 import { startHostileService } from "../reconcile/hostile-service.ts";
 import { startRun } from "../reconcile/killed-runs.ts";
 import { createReconcileStand } from "../reconcile/reconcile-stand.ts";
+import { runCommand } from "./command-line.ts";
 
 test("a run that waits says so at once, ends cleanly on Ctrl-C, and is gone on with", async () => {
   const service = await startHostileService();
@@ -64,4 +67,52 @@ test.each([
     "11:01:00 (Europe/Madrid)",
     "11:02:00 (Europe/Madrid)",
   ]);
+});
+
+test("a dry run prints the plan, and writes nothing; what makes no sense is refused", async () => {
+  const service = await startHostileService();
+  const stand = await createReconcileStand(service.url);
+  try {
+    await stand.run();
+    const env = {
+      DATABASE_URL: stand.database.url,
+      SVC_BASE_URL: service.url,
+      SVC_API_KEY: testKey,
+      RECONCILE_GRACE_SECONDS: "0",
+    };
+    const run = (...args: string[]) =>
+      runCommand(registerReconcile, ["reconcile", ...args], { env });
+    const runs = () => stand.database.db("reconcile.runs").pluck("id");
+    const before = await runs();
+    const asked = service.requests.length;
+    const { out } = await run("--dry-run", "--json", "--from", "2020-01-01T00:00:00Z");
+    expect(service.requests.length).toBe(asked + 1);
+    const { slices, ...plan } = JSON.parse(out);
+    expect(plan).toEqual({ t0: expect.any(String), page_size: 500, estimated_calls: 4 });
+    expect(slices).toHaveLength(4);
+    expect(slices[1]).toEqual({
+      step: "range",
+      resource: "order",
+      path: "/orders",
+      filter: { expand: "items,transactions" },
+      direction: "newest_first",
+      created_from: "2020-01-01T00:00:00.000000Z",
+      created_before: plan.t0.replace(".000Z", ".000000Z"),
+      reason: expect.any(String),
+      rows: 30,
+      calls: 1,
+    });
+    expect((await run("--dry-run")).out).toContain("Nothing was changed");
+    for (const args of [
+      ["--from", "2099-01-01T00:00:00Z"],
+      ["--from", "2020-01-02T00:00:00Z", "--to", "2020-01-01T00:00:00Z"],
+      ["--full", "--from", "2020-01-01T00:00:00Z"],
+    ]) {
+      expect((await run(...args)).error, args.join(" ")).toMatchObject({ exitCode: 64 });
+    }
+    expect(await runs()).toEqual(before);
+  } finally {
+    await stand.close();
+    await service.close();
+  }
 });

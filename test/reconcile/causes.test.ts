@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { causeOf as causeOfFacts } from "../../src/reconcile/cause.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { storeRow } from "../inbox/stored-events.ts";
 import { aCustomer, anOrder, eventsOf, startTestSandbox } from "../sandbox/harness.ts";
@@ -20,7 +21,7 @@ beforeAll(async () => {
   await sandbox.control("POST", "/clock", { now: firstDay });
   const customer = await aCustomer(sandbox);
   orders = [];
-  for (let n = 0; n < 4; n++) orders.push(await anOrder(sandbox, customer));
+  for (let n = 0; n < 5; n++) orders.push(await anOrder(sandbox, customer));
   await advanceDays(sandbox, 1);
   await stand.run({ kind: "import" });
 });
@@ -52,6 +53,18 @@ test("a webhook that was missed, and comes after all, came late", async () => {
     cause: "late",
     evidence: { late_event: event.id, late_received_at: expect.any(String) },
   });
+});
+
+test("a second partial refund changes no field of the order, and was missed all the same", async () => {
+  const [, , , , order] = orders;
+  await refund(order);
+  await stand.run();
+  await refund(order);
+  await stand.run();
+  expect(await causeOf(order)).toMatchObject({ cause: "missed_webhook", evidence: { events: [] } });
+  const { db } = stand.database;
+  const [finding] = await db("reconcile.findings").where("object_id", order.id);
+  expect(finding.history).toHaveLength(1);
 });
 
 test("what the inbox was told of and the mirror does not show is our own fault", async () => {
@@ -108,4 +121,11 @@ test("an event that does not come within the grace was missed", async () => {
   await Promise.all(moves);
   expect(result.totals).toMatchObject({ healed: { behind: 1 }, left: none });
   expect(await causeOf(order)).toMatchObject({ cause: "missed_webhook" });
+});
+
+test("a state that the history knows and the row does not show is our own fault, event or not", () => {
+  const facts = { differences: [], changedAt: new Date(firstDay), events: [] };
+  const cause = (isKnownState: boolean) =>
+    causeOfFacts({ ...facts, class: "behind", resource: "order", isKnownState });
+  expect([cause(true), cause(false)]).toEqual(["our_fault", "missed_webhook"]);
 });

@@ -6,6 +6,8 @@ import {
   readIntervals,
 } from "../../src/reconcile/coverage.ts";
 import type { ReadInterval } from "../../src/reconcile/coverage.ts";
+import { advanceSlice, pendingSlices } from "../../src/reconcile/ledger.ts";
+import { rotationState } from "../../src/reconcile/rotation.ts";
 import { startHostileService } from "./hostile-service.ts";
 import type { HostileService } from "./hostile-service.ts";
 import { createReconcileStand } from "./reconcile-stand.ts";
@@ -51,6 +53,13 @@ describe("gaps", () => {
     ]);
   });
 
+  test("what was read of later times changes nothing", () => {
+    const read = [orders(null, "2025-01"), orders("2025-06", "2025-07")];
+    expect(gapsOf(read, "order", until)).toEqual([
+      { resource: "order", from: "2025-01", before: "2025-05" },
+    ]);
+  });
+
   test("what another resource read counts for nothing", () => {
     const { complete, gaps } = computeCoverage([orders(null, null)], until);
     expect(complete).toBe(false);
@@ -89,6 +98,11 @@ describe("a run's answer", () => {
 
   const nightly = () => stand.run({ kind: "nightly" });
 
+  const findLast = async (): Promise<{ id: number }> => {
+    const row = await stand.database.db("reconcile.runs").max("id as id").first();
+    return { id: Number(row?.["id"]) };
+  };
+
   test("is complete over what earlier runs read", async () => {
     expect(await nightly()).toMatchObject({ complete: true, coverage: { gaps: [] } });
   });
@@ -125,6 +139,41 @@ describe("a run's answer", () => {
     expect(gaps).toMatchObject([{ resource: "order" }]);
   });
 
+  test("is given once for a key", async () => {
+    const runKey = "nightly:once";
+    const { run } = await stand.run({ kind: "nightly", runKey });
+    await expect(stand.run({ kind: "nightly", runKey })).rejects.toThrow("repeated");
+    const { db } = stand.database;
+    expect(await db("reconcile.runs").max("id as last").first()).toEqual({ last: String(run.id) });
+  });
+
+  test("is given to one of those who ask at once, whoever it is", async () => {
+    const asked = await Promise.allSettled([stand.run(), stand.run(), stand.run()]);
+    const reasons = asked.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
+    expect(reasons).toEqual(["Error: the run was busy", "Error: the run was busy"]);
+  });
+
+  test("abandons a run of another kind that somebody left", async () => {
+    const { db } = stand.database;
+    await db.raw("update reconcile.runs set state = 'running'");
+    await nightly();
+    expect(await db("reconcile.runs").orderBy("id").pluck("state")).toEqual([
+      "abandoned",
+      "complete",
+    ]);
+  });
+
+  test("is not moved on by two who read the same slice", async () => {
+    const { db } = stand.database;
+    await db.raw("update reconcile.coverage set state = 'pending', pages = 3");
+    const [slice] = await pendingSlices(db, (await findLast()).id);
+    if (slice === undefined) throw new TypeError("no slice is pending");
+    const to = { ...slice, pages: 4 };
+    await expect(advanceSlice(db, slice, { pages: 2 }, to)).rejects.toThrow("moved meanwhile");
+    await advanceSlice(db, slice, { pages: 3 }, to);
+    await expect(advanceSlice(db, slice, { pages: 3 }, to)).rejects.toThrow("moved meanwhile");
+  });
+
   test("counts no slice of a run that still doubts", async () => {
     const { db } = stand.database;
     await db.raw(
@@ -132,5 +181,7 @@ describe("a run's answer", () => {
        select max(id), 'order', 'order-0001', 'not_listed', now(), now() from reconcile.runs`,
     );
     expect(await readIntervals(db)).toEqual([]);
+    // Nor does the rotation go on behind what it has not proved.
+    expect(await rotationState(db, "order")).toBeNull();
   });
 });

@@ -71,10 +71,36 @@ test("an acknowledged finding stays so while it lasts, and not beyond", async ()
   expect(await stored("b")).toMatchObject({ state: "reopened", ack_by: null });
 });
 
+test.each(["identity", "mismatch"] as const)(
+  "an acknowledged %s that becomes another is open again",
+  async (kind) => {
+    const { db } = database;
+    const of = (total: number): Finding => ({ ...finding(kind, total), class: kind });
+    await recordFindings(db, at(1), [of(1)]);
+    const { id } = await stored(kind);
+    await acknowledgeFinding(db, { id: Number(id), by: "jo", note: "a cent", at: at(2).seenAt });
+    await recordFindings(db, at(3), [of(1)]);
+    expect(await stored(kind)).toMatchObject({ state: "acknowledged" });
+    await recordFindings(db, at(4), [of(99_999)]);
+    const again = await stored(kind);
+    expect(again).toMatchObject({ state: "reopened", ack_by: null, first_seen: at(4).seenAt });
+    expect(again.history).toMatchObject([{ ack_by: "jo", ack_note: "a cent" }]);
+    // Reports count one life that lasts, not two.
+    const { rows } = await db.raw(
+      "select ack_by from reports.finding_lives() where finding = ? and healed_at is null",
+      [id],
+    );
+    expect(rows).toEqual([{ ack_by: null }]);
+  },
+);
+
 test("a complete check heals what it did not see again", async () => {
   const { db } = database;
   await recordFindings(db, at(1), [finding("c"), finding("d")]);
   await recordFindings(db, at(9), [finding("d")]);
   await healUnseenFindings(db, at(9), { class: "identity", identity: "total" });
+  await recordFindings(db, at(10), [finding("d")]);
+  await healUnseenFindings(db, at(10), { class: "identity", identity: "total" });
+  expect((await stored("c")).healed_at).toEqual(at(9).seenAt);
   expect([(await stored("c")).state, (await stored("d")).state]).toEqual(["healed", "open"]);
 });

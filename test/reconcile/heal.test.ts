@@ -100,7 +100,7 @@ test("a difference in money comes first, with the amount at risk", async () => {
   await stand.database
     .db("mirror.orders")
     .where("id", order.id)
-    .update({ total: 1, description: "x" });
+    .update({ total: 1, customer_id: "another" });
   const result = await stand.run();
   const [finding] = await findings({ object_id: order.id, run: result.run.id });
   expect(finding.differences[0]).toEqual({ field: "total", service: order.total, mirror: 1 });

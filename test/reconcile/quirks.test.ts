@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { dayMs } from "../../src/reconcile/settings.ts";
+import { storeRow } from "../inbox/stored-events.ts";
 import { never, refusal, startHostileService } from "./hostile-service.ts";
 import type { HostileService, Page } from "./hostile-service.ts";
 import { none } from "./none.ts";
@@ -202,6 +203,18 @@ test("rows that a list does not show although they are there make the run incomp
   expect(await ordersHere()).toBe(30);
 });
 
+test("a customer that the list hides, and who is not deleted, makes it incomplete", async () => {
+  await stand.run();
+  service.quirks = {
+    page: (page, { list }) => (list === "customers" ? { ...page, data: [] } : page),
+  };
+  const result = await stand.run();
+  expect(result).toMatchObject({
+    complete: false,
+    totals: { confirmed: { lost_in_list: 1 }, calls: 6 },
+  });
+});
+
 test("the key of another account marks nothing as deleted", async () => {
   for (let n = 0; n < 40; n++) {
     const at = new Date(Date.now() - 2 * dayMs).toISOString();
@@ -214,12 +227,14 @@ test("the key of another account marks nothing as deleted", async () => {
   }
   await stand.run();
   service.objects = { orders: [], customers: [], transactions: [], subscriptions: [] };
-  const result = await stand.run();
+  // One look is enough: it does not wait for the second, nor is it gone on with.
+  const result = await stand.run({ kind: "full" }, { graceMs: 600_000 });
   expect(result).toMatchObject({
     complete: false,
     error: expect.stringContaining("another account"),
   });
   expect(await stand.database.db("mirror.customers").whereNotNull("deleted_at")).toEqual([]);
+  expect((await stand.run()).run.id).toBeGreaterThan(result.run.id);
 });
 
 test("a key that is refused stops the run with what to do", async () => {
@@ -232,4 +247,251 @@ test("more rows of one second than a page holds are neither lost nor doubted", a
   for (const order of service.objects["orders"] ?? []) Object.assign(order, { created_at: at });
   service.quirks = { maxLimit: 7 };
   await expectEqual();
+});
+
+test("what a list cannot show is read by id: without a time of creation, or with one in the future", async () => {
+  await stand.run();
+  const { db } = stand.database;
+  await db.raw(
+    `insert into mirror.orders (id, created_at, total, currency, last_cause) values
+       ('undated', null, 500, 'usd', 'nobody'), ('to-come', now() + interval '1 year', 500, 'usd', 'nobody')`,
+  );
+  await db.raw(
+    `insert into mirror.transactions (id, amount, currency, last_cause) values ('nowhere', 500, 'usd', 'nobody')`,
+  );
+  for (const kind of ["full", "nightly"] as const) {
+    const result = await stand.run({ kind });
+    expect(result).toMatchObject({ complete: true, totals: { left: { missing_there: 3 } } });
+  }
+});
+
+test("a version of the future is not taken for an event that was faster than the page", async () => {
+  await stand.run();
+  await stand.database.db.raw(
+    `update mirror.orders set version = '2099' || substr(version, 5), total = 5 where id = 'order-0003'`,
+  );
+  const result = await stand.run();
+  expect(result.totals.left).toEqual({ mismatch: 1 });
+});
+
+test("an object whose read by id is refused is left, and holds up no other", async () => {
+  await stand.run();
+  const { db } = stand.database;
+  await db.raw(
+    `insert into mirror.orders (id, created_at, total, currency, last_cause)
+     select unnest(array['no-uuid', '..', '']), created_at, 500, 'usd', 'nobody' from mirror.orders
+     where id = 'order-0001'`,
+  );
+  await db("mirror.orders").where("id", "order-0003").update({ total: 1 });
+  service.quirks = {
+    // The run must be dated later than what wrote the row.
+    skewMs: 5_000,
+    object: (object) => (object === undefined ? refusal(400, "invalid_format", "id") : undefined),
+  };
+  const result = await stand.run();
+  expect(result.totals).toMatchObject({ healed: { mismatch: 1 }, left: { unreadable: 3 } });
+  const [finding] = await db("reconcile.findings").where("object_id", "no-uuid");
+  expect(finding.evidence.reason).toContain("invalid_format");
+  await db("mirror.orders").whereIn("id", ["no-uuid", "..", ""]).delete();
+  expect((await stand.run()).totals.left).toEqual({});
+});
+
+test("a key that may not read objects by id stops the run", async () => {
+  await stand.run();
+  await stand.database.db("mirror.orders").where("id", "order-0003").update({ total: 1 });
+  service.quirks = { object: () => refusal(403, "insufficient_permissions") };
+  await expect(stand.run()).rejects.toMatchObject({ status: 403, exitCode: 2 });
+});
+
+test("an id that the database cannot hold is one object that cannot be read", async () => {
+  const [first] = service.objects["orders"] ?? [];
+  if (first !== undefined) service.objects["orders"]?.push({ ...first, id: "nul\u0000" });
+  service.quirks = { maxLimit: 31 };
+  const result = await stand.run();
+  expect(result.totals.left).toEqual({ unreadable: 1 });
+  expect(await ordersHere()).toBe(30);
+});
+
+test.each([
+  ["empty", []],
+  ["the same three objects", [0, 1, 2]],
+])("pages that go round in a circle end their slice: %s", async (_, shown) => {
+  const orders = service.objects["orders"] ?? [];
+  service.quirks = {
+    page: (page, { list, nth }) =>
+      list === "orders"
+        ? {
+            ...page,
+            data: shown.map((n) => orders[n]),
+            has_more: true,
+            cursors: { next: orders[nth % 2]?.id },
+          }
+        : page,
+  };
+  const result = await stand.run();
+  expect(result.complete).toBe(false);
+  expect(await slicesOf("failed")).toMatchObject([{ resource: "order" }]);
+});
+
+test("a cursor whose object is gone restarts its slice, too", async () => {
+  let refused = 0;
+  service.quirks = {
+    maxLimit: 10,
+    instead: ({ list, query }) =>
+      list === "transactions" && query.get("starting_after") !== null && refused++ === 0
+        ? refusal(404, "resource_not_found", "starting_after")
+        : undefined,
+  };
+  await expectEqual();
+  // What was summed before the restart is not summed twice.
+  const sums = await stand.database.db("reconcile.daily_sums").groupBy("run").sum("n as n");
+  expect(sums).toEqual([{ n: "30" }, { n: "30" }]);
+});
+
+test("a report on an empty mirror calls everything missing, and nothing imported", async () => {
+  const result = await stand.run({ kind: "import" }, { reportOnly: true });
+  expect(result.totals).toMatchObject({ left: { missing_here: 61 }, healed: none });
+  expect(result.totals.verdicts).toEqual({ missing_here: 61 });
+  expect(await ordersHere()).toBe(0);
+});
+
+test("a night that reads everything reads no open item twice", async () => {
+  const at = new Date(Date.now() - 2 * dayMs).toISOString();
+  const times = { created_at: at, updated_at: at };
+  const billing = { current_billing_cycle: 1, total_billing_cycles: 0 };
+  service.objects["subscriptions"]?.push({
+    id: "s-1",
+    customer_id: "customer-1",
+    status: "active",
+    ...billing,
+    ...times,
+  });
+  const result = await stand.run({ kind: "nightly" });
+  expect(result).toMatchObject({ complete: true, totals: { confirmed: none, calls: 5 } });
+});
+
+test("an import of what was read whole before hides nothing that was lost since", async () => {
+  await stand.run({ kind: "import" });
+  await stand.database.db("mirror.orders").where("id", "order-0003").delete();
+  const again = await stand.run({ kind: "import" });
+  expect(again).toMatchObject({
+    run: { firstFill: false },
+    totals: { healed: { missing_here: 1 }, left: none },
+  });
+});
+
+test("before events filled the mirror nothing was missed: a first night imports what is older", async () => {
+  const { db } = stand.database;
+  const firstAt = Date.now() - dayMs;
+  const orderAt = (id: string, ms: number) => {
+    const at = new Date(ms).toISOString();
+    const [sample] = service.objects["orders"] ?? [];
+    if (sample === undefined) throw new TypeError("the service has no order");
+    service.objects["orders"]?.push({ ...sample, id, created_at: at, updated_at: at });
+    return { eventId: `event-of-${id}`, type: "order.succeeded", createdAt: at };
+  };
+  const event = orderAt("told", firstAt);
+  orderAt("lost", firstAt + 60_000);
+  const told = { ...event, state: "applied", resourceType: "order", resourceId: "told" } as const;
+  await storeRow(db, told);
+  await db.raw(
+    `insert into mirror.orders (id, created_at, total, currency, last_cause) values ('told', ?, 1, 'usd', 'event:1')`,
+    [event.createdAt],
+  );
+  const result = await stand.run({ kind: "nightly" });
+  expect(result.totals.verdicts).toMatchObject({ imported: 61, missing_here: 1 });
+  const findings = await db("reconcile.findings").where("class", "missing_here");
+  expect(findings).toMatchObject([{ object_id: "lost", cause: "missed_webhook" }]);
+});
+
+test.each([
+  [0.01, 0, false],
+  [0.05, 1, true],
+])(
+  "with a share of %d of what was read, %i customer may be gone",
+  async (share, gone, complete) => {
+    await stand.run();
+    service.objects["customers"] = [];
+    const limits = { maxTombstones: 0, maxTombstoneShare: share };
+    service.quirks = { skewMs: 5_000 };
+    expect(await stand.run({ kind: "full" }, limits)).toMatchObject({ complete });
+    const deleted = await stand.database.db("mirror.customers").whereNotNull("deleted_at");
+    expect(deleted).toHaveLength(gone);
+  },
+);
+
+test("an absence that cannot be written down is left, and not called healed", async () => {
+  await stand.run();
+  await stand.database.db.raw("update mirror.customers set version = '2099' || substr(version, 5)");
+  service.objects["customers"] = [];
+  service.quirks = { skewMs: 5_000 };
+  const result = await stand.run();
+  expect(result.totals).toMatchObject({ healed: none, left: { missing_there: 1 } });
+});
+
+test("a service whose clock stands still is not waited for, nor asked, for ever", async () => {
+  await stand.run();
+  const stopped = Date.now() + 5_000;
+  let reads = 0;
+  service.quirks = {
+    get skewMs() {
+      return stopped - Date.now();
+    },
+    object: () => {
+      reads += 1;
+      return undefined;
+    },
+  };
+  service.objects["customers"] = [];
+  const result = await stand.run({ kind: "full" }, { graceMs: 100 });
+  expect(result.totals).toMatchObject({ healed: { missing_there: 1 }, left: none });
+  // Now and then until twice the grace is over, then once more.
+  expect(reads).toBeLessThan(30);
+});
+
+test("an open item that has just changed waits for its event, as what lists show does", async () => {
+  const order = service.objects["orders"]?.at(-1);
+  Object.assign(order ?? {}, { status: "failed", failure_code: "do_not_honor" });
+  await stand.run();
+  Object.assign(order ?? {}, { status: "succeeded", updated_at: new Date().toISOString() });
+  let waited = 0;
+  const pass = ({ waitMs }: { waitMs: number }) => {
+    if (waitMs === 0 || waited > 0) return;
+    waited = waitMs;
+    service.quirks = { skewMs: 120_000 };
+    void stand.deps.client.get("/orders", { limit: "1" });
+  };
+  const result = await stand.run({ kind: "nightly" }, { graceMs: 60_000 }, pass);
+  expect(waited).toBeGreaterThan(50_000);
+  expect(result.totals).toMatchObject({ healed: { behind: 1 }, left: none });
+});
+
+test("every open item that left its status silently is found by the next night", async () => {
+  const at = (hours: number) => new Date(Date.now() - hours * 3_600_000).toISOString();
+  const orders = service.objects["orders"] ?? [];
+  const sales = service.objects["transactions"] ?? [];
+  const subscriptions = service.objects["subscriptions"] ?? [];
+  const billing = { customer_id: "customer-1", current_billing_cycle: 1, total_billing_cycles: 0 };
+  const aSubscription = (id: string, hours: number, status: string) =>
+    subscriptions.push({ id, status, ...billing, created_at: at(hours), updated_at: at(hours) });
+  // The first page ends the walk of their list: it lies before the window.
+  for (let n = 0; n < 10; n++) aSubscription(`ended-${n}`, 30, "canceled");
+  for (const status of ["active", "paused", "past_due"]) aSubscription(status, 60, status);
+  const open = [
+    ...["pending", "failed", "chargeback", "refund_failed"].map((status, n) => [
+      orders[29 - n],
+      { status },
+    ]),
+    ...["pending", "in_progress", "chargeback"].map((status, n) => [sales[29 - n], { status }]),
+    [sales[20], { status: "failed", type: "refund" }],
+  ] as const;
+  for (const [object, fields] of open) Object.assign(object ?? {}, fields);
+  service.quirks = { maxLimit: 10 };
+  await stand.run();
+
+  const silently = [...open.map(([object]) => object), ...subscriptions.slice(10)];
+  for (const object of silently)
+    Object.assign(object ?? {}, { status: "voided", updated_at: at(40) });
+  const result = await stand.run({ kind: "nightly" });
+  expect(result.totals).toMatchObject({ healed: { behind: 11 }, left: none });
 });

@@ -1,8 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { exitCodeOf } from "../../src/cli/reconcile-output.ts";
-import { recordFindings } from "../../src/reconcile/findings.ts";
+import { acknowledgeFinding, recordFindings } from "../../src/reconcile/findings.ts";
 import type { Finding } from "../../src/reconcile/findings.ts";
 import { runTotals } from "../../src/reconcile/totals.ts";
+import { none } from "./none.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
 
@@ -51,6 +52,9 @@ test("of identities only those that are enforced count beside the drift", async 
   const totals = await runTotals(db, 1, 0);
   expect(totals.otherFindings).toEqual({ total: 1, endpoint: 1, unsupported_sort: 1 });
   expect(totals.left).toEqual({ mismatch: 1 });
+  const [acknowledged] = await db("reconcile.findings").where("class", "mismatch").select("id");
+  await acknowledgeFinding(db, { id: Number(acknowledged.id), by: "jo", note: "", at: new Date() });
+  expect(await runTotals(db, 1, 0)).toMatchObject({ left: none, acknowledged: { mismatch: 1 } });
   const withoutDrift = { ...totals, left: {} };
   expect(exitCodeOf({ complete: true, totals: withoutDrift }, strict)).toBe(3);
 });

@@ -88,6 +88,7 @@ test("[A] 392 [A] 393 the filter knows five statuses; failed ones are listed wit
   expect(active.length).toBeGreaterThan(0);
   expect(active.every(({ status }) => status === "active")).toBe(true);
   const byPlan = await find(`plan_id=${body.plan_id}`);
+  expect(byPlan.length).toBeGreaterThan(0);
   expect(byPlan.every(({ plan }) => plan.id === body.plan_id)).toBe(true);
   const called = await sandbox.call("GET", "/v1/subscriptions?status=failed");
   expectRefusal(called, 400, "invalid_value", "status");

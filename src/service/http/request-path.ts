@@ -7,13 +7,17 @@ export type ServiceQuery = Readonly<Record<string, string | number | boolean | u
  * which a server would read as another path, and for what is no text.
  */
 export function objectPath(collection: `/${string}`, id: string): string {
-  if (id === "" || id === "." || id === ".." || /\p{Cs}/u.test(id)) {
+  if (!isObjectId(id)) {
     throw new TallyhookError(
       `No path below ${collection} can be made of the id ${JSON.stringify(id)}.`,
     );
   }
   return `${collection}/${encodeURIComponent(id)}`;
 }
+
+/** Whether a path can be made of an id. */
+export const isObjectId = (id: string): boolean =>
+  id !== "" && id !== "." && id !== ".." && !/\p{Cs}/u.test(id);
 
 export function withQuery(path: string, query: ServiceQuery): string {
   const parameters = new URLSearchParams();
