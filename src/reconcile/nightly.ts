@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { dayText, localTimeIn, timeText } from "../platform/local-time.ts";
 import { isUnfinished } from "./runs.ts";
 
 /**
@@ -6,13 +7,8 @@ import { isUnfinished } from "./runs.ts";
  * which may be on the next day; and a minute that daylight saving repeats is one. Pure.
  */
 export function nightlyKey(due: Date, timeZone: string): string {
-  // The Swedish form of a date is the ISO one.
-  const format = new Intl.DateTimeFormat("sv-SE", {
-    timeZone,
-    dateStyle: "short",
-    timeStyle: "short",
-  });
-  return `nightly:${format.format(due).replace(" ", "T")}`;
+  const local = localTimeIn(timeZone)(due);
+  return `nightly:${dayText(local)}T${timeText(local)}`;
 }
 
 /** The key of the newest night, where its run was interrupted, or is at work; null where it was not. */

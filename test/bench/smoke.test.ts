@@ -45,9 +45,10 @@ test(
       drain: backends,
       memory: 2,
     });
-    for (const { targets } of Object.values(results)) {
-      expect(targets.length).toBeGreaterThan(0);
-      for (const { measured } of targets) expect(measured).toMatch(/^\d/);
-    }
+    const measured = Object.values(results).flatMap(({ targets }) =>
+      targets.map((target) => target.measured),
+    );
+    expect(measured.length).toBeGreaterThan(3);
+    for (const value of measured) expect(value).toMatch(/^\d/);
   },
 );
