@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 
-const verdict = (observed: string): string => `
+export const verdict = (observed: string): string => `
     create or replace function reports.verdict(p_from timestamptz, p_to timestamptz, p_as_of timestamptz default null)
     returns table (verdict text, coverage_percent numeric, read_until timestamptz, last_run bigint, open_findings bigint,
                    open_warnings bigint)

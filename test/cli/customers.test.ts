@@ -71,9 +71,11 @@ async function everything(): Promise<string> {
   );
   const bodies = await database.db<{ raw: Buffer | null }>("inbox.receipts").select("raw");
   const findings = await database.db("reconcile.findings");
+  const formerFindings = await database.db("reconcile.finding_versions");
   return (
     JSON.stringify(rows) +
     JSON.stringify(findings) +
+    JSON.stringify(formerFindings) +
     bodies.map(({ raw }) => raw?.toString("utf8") ?? "").join("\n")
   );
 }

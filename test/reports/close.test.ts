@@ -92,6 +92,7 @@ describe("of a month that is proved", () => {
         },
       ]);
     await find("1", 5, "2025-05-12T00:00:00Z");
+    await letTimePass(database.db);
     await close("2025-05");
     await find("1", 900, "2025-06-12T00:00:00Z");
     await find("2", 7, "2025-05-30T00:00:00Z");

@@ -88,6 +88,9 @@ export async function letTimePass(db: Knex, interval = "1 hour"): Promise<void> 
   await db.transaction(async (trx) => {
     await trx.raw("set local session_replication_role = replica");
     await trx.raw("update mirror.versions set recorded_at = recorded_at - ?::interval", [interval]);
+    await trx.raw("update reconcile.finding_versions set recorded_at = recorded_at - ?::interval", [
+      interval,
+    ]);
     await trx.raw("update reports.closes set closed_at = closed_at - ?::interval", [interval]);
   });
 }

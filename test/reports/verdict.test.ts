@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { recordFindings } from "../../src/reconcile/findings.ts";
+import { healFindings, recordFindings } from "../../src/reconcile/findings.ts";
 import type { Finding } from "../../src/reconcile/findings.ts";
 import { latestAsOf } from "../../src/reports/as-of.ts";
 import { createTestDatabase } from "../support/database.ts";
@@ -90,9 +90,15 @@ test("says as of a time what was open then, also of a finding that was healed an
   const { db } = database;
   await coverAll(db, "2025-06-01T00:00:00Z");
   const at = (minute: number) => new Date(Date.UTC(2025, 5, 2, 0, minute));
-  await recordFindings(db, { run: null, seenAt: at(1) }, [finding]);
-  await db("reconcile.findings").update({ state: "healed", healed_at: at(3) });
-  await recordFindings(db, { run: null, seenAt: at(5) }, [finding]);
+  const changed = async (minute: number, change: Promise<unknown>) => {
+    await change;
+    await db("reconcile.finding_versions")
+      .where("recorded_at", ">", at(59))
+      .update({ recorded_at: at(minute) });
+  };
+  await changed(1, recordFindings(db, { run: null, seenAt: at(1) }, [finding]));
+  await changed(3, db("reconcile.findings").update({ state: "healed", healed_at: at(3) }));
+  await changed(5, recordFindings(db, { run: null, seenAt: at(5) }, [finding]));
   const open = async (minute: number) =>
     (
       await ask(db, "exceptions", {
@@ -110,6 +116,32 @@ test("says as of a time what was open then, also of a finding that was healed an
     { healed_at: "2025-06-02T00:03:00.000Z", service_value: "total=5", mirror_value: "total=4" },
     { first_seen: "2025-06-02T00:05:00.000Z", healed_at: null, amount_at_risk: "5" },
   ]);
+});
+
+test("says as of a time the same for ever, whatever becomes of a finding later", async () => {
+  const { db } = database;
+  await coverAll(db, "2025-06-01T00:00:00Z");
+  const seenAt = (day: number) => ({ run: null, seenAt: new Date(Date.UTC(2025, 5, day)) });
+  await recordFindings(db, seenAt(2), [finding]);
+  const { rows } = await db.raw<{ rows: { now: Date }[] }>("select clock_timestamp() as now");
+  const june = { from: "2025-06-01", to: "2025-06-30", asOf: rows[0]?.now.toISOString() ?? null };
+  await db("reconcile.finding_versions").update({ recorded_at: new Date(Date.UTC(2025, 5, 2)) });
+  const then = await ask(db, "exceptions", june);
+  expect(then.rows).toMatchObject([{ service_value: "total=5", amount_at_risk: "5", owner: null }]);
+  expect(then.about.proof.verdict).toBe("INCOMPLETE");
+  const difference = { field: "total", service: 900, mirror: 4 };
+  const larger = { ...finding, severity: "warning" as const, amountAtRiskMinor: 900 };
+  const steps = [
+    () => recordFindings(db, seenAt(3), [{ ...larger, differences: [difference] }]),
+    () => db("reconcile.findings").update({ ack_by: "ann", ack_at: new Date(0) }),
+    () => db("reconcile.findings").update({ ack_by: "bob", ack_at: new Date(1) }),
+    () => healFindings(db, seenAt(4), [finding.key]),
+    () => recordFindings(db, seenAt(5), [finding]),
+  ];
+  for (const step of steps) {
+    await step();
+    expect(await ask(db, "exceptions", june)).toEqual(then);
+  }
 });
 
 test("the daily control compares whole days that were read, and fails on one that differs", async () => {
