@@ -36,7 +36,7 @@ export async function up(db: Knex): Promise<void> {
   await db.raw(`
     create table reconcile.finding_versions (
       id bigint generated always as identity primary key,
-      finding bigint not null references reconcile.findings (id),
+      finding bigint not null references reconcile.findings (id) on delete cascade,
       recorded_at timestamptz not null default clock_timestamp(),
       -- The whole row, as it was from then on.
       content jsonb not null

@@ -1,5 +1,4 @@
 import { spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
 import type { FileHandle } from "node:fs/promises";
 import { open, readFile, rename, stat } from "node:fs/promises";
 import { createServer } from "node:net";
@@ -60,16 +59,16 @@ export async function launch(
   const startedMs = performance.now();
   for (;;) {
     const port = await choosePort(place);
-    const child = await spawnServer(
+    const server = await spawnServer(
       place,
       binaries,
       { ...defaultSettings, ...options.settings },
       port,
     );
-    const isReady = await waitUntilReady(child, place, port, password, options.timeoutMs);
-    if (isReady && child.pid !== undefined) {
+    const isReady = await waitUntilReady(server, place, port, password, options.timeoutMs);
+    if (isReady && server.pid !== undefined) {
       await writeWhole(join(place.base, "port"), `${port}\n`);
-      return { pid: child.pid, port };
+      return { pid: server.pid, port };
     }
     if (performance.now() - startedMs > Math.min(retryMs, options.timeoutMs)) {
       const log = await logTail(place);
@@ -100,12 +99,19 @@ export async function shutDown(place: Place, timeoutMs: number): Promise<void> {
   }
 }
 
+interface SpawnedServer {
+  pid: number | undefined;
+  hasEnded: boolean;
+  /** Why it could not even be started. */
+  failure: Error | null;
+}
+
 async function spawnServer(
   place: Place,
   binaries: Binaries,
   settings: ServerSettings,
   port: number,
-): Promise<ChildProcess> {
+): Promise<SpawnedServer> {
   const options = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
   // PostgreSQL refuses to start when the id in a stale postmaster.pid belongs to some other process by now (in
   // a restarted container it often does). We know that it is no server: `findRunning` looked. This variable
@@ -122,7 +128,11 @@ async function spawnServer(
       stdio: ["ignore", log.fd, log.fd],
     });
     child.unref();
-    return child;
+    // Listened to at once: a server that does not like its settings is gone within milliseconds.
+    const server: SpawnedServer = { pid: child.pid, hasEnded: false, failure: null };
+    child.once("exit", () => (server.hasEnded = true));
+    child.once("error", (error) => (server.failure = error));
+    return server;
   } finally {
     await log.close();
   }
@@ -130,25 +140,21 @@ async function spawnServer(
 
 /** False when the process ended before it took connections. */
 async function waitUntilReady(
-  child: ChildProcess,
+  server: SpawnedServer,
   place: Place,
   port: number,
   password: string,
   timeoutMs: number,
 ): Promise<boolean> {
-  let ended = false;
-  let failure: Error | undefined;
-  child.once("exit", () => (ended = true));
-  child.once("error", (error) => (failure = error));
   const deadlineMs = performance.now() + timeoutMs;
-  while (!ended) {
-    if (failure !== undefined) {
+  while (!server.hasEnded) {
+    if (server.failure !== null) {
       throw new UnreachableError("The embedded PostgreSQL cannot be started as a program.", {
-        cause: failure,
+        cause: server.failure,
       });
     }
     // Another program may have taken the port since it was chosen: only our own server's answer counts.
-    const isBound = (await readPostmasterPid(place.cluster))?.pid === child.pid;
+    const isBound = (await readPostmasterPid(place.cluster))?.pid === server.pid;
     if (isBound && (await tryLogin(port, password, place))) return true;
     if (performance.now() > deadlineMs) throw notReady(place, timeoutMs);
     await sleep(pollMs);

@@ -58,7 +58,7 @@ export interface ShownRange {
 }
 
 /**
- * Doubts the rows of the mirror that a page should have shown and did not: those created within what it spans. A
+ * Doubts the rows of the mirror that pages should have shown and did not: those created within what they span. A
  * row whose absence is known already is left out. One statement; gives back how many there were.
  */
 export async function doubtUnlisted(
@@ -79,7 +79,7 @@ export async function doubtUnlisted(
      on conflict (run, resource, id) do update set slice = excluded.slice where doubts.slice is null`,
     [run, resource, slice, noticedAt, noticedAt, ...bounds, sqlArray(shownIds)],
   );
-  // Once a page, and to plan it costs more than to find nothing.
+  // Once a checkpoint at least, and to plan it costs more than to find nothing.
   const { rowCount } = await query.options({
     name: `unlisted-${resource}-${after?.isIncluded ?? "all"}-${before?.isIncluded ?? "all"}`,
   });

@@ -4,7 +4,7 @@ import { addDoubts, doubtUnlisted } from "./doubts.ts";
 import type { LedgerSlice, Tally } from "./ledger.ts";
 import type { PageLook } from "./look.ts";
 import { noteSeenOpenItems } from "./open-items.ts";
-import type { PageSpan } from "./page-order.ts";
+import type { Shown } from "./page-order.ts";
 import { recordUnreadable } from "./unreadable.ts";
 
 interface NoteContext {
@@ -12,17 +12,17 @@ interface NoteContext {
   failedSince: Date | null;
 }
 
-/** Rows of the mirror that a page of a closed slice should have shown. */
+/** Rows of the mirror that pages of a closed slice should have shown. */
 export async function noteUnlisted(
   db: Knex,
   { run }: NoteContext,
   slice: LedgerSlice,
-  span: PageSpan,
+  shown: Shown | null,
   { date }: ServicePage,
 ): Promise<void> {
-  if (!slice.isClosed || span.range === null) return;
+  if (!slice.isClosed || shown === null) return;
   const { resource, number } = slice;
-  await doubtUnlisted(db, { run, noticedAt: date }, { resource, slice: number, ...span.range });
+  await doubtUnlisted(db, { run, noticedAt: date }, { resource, slice: number, ...shown });
 }
 
 /** Open items that were read, so that only the others are read by id; nothing where everything is read. */

@@ -8,11 +8,14 @@ import type { Checkpoint, LedgerSlice } from "./ledger.ts";
 /** The list is not in the order that was asked for, or not in the default one: where a walk stands means nothing. */
 export class UnorderedPage extends TallyhookError {}
 
+/** The times between which everything is shown, and what was. */
+export type Shown = Pick<ShownRange, "after" | "before" | "shownIds">;
+
 /** What of a slice a page spans. */
 export interface PageSpan {
   checkpoint: Checkpoint;
   /** The times between which the page shows everything; null where it shows nothing new to hold against. */
-  range: Pick<ShownRange, "after" | "before" | "shownIds"> | null;
+  range: Shown | null;
   /** The slice ends with this page. */
   isEnd: boolean;
 }
@@ -58,6 +61,18 @@ export function orderOf(slice: Walked, checkpoint: Checkpoint, page: ServicePage
     },
     isEnd,
   };
+}
+
+/** What pages that follow one another show together. Pure. */
+export function shownTogether(
+  { direction }: Pick<Walked, "direction">,
+  earlier: Shown | null,
+  later: Shown | null,
+): Shown | null {
+  if (earlier === null || later === null) return earlier ?? later;
+  const [newer, older] = direction === "newest_first" ? [earlier, later] : [later, earlier];
+  const shownIds = [...earlier.shownIds, ...later.shownIds];
+  return { after: older.after, before: newer.before, shownIds };
 }
 
 /** From where the last page ended (included: it left its last time to this one) to where this one ends. */

@@ -12,8 +12,8 @@ import type { LedgerSlice, PageProgress } from "./ledger.ts";
 import { lookAt } from "./look.ts";
 import type { PageLook } from "./look.ts";
 import { added, noteOpenItems, noteUnlisted, noteUnread } from "./page-notes.ts";
-import { orderOf } from "./page-order.ts";
-import type { PageSpan } from "./page-order.ts";
+import { orderOf, shownTogether } from "./page-order.ts";
+import type { PageSpan, Shown } from "./page-order.ts";
 import { compareLook, settle } from "./settle-look.ts";
 import type { SettleContext } from "./settle-look.ts";
 import type { Sorted } from "./sort-out.ts";
@@ -49,7 +49,7 @@ export async function walkSlice(
   context: WalkContext,
   slice: LedgerSlice,
 ): Promise<void> {
-  let walk: Walk = { slice, stored: slice.pages, progress: slice, sums: [] };
+  let walk: Walk = { slice, stored: slice.pages, progress: slice, sums: [], shown: null };
   const { cursor } = slice.checkpoint;
   const pages = deps.client.listPages(
     slice.path,
@@ -111,17 +111,17 @@ interface Walk {
   progress: PageProgress;
   /** Of the pages that the ledger does not know of yet. */
   sums: SummedTransaction[];
+  shown: Shown | null;
 }
 
 async function workOnPage(
   deps: WalkDeps,
   context: WalkContext,
-  { slice, stored, progress, sums }: Walk,
+  { slice, stored, progress, sums, shown }: Walk,
   { page, span, look }: LookedAt,
   sorted: Sorted | null,
 ): Promise<Walk> {
   const { db } = deps;
-  await noteUnlisted(db, context, slice, span, page);
   const isSummed = slice.resource === "transaction" && slice.isClosed;
   const walk: Walk = {
     slice,
@@ -134,6 +134,7 @@ async function workOnPage(
       tally: progress.tally,
     },
     sums: isSummed ? [...sums, ...summedTransactions(page.items)] : sums,
+    shown: shownTogether(slice, shown, span.range),
   };
   const hasChanges = sorted !== null || look.unread.length > 0 || look.unreadable.length > 0;
   const isDue = walk.progress.pages - stored >= context.pagesPerCheckpoint;
@@ -141,6 +142,7 @@ async function workOnPage(
     await noteOpenItems(db, context, look);
     return { ...walk, progress: { ...walk.progress, tally: added(progress.tally, look, {}) } };
   }
+  await noteUnlisted(db, context, slice, walk.shown, page);
   const written = await withRetries(deps, () =>
     db.transaction(async (trx) => {
       const tally =
@@ -155,7 +157,7 @@ async function workOnPage(
   );
   // Afterwards: what was missing here is here now.
   await noteOpenItems(db, context, look);
-  return { slice, stored: written.pages, progress: written, sums: [] };
+  return { slice, stored: written.pages, progress: written, sums: [], shown: null };
 }
 
 /** Asks for the next one while the last one is worked on. */

@@ -67,7 +67,7 @@ export async function setUpEndpoints(): Promise<EndpointStand> {
 /** Ready for the next test. */
 export async function clearEndpoints({ db, sandbox, service }: EndpointStand): Promise<void> {
   await db.raw(
-    "truncate receiver.secrets, reconcile.endpoints, reconcile.endpoint_calls, reconcile.findings",
+    "truncate receiver.secrets, reconcile.endpoints, reconcile.endpoint_calls, reconcile.findings cascade",
   );
   await sandbox.control("POST", "/reset", { seed: crypto.randomUUID() });
   service.faults.length = 0;
