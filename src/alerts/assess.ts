@@ -1,5 +1,7 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../platform/sql-array.ts";
+import { reportCardNumbers } from "./card-numbers.ts";
+import type { MaskedObject } from "./card-numbers.ts";
 import { localTimes } from "./desk.ts";
 import type { AlertDesk, FoundBy } from "./desk.ts";
 import { findChargebacks } from "./facts/chargebacks.ts";
@@ -32,10 +34,12 @@ export interface MissingFact {
 export async function assess(
   trx: Knex.Transaction,
   desk: AlertDesk,
-  states: readonly WrittenState[],
+  states: readonly (WrittenState & { maskedCardNumbers: MaskedObject | null })[],
   foundBy: FoundBy,
 ): Promise<MissingFact[]> {
   if (states.length === 0) return [];
+  const masked = states.flatMap(({ maskedCardNumbers }) => maskedCardNumbers ?? []);
+  await reportCardNumbers(trx, desk, masked, foundBy);
   const touched = touchedBy(states);
   await reportNovelties(trx, desk, touched.novelties, foundBy);
   const telling = [...touched.declinedOrders, ...touched.disputed, ...touched.unsettled];

@@ -50,6 +50,7 @@ export const ruleSettings = settingsObject({
   event_dead: rule("error", {}),
   event_unknown: rule("warning", {}),
   event_duplicate_id: rule("warning", {}),
+  card_number: rule("critical", {}),
   signature_failures: rule("critical", {
     count: count(1, 1_000_000, 20),
     withinMinutes: count(1, 1_440, 5),

@@ -52,13 +52,20 @@ export async function listEvents(db: Knex, filter: EventFilter): Promise<EventRo
   return (await query).map(withNumericSeq);
 }
 
+export interface StoredEvent extends EventRow {
+  raw: Buffer | null;
+  /** Whether the bytes are no longer those that arrived (rewrite-bodies.ts); null where they were pruned. */
+  rewritten: boolean | null;
+}
+
 /** Every row that bears this event id (one id may come with several bodies), or this sequence number. */
-export async function findEvents(
-  db: Knex,
-  idOrSeq: string,
-): Promise<(EventRow & { raw: Buffer | null })[]> {
+export async function findEvents(db: Knex, idOrSeq: string): Promise<StoredEvent[]> {
   const query = db("inbox.events")
-    .select([...eventColumns, "raw"])
+    .select<StoredEvent[]>([
+      ...eventColumns,
+      "raw",
+      db.raw("sha256(raw) <> raw_sha256 as rewritten"),
+    ])
     .where("event_id", idOrSeq)
     .orderBy("seq");
   if (/^\d{1,15}$/.test(idOrSeq)) void query.orWhere("seq", idOrSeq);

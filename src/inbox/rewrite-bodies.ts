@@ -13,8 +13,7 @@ export interface BodiesOf {
 
 /**
  * Rewrites the stored bytes of every event about a person, and says how many there were. `rewrite`
- * gives the new bytes; null empties them, as a prune does. For the erasure of a person only: nothing else changes what
- * arrived. Reads the whole inbox; commits in batches, so that a run after a crash goes on. Idempotent.
+ * gives the new bytes; null empties them, as a prune does. For the erasure of a person. Reads the whole inbox; commits in batches, so that a run after a crash goes on. Idempotent.
  */
 export async function rewriteBodies(
   db: Knex,
@@ -36,10 +35,15 @@ export async function rewriteBodies(
   return rows.length;
 }
 
-async function rewriteBatch(
+/**
+ * Rewrites the stored bytes of these events, but where `rewrite` gives back the very bytes. What arrived is changed for
+ * two reasons only: a person is erased, or a card number is masked; `raw_sha256` stays that of what arrived. Locks
+ * the rows: needs a transaction.
+ */
+export async function rewriteBatch(
   trx: Knex.Transaction,
   seqs: readonly string[],
-  rewrite: (raw: Buffer) => Buffer | null,
+  rewrite: (raw: Buffer, seq: string) => Buffer | null,
 ): Promise<void> {
   const rows = await trx<{ seq: string; raw: Buffer | null }>("inbox.receipts")
     .whereIn("seq", seqs)
@@ -47,9 +51,8 @@ async function rewriteBatch(
     .forUpdate()
     .select("seq", "raw");
   for (const { seq, raw } of rows) {
-    if (raw !== null)
-      await trx("inbox.receipts")
-        .where({ seq })
-        .update({ raw: rewrite(raw) });
+    const rewritten = raw === null ? null : rewrite(raw, seq);
+    if (rewritten === raw) continue;
+    await trx("inbox.receipts").where({ seq }).update({ raw: rewritten });
   }
 }

@@ -1,4 +1,6 @@
 import { hash } from "node:crypto";
+import { mayBeCardNumber, mayHoldCardNumber } from "./card-numbers/card-number.ts";
+import { isKept } from "./card-numbers/kept-keys.ts";
 import { plainDecimal } from "./plain-decimal.ts";
 
 type JsonSource = Readonly<Record<string, unknown>>;
@@ -18,20 +20,28 @@ const nothing: ReadonlySet<string> = new Set();
  * exact bytes stay in the inbox. Only own keys count, and `__proto__` is one like any other.
  */
 export function canonicalJson(object: JsonSource, without: ReadonlySet<string> = nothing): string {
-  return objectJson(object, without, 0);
+  return objectJson(object, without, 0, { mayHoldCardNumber: false });
+}
+
+/** What is noticed on the way. */
+interface Notes {
+  /** A card number may stand in a field where anything may stand, or in a key. */
+  mayHoldCardNumber: boolean;
 }
 
 /** A group's content in its canonical form. */
-export interface Content {
+export interface Content extends Readonly<Notes> {
   json: string;
   /** Whether text that `jsonb` refuses stands in it as U+FFFD: what was received is not all there. */
   isReplaced: boolean;
 }
 
-/** `canonicalJson`, and whether it had to replace text. A U+FFFD that came as such replaces nothing. */
+/** `canonicalJson`, with whether it had to replace text and whether card numbers are to be looked for. A U+FFFD that came as such replaces nothing. */
 export function canonicalContent(object: JsonSource, without?: ReadonlySet<string>): Content {
-  const json = canonicalJson(object, without);
-  return { json, isReplaced: json.includes("\ufffd") && holdsRefusedText(object, without) };
+  const notes = { mayHoldCardNumber: false };
+  const json = objectJson(object, without ?? nothing, 0, notes);
+  const isReplaced = json.includes("\ufffd") && holdsRefusedText(object, without);
+  return { json, isReplaced, mayHoldCardNumber: notes.mayHoldCardNumber };
 }
 
 /** Whether a text or a key, at any depth, is one that `jsonb` refuses. The keys in `without` do not count at the top. */
@@ -43,33 +53,51 @@ export function holdsRefusedText(value: unknown, without: ReadonlySet<string> = 
   );
 }
 
-function objectJson(object: JsonSource, without: ReadonlySet<string>, depth: number): string {
+function objectJson(
+  object: JsonSource,
+  without: ReadonlySet<string>,
+  depth: number,
+  notes: Notes,
+): string {
   if (depth > maxDepth) throw new NestedTooDeeply();
   const fields = orderedFields(Object.keys(object));
-  if (fields === null) return objectJson(withStorableKeys(object), without, depth);
+  if (fields === null) return objectJson(withStorableKeys(object), without, depth, notes);
   let json = "";
-  for (const { key, label } of fields) {
+  for (const field of fields) {
+    const { key, label } = field;
     const value = object[key];
     if (value === null || value === undefined || without.has(key)) continue;
-    json += `${json === "" ? "" : ", "}${label}${valueJson(value, depth)}`;
+    if (field.mayHoldCardNumber) notes.mayHoldCardNumber = true;
+    json += `${json === "" ? "" : ", "}${label}${valueJson(value, field, depth, notes)}`;
   }
   return `{${json}}`;
 }
 
-function valueJson(value: unknown, depth: number): string {
-  if (typeof value === "string") return textJson(value);
-  if (typeof value === "number") return Number.isFinite(value) ? plainDecimal(value) : "null";
+/** Of a value that stands, itself or in lists, under this field's key. */
+function valueJson(value: unknown, field: Field, depth: number, notes: Notes): string {
+  if (typeof value === "string") {
+    if (field.isFree && mayHoldCardNumber(value)) notes.mayHoldCardNumber = true;
+    return textJson(value);
+  }
+  if (typeof value === "number") {
+    if (field.isFree && mayBeCardNumber(value)) notes.mayHoldCardNumber = true;
+    return Number.isFinite(value) ? plainDecimal(value) : "null";
+  }
   if (typeof value === "boolean") return value ? "true" : "false";
   if (typeof value !== "object" || value === null) return "null";
-  if (!Array.isArray(value)) return objectJson(value as JsonSource, nothing, depth + 1);
+  if (!Array.isArray(value)) return objectJson(value as JsonSource, nothing, depth + 1, notes);
   if (depth > maxDepth) throw new NestedTooDeeply();
-  return `[${value.map((item) => valueJson(item, depth + 1)).join(", ")}]`;
+  return `[${value.map((item) => valueJson(item, field, depth + 1, notes)).join(", ")}]`;
 }
 
 interface Field {
   key: string;
   /** The key as it stands before its value. */
   label: string;
+  /** Anything may stand in it. */
+  isFree: boolean;
+  /** The key itself. */
+  mayHoldCardNumber: boolean;
 }
 
 interface Shape {
@@ -94,6 +122,8 @@ function orderedFields(keys: readonly string[]): readonly Field[] | null {
   const fields = keys.toSorted(byLengthThenBytes).map((key) => ({
     key,
     label: `${textJson(key)}: `,
+    isFree: !isKept(key),
+    mayHoldCardNumber: mayHoldCardNumber(key),
   }));
   if (keys.join("").length + keys.length <= maxCharacters) {
     shapesByLength.set(keys.length, [{ keys, fields }, ...shapes].slice(0, maxShapesOfALength));

@@ -89,7 +89,7 @@ export function customerAbsence(customerId: string, observedAt: string, cause: s
     id: customerId,
     updatedAt: observedAt,
     rank: 0,
-    content: { json: `{"absent": true}`, isReplaced: false },
+    content: { json: `{"absent": true}`, isReplaced: false, mayHoldCardNumber: false },
     settledBy: null,
   };
   return groupState({ observedAt, cause }, group, {});

@@ -1,6 +1,12 @@
 import { contentHash } from "./canonical.ts";
 import type { Content } from "./canonical.ts";
-import type { Column, GroupState, ObjectKey, Observation } from "./observation.ts";
+import type {
+  Column,
+  GroupState,
+  MaskedCardNumbers,
+  ObjectKey,
+  Observation,
+} from "./observation.ts";
 import { versionOf } from "./version.ts";
 import type { VersionParts } from "./version.ts";
 
@@ -15,9 +21,11 @@ interface GroupParts {
   settledBy: ObjectKey | null;
 }
 
+type Shown = Pick<Observation, "observedAt" | "cause" | "maskedCardNumbers">;
+
 /** Puts a group's content and columns together with the version that orders it. */
 export function groupState(
-  observation: Pick<Observation, "observedAt" | "cause">,
+  observation: Shown,
   parts: GroupParts,
   columns: Readonly<Record<string, Column>>,
 ): GroupState {
@@ -32,6 +40,8 @@ class LazyState implements GroupState {
   readonly updatedAt: string;
   readonly observedAt: string | null;
   readonly isReplaced: boolean;
+  readonly mayHoldCardNumber: boolean;
+  readonly maskedCardNumbers: MaskedCardNumbers | null;
   readonly cause: string;
   readonly settledBy: ObjectKey | null;
   json: string;
@@ -41,7 +51,7 @@ class LazyState implements GroupState {
   #hash: string | null = null;
 
   constructor(
-    { observedAt, cause }: Pick<Observation, "observedAt" | "cause">,
+    { observedAt, cause, maskedCardNumbers }: Shown,
     { group, id, updatedAt, orderedBy, rank, content, settledBy }: GroupParts,
     columns: Readonly<Record<string, Column>>,
   ) {
@@ -51,6 +61,8 @@ class LazyState implements GroupState {
     this.updatedAt = updatedAt;
     this.observedAt = observedAt;
     this.isReplaced = content.isReplaced;
+    this.mayHoldCardNumber = content.mayHoldCardNumber;
+    this.maskedCardNumbers = maskedCardNumbers ?? null;
     this.cause = cause;
     this.settledBy = settledBy;
     this.json = content.json;

@@ -7,6 +7,11 @@ export interface ObjectKey {
   id: string;
 }
 
+/** Where in an object of the service card numbers stood, which were masked. */
+export interface MaskedCardNumbers extends ObjectKey {
+  paths: readonly string[];
+}
+
 /** One state of one object, as an event, a read, an import or a repair shows it. */
 export interface Observation {
   resource: Resource;
@@ -17,6 +22,8 @@ export interface Observation {
   observedAt: string | null;
   /** `event:<seq>`, `fetch`, `import` or `reconcile:<run>`. */
   cause: string;
+  /** Of an `object` in which card numbers were masked already. */
+  maskedCardNumbers?: MaskedCardNumbers;
 }
 
 export type Column = string | number | boolean | null;
@@ -39,6 +46,10 @@ export interface GroupState {
   readonly json: string;
   /** Whether text that `jsonb` refuses became U+FFFD. No part of the content: states that differ in it alone are equal. */
   readonly isReplaced: boolean;
+  /** Whether card numbers are to be looked for in the object that showed the state. */
+  readonly mayHoldCardNumber: boolean;
+  /** Of that object; null where there were none. No part of the content either. */
+  readonly maskedCardNumbers: MaskedCardNumbers | null;
   /** The columns of the mirror's row that this group owns. */
   readonly columns: Readonly<Record<string, Column>>;
   readonly cause: string;

@@ -120,14 +120,10 @@ function itemsState(
   { id: orderId, updatedAt }: Readable,
   items: readonly unknown[],
 ): GroupState {
-  const { json, isReplaced } = canonicalContent({ items });
+  const { json, ...notes } = canonicalContent({ items });
   const group = { group: "order.items", id: orderId, updatedAt, rank: 0, settledBy: null };
   // The column holds the array alone: what stands between `{"items": ` and `}`.
-  return groupState(
-    observation,
-    { ...group, content: { json: json.slice(10, -1), isReplaced } },
-    {},
-  );
+  return groupState(observation, { ...group, content: { json: json.slice(10, -1), ...notes } }, {});
 }
 
 const hasDunning = ({ observedAt, object }: Observation): boolean =>

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { assess } from "../alerts/assess.ts";
+import { reportCardNumbers } from "../alerts/card-numbers.ts";
 import type { AlertDesk } from "../alerts/desk.ts";
 import { reportDead } from "../alerts/report-dead.ts";
 import { claimEvents } from "../inbox/claim.ts";
@@ -13,7 +14,8 @@ import { eventRetryPolicy, retryDelayMs } from "../queue/retry-policy.ts";
 import type { EnvelopePlaces } from "../service/event-envelope.ts";
 import { isEventFault, reasonOf, withoutValues } from "./event-fault.ts";
 import { interpretEvent } from "./interpret-event.ts";
-import { readsForAlerts, settlementsOf, wantedReads } from "./conclusions.ts";
+import { maskedObjects, readsForAlerts, settlementsOf, wantedReads } from "./conclusions.ts";
+import { maskStoredBodies, readMasked } from "./mask-bodies.ts";
 import { inTransaction } from "../platform/transaction.ts";
 import { withRetries } from "../platform/transaction-retry.ts";
 
@@ -56,7 +58,7 @@ export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Prom
 }
 
 async function postpone(
-  { db, log, random, alerts }: ApplyDeps,
+  { db, log, random, places, alerts }: ApplyDeps,
   seq: number,
   error: unknown,
 ): Promise<void> {
@@ -70,6 +72,9 @@ async function postpone(
   );
   const reason = `attempt ${attempt}: ${reasonOf(error)}`;
   await db.transaction(async (trx) => {
+    const masked = await maskStoredBodies(trx, [seq]);
+    const unknown = { seq, resourceType: null, resourceId: null };
+    await reportCardNumbers(trx, alerts, maskedObjects([unknown], masked, places), "event");
     await postponeEvent(trx, { seq, reason, delayMs });
     if (delayMs === null) await reportDead(trx, alerts, [{ seq, reason }]);
   });
@@ -86,7 +91,8 @@ async function applyInTransaction(
   for (const { seq, eventId, repeatsId } of events) {
     if (repeatsId) log.warn({ seq, eventId }, "an event bears the id of another with other bytes");
   }
-  const meanings = events.map((event) => interpretEvent(places, event));
+  const { bodies, masked } = await readMasked(trx, events);
+  const meanings = bodies.map((body) => interpretEvent(places, body));
   const applied = await applyObservations(
     trx,
     meanings.flatMap((meaning) => (meaning.kind === "state" ? [meaning.observation] : [])),
@@ -95,6 +101,7 @@ async function applyInTransaction(
   const settlements = settlementsOf(events, meanings, applied);
   const dead = settlements.filter(({ state }) => state === "dead");
   for (const { seq, reason } of dead) log.error({ seq, reason }, "an event is dead");
+  await reportCardNumbers(trx, alerts, maskedObjects(settlements, masked, places), "event");
   const missing = await assess(trx, alerts, applied.written, "event");
   await reportDead(trx, alerts, dead);
   await wantFetches(trx, [...wantedReads(meanings, applied), ...readsForAlerts(missing)]);

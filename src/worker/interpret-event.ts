@@ -1,5 +1,5 @@
 import type { ObjectKey, Observation, Resource } from "../mirror/observation.ts";
-import { parseEventBody, readEventParts } from "../service/event-envelope.ts";
+import { readEventParts } from "../service/event-envelope.ts";
 import type { EnvelopePlaces } from "../service/event-envelope.ts";
 import { wireId } from "../service/resources/wire-types.ts";
 
@@ -27,14 +27,13 @@ const disputeType = /chargeback|dispute/i;
 type WireObject = Readonly<Record<string, unknown>>;
 
 /**
- * Decides what an event's bytes say. What is not known is never an error: a type that changes nothing here is
- * ignored, and a chargeback is found by the state of the object, whatever the event is called. Pure.
+ * Decides what an event's body (`parseEventBody`) says. What is not known is never an error: a type that changes
+ * nothing here is ignored, and a chargeback is found by the state of the object, whatever the event is called. Pure.
  */
 export function interpretEvent(
   places: Readonly<EnvelopePlaces>,
-  event: { seq: number; raw: Buffer },
+  { seq, body }: { seq: number; body: unknown },
 ): Interpretation {
-  const body = parseEventBody(event.raw);
   if (body === undefined) return { kind: "unreadable", reason: "body: not JSON in UTF-8" };
   const { type, createdAt, object } = readEventParts(places, body);
   const family = familyOf(type);
@@ -49,7 +48,7 @@ export function interpretEvent(
   if (meaning === undefined) return ignored(type);
   if ("kind" in meaning) return meaning;
   const { resource, alsoRead } = meaning;
-  const cause = `event:${event.seq}`;
+  const cause = `event:${seq}`;
   const observation = { resource, object, fallbackUpdatedAt: createdAt, observedAt: null, cause };
   return { kind: "state", observation, alsoRead };
 }

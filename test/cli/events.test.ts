@@ -117,6 +117,16 @@ describe("tallyhook events show", () => {
     });
   });
 
+  test("says whether the bytes are those that arrived", async () => {
+    const seq = await storeRow(database.db, { eventId: "evt_1" });
+    expect((await events("show", "evt_1")).out).toMatch(/rewritten +false/);
+    await database
+      .db("inbox.receipts")
+      .where({ seq })
+      .update({ raw: Buffer.from("{}") });
+    expect((await events("show", "evt_1")).out).toMatch(/rewritten +true/);
+  });
+
   test("says that bytes were pruned", async () => {
     await storeRow(database.db, { eventId: "evt_old", state: "applied", raw: null });
     expect((await events("show", "evt_old")).out).toContain("(bytes were pruned)");

@@ -49,7 +49,23 @@ describe("the canonical form of content", () => {
     expect(canonicalContent(object, new Set(["items"]))).toEqual({
       json: canonicalJson(object, new Set(["items"])),
       isReplaced,
+      mayHoldCardNumber: false,
     });
+  });
+
+  test.each([
+    ["digits in a free text", { metadata: { note: ["4242 4242 4242 4242"] } }, true],
+    ["a long number", { metadata: { note: 4242424242424242 } }, true],
+    ["a key of digits", { metadata: { "4242424242424242": 1 } }, true],
+    [
+      "ids, times and short texts",
+      { id: "4242424242424242", created_at: "2025-03-01", a: "12" },
+      false,
+    ],
+    ["what is not the object's own", { items: "4242424242424242" }, false],
+  ])("says whether card numbers are to be looked for: %s", (_, object, expected) => {
+    const { mayHoldCardNumber } = canonicalContent(object, new Set(["items"]));
+    expect(mayHoldCardNumber).toBe(expected);
   });
 
   test("leaves an absent key and a null one the same, but not a null in a list", () => {

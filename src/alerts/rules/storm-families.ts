@@ -70,4 +70,15 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
       "Too many to tell one by one: npx tallyhook alerts list --rule dunning_renewal. Their owners should hear of them before.",
     end: "Last retries come one by one again",
   },
+  "card-numbers": {
+    rule: "card_number",
+    keys: ["card-number:"],
+    stages: "opened",
+    limit: 10,
+    title: (count, minutes) => `Card numbers in ${count} fields within ${minutes} minutes`,
+    advice:
+      "All were masked. Something writes whole forms, or the keys of metadata are made up one by one. Have it stopped at its " +
+      "source: npx tallyhook alerts list --rule card_number names the fields.",
+    end: "No more fields with card numbers come in crowds",
+  },
 };

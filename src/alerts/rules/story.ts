@@ -34,7 +34,8 @@ export const noSubject: Subject = {
 };
 
 /** Alerts of one family that come in crowds are told as one incident (storm.ts). */
-export type Family = "declines" | "dead" | "chargebacks" | "new-values" | "last-retries";
+export type Family =
+  "declines" | "dead" | "chargebacks" | "new-values" | "last-retries" | "card-numbers";
 
 /**
  * The whole life of one alert so far: a function of what is known, never of the order in which it was learned. What is
