@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { registerCustomers } from "../../src/cli/customers.ts";
 import { replayEvents } from "../../src/inbox/retention.ts";
 import { compareStates } from "../../src/mirror/compare-rows.ts";
@@ -19,18 +19,12 @@ import {
   seen,
   shown,
 } from "../mirror/samples.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { applyDeps, emptyAll, storeEvent } from "../worker/worker-stand.ts";
 import { runCommand } from "./command-line.ts";
 import type { CommandRun } from "./command-line.ts";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 beforeEach(async () => {
   await emptyAll(database.db);
   await database.db.raw("truncate mirror.erasures, reconcile.findings cascade");

@@ -1,17 +1,11 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { registerFindings } from "../../src/cli/findings.ts";
 import { recordFindings } from "../../src/reconcile/findings.ts";
 import type { Finding } from "../../src/reconcile/findings.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { runCommand } from "./command-line.ts";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 beforeEach(() => database.db.raw("truncate reconcile.findings restart identity cascade"));
 
 const finding: Finding = {

@@ -1,14 +1,9 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { beforeEach, describe, expect, test } from "vitest";
+import { useTestDatabase } from "../support/use-database.ts";
 import { emptyMirror } from "./copies.ts";
 import { apply, at, sampleEntry, sampleOrder, sampleTransaction, seen, shown } from "./samples.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 beforeEach(() => emptyMirror(database.db));
 
 const chargebacks = () => database.db("mirror.chargebacks").select("*");

@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { applyObservations } from "../../src/mirror/apply.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyMirror } from "./copies.ts";
 import { apply, at, sampleEntry, sampleOrder, sampleTransaction, seen, shown } from "./samples.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 beforeEach(() => emptyMirror(database.db));
 
 const versions = (columns = ["resource", "id", "cause"]) =>

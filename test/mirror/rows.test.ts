@@ -1,12 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import * as entryTimes from "../../migrations/0016_entry_times.ts";
 import { applyStates, decode } from "../../src/mirror/apply.ts";
 import { compareStates } from "../../src/mirror/compare-rows.ts";
 import { customerAbsence } from "../../src/mirror/customer.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { canonicalTimestamp } from "../../src/service/timestamp.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { emptyMirror } from "./copies.ts";
 import {
   apply,
@@ -21,11 +20,7 @@ import {
   shown,
 } from "./samples.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 beforeEach(() => emptyMirror(database.db));
 
 const orderRow = () => rowOf(database.db, "orders", "order-1");

@@ -1,7 +1,7 @@
 import { once } from "node:events";
 import type { AddressInfo, Socket } from "node:net";
 import { createServer } from "node:net";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import { ConfigurationError, UnreachableError } from "../../src/platform/errors.ts";
 import {
   assertReachable,
@@ -9,15 +9,10 @@ import {
   createDatabase,
   createPool,
 } from "../../src/platform/postgres.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { createTestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { databaseUrl, withServer } from "../support/server-commands.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 
 /** The database's URL with something changed. */
 function changed(change: (url: URL) => void): string {

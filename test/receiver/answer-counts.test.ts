@@ -1,14 +1,9 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { createAnswerCounts, storeAnswers } from "../../src/receiver/answer-counts.ts";
 import { createReceiverCounters } from "../../src/receiver/counters.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 
 test("adds up what was answered since the last time, for all receivers together", async () => {
   const { db } = database;

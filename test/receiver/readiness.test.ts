@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
 import { createDatabase, createPool } from "../../src/platform/postgres.ts";
 import { createReadiness } from "../../src/receiver/readiness.ts";
 import type { ReadinessDeps } from "../../src/receiver/readiness.ts";
 import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { startStand, timed } from "./receiver-stand.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 
 const silent = createLog({ level: "silent", name: "test" });
 

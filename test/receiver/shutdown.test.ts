@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { expect, test } from "vitest";
+import { useTestDatabase } from "../support/use-database.ts";
 import { openConnection, requestBytes } from "./raw-http.ts";
 import { delivery, newEvent, startStand, timed, until } from "./receiver-stand.ts";
 import type { Stand } from "./receiver-stand.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 
 /** Sends one event after the other over one connection until that ends; gives back what was acknowledged. */
 async function sendUntilClosed(stand: Stand): Promise<string[]> {

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import {
   acknowledgeFinding,
   healFindings,
@@ -6,14 +6,9 @@ import {
   recordFindings,
 } from "../../src/reconcile/findings.ts";
 import type { Finding } from "../../src/reconcile/findings.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 
 const at = (hour: number) => ({ run: null, seenAt: new Date(Date.UTC(2025, 0, 1, hour)) });
 const finding = (key: string, total = 1): Finding => ({

@@ -1,17 +1,12 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { exitCodeOf } from "../../src/cli/reconcile-output.ts";
 import { acknowledgeFinding, recordFindings } from "../../src/reconcile/findings.ts";
 import type { Finding } from "../../src/reconcile/findings.ts";
 import { runTotals } from "../../src/reconcile/totals.ts";
 import { none } from "./none.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 
 const finding = (given: Partial<Finding> & Pick<Finding, "class">): Finding => ({
   key: JSON.stringify(given),

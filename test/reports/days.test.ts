@@ -1,15 +1,10 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { emptyMirror } from "../mirror/copies.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { ask } from "./ask.ts";
 import { mirrorSales } from "./shop.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 beforeEach(() => emptyMirror(database.db));
 
 /** One sale of 1 at the beginning of every hour (UTC) from a time on. */

@@ -1,16 +1,11 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { statusRank } from "../../src/mirror/version.ts";
 import { defaultAccounts } from "../../src/reports/account-map.ts";
 import { allReports } from "../../src/reports/catalogue/all.ts";
 import { failureCodes } from "../../src/service/resources/failure-codes.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 
 test("every failure code of the service has a group, and no other code has", async () => {
   const codes = await database.db("reports.decline_groups").pluck<string[]>("code");

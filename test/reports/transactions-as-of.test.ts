@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import {
   apply,
   at,
@@ -10,15 +10,10 @@ import {
   shown,
 } from "../mirror/samples.ts";
 import type { Observation } from "../../src/mirror/observation.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { letTimePass } from "./sandbox-history.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 
 const itself = (id: string, status: string, changed: number, seenAt: number): Observation =>
   seen("transaction", sampleTransaction({ id, status, updated_at: at(changed) }), seenAt);

@@ -1,8 +1,7 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { compareWithSnapshot } from "../../../src/cli/demo/compare.ts";
 import type { Snapshot, WireObject } from "../../../src/cli/demo/compare.ts";
-import { createTestDatabase } from "../../support/database.ts";
-import type { TestDatabase } from "../../support/database.ts";
+import { useTestDatabase } from "../../support/use-database.ts";
 
 const at = "2026-03-01T10:00:00.000Z";
 const later = "2026-03-01T10:00:01.000Z";
@@ -51,11 +50,7 @@ const objects = {
 const tables = ["orders", "transactions", "subscriptions", "customers"] as const;
 type Table = (typeof tables)[number];
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 beforeEach(async () => {
   for (const table of tables) {
     await database.db(`mirror.${table}`).delete();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { ConfigurationError } from "../../../src/platform/errors.ts";
 import { addDailySums, clearDailySums } from "../../../src/reconcile/daily-sums.ts";
 import { acknowledgeFinding } from "../../../src/reconcile/findings.ts";
@@ -6,8 +6,7 @@ import { checkIdentities } from "../../../src/reconcile/identities/check-identit
 import type { IdentityMode } from "../../../src/reconcile/identities/identity.ts";
 import { emptyMirror } from "../../mirror/copies.ts";
 import { at } from "../../mirror/samples.ts";
-import { createTestDatabase } from "../../support/database.ts";
-import type { TestDatabase } from "../../support/database.ts";
+import { useTestDatabase } from "../../support/use-database.ts";
 import {
   applyAll,
   customer,
@@ -21,12 +20,7 @@ import {
   told,
 } from "./whole-mirror.ts";
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 beforeEach(async () => {
   await emptyMirror(database.db);
   await database.db.raw("truncate reconcile.findings, reconcile.runs restart identity cascade");

@@ -1,11 +1,10 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import type { Observation } from "../../../src/mirror/observation.ts";
 import { allIdentities } from "../../../src/reconcile/identities/all.ts";
 import { checkIdentities } from "../../../src/reconcile/identities/check-identities.ts";
 import { at } from "../../mirror/samples.ts";
 import { emptyMirror } from "../../mirror/copies.ts";
-import { createTestDatabase } from "../../support/database.ts";
-import type { TestDatabase } from "../../support/database.ts";
+import { useTestDatabase } from "../../support/use-database.ts";
 import {
   applyAll,
   couponOf,
@@ -27,12 +26,7 @@ const days = 86_400;
 const options = { modes: {}, run: null, timeZone: "UTC" };
 const moment = { now, asOf: now };
 
-let database: TestDatabase;
-
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
+const database = useTestDatabase();
 beforeEach(async () => {
   await emptyMirror(database.db);
   await database.db.raw("truncate reconcile.findings restart identity cascade");

@@ -1,0 +1,25 @@
+import { afterAll, beforeAll } from "vitest";
+import { createTestDatabase } from "./database.ts";
+import type { TestDatabase } from "./database.ts";
+
+/** A migrated database for the tests of a file: made before the first, dropped after the last. */
+export function useTestDatabase(): TestDatabase {
+  let made: TestDatabase | undefined;
+  const ready = (): TestDatabase => {
+    if (made === undefined) throw new Error("The database is not there before the first test.");
+    return made;
+  };
+  beforeAll(async () => {
+    made = await createTestDatabase();
+  });
+  afterAll(() => made?.destroy());
+  return {
+    get url() {
+      return ready().url;
+    },
+    get db() {
+      return ready().db;
+    },
+    destroy: () => ready().destroy(),
+  };
+}
