@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import { assess } from "../../src/alerts/assess.ts";
 import type { FoundBy } from "../../src/alerts/desk.ts";
 import { applyObservations } from "../../src/mirror/apply.ts";
@@ -12,21 +12,18 @@ import {
   sampleTransaction,
   shown,
 } from "../mirror/samples.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import { alertRows, messagesOf } from "./story-stand.ts";
 import { standingClock, unresolved } from "./sweep-stand.ts";
 import { settingsOf, testDesk } from "./test-desk.ts";
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let db: Knex;
-beforeAll(async () => {
-  database = await createTestDatabase();
+beforeAll(() => {
   ({ db } = database);
 });
-afterAll(() => database.destroy());
 beforeEach(() => emptyAll(db));
 
 const clock = standingClock("2026-03-01T12:00:00.000Z");

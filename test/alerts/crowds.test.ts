@@ -1,24 +1,21 @@
 import type { Knex } from "knex";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import { assess } from "../../src/alerts/assess.ts";
 import type { FoundBy } from "../../src/alerts/desk.ts";
 import { applyObservations } from "../../src/mirror/apply.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { at, sampleOrder, shown } from "../mirror/samples.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { applyDeps, emptyAll } from "../worker/worker-stand.ts";
 import { messagesOf, storeBodies } from "./story-stand.ts";
 import { standingClock, sweep } from "./sweep-stand.ts";
 import { testDesk } from "./test-desk.ts";
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let db: Knex;
-beforeAll(async () => {
-  database = await createTestDatabase();
+beforeAll(() => {
   ({ db } = database);
 });
-afterAll(() => database.destroy());
 beforeEach(() => emptyAll(db));
 
 const clock = standingClock("2025-03-01T13:00:00.000Z");

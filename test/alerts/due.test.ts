@@ -1,21 +1,18 @@
 import type { Knex } from "knex";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import { acknowledgeAlert } from "../../src/alerts/actions.ts";
 import { sampleOrder } from "../mirror/samples.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import { deliver, messagesOf } from "./story-stand.ts";
 import { declined, event, standing, standingClock, sweep } from "./sweep-stand.ts";
 import { settingsOf, testDesk } from "./test-desk.ts";
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let db: Knex;
-beforeAll(async () => {
-  database = await createTestDatabase();
+beforeAll(() => {
   ({ db } = database);
 });
-afterAll(() => database.destroy());
 beforeEach(() => emptyAll(db));
 
 test("the last retry is near: the owner hears it once", async () => {

@@ -1,23 +1,20 @@
 import type { Knex } from "knex";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import { customerFacts } from "../../src/alerts/facts/customers.ts";
 import { usualDeclines } from "../../src/alerts/storm.ts";
 import { sampleCustomer, sampleEntry, sampleOrder, sampleSubscription } from "../mirror/samples.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import { storeAlert } from "./outbox-stand.ts";
 import { deliver, messagesOf } from "./story-stand.ts";
 import { standingClock, sweep, unresolved } from "./sweep-stand.ts";
 import { settingsOf, testDesk } from "./test-desk.ts";
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let db: Knex;
-beforeAll(async () => {
-  database = await createTestDatabase();
+beforeAll(() => {
   ({ db } = database);
 });
-afterAll(() => database.destroy());
 beforeEach(() => emptyAll(db));
 
 const event = (object: object) => ({

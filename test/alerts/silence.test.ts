@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { storeRow } from "../inbox/stored-events.ts";
 import {
   sampleCustomer,
@@ -7,19 +7,16 @@ import {
   sampleSubscription,
   sampleTransaction,
 } from "../mirror/samples.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import { deliver, messagesOf } from "./story-stand.ts";
 import { declined, event, looksBack, standing, sweep, unresolved } from "./sweep-stand.ts";
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let db: Knex;
-beforeAll(async () => {
-  database = await createTestDatabase();
+beforeAll(() => {
   ({ db } = database);
 });
-afterAll(() => database.destroy());
 beforeEach(async () => {
   await emptyAll(db);
   await db.raw("truncate reconcile.runs cascade");

@@ -1,21 +1,18 @@
 import type { Knex } from "knex";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { at, sampleEntry, sampleOrder } from "../mirror/samples.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { applyDeps } from "../worker/worker-stand.ts";
 import { storeBodies } from "./story-stand.ts";
 import { sweep, unresolved } from "./sweep-stand.ts";
 import { testDesk } from "./test-desk.ts";
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let db: Knex;
-beforeAll(async () => {
-  database = await createTestDatabase();
+beforeAll(() => {
   ({ db } = database);
 });
-afterAll(() => database.destroy());
 
 const declined = (n: number, code: string): string => {
   const id = `order-${n}`;

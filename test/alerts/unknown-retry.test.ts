@@ -1,18 +1,15 @@
 import type { Knex } from "knex";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { beforeAll, expect, test } from "vitest";
 import { sampleEntry, sampleOrder, sampleSubscription } from "../mirror/samples.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { deliver, messagesOf } from "./story-stand.ts";
 import { testDesk } from "./test-desk.ts";
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let db: Knex;
-beforeAll(async () => {
-  database = await createTestDatabase();
+beforeAll(() => {
   ({ db } = database);
 });
-afterAll(() => database.destroy());
 
 const desk = testDesk();
 const event = (type: string, object: object) => ({

@@ -1,23 +1,20 @@
 import type { Knex } from "knex";
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { registerAlerts } from "../../src/cli/alerts.ts";
 import { registerCustomers } from "../../src/cli/customers.ts";
 import { deliver, oneByOne } from "../alerts/story-stand.ts";
 import { testDesk } from "../alerts/test-desk.ts";
 import { sampleCustomer, sampleOrder } from "../mirror/samples.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import { runCommand } from "./command-line.ts";
 import type { CommandRun } from "./command-line.ts";
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let db: Knex;
-beforeAll(async () => {
-  database = await createTestDatabase();
+beforeAll(() => {
   ({ db } = database);
 });
-afterAll(() => database.destroy());
 
 const env = () => ({ DATABASE_URL: database.url });
 const alerts = (...args: string[]): Promise<CommandRun> =>

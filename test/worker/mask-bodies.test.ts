@@ -1,25 +1,22 @@
 import type { Knex } from "knex";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeAll, beforeEach, expect, test } from "vitest";
 import { replayEvents } from "../../src/inbox/retention.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { lifeOf, messagesOf } from "../alerts/story-stand.ts";
 import { progressOf } from "../inbox/stored-events.ts";
 import { sampleEntry, sampleOrder } from "../mirror/samples.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 import { applyDeps, emptyAll, poisonOrder, storeBody, storeEvent } from "./worker-stand.ts";
 
 const digits = "4242424242424242";
 const grouped = "4242-4242-4242-4242";
 const masked = "[card number ending 4242]";
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let db: Knex;
-beforeAll(async () => {
-  database = await createTestDatabase();
+beforeAll(() => {
   ({ db } = database);
 });
-afterAll(() => database.destroy());
 beforeEach(() => emptyAll(db));
 
 /** Every text that the database keeps, whatever the table. */
