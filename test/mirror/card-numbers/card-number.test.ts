@@ -111,7 +111,7 @@ describe("of any text", () => {
         expect(maskCardNumbers(masked)).toBe(masked);
         const left = masked.match(/(?<![\w+-]|\d\.)\d{13,19}(?![\w-]|\.\d)/g) ?? [];
         expect(
-          left.filter((digits) => /^4(\d{12}|\d{15}|\d{18})$/.test(digits) && passes(digits)),
+          left.filter((digits) => /^4(\d{15}|\d{18})$/.test(digits) && passes(digits)),
         ).toEqual([]);
       }),
       { numRuns: 2_000 },
