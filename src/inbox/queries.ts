@@ -103,7 +103,6 @@ export async function countOpenWork(db: Knex): Promise<{ events: number; fetches
   return { events: Number(rows[0]?.events ?? 0), fetches: Number(rows[0]?.fetches ?? 0) };
 }
 
-/** What the inbox knows of one event about an object. */
 /** When the first event that was ever received was made, by the service's clock where it says so; null: none was. */
 export async function firstEventAt(db: Knex): Promise<Date | null> {
   const row = await db("inbox.receipts")
@@ -112,6 +111,7 @@ export async function firstEventAt(db: Knex): Promise<Date | null> {
   return row?.at ?? null;
 }
 
+/** What the inbox knows of one event about an object. */
 export interface InboxTrace {
   resourceId: string;
   seq: number;

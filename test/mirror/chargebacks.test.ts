@@ -98,6 +98,21 @@ describe("a chargeback that order and sale show", () => {
     }
   });
 
+  test("of two states at one time remembers the end once the order has left both, whatever their content", async () => {
+    const { db } = database;
+    // What is equal but for the id has another hash each time.
+    const ids = Array.from({ length: 16 }, (_, n) => `order-${n}`);
+    const state = (status: string, seconds: number) =>
+      ids.map((id) => shown("order", sampleOrder({ id, status, updated_at: at(seconds) })));
+    for (const end of ["accepted", "dismissed"]) {
+      await emptyMirror(db);
+      await apply(db, ...state("chargeback", 5), ...state(`chargeback_${end}`, 5));
+      await apply(db, ...state("refunded", 9));
+      const states = (await chargebacks()).map((row: { state: string }) => row.state);
+      expect(states).toEqual(ids.map(() => end));
+    }
+  });
+
   test("has an open status that nobody knows yet", async () => {
     await apply(database.db, order("chargeback_under_review", 5));
     expect(await chargebacks()).toMatchObject([{ state: "opened", opened_at: time(5) }]);

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { describe, expect, test } from "vitest";
 import {
   computeCoverage,
   contiguousUntil,
@@ -8,10 +8,7 @@ import {
 import type { ReadInterval } from "../../src/reconcile/coverage.ts";
 import { advanceSlice, pendingSlices } from "../../src/reconcile/ledger.ts";
 import { rotationState } from "../../src/reconcile/rotation.ts";
-import { startHostileService } from "./hostile-service.ts";
-import type { HostileService } from "./hostile-service.ts";
-import { createReconcileStand } from "./reconcile-stand.ts";
-import type { ReconcileStand } from "./reconcile-stand.ts";
+import { useWalkedService } from "./use-walked-service.ts";
 
 const orders = (from: string | null, before: string | null): ReadInterval => ({
   resource: "order",
@@ -78,28 +75,12 @@ describe("gaps", () => {
 });
 
 describe("a run's answer", () => {
-  let service: HostileService;
-  let stand: ReconcileStand;
+  const walked = useWalkedService();
 
-  beforeAll(async () => {
-    service = await startHostileService();
-    stand = await createReconcileStand(service.url);
-  });
-
-  afterAll(async () => {
-    await stand.close();
-    await service.close();
-  });
-
-  beforeEach(async () => {
-    await stand.database.db.raw("truncate reconcile.runs cascade");
-    await stand.run();
-  });
-
-  const nightly = () => stand.run({ kind: "nightly" });
+  const nightly = () => walked.stand.run({ kind: "nightly" });
 
   const findLast = async (): Promise<{ id: number }> => {
-    const row = await stand.database.db("reconcile.runs").max("id as id").first();
+    const row = await walked.stand.database.db("reconcile.runs").max("id as id").first();
     return { id: Number(row?.["id"]) };
   };
 
@@ -108,7 +89,7 @@ describe("a run's answer", () => {
   });
 
   test("is incomplete when a slice is older than the rotation allows", async () => {
-    await stand.database.db.raw(
+    await walked.stand.database.db.raw(
       "update reconcile.coverage set read_at = read_at - interval '31 days' where resource = 'transaction'",
     );
     const result = await nightly();
@@ -129,7 +110,7 @@ describe("a run's answer", () => {
       "update reconcile.coverage set created_before = created_before - interval '1 hour' where resource = 'order'",
     ],
   ])("counts no slice that %s", async (_, spoil) => {
-    const { db } = stand.database;
+    const { db } = walked.stand.database;
     const range = { from: null, until: new Date().toISOString().slice(0, 10) };
     expect(computeCoverage(await readIntervals(db), range).complete).toBe(true);
     await db.raw(spoil);
@@ -141,20 +122,24 @@ describe("a run's answer", () => {
 
   test("is given once for a key", async () => {
     const runKey = "nightly:once";
-    const { run } = await stand.run({ kind: "nightly", runKey });
-    await expect(stand.run({ kind: "nightly", runKey })).rejects.toThrow("repeated");
-    const { db } = stand.database;
+    const { run } = await walked.stand.run({ kind: "nightly", runKey });
+    await expect(walked.stand.run({ kind: "nightly", runKey })).rejects.toThrow("repeated");
+    const { db } = walked.stand.database;
     expect(await db("reconcile.runs").max("id as last").first()).toEqual({ last: String(run.id) });
   });
 
   test("is given to one of those who ask at once, whoever it is", async () => {
-    const asked = await Promise.allSettled([stand.run(), stand.run(), stand.run()]);
+    const asked = await Promise.allSettled([
+      walked.stand.run(),
+      walked.stand.run(),
+      walked.stand.run(),
+    ]);
     const reasons = asked.flatMap((one) => (one.status === "rejected" ? [String(one.reason)] : []));
     expect(reasons).toEqual(["Error: the run was busy", "Error: the run was busy"]);
   });
 
   test("abandons a run of another kind that somebody left", async () => {
-    const { db } = stand.database;
+    const { db } = walked.stand.database;
     await db.raw("update reconcile.runs set state = 'running'");
     await nightly();
     expect(await db("reconcile.runs").orderBy("id").pluck("state")).toEqual([
@@ -164,7 +149,7 @@ describe("a run's answer", () => {
   });
 
   test("is not moved on by two who read the same slice", async () => {
-    const { db } = stand.database;
+    const { db } = walked.stand.database;
     await db.raw("update reconcile.coverage set state = 'pending', pages = 3");
     const [slice] = await pendingSlices(db, (await findLast()).id);
     if (slice === undefined) throw new TypeError("no slice is pending");
@@ -175,7 +160,7 @@ describe("a run's answer", () => {
   });
 
   test("counts no slice of a run that still doubts", async () => {
-    const { db } = stand.database;
+    const { db } = walked.stand.database;
     await db.raw(
       `insert into reconcile.doubts (run, resource, id, why, noticed_at, due_at)
        select max(id), 'order', 'order-0001', 'not_listed', now(), now() from reconcile.runs`,

@@ -1,36 +1,17 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { expect, test } from "vitest";
 import { makePlan } from "../../src/reconcile/make-plan.ts";
 import { dayMs, defaultReconcileSettings } from "../../src/reconcile/settings.ts";
-import { startHostileService } from "./hostile-service.ts";
-import type { HostileService } from "./hostile-service.ts";
 import { none } from "./none.ts";
-import { createReconcileStand } from "./reconcile-stand.ts";
-import type { ReconcileStand } from "./reconcile-stand.ts";
+import { useWalkedService } from "./use-walked-service.ts";
 
-let service: HostileService;
-let stand: ReconcileStand;
-
-beforeAll(async () => {
-  service = await startHostileService();
-  stand = await createReconcileStand(service.url);
-});
-
-afterAll(async () => {
-  await stand.close();
-  await service.close();
-});
-
-beforeEach(async () => {
-  await stand.database.db.raw("truncate reconcile.runs cascade");
-  await stand.run();
-});
+const walked = useWalkedService();
 
 const ago = (days: number) => new Date(Date.now() - days * dayMs);
-const orderHere = (id: string) => stand.database.db("mirror.orders").where({ id }).first();
+const orderHere = (id: string) => walked.stand.database.db("mirror.orders").where({ id }).first();
 
 /** Where the next night's window would begin, so many days from now. */
 async function windowFrom(days: number): Promise<number> {
-  const { db } = stand.database;
+  const { db } = walked.stand.database;
   const wanted = { kind: "nightly", t0: ago(-days), rangeFrom: null, rangeTo: null } as const;
   const plan = await makePlan(db, defaultReconcileSettings, wanted);
   const [window] = plan.filter(({ step }) => step === "window");
@@ -38,16 +19,20 @@ async function windowFrom(days: number): Promise<number> {
 }
 
 test("a range heals what was created in it, and says nothing of the rest", async () => {
-  const { db } = stand.database;
+  const { db } = walked.stand.database;
   // Orders come a minute apart, three of a minute.
   const [first] = await db("mirror.orders").orderBy("created_at").select("created_at");
   const wrong = ["order-0000", "order-0005", "order-0029"];
   await db("mirror.orders").whereIn("id", wrong).update({ total: 1 });
   // The run must be dated later than what wrote the rows.
-  service.quirks = { skewMs: 5_000 };
-  await stand.run({ kind: "full" }, { reportOnly: true });
+  walked.service.quirks = { skewMs: 5_000 };
+  await walked.stand.run({ kind: "full" }, { reportOnly: true });
   const minute = (n: number) => new Date(Number(first.created_at) + n * 60_000);
-  const result = await stand.run({ kind: "range", rangeFrom: minute(1), rangeTo: minute(2) });
+  const result = await walked.stand.run({
+    kind: "range",
+    rangeFrom: minute(1),
+    rangeTo: minute(2),
+  });
   expect(result).toMatchObject({
     complete: true,
     totals: { rows: { order: 3 }, healed: { mismatch: 1 }, left: { mismatch: 2 } },
@@ -55,14 +40,18 @@ test("a range heals what was created in it, and says nothing of the rest", async
   expect(await orderHere("order-0005")).toMatchObject({ total: "1005" });
   expect(await orderHere("order-0000")).toMatchObject({ total: "1" });
   expect(await orderHere("order-0029")).toMatchObject({ total: "1" });
-  expect((await stand.run()).totals).toMatchObject({ healed: { mismatch: 2 }, left: none });
+  expect((await walked.stand.run()).totals).toMatchObject({ healed: { mismatch: 2 }, left: none });
 });
 
 test("an end in the future is no coverage of the future", async () => {
   const before = await windowFrom(5);
   // A day of overlap with what was read.
   expect(Math.abs(before - ago(1).getTime())).toBeLessThan(60_000);
-  await stand.run({ kind: "range", rangeFrom: ago(5), rangeTo: new Date("2099-01-01T00:00:00Z") });
+  await walked.stand.run({
+    kind: "range",
+    rangeFrom: ago(5),
+    rangeTo: new Date("2099-01-01T00:00:00Z"),
+  });
   expect(await windowFrom(5)).toBeLessThan(before + 60_000);
 });
 
@@ -70,10 +59,10 @@ test.each([undefined, new Date("2099-01-01T00:00:00Z")])(
   "a range that begins in the future is refused (until %s)",
   async (rangeTo) => {
     const range = { rangeFrom: ago(-1), ...(rangeTo === undefined ? {} : { rangeTo }) };
-    await expect(stand.run({ kind: "range", ...range })).rejects.toMatchObject({
+    await expect(walked.stand.run({ kind: "range", ...range })).rejects.toMatchObject({
       exitCode: 64,
       message: expect.stringContaining("answered for yet"),
     });
-    expect(await stand.database.db("reconcile.runs").where("kind", "range")).toEqual([]);
+    expect(await walked.stand.database.db("reconcile.runs").where("kind", "range")).toEqual([]);
   },
 );

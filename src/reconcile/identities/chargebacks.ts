@@ -49,7 +49,8 @@ export const chargebacks: readonly Identity[] = [
         from mirror.versions v
         where v.resource = 'order' and v.id in (
           select id from mirror.versions where resource = 'order' and data->>'status' like 'chargeback%')
-        window changes as (partition by v.id order by v.source_updated_at, v.content_hash)
+        window changes as (partition by v.id order by v.source_updated_at, reports.status_rank(v.data->>'status'),
+                                      v.content_hash)
       ) step join order_facts o on o.id = step.id
       where former like 'chargeback%' and step.status <> former and step.source_updated_at > former_at
         and not (former = 'chargeback' and step.status in ('chargeback_accepted', 'chargeback_dismissed'))

@@ -400,6 +400,19 @@ const faults: Record<string, [what: string, Observation[], Record<string, number
       ],
       { "chargeback_origin of x": 1_000 },
     ],
+    [
+      "one that was opened and accepted at one time, and dismissed later",
+      ["x", "y", "z"].flatMap((id) => [
+        told("order", order(id, { status: "chargeback", updated_at: at(70) })),
+        told("order", order(id, { status: "chargeback_accepted", updated_at: at(70) })),
+        ...paidOrder(
+          id,
+          { status: "chargeback_dismissed", updated_at: at(90) },
+          { status: "chargeback", updated_at: at(70) },
+        ),
+      ]),
+      Object.fromEntries(["x", "y", "z"].map((id) => [`chargeback_origin of ${id}`, 1_000])),
+    ],
   ],
   double_loss: [
     [

@@ -46,3 +46,19 @@ test.each([
   );
   expect(rows).toEqual([{ status }]);
 });
+
+test("as of then, too, a chargeback that was opened and accepted at one time is an accepted one", async () => {
+  const { db } = database;
+  const ids = Array.from({ length: 16 }, (_, n) => `disputed-${n}`);
+  const state = (status: string, seconds: number): Observation[] =>
+    ids.map((id) => shown("order", sampleOrder({ id, status, updated_at: at(seconds) })));
+  await apply(db, ...state("chargeback", 5), ...state("chargeback_accepted", 5));
+  await apply(db, ...state("refunded", 9));
+  await letTimePass(db);
+  await apply(db, ...state("voided", 60));
+  const { rows } = await db.raw<{ rows: { state: string }[] }>(
+    "select state from reports.chargebacks(now() - interval '30 minutes') where key = any(?)",
+    [ids],
+  );
+  expect(rows).toEqual(ids.map(() => ({ state: "accepted" })));
+});

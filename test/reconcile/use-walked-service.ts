@@ -1,0 +1,38 @@
+import { afterAll, beforeAll, beforeEach } from "vitest";
+import { startHostileService } from "./hostile-service.ts";
+import type { HostileService } from "./hostile-service.ts";
+import { createReconcileStand } from "./reconcile-stand.ts";
+import type { ReconcileStand } from "./reconcile-stand.ts";
+
+/** A service and a mirror of it, for the tests of a file or of a block: before each, one run has read everything. */
+export function useWalkedService(): {
+  readonly service: HostileService;
+  readonly stand: ReconcileStand;
+} {
+  let made: { service: HostileService; stand: ReconcileStand } | undefined;
+  const ready = () => {
+    if (made === undefined) throw new Error("The service is not there before the first test.");
+    return made;
+  };
+  beforeAll(async () => {
+    const service = await startHostileService();
+    made = { service, stand: await createReconcileStand(service.url) };
+  });
+  afterAll(async () => {
+    await made?.stand.close();
+    await made?.service.close();
+  });
+  beforeEach(async () => {
+    const { stand } = ready();
+    await stand.database.db.raw("truncate reconcile.runs cascade");
+    await stand.run();
+  });
+  return {
+    get service() {
+      return ready().service;
+    },
+    get stand() {
+      return ready().stand;
+    },
+  };
+}
