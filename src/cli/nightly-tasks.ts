@@ -5,7 +5,7 @@ import { reconcile } from "../reconcile/reconcile.ts";
 import type { ReconcileResult } from "../reconcile/finish.ts";
 import { sum } from "../reconcile/totals.ts";
 import type { Runtime } from "../runtime.ts";
-import type { ScheduledTask } from "../worker/start-worker.ts";
+import type { ScheduledTask } from "../worker/task-runs.ts";
 import { reconcileDeps, reconcileSettings } from "./run-reconcile.ts";
 
 const catchUpEveryMs = 15 * 60_000;
@@ -23,22 +23,16 @@ export async function nightlyTasks(
   const { cron } = config.reconcile;
   const { timeZone } = config;
   const deps = await reconcileDeps(runtime, service);
-  const stop = new AbortController();
-  let working: Promise<void> = Promise.resolve();
-  runtime.onClose(async () => {
-    stop.abort(new Error("the worker stops"));
-    await working;
-  });
 
-  async function run(runKey: string): Promise<void> {
+  async function run(runKey: string, stopping: AbortSignal): Promise<void> {
     try {
       const request = { kind: "nightly", runKey } as const;
       const outcome = await reconcile(deps, reconcileSettings(runtime), request, {
-        signal: stop.signal,
+        signal: stopping,
       });
       if (outcome.kind === "done") logResult(outcome.result);
     } catch (err) {
-      if (stop.signal.aborted) return;
+      if (stopping.aborted) return;
       log.error({ err, runKey }, "the nightly reconciliation failed");
     }
   }
@@ -57,18 +51,18 @@ export async function nightlyTasks(
   return {
     reconcile: {
       schedule: { cron, timeZone },
-      run: () => (working = run(nightlyKey(lastNight() ?? wallClock.now(), timeZone))),
+      run: (stopping) => run(nightlyKey(lastNight() ?? wallClock.now(), timeZone), stopping),
     },
     "reconcile-catch-up": {
       schedule: { everyMs: catchUpEveryMs },
-      async run() {
+      async run(stopping) {
         const due = lastNight();
         const last = await lastWholeRun(deps.db);
         // A deployment that never reconciled begins with its first night, or with `import`.
         const isMissed = due !== null && last !== null && last < due;
-        if (isMissed) return (working = run(nightlyKey(due, timeZone)));
+        if (isMissed) return run(nightlyKey(due, timeZone), stopping);
         const interrupted = await interruptedNight(deps.db);
-        if (interrupted !== null) return (working = run(interrupted));
+        if (interrupted !== null) await run(interrupted, stopping);
       },
     },
   };

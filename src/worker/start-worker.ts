@@ -2,19 +2,15 @@ import { takeRelayRows } from "../inbox/relay.ts";
 import type { RelayLimits } from "../inbox/relay.ts";
 import type { Clock } from "../platform/clock.ts";
 import { QueueUnavailable } from "../queue/job-queue.ts";
-import type { JobQueue, Schedule } from "../queue/job-queue.ts";
+import type { JobQueue } from "../queue/job-queue.ts";
 import { applyBatch } from "./apply-batch.ts";
 import type { ApplyDeps } from "./apply-batch.ts";
 import { runEvery } from "../platform/every.ts";
 import { fetchDueObjects } from "./fetch-objects.ts";
 import type { FetchDeps } from "./fetch-objects.ts";
 import { mergeBatches } from "./merge-batches.ts";
-
-/** Something that runs on a schedule, on one worker at a time. */
-export interface ScheduledTask {
-  schedule: Schedule;
-  run(): Promise<void>;
-}
+import { createTaskRuns } from "./task-runs.ts";
+import type { ScheduledTask } from "./task-runs.ts";
 
 export interface WorkerDeps extends ApplyDeps, FetchDeps {
   /** Wall clock. */
@@ -52,6 +48,7 @@ export function startWorker(
 ): RunningWorker {
   const { queue, log, clock } = deps;
   const tasks = options.tasks ?? {};
+  const taskRuns = createTaskRuns(tasks);
 
   const apply = mergeBatches((seqs) => applyBatch(deps, seqs), {
     atOnce: options.concurrency,
@@ -76,7 +73,9 @@ export function startWorker(
   });
   const consumers = [
     queue.consume("apply", ({ seqs }) => apply(seqs), { concurrency: jobsAtOnce }),
-    queue.consume("schedule", async ({ task }) => runTask(tasks, task), { concurrency: 1 }),
+    queue.consume("schedule", ({ task }) => taskRuns.run(task), {
+      concurrency: Math.max(1, Object.keys(tasks).length),
+    }),
   ];
 
   const startedAt = clock.now();
@@ -86,17 +85,10 @@ export function startWorker(
       return clock.now().getTime() - last.getTime() < stalledAfterMs;
     },
     async close() {
+      taskRuns.stop();
       await Promise.all([...consumers, relay, fetches, schedules].map((part) => part.close()));
     },
   };
-}
-
-/** A task that no longer exists may still have its schedule in the queue. */
-async function runTask(
-  tasks: Readonly<Record<string, ScheduledTask>>,
-  task: string,
-): Promise<void> {
-  if (Object.hasOwn(tasks, task)) await tasks[task]?.run();
 }
 
 /** The queue is how several workers share the work; while it is away, whoever found the rows applies them. */

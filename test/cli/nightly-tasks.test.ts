@@ -35,17 +35,22 @@ afterAll(async () => {
 });
 
 const runs = () => database.db("reconcile.runs").orderBy("id").select("run_key", "kind", "state");
+const untilStopped = new AbortController().signal;
 const tasksOf = async (n: number) => nightlyTasks(runtimes[n] as Runtime);
 
 test("a deployment that never reconciled has missed no night", async () => {
-  await (await tasksOf(0))["reconcile-catch-up"]?.run();
+  await (await tasksOf(0))["reconcile-catch-up"]?.run(untilStopped);
   expect(await runs()).toEqual([]);
 });
 
 test("however many schedulers fire, a night is one run", async () => {
   const [one, other] = [await tasksOf(0), await tasksOf(1)];
-  await Promise.all([one["reconcile"]?.run(), other["reconcile"]?.run(), one["reconcile"]?.run()]);
-  await other["reconcile"]?.run();
+  await Promise.all([
+    one["reconcile"]?.run(untilStopped),
+    other["reconcile"]?.run(untilStopped),
+    one["reconcile"]?.run(untilStopped),
+  ]);
+  await other["reconcile"]?.run(untilStopped);
   expect(await runs()).toEqual([
     {
       run_key: expect.stringMatching(/^nightly:\d{4}-\d\d-\d\dT03:30$/),
@@ -60,8 +65,8 @@ test("a night that was missed is caught up, once", async () => {
     "update reconcile.runs set run_key = 'nightly:long-ago', started_at = started_at - interval '3 days'",
   );
   const tasks = await tasksOf(0);
-  await tasks["reconcile-catch-up"]?.run();
-  await tasks["reconcile-catch-up"]?.run();
+  await tasks["reconcile-catch-up"]?.run(untilStopped);
+  await tasks["reconcile-catch-up"]?.run(untilStopped);
   expect(await runs()).toHaveLength(2);
 });
 
@@ -74,11 +79,11 @@ test("a night that was interrupted is gone on with", async () => {
     .where({ run: id, slice: 2 })
     .update({ state: "pending", pages: 0, rows: 0 });
   await db("reconcile.daily_sums").where({ run: id, slice: 2 }).delete();
-  await (await tasksOf(0))["reconcile-catch-up"]?.run();
+  await (await tasksOf(0))["reconcile-catch-up"]?.run(untilStopped);
   expect(await runs()).toMatchObject([{}, { state: "complete" }]);
   // Killed while it confirmed: every slice is read.
   await db("reconcile.runs").where({ id }).update({ state: "running" });
-  await (await tasksOf(0))["reconcile-catch-up"]?.run();
+  await (await tasksOf(0))["reconcile-catch-up"]?.run(untilStopped);
   expect(await runs()).toMatchObject([{}, { state: "complete" }]);
 });
 
@@ -92,7 +97,7 @@ test("a night during whose confirmation the service was away is gone on with", a
      values (?, 'order', 'order-0003', 'mismatch', now(), now())`,
     [id],
   );
-  await (await tasksOf(0))["reconcile-catch-up"]?.run();
+  await (await tasksOf(0))["reconcile-catch-up"]?.run(untilStopped);
   expect(await runs()).toMatchObject([{}, { state: "complete" }]);
   const [order] = await db("mirror.orders").where({ id: "order-0003" }).select("total");
   expect(order).toEqual({ total: "1003" });
@@ -109,7 +114,7 @@ test("a night that begins late, on the next day, leaves that day its own", async
   await database.db.raw("truncate reconcile.runs cascade");
   for (const now of ["2025-03-02T03:29:59Z", "2025-03-02T03:30:00Z"]) {
     const runtime = { ...(runtimes[0] as Runtime), wallClock: { now: () => new Date(now) } };
-    await (await nightlyTasks(runtime))["reconcile"]?.run();
+    await (await nightlyTasks(runtime))["reconcile"]?.run(untilStopped);
   }
   expect(await runs()).toMatchObject([
     { run_key: "nightly:2025-03-01T03:30" },

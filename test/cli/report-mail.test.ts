@@ -5,7 +5,7 @@ import { loadConfig } from "../../src/config.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createRuntime } from "../../src/runtime.ts";
 import type { Runtime } from "../../src/runtime.ts";
-import type { ScheduledTask } from "../../src/worker/start-worker.ts";
+import type { ScheduledTask } from "../../src/worker/task-runs.ts";
 import { letTimePass } from "../reports/sandbox-history.ts";
 import { mirrorSales } from "../reports/shop.ts";
 import { createTestDatabase } from "../support/database.ts";
@@ -29,6 +29,8 @@ const environment = (more: Record<string, string> = {}) => ({
   TALLYHOOK_TIME_ZONE: "Europe/Berlin",
   ...more,
 });
+
+const untilStopped = new AbortController().signal;
 
 /** A worker's tasks at a moment of the service's clock. */
 async function tasksAt(
@@ -72,8 +74,8 @@ afterAll(async () => {
 test("yesterday and last month are mailed once each, however many workers fire", async () => {
   const moment = "2025-06-01T05:00:00Z";
   const workers = await Promise.all([tasksAt(moment), tasksAt(moment), tasksAt(moment)]);
-  await Promise.all(workers.map(async (tasks) => tasks["report-mail"]?.run()));
-  await workers[0]?.["report-mail"]?.run();
+  await Promise.all(workers.map(async (tasks) => tasks["report-mail"]?.run(untilStopped)));
+  await workers[0]?.["report-mail"]?.run(untilStopped);
   expect(await mailings()).toMatchObject([
     { key: "day:2025-05-31", state: "sent" },
     { key: "month:2025-05", state: "sent" },
@@ -98,23 +100,23 @@ test("yesterday and last month are mailed once each, however many workers fire",
 test("a mail server that is away costs a later try of the same mail, with the same id", async () => {
   const tasks = await tasksAt("2025-06-02T05:00:00Z", { REPORTS_MAIL: "daily-control" });
   server.refuseWith(451);
-  await tasks["report-mail"]?.run();
+  await tasks["report-mail"]?.run(untilStopped);
   expect(await mailings()).toEqual([
     { key: "day:2025-06-01", state: "due", attempts: 1, error: "451" },
   ]);
   server.refuseWith(null);
   const ids = await database.db("reports.mailings").pluck("message_id");
-  await tasks["report-mail-catch-up"]?.run();
+  await tasks["report-mail-catch-up"]?.run(untilStopped);
   expect(server.mails).toEqual([]);
   await makeDue();
-  await tasks["report-mail-catch-up"]?.run();
+  await tasks["report-mail-catch-up"]?.run(untilStopped);
   expect(headerOf(server.mails[0]?.source ?? "", "Message-ID")).toBe(`<${ids[0]}>`);
 
   // As if the worker had died between sending and noting it.
   await database.db("reports.mailings").update({ state: "due" });
   await mirrorSales(database.db, [{ nth: 9, at: "2025-06-01T10:00:00Z", amount: 1 }]);
   await makeDue();
-  await tasks["report-mail-catch-up"]?.run();
+  await tasks["report-mail-catch-up"]?.run(untilStopped);
   const [first, again] = server.mails.map(({ source }) => ({
     id: headerOf(source, "Message-ID"),
     hash: /SHA-256 ([0-9a-f]{64})/.exec(source.replaceAll("=\r\n", ""))?.[1],
@@ -126,7 +128,7 @@ test("a mail server that is away costs a later try of the same mail, with the sa
 test("what would be refused again is given up, and so is what failed for two days", async () => {
   const tasks = await tasksAt("2025-06-02T05:00:00Z");
   server.refuseWith(550);
-  await tasks["report-mail"]?.run();
+  await tasks["report-mail"]?.run(untilStopped);
   expect(await mailings()).toMatchObject([
     { state: "failed", error: "550" },
     { state: "failed", error: "550" },
@@ -134,7 +136,7 @@ test("what would be refused again is given up, and so is what failed for two day
   server.refuseWith(451);
   await database.db("reports.mailings").update({ state: "due", ordered_at: "2020-01-01" });
   await makeDue();
-  await tasks["report-mail-catch-up"]?.run();
+  await tasks["report-mail-catch-up"]?.run(untilStopped);
   expect(await mailings()).toMatchObject([
     { state: "failed", error: "451" },
     { state: "failed", error: "451" },
@@ -142,12 +144,12 @@ test("what would be refused again is given up, and so is what failed for two day
 });
 
 test("a time that passed while no worker ran is caught up, but not before the first mail ever", async () => {
-  await (await tasksAt("2025-06-03T09:00:00Z"))["report-mail-catch-up"]?.run();
+  await (await tasksAt("2025-06-03T09:00:00Z"))["report-mail-catch-up"]?.run(untilStopped);
   expect(await mailings()).toEqual([]);
-  await (await tasksAt("2025-06-03T05:00:00Z"))["report-mail"]?.run();
-  await (await tasksAt("2025-06-04T04:59:00Z"))["report-mail-catch-up"]?.run();
+  await (await tasksAt("2025-06-03T05:00:00Z"))["report-mail"]?.run(untilStopped);
+  await (await tasksAt("2025-06-04T04:59:00Z"))["report-mail-catch-up"]?.run(untilStopped);
   expect(await mailings()).toMatchObject([{ key: "day:2025-06-02" }, { key: "month:2025-05" }]);
-  await (await tasksAt("2025-06-04T09:00:00Z"))["report-mail-catch-up"]?.run();
+  await (await tasksAt("2025-06-04T09:00:00Z"))["report-mail-catch-up"]?.run(untilStopped);
   expect(await mailings()).toMatchObject([
     { key: "day:2025-06-02" },
     { key: "day:2025-06-03", state: "sent" },

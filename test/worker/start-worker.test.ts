@@ -1,3 +1,4 @@
+import { once } from "node:events";
 import type { Knex } from "knex";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { wallClock } from "../../src/platform/clock.ts";
@@ -106,6 +107,33 @@ describe("a running worker", () => {
     for (const task of ["constructor", "gone"]) await queue.add("schedule", { task });
     await eventually("the task ran twice", () => runs >= 2);
     expect(await queue.hasSchedule("count")).toBe(true);
+  });
+
+  test("a task that takes long holds up no other, and is not begun again meanwhile", async () => {
+    const queue = openQueue();
+    const runs = { long: 0, short: 0 };
+    let isEnded = false;
+    const schedule = { everyMs: 100 };
+    const worker = work(queue, {
+      tasks: {
+        long: {
+          schedule,
+          async run(stopping) {
+            runs.long++;
+            await once(stopping, "abort");
+            isEnded = true;
+          },
+        },
+        short: { schedule, run: async () => void runs.short++ },
+      },
+    });
+    await eventually("the long one has begun", () => runs.long > 0);
+    const before = runs.short;
+    await eventually("the short one ran on", () => runs.short >= before + 5);
+    expect(runs.long).toBe(1);
+    // Which it is told, and waited for.
+    await worker.close();
+    expect(isEnded).toBe(true);
   });
 
   test("finishes what it is at when it closes, and takes nothing more", async () => {
