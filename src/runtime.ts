@@ -78,7 +78,8 @@ export function createRuntime({ config, secrets }: LoadedConfig, log: Log): Runt
       max: 2,
       applicationName: "tallyhook inbox",
       connectTimeoutMs: flushTimeoutMs,
-      statementTimeoutMs: flushTimeoutMs,
+      // After the flush itself gives up, which refuses all that wait behind it at once.
+      statementTimeoutMs: flushTimeoutMs + 250,
       queryTimeoutMs: flushTimeoutMs + 500,
       log,
     });

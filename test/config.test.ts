@@ -260,6 +260,36 @@ describe("bad values", () => {
   });
 
   test.each([
+    ["SVC_BASE_URL", "svc_live_sk_hunter2"],
+    ["SVC_BASE_URL", "https://us@er:hunter2@api.example.com"],
+    ["PUBLIC_URL", "https://user:pa/hunter2@hooks.example.com"],
+    ["PUBLIC_URL", "https://hooks.example.com/?token=hunter2"],
+    ["HOST", "whsec_hunter2"],
+    ["SVC_WEBHOOK_SECRETS_FILE", "whsec_hunter2"],
+    ["SVC_WEBHOOK_SECRETS_FILE", "hunter2hunter2hunter2"],
+    ["TALLYHOOK_ENCRYPTION_KEY_FILE", "hunter2".repeat(9)],
+    ["DATABASE_URL_FILE", "postgres://u:a/hunter2@host/x"],
+  ])("%s holds a secret that belongs elsewhere (%s), which is not shown", (name, value) => {
+    const message = refusal({ [name]: value }, () => {
+      throw new Error("ENOENT");
+    });
+    expect(message).toContain(`  - ${name}`);
+    expect(message).not.toContain("hunter2");
+  });
+
+  test.each(['"', "'"])("a value in quotation marks (%s), as some tools keep them", (mark) => {
+    const quoted = `${mark}${webhookSecret}${mark}`;
+    for (const message of [
+      refusal({ SVC_WEBHOOK_SECRETS: quoted }),
+      refusal({ SVC_WEBHOOK_SECRETS_FILE: "/run/secrets/x" }, () => `${quoted}\n`),
+    ]) {
+      expect(message).toMatch(/SVC_WEBHOOK_SECRETS(_FILE)? is in quotation marks/);
+      expect(message).not.toContain(webhookSecret);
+    }
+    expect(refusal({ PORT: `${mark}3000${mark}` })).toContain("PORT is in quotation marks");
+  });
+
+  test.each([
     "postgres://u:a%40b%23c%2Fd@host/x",
     "postgres://u:a@b@host:5432/x",
     "postgres://u:a@host/x?sslmode=require&options=-c%20geqo%3Doff",

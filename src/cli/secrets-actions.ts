@@ -33,6 +33,13 @@ export async function surveySecrets(
   );
 }
 
+export interface RetiredSecret {
+  /** As it was before. */
+  secret: SecretOverview;
+  /** The id of the same secret in the environment, where it does not end. */
+  twin: string | null;
+}
+
 /**
  * Ends a secret of the database at a time. Throws `UsageError` for one of the environment, an unknown one, and,
  * unless forced, for the last one: after it every delivery would be refused.
@@ -41,7 +48,7 @@ export async function retireGuarded(
   atHand: SecretsAtHand,
   id: string,
   { at, quietHours, force }: { at: Date; quietHours: number; force: boolean },
-): Promise<SecretOverview> {
+): Promise<RetiredSecret> {
   if (id.startsWith("env:")) {
     throw new UsageError(
       `${id} is one of SVC_WEBHOOK_SECRETS: take it out there and restart the receivers.`,
@@ -60,7 +67,8 @@ export async function retireGuarded(
     );
   }
   await retireSecret(atHand.db, id, { now: atHand.now, at });
-  return secret;
+  const twin = all.find((other) => other.id === id.replace("db:", "env:"));
+  return { secret, twin: twin?.id ?? null };
 }
 
 function verifiesAt({ state, notBefore, notAfter }: SecretOverview, at: Date): boolean {

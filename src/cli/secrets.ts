@@ -93,14 +93,18 @@ const listRow = (secret: SecretOverview): string[] => [
 
 async function add(context: CliContext, { file, ...window }: AddOptions): Promise<void> {
   const value = await readSecret(context, file);
-  const { id, added } = await withSecrets(context, ({ db, encryption, scheme }) => {
+  const { id, outcome } = await withSecrets(context, ({ db, encryption, scheme }) => {
     if (encryption === null) throw noKey();
     return addSecret({ db, encryption }, scheme, { value, ...window });
   });
-  if (!added) {
+  if (outcome === "known") {
     throw new UsageError(`This secret is there already, as ${id}; nothing was changed.`);
   }
-  context.stdout.write(`${id} was added. Running receivers use it within 5 s.\n`);
+  context.stdout.write(
+    outcome === "added"
+      ? `${id} was added. Running receivers use it within 5 s.\n`
+      : `${id} was there already. It is encrypted with TALLYHOOK_ENCRYPTION_KEY now; when it begins and ends is as it was.\n`,
+  );
 }
 
 async function retire(
@@ -108,11 +112,16 @@ async function retire(
   id: string,
   { at, quietHours, force = false }: RetireOptions,
 ): Promise<void> {
-  const { secret, ends } = await withSecrets(context, async (atHand) => {
+  const { secret, twin, ends } = await withSecrets(context, async (atHand) => {
     const ends = at ?? atHand.now;
-    return { secret: await retireGuarded(atHand, id, { at: ends, quietHours, force }), ends };
+    return { ...(await retireGuarded(atHand, id, { at: ends, quietHours, force })), ends };
   });
   context.stdout.write(`${id} ends ${ends.toISOString()}. Running receivers follow within 5 s.\n`);
+  if (twin !== null) {
+    context.stderr.write(
+      `tallyhook: the same secret is one of SVC_WEBHOOK_SECRETS (${twin}) and goes on verifying: take it out there too, and restart the receivers.\n`,
+    );
+  }
   if (secret.safeToRetire === null && secret.lastUsedAt !== null) {
     context.stderr.write(
       `tallyhook: it verified a request at ${secret.lastUsedAt.toISOString()}; what is signed with it after its end is refused.\n`,

@@ -79,6 +79,20 @@ export async function insertNewRows(
   return { seqs: seqs.split(",").map(Number), keys: new Set(keys ?? rows.map(rowKey)) };
 }
 
+/**
+ * Stores no event, by the locks and with the rights that storing one takes; rejects where they cannot be had. For a
+ * probe.
+ */
+export async function insertNoRows(client: ClientBase): Promise<void> {
+  await client.query(
+    `with stored as (
+       insert into inbox.receipts (event_id, raw_sha256, raw, secret_id)
+       select '', ''::bytea, ''::bytea, '' where false returning seq
+     )
+     insert into inbox.progress (seq) select seq from stored`,
+  );
+}
+
 /** An array as a parameter. The driver looks for quotes value by value; nearly always there are none. */
 function textArray(values: readonly (string | null)[]): string | readonly (string | null)[] {
   const needsCare = values.includes(null) || /["\\]/.test(values.join(""));

@@ -50,7 +50,10 @@ export async function findPlace(base: string): Promise<Place> {
   const cluster = join(root, "cluster");
   const isInitialised = await exists(cluster);
   const account = await (isInitialised ? ownerOf(cluster) : unprivilegedAccount(base));
-  if (await canRead(account, root)) return { base, root, cluster, account, isInitialised };
+  if (await canRead(account, root)) {
+    if (!isInitialised) refuseShellSigns(root);
+    return { base, root, cluster, account, isInitialised };
+  }
   if (isInitialised || noted !== null) {
     throw new UnreachableError(
       `The user ${account?.name} that the embedded PostgreSQL runs as can no longer read ${root}. ` +
@@ -59,6 +62,15 @@ export async function findPlace(base: string): Promise<Place> {
   }
   const elsewhere = await makeOutside(base, account);
   return { base, root: elsewhere, cluster: join(elsewhere, "cluster"), account, isInitialised };
+}
+
+/** initdb hands its own path to a shell, in double quotes. */
+function refuseShellSigns(root: string): void {
+  if (!/["$`]/.test(root)) return;
+  throw new UnreachableError(
+    `The embedded PostgreSQL cannot be made in ${root}, which has one of " $ \` in its path. ` +
+      "Set TALLYHOOK_DATA_DIR to another directory.",
+  );
 }
 
 async function makeOutside(base: string, account: Account): Promise<string> {

@@ -1,5 +1,6 @@
 import type { DestinationStream, Logger } from "pino";
-import { pino, stdTimeFunctions } from "pino";
+import { pino, stdSerializers, stdTimeFunctions } from "pino";
+import { redacted, strikeOutSecrets } from "./secret-shapes.ts";
 
 export type Log = Logger;
 
@@ -16,7 +17,8 @@ export interface LogOptions {
 
 /**
  * A log of JSON lines. Nobody is meant to log a secret; should it happen all the same, well-known keys are
- * replaced and what looks like a key, a signing secret or the password in a URL is struck out of the line.
+ * replaced and what looks like a key, a signing secret or the password in a URL is struck out of the line. Errors go
+ * under `err`, where they lose what they quote of people's data.
  */
 export function createLog({ level, name, destination }: LogOptions): Log {
   const options = {
@@ -24,13 +26,12 @@ export function createLog({ level, name, destination }: LogOptions): Log {
     base: { name, pid: process.pid },
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
+    serializers: { err: (err: Error) => withoutQuotes(stdSerializers.err(err)) },
     redact: { paths: secretPaths, censor: redacted },
     hooks: { streamWrite: strikeOutSecrets },
   };
   return destination === undefined ? pino(options) : pino(options, destination);
 }
-
-const redacted = "[redacted]";
 
 const secretKeys = [
   "password",
@@ -49,10 +50,23 @@ const secretKeys = [
 ];
 const secretPaths = secretKeys.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]);
 
-/** Shapes of secrets: service keys, signing secrets (spec: Authentication), and user:password@ in URLs. */
-function strikeOutSecrets(line: string): string {
-  return line
-    .replace(/\bsvc_(live|test)_sk_[\w-]+/g, `svc_$1_sk_${redacted}`)
-    .replace(/\bwhsec_[\w+/=-]+/g, `whsec_${redacted}`)
-    .replace(/(\b[a-z][a-z0-9+.-]*:\/\/[^\s:@/"]*):[^\s@"]+@/gi, `$1:${redacted}@`);
+/**
+ * Where errors quote what came from outside: those of PostgreSQL the row or the value that it refused, those of an
+ * HTTP parser the bytes of the request.
+ */
+const quotes = ["detail", "where", "internalQuery", "rawPacket"];
+
+/** Takes the quotes out of a serialized error and of the errors in it. */
+function withoutQuotes<T extends object>(serialized: T): T {
+  for (const name of quotes) Reflect.deleteProperty(serialized, name);
+  for (const value of Object.values(serialized).flat() as unknown[]) {
+    if (isSerializedError(value)) withoutQuotes(value);
+  }
+  return serialized;
 }
+
+const serializedError = Object.getPrototypeOf(stdSerializers.err(new Error())) as object;
+
+/** Anything else in it belongs to the error itself. */
+const isSerializedError = (value: unknown): value is object =>
+  typeof value === "object" && value !== null && Object.getPrototypeOf(value) === serializedError;

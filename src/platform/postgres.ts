@@ -107,8 +107,8 @@ export interface ReachableOptions {
 /**
  * Proves that the database answers a query, within `timeoutMs`: 6 s unless told, so that with the start of the
  * process a command ends within 10 s. A server that is starting or recovering is waited for so long. Throws
- * `UnreachableError`, or `ConfigurationError` where the URL itself is wrong or the server too old; the message names the variable and
- * the place, and never shows the password.
+ * `UnreachableError`, or `ConfigurationError` where the URL itself is wrong, the server too old or the database in
+ * another encoding than UTF8; the message names the variable and the place, and never shows the password.
  */
 export async function assertReachable(url: string, options: ReachableOptions = {}): Promise<void> {
   const { variable = "DATABASE_URL", timeoutMs = 6_000 } = options;
@@ -119,11 +119,12 @@ export async function assertReachable(url: string, options: ReachableOptions = {
     deadline.addEventListener("abort", giveUp);
     try {
       await client.connect();
-      const { rows } = await client.query<{ version: string }>(
-        "select current_setting('server_version_num') as version",
+      const { rows } = await client.query<{ version: string; encoding: string }>(
+        "select current_setting('server_version_num') as version, current_setting('server_encoding') as encoding",
       );
       await client.end();
       assertVersion(Number(rows[0]?.version), variable);
+      assertEncoding(rows[0]?.encoding, variable);
       return;
     } catch (cause) {
       if (cause instanceof ConfigurationError) throw cause;
@@ -154,6 +155,14 @@ export function assertVersion(serverVersionNum: number, variable: string): void 
   );
 }
 
+/** Names, ids and what people write come in any script. */
+function assertEncoding(encoding: string | undefined, variable: string): void {
+  if (encoding === "UTF8") return;
+  throw new ConfigurationError(
+    `${variable}: the database is encoded in ${encoding}. It should be UTF8: make another with create database … encoding 'UTF8' template template0.`,
+  );
+}
+
 const explain = (error: unknown, { host, port, user, database }: pg.Client): string =>
   explainConnectionError(error, { host, port, user: user ?? "", database: database ?? "" });
 
@@ -172,8 +181,14 @@ function createProbe(url: string, variable: string): { client: pg.Client; socket
     });
     client.on("error", () => {});
     return { client, socket };
-  } catch {
+  } catch (error) {
     // No cause: the error of the URL parser holds the whole URL, and so the password.
+    const { code, path } = error as NodeJS.ErrnoException;
+    if (path !== undefined) {
+      throw new ConfigurationError(
+        `${variable}: the file ${path} that it names cannot be read (${code}). Check the path, and who may read it.`,
+      );
+    }
     throw new ConfigurationError(
       `${variable} is not a URL that can be used. It should look like postgres://user:password@host:5432/database.`,
     );

@@ -1,4 +1,5 @@
 import { nearestName } from "./nearest-name.ts";
+import { strikeOutSecrets } from "./secret-shapes.ts";
 import type { SettingKind } from "./setting-kinds.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -56,6 +57,10 @@ export function readSettings<S extends Settings>(
     const found = findText(name, each, env, readFile);
     if ("problem" in found) problems.push({ name, text: found.problem });
     if (!("text" in found)) continue;
+    if (isInQuotationMarks(found.text)) {
+      problems.push({ name, text: `${found.source} is in quotation marks. Leave them out.` });
+      continue;
+    }
     const parsed = each.schema.safeParse(found.text);
     if (parsed.success) {
       values[name] = parsed.data;
@@ -94,12 +99,12 @@ function findText(
   const text = readSecretFile(file, readFile);
   if (text === null) {
     return {
-      problem: `${fileName}: the file ${quote(file)} cannot be read. It should hold ${each.should}.`,
+      problem: `${fileName}: the file${shownPath(file)} cannot be read. It should hold ${each.should}.`,
     };
   }
   if (text.trim() === "") {
     return {
-      problem: `${fileName}: the file ${quote(file)} is empty. It should hold ${each.should}.`,
+      problem: `${fileName}: the file${shownPath(file)} is empty. It should hold ${each.should}.`,
     };
   }
   return { text, source: fileName };
@@ -124,9 +129,18 @@ function describe(
   return `${source} is ${quote(text)}${said === "" ? "" : `: it ${said}`}`;
 }
 
-/** Fit for a message: one line, not long, and without what somebody put before the @ of a URL. */
+/** Env files of some tools keep them as a part of the value, with which no secret would ever verify anything. */
+const isInQuotationMarks = (text: string): boolean => /^(["']).*\1\s*$/s.test(text);
+
+/** Somebody may have put the secret itself where the path belongs. */
+const shownPath = (file: string): string =>
+  /^\.{0,2}\//.test(file) ? ` ${quote(file)}` : " that it names";
+
+/** Fit for a message: one line, not long, and without what may be a secret, in the wrong variable or in a URL. */
 function quote(value: string): string {
-  const text = value.replace(/\/\/[^/@\s]*@/g, "//…@");
+  const text = strikeOutSecrets(
+    value.replace(/\/\/\S*@/g, "//…@").replace(/(:\/\/[^?#]*[?#]).+/, "$1…"),
+  );
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }
 

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { Pool } from "pg";
+import { insertNoRows } from "../inbox/append-statement.ts";
 import type { Log } from "../platform/log.ts";
 import { pendingMigrations } from "../platform/migrations.ts";
 import { errorCode } from "../platform/postgres-errors.ts";
@@ -109,13 +110,17 @@ async function failures(checks: readonly (() => Promise<Failure | null>)[]): Pro
   return outcomes.filter((outcome) => outcome !== null);
 }
 
-/** A server that only reads (a standby, a full disk) is no place for events. Leaves nothing behind. */
+/**
+ * A server that only reads (a standby, a full disk), or an inbox that is locked or closed to this role, is no place
+ * for events. Leaves nothing behind.
+ */
 async function probeInsert(pool: Pool): Promise<void> {
   const client = await pool.connect();
   let failure: Error | undefined;
   try {
     await client.query("begin");
     await client.query("insert into receiver.probes (at) values (now())");
+    await insertNoRows(client);
     await client.query("rollback");
   } catch (error) {
     failure = error instanceof Error ? error : new Error(String(error));

@@ -43,30 +43,69 @@ export interface NewSecret {
   note?: string;
 }
 
+export interface AddedSecret {
+  id: string;
+  /** `encrypted_anew`: it was there, and could not be read with the present key; its times are as they were. */
+  outcome: "added" | "encrypted_anew" | "known";
+}
+
 /**
- * Stores a secret, encrypted; running receivers take it up within seconds. Adding one that is there already
- * changes nothing and says so: also a retired one, which may have been retired because it leaked. Throws
- * `UsageError` for a value that could verify nothing, or a window that never opens.
+ * Stores a secret, encrypted; running receivers take it up within seconds. Of one that is there already the window
+ * stays as it is, also of a retired one, which may have been retired because it leaked; only what the present key does
+ * not read is encrypted anew, so that a lost key is no end and a change of keys has one. Throws `UsageError` for a
+ * value that could verify nothing, or a window that never opens.
  */
 export async function addSecret(
   { db, encryption }: { db: Knex; encryption: Encryption },
   scheme: SignatureSchemeName,
   secret: NewSecret,
-): Promise<{ id: string; added: boolean }> {
+): Promise<AddedSecret> {
   const { value, notBefore = null, notAfter = null, note = null } = secret;
   const problem = secretProblem(scheme, value);
   if (problem !== null) throw new UsageError(`The secret ${problem}.`);
   if (notBefore !== null && notAfter !== null && notAfter <= notBefore) {
     throw new UsageError("The secret would end before it begins.");
   }
-  const { keyId, ciphertext } = encryption.encrypt(value);
   const id = `db:${secretFingerprint(value)}`;
-  const inserted = await db<SecretRow>("receiver.secrets")
-    .insert({ id, ciphertext, key_id: keyId, not_before: notBefore, not_after: notAfter, note })
+  const known = await findSecretRow(db, id);
+  if (known !== undefined && isEncryptedNow(encryption, known)) return { id, outcome: "known" };
+  const { keyId, ciphertext } = encryption.encrypt(value);
+  const isNew = await upsertSecretRow(db, {
+    id,
+    ciphertext,
+    key_id: keyId,
+    not_before: notBefore,
+    not_after: notAfter,
+    note,
+  });
+  return { id, outcome: isNew ? "added" : "encrypted_anew" };
+}
+
+function findSecretRow(db: Knex, id: string): Promise<SecretRow | undefined> {
+  return db<SecretRow>("receiver.secrets").where({ id }).first();
+}
+
+/** Of a row that is there only the encryption changes. True when it was not. */
+async function upsertSecretRow(
+  db: Knex,
+  row: Omit<SecretRow, "created_at" | "last_used_at" | "retired_at">,
+): Promise<boolean> {
+  const written = await db<SecretRow>("receiver.secrets")
+    .insert(row)
     .onConflict("id")
-    .ignore()
-    .returning("id");
-  return { id, added: inserted.length > 0 };
+    .merge(["ciphertext", "key_id"])
+    .returning<{ is_new: boolean }[]>(db.raw("xmax = 0 as is_new"));
+  return written[0]?.is_new === true;
+}
+
+function isEncryptedNow(encryption: Encryption, { key_id: keyId, ciphertext }: SecretRow): boolean {
+  if (keyId !== encryption.keyId) return false;
+  try {
+    encryption.decrypt({ keyId, ciphertext });
+    return true;
+  } catch {
+    return false;
+  }
 }
 
 /**

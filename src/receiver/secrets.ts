@@ -20,7 +20,7 @@ export interface LiveSecrets {
   refresh(): Promise<boolean>;
   /** Notes that a secret verified a request; written at most once a minute. Costs a look-up. */
   markUsed(secretId: string): void;
-  /** What is wrong with stored secrets, for readiness and people. Holds no secret. */
+  /** What is wrong with stored secrets now, for readiness and people. Holds no secret. */
   problems(): readonly string[];
   close(): Promise<void>;
 }
@@ -140,7 +140,7 @@ export async function startLiveSecrets(
       const write = record(secretId, now).finally(() => writing.delete(write));
       writing.add(write);
     },
-    problems: () => problems,
+    problems: () => (isStale && encryption !== null ? [...problems, unread] : problems),
     async close() {
       isClosed = true;
       clearTimeout(timer);
@@ -148,6 +148,8 @@ export async function startLiveSecrets(
     },
   };
 }
+
+const unread = "The signing secrets in the database cannot be read";
 
 /** False also when the time is over first. For work that never rejects. */
 async function succeedsInTime(work: Promise<boolean>, limitMs: number): Promise<boolean> {

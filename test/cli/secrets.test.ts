@@ -74,6 +74,16 @@ describe("tallyhook secrets add", () => {
     expect(String(again.error)).toContain("there already");
   });
 
+  it("stores it again when the key that it was stored under is lost", async () => {
+    await secrets(["add"], { stdin: value });
+    const env = { TALLYHOOK_ENCRYPTION_KEY: "cd".repeat(32) };
+    expect((await listed(env))[0]).toMatchObject({ state: "unusable" });
+    const { out, error } = await secrets(["add"], { stdin: value, env });
+    expect(error).toBeNull();
+    expect(out).toContain("was there already. It is encrypted with TALLYHOOK_ENCRYPTION_KEY now");
+    expect(await listed(env)).toMatchObject([{ state: "live" }]);
+  });
+
   it("takes the value from a terminal without showing it", async () => {
     const { out, err, error } = await secrets(["add"], { stdin: `${value}\n`, terminal: true });
     expect(error).toBeNull();
@@ -180,6 +190,17 @@ describe("tallyhook secrets retire", () => {
     expect(out).toContain(`${id} ends`);
     const states = new Map((await listed()).map((each) => [each["id"], each["state"]]));
     expect(states.get(id)).toBe("ended");
+  });
+
+  it("says when the same secret goes on verifying from the environment", async () => {
+    await secrets(["add"], { stdin: value });
+    const id = await onlyId();
+    const retire = (environment: string) =>
+      secrets(["retire", id], { env: { SVC_WEBHOOK_SECRETS: environment } });
+    expect((await retire(second)).err).not.toContain("SVC_WEBHOOK_SECRETS");
+    expect((await retire(`${second},${value}`)).err).toContain(
+      `the same secret is one of SVC_WEBHOOK_SECRETS (${id.replace("db:", "env:")})`,
+    );
   });
 
   it("ends a secret at a time", async () => {

@@ -1,6 +1,7 @@
 import { randomBytes } from "node:crypto";
-import { setTimeout as sleep } from "node:timers/promises";
+import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { VerifiedEvent } from "../../src/inbox/event.ts";
 import { InboxUnavailable } from "../../src/inbox/flush.ts";
 import { findEvents, listEvents } from "../../src/inbox/queries.ts";
 import { createTestDatabase } from "../support/database.ts";
@@ -37,6 +38,20 @@ async function holdInserts(): Promise<() => Promise<void>> {
   await trx.raw("lock table inbox.receipts in exclusive mode");
   return async () => {
     await trx.commit();
+  };
+}
+
+/** Holds up the INSERT of this event alone until it is called again, and then is as if it had never been there. */
+async function holdInsertOf({ eventId, raw }: VerifiedEvent): Promise<() => Promise<void>> {
+  const trx = await database.db.transaction();
+  await trx("inbox.receipts").insert({
+    event_id: eventId,
+    raw_sha256: Buffer.from(sha256(raw), "hex"),
+    raw,
+    secret_id: "held",
+  });
+  return async () => {
+    await trx.rollback();
   };
 }
 
@@ -226,18 +241,19 @@ describe("a value that Postgres refuses", () => {
     const bad = { ...anEvent("evt_bad", Buffer.from([0, 255, 7])), ...fields };
     const events = [...Array(9).keys()].map((n) => anEvent(`evt_${n}`));
     const answers = await Promise.all(
-      [...events, bad, ...events.slice(0, 2)].map((e) => appender.append(e)),
+      [...events, bad, ...events.slice(0, 2), { ...bad }].map((e) => appender.append(e)),
     );
     const bareId = `sha256:${sha256(bad.raw)}`;
     expect(answers[9]).toEqual({ eventId: bareId, duplicate: false });
-    expect(answers.slice(10).map(({ duplicate }) => duplicate)).toEqual([true, true]);
+    expect(answers.slice(10).map(({ duplicate }) => duplicate)).toEqual([true, true, true]);
+    expect(answers[12]?.eventId).toBe(bareId);
     const [row] = await findEvents(database.db, bareId);
     expect(row).toMatchObject({ type: null, api_version: null, state: "received", raw: bad.raw });
     expect(await stored()).toHaveLength(10);
     expect(batches.flat()).toHaveLength(10);
     expect(await appender.append({ ...bad })).toEqual({ eventId: bareId, duplicate: true });
     await appender.close();
-    expect((await findEvents(database.db, bareId))[0]?.deliveries).toBe(2);
+    expect((await findEvents(database.db, bareId))[0]?.deliveries).toBe(3);
   });
 
   test("a lone surrogate in an id is no reason to take a new event for a repeat", async () => {
@@ -261,6 +277,11 @@ describe("when the database does not answer", () => {
     proxy.freeze();
     const startedMs = performance.now();
     const hung = [1, 2, 3].map((n) => stand.appender.append(anEvent(`evt_${n}`)));
+    let refused = 0;
+    for (const each of hung) each.catch(() => (refused += 1));
+    await expect(hung[0]).rejects.toThrow(InboxUnavailable);
+    await setImmediate();
+    expect(refused).toBe(3);
     const outcomes = await Promise.allSettled(hung);
     expect(performance.now() - startedMs).toBeLessThan(2_000);
     for (const outcome of outcomes) {
@@ -274,12 +295,14 @@ describe("when the database does not answer", () => {
   });
 
   test("a statement that waits for a lock is given up; should it commit later, it is one event", async () => {
-    const { appender } = inbox(undefined, { flushTimeoutMs: 200 });
-    const release = await holdInserts();
+    const { appender } = inbox(undefined, { flushTimeoutMs: 500 });
+    const release = await holdInsertOf(anEvent("evt_1"));
     await expect(appender.append(anEvent("evt_1"))).rejects.toThrow(InboxUnavailable);
+    // On a connection of its own: the other one is still in its statement.
+    expect(await appender.append(anEvent("evt_2"))).toMatchObject({ duplicate: false });
     await release();
     await appender.append(anEvent("evt_1"));
-    expect(await stored()).toHaveLength(1);
+    expect(await stored()).toHaveLength(2);
   });
 
   test("down: refused at once; back: taken again, without a restart", async () => {
@@ -309,14 +332,26 @@ describe("when the database does not answer", () => {
   });
 });
 
-test("two receivers with the same events in other orders store each once, and do not block each other", async () => {
+test("receivers with the same events in other orders store each once, and do not wait for each other in a circle", async () => {
   const stands = [inbox(), inbox(), inbox()];
-  const events = Array.from({ length: 300 }, (_, n) => anEvent(`evt_${n % 150}`, `body ${n}`));
-  const answers = await Promise.all(
-    stands.flatMap(({ appender }, n) =>
-      (n === 1 ? [...events].reverse() : events).map((event) => appender.append(event)),
-    ),
+  const untilAllWait = async () => {
+    while ((await untilInserting()) < stands.length) await sleep(5);
+  };
+  // While its first flush waits, all that comes goes together into the second.
+  const letFirstGo = await holdInsertOf(anEvent("evt_first"));
+  const firsts = stands.map(({ appender }) => appender.append(anEvent("evt_first")));
+  await untilAllWait();
+  const events = ["a", "b", "c", "d", "e", "f", "g"].map((name) => anEvent(`evt_${name}`));
+  const seconds = stands.map(({ appender }, n) =>
+    Promise.all((n === 1 ? [...events].reverse() : events).map((each) => appender.append(each))),
   );
-  expect(answers.filter(({ duplicate }) => !duplicate)).toHaveLength(300);
-  expect(await stored()).toHaveLength(300);
+  // Which now stops half-way.
+  const letMiddleGo = await holdInsertOf(anEvent("evt_d"));
+  await letFirstGo();
+  const answers = await Promise.all(firsts);
+  await untilAllWait();
+  await letMiddleGo();
+  answers.push(...(await Promise.all(seconds)).flat());
+  expect(answers.filter(({ duplicate }) => !duplicate)).toHaveLength(1 + events.length);
+  expect(await stored()).toHaveLength(1 + events.length);
 });

@@ -114,3 +114,13 @@ test("what initdb says is in the cause when it fails, and the next start begins 
   expect(server.attached).toBe(false);
   await server.remove();
 });
+
+test.each(['"', "$", "`"])(
+  "a path with %s in it, which initdb cannot take, is refused with words",
+  async (sign) => {
+    const dataDir = join(await dataDirectory(), `a${sign}b`);
+    await expect(startEmbeddedPostgres({ dataDir, log })).rejects.toThrow(
+      `has one of " $ \` in its path`,
+    );
+  },
+);

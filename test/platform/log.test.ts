@@ -43,10 +43,29 @@ test.each([
   [{ header: "Bearer svc_live_sk_hunter2" }],
   [{ secrets: ["whsec_hunter2"] }],
   [{ list: ["whsec_hunter2="] }],
+  [{ url: "redis://:12@hunter2@127.0.0.1" }],
 ])("a secret is struck out of %j", (fields) => {
   const { log, lines } = makeLog();
   log.child(fields).info(fields, "careless whsec_hunter2");
   expect(lines).toHaveLength(1);
   expect(lines[0]).not.toContain("hunter2");
   expect(() => JSON.parse(lines[0] ?? "")).not.toThrow();
+});
+
+test("the rows, values and bytes that errors quote are left out, also of one among several", () => {
+  const { log, lines } = makeLog("debug");
+  const refusal = Object.assign(new Error("violates a check constraint"), {
+    code: "23514",
+    detail: "Failing row contains (cus_1, person@example.com).",
+    where: 'JSON data, line 1: {"email":"person@example.com"',
+    internalQuery: "select 'person@example.com'",
+  });
+  const err = new AggregateError([refusal], "all failed", { cause: refusal });
+  log.child({ err: refusal }).warn({ err }, "not stored");
+  log.error(Object.assign(new Error("outer"), { inner: refusal }));
+  expect(refusal.detail).toContain("cus_1");
+  expect(lines.join("")).not.toContain("person@example.com");
+  expect(lines.join("")).toContain("23514");
+  log.debug({ err: Object.assign(new Error("Parse Error"), { rawPacket: Buffer.from("x") }) });
+  expect(lines.join("")).not.toContain("rawPacket");
 });

@@ -117,6 +117,25 @@ describe("a database that cannot be used is named, with what to do and without t
     expect(JSON.stringify([error.message, error.cause ?? null])).not.toContain("hunter2");
   });
 
+  test("a file of certificates that is not there", async () => {
+    const url = changed((each) => each.searchParams.set("sslrootcert", "/no/such/ca.pem"));
+    const error = await refusal(url);
+    expect(error).toBeInstanceOf(ConfigurationError);
+    expect(error.message).toBe(
+      "DATABASE_URL: the file /no/such/ca.pem that it names cannot be read (ENOENT). Check the path, and who may read it.",
+    );
+  });
+
+  test("a database in another encoding", async () => {
+    await database.db.raw("create database narrow encoding 'LATIN1' locale 'C' template template0");
+    const error = await refusal(databaseUrl(database.url, "narrow"));
+    await database.db.raw("drop database narrow");
+    expect(error).toBeInstanceOf(ConfigurationError);
+    expect(error.message).toBe(
+      "DATABASE_URL: the database is encoded in LATIN1. It should be UTF8: make another with create database … encoding 'UTF8' template template0.",
+    );
+  });
+
   test("another variable, when told", async () => {
     const url = databaseUrl(database.url, "no_such_database");
     await expect(assertReachable(url, { variable: "REPORTS_URL" })).rejects.toThrow(

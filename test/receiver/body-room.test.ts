@@ -69,6 +69,12 @@ test("what was only announced takes no room", async () => {
   expect(await statusOf(largeEvent())).toBe(200);
 });
 
+test("bodies that were read give back all that they took", async () => {
+  const small = Array.from({ length: 40 }, () => statusOf(delivery(newEvent().body)));
+  expect(new Set(await Promise.all(small))).toEqual(new Set([200]));
+  expect(await statusOf(largeEvent())).toBe(200);
+});
+
 test("a body in tiny pieces takes what they cost, and is sent away in the middle", async () => {
   const pieces = "1\r\nx\r\n".repeat(200);
   const head = requestBytes({ headers: [["Transfer-Encoding", "chunked"]] });

@@ -65,7 +65,7 @@ test("a database that is away from the start: 503, and 200 when it comes", async
   expectRefusal(await stand.send(body), 503, "service_unavailable");
   expect(await readiness(stand)).toEqual({
     status: "unavailable",
-    reasons: ["database", "schema"],
+    reasons: ["database", "schema", "signing_secrets"],
   });
   proxy.resume();
   await until(async () => (await stand.send(body)).status === 200);

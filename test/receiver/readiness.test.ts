@@ -107,18 +107,21 @@ test("without a database it says so in time", async () => {
   expect(ms).toBeLessThan(3_000);
 });
 
-test("a table that is locked leaves the answer in time", async () => {
-  const lock = await database.db.transaction();
-  await lock.raw("lock table receiver.probes in access exclusive mode");
-  const db = createDatabase({ url: database.url, poolMax: 1, applicationName: "test" });
-  const pool = createPool({ url: database.url, max: 1, applicationName: "test" });
-  const readiness = createReadiness({ db, pool, log: silent, degrading: [] }, { timeoutMs: 300 });
-  const { result, ms } = await timed(readiness);
-  expect(result).toEqual({ status: "unavailable", reasons: ["database"] });
-  expect(ms).toBeLessThan(5_000);
-  await lock.rollback();
-  await Promise.all([db.destroy(), pool.end()]);
-});
+test.each(["receiver.probes", "inbox.receipts", "inbox.progress"])(
+  "a table that is locked (%s) takes no event, and leaves the answer in time",
+  async (table) => {
+    const lock = await database.db.transaction();
+    await lock.raw("lock table ?? in access exclusive mode", [table]);
+    const db = createDatabase({ url: database.url, poolMax: 1, applicationName: "test" });
+    const pool = createPool({ url: database.url, max: 1, applicationName: "test" });
+    const readiness = createReadiness({ db, pool, log: silent, degrading: [] }, { timeoutMs: 300 });
+    const { result, ms } = await timed(readiness);
+    expect(result).toEqual({ status: "unavailable", reasons: ["database"] });
+    expect(ms).toBeLessThan(5_000);
+    await lock.rollback();
+    await Promise.all([db.destroy(), pool.end()]);
+  },
+);
 
 test("asking a thousand times asks the database once", async () => {
   const db = createDatabase({ url: database.url, poolMax: 1, applicationName: "test" });
@@ -131,4 +134,21 @@ test("asking a thousand times asks the database once", async () => {
   await readiness();
   expect(connects).toBe(1);
   await Promise.all([db.destroy(), pool.end()]);
+});
+
+test("a role that may not write the inbox is not ready", async () => {
+  const own = await createTestDatabase();
+  await own.db.raw("create role tallyhook_reader login password 'reader'");
+  await own.db.raw(`grant usage on schema receiver, inbox, public to tallyhook_reader;
+    grant select on all tables in schema public, receiver, inbox to tallyhook_reader;
+    grant insert on receiver.probes, inbox.progress to tallyhook_reader`);
+  const url = new URL(own.url);
+  [url.username, url.password] = ["tallyhook_reader", "reader"];
+  const { report } = await reportOf(url.href);
+  await own.db.raw("grant insert on inbox.receipts to tallyhook_reader");
+  const granted = await reportOf(url.href);
+  await own.db.raw("drop owned by tallyhook_reader; drop role tallyhook_reader");
+  await own.destroy();
+  expect(report).toEqual({ status: "unavailable", reasons: ["database"] });
+  expect(granted.report).toEqual({ status: "ok", reasons: [] });
 });

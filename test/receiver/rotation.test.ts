@@ -68,6 +68,13 @@ test("secrets added at any moment while the receiver runs verify the very first 
   expect(stand.receiver.counters.rejected.no_match).toBe(0);
 });
 
+test("the first secret of a receiver that has none verifies the very first event as well", async () => {
+  stand = await startStand(database.url, { clock, environment: [] });
+  expect(await statusWith(newSecret)).toBe(401);
+  await add(newSecret);
+  expect(await statusWith(newSecret)).toBe(200);
+});
+
 test("what might be signed with a secret that cannot be read now gets 503, and 200 when it can", async () => {
   proxy = await startStallingProxy(database.url);
   await add(oldSecret);

@@ -31,8 +31,8 @@ beforeEach(() => database.db("receiver.secrets").delete());
 describe("adding a secret", () => {
   it("stores it with its window and its note", async () => {
     const notAfter = new Date("2026-04-01T00:00:00Z");
-    const { id, added } = await add({ value, notBefore: now, notAfter, note: "rotated by hand" });
-    expect(added).toBe(true);
+    const { id, outcome } = await add({ value, notBefore: now, notAfter, note: "rotated by hand" });
+    expect(outcome).toBe("added");
     const [row] = await listSecretRows(database.db);
     expect(row).toMatchObject({
       id,
@@ -49,9 +49,33 @@ describe("adding a secret", () => {
   it("twice changes nothing and says so, also after it was retired", async () => {
     const { id } = await add({ value });
     await retireSecret(database.db, id, { now, at: now });
-    expect(await add({ value })).toEqual({ id, added: false });
+    const [before] = await listSecretRows(database.db);
+    expect(await add({ value })).toEqual({ id, outcome: "known" });
+    expect(before?.not_after).toEqual(now);
+    expect(await listSecretRows(database.db)).toEqual([before]);
+  });
+
+  it("again under another key, or after its bytes were altered, encrypts it anew and leaves its times", async () => {
+    const { id } = await add({ value, notBefore: now, note: "first" });
+    await retireSecret(database.db, id, { now, at: now });
+    const [before] = await listSecretRows(database.db);
+    const other = createEncryption({ current: "cd".repeat(32), previous: ["ab".repeat(32)] });
+    const again = () => addSecret({ db: database.db, encryption: other }, "svc", { value });
+    expect(await again()).toEqual({ id, outcome: "encrypted_anew" });
+    await database.db("receiver.secrets").update({ ciphertext: Buffer.alloc(60) });
+    expect(await again()).toEqual({ id, outcome: "encrypted_anew" });
+    expect(await again()).toEqual({ id, outcome: "known" });
+
     const [row] = await listSecretRows(database.db);
-    expect(row?.not_after).toEqual(now);
+    const { key_id: keyId = "", ciphertext = Buffer.alloc(0) } = row ?? {};
+    expect(createEncryption({ current: "cd".repeat(32) }).decrypt({ keyId, ciphertext })).toBe(
+      value,
+    );
+    expect({ ...row, key_id: "", ciphertext: "" }).toEqual({
+      ...before,
+      key_id: "",
+      ciphertext: "",
+    });
   });
 
   it.each(["", "short", "fifteen-bytes!!", "with spaces between the words", `${value}\n`])(

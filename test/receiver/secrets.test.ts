@@ -264,6 +264,7 @@ describe("without the database", () => {
       expect(lines.filter((line) => line.includes("cannot be read"))).toHaveLength(1);
       expect(await secrets.refresh()).toBe(false);
       expect(lines.filter((line) => line.includes("cannot be read"))).toHaveLength(1);
+      expect(secrets.problems()).toEqual(["The signing secrets in the database cannot be read"]);
     } finally {
       await database.db.raw("alter table receiver.hidden rename to secrets");
     }
@@ -271,6 +272,7 @@ describe("without the database", () => {
     await secrets.refresh();
     expect(liveValues(secrets)).toHaveLength(2);
     expect(lines.join("")).toContain("can be read again");
+    expect(secrets.problems()).toEqual([]);
     await secrets.close();
     await db.destroy();
   });

@@ -14,10 +14,14 @@ export function utf8Key(secret: string): Buffer {
   return Buffer.from(secret, "utf8");
 }
 
-/** The key of a Standard Webhooks secret: base64 after an optional `whsec_`. */
+/**
+ * The key of a Standard Webhooks secret: base64 after an optional `whsec_`, with or without its padding. Null also
+ * for a length that no bytes have: a character was lost on the way, and what is left would verify nothing.
+ */
 export function standardWebhooksKey(secret: string): Buffer | null {
   const encoded = secret.startsWith("whsec_") ? secret.slice("whsec_".length) : secret;
-  if (!/^[A-Za-z0-9+/]+={0,2}$/.test(encoded)) return null;
+  const isWhole = /^([A-Za-z0-9+/]{4})*([A-Za-z0-9+/]{2}(==)?|[A-Za-z0-9+/]{3}=?)?$/.test(encoded);
+  if (encoded === "" || !isWhole) return null;
   return Buffer.from(encoded, "base64");
 }
 

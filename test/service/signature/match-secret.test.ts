@@ -1,4 +1,6 @@
-import { expect, it } from "vitest";
+import crypto from "node:crypto";
+import { syncBuiltinESMExports } from "node:module";
+import { afterEach, expect, it, vi } from "vitest";
 
 import { hmacSha256, keyCache, utf8Key } from "../../../src/service/signature/hmac-keys.ts";
 import { matchSecret } from "../../../src/service/signature/match-secret.ts";
@@ -7,6 +9,24 @@ import type { SigningSecret } from "../../../src/service/signature/scheme.ts";
 const secret = { id: "s", value: "sixteen-bytes-ok", notBefore: null, notAfter: null };
 const request = { secrets: [secret], now: new Date() };
 const keyOf = keyCache(utf8Key);
+
+afterEach(() => {
+  vi.restoreAllMocks();
+  syncBuiltinESMExports();
+});
+
+it.each([true, false])(
+  "leaves the verdict (%s) to the comparison in constant time alone",
+  (verdict) => {
+    const digest = hmacSha256(utf8Key(secret.value), ["x"]);
+    const compare = vi.spyOn(crypto, "timingSafeEqual").mockReturnValue(verdict);
+    syncBuiltinESMExports();
+    const offered = [verdict ? Buffer.alloc(32) : digest, Buffer.alloc(32, 1)];
+    const match = matchSecret(keyOf, request, ["x"], offered);
+    expect(match.reason).toBe(verdict ? "match" : "no_match");
+    expect(compare.mock.calls).toEqual(offered.map((each) => [each, digest]));
+  },
+);
 
 it("matches nothing, and does not throw, where a signature has another length than a digest", () => {
   const digest = hmacSha256(utf8Key(secret.value), ["x"]);

@@ -10,6 +10,11 @@ it.each([
   ["standard-webhooks", "whsec_c2hvcnQ=", "has 5 bytes; at least 16 are needed"],
   ["standard-webhooks", "whsec_not/base64!!!!!!!!", "is not base64 after whsec_"],
   ["standard-webhooks", "whsec_", "is not base64 after whsec_"],
+  ["standard-webhooks", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaL", "is not base64 after whsec_"],
+  ["standard-webhooks", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaS=w", "is not base64 after whsec_"],
+  ["standard-webhooks", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw=", "is not base64 after whsec_"],
+  ["svc", '"sixteen-bytes-ok"', "is in quotation marks"],
+  ["hex", "'sixteen-bytes-ok'", "is in quotation marks"],
 ] as const)("%s refuses %j: %s", (scheme, value, problem) => {
   expect(secretProblem(scheme, value)).toContain(problem);
 });
@@ -19,6 +24,8 @@ it.each([
   ["svc", "äöüäöüäö"],
   ["hex", "whsec_c2hvcnQ=xxxxx"],
   ["standard-webhooks", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw"],
+  ["standard-webhooks", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLQ=="],
+  ["standard-webhooks", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLQ"],
 ] as const)("%s takes %j", (scheme, value) => {
   expect(secretProblem(scheme, value)).toBeNull();
 });
