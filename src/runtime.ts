@@ -10,7 +10,7 @@ import type { Encryption } from "./platform/encryption.ts";
 import { ConfigurationError } from "./platform/errors.ts";
 import { ensureLocalKey } from "./platform/local-key.ts";
 import type { Log } from "./platform/log.ts";
-import { pendingMigrations } from "./platform/migrations.ts";
+import { pendingMigrations, someOf } from "./platform/migrations.ts";
 import { assertReachable, createDatabase, createPool } from "./platform/postgres.ts";
 import { systemRandom } from "./platform/random.ts";
 import type { Random } from "./platform/random.ts";
@@ -163,14 +163,16 @@ export function serviceLocation(
   return { baseUrl: `http://127.0.0.1:${config.sandbox.port}`, apiKey: sandboxApiKey };
 }
 
-/** Throws `ConfigurationError` when the database is not migrated: a process must not guess at a schema. */
-export async function assertMigrated(db: Knex): Promise<void> {
+/** The database. Throws `ConfigurationError` when it is not migrated: a command must not guess at a schema. */
+export async function migratedDatabase(runtime: Pick<Runtime, "db">): Promise<Knex> {
+  const db = await runtime.db();
   const pending = await pendingMigrations(db);
   if (pending.length > 0) {
     throw new ConfigurationError(
-      `The database lacks ${pending.join(", ")}. Run "npx tallyhook migrate" first.`,
+      `The database lacks ${someOf(pending)}. Run "npx tallyhook migrate" first.`,
     );
   }
+  return db;
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

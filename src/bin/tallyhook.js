@@ -6,7 +6,7 @@
  * sources through tsx. Both run in this very process: signals, exit codes and the terminal need no
  * forwarding, and NODE_ENV plays no part in the choice.
  */
-import { existsSync, readdirSync, statSync } from "node:fs";
+import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath, pathToFileURL } from "node:url";
 
@@ -47,7 +47,8 @@ process.setSourceMapsEnabled(true);
 if (existsSync(join(root, "node_modules"))) {
   try {
     const { main } = await loadMain();
-    process.exitCode = await main(process.argv);
+    const { version } = JSON.parse(readFileSync(join(root, "package.json"), "utf8"));
+    process.exitCode = await main(process.argv, version);
   } catch (error) {
     console.error(error);
     process.exitCode = EXIT_UNEXPECTED;

@@ -1,5 +1,6 @@
 import { userInfo } from "node:os";
 import type { Command } from "commander";
+import { Option } from "commander";
 import { acknowledge } from "./alerts/ack.ts";
 import type { AckOptions } from "./alerts/ack.ts";
 import { parseRule, parseSeverity, parseState, printAlerts } from "./alerts/list.ts";
@@ -18,7 +19,7 @@ export function registerAlerts(program: Command, context: CliContext): void {
     .command("list")
     .description("the newest alerts that are not resolved")
     .option("--state <state>", "open, acknowledged or resolved", parseState)
-    .option("--all", "in every state")
+    .addOption(new Option("--all", "in every state").conflicts("state"))
     .option("--rule <rule>", "of one rule, such as dunning_final", parseRule)
     .option("--severity <severity>", "critical, error, warning or info", parseSeverity)
     .option("--limit <n>", "how many", wholeNumber(1, 10_000), 50)

@@ -3,7 +3,7 @@ import { InvalidArgumentError } from "commander";
 import Table from "cli-table3";
 import { defaultAccounts, readAccountMap } from "../reports/account-map.ts";
 import { closeMonth } from "../reports/close-month.ts";
-import { assertMigrated } from "../runtime.ts";
+import { migratedDatabase } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 
 interface CloseOptions {
@@ -33,8 +33,7 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
   const close = await context.withRuntime(
     "close",
     async (runtime) => {
-      const db = await runtime.db();
-      await assertMigrated(db);
+      const db = await migratedDatabase(runtime);
       const { timeZone } = runtime.config;
       return closeMonth(db, { month, timeZone, accounts, reason: options.force ?? null });
     },

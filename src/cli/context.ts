@@ -4,6 +4,7 @@ import { createLog } from "../platform/log.ts";
 import type { LogLevel } from "../platform/log.ts";
 import { createRuntime } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
+import { withServiceAdvice } from "./service-advice.ts";
 
 /** What a command may use of the process around it. */
 export interface CliContext {
@@ -21,7 +22,7 @@ export interface CliContext {
 }
 
 export interface RuntimeOptions {
-  /** Instead of LOG_LEVEL: a command that prints for a person logs warnings only. */
+  /** Instead of LOG_LEVEL: a command that prints logs warnings only, and beside what it prints: to standard error. */
   logLevel?: LogLevel;
   loaded?: LoadedConfig;
 }
@@ -42,10 +43,15 @@ export function createContext(): CliContext {
     loaded: load,
     async withRuntime(name, run, options = {}) {
       const used = options.loaded ?? load();
-      const level = options.logLevel ?? used.config.logLevel;
-      const runtime = createRuntime(used, createLog({ level, name }));
+      const log =
+        options.logLevel === undefined
+          ? createLog({ level: used.config.logLevel, name })
+          : createLog({ level: options.logLevel, name, destination: process.stderr });
+      const runtime = createRuntime(used, log);
       try {
         return await run(runtime);
+      } catch (error) {
+        throw withServiceAdvice(error, used.config);
       } finally {
         await runtime.close();
       }

@@ -10,7 +10,7 @@ import { markErased } from "../mirror/erasure/mark-erased.ts";
 import { redactBody } from "../mirror/erasure/redact-body.ts";
 import { UsageError } from "../platform/errors.ts";
 import { redactFindings } from "../reconcile/redact-findings.ts";
-import { assertMigrated } from "../runtime.ts";
+import { migratedDatabase } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 
 interface EraseOptions {
@@ -44,8 +44,7 @@ async function erase(context: CliContext, id: string, options: EraseOptions): Pr
   const erased = await context.withRuntime(
     "customers",
     async (runtime) => {
-      const db = await runtime.db();
-      await assertMigrated(db);
+      const db = await migratedDatabase(runtime);
       return eraseCustomer(db, { customerId: id, by, reason });
     },
     { logLevel: "warn" },

@@ -1,17 +1,14 @@
-import { randomBytes } from "node:crypto";
-import { rm } from "node:fs/promises";
-import { join } from "node:path";
 import type { Command } from "commander";
 import Table from "cli-table3";
 import pc from "picocolors";
 import { loadConfig } from "../config.ts";
 import { wallClock } from "../platform/clock.ts";
-import { startEmbeddedPostgres } from "../platform/embedded-postgres.ts";
 import { TallyhookError } from "../platform/errors.ts";
 import { createLog } from "../platform/log.ts";
 import { createRuntime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 import type { ResourceComparison } from "./demo/compare.ts";
+import { startDemoServer } from "./demo/own-server.ts";
 import { proveMainJob } from "./demo/prove.ts";
 import type { DemoResult } from "./demo/prove.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -36,8 +33,7 @@ export function registerDemo(program: Command, context: CliContext): void {
 
 /** Brings its own everything, whatever the environment says, and leaves nothing behind, also after Ctrl-C. */
 async function runDemo(context: CliContext, seed: string, quiet: boolean): Promise<DemoResult> {
-  const dataDir = join(".data", `demo-${process.pid}-${randomBytes(3).toString("hex")}`);
-  const log = createLog({ level: "error", name: "demo" });
+  const log = createLog({ level: "error", name: "demo", destination: context.stderr });
   const say = (text: string) => {
     if (!quiet) context.stdout.write(`${text}\n`);
   };
@@ -47,11 +43,11 @@ async function runDemo(context: CliContext, seed: string, quiet: boolean): Promi
   );
   say("Starting PostgreSQL, sandbox, receiver and worker …");
   const startedAt = wallClock.now();
-  const server = await startEmbeddedPostgres({ dataDir, log });
+  const server = await startDemoServer(".data", log);
   try {
     const loaded = loadConfig({
       DATABASE_URL: server.url,
-      TALLYHOOK_DATA_DIR: dataDir,
+      TALLYHOOK_DATA_DIR: server.dataDir,
       HOST: "127.0.0.1",
       PORT: "0",
       ADMIN_PORT: "0",
@@ -72,7 +68,6 @@ async function runDemo(context: CliContext, seed: string, quiet: boolean): Promi
     }
   } finally {
     await server.remove();
-    await rm(dataDir, { recursive: true, force: true });
   }
 }
 

@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import pc from "picocolors";
 import { countByState } from "../inbox/queries.ts";
 import { durabilityProblem, readDurabilitySettings } from "../platform/commit-durability.ts";
-import { pendingMigrations } from "../platform/migrations.ts";
+import { newerMigrations, pendingMigrations, someOf } from "../platform/migrations.ts";
 import { listUnendedSecretRows } from "../receiver/secrets-store.ts";
 import { inspectEndpoint } from "../reconcile/endpoint/watch-endpoint.ts";
 import { serviceLocation } from "../runtime.ts";
@@ -48,7 +48,7 @@ async function examine(runtime: Runtime): Promise<Finding[]> {
   findings.push(database);
   if (database.status === "failed") {
     const names = ["durability", "inbox", "queue", "signing secrets"];
-    findings.push(...names.map((name) => skipped(name, "the database does not answer")));
+    findings.push(...names.map((name) => skipped(name, "the database is not ready")));
   } else {
     findings.push(await check("durability", () => checkDurability(runtime)));
     findings.push(await check("inbox", () => checkInbox(runtime)));
@@ -62,10 +62,19 @@ async function examine(runtime: Runtime): Promise<Finding[]> {
 }
 
 async function checkDatabase(runtime: Runtime): Promise<Finding> {
-  const pending = await pendingMigrations(await runtime.db());
-  return pending.length === 0
+  const db = await runtime.db();
+  const pending = await pendingMigrations(db);
+  if (pending.length > 0) {
+    return failed("database", `lacks ${someOf(pending)}`, 'run "npx tallyhook migrate"');
+  }
+  const newer = await newerMigrations(db);
+  return newer.length === 0
     ? ok("database", "answers, schema is current")
-    : failed("database", `lacks ${pending.join(", ")}`, 'run "npx tallyhook migrate"');
+    : warning(
+        "database",
+        `was migrated by a newer version (it has ${someOf(newer)})`,
+        "run that version here as well: this one does not know what changed",
+      );
 }
 
 async function checkDurability(runtime: Runtime): Promise<Finding> {

@@ -8,8 +8,9 @@ import { countByState, findEvents, listEvents } from "../inbox/queries.ts";
 import type { EventRow } from "../inbox/queries.ts";
 import { countPrunable, pruneEvents, replayEvents } from "../inbox/retention.ts";
 import { seqsOfIds } from "../inbox/same-id.ts";
-import { TallyhookError, UsageError } from "../platform/errors.ts";
+import { UsageError } from "../platform/errors.ts";
 import { visibleLines } from "../platform/visible-text.ts";
+import { migratedDatabase } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 import { createProgress } from "./progress.ts";
 import { hasReplacedText } from "./replaced-text.ts";
@@ -65,7 +66,7 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
   const { rows, counts } = await context.withRuntime(
     "events",
     async (runtime) => {
-      const db = await runtime.db();
+      const db = await migratedDatabase(runtime);
       const filter = {
         limit,
         ...(state === undefined ? {} : { state }),
@@ -103,7 +104,7 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
   const { found, ofIds } = await context.withRuntime(
     "events",
     async (runtime) => {
-      const db = await runtime.db();
+      const db = await migratedDatabase(runtime);
       const found = await findEvents(db, id);
       return { found, ofIds: await seqsOfIds(db, [...new Set(found.map((row) => row.event_id))]) };
     },
@@ -137,7 +138,7 @@ async function replay(context: CliContext, ids: string[], dead: boolean): Promis
   const replayed = await context.withRuntime(
     "events",
     async (runtime) => {
-      const db = await runtime.db();
+      const db = await migratedDatabase(runtime);
       const seqs = dead
         ? await db("inbox.progress").where("state", "dead").pluck<string[]>("seq")
         : [];
@@ -164,7 +165,7 @@ async function prune(
   const pruned = await context.withRuntime(
     "events",
     async (runtime) => {
-      const db = await runtime.db();
+      const db = await migratedDatabase(runtime);
       const total = await countPrunable(db, olderThan);
       if (dryRun === true) return { total, done: 0 };
       const progress = createProgress(context.stderr, "pruning", total);
@@ -201,7 +202,7 @@ const otherSeqs = (
 ): number[] => (ofIds.get(event_id) ?? []).filter((other) => other !== seq);
 
 const notFound = (id: string) =>
-  new TallyhookError(`No event has the id or number "${id}". "tallyhook events list" shows them.`);
+  new UsageError(`No event has the id or number "${id}". "tallyhook events list" shows them.`);
 
 function parseState(text: string): EventState {
   const state = eventStates.find((known) => known === text);

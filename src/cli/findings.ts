@@ -1,8 +1,8 @@
 import { userInfo } from "node:os";
 import type { Command } from "commander";
-import { InvalidArgumentError } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import Table from "cli-table3";
-import { TallyhookError, UsageError } from "../platform/errors.ts";
+import { UsageError } from "../platform/errors.ts";
 import { visible } from "../platform/visible-text.ts";
 import { acknowledgeFinding } from "../reconcile/findings.ts";
 import {
@@ -12,7 +12,7 @@ import {
   listFindings,
 } from "../reconcile/queries/list-findings.ts";
 import type { FindingRow, FindingState } from "../reconcile/queries/list-findings.ts";
-import { assertMigrated } from "../runtime.ts";
+import { migratedDatabase } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 import { wholeNumber } from "./whole-number.ts";
@@ -35,7 +35,7 @@ export function registerFindings(program: Command, context: CliContext): void {
     .command("list")
     .description("findings that are open, the most severe first")
     .option("--state <state>", `one of ${findingStates.join(", ")}`, parseState)
-    .option("--all", "in every state")
+    .addOption(new Option("--all", "in every state").conflicts("state"))
     .option("--limit <n>", "how many", wholeNumber(1, 10_000), 50)
     .option("--json", "print JSON")
     .action((options: ListOptions) => list(context, options));
@@ -62,7 +62,7 @@ const withDatabase = <T>(context: CliContext, run: (runtime: Runtime) => Promise
   context.withRuntime(
     "findings",
     async (runtime) => {
-      await assertMigrated(await runtime.db());
+      await migratedDatabase(runtime);
       return run(runtime);
     },
     { logLevel: "warn" },
@@ -127,13 +127,13 @@ async function acknowledge(
     const said = { id, by, note, at: runtime.wallClock.now() };
     if (await acknowledgeFinding(db, said)) return;
     if ((await findFinding(db, id)) === null) throw noFinding(id);
-    throw new TallyhookError(`Finding ${id} is healed: there is nothing to acknowledge.`);
+    throw new UsageError(`Finding ${id} is healed: there is nothing to acknowledge.`);
   });
   context.stdout.write(`Finding ${id} is acknowledged by ${visible(by)}.\n`);
 }
 
-const noFinding = (id: number): TallyhookError =>
-  new TallyhookError(`There is no finding ${id}. "npx tallyhook findings list --all" shows them.`);
+const noFinding = (id: number): UsageError =>
+  new UsageError(`There is no finding ${id}. "npx tallyhook findings list --all" shows them.`);
 
 function parseState(text: string): FindingState {
   const state = findingStates.find((known) => known === text);

@@ -7,7 +7,7 @@ import type { ReceiverCounters } from "../receiver/counters.ts";
 import { environmentSecrets } from "../receiver/secrets-environment.ts";
 import { startLiveSecrets } from "../receiver/secrets.ts";
 import { startReceiver } from "../receiver/server.ts";
-import { assertMigrated } from "../runtime.ts";
+import { migratedDatabase } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import type { SigningSecret } from "../service/signature/scheme.ts";
 import type { CliContext } from "./context.ts";
@@ -20,7 +20,7 @@ export function registerReceiver(program: Command, context: CliContext): void {
     .action(async () => {
       await context.withRuntime("receiver", async (runtime) => {
         const stopped = untilSignal();
-        await assertMigrated(await runtime.db());
+        await migratedDatabase(runtime);
         const { url } = await runReceiver(runtime);
         runtime.log.info({ url: `${url}/webhooks` }, "the receiver listens");
         const signal = await stopped;

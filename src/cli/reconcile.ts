@@ -2,7 +2,7 @@ import type { Command } from "commander";
 import { TallyhookError, UsageError } from "../platform/errors.ts";
 import { reconcile } from "../reconcile/reconcile.ts";
 import type { ReconcileOutcome, ReconcileRequest } from "../reconcile/reconcile.ts";
-import { assertMigrated } from "../runtime.ts";
+import { migratedDatabase } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 import { parseInstant } from "./instant.ts";
@@ -69,7 +69,7 @@ async function run(
   await context.withRuntime(
     "reconcile",
     async (runtime) => {
-      await assertMigrated(await runtime.db());
+      await migratedDatabase(runtime);
       if (options.dryRun === true) return printPlan(context, runtime, request, options);
       const outcome = await reconcileUntilSignal(context, runtime, request, options);
       report(context, outcome, options);

@@ -4,7 +4,7 @@ import { attachReport, mailFormats } from "../reports/mail/attach-report.ts";
 import { composeMail } from "../reports/mail/compose-mail.ts";
 import type { Format } from "../reports/render/formats.ts";
 import type { ReportRequest } from "../reports/write-report.ts";
-import { assertMigrated } from "../runtime.ts";
+import { migratedDatabase } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 import { mailerOf, messageIdEnd } from "./report-mail-tasks.ts";
 
@@ -32,8 +32,7 @@ export async function mailReport(
   await context.withRuntime(
     "report",
     async (runtime) => {
-      const db = await runtime.db();
-      await assertMigrated(db);
+      const db = await migratedDatabase(runtime);
       const { timeZone } = runtime.config;
       const deps = { db, clock: runtime.serviceClock, timeZone };
       const attached = await attachReport(deps, request, [mailed]);

@@ -1,10 +1,10 @@
 import { once } from "node:events";
-import { open, rename, rm, writeFile } from "node:fs/promises";
-import { TallyhookError } from "../platform/errors.ts";
+import { open, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { UnreachableError, UsageError } from "../platform/errors.ts";
 import { aboutLines } from "../reports/about.ts";
 import type { About } from "../reports/about.ts";
 
-/** Where a report goes: standard output, or a file that is there when it is whole, and not before. */
+/** Where a report goes. */
 export interface ReportOutput {
   write(chunk: string | Uint8Array): Promise<void>;
   /**
@@ -16,6 +16,7 @@ export interface ReportOutput {
   discard(): Promise<void>;
 }
 
+/** Throws `UsageError` where no file can be, before anything is written. */
 export async function openOutput(
   stdout: NodeJS.WritableStream,
   path: string | undefined,
@@ -36,27 +37,54 @@ function toStream(stdout: NodeJS.WritableStream): ReportOutput {
   };
 }
 
+/**
+ * A file that is there when it is whole, and not before: it takes the place of a former one in one step.
+ */
 async function toFile(path: string): Promise<ReportOutput> {
-  const unfinished = `${path}.unfinished`;
+  const place = await placeOf(path);
+  const unfinished = `${place}.unfinished`;
   const file = await open(unfinished, "w").catch((cause: unknown) => {
-    throw new TallyhookError(`${path} cannot be written. Name a file in a folder that exists.`, {
-      cause,
-    });
+    throw new UsageError(
+      `${path} cannot be written (${codeOf(cause)}). Name a file in a folder that exists and that this user may write to.`,
+      { cause },
+    );
   });
+  const written = <T>(work: Promise<T>): Promise<T> =>
+    work.catch((cause: unknown) => {
+      throw new UnreachableError(
+        `${path} cannot be written to its end (${codeOf(cause)}), so nothing is kept. Make room there, or name another file.`,
+        { cause },
+      );
+    });
   return {
-    async write(chunk) {
-      await file.writeFile(chunk);
-    },
-    async keep(beside) {
-      await file.close();
-      if (beside !== null) {
-        await writeFile(`${path}.about.json`, `${JSON.stringify(beside, null, 2)}\n`);
-      }
-      await rename(unfinished, path);
-    },
+    write: (chunk) => written(file.writeFile(chunk)),
+    keep: (beside: About | null) =>
+      written(
+        (async () => {
+          await file.close();
+          if (beside !== null) {
+            await writeFile(`${place}.about.json`, `${JSON.stringify(beside, null, 2)}\n`);
+          }
+          await rename(unfinished, place);
+        })(),
+      ),
     async discard() {
-      await file.close();
+      await file.close().catch(() => {});
       await rm(unfinished, { force: true });
     },
   };
 }
+
+/** Where a link leads; what is no file (a folder, a device, a pipe) must not be replaced by one. */
+async function placeOf(path: string): Promise<string> {
+  const place = await realpath(path).catch(() => path);
+  const found = await stat(place).catch(() => null);
+  if (found === null || found.isFile()) return place;
+  throw new UsageError(
+    found.isDirectory()
+      ? `${path} is a folder. Name a file in it.`
+      : `${path} is no file. Name one, or leave --out away: then it goes to standard output.`,
+  );
+}
+
+const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "unknown error";

@@ -1,5 +1,5 @@
 import type { Command } from "commander";
-import { InvalidArgumentError } from "commander";
+import { InvalidArgumentError, Option } from "commander";
 import Table from "cli-table3";
 import { UsageError } from "../platform/errors.ts";
 import { mailAddressList } from "../platform/setting-kinds.ts";
@@ -8,7 +8,7 @@ import { findReport } from "../reports/find-report.ts";
 import { formats } from "../reports/render/formats.ts";
 import { writeReport } from "../reports/write-report.ts";
 import type { Format } from "../reports/render/formats.ts";
-import { assertMigrated } from "../runtime.ts";
+import { migratedDatabase } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 import { parseInstant } from "./instant.ts";
 import { mailReport } from "./report-mail.ts";
@@ -40,7 +40,7 @@ export function registerReport(program: Command, context: CliContext): void {
     )
     .option("--currency <code>", "only this currency, such as usd")
     .option("--format <format>", `${formats.join(", ")} (default: table)`, parseFormat)
-    .option("--json", "the same as --format json")
+    .addOption(new Option("--json", "the same as --format json").conflicts("format"))
     .option("--out <file>", "write to a file")
     .option("--accounts <file>", "account map for the journal (JSON, docs/finance.md)")
     .option("--mail-to <addresses>", "mail it there instead (a page, or --format)", parseAddresses)
@@ -78,8 +78,7 @@ async function run(context: CliContext, name: string, options: ReportOptions): P
   await context.withRuntime(
     "report",
     async (runtime) => {
-      const db = await runtime.db();
-      await assertMigrated(db);
+      const db = await migratedDatabase(runtime);
       const output = await openOutput(context.stdout, out);
       const { timeZone } = runtime.config;
       try {

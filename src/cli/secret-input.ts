@@ -1,39 +1,41 @@
-import { readFile } from "node:fs/promises";
+import { isUtf8 } from "node:buffer";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { UsageError } from "../platform/errors.ts";
+import { readInputFile } from "./input-file.ts";
 
 const maxBytes = 65_536;
 
 /**
  * A secret from a file, from standard input, or typed at a terminal without being shown. Never from the
- * arguments, which other users of the machine and the shell's history can read. One line break at its end,
- * which editors and `echo` add, is not part of it.
+ * arguments, which other users of the machine and the shell's history can read. Throws `UsageError`.
  */
 export async function readSecret(
   { stdin, stderr }: { stdin: NodeJS.ReadStream; stderr: NodeJS.WritableStream },
   file: string | undefined,
 ): Promise<string> {
-  if (file !== undefined) return withoutLineBreak(await readSecretFile(file));
+  if (file !== undefined) return secretOf(await readInputFile(file));
   if (stdin.isTTY) return askFor({ stdin, stderr }, "The secret (it is not shown): ");
   const chunks: Buffer[] = [];
   let bytes = 0;
   for await (const chunk of stdin) {
     const part = Buffer.from(chunk as string | Buffer);
     bytes += part.length;
-    if (bytes > maxBytes) throw new UsageError("Standard input is far too long for a secret.");
     chunks.push(part);
+    if (bytes > maxBytes) break;
   }
-  return withoutLineBreak(Buffer.concat(chunks).toString("utf8"));
+  return secretOf(Buffer.concat(chunks));
 }
 
-async function readSecretFile(file: string): Promise<string> {
-  try {
-    return await readFile(file, "utf8");
-  } catch (cause) {
-    const { code } = cause as NodeJS.ErrnoException;
-    throw new UsageError(`${file} cannot be read (${code}).`, { cause });
+/** One line break at its end, which editors and `echo` add, is not part of it. Throws `UsageError` for what no service gives out. */
+function secretOf(bytes: Buffer): string {
+  if (bytes.length > maxBytes) {
+    throw new UsageError(`This is far too long for a secret: over ${maxBytes} bytes.`);
   }
+  if (!isUtf8(bytes)) {
+    throw new UsageError("This is no secret but binary data: a secret is text, in UTF-8.");
+  }
+  return bytes.toString("utf8").replace(/\r?\n$/, "");
 }
 
 async function askFor(
@@ -53,5 +55,3 @@ async function askFor(
     stderr.write("\n");
   }
 }
-
-const withoutLineBreak = (text: string): string => text.replace(/\r?\n$/, "");

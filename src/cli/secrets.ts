@@ -5,6 +5,7 @@ import { ConfigurationError, UsageError } from "../platform/errors.ts";
 import { visible } from "../platform/visible-text.ts";
 import type { SecretOverview } from "../receiver/secrets-overview.ts";
 import { addSecret } from "../receiver/secrets-store.ts";
+import { migratedDatabase } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 import { parseInstant } from "./instant.ts";
@@ -93,8 +94,13 @@ const listRow = (secret: SecretOverview): string[] => [
 
 async function add(context: CliContext, { file, ...window }: AddOptions): Promise<void> {
   const value = await readSecret(context, file);
-  const { id, outcome } = await withSecrets(context, ({ db, encryption, scheme }) => {
+  const { id, outcome } = await withSecrets(context, ({ db, encryption, scheme, now }) => {
     if (encryption === null) throw noKey();
+    if (window.notAfter !== undefined && window.notAfter <= now) {
+      throw new UsageError(
+        `--not-after ${window.notAfter.toISOString()} is over: the secret would never be used.`,
+      );
+    }
     return addSecret({ db, encryption }, scheme, { value, ...window });
   });
   if (outcome === "known") {
@@ -141,7 +147,7 @@ function withSecrets<T>(
 async function atHandIn(runtime: Runtime): Promise<SecretsAtHand> {
   const { config, secrets, wallClock } = runtime;
   return {
-    db: await runtime.db(),
+    db: await migratedDatabase(runtime),
     encryption: config.encryptionKey === "none" ? null : await runtime.encryption(),
     scheme: config.signature.scheme,
     environment: secrets.webhookSecrets,

@@ -1,13 +1,13 @@
-import { readFile } from "node:fs/promises";
 import type { Command } from "commander";
 import { wallClock } from "../platform/clock.ts";
-import { UsageError } from "../platform/errors.ts";
 import { secretFingerprint } from "../receiver/secrets-environment.ts";
 import { listSecretRows } from "../receiver/secrets-store.ts";
 import { explainSignature } from "../service/signature/explain.ts";
 import type { SignatureExplanation } from "../service/signature/explain.ts";
 import type { SigningSecret } from "../service/signature/scheme.ts";
+import { migratedDatabase } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
+import { readInputFile } from "./input-file.ts";
 import { parseCapturedHeaders } from "./signature-capture.ts";
 import { parseInstant } from "./instant.ts";
 
@@ -39,12 +39,14 @@ export function registerSignatureExplain(program: Command, context: CliContext):
 
 async function explain(context: CliContext, options: ExplainOptions): Promise<void> {
   const { config } = context.loaded();
-  const rawHeaders = parseCapturedHeaders((await readInput(options.headers)).toString("latin1"));
-  const body = await readInput(options.body);
+  const rawHeaders = parseCapturedHeaders(
+    (await readInputFile(options.headers)).toString("latin1"),
+  );
+  const body = await readInputFile(options.body);
   const secrets =
     options.secretFile === undefined
       ? await configuredSecrets(context)
-      : secretsOf((await readInput(options.secretFile)).toString("utf8"));
+      : secretsOf((await readInputFile(options.secretFile)).toString("utf8"));
   const { scheme, toleranceSeconds } = config.signature;
   const now = options.at ?? wallClock.now();
   const request = { rawHeaders, body, secrets, now, toleranceSeconds };
@@ -75,7 +77,7 @@ async function configuredSecrets(context: CliContext): Promise<SigningSecret[]> 
     "signature",
     async (runtime) => {
       const environment = runtime.secrets.webhookSecrets.map((value) => asSecret("env", value));
-      const rows = await listSecretRows(await runtime.db());
+      const rows = await listSecretRows(await migratedDatabase(runtime));
       if (rows.length === 0) return environment;
       if (runtime.config.encryptionKey === "none") {
         const many = rows.length === 1 ? "1 stored secret is" : `${rows.length} stored secrets are`;
@@ -106,14 +108,4 @@ function secretsOf(text: string): SigningSecret[] {
 
 function asSecret(source: string, value: string): SigningSecret {
   return { id: `${source}:${secretFingerprint(value)}`, value, notBefore: null, notAfter: null };
-}
-
-async function readInput(file: string): Promise<Buffer> {
-  try {
-    return await readFile(file);
-  } catch (cause) {
-    throw new UsageError(`${file} cannot be read (${(cause as NodeJS.ErrnoException).code}).`, {
-      cause,
-    });
-  }
 }

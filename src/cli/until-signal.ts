@@ -1,6 +1,9 @@
+/** What asks a process to end in good order; SIGHUP is what a terminal sends that is closed. */
+export const stopSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
+
 /**
- * Waits for Ctrl-C or a request to end. A second one ends the process at once: whoever asks twice does not want
- * to wait, and nothing acknowledged is lost by it.
+ * Waits for Ctrl-C, a request to end, or the end of the terminal. A second one ends the process at once: whoever
+ * asks twice does not want to wait, and nothing acknowledged is lost by it.
  */
 export function untilSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
@@ -10,7 +13,6 @@ export function untilSignal(): Promise<NodeJS.Signals> {
       isFirst = false;
       resolve(signal);
     };
-    process.on("SIGINT", onSignal);
-    process.on("SIGTERM", onSignal);
+    for (const signal of stopSignals) process.on(signal, onSignal);
   });
 }

@@ -1,7 +1,7 @@
 import type { Command } from "commander";
 import { startSender } from "../alerts/start-sender.ts";
 import { startHealthServer } from "../platform/health-server.ts";
-import { assertMigrated } from "../runtime.ts";
+import { migratedDatabase } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import { defaultWorkerOptions, startWorker } from "../worker/start-worker.ts";
 import type { RunningWorker } from "../worker/start-worker.ts";
@@ -20,7 +20,7 @@ export function registerWorker(program: Command, context: CliContext): void {
     .action(async () => {
       await context.withRuntime("worker", async (runtime) => {
         const stopped = untilSignal();
-        await assertMigrated(await runtime.db());
+        await migratedDatabase(runtime);
         const worker = await runWorker(runtime);
         const health = await startHealthServer(worker, runtime.config.admin);
         runtime.onClose(() => health.close());

@@ -17,8 +17,9 @@ export const pollMs = 20;
 
 export const logFile = (place: Place): string => join(place.root, "server.log");
 
+/** `sslmode`: said aloud, since a PGSSLMODE meant for another server would else be taken for this one. */
 export const connectionUrl = (port: number, password: string, database: string): string =>
-  `postgres://${superuser}:${password}@127.0.0.1:${port}/${database}`;
+  `postgres://${superuser}:${password}@127.0.0.1:${port}/${database}?sslmode=disable`;
 
 /**
  * The server that runs on this data, once it takes connections; null when none runs. The process is recognised

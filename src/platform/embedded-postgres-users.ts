@@ -25,6 +25,7 @@ export async function register(base: string): Promise<Registration> {
 /** How many users are left whose process is alive. */
 export async function countUsers(base: string): Promise<number> {
   let count = 0;
+  await makeDirectory(join(base, "users"));
   for (const name of await readdir(join(base, "users"))) {
     const file = join(base, "users", name);
     if (name.endsWith(".json") && isAlive(await readIfThere(file))) count++;

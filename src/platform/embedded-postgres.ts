@@ -77,6 +77,14 @@ export async function stopAbandonedPostgres(dataDir: string): Promise<boolean> {
   return leave(await findPlace(base), async () => {});
 }
 
+/** `stopAbandonedPostgres`, and then removes its data for good. False while a live process uses it. For demos. */
+export async function removeAbandonedPostgres(dataDir: string): Promise<boolean> {
+  const place = await findPlace(await prepareBase(dataDir));
+  if (!(await leave(place, async () => {}))) return false;
+  await removeIfUnused(place);
+  return true;
+}
+
 async function startOrAttach(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
   const { dataDir, log, database = "tallyhook", settings = {}, startTimeoutMs = 60_000 } = options;
   const base = await prepareBase(dataDir);

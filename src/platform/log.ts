@@ -30,7 +30,9 @@ export function createLog({ level, name, destination }: LogOptions): Log {
     redact: { paths: secretPaths, censor: redacted },
     hooks: { streamWrite: strikeOutSecrets },
   };
-  return destination === undefined ? pino(options) : pino(options, destination);
+  // At a terminal that was closed pino's own writer would wait for ever; the stream reports it, and goes on.
+  const stream = destination ?? (process.stdout.isTTY ? process.stdout : undefined);
+  return stream === undefined ? pino(options) : pino(options, stream);
 }
 
 const secretKeys = [

@@ -36,12 +36,24 @@ export async function pendingMigrations(
   return known.filter((name) => !applied.has(name));
 }
 
-async function refuseNewerSchema(db: Knex, directory: URL): Promise<void> {
+/** Names of the migrations that the database has and this version does not know. Only reads. */
+export async function newerMigrations(db: Knex, directory: URL = ownMigrations): Promise<string[]> {
   const known = new Set(await migrationNames(directory));
-  const unknown = (await appliedMigrations(db)).filter((name) => !known.has(name));
+  return (await appliedMigrations(db)).filter((name) => !known.has(name));
+}
+
+/** The first names of a list, and how many more there are. */
+export function someOf(names: readonly string[]): string {
+  const shown = 3;
+  const more = names.length - shown;
+  return names.slice(0, shown).join(", ") + (more > 0 ? ` and ${more} more` : "");
+}
+
+async function refuseNewerSchema(db: Knex, directory: URL): Promise<void> {
+  const unknown = await newerMigrations(db, directory);
   if (unknown.length > 0) {
     throw new ConfigurationError(
-      `The database was migrated by a newer version of Tallyhook (it has ${unknown.join(", ")}). ` +
+      `The database was migrated by a newer version of Tallyhook (it has ${someOf(unknown)}). ` +
         "Run that version or a later one, or use another database.",
     );
   }

@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 
 import type { Clock } from "../platform/clock.ts";
 import { wallClock as machineClock } from "../platform/clock.ts";
-import { UnreachableError } from "../platform/errors.ts";
+import { listen } from "../platform/listen.ts";
 import type { Log } from "../platform/log.ts";
 import { createControlRouter } from "./controls/router.ts";
 import { assertStatePlace, keepStateFile, readStateFile } from "./persistence/state-file.ts";
@@ -42,7 +42,7 @@ export interface RunningSandbox {
   close(): Promise<void>;
 }
 
-/** Starts the stand-in of the service, in memory. Throws `UnreachableError` when the port cannot be had. */
+/** Starts the stand-in of the service, in memory. Throws `ConfigurationError` when the port cannot be had. */
 export async function startSandbox(options: SandboxOptions): Promise<RunningSandbox> {
   const { port, host = "127.0.0.1", seed = "tallyhook", log, wallClock = machineClock } = options;
   const transport = createTransport();
@@ -95,13 +95,7 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
   const handle = app.callback();
   const server = createServer((request, response) => void handle(request, response));
   server.keepAliveTimeout = keepAliveMs;
-  await new Promise<void>((resolve, reject) => {
-    server.once("error", (cause) => {
-      const message = `The sandbox cannot listen on ${host}:${port} (SANDBOX_PORT). Choose another port; 0 picks a free one.`;
-      reject(new UnreachableError(message, { cause }));
-    });
-    server.listen(port, host, resolve);
-  });
+  await listen(server, { host, port, hostVariable: "--host", portVariable: "SANDBOX_PORT" });
   const address = server.address() as AddressInfo;
   const shownHost = address.family === "IPv6" ? `[${host}]` : host;
   origin = `http://${shownHost}:${address.port}`;

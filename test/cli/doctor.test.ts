@@ -114,6 +114,18 @@ describe("tallyhook doctor", () => {
     expect(exitCode).toBe(2);
   });
 
+  test("warns of a database that a newer version migrated", async () => {
+    await database.db("tallyhook_migrations").insert({ name: "9999_later", batch: 99 });
+    try {
+      expect((await examine()).of("database")).toMatchObject({
+        status: "warning",
+        detail: "was migrated by a newer version (it has 9999_later)",
+      });
+    } finally {
+      await database.db("tallyhook_migrations").where({ name: "9999_later" }).delete();
+    }
+  });
+
   test("a service that is away fails, and the clock is not judged", async () => {
     const { of, exitCode } = await examine({
       SVC_BASE_URL: `http://127.0.0.1:${await freePort()}`,
@@ -159,7 +171,7 @@ describe("the exit code of the program", () => {
 
   test.concurrent.each([
     [64, "a replay of nothing", ["events", "replay"], {}, "--dead"],
-    [70, "an event that is not there", ["events", "show", "evt_none"], {}, "evt_none"],
+    [64, "an event that is not there", ["events", "show", "evt_none"], {}, "evt_none"],
     [2, "a setting that is wrong", ["doctor"], { PORT: "70000" }, "PORT"],
   ])("is %i for %s, which it names", async (code, _, args, env, named) => {
     const ended = await run(args, env);

@@ -69,6 +69,7 @@ test.each([
   [["ack", "1", "--note", " "], /--note is empty/],
   [["show", "seven"], /Use a whole number/],
   [["list", "--state", "closed"], /Use one of open, reopened/],
+  [["list", "--all", "--state", "open"], /--all. cannot be used with option .--state/],
 ])("%j is answered with what is wrong and what is possible", async (args, message) => {
   await record(finding);
   const { error, err } = await run(...args);

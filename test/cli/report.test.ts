@@ -1,4 +1,15 @@
-import { mkdtemp, readFile, readdir, rm, writeFile } from "node:fs/promises";
+import { once } from "node:events";
+import {
+  lstat,
+  mkdtemp,
+  readFile,
+  readdir,
+  readlink,
+  rm,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
@@ -85,11 +96,37 @@ test.each([
   [["month-end", "--format", "xlsx"], "add --out"],
   [["refunds", "--accounts", "x.json"], "--accounts is for the journal"],
   [["journal", "--accounts", "/nowhere.json"], "cannot be read"],
-  [["month-end", "--out", "/nowhere/at/all.csv"], "cannot be written"],
+  [["month-end", "--out", "/nowhere/at/all.csv"], "cannot be written (ENOENT)"],
+  [["month-end", "--out", tmpdir()], "is a folder. Name a file in it."],
+  [["month-end", "--json", "--format", "csv"], "cannot be used with option '--format"],
 ])("refuses %j with a message that says what is possible", async (args, message) => {
   const { out, err, error } = await report(...args);
   expect(out).toBe("");
   expect(`${err}${(error as Error).message}`).toContain(message);
+});
+
+test("writes into the file that a link leads to, and makes no file of what is none", async () => {
+  const [file, link, socket] = ["file", "link", "socket"].map((name) => join(folder, name)) as [
+    string,
+    string,
+    string,
+  ];
+  await writeFile(file, "former");
+  await symlink(file, link);
+  expect((await report("month-end", ...may, "--out", link)).error).toBeNull();
+  expect(await readlink(link)).toBe(file);
+  expect(await readFile(file, "utf8")).toContain("month-end");
+
+  const server = createServer().listen(socket);
+  await once(server, "listening");
+  const { error } = await report("month-end", ...may, "--out", socket);
+  expect((error as Error).message).toBe(
+    `${socket} is no file. Name one, or leave --out away: then it goes to standard output.`,
+  );
+  expect((await lstat(socket)).isSocket()).toBe(true);
+  expect((await readdir(folder)).toSorted()).toEqual(["file", "link", "socket"]);
+  server.close();
+  await once(server, "close");
 });
 
 test("writes CSV that can be imported as it is, with what it is beside it", async () => {

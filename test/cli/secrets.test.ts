@@ -123,10 +123,22 @@ describe("tallyhook secrets add", () => {
     ["a day", ["--not-after", "2099-01-01"], value],
     ["a file that is not there", ["--file", "/nowhere/secret"], ""],
     ["far too much", [], "x".repeat(100_000)],
+    ["a window that is over", ["--not-after", "2020-01-01T00:00:00Z"], value],
   ])("refuses %s", async (_case, args, stdin) => {
     const { error } = await secrets(["add", ...args], { stdin });
     expect(error).not.toBeNull();
     expect(String(error)).not.toContain(value);
+    expect(await listed()).toEqual([]);
+  });
+
+  it.each([
+    ["far too much", "x".repeat(100_000), "far too long for a secret"],
+    ["what is no text", Buffer.from([0xff, ...Buffer.from(value)]), "binary data"],
+  ])("refuses %s from a file, too", async (_case, content, message) => {
+    const file = join(folder, "unfit");
+    await writeFile(file, content);
+    const { error } = await secrets(["add", "--file", file]);
+    expect(String(error)).toContain(message);
     expect(await listed()).toEqual([]);
   });
 

@@ -7,6 +7,7 @@ import { parse } from "yaml";
 import { loadAlertSettings } from "../../src/alerts/settings.ts";
 import { openAlertChannels } from "../../src/cli/alerts/open-channels.ts";
 import { loadConfig } from "../../src/config.ts";
+import { settings } from "../../src/config/variables.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { projectRoot, readCompose, readEnvExample, service } from "./compose-file.ts";
 
@@ -20,7 +21,7 @@ const secretValues: Record<string, string> = {
   svc_webhook_secrets: "whsec_0123456789abcdef",
   tallyhook_encryption_key: "0123456789abcdef".repeat(4),
 };
-const ours = ["migrate", "receiver", "worker"];
+const ours = ["migrate", "receiver", "worker", "cli"];
 
 /** dclint ships the schema of the compose specification as it stood at dclint's release. */
 function validateCompose(file: unknown): string[] {
@@ -105,7 +106,7 @@ describe("docker-compose.yml", () => {
       expect(service(compose, name).healthcheck?.test?.[0], name).toBe("CMD");
       expect(service(compose, name).restart, name).toBe("unless-stopped");
     }
-    expect(service(compose, "migrate").restart).toBe("no");
+    for (const name of ["migrate", "cli"]) expect(service(compose, name).restart).toBe("no");
   });
 
   test("runs Redis with noeviction and an append-only file", () => {
@@ -153,6 +154,47 @@ describe("docker-compose.yml", () => {
     expect(loaded.warnings).toEqual([]);
     expect(loaded.config).toMatchObject({ database: "external", queueBackend: "redis" });
     expect(loaded.secrets.databaseUrl).toBe(secretValues["database_url"]);
+  });
+
+  test("passes every setting on to a process, but for those that have no place in a deployment", () => {
+    const passed = new Set(
+      Object.values(compose.services).flatMap(({ environment = {} }) =>
+        Object.keys(environment).map((name) => name.replace(/_FILE$/, "")),
+      ),
+    );
+    const left = Object.keys(settings).filter((name) => !passed.has(name));
+    expect(left).toEqual([
+      "ADMIN_PASSWORD",
+      "METRICS_TOKEN",
+      "SANDBOX_PORT",
+      "TALLYHOOK_DATA_DIR",
+      // Set by hand, for as long as secrets are encrypted with them.
+      "TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS",
+      // docker-compose.alerts.yml
+      "ALERT_SETTINGS_FILE",
+    ]);
+  });
+
+  test("lets no process of ours take the machine's memory, and leaves room beside its heap", () => {
+    for (const name of ours) {
+      const { mem_limit: limit, command = [] } = service(compose, name);
+      expect(limit, name).toBe("1g");
+      const heap = command
+        .map((word) => /^--max-old-space-size=(\d+)$/.exec(word)?.[1])
+        .find(Boolean);
+      expect(Number(heap ?? 0), name).toBeLessThanOrEqual(512);
+    }
+  });
+
+  test("has a container for commands by hand, which does not start by itself and gets what any of them needs", () => {
+    const { profiles, entrypoint, secrets } = service(compose, "cli");
+    expect(profiles).toEqual(["cli"]);
+    expect(entrypoint).toEqual(["node", "src/bin/tallyhook.js"]);
+    expect(secrets?.toSorted()).toEqual(
+      Object.keys(secretValues)
+        .filter((name) => name !== "postgres_password")
+        .toSorted(),
+    );
   });
 
   test("gives each process the secrets of its own work alone", () => {

@@ -13,6 +13,9 @@ export interface HealthCheck {
 export interface Service {
   image: string;
   command?: string[];
+  entrypoint?: string[];
+  profiles?: string[];
+  mem_limit?: string;
   user?: string;
   environment?: Record<string, string>;
   secrets?: string[];

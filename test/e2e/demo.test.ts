@@ -2,6 +2,7 @@ import { readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { stopAbandonedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { eventually } from "../support/eventually.ts";
 import { processesWith } from "../support/process-tree.ts";
 import { killPrograms, runTallyhook } from "./program.ts";
 import type { Program } from "./program.ts";
@@ -20,12 +21,18 @@ afterAll(async () => {
   }
 });
 
-test("Ctrl-C in the middle of the demo ends all of it, its server and its data", async () => {
+test("Ctrl-C in the middle of the demo ends all of it, its server and its data, and those of one that was killed", async () => {
+  const killed = runTallyhook(["demo"], {});
+  await eventually("its server runs", () => processesWith(`demo-${killed.pid}-`).length > 0);
+  directories = await dataOf(killed);
+  await killed.kill();
+
   const program = runTallyhook(["demo"], {});
   await program.printed("Traffic:");
-  directories = await dataOf(program);
+  directories.push(...(await dataOf(program)));
   const servers = () => directories.flatMap((name) => processesWith(name));
   expect(servers()).not.toEqual([]);
+  expect(await dataOf(killed)).toEqual([]);
 
   const beganMs = performance.now();
   program.signalGroup("SIGINT");

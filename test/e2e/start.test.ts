@@ -26,6 +26,8 @@ describe("tallyhook start", () => {
       ADMIN_PORT: String(adminPort),
       SANDBOX_PORT: String(sandboxPort),
       LOG_LEVEL: "warn",
+      // Meant for another server, as in the shell of somebody who works with a managed one.
+      PGSSLMODE: "require",
     };
   });
 
@@ -43,10 +45,13 @@ describe("tallyhook start", () => {
     return program;
   };
 
-  /** Ctrl-C in a terminal: every process of the foreground group gets it. */
-  const interrupted = async (program: Program): Promise<void> => {
+  /** Ctrl-C in a terminal, or its end: every process of the foreground group gets it. */
+  const interrupted = async (
+    program: Program,
+    signal: NodeJS.Signals = "SIGINT",
+  ): Promise<void> => {
     const beganMs = performance.now();
-    program.signalGroup("SIGINT");
+    program.signalGroup(signal);
     expect(await program.exited, program.output()).toEqual({ code: 0, signal: null });
     expect(performance.now() - beganMs).toBeLessThan(endsWithinMs);
     expect(isGroupAlive(program.pid)).toBe(false);
@@ -63,14 +68,14 @@ describe("tallyhook start", () => {
     await expect(fetch(readyUrl)).rejects.toThrow();
   }, 60_000);
 
-  test("after kill -9 the next start attaches to the database that went on", async () => {
+  test("after kill -9 the next start attaches to the database that went on; a closed terminal ends all of it", async () => {
     const first = await started();
     await first.kill();
     const survivors = leftRunning();
     expect(survivors).toHaveLength(1);
     const second = await started();
     expect(leftRunning()).toEqual(survivors);
-    await interrupted(second);
+    await interrupted(second, "SIGHUP");
     expect(leftRunning()).toEqual([]);
   }, 60_000);
 

@@ -1,5 +1,5 @@
 import { acknowledgeAlert } from "../../alerts/actions.ts";
-import { TallyhookError } from "../../platform/errors.ts";
+import { UsageError } from "../../platform/errors.ts";
 import type { CliContext } from "../context.ts";
 import { alertId, noAlert } from "./show.ts";
 
@@ -26,7 +26,7 @@ export async function acknowledge(
   );
   if (outcome === "unknown") throw noAlert(given);
   if (outcome === "resolved") {
-    throw new TallyhookError(`The alert ${id} is resolved: there is nothing to acknowledge.`);
+    throw new UsageError(`The alert ${id} is resolved: there is nothing to acknowledge.`);
   }
   if (json === true) context.stdout.write(`${JSON.stringify({ id, outcome })}\n`);
   else {

@@ -7,7 +7,7 @@ import type { AlertFilter, AlertRow, AlertState } from "../../alerts/queries.ts"
 import { loadAlertSettings } from "../../alerts/settings.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
 import { visible } from "../../platform/visible-text.ts";
-import { assertMigrated } from "../../runtime.ts";
+import { migratedDatabase } from "../../runtime.ts";
 import type { CliContext } from "../context.ts";
 
 export interface ListOptions {
@@ -23,8 +23,7 @@ export async function printAlerts(context: CliContext, options: ListOptions): Pr
   const { alerts, counts } = await context.withRuntime(
     "alerts",
     async (runtime) => {
-      const db = await runtime.db();
-      await assertMigrated(db);
+      const db = await migratedDatabase(runtime);
       return { alerts: await listAlerts(db, filterOf(options)), counts: await countAlerts(db) };
     },
     { logLevel: "warn" },

@@ -1,7 +1,7 @@
 import { resendFailed } from "../../alerts/resend.ts";
 import { unknownChannel } from "../../alerts/settings.ts";
 import { UsageError } from "../../platform/errors.ts";
-import { assertMigrated } from "../../runtime.ts";
+import { migratedDatabase } from "../../runtime.ts";
 import type { CliContext } from "../context.ts";
 import { alertId } from "./show.ts";
 
@@ -27,8 +27,7 @@ export async function resend(
       if (channel !== undefined && !Object.hasOwn(channels, channel)) {
         throw new UsageError(unknownChannel(channel, Object.keys(channels)));
       }
-      const db = await runtime.db();
-      await assertMigrated(db);
+      const db = await migratedDatabase(runtime);
       return resendFailed(db, {
         withinHours: hours,
         ...(given === undefined ? {} : { alertId: await alertId(runtime, given) }),

@@ -1,8 +1,8 @@
 import { findAlert, findAlertByKey } from "../../alerts/queries.ts";
 import type { AlertDetails } from "../../alerts/queries.ts";
-import { TallyhookError } from "../../platform/errors.ts";
+import { UsageError } from "../../platform/errors.ts";
 import { visible } from "../../platform/visible-text.ts";
-import { assertMigrated } from "../../runtime.ts";
+import { migratedDatabase } from "../../runtime.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { CliContext } from "../context.ts";
 import { titleOf } from "./list.ts";
@@ -21,17 +21,16 @@ export async function printAlert(
   context.stdout.write(json === true ? `${JSON.stringify(alert)}\n` : textOf(alert));
 }
 
-/** The number of an alert that is given by its number or its key. Throws `TallyhookError` where there is none. */
+/** The number of an alert that is given by its number or its key. Throws `UsageError` where there is none. */
 export async function alertId(runtime: Pick<Runtime, "db">, given: string): Promise<number> {
-  const db = await runtime.db();
-  await assertMigrated(db);
+  const db = await migratedDatabase(runtime);
   const id = /^\d{1,15}$/.test(given) ? Number(given) : await findAlertByKey(db, given);
   if (id === null) throw noAlert(given);
   return id;
 }
 
-export const noAlert = (given: string): TallyhookError =>
-  new TallyhookError(
+export const noAlert = (given: string): UsageError =>
+  new UsageError(
     `No alert has the number or key "${given}". "npx tallyhook alerts list --all" shows them.`,
   );
 

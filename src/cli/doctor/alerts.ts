@@ -62,7 +62,7 @@ async function checkChannel(
 
 async function checkUnsent(runtime: Runtime, database: Finding): Promise<Finding> {
   if (database.status === "failed") {
-    return skipped("alerts unsent", "the database does not answer");
+    return skipped("alerts unsent", "the database is not ready");
   }
   const { failed: givenUp, late } = await outboxTrouble(await runtime.db());
   const detail = `${givenUp} given up in the last day, ${late} late by over 5 minutes`;

@@ -3,7 +3,7 @@ import type { Knex } from "knex";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { Encryption } from "../../platform/encryption.ts";
-import { assertMigrated } from "../../runtime.ts";
+import { migratedDatabase } from "../../runtime.ts";
 import type { Runtime } from "../../runtime.ts";
 import type { ServiceClient } from "../../service/client.ts";
 import type { SignatureSchemeName } from "../../service/signature/scheme.ts";
@@ -36,8 +36,7 @@ export function withEndpointTools<T>(
 
 async function toolsOf(runtime: Runtime): Promise<EndpointTools> {
   const { config, wallClock } = runtime;
-  const db = await runtime.db();
-  await assertMigrated(db);
+  const db = await migratedDatabase(runtime);
   return {
     db,
     client: runtime.serviceClient(),

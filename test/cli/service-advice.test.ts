@@ -1,0 +1,30 @@
+import { expect, test } from "vitest";
+import { withServiceAdvice } from "../../src/cli/service-advice.ts";
+import { loadConfig } from "../../src/config.ts";
+import { ServiceUnavailableError } from "../../src/service/service-errors.ts";
+
+const request = { method: "GET", path: "/orders", attempts: 6, requestId: null };
+const unavailable = (status: number | null) =>
+  new ServiceUnavailableError(
+    "could not be reached (ECONNREFUSED)",
+    { ...request, status },
+    { retryAfterMs: null },
+  );
+const remote = { SVC_BASE_URL: "https://api.example.com", SVC_API_KEY: "svc_test_sk_0123456789" };
+
+test.each([
+  [{}, "No service is configured, so the sandbox was asked, on 127.0.0.1:4010"],
+  [remote, "SVC_BASE_URL is https://api.example.com: check it"],
+])("says which service gave no answer, and what to do: %j", (env, advice) => {
+  const error = withServiceAdvice(unavailable(null), loadConfig(env).config);
+  expect(error).toMatchObject({
+    exitCode: 2,
+    message: expect.stringContaining(
+      `GET /orders: could not be reached (ECONNREFUSED) (6 tries). ${advice}`,
+    ) as string,
+  });
+});
+
+test.each([unavailable(503), new Error("of another kind")])("leaves alone: %s", (error) => {
+  expect(withServiceAdvice(error, loadConfig(remote).config)).toBe(error);
+});

@@ -1,0 +1,128 @@
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { dirname, join } from "node:path";
+import { fileURLToPath } from "node:url";
+import { Command } from "commander";
+import { beforeAll, describe, expect, test } from "vitest";
+import { registerCommands } from "../src/bin/commands.ts";
+import { createContext } from "../src/cli/context.ts";
+import { settings } from "../src/config/variables.ts";
+import { exitCodes } from "../src/platform/errors.ts";
+
+const root = join(dirname(fileURLToPath(import.meta.url)), "..");
+const read = (path: string): string => readFileSync(join(root, path), "utf8");
+const pages = [
+  "README.md",
+  ...readdirSync(join(root, "docs")).map((name) => `docs/${name}`),
+].filter((path) => path.endsWith(".md"));
+
+/** The part of a page under a heading. */
+function section(page: string, heading: string): string {
+  const [, text = ""] = read(page).split(`\n## ${heading}\n`);
+  expect(text, `${page} has no "${heading}"`).not.toBe("");
+  return text.split("\n## ")[0] ?? "";
+}
+
+/** What stands in backquotes, `\|` as in a table. */
+const quoted = (text: string): string[] =>
+  [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code.replaceAll("\\|", "|"));
+
+describe("commands", () => {
+  const program = new Command("tallyhook");
+  beforeAll(() => registerCommands(program, createContext(), []));
+
+  const find = (words: readonly string[]): { command: Command; rest: readonly string[] } => {
+    let [command, rest]: [Command, readonly string[]] = [program, words];
+    for (;;) {
+      const next = command.commands.find((each) => each.name() === rest[0]);
+      if (next === undefined) return { command, rest };
+      [command, rest] = [next, rest.slice(1)];
+    }
+  };
+
+  test("the README's table names every command there is, and no other", () => {
+    const table = section("README.md", "Try it");
+    const named = quoted(table.slice(table.indexOf("| For")))
+      .filter((code) => /^[a-z]/.test(code))
+      .flatMap((code) => {
+        const [first = "", alternatives = ""] = code.split(" ");
+        return first === "report" || !/^[a-z|]+$/.test(alternatives)
+          ? [first]
+          : alternatives.split("|").map((second) => `${first} ${second}`);
+      });
+    const there = program.commands.flatMap((command) =>
+      command.commands.length === 0
+        ? [command.name()]
+        : command.commands.map((each) => `${command.name()} ${each.name()}`),
+    );
+    expect([...new Set(named)].toSorted()).toEqual(there.toSorted());
+  });
+
+  test("every command line of the documents can be typed: its command and its options are there", () => {
+    const wrong = pages.flatMap((page) =>
+      [...read(page).matchAll(/(?:npx |`)tallyhook ([a-z][^`\n]*)/g)].flatMap(([, line = ""]) => {
+        const words = line.split(/\s+/).map((word) => word.replace(/[.,;:)"]+$/, ""));
+        const { command, rest } = find(words);
+        const options = rest.filter((word) => /^--[a-z]/.test(word));
+        const unknown = options.filter(
+          (name) => name !== "--help" && !command.options.some(({ long }) => long === name),
+        );
+        const isComplete =
+          command !== program && (command.commands.length === 0 || rest[0] !== undefined);
+        return isComplete && unknown.length === 0 ? [] : [`${page}: tallyhook ${line}`];
+      }),
+    );
+    expect(wrong).toEqual([]);
+  });
+});
+
+test("the settings' table of operations.md names every variable that is read, and no other", () => {
+  const text = section("docs/operations.md", "Settings");
+  const rows = text.split("\n").filter((line) => line.startsWith("| `"));
+  const after = text.slice(text.lastIndexOf("\n|"));
+  const named = [
+    ...rows.flatMap((row) => quoted(row.split(" | ")[0] ?? "")),
+    ...quoted(after).filter((code) => /^[A-Z]+_(PASSWORD|TOKEN)$/.test(code)),
+  ];
+  expect(named.filter((name) => name !== "ALERT_…").toSorted()).toEqual(
+    Object.keys(settings).toSorted(),
+  );
+});
+
+test("the README's map names every folder of src/, and no other", () => {
+  const rows = section("README.md", "A map of src/").match(/^\| `.*$/gm) ?? [];
+  const named = quoted(rows.join("\n")).flatMap((name) =>
+    name.endsWith("/") ? [name.slice(0, -1)] : [],
+  );
+  const folders = readdirSync(join(root, "src"), { withFileTypes: true })
+    .filter((entry) => entry.isDirectory())
+    .map(({ name }) => name);
+  expect(named.toSorted()).toEqual(folders.toSorted());
+});
+
+test("every exit code of the program's errors is documented", () => {
+  const text = section("docs/operations.md", "Exit codes");
+  const documented = [...text.matchAll(/(?:^|· )(\d+) /gm)].map(([, code]) => Number(code));
+  expect(documented).toEqual(expect.arrayContaining([0, 130, ...Object.values(exitCodes)]));
+});
+
+test("every link between the documents leads somewhere", () => {
+  const anchor = (heading: string): string =>
+    heading
+      .toLowerCase()
+      .replaceAll(/[^\p{L}\p{N} _-]/gu, "")
+      .replaceAll(" ", "-");
+  const dead = pages.flatMap((page) =>
+    [...read(page).matchAll(/\]\((?!https?:)([^)#]*)(?:#([^)]*))?\)/g)].flatMap(
+      ([link, path = "", heading]) => {
+        const target = path === "" ? page : join(dirname(page), path);
+        if (!existsSync(join(root, target))) return [`${page}: ${link}`];
+        if (heading === undefined) return [];
+        const headings = [...read(target).matchAll(/^#+ (.+)$/gm)].map(([, text = ""]) =>
+          anchor(text),
+        );
+        return headings.includes(heading) ? [] : [`${page}: ${link}`];
+      },
+    ),
+  );
+  expect(dead).toEqual([]);
+});
