@@ -5,7 +5,7 @@ import { reconcile } from "../reconcile/reconcile.ts";
 import type { ReconcileResult } from "../reconcile/finish.ts";
 import { sum } from "../reconcile/totals.ts";
 import type { Runtime } from "../runtime.ts";
-import type { ScheduledTask } from "../worker/task-runs.ts";
+import type { ScheduledTask } from "../worker/task-runner.ts";
 import { reconcileDeps, reconcileSettings } from "./run-reconcile.ts";
 
 const catchUpEveryMs = 15 * 60_000;

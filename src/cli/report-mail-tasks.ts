@@ -7,7 +7,7 @@ import { isAnythingOrdered, orderMailing } from "../reports/mail/mailings.ts";
 import { mailPlanOf, periodsBefore } from "../reports/mail/mail-plan.ts";
 import { sendDueMailings } from "../reports/mail/send-due.ts";
 import type { Runtime } from "../runtime.ts";
-import type { ScheduledTask } from "../worker/task-runs.ts";
+import type { ScheduledTask } from "../worker/task-runner.ts";
 
 const checkEveryMs = 60_000;
 const catchUpWithinMs = 25 * 3_600_000;

@@ -18,9 +18,10 @@ export interface Claim {
 }
 
 /**
- * Locks those of the rows that are still unapplied and that no other worker holds, and reads them in the order of
- * their arrival, up to `maxBytes` of bodies but at least one: what a worker holds in memory is bounded whatever is
- * sent. Must run in a transaction; the rows are free again when it ends.
+ * Locks those of the rows that are still unapplied and that no other worker holds, but for those that failed and are not
+ * due yet: a job may come late, or twice, and must not use up their attempts. Reads them in the order of their arrival,
+ * up to `maxBytes` of bodies but at least one: what a worker holds in memory is bounded whatever is sent. Must run in a
+ * transaction; the rows are free again when it ends.
  */
 export async function claimEvents(
   trx: Knex.Transaction,
@@ -32,7 +33,8 @@ export async function claimEvents(
        select p.seq, p.attempts, r.event_id, r.raw, exists (
          select from inbox.receipts o where o.event_id = r.event_id and o.seq < r.seq) as repeats_id
        from inbox.progress p join inbox.receipts r using (seq)
-       where p.seq = any(?::bigint[]) and p.state in ('received', 'failed') and r.raw is not null
+       where p.seq = any(?::bigint[]) and r.raw is not null
+         and (p.state = 'received' or (p.state = 'failed' and p.next_attempt_at <= now()))
        order by p.seq for update of p skip locked
      ), sized as (
        select c.*, sum(octet_length(raw)) over (order by seq rows unbounded preceding exclude current row) as before

@@ -50,21 +50,32 @@ export interface DueFetch {
   missingSince: Date | null;
 }
 
+export interface Taking {
+  limit: number;
+  leaseSeconds: number;
+  /** Of this resource alone. */
+  only?: string;
+  /** Of any resource but this. */
+  except?: string;
+}
+
 /**
  * Takes reads that are due and hides them for `leaseSeconds`, so that a crash costs a delay and no read.
  * One statement, its own transaction.
  */
 export async function takeDueFetches(
   db: Knex,
-  { limit, leaseSeconds }: { limit: number; leaseSeconds: number },
+  { limit, leaseSeconds, only, except }: Taking,
 ): Promise<DueFetch[]> {
   const { rows } = await db.raw<{ rows: FetchRow[] }>(
-    `update inbox.fetches f set due_at = now() + make_interval(secs => ?), attempts = f.attempts + 1
-     from (select resource, id from inbox.fetches where due_at <= now() order by due_at limit ?
-           for update skip locked) due
+    `update inbox.fetches f set due_at = now() + make_interval(secs => :leaseSeconds), attempts = f.attempts + 1
+     from (select resource, id from inbox.fetches
+           where due_at <= now() and resource = coalesce(:only::text, resource)
+             and resource is distinct from :except::text
+           order by due_at limit :limit for update skip locked) due
      where f.resource = due.resource and f.id = due.id
      returning f.resource, f.id, f.reason, f.generation, f.attempts, f.not_before, f.missing_since`,
-    [leaseSeconds, limit],
+    { limit, leaseSeconds, only: only ?? null, except: except ?? null },
   );
   return rows.map((row) => ({
     resource: row.resource,
@@ -89,12 +100,27 @@ interface FetchRow {
 
 type FetchKey = Pick<DueFetch, "resource" | "id" | "generation">;
 
+/** Hides a read that is still under way for `leaseSeconds` from now on. */
+export async function holdFetch(
+  db: Knex,
+  { resource, id }: FetchKey,
+  leaseSeconds: number,
+): Promise<void> {
+  await db.raw(
+    "update inbox.fetches set due_at = now() + make_interval(secs => ?) where resource = ? and id = ?",
+    [leaseSeconds, resource, id],
+  );
+}
+
 /** The read is applied. Leaves the row alone where it was ordered anew meanwhile, but makes it due. */
 export async function settleFetch(trx: Knex, fetch: FetchKey): Promise<void> {
   const { resource, id, generation } = fetch;
   const gone = await trx("inbox.fetches").where({ resource, id, generation }).delete();
-  if (gone === 0)
-    await trx("inbox.fetches").where({ resource, id }).update({ due_at: trx.fn.now() });
+  if (gone > 0) return;
+  // Whatever it is that was read: what an earlier answer missed is no longer the first of two.
+  await trx("inbox.fetches")
+    .where({ resource, id })
+    .update({ due_at: trx.fn.now(), missing_since: null });
 }
 
 /** Puts a read off: the service was not ready, answered too early, or does not know the object (yet). */

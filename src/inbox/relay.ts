@@ -36,18 +36,18 @@ export async function takeRelayRows(
     const { rows } = await trx.raw<{ rows: { seq: string }[] }>(
       `with late as (
          select p.seq from inbox.progress p join inbox.receipts r using (seq)
-         where p.state = 'received' and r.received_at < now() - make_interval(secs => ?)
-           and (p.next_attempt_at is null or p.next_attempt_at <= now())
-         order by p.seq limit ? for update of p skip locked
+         where p.state = 'received' and r.received_at < now() - make_interval(secs => :receivedAfterSeconds)
+           and (p.relayed_at is null or p.relayed_at <= now() - make_interval(secs => :againAfterSeconds))
+         order by p.seq limit :maxRows for update of p skip locked
        ), again as (
          select seq from inbox.progress where state = 'failed' and next_attempt_at <= now()
-         order by next_attempt_at limit ? for update skip locked
+           and (relayed_at is null or relayed_at <= now() - make_interval(secs => :againAfterSeconds))
+         order by next_attempt_at limit :maxRows for update skip locked
        ), due as (
          select seq from late union all select seq from again
        )
-       update inbox.progress p set next_attempt_at = now() + make_interval(secs => ?)
-       from due where p.seq = due.seq returning p.seq`,
-      [limits.receivedAfterSeconds, limits.maxRows, limits.maxRows, limits.againAfterSeconds],
+       update inbox.progress p set relayed_at = now() from due where p.seq = due.seq returning p.seq`,
+      { ...limits },
     );
     return rows.map(({ seq }) => Number(seq)).sort((a, b) => a - b);
   });

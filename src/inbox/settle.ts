@@ -34,17 +34,22 @@ export async function settleEvents(
   );
 }
 
-/** Puts one event off after a failure: tried again after `delayMs`, or dead when that is null. */
+/**
+ * Puts one event off after its `attempt`th failure: tried again after `delayMs`, or dead when that is null. False where
+ * nothing was left to put off: another worker has settled the event, or has put it off after the same attempt.
+ */
 export async function postponeEvent(
   db: Knex,
-  { seq, reason, delayMs }: { seq: number; reason: string; delayMs: number | null },
-): Promise<void> {
-  await db.raw(
+  failed: { seq: number; attempt: number; reason: string; delayMs: number | null },
+): Promise<boolean> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
     `update inbox.progress
-     set state = case when ?::float8 is null then 'dead' else 'failed' end,
-         attempts = attempts + 1, reason = ?, settled_at = case when ?::float8 is null then now() end,
-         next_attempt_at = now() + make_interval(secs => ?::float8 / 1000)
-     where seq = ? and state in ('received', 'failed')`,
-    [delayMs, reason, delayMs, delayMs, seq],
+     set state = case when :delayMs::float8 is null then 'dead' else 'failed' end,
+         attempts = :attempt, reason = :reason,
+         settled_at = case when :delayMs::float8 is null then now() end,
+         next_attempt_at = now() + make_interval(secs => :delayMs::float8 / 1000), relayed_at = null
+     where seq = :seq and state in ('received', 'failed') and attempts = :attempt - 1`,
+    failed,
   );
+  return rowCount > 0;
 }

@@ -1,5 +1,6 @@
 import type { DestinationStream, Logger } from "pino";
-import { pino, stdSerializers, stdTimeFunctions } from "pino";
+import { pino, stdTimeFunctions } from "pino";
+import { loggableError } from "./loggable-error.ts";
 import { redacted, strikeOutSecrets } from "./secret-shapes.ts";
 
 export type Log = Logger;
@@ -26,7 +27,7 @@ export function createLog({ level, name, destination }: LogOptions): Log {
     base: { name, pid: process.pid },
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }) },
-    serializers: { err: (err: Error) => withoutQuotes(stdSerializers.err(err)) },
+    serializers: { err: (error: unknown) => loggableError(error) },
     redact: { paths: secretPaths, censor: redacted },
     hooks: { streamWrite: strikeOutSecrets },
   };
@@ -51,24 +52,3 @@ const secretKeys = [
   "security_key",
 ];
 const secretPaths = secretKeys.flatMap((key) => [key, `*.${key}`, `*.*.${key}`]);
-
-/**
- * Where errors quote what came from outside: those of PostgreSQL the row or the value that it refused, those of an
- * HTTP parser the bytes of the request.
- */
-const quotes = ["detail", "where", "internalQuery", "rawPacket"];
-
-/** Takes the quotes out of a serialized error and of the errors in it. */
-function withoutQuotes<T extends object>(serialized: T): T {
-  for (const name of quotes) Reflect.deleteProperty(serialized, name);
-  for (const value of Object.values(serialized).flat() as unknown[]) {
-    if (isSerializedError(value)) withoutQuotes(value);
-  }
-  return serialized;
-}
-
-const serializedError = Object.getPrototypeOf(stdSerializers.err(new Error())) as object;
-
-/** Anything else in it belongs to the error itself. */
-const isSerializedError = (value: unknown): value is object =>
-  typeof value === "object" && value !== null && Object.getPrototypeOf(value) === serializedError;

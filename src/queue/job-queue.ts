@@ -1,4 +1,4 @@
-import type { Queue } from "bullmq";
+import type { JobSchedulerJson, Queue } from "bullmq";
 import { TallyhookError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { createBackend } from "./backend.ts";
@@ -10,6 +10,9 @@ import type { JobPayload, QueueName } from "./jobs.ts";
 
 /** The queue does not take or give jobs now. The inbox keeps what is to be done. */
 export class QueueUnavailable extends TallyhookError {}
+
+/** Of a job, as the queue keeps it. */
+class JobFailed extends TallyhookError {}
 
 /** When a task runs: every so often, or by a cron pattern in an IANA time zone. */
 export type Schedule = { everyMs: number } | { cron: string; timeZone: string };
@@ -25,7 +28,8 @@ export interface JobQueue {
   ): Consumer;
   /** Makes the schedule be there, once, whoever calls it and however often. Throws `QueueUnavailable`. */
   upsertSchedule(task: string, schedule: Schedule): Promise<void>;
-  hasSchedule(task: string): Promise<boolean>;
+  /** Whether the task is there with this schedule, and not with that of an earlier start. Throws `QueueUnavailable`. */
+  hasSchedule(task: string, schedule: Schedule): Promise<boolean>;
   /** Throws `QueueUnavailable` when the backend does not answer within two seconds. */
   ping(): Promise<void>;
   close(): Promise<void>;
@@ -78,8 +82,13 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
         const worker = backend.worker(
           name,
           async (job) => {
-            // What lies in the queue comes from outside: another version, or another hand.
-            await handler(jobSchemas[name].parse(job.data) as JobPayload<typeof name>);
+            try {
+              // What lies in the queue comes from outside: another version, or another hand.
+              await handler(jobSchemas[name].parse(job.data) as JobPayload<typeof name>);
+            } catch (cause) {
+              // BullMQ keeps the message, which may quote what the handler worked on; the log knows what it may show.
+              throw new JobFailed("The log of the worker says why.", { cause });
+            }
           },
           concurrency,
         );
@@ -99,17 +108,21 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
       consumers.add(consumer);
       return consumer;
     },
-    upsertSchedule: async (task, schedule) => {
-      const repeat =
-        "everyMs" in schedule
-          ? { every: schedule.everyMs }
-          : { pattern: schedule.cron, tz: schedule.timeZone };
-      await answered("schedule", (queue) =>
-        queue.upsertJobScheduler(task, repeat, { name: "schedule", data: { task } }),
-      );
-    },
-    hasSchedule: (task) =>
-      answered("schedule", async (queue) => (await queue.getJobScheduler(task)) !== undefined),
+    upsertSchedule: (task, schedule) =>
+      answered("schedule", async (queue) => {
+        const known = await queue.getJobScheduler(task);
+        // BullMQ would keep the offset of the old interval, and an hour's is far more than a minute.
+        if (known !== undefined && !isOf(known, schedule)) await queue.removeJobScheduler(task);
+        await queue.upsertJobScheduler(task, repeatOf(schedule), {
+          name: "schedule",
+          data: { task },
+        });
+      }),
+    hasSchedule: (task, schedule) =>
+      answered("schedule", async (queue) => {
+        const known = await queue.getJobScheduler(task);
+        return known !== undefined && isOf(known, schedule);
+      }),
     ping: async () => {
       await answered("apply", (queue) => queue.getWaitingCount());
     },
@@ -119,6 +132,17 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
     },
   };
 }
+
+/** As BullMQ has it. */
+const repeatOf = (schedule: Schedule) =>
+  "everyMs" in schedule
+    ? { every: schedule.everyMs }
+    : { pattern: schedule.cron, tz: schedule.timeZone };
+
+const isOf = ({ every, pattern, tz }: JobSchedulerJson, schedule: Schedule): boolean =>
+  "everyMs" in schedule
+    ? Number(every) === schedule.everyMs
+    : pattern === schedule.cron && tz === schedule.timeZone;
 
 /** One line when the backend goes away, one when it is back: not one for each attempt. */
 function createOutageLog(log: Log, kind: string) {

@@ -12,7 +12,7 @@ import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { eventRetryPolicy, retryDelayMs } from "../queue/retry-policy.ts";
 import type { EnvelopePlaces } from "../service/event-envelope.ts";
-import { isEventFault, reasonOf, withoutValues } from "./event-fault.ts";
+import { isEventFault, reasonOf } from "./event-fault.ts";
 import { interpretEvent } from "./interpret-event.ts";
 import { maskedObjects, readsForAlerts, settlementsOf, wantedReads } from "./conclusions.ts";
 import { maskStoredBodies, readMasked } from "./mask-bodies.ts";
@@ -48,13 +48,20 @@ export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Prom
   } catch (error) {
     if (!isEventFault(error)) throw error;
     if (seqs.length === 1) return await postpone(deps, only, error);
-    const failure = withoutValues(error);
-    deps.log.warn({ failure, events: seqs.length }, "a batch failed and is halved");
-    const half = Math.ceil(seqs.length / 2);
-    await applyBatch(deps, seqs.slice(0, half));
-    return await applyBatch(deps, seqs.slice(half));
+    deps.log.warn({ err: error, events: seqs.length }, "a batch failed and is halved");
+    return await applyHalves(deps, seqs);
   }
   await applyBatch(deps, left);
+}
+
+/** Both, also where the first throws: an event that cannot even be put off must not hold up those behind it. */
+async function applyHalves(deps: ApplyDeps, seqs: readonly number[]): Promise<void> {
+  const half = Math.ceil(seqs.length / 2);
+  try {
+    await applyBatch(deps, seqs.slice(0, half));
+  } finally {
+    await applyBatch(deps, seqs.slice(half));
+  }
 }
 
 async function postpone(
@@ -65,17 +72,16 @@ async function postpone(
   const known = await db("inbox.progress").where({ seq }).first<{ attempts: number }>("attempts");
   const attempt = (known?.attempts ?? 0) + 1;
   const delayMs = retryDelayMs(eventRetryPolicy, attempt, random);
-  const failure = withoutValues(error);
-  log.error(
-    { failure, seq, attempt, delayMs },
-    delayMs === null ? "an event is dead" : "an event failed",
-  );
   const reason = `attempt ${attempt}: ${reasonOf(error)}`;
   await db.transaction(async (trx) => {
     const masked = await maskStoredBodies(trx, [seq]);
     const unknown = { seq, resourceType: null, resourceId: null };
     await reportCardNumbers(trx, alerts, maskedObjects([unknown], masked, places), "event");
-    await postponeEvent(trx, { seq, reason, delayMs });
+    if (!(await postponeEvent(trx, { seq, attempt, reason, delayMs }))) return;
+    log.error(
+      { err: error, seq, attempt, delayMs },
+      delayMs === null ? "an event is dead" : "an event failed",
+    );
     if (delayMs === null) await reportDead(trx, alerts, [{ seq, reason }]);
   });
 }

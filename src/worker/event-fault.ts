@@ -20,17 +20,6 @@ export function isEventFault(error: unknown): boolean {
   return ownErrors.some((own) => error instanceof own);
 }
 
-/** What of an error may be logged: the database quotes values, and values are somebody's data. */
-export function withoutValues(error: unknown): Record<string, unknown> {
-  if (!(error instanceof Error)) return { name: "unknown error" };
-  const { code, severity, table, column, constraint, routine } = error as unknown as Record<
-    string,
-    unknown
-  >;
-  if (severity === undefined) return { name: error.name, code, stack: error.stack };
-  return { name: error.name, code, table, column, constraint, routine };
-}
-
 /** A short reason without values. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown error";

@@ -7,10 +7,11 @@ import { applyBatch } from "./apply-batch.ts";
 import type { ApplyDeps } from "./apply-batch.ts";
 import { runEvery } from "../platform/every.ts";
 import { fetchDueObjects } from "./fetch-objects.ts";
-import type { FetchDeps } from "./fetch-objects.ts";
+import type { FetchDeps } from "./fetch-deps.ts";
 import { mergeBatches } from "./merge-batches.ts";
-import { createTaskRuns } from "./task-runs.ts";
-import type { ScheduledTask } from "./task-runs.ts";
+import { createTaskRunner } from "./task-runner.ts";
+import type { ScheduledTask } from "./task-runner.ts";
+import { walkDisputes } from "./walk-disputes.ts";
 
 export interface WorkerDeps extends ApplyDeps, FetchDeps {
   /** Wall clock. */
@@ -48,7 +49,8 @@ export function startWorker(
 ): RunningWorker {
   const { queue, log, clock } = deps;
   const tasks = options.tasks ?? {};
-  const taskRuns = createTaskRuns(tasks);
+  const stopping = new AbortController();
+  const runTask = createTaskRunner(tasks, stopping.signal);
 
   const apply = mergeBatches((seqs) => applyBatch(deps, seqs), {
     atOnce: options.concurrency,
@@ -57,15 +59,19 @@ export function startWorker(
   const fetches = runEvery({ log, clock, name: "fetches" }, 1_000, async () => ({
     more: (await fetchDueObjects(deps)) > 0,
   }));
+  const disputes = runEvery({ log, clock, name: "disputes" }, 1_000, async () => ({
+    more: (await walkDisputes(deps, stopping.signal)) > 0,
+  }));
   const relay = runEvery({ log, clock, name: "relay" }, options.relayIntervalMs, async () => {
     await handOver(deps, await takeRelayRows(deps.db, options.relay));
     return { more: false };
   });
-  // A schedule of an earlier start may have another time; later on, only one that has vanished is put back.
+  // Made anew at each start, since one that is there may have lost its next job. Later on, one that has vanished is put
+  // back, and so is one of an earlier start: its last job, at work just now, may have brought it back.
   const upserted = new Set<string>();
   const schedules = runEvery({ log, clock, name: "schedules" }, 10_000, async () => {
     for (const [task, { schedule }] of Object.entries(tasks)) {
-      if (upserted.has(task) && (await queue.hasSchedule(task))) continue;
+      if (upserted.has(task) && (await queue.hasSchedule(task, schedule))) continue;
       await queue.upsertSchedule(task, schedule);
       upserted.add(task);
     }
@@ -73,7 +79,7 @@ export function startWorker(
   });
   const consumers = [
     queue.consume("apply", ({ seqs }) => apply(seqs), { concurrency: jobsAtOnce }),
-    queue.consume("schedule", ({ task }) => taskRuns.run(task), {
+    queue.consume("schedule", ({ task }) => runTask(task), {
       concurrency: Math.max(1, Object.keys(tasks).length),
     }),
   ];
@@ -85,8 +91,9 @@ export function startWorker(
       return clock.now().getTime() - last.getTime() < stalledAfterMs;
     },
     async close() {
-      taskRuns.stop();
-      await Promise.all([...consumers, relay, fetches, schedules].map((part) => part.close()));
+      stopping.abort(new Error("the worker stops"));
+      const parts = [...consumers, relay, fetches, disputes, schedules];
+      await Promise.all(parts.map((part) => part.close()));
     },
   };
 }

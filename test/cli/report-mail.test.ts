@@ -5,7 +5,7 @@ import { loadConfig } from "../../src/config.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createRuntime } from "../../src/runtime.ts";
 import type { Runtime } from "../../src/runtime.ts";
-import type { ScheduledTask } from "../../src/worker/task-runs.ts";
+import type { ScheduledTask } from "../../src/worker/task-runner.ts";
 import { letTimePass } from "../reports/sandbox-history.ts";
 import { mirrorSales } from "../reports/shop.ts";
 import { createTestDatabase } from "../support/database.ts";

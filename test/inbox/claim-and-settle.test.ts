@@ -31,7 +31,12 @@ describe("claiming", () => {
   test("gives the bytes of unapplied events in the order of their arrival", async () => {
     const raw = Buffer.from([0, 0xff, 0x5c]);
     const first = await storeRow(database.db, { eventId: "evt_1", raw });
-    const second = await storeRow(database.db, { eventId: "evt_2", state: "failed", attempts: 4 });
+    const second = await storeRow(database.db, {
+      eventId: "evt_2",
+      state: "failed",
+      attempts: 4,
+      dueInSeconds: -1,
+    });
     expect(await claim([second, first, second])).toMatchObject([
       { seq: first, eventId: "evt_1", raw, attempts: 0 },
       { seq: second, eventId: "evt_2", attempts: 4 },
@@ -44,6 +49,12 @@ describe("claiming", () => {
       expect(await claim([await storeRow(database.db, { state })])).toEqual([]);
     },
   );
+
+  test("leaves an event that failed alone until it is due, however often a job names it", async () => {
+    const early = await storeRow(database.db, { state: "failed", dueInSeconds: 60, attempts: 1 });
+    const due = await storeRow(database.db, { state: "failed", dueInSeconds: -1, attempts: 1 });
+    expect((await claim([early, due])).map(({ seq }) => seq)).toEqual([due]);
+  });
 
   test("knows nothing of rows that are not there, or without bytes", async () => {
     const pruned = await storeRow(database.db, { raw: null });
@@ -144,7 +155,12 @@ describe("settling", () => {
 describe("postponing", () => {
   test("an event that failed waits for its next attempt", async () => {
     const seq = await storeRow(database.db, { attempts: 1 });
-    await postponeEvent(database.db, { seq, reason: "attempt 2: TypeError", delayMs: 90_500 });
+    await postponeEvent(database.db, {
+      seq,
+      attempt: 2,
+      reason: "attempt 2: TypeError",
+      delayMs: 90_500,
+    });
     const row = await progressOf(database.db, seq);
     expect(row).toMatchObject({
       state: "failed",
@@ -161,7 +177,7 @@ describe("postponing", () => {
 
   test("an event that failed for the last time is dead and has no next attempt", async () => {
     const seq = await storeRow(database.db, { state: "failed", attempts: 15, dueInSeconds: -1 });
-    await postponeEvent(database.db, { seq, reason: "attempt 16", delayMs: null });
+    await postponeEvent(database.db, { seq, attempt: 16, reason: "attempt 16", delayMs: null });
     const row = await progressOf(database.db, seq);
     expect(row).toMatchObject({ state: "dead", attempts: 16, next_attempt_at: null });
     expect(row.settled_at).toBeInstanceOf(Date);
@@ -171,8 +187,17 @@ describe("postponing", () => {
     "does not reopen an event that is %s already",
     async (state) => {
       const seq = await storeRow(database.db, { state });
-      await postponeEvent(database.db, { seq, reason: "late", delayMs: 1 });
+      const late = { seq, attempt: 1, reason: "late", delayMs: 1 };
+      expect(await postponeEvent(database.db, late)).toBe(false);
       expect(await progressOf(database.db, seq)).toMatchObject({ state, reason: null });
     },
   );
+
+  test("two workers that failed at the same attempt count it once", async () => {
+    const seq = await storeRow(database.db);
+    const failed = { seq, attempt: 1, reason: "attempt 1", delayMs: null };
+    expect(await postponeEvent(database.db, { ...failed, delayMs: 60_000 })).toBe(true);
+    expect(await postponeEvent(database.db, failed)).toBe(false);
+    expect(await progressOf(database.db, seq)).toMatchObject({ state: "failed", attempts: 1 });
+  });
 });

@@ -27,6 +27,8 @@ test("takes what failed and is due, however new it is, and nothing that waits fo
   await storeRow(database.db, { state: "failed", dueInSeconds: 60, receivedAgoSeconds: 900 });
   expect(await takeRelayRows(database.db)).toEqual([due]);
   expect(await progressOf(database.db, due)).toMatchObject({ state: "failed", attempts: 3 });
+  const { events } = await database.db.transaction((trx) => claimEvents(trx, [due], 1_000));
+  expect(events, "still due for the worker that it is handed to").toHaveLength(1);
 });
 
 test.each(["applied", "stale", "ignored", "dead"] as const)(
@@ -44,13 +46,9 @@ test("leaves what it took alone for the pause, and takes it again afterwards", a
   ];
   expect(await takeRelayRows(database.db)).toEqual(seqs);
   expect(await takeRelayRows(database.db)).toEqual([]);
-  await database.db.raw(
-    "update inbox.progress set next_attempt_at = next_attempt_at - interval '19 s'",
-  );
+  await database.db.raw("update inbox.progress set relayed_at = relayed_at - interval '19 s'");
   expect(await takeRelayRows(database.db)).toEqual([]);
-  await database.db.raw(
-    "update inbox.progress set next_attempt_at = next_attempt_at - interval '2 s'",
-  );
+  await database.db.raw("update inbox.progress set relayed_at = relayed_at - interval '2 s'");
   expect(await takeRelayRows(database.db)).toEqual(seqs);
 });
 

@@ -3,7 +3,16 @@ import { applyObservations } from "../../src/mirror/apply.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyMirror } from "./copies.ts";
-import { apply, at, sampleEntry, sampleOrder, sampleTransaction, seen, shown } from "./samples.ts";
+import {
+  apply,
+  at,
+  sampleEntry,
+  sampleOrder,
+  sampleSubscription,
+  sampleTransaction,
+  seen,
+  shown,
+} from "./samples.ts";
 
 const database = useTestDatabase();
 beforeEach(() => emptyMirror(database.db));
@@ -93,6 +102,13 @@ describe("a tie", () => {
     await emptyMirror(database.db);
     expect(await tiesOf(one)).toEqual([]);
     expect(await tiesOf(two)).toEqual([tie]);
+  });
+
+  test("is two failures of a subscription that is the same otherwise, too", async () => {
+    const failing = (failure_reason: string) =>
+      shown("subscription", sampleSubscription({ status: "past_due", failure_reason }));
+    const expected = [{ ...tie, resource: "subscription", id: "subscription-1" }];
+    expect(await tiesOf(failing("declined"), failing("expired"))).toEqual(expected);
   });
 
   test("is none between equal states, other times, or other objects", async () => {

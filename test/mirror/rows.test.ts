@@ -392,6 +392,13 @@ describe("a transaction's row", () => {
     await apply(db, seen("transaction", sampleTransaction({ order_id: null }), 5));
     expect(await saleRow()).toMatchObject({ order_id: "order-1" });
   });
+
+  test("belongs to the order that it names itself, whichever order shows it", async () => {
+    const { db } = database;
+    const own = seen("transaction", sampleTransaction({ order_id: "order-2" }), 5);
+    await apply(db, own, shown("order", order("succeeded", 9)));
+    expect(await saleRow()).toMatchObject({ order_id: "order-2" });
+  });
 });
 
 test("failure details of a subscription stay where a view does not show them", async () => {
@@ -433,6 +440,13 @@ describe("a customer's tombstone", () => {
     await apply(db, shown("customer", sampleCustomer({ first_name: "Late", updated_at: at(5) })));
     expect(await customerRow()).toMatchObject({ first_name: "Late", deleted_at: new Date(at(10)) });
     await apply(db, seen("customer", sampleCustomer({ updated_at: at(5) }), 20));
+    expect(await customerRow()).toMatchObject({ deleted_at: null });
+  });
+
+  test("is none for a customer that was seen in the same second", async () => {
+    const { db } = database;
+    await absent(10);
+    await apply(db, seen("customer", sampleCustomer(), 10));
     expect(await customerRow()).toMatchObject({ deleted_at: null });
   });
 

@@ -69,3 +69,50 @@ test("the rows, values and bytes that errors quote are left out, also of one amo
   log.debug({ err: Object.assign(new Error("Parse Error"), { rawPacket: Buffer.from("x") }) });
   expect(lines.join("")).not.toContain("rawPacket");
 });
+
+test("what an error carries beside its message is not logged: commands with passwords, rows with values", () => {
+  const { log, lines } = makeLog();
+  const refused = Object.assign(new Error("WRONGPASS"), {
+    command: { name: "hello", args: ["3", "AUTH", "default", "hunter2"] },
+  });
+  const violated = Object.assign(new Error('Key "(email)=(hunter2)" is there'), {
+    name: "DatabaseError",
+    severity: "ERROR",
+    code: "23505",
+    detail: "Failing row contains (hunter2).",
+    where: "COPY customers, line 1: hunter2",
+    table: "customers",
+    constraint: "customers_pkey",
+  });
+  const outer = new Error("the queue does not answer", { cause: refused });
+  for (const err of [refused, violated, outer, new AggregateError([refused], "both")]) {
+    log.warn({ err }, "it failed");
+  }
+  log.warn({ err: "hunter3" }, "no error at all");
+  expect(lines.join("")).not.toContain("hunter2");
+  const [first, second, third, fourth, fifth] = lines.map(
+    (line) => (JSON.parse(line) as { err: Record<string, unknown> }).err,
+  );
+  expect(first).toMatchObject({ type: "Error", message: "WRONGPASS" });
+  expect(first?.["stack"]).toContain("log.test.ts");
+  expect(second).toMatchObject({
+    type: "DatabaseError",
+    message: "database error 23505",
+    code: "23505",
+    table: "customers",
+    constraint: "customers_pkey",
+  });
+  expect(third).toMatchObject({ cause: { message: "WRONGPASS" } });
+  expect(fourth).toMatchObject({ errors: [{ message: "WRONGPASS" }] });
+  expect(fifth).toBe("hunter3");
+});
+
+test("what the database says of itself stays readable, without the statement that Knex puts before it", () => {
+  const { log, lines } = makeLog();
+  const message = 'select $1 from x - relation "x" does not exist';
+  const error = Object.assign(new Error(message), { severity: "ERROR", code: "42P01" });
+  log.error({ err: error }, "it failed");
+  expect(JSON.parse(lines[0] ?? "")).toMatchObject({
+    err: { message: 'database error 42P01: relation "x" does not exist' },
+  });
+});

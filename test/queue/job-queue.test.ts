@@ -97,20 +97,25 @@ describe.each(testBackends)("the job queue on $name", ({ start }) => {
     });
   });
 
-  test("a handler that throws fails its job once, and the consumer goes on", async () => {
+  test("a handler that throws fails its job once, keeps what it said out of the queue, and the consumer goes on", async () => {
     const queue = await open();
     const got: number[] = [];
     queue.consume(
       "apply",
       async ({ seqs: [seq = 0] }) => {
         got.push(seq);
-        if (seq < 3) throw new Error("no");
+        if (seq < 3) throw new Error("no order of jane@example.com");
       },
       { concurrency: 1 },
     );
     for (const seq of [1, 2, 3]) await queue.add("apply", { seqs: [seq] });
     await eventually("all three", () => got.includes(3));
     expect(got).toEqual([1, 2, 3]);
+    await withBareQueue(backend.location, "apply", async (bare) => {
+      const failed = await bare.getFailed();
+      expect(failed).toHaveLength(2);
+      expect(JSON.stringify(failed.map((job) => job.asJSON()))).not.toContain("jane");
+    });
   });
 
   test("works on as many jobs at a time as it was told to, and on no more", async () => {
@@ -166,11 +171,12 @@ describe.each(testBackends)("the job queue on $name", ({ start }) => {
 
   test("a schedule is there once, whoever makes it how often, and fires again and again", async () => {
     const [one, other] = [await open(), await open()];
-    expect(await one.hasSchedule("tick")).toBe(false);
-    await Promise.all([one, other].map((queue) => queue.upsertSchedule("tick", { everyMs: 200 })));
-    await other.upsertSchedule("tick", { everyMs: 200 });
-    expect(await one.hasSchedule("tick")).toBe(true);
-    expect(await one.hasSchedule("tock")).toBe(false);
+    const everyFifth = { everyMs: 200 };
+    expect(await one.hasSchedule("tick", everyFifth)).toBe(false);
+    await Promise.all([one, other].map((queue) => queue.upsertSchedule("tick", everyFifth)));
+    await other.upsertSchedule("tick", everyFifth);
+    expect(await one.hasSchedule("tick", everyFifth)).toBe(true);
+    expect(await one.hasSchedule("tock", everyFifth)).toBe(false);
     await withBareQueue(backend.location, "schedule", async (bare) => {
       expect(await bare.getJobSchedulersCount()).toBe(1);
     });
@@ -180,10 +186,25 @@ describe.each(testBackends)("the job queue on $name", ({ start }) => {
     expect(new Set(fired)).toEqual(new Set(["tick"]));
   });
 
+  test("a schedule that is changed to a shorter one fires by that", async () => {
+    const queue = await open();
+    const fired: string[] = [];
+    await queue.upsertSchedule("tick", { everyMs: 86_400_000 });
+    queue.consume("schedule", async ({ task }) => void fired.push(task), { concurrency: 1 });
+    await eventually("it fires at once", () => fired.length === 1);
+    await queue.upsertSchedule("tick", { everyMs: 100 });
+    await eventually("it fires again and again", () => fired.length >= 4);
+  });
+
   test("a schedule can be given by the clock, and be changed", async () => {
     const queue = await open();
     await queue.upsertSchedule("nightly", { cron: "30 2 * * *", timeZone: "Europe/Berlin" });
-    await queue.upsertSchedule("nightly", { cron: "0 4 * * *", timeZone: "Europe/Berlin" });
+    const changed = { cron: "0 4 * * *", timeZone: "Europe/Berlin" };
+    expect(await queue.hasSchedule("nightly", changed)).toBe(false);
+    await queue.upsertSchedule("nightly", changed);
+    expect(await queue.hasSchedule("nightly", changed)).toBe(true);
+    expect(await queue.hasSchedule("nightly", { ...changed, timeZone: "UTC" })).toBe(false);
+    expect(await queue.hasSchedule("nightly", { everyMs: 200 })).toBe(false);
     await withBareQueue(backend.location, "schedule", async (bare) => {
       expect(await bare.getJobScheduler("nightly")).toMatchObject({
         pattern: "0 4 * * *",

@@ -38,6 +38,13 @@ describe("the delay after a failure", () => {
     );
   });
 
+  test("is spread over the half below it, so that what failed together does not come back together", () => {
+    const delays = [0, 0.25, 0.5, 0.999].map((random) =>
+      retryDelayMs(fetchRetryPolicy, 5, () => random),
+    );
+    expect(delays).toEqual([16_000, 14_000, 12_000, 8_008]);
+  });
+
   test("is none after the last attempt, and one after each before it", () => {
     fc.assert(
       fc.property(policies, attempts, randoms, (policy, attempt, random) => {

@@ -93,9 +93,14 @@ describe.each(testBackends)("wake-ups on $name", ({ start }) => {
     const away = createJobQueue({ log }, { ...backend.location, url: proxy.url });
     try {
       proxy.cut();
-      const wakeUps = createWakeUps({ queue: away, log });
+      let calls = 0;
+      const counted: Pick<JobQueue, "add"> = {
+        add: (name, payload) => (calls++, away.add(name, payload)),
+      };
+      const wakeUps = createWakeUps({ queue: counted, log });
       for (const seq of upTo(2_000)) wakeUps.notify([seq]);
       await wakeUps.close();
+      expect(calls, "what waits is not tried one after the other").toBe(1);
       proxy.resume();
       await eventually(
         "a wake-up arrives again",

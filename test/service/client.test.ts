@@ -2,7 +2,7 @@ import type { IncomingMessage, RequestListener } from "node:http";
 
 import { afterEach, describe, expect, it } from "vitest";
 
-import type { ServiceClientOptions } from "../../src/service/client.ts";
+import type { ServiceClient, ServiceClientOptions } from "../../src/service/client.ts";
 import {
   ServiceAnswerError,
   ServiceError,
@@ -97,13 +97,15 @@ describe("a read", () => {
     expect(answer.requestId).toBe("req_body");
   });
 
-  it("does not take another 404 for the absence of an object", async () => {
-    const { client } = await stand((_request, response) => {
-      response.writeHead(404, { "content-type": "text/html" }).end("<h1>no such page</h1>");
-    });
+  it.each<[string, RequestListener, string | null]>([
+    ["a page", (_, response) => response.writeHead(404).end("<h1>no such page</h1>"), null],
+    ["JSON of a proxy", (_, response) => sendJson(response, 404, { error: "no route" }), null],
+    ["another code", fails(404, "route_not_found"), "route_not_found"],
+  ])("does not take another 404 for the absence of an object: %s", async (_, listener, code) => {
+    const { client } = await stand(listener);
     const error = await errorOf(client.get("/orders/o1"));
     expect(error).toBeInstanceOf(ServiceRefusedError);
-    expect(error).toMatchObject({ status: 404, code: null });
+    expect(error).toMatchObject({ status: 404, code });
   });
 
   it("falls back on the service's clock where an answer has no date", async () => {
@@ -309,12 +311,16 @@ describe("a write", () => {
   ];
 
   it.each(troubles)("is not repeated after %s without its key", async (_case, trouble) => {
-    const listener = inTurn(trouble, ok);
-    const { client } = await stand(listener);
-    await errorOf(client.post("/orders", {}));
-    await errorOf((await stand(inTurn(trouble))).client.patch("/orders", {}));
-    await errorOf((await stand(inTurn(trouble))).client.delete("/orders"));
-    expect(listener.asked).toHaveLength(1);
+    const writes: ((client: ServiceClient) => Promise<unknown>)[] = [
+      (client) => client.post("/orders", {}),
+      (client) => client.patch("/orders", {}),
+      (client) => client.delete("/orders"),
+    ];
+    for (const write of writes) {
+      const listener = inTurn(trouble, ok);
+      await errorOf(write((await stand(listener)).client));
+      expect(listener.asked).toHaveLength(1);
+    }
   });
 
   it.each(troubles)("is repeated after %s with its key, the same one", async (_case, trouble) => {

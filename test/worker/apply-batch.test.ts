@@ -22,6 +22,7 @@ import type { TestDatabase } from "../support/database.ts";
 import {
   applyDeps,
   emptyAll,
+  makeEventsDue,
   poisonOrder,
   slowOrder,
   storeBody,
@@ -118,6 +119,7 @@ describe("a batch of events", () => {
     ];
     for (const table of tables) expect(await db(table)).toEqual([]);
 
+    await makeEventsDue(db);
     await applyBatch(applyDeps(db), [thin, whole]);
     for (const table of tables) expect(await db(table)).not.toEqual([]);
   });
@@ -290,10 +292,12 @@ describe("a poisonous event", () => {
     const pauses: number[] = [];
     for (let attempt = 1; attempt < eventRetryPolicy.maxAttempts; attempt++) {
       const startedMs = Date.now();
-      await applyBatch(deps, [seq]);
+      // A job that comes twice counts no attempt before its time.
+      for (let n = 0; n < 2; n++) await applyBatch(deps, [seq]);
       const row = await progressOf(db, seq);
       expect(row).toMatchObject({ state: "failed", attempts: attempt, settled_at: null });
       pauses.push((row.next_attempt_at?.getTime() ?? 0) - startedMs);
+      await makeEventsDue(db);
     }
     pauses.forEach((pause, n) => {
       const full = Math.min(eventRetryPolicy.maxDelayMs, eventRetryPolicy.baseDelayMs * 2 ** n);
@@ -310,10 +314,24 @@ describe("a poisonous event", () => {
     expect(await progressOf(db, seq)).toMatchObject({ state: "dead", attempts: 16 });
   });
 
+  test("of which not even its failure can be written down holds up nobody", async () => {
+    const seqs: number[] = [];
+    for (const id of ["poison", "a", "b", "c"])
+      seqs.push(await storeEvent(db, "order.created", orderNamed(id)));
+    await db.raw("alter table inbox.progress add constraint no_failure check (state <> 'failed')");
+    try {
+      await expect(applyBatch(applyDeps(db), seqs)).rejects.toThrow("no_failure");
+    } finally {
+      await db.raw("alter table inbox.progress drop constraint no_failure");
+    }
+    expect(await statesOf(seqs)).toEqual(["received", "applied", "applied", "applied"]);
+  });
+
   test("is applied as soon as it can be", async () => {
     const seq = await storeEvent(db, "order.created", orderNamed("poison"));
     await applyBatch(applyDeps(db), [seq]);
     await heal();
+    await makeEventsDue(db);
     await applyBatch(applyDeps(db), [seq]);
     expect(await progressOf(db, seq)).toMatchObject({
       state: "applied",

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { UnreachableError } from "../../src/platform/errors.ts";
-import { isEventFault, reasonOf, withoutValues } from "../../src/worker/event-fault.ts";
+import { isEventFault, reasonOf } from "../../src/worker/event-fault.ts";
 
 const coded = (code: string, fields: object = { severity: "ERROR" }): Error =>
   Object.assign(new Error('Key (email)=(jane@example.com) is "bad"'), { code, ...fields });
@@ -47,15 +47,13 @@ test("a mistake of our own is counted, a connection that ended is not", () => {
   expect(isEventFault("text")).toBe(false);
 });
 
-test("nothing that the database quotes is logged or stored", () => {
+test("nothing that the database quotes is stored", () => {
   const error = coded("23505", {
     severity: "ERROR",
     detail: "Key (email)=(jane@example.com) already exists.",
     table: "customers",
     constraint: "customers_pkey",
   });
-  expect(JSON.stringify([withoutValues(error), reasonOf(error)])).not.toContain("jane");
-  expect(withoutValues(error)).toMatchObject({ code: "23505", table: "customers" });
   expect(reasonOf(error)).toBe("database error 23505");
   expect(reasonOf(new TypeError("jane"))).toBe("TypeError");
 });

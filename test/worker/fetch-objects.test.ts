@@ -4,6 +4,7 @@ import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } fr
 import { wantFetches } from "../../src/inbox/fetches.ts";
 import type { WantedFetch } from "../../src/inbox/fetches.ts";
 import { fetchDueObjects } from "../../src/worker/fetch-objects.ts";
+import { walkDisputes } from "../../src/worker/walk-disputes.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import {
   apply,
@@ -19,7 +20,7 @@ import { sendJson, serviceError, standUp } from "../service/service-stand.ts";
 import type { ServiceStand } from "../service/service-stand.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
-import { applyDeps, emptyAll, storeEvent } from "./worker-stand.ts";
+import { applyDeps, emptyAll, poisonOrder, storeEvent } from "./worker-stand.ts";
 
 /** What the service answers now, by path. */
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;
@@ -72,6 +73,8 @@ const want = (fetch: Partial<WantedFetch> = {}) =>
   wantFetches(db, [
     { resource: "order", id: "order-1", reason: "thin", notBefore: null, ...fetch },
   ]);
+const disputes = { resource: "disputed-transactions", id: "*", reason: "dispute" } as const;
+const walk = (stop = new AbortController().signal) => walkDisputes(deps(), stop);
 const waiting = () => db("inbox.fetches").orderBy(["resource", "id"]);
 const makeDue = () => db("inbox.fetches").update({ due_at: db.raw("now() - interval '1 second'") });
 
@@ -143,6 +146,29 @@ describe("a wanted read", () => {
     await makeDue();
     await fetchDue();
     expect(await waiting()).toEqual([]);
+  });
+
+  test("of a tie that lies years ahead is made less and less often", async () => {
+    const updatedAt = "2099-01-01T00:00:00.000Z";
+    await want({ reason: "tie", notBefore: "2099-01-01T00:00:02.000000Z" });
+    answers["/v1/orders/order-1"] = shows(sampleOrder({ updated_at: updatedAt }));
+    for (let attempt = 1; attempt < 10; attempt++) {
+      await fetchDue();
+      await makeDue();
+    }
+    await fetchDue();
+    const [row] = await waiting();
+    expect(row.due_at.getTime() - Date.now()).toBeGreaterThan(120_000);
+  });
+
+  test("of what is no id for a path is given up, and nothing is asked", async () => {
+    await want({ id: ".." });
+    for (let attempt = 1; attempt <= 6; attempt++) {
+      await fetchDue();
+      await makeDue();
+    }
+    expect(await waiting()).toEqual([]);
+    expect(asked).toEqual([]);
   });
 
   test("that was ordered anew while it was under way is made again", async () => {
@@ -287,6 +313,23 @@ describe("an object that the service does not know", () => {
     expect(await waiting()).toEqual([]);
   });
 
+  test("a customer that was asked for anew while it was found is missed from the start again", async () => {
+    await want({ resource: "customer", id: "customer-1" });
+    await fetchDue();
+    answers["/v1/customers/customer-1"] = (response) => {
+      void want({ resource: "customer", id: "customer-1" }).then(() =>
+        sendJson(response, 200, sampleCustomer()),
+      );
+    };
+    await makeDue();
+    await fetchDue();
+    answers = {};
+    date = at(2_000);
+    await fetchDue();
+    expect(await waiting()).toMatchObject([{ missing_since: new Date(at(2_000)) }]);
+    expect(await rowOf(db, "customers", "customer-1")).toMatchObject({ deleted_at: null });
+  });
+
   test("a customer that is found in between is not gone", async () => {
     await want({ resource: "customer", id: "customer-1" });
     await fetchDue();
@@ -316,7 +359,7 @@ describe("a dispute without its object", () => {
     answers["/v1/orders/order-2"] = shows(order(2));
     const seq = await storeEvent(db, "dispute.created", { id: "dp-1", amount: 5 });
     await applyBatch(deps(), [seq]);
-    await fetchDue();
+    await walk();
     expect(asked[0]).toContain("status=chargeback");
     expect(await waiting(), "an order that was not embedded is read by its id").toMatchObject([
       { resource: "order", id: "order-2" },
@@ -330,5 +373,59 @@ describe("a dispute without its object", () => {
       { key: "order-2", state: "opened", transaction_id: "sale-2" },
     ]);
     expect(await waiting()).toEqual([]);
+  });
+
+  test("one that the database refuses holds up neither its page nor the pages after it", async () => {
+    const heal = await poisonOrder(db, "poison");
+    try {
+      answers["/v1/transactions"] = (response, request) => {
+        const isFirst = !(request.url ?? "").includes("starting_after");
+        const ids = isFirst ? ["order-1", "poison", "order-2"] : ["order-3"];
+        const data = ids.map((id) => ({
+          ...sampleTransaction({ id: `sale-${id}`, order_id: id, status: "chargeback" }),
+          order: sampleOrder({ id, status: "chargeback", description: "of jane@example.com" }),
+        }));
+        sendJson(response, 200, { data, has_more: isFirst });
+      };
+      await want(disputes);
+      const using = deps();
+      await walkDisputes(using, new AbortController().signal);
+      const sales = ["sale-order-1", "sale-order-2", "sale-order-3", "sale-poison"];
+      expect(await db("mirror.transactions").orderBy("id").pluck("id")).toEqual(sales);
+      expect(await db("mirror.orders").orderBy("id").pluck("id")).toEqual([
+        "order-1",
+        "order-2",
+        "order-3",
+      ]);
+      expect(await waiting()).toMatchObject([{ last_error: "database error 23514" }]);
+      expect(using.logged()).toContain('"id":"poison"');
+      expect(using.logged()).not.toContain("jane");
+    } finally {
+      await heal();
+    }
+    await makeDue();
+    await walk();
+    expect(await rowOf(db, "orders", "poison")).toMatchObject({ status: "chargeback" });
+    expect(await waiting()).toEqual([]);
+  });
+
+  test("a list without an end is left between two pages when the worker stops, and begun anew later", async () => {
+    const stop = new AbortController();
+    let pages = 0;
+    answers["/v1/transactions"] = (response) => {
+      if (++pages === 3) stop.abort(new Error("the worker stops"));
+      const data = [sampleTransaction({ id: `sale-${pages}`, status: "chargeback" })];
+      sendJson(response, 200, { data, has_more: true });
+    };
+    await want(disputes);
+    await want();
+    expect(await walk(stop.signal)).toBe(1);
+    expect(await fetchDue(), "single objects are read apart").toBe(1);
+    expect(await waiting()).toMatchObject([
+      { resource: "disputed-transactions" },
+      { id: "order-1" },
+    ]);
+    await makeDue();
+    expect(await walk(stop.signal), "due again").toBe(1);
   });
 });

@@ -6,7 +6,14 @@ import { lifeOf, messagesOf } from "../alerts/story-stand.ts";
 import { progressOf } from "../inbox/stored-events.ts";
 import { sampleEntry, sampleOrder } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
-import { applyDeps, emptyAll, poisonOrder, storeBody, storeEvent } from "./worker-stand.ts";
+import {
+  applyDeps,
+  emptyAll,
+  makeEventsDue,
+  poisonOrder,
+  storeBody,
+  storeEvent,
+} from "./worker-stand.ts";
 
 const digits = "4242424242424242";
 const grouped = "4242-4242-4242-4242";
@@ -125,6 +132,7 @@ test("the bytes of an event that fails are masked at its first attempt", async (
   expect(await everythingStored()).not.toContain(digits);
   expect(await alertKeys()).toEqual(["card-number:event:metadata.note"]);
   await healed();
+  await makeEventsDue(db);
   await applyBatch(applyDeps(db), [seq]);
   expect(await db("mirror.orders").pluck("data")).toMatchObject([{ metadata: { note: masked } }]);
 });

@@ -33,6 +33,14 @@ beforeAll(async () => {
     if (request.url?.startsWith("/v1/orders/order-1") === true) {
       return sendJson(response, 200, sampleOrder());
     }
+    // A list of disputes that never ends.
+    if (request.url?.startsWith("/v1/transactions") === true) {
+      const id = `sale-${request.url.length}`;
+      const cursors = {
+        next: `${new URL(request.url, "http://x").searchParams.get("starting_after") ?? ""}x`,
+      };
+      return sendJson(response, 200, { data: [{ id }], has_more: true, cursors });
+    }
     return sendJson(response, 404, serviceError("resource_not_found"));
   });
 });
@@ -99,14 +107,30 @@ describe("a running worker", () => {
     expect(worker.isAlive()).toBe(true);
   });
 
-  test("runs tasks on their schedule, and none that it does not know", async () => {
+  test("reads what is wanted while a list of disputes is long, and does not wait for its end to close", async () => {
+    const worker = work(openQueue());
+    const raw = Buffer.from('{"type":"dispute.created","data":{"object":{"id":"dispute"}}}');
+    await applied(await storeRow(db, { raw, receivedAgoSeconds: 10 }));
+    await eventually("the walk is under way", async () => {
+      const walk = await db("inbox.fetches").where({ resource: "disputed-transactions" }).first();
+      return (walk as { attempts: number } | undefined)?.attempts === 1;
+    });
+    const thin = Buffer.from('{"type":"order.created","data":{"object":{"id":"order-1"}}}');
+    await applied(await storeRow(db, { raw: thin, receivedAgoSeconds: 10 }));
+    await eventually("the order is read", async () => (await db("mirror.orders")).length === 1);
+    await worker.close();
+    expect(await db("inbox.fetches").pluck("resource")).toContain("disputed-transactions");
+  });
+
+  test("runs tasks on their schedule, not on that of an earlier start, and none that it does not know", async () => {
     const queue = openQueue();
+    await queue.upsertSchedule("count", { everyMs: 3_600_000 });
     let runs = 0;
     const run = async (): Promise<void> => void runs++;
     work(queue, { tasks: { count: { schedule: { everyMs: 100 }, run } } });
     for (const task of ["constructor", "gone"]) await queue.add("schedule", { task });
-    await eventually("the task ran twice", () => runs >= 2);
-    expect(await queue.hasSchedule("count")).toBe(true);
+    await eventually("the task ran twice", () => runs >= 2, { withinMs: 30_000 });
+    expect(await queue.hasSchedule("count", { everyMs: 100 })).toBe(true);
   });
 
   test("a task that takes long holds up no other, and is not begun again meanwhile", async () => {

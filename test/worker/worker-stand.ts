@@ -45,6 +45,12 @@ export const storeEvent = (
 export const storeBody = (db: Knex, body: string | Buffer): Promise<number> =>
   storeRow(db, { raw: Buffer.from(body) });
 
+/** As if the pause after their last attempt were over. */
+export const makeEventsDue = (db: Knex): Promise<number> =>
+  db("inbox.progress")
+    .where({ state: "failed" })
+    .update({ next_attempt_at: db.raw("now()") });
+
 /** Makes the database refuse one order, as a bug or a constraint that nobody thought of would. */
 export const poisonOrder = (db: Knex, id: string): Promise<() => Promise<void>> =>
   whenWriting(

@@ -2,7 +2,7 @@ import { beat, leave, schedulerBeat } from "../../alerts/heartbeats.ts";
 import { sweepAlerts } from "../../alerts/sweep.ts";
 import { runEvery } from "../../platform/every.ts";
 import type { Runtime } from "../../runtime.ts";
-import type { ScheduledTask } from "../../worker/task-runs.ts";
+import type { ScheduledTask } from "../../worker/task-runner.ts";
 import { alertDesk } from "./alert-desk.ts";
 
 const sweepEveryMs = 30_000;

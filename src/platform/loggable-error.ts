@@ -1,0 +1,55 @@
+/** What of an error is for everybody. All else may be anything: a Redis command with its password, a row's values. */
+const openFields = [
+  "code",
+  "severity",
+  "table",
+  "column",
+  "constraint",
+  "routine",
+  "syscall",
+  "address",
+  "port",
+] as const;
+
+/** Classes of SQLSTATE whose messages quote values: data, constraints, check options, what a function raises. */
+const quotesValues = /^(22|23|44|P0)/;
+
+const maxDepth = 5;
+
+/**
+ * An error as a log may keep it: what is no error is given back as it is. Of what the server said, nothing that quotes
+ * values, which are somebody's data. Pure.
+ */
+export function loggableError(error: unknown, depth = 0): unknown {
+  if (!(error instanceof Error)) return error;
+  const source = error as unknown as Record<string, unknown>;
+  const open = openFields.flatMap((field) =>
+    isPlain(source[field]) ? [[field, source[field]]] : [],
+  );
+  const message = messageOf(error, source);
+  const { stack = "" } = error;
+  const isNested = depth < maxDepth;
+  return {
+    type: error.name,
+    message,
+    ...(Object.fromEntries(open) as Record<string, unknown>),
+    stack: `${error.name}: ${message}\n${stack.slice(Math.max(0, stack.search(/^ {4}at /m)))}`,
+    ...(error.cause !== undefined && isNested
+      ? { cause: loggableError(error.cause, depth + 1) }
+      : {}),
+    ...(error instanceof AggregateError && isNested
+      ? { errors: error.errors.map((each: unknown) => loggableError(each, depth + 1)) }
+      : {}),
+  };
+}
+
+const isPlain = (value: unknown): boolean => typeof value === "string" || typeof value === "number";
+
+/** What has a severity, the server said. Knex puts the statement before it. */
+function messageOf({ message }: Error, { severity, code }: Record<string, unknown>): string {
+  if (severity === undefined) return message;
+  const name = `database error ${String(code)}`;
+  if (quotesValues.test(String(code))) return name;
+  const from = message.lastIndexOf(" - ");
+  return `${name}: ${from < 0 ? message : message.slice(from + 3)}`;
+}

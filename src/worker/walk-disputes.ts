@@ -1,0 +1,65 @@
+import { holdFetch, takeDueFetches } from "../inbox/fetches.ts";
+import type { DueFetch } from "../inbox/fetches.ts";
+import { observed } from "../mirror/read-places.ts";
+import { wireId } from "../service/resources/wire-types.ts";
+import { applyAnswer } from "./apply-answer.ts";
+import type { ReadPage } from "./apply-answer.ts";
+import { disputedTransactions } from "./conclusions.ts";
+import type { FetchDeps } from "./fetch-deps.ts";
+import { conclude, giveUpOrRetry, orPutOff } from "./put-off-reads.ts";
+import { asObject, fixedForm } from "./read-object.ts";
+
+/** For one page; each page takes it anew. */
+const leaseSeconds = 120;
+/** A list that is longer than this does not end. */
+const mostPages = 5_000;
+
+/**
+ * Reads all charged-back transactions, page by page, where that is wanted and due. Apart from single objects, which must not
+ * wait for a long list. Ends between two pages when `stop` aborts: another worker begins anew. Says how many walks it began.
+ */
+export async function walkDisputes(deps: FetchDeps, stop: AbortSignal): Promise<number> {
+  const { resource: only } = disputedTransactions;
+  const due = await takeDueFetches(deps.db, { only, limit: 1, leaseSeconds });
+  for (const fetch of due) await orPutOff(deps, fetch, () => walk(deps, fetch, stop));
+  return due.length;
+}
+
+async function walk(deps: FetchDeps, fetch: DueFetch, stop: AbortSignal): Promise<void> {
+  let problem: string | null = null;
+  let date = new Date(0);
+  let pages = 0;
+  for await (const page of disputePages(deps, stop)) {
+    const failed = await applyAnswer(deps, fetch, page);
+    problem ??= failed;
+    ({ date } = page);
+    if (++pages === mostPages) return giveUpOrRetry(deps, fetch, "the list does not end");
+    await holdFetch(deps.db, fetch, leaseSeconds);
+  }
+  if (problem !== null) return giveUpOrRetry(deps, fetch, problem);
+  await conclude(deps, fetch, date);
+}
+
+/** The list is walked with the orders embedded; an order that is not there all the same is read by its id. */
+async function* disputePages(
+  { client }: Pick<FetchDeps, "client">,
+  signal: AbortSignal,
+): AsyncGenerator<ReadPage, void, undefined> {
+  const query = { status: "chargeback", expand: "order" };
+  for await (const { items, date } of client.listPages("/transactions", query, {
+    lane: "fetch",
+    signal,
+  })) {
+    const page: ReadPage = { observations: [], unread: [], date };
+    const observedAt = fixedForm(date);
+    for (const transaction of items) {
+      page.observations.push(observed("transaction", transaction, observedAt, "fetch"));
+      const order = asObject(transaction["order"]);
+      const orderId = wireId.safeParse(transaction["order_id"]);
+      if (order !== undefined)
+        page.observations.push(observed("order", order, observedAt, "fetch"));
+      else if (orderId.success) page.unread.push({ resource: "order", id: orderId.data });
+    }
+    yield page;
+  }
+}
