@@ -9,6 +9,8 @@ export interface CloseMark {
   closedAt: string;
   /** Why it was closed without a PASS. */
   reason: string | null;
+  /** Of the whole close, as `close` printed it. */
+  sha256: string;
 }
 
 /** What stands above or below the rows, so that they can be signed. */
@@ -46,10 +48,12 @@ export function aboutLines(about: About): [label: string, value: string][] {
     ],
     ...(close === null
       ? []
-      : ([["Closed", `${close.month}, snapshot ${close.id} of ${close.closedAt}`]] as [
-          string,
-          string,
-        ][])),
+      : ([
+          [
+            "Closed",
+            `${close.month}, snapshot ${close.id} of ${close.closedAt}, SHA-256 of all ${close.sha256}`,
+          ],
+        ] as [string, string][])),
     ...(close?.reason == null ? [] : [["Forced", close.reason] as [string, string]]),
     ["Rows", String(about.rows)],
     ["SHA-256", about.sha256],

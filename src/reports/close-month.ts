@@ -1,10 +1,10 @@
 import type { Knex } from "knex";
-import { createHash } from "node:crypto";
 import type { About } from "./about.ts";
 import type { AccountMap } from "./account-map.ts";
 import { latestAsOf } from "./as-of.ts";
 import { allReports } from "./catalogue/all.ts";
 import { assertClosable, assertProved } from "./close-checks.ts";
+import { closeSha256 } from "./close-statement.ts";
 import { parseDays, resolvePeriod } from "./period.ts";
 import { readReport, tuneForReports } from "./read-report.ts";
 import type { Report, Row } from "./report.ts";
@@ -23,13 +23,10 @@ export interface Close {
   month: string;
   asOf: string;
   verdict: string;
-  /** Of all reports' names and hashes. */
+  /** Of all that it says: `closeSha256`. */
   sha256: string;
   reports: readonly About[];
 }
-
-/** Any fixed number of our own: one month is closed at a time. */
-const advisoryLock = 7_255_011_933;
 
 /**
  * Freezes a month: the rows of every report as of a minute ago with their hashes, and what was booked. One transaction; a month
@@ -39,7 +36,8 @@ export async function closeMonth(db: Knex, request: CloseRequest): Promise<Close
   const { month, timeZone, accounts, reason } = request;
   return db.transaction(
     async (trx) => {
-      await trx.raw("select pg_advisory_xact_lock(?)", [advisoryLock]);
+      // One at a time. Unlike a query, it waits before the moment is fixed that everything is read at, and then sees the other close.
+      await trx.raw("lock table reports.closes in share row exclusive mode");
       await tuneForReports(trx);
       const period = await resolvePeriod(trx, parseDays({ from: month }, month), timeZone);
       const latest = await latestAsOf(trx);
@@ -55,8 +53,10 @@ export async function closeMonth(db: Knex, request: CloseRequest): Promise<Close
       if (worst === undefined) throw new Error("there are no reports");
       assertProved(worst.proof, reason);
       await bookMovements(trx, id, { asOf, toUtc: period.toUtc });
-      const sha256 = hashOf(abouts);
       const verdict = worst.proof.verdict;
+      const printed = verdict === "PASS" ? null : reason;
+      const facts = { month, timeZone, asOf, verdict, reason: printed };
+      const sha256 = closeSha256(facts, abouts);
       await trx("reports.closes").insert({
         id,
         month: period.from,
@@ -65,8 +65,9 @@ export async function closeMonth(db: Knex, request: CloseRequest): Promise<Close
         to_at: period.toUtc,
         as_of: asOf,
         verdict,
-        reason: verdict === "PASS" ? null : reason,
+        reason: printed,
         sha256,
+        sha256_covers: "results",
       });
       return { id, month, asOf, verdict, sha256, reports: abouts };
     },
@@ -123,8 +124,3 @@ async function bookMovements(
     [close, asOf, toUtc],
   );
 }
-
-const hashOf = (abouts: readonly About[]): string =>
-  createHash("sha256")
-    .update(abouts.map(({ report, sha256 }) => `${report} ${sha256}\n`).join(""))
-    .digest("hex");

@@ -1,6 +1,8 @@
 import type { Knex } from "knex";
 import { TallyhookError } from "../platform/errors.ts";
 import type { About } from "./about.ts";
+import { closeSha256 } from "./close-statement.ts";
+import type { CloseFacts } from "./close-statement.ts";
 import type { Period } from "./period.ts";
 import type { TakeRows } from "./read-report.ts";
 import { createRowHash } from "./row-hash.ts";
@@ -22,7 +24,7 @@ export async function findFrozen(
 ): Promise<FrozenReport | null> {
   const { rows } = await db.raw<{ rows: FrozenReport[] }>(
     `select r.close, r.report, r.columns, r.about || jsonb_build_object('close', jsonb_build_object(
-              'month', to_char(c.month, 'YYYY-MM'), 'id', c.id::text, 'reason', c.reason,
+              'month', to_char(c.month, 'YYYY-MM'), 'id', c.id::text, 'reason', c.reason, 'sha256', c.sha256,
               'closedAt', to_char(c.closed_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"'))) as about
      from reports.closes c join reports.closed_reports r on r.close = c.id
      where c.month = cast(? as date) and (c.month + interval '1 month' - interval '1 day')::date = cast(? as date)
@@ -32,11 +34,38 @@ export async function findFrozen(
   return rows[0] ?? null;
 }
 
+interface SignedClose extends Omit<CloseFacts, "asOf"> {
+  asOf: Date;
+  sha256: string;
+  covers: "rows" | "results";
+  abouts: About[];
+}
+
+/** Throws when what a close says of its month or of any report is not what was signed. One statement. */
+async function assertSigned(db: Knex, close: string): Promise<void> {
+  const { rows } = await db.raw<{ rows: SignedClose[] }>(
+    `select to_char(c.month, 'YYYY-MM') as month, c.time_zone as "timeZone", c.as_of as "asOf", c.verdict, c.reason,
+            c.sha256, c.sha256_covers as covers,
+            (select jsonb_agg(r.about) from reports.closed_reports r where r.close = c.id) as abouts
+     from reports.closes c where c.id = ?`,
+    [close],
+  );
+  const [signed] = rows;
+  // What was closed by an earlier version has a hash of the rows' hashes alone.
+  if (signed?.covers !== "results") return;
+  const facts = { ...signed, asOf: signed.asOf.toISOString() };
+  if (closeSha256(facts, signed.abouts) === signed.sha256) return;
+  throw new TallyhookError(
+    `The close of ${signed.month} does not say what was signed: its SHA-256 is not ${signed.sha256}. Somebody changed schema ` +
+      `reports by hand; restore it from a backup.`,
+  );
+}
+
 const rowsAtOnce = 5_000;
 
 /**
- * Gives the frozen rows to `take`, all or those of one currency. Throws when they are not what was signed: the hash is computed
- * anew.
+ * Gives the frozen rows to `take`, all or those of one currency. Throws when they, or what the close says of them, are not what was
+ * signed: the hashes are computed anew.
  */
 export async function readFrozen(
   db: Knex,
@@ -44,6 +73,7 @@ export async function readFrozen(
   currency: string | null,
   take: TakeRows,
 ): Promise<About> {
+  await assertSigned(db, close);
   const [signed, given] = [createRowHash(columns), createRowHash(columns)];
   const currencyAt = columns.findIndex(({ name }) => name === "currency");
   for (let after = 0; ; after += rowsAtOnce) {

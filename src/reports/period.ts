@@ -54,7 +54,7 @@ function dayOf(option: string, text: string, edge: "first" | "last"): string {
 /** The database's own zone rules cut the days, as they do in the reports' SQL. One statement. */
 export async function resolvePeriod(db: Knex, days: Days, timeZone: string): Promise<Period> {
   const bound = (day: string) =>
-    `to_char((${day})::timestamp at time zone :timeZone at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
+    `to_char(reports.day_start(${day}, :timeZone) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
   const { rows } = await db.raw<{ rows: { from_utc: string; to_utc: string }[] }>(
     `select ${bound("cast(:from as date)")} as from_utc, ${bound("cast(:to as date) + 1")} as to_utc`,
     { ...days, timeZone },

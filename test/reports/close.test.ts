@@ -1,6 +1,7 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { recordFindings } from "../../src/reconcile/findings.ts";
 import { defaultAccounts } from "../../src/reports/account-map.ts";
+import { latestAsOf } from "../../src/reports/as-of.ts";
 import { closeMonth } from "../../src/reports/close-month.ts";
 import { findReport } from "../../src/reports/find-report.ts";
 import { findFrozen, readFrozen } from "../../src/reports/frozen.ts";
@@ -197,5 +198,67 @@ describe("of a month that is proved", () => {
     await expect(readFrozen(db, frozen, null, () => {})).rejects.toThrow(
       /not those that were closed/,
     );
+  });
+
+  test.each([
+    ["its reason", "update reports.closes set verdict = 'FAIL', reason = 'it was late'"],
+    [
+      "a result",
+      `update reports.closed_reports set about = jsonb_set(about, '{proof,openWarnings}', '"3"') where report = 'mrr'`,
+    ],
+    [
+      "a report's hash",
+      `update reports.closed_reports set about = about || '{"sha256": "00"}' where report = 'journal'`,
+    ],
+  ])("finds that %s was changed by force, too, whichever report is printed", async (_what, sql) => {
+    await close("2025-05");
+    const { db } = database;
+    const print = async () => {
+      const frozen = await findFrozen(db, may, findReport("month-end"));
+      if (frozen === null) throw new Error("nothing is frozen");
+      return readFrozen(db, frozen, null, () => {});
+    };
+    expect((await print()).close?.sha256).toMatch(/^[0-9a-f]{64}$/);
+    await db.transaction(async (trx) => {
+      await trx.raw("set local session_replication_role = replica");
+      await trx.raw(sql);
+    });
+    await expect(print()).rejects.toThrow(/close of 2025-05 does not say what was signed/);
+  });
+
+  test("an auditor can do the sum of the rows with the database alone", async () => {
+    await close("2025-05");
+    const { rows } = await database.db.raw<{ rows: { sha256: string; given: string }[] }>(
+      `select r.sha256, encode(sha256(convert_to((
+          select '["' || string_agg(c->>'name', '","' order by n) || '"]' || chr(10)
+          from jsonb_array_elements(r.columns) with ordinality as x(c, n)
+        ) || coalesce((
+          select string_agg(array_to_json(w.cells)::text || chr(10), '' order by w.n)
+          from reports.closed_rows w where w.close = r.close and w.report = r.report), ''), 'UTF8')), 'hex') as given
+       from reports.closed_reports r`,
+    );
+    expect(rows.length).toBeGreaterThan(10);
+    for (const { sha256, given } of rows) expect(given).toBe(sha256);
+  });
+
+  test("of two who close at once, the other is told that it is closed", async () => {
+    const [first, second] = await Promise.allSettled([close("2025-05"), close("2025-05")]);
+    const [done, refused] = first?.status === "fulfilled" ? [first, second] : [second, first];
+    expect(done).toMatchObject({ status: "fulfilled", value: { verdict: "PASS" } });
+    expect(refused).toMatchObject({
+      reason: { name: "UsageError", message: expect.stringMatching(/^2025-05 is closed/) },
+    });
+  });
+
+  test("before it was closed a month was what it was, also when it is asked afterwards", async () => {
+    await learnLate();
+    await letTimePass(database.db);
+    const asOf = (await latestAsOf(database.db)).toISOString();
+    const before = await ask(database.db, "month-end", { ...june, asOf });
+    await close("2025-05");
+    const after = await ask(database.db, "month-end", { ...june, asOf });
+    expect(after.rows).toEqual(before.rows);
+    expect(after.rows).not.toEqual([]);
+    expect((await ask(database.db, "journal", { ...june, asOf })).rows).not.toEqual([]);
   });
 });

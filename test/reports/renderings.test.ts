@@ -79,10 +79,11 @@ test("CSV has names and rows alone, defuses text and leaves numbers untouched", 
 test("no text of a CSV begins like a formula, and no number is changed", () => {
   fc.assert(
     fc.property(fc.string(), (text) => {
-      expect(defuse(text, "text")).not.toMatch(/^[=+\-@\t\r]/);
+      expect(defuse(text, "text")).not.toMatch(/^[=+\-@\t\r\n]/);
       expect(defuse(text, "money")).toBe(text);
     }),
   );
+  expect(defuse("\n=1+1", "text")).toBe("'\n=1+1");
 });
 
 test("money is exact at any size and any exponent", () => {
@@ -153,6 +154,13 @@ describe("a workbook, as another program reads it", () => {
     expect(new Map(aboutRows.map(([label, value]) => [label, value])).get("SHA-256")).toBe(
       about.sha256,
     );
+  });
+
+  test("shows the last moment of a day on that day", async () => {
+    const last = ["", "2026-10-31", "2026-10-31T23:59:59.999Z", null, "usd", "0", "0", "3", null];
+    const book = read(await render("xlsx", [last]), { cellNF: true });
+    const sheet = book.Sheets["refunds"]!;
+    expect(sheet["C2"]).toMatchObject({ w: "2026-10-31 23:59:59.999" });
   });
 
   test("freezes the header", async () => {

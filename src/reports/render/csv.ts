@@ -4,7 +4,7 @@ import type { Rendering, RenderingInput } from "./rendering.ts";
 import { readable } from "./totals.ts";
 
 /** A spreadsheet takes a text that begins so for a formula and runs it. */
-const startsFormula = /^[=+\-@\t\r]/;
+const startsFormula = /^[=+\-@\t\r\n]/;
 
 /** Only text can be hostile: numbers and dates are ours, and a minus sign belongs to a number. Pure. */
 export const defuse = (cell: Cell, kind: ColumnKind): string => {

@@ -101,4 +101,4 @@ export function renderXlsx(
 }
 
 const widthOf = ({ name, kind }: Column): number =>
-  Math.max(name.length + 2, kind === "time" ? 20 : kind === "text" ? 16 : 12);
+  Math.max(name.length + 2, kind === "time" ? 24 : kind === "text" ? 16 : 12);

@@ -6,11 +6,12 @@ export type CellStyle =
 const formats: Readonly<Record<CellStyle, string>> = {
   text: "General",
   count: "#,##0",
-  number: "0.##",
+  number: "General",
   percent: "0.00",
   day: "yyyy-mm-dd",
   month: "yyyy-mm",
-  time: "yyyy-mm-dd hh:mm:ss",
+  // Without its milliseconds the last one of a day would be rounded into the next.
+  time: "yyyy-mm-dd hh:mm:ss.000",
   money0: "#,##0",
   money1: "#,##0.0",
   money2: "#,##0.00",
