@@ -45,6 +45,8 @@ export interface PoolOptions {
   applicationName: string;
   /** Schema in which unqualified names are looked up. */
   searchPath?: string;
+  /** A crash of the server may take the last commits: each is faster by a flush of the log. For what can be made anew. */
+  mayLoseCommits?: true;
   /** The server gives up a statement after this time (57014). */
   statementTimeoutMs?: number;
   /** Until a new connection is ready, or a busy pool has a free one. */
@@ -56,8 +58,9 @@ export interface PoolOptions {
 }
 
 /**
- * A bare pg pool, for the hot path. What its connections commit outlives a crash. Errors of idle and of checked-out clients are handled (the pool replaces
- * them), so that a server that goes away never ends the process. Close with `pool.end()`.
+ * A bare pg pool, for the hot path. What its connections commit outlives a crash, unless told. Errors of idle and of
+ * checked-out clients are handled (the pool replaces them), so that a server that goes away never ends the process. Close
+ * with `pool.end()`.
  */
 export function createPool(options: PoolOptions): pg.Pool {
   const { log } = options;
@@ -70,11 +73,9 @@ export function createPool(options: PoolOptions): pg.Pool {
     keepAlive: true,
     // Without it the first probe comes after two hours; a connection that only listens would be deaf for so long.
     keepAliveInitialDelayMillis: keepAliveDelayMs,
-    ...(options.searchPath === undefined
-      ? {}
-      : { options: `-c search_path=${pg.escapeIdentifier(options.searchPath)}` }),
+    options: serverOptions(options),
     // oxlint-disable-next-line typescript/no-misused-promises -- the pool awaits it before it lends the connection
-    onConnect: makeCommitsDurable,
+    ...(options.mayLoseCommits === true ? {} : { onConnect: makeCommitsDurable }),
     ...(options.statementTimeoutMs === undefined
       ? {}
       : { statement_timeout: options.statementTimeoutMs }),
@@ -85,6 +86,13 @@ export function createPool(options: PoolOptions): pg.Pool {
   // Between connect() and release() the pool does not listen; an error event without a listener is fatal.
   pool.on("connect", (client) => client.on("error", () => {}));
   return pool;
+}
+
+/** Settings of the server for a connection, as its start-up message carries them. */
+function serverOptions({ searchPath, mayLoseCommits }: PoolOptions): string {
+  const path = searchPath === undefined ? [] : [`search_path=${pg.escapeIdentifier(searchPath)}`];
+  const commits = mayLoseCommits === true ? ["synchronous_commit=off"] : [];
+  return [...path, ...commits].map((setting) => `-c ${setting}`).join(" ");
 }
 
 /** Without a log of ours Knex would write to standard output, where `--json` prints. */

@@ -112,6 +112,8 @@ const postgresFactory: BackendFactory<PostgresQueueBackend, PoolLocation> = (
     applicationName: "tallyhook queue",
     connectTimeoutMs: 5_000,
     searchPath: schema,
+    // The inbox is the record: the relay brings back a job that a crash took.
+    mayLoseCommits: true,
   });
   // The declared listeners of a pg client and those that BullMQ asks for are worded differently.
   const connection = pool as unknown as PgPool;

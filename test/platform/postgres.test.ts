@@ -199,6 +199,23 @@ test.each([
   },
 );
 
+test("a pool whose commits may be lost does not wait for the log, and finds its schema", async () => {
+  const name = new URL(database.url).pathname.slice(1);
+  await database.db.raw("alter database ?? set synchronous_commit = on", [name]);
+  const pool = createPool({
+    url: database.url,
+    max: 1,
+    applicationName: "lazy pool",
+    searchPath: "elsewhere",
+    mayLoseCommits: true,
+  });
+  const { rows } = await pool.query(
+    "select current_setting('synchronous_commit') as commits, current_setting('search_path') as path",
+  );
+  expect(rows).toEqual([{ commits: "off", path: '"elsewhere"' }]);
+  await pool.end();
+});
+
 test("a pool gives up a statement that takes too long", async () => {
   const pool = createPool({
     url: database.url,
