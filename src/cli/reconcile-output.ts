@@ -75,17 +75,22 @@ function scopeRow(run: ReconcileResult["run"]): [string, string] {
   return ["created", `from ${from.toISOString()}, before ${before.toISOString()}`];
 }
 
+const differences = (n: number): string => (n === 1 ? "1 difference" : `${n} differences`);
+
 function verdictText({ run, totals }: ReconcileResult, complete: boolean): string {
   const [left, healed] = [sum(totals.left), sum(totals.healed)];
   if (!complete)
     return pc.red("INCOMPLETE: not everything was read, so nothing can be said of the whole.\n");
-  if (left > 0) return pc.red(`DRIFT LEFT: ${left} objects differ from the service.\n`);
+  if (left > 0) {
+    const differ = left === 1 ? "1 object differs" : `${left} objects differ`;
+    return pc.red(`DRIFT LEFT: ${differ} from the service.\n`);
+  }
   const scope = run.kind === "range" ? "What was created in the range" : "The mirror";
   const accepted = sum(totals.acknowledged);
   return pc.green(
     `${scope} equals the service` +
-      (accepted > 0 ? `, but for ${accepted} acknowledged findings` : "") +
-      (healed > 0 ? `; ${healed} differences were healed.\n` : ".\n"),
+      (accepted > 0 ? `, but for what was acknowledged (findings: ${accepted})` : "") +
+      (healed > 0 ? `; healed: ${differences(healed)}.\n` : ".\n"),
   );
 }
 

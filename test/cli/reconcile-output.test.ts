@@ -56,7 +56,7 @@ test.each([
   [
     "nightly",
     totals({ acknowledged: { mismatch: 2 }, healed: { behind: 1 } }),
-    "The mirror equals the service, but for 2 acknowledged findings; 1 differences were healed.",
+    "The mirror equals the service, but for what was acknowledged (findings: 2); healed: 1 difference.",
   ],
   ["range", totals({}), "What was created in the range equals the service."],
 ] as const)("what a %s run says is no more than it has read", (kind, counted, verdict) => {
