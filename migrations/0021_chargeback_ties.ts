@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 
-/** The chargebacks of the mirror, and as of a time. `tie`: which of two states of one time is the last. */
+/** `tie`: which of two states of one time is the last. As of a time: 0023. */
 const chargebacks = (tie: string): string => `
     create or replace view mirror.chargebacks as
     select k.key, k.order_id, sale.id as transaction_id, known.state,
@@ -70,81 +70,6 @@ const chargebacks = (tie: string): string => `
             then coalesce(ordered.dismissed_at, ordered.left_at, o.source_updated_at)
           else coalesce(sale.left_at, sale.last_at) end as ended_at
     ) known;
-
-    create or replace function reports.chargebacks(p_as_of timestamptz default null)
-    returns table (key text, order_id text, transaction_id text, state text, amount bigint, currency text,
-                   opened_at timestamptz, resolved_at timestamptz)
-    language sql stable parallel safe as $$
-      select c.key, c.order_id, c.transaction_id, c.state, c.amount, c.currency, c.opened_at, c.resolved_at
-      from mirror.chargebacks c
-      where p_as_of is null or not exists (select from reports.touched(p_as_of) c2 where c2.key = c.key)
-      union all
-      select k.key, k.order_id, sale.id, known.state, coalesce(sale.amount, o.total), coalesce(sale.currency, o.currency),
-             least(ordered.first_at, sale.first_at), case when known.state <> 'opened' then known.ended_at end
-      from (
-        select v.id as key, v.id as order_id from mirror.versions v
-        where p_as_of is not null and v.recorded_at <= p_as_of and v.resource = 'order'
-          and v.data->>'status' like 'chargeback%' and v.id in (select key from reports.touched(p_as_of))
-        union
-        select coalesce(t.order_id, t.id), t.order_id
-        from mirror.versions v join reports.transactions(p_as_of) t on t.id = v.id
-        where p_as_of is not null and v.recorded_at <= p_as_of and v.resource in ('transaction', 'transaction.inline')
-          and v.data->>'status' like 'chargeback%'
-          and coalesce(t.order_id, t.id) in (select key from reports.touched(p_as_of))
-      ) k
-      left join reports.orders(p_as_of) o on o.id = k.order_id
-      left join lateral (
-        select shown.*, (
-            select min(v.source_updated_at) from mirror.versions v
-            where v.resource = 'order' and v.id = k.order_id and v.source_updated_at > shown.last_at
-              and v.recorded_at <= p_as_of and v.data->>'status' not like 'chargeback%') as left_at
-        from (
-          select min(v.source_updated_at) as first_at, max(v.source_updated_at) as last_at,
-                 min(v.source_updated_at) filter (where v.data->>'status' = 'chargeback_accepted') as accepted_at,
-                 min(v.source_updated_at) filter (where v.data->>'status' = 'chargeback_dismissed') as dismissed_at,
-                 (array_agg(v.data->>'status' order by v.source_updated_at desc, ${tie}))[1] as last_status
-          from mirror.versions v
-          where v.resource = 'order' and v.id = k.order_id and v.recorded_at <= p_as_of
-            and v.data->>'status' like 'chargeback%'
-        ) shown
-      ) ordered on true
-      left join (
-        select distinct on (coalesce(t.order_id, t.id)) t.id, t.order_id, t.amount, t.currency, t.status,
-               shown.first_at, shown.last_at, (
-                 select min(v.source_updated_at) from mirror.versions v
-                 where v.resource in ('transaction', 'transaction.inline') and v.id = t.id
-                   and v.source_updated_at > shown.last_at and v.recorded_at <= p_as_of
-                   and v.data->>'status' not like 'chargeback%') as left_at
-        from reports.transactions(p_as_of) t
-        left join (
-          select v.id, min(v.source_updated_at) as first_at, max(v.source_updated_at) as last_at
-          from mirror.versions v
-          where v.resource in ('transaction', 'transaction.inline') and v.recorded_at <= p_as_of
-            and v.data->>'status' like 'chargeback%'
-          group by v.id
-        ) shown on shown.id = t.id
-        where p_as_of is not null and coalesce(t.order_id, t.id) in (select key from reports.touched(p_as_of))
-          and (shown.first_at is not null or (t.type = 'sale' and t.status not in ('failed', 'voided')))
-        order by coalesce(t.order_id, t.id), shown.first_at is null, t.created_at, t.id collate "C"
-      ) sale on coalesce(sale.order_id, sale.id) = k.key
-      cross join lateral (
-        select case
-            when o.status = 'chargeback_accepted' then 'accepted'
-            when o.status = 'chargeback_dismissed' then 'dismissed'
-            when o.status like 'chargeback%' then 'opened'
-            when ordered.last_status = 'chargeback_accepted' then 'accepted'
-            when ordered.first_at is not null then 'dismissed'
-            when sale.status like 'chargeback%' then 'opened'
-            else 'dismissed' end as state
-      ) now
-      cross join lateral (
-        select now.state, case
-            when now.state = 'opened' then null
-            when now.state = 'accepted' then ordered.accepted_at
-            when ordered.first_at is not null then coalesce(ordered.dismissed_at, ordered.left_at, ordered.last_at)
-            else coalesce(sale.left_at, sale.last_at) end as ended_at
-      ) known
-    $$;
 `;
 
 /**

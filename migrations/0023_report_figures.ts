@@ -36,7 +36,12 @@ const lastMoment: Change = [
   "(p_to - interval '1 microsecond') at time zone p_zone",
 ];
 
+/** Of two states of one time the one with the end is the last, as in mirror.chargebacks (0021). */
+const tie = (last: string) =>
+  `(array_agg(v.data->>'status' order by v.source_updated_at desc, ${last}))[1] as last_status`;
+
 const functions: Changes = {
+  chargebacks: [[tie("v.content_hash"), tie("v.data->>'status' collate \"C\" desc")]],
   month_end: [lastMoment],
   network_monitor: [
     lastMoment,

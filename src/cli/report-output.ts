@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import { open, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { UnreachableError, UsageError } from "../platform/errors.ts";
+import { errorCode } from "../platform/postgres-errors.ts";
 import { aboutLines } from "../reports/about.ts";
 import type { About } from "../reports/about.ts";
 
@@ -45,14 +46,14 @@ async function toFile(path: string): Promise<ReportOutput> {
   const unfinished = `${place}.unfinished`;
   const file = await open(unfinished, "w").catch((cause: unknown) => {
     throw new UsageError(
-      `${path} cannot be written (${codeOf(cause)}). Name a file in a folder that exists and that this user may write to.`,
+      `${path} cannot be written (${errorCode(cause) ?? "unknown error"}). Name a file in a folder that exists and that this user may write to.`,
       { cause },
     );
   });
   const written = <T>(work: Promise<T>): Promise<T> =>
     work.catch((cause: unknown) => {
       throw new UnreachableError(
-        `${path} cannot be written to its end (${codeOf(cause)}), so nothing is kept. Make room there, or name another file.`,
+        `${path} cannot be written to its end (${errorCode(cause) ?? "unknown error"}), so nothing is kept. Make room there, or name another file.`,
         { cause },
       );
     });
@@ -86,5 +87,3 @@ async function placeOf(path: string): Promise<string> {
       : `${path} is no file. Name one, or leave --out away: then it goes to standard output.`,
   );
 }
-
-const codeOf = (error: unknown): string => (error as NodeJS.ErrnoException).code ?? "unknown error";
