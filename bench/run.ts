@@ -13,6 +13,7 @@ import type { Benchmark, BenchOptions, BenchResult } from "./benchmark.ts";
 import { compile } from "./support/compile.ts";
 import { drain } from "./drain.ts";
 import { endToEnd } from "./end-to-end.ts";
+import { hostile } from "./hostile.ts";
 import { memory } from "./memory.ts";
 import { sandbox } from "./sandbox.ts";
 import { reconcile } from "./reconcile.ts";
@@ -29,6 +30,7 @@ const benchmarks: readonly Benchmark[] = [
   drain,
   ackLatency,
   memory,
+  hostile,
   applyLatency,
   alertLatency,
   sandbox,

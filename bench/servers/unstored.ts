@@ -9,6 +9,7 @@ import { createLog } from "../../src/platform/log.ts";
 import { createApp } from "../../src/receiver/app.ts";
 import { createReceiverCounters } from "../../src/receiver/counters.ts";
 import { createDeadlines } from "../../src/receiver/deadlines.ts";
+import { defaultReceiverLimits } from "../../src/receiver/limits.ts";
 import { createReceiveWebhook } from "../../src/receiver/receive-webhook.ts";
 import { defaultEnvelopePlaces } from "../../src/service/event-envelope.ts";
 import { signatureScheme } from "../../src/service/signature/signature-scheme.ts";
@@ -37,6 +38,7 @@ const receiveWebhook = createReceiveWebhook(
     maxHeldBodyBytes: 67_108_864,
     toleranceSeconds: 300,
     places: defaultEnvelopePlaces,
+    limits: defaultReceiverLimits,
   },
 );
 const readiness = () => Promise.resolve({ status: "ok" as const, reasons: [] });

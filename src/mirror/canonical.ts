@@ -112,6 +112,26 @@ interface Shape {
 const shapesByLength = new Map<number, Shape[]>();
 const maxShapesOfALength = 16;
 const maxCharacters = 1_000;
+/** Of all shapes together, under 1 MB: senders choose the keys of metadata, and must not fill the memory with them. */
+const maxRememberedKeys = 5_000;
+let rememberedKeys = 0;
+
+/** How many keys the remembered shapes have together. */
+export const rememberedShapeKeys = (): number => rememberedKeys;
+
+function rememberShape(shape: Shape): void {
+  const { length } = shape.keys;
+  if (shape.keys.join("").length + length > maxCharacters) return;
+  // The common shapes are back after a few objects; to know which ones are common would cost more.
+  if (rememberedKeys + length > maxRememberedKeys) {
+    shapesByLength.clear();
+    rememberedKeys = 0;
+  }
+  const shapes = [shape, ...(shapesByLength.get(length) ?? [])];
+  const isFull = shapes.length > maxShapesOfALength;
+  if (!isFull) rememberedKeys += length;
+  shapesByLength.set(length, isFull ? shapes.slice(0, maxShapesOfALength) : shapes);
+}
 
 /** The keys of an object in the order of its canonical form; null where one of them cannot be stored as it is. */
 function orderedFields(keys: readonly string[]): readonly Field[] | null {
@@ -125,9 +145,7 @@ function orderedFields(keys: readonly string[]): readonly Field[] | null {
     isFree: !isKept(key),
     mayHoldCardNumber: mayHoldCardNumber(key),
   }));
-  if (keys.join("").length + keys.length <= maxCharacters) {
-    shapesByLength.set(keys.length, [{ keys, fields }, ...shapes].slice(0, maxShapesOfALength));
-  }
+  rememberShape({ keys, fields });
   return fields;
 }
 

@@ -9,44 +9,55 @@ import type { ReceiverCounters, RejectionReason } from "./counters.ts";
 /** The code with which the server ends a request that did not arrive in time. */
 export const requestTimeoutCode = "ERR_HTTP_REQUEST_TIMEOUT";
 
-/** How often idle connections are looked for, when there are too many. */
-const makeRoomEveryMs = 100;
+const lastAnswer = Symbol("the answer to the last request of a connection");
 
-/**
- * Past the cap a new connection is closed unanswered, at no cost; those that idle between two requests are closed
- * too, so that the next one finds room.
- */
-export function capConnections(server: Server, max: number, onRefused: () => void): void {
-  let isMakingRoom = false;
-  server.maxConnections = max;
-  server.on("drop", () => {
-    onRefused();
-    if (isMakingRoom) return;
-    isMakingRoom = true;
-    server.closeIdleConnections();
-    setTimeout(() => (isMakingRoom = false), makeRoomEveryMs).unref();
-  });
+type Connection = Duplex & { [lastAnswer]?: ServerResponse };
+
+/** Notes that a request began on its connection. To be called for each, before anything else. */
+export function noteRequest(res: ServerResponse): void {
+  (res.req.socket as Connection)[lastAnswer] = res;
 }
 
-/** Answers what came over a connection and is no request, and closes it. */
+/**
+ * Calls back once every request that came whole over a connection has its answer, in their order. A connection may
+ * bring several requests before the first is answered, and what is written past them would take the first one's place.
+ */
+function afterAnswers(connection: Connection, then: () => void): void {
+  const last = connection[lastAnswer];
+  if (last === undefined || last.writableFinished || last.destroyed) then();
+  else if (last.req.complete) last.once("close", then);
+  // It never will be complete. It gets the connection once all before it are answered.
+  else if (last.socket === null) last.once("socket", then);
+  else then();
+}
+
+/** Answers what came over a connection and is no request, after the requests before it, and closes the connection. */
 export function refuseConnection(
   counters: ReceiverCounters,
   error: NodeJS.ErrnoException,
   socket: Socket,
 ): void {
+  // Every piece that still comes is the same error again.
+  if (failed.has(socket)) return;
+  failed.add(socket);
   const { code = "" } = error;
   // Who went away hears nothing any more, and was counted where the request ended, if there was one.
   const isGone = code === "HPE_INVALID_EOF_STATE";
   const fault = connectionFaults[code] ?? (code.startsWith("HPE_") && !isGone ? malformed : null);
-  if (fault === null) {
+  if (fault === null && !isGone) {
     socket.destroy(error);
     return;
   }
-  const { reason, refusal } = fault;
-  counters.rejected[reason] += 1;
-  if (socket.writable) socket.write(rawRefusal(refusal, STATUS_CODES[refusal.status] ?? ""));
-  socket.destroy(error);
+  if (fault !== null) counters.rejected[fault.reason] += 1;
+  afterAnswers(socket, () => {
+    if (fault !== null && socket.writable) {
+      socket.write(rawRefusal(fault.refusal, STATUS_CODES[fault.refusal.status] ?? ""));
+    }
+    socket.destroy(error);
+  });
 }
+
+const failed = new WeakSet<Socket>();
 
 /** Answers a request to pass bytes on to another address, which leaves HTTP behind, and closes the connection. */
 export function refuseTunnel(counters: ReceiverCounters, socket: Duplex): void {
@@ -54,7 +65,9 @@ export function refuseTunnel(counters: ReceiverCounters, socket: Duplex): void {
   // Nobody else listens any more.
   socket.on("error", () => {});
   const refusal = { ...refusals.method, headers: { Allow: "POST" } };
-  socket.end(rawRefusal(refusal, STATUS_CODES[refusal.status] ?? ""), () => socket.destroy());
+  afterAnswers(socket, () => {
+    socket.end(rawRefusal(refusal, STATUS_CODES[refusal.status] ?? ""), () => socket.destroy());
+  });
 }
 
 /** Answers a request that arrived whole and that nobody may serve, as HTTP has it, and closes its connection. */
@@ -65,6 +78,12 @@ export function refuseRequest(
 ): void {
   counters.rejected.malformed_request += 1;
   sendRefusal(res, refusal, { Connection: "close" });
+}
+
+/** Half-closing is how a sender says that this was its last request; it still waits for the answers. */
+export function answerHalfClosed(server: Server): void {
+  // Node reads this property, and neither documents nor types it. test/receiver/connection-limits.test.ts sees it work.
+  (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
 }
 
 interface ConnectionFault {

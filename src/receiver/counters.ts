@@ -35,7 +35,7 @@ export interface ReceiverCounters {
   unavailable: number;
   /** Answered 500: a fault of ours. */
   failed: number;
-  /** Closed unanswered, past the cap on connections. */
+  /** Connections closed unanswered, past a cap: new ones, and those that made room for a new one. */
   connectionsRefused: number;
   /** Webhook requests that have no answer yet. */
   inFlight: number;

@@ -1,8 +1,15 @@
 import { createServer } from "node:http";
 import type { IncomingMessage, Server, ServerResponse } from "node:http";
 import type { Socket } from "node:net";
+import { limitConnections } from "./admission.ts";
 import { refusals } from "./answers.ts";
-import { capConnections, refuseConnection, refuseRequest, refuseTunnel } from "./connections.ts";
+import {
+  answerHalfClosed,
+  noteRequest,
+  refuseConnection,
+  refuseRequest,
+  refuseTunnel,
+} from "./connections.ts";
 import type { ReceiverCounters } from "./counters.ts";
 import type { ReceiverLimits } from "./limits.ts";
 import type { WarnSeldom } from "./seldom-warnings.ts";
@@ -12,6 +19,8 @@ interface HttpServerDeps {
   warnSeldom: WarnSeldom;
   /** Answers what is a whole and proper request. */
   handle(req: IncomingMessage, res: ServerResponse): void;
+  /** See `AdmissionOptions`. */
+  slowest(): Socket | null;
 }
 
 interface HttpServerOptions {
@@ -24,10 +33,12 @@ interface HttpServerOptions {
  * `handle`. It does not listen yet.
  */
 export function createHttpServer(
-  { counters, warnSeldom, handle }: HttpServerDeps,
+  { counters, warnSeldom, handle, slowest }: HttpServerDeps,
   { limits, maxConnections }: HttpServerOptions,
 ): Server {
   const handleProper = (req: IncomingMessage, res: ServerResponse): void => {
+    noteRequest(res);
+    admission.noteRequest(req.socket);
     if (req.headers.host === undefined && req.httpVersion === "1.1") {
       refuseRequest(counters, res, refusals.malformed);
       return;
@@ -47,16 +58,26 @@ export function createHttpServer(
   );
   // A sender that asks before it sends the body is answered by the same code, which invites it or refuses.
   server.on("checkContinue", handleProper);
-  server.on("checkExpectation", (_req, res) => refuseRequest(counters, res, refusals.expectation));
+  server.on("checkExpectation", (_req, res) => {
+    noteRequest(res);
+    refuseRequest(counters, res, refusals.expectation);
+  });
   server.on("connect", (_req, socket) => refuseTunnel(counters, socket));
   // Who neither sends nor reads what was answered holds no connection for ever.
   server.timeout = limits.requestMs + limits.answerMs;
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     refuseConnection(counters, error, socket);
   });
-  capConnections(server, maxConnections, () => {
-    counters.connectionsRefused += 1;
-    warnSeldom("a connection was refused: there are too many", { max: maxConnections });
+  server.maxRequestsPerSocket = limits.requestsPerConnection;
+  answerHalfClosed(server);
+  const admission = limitConnections(server, {
+    max: maxConnections,
+    maxSilentPerAddress: limits.silentPerAddress,
+    slowest,
+    onRefused() {
+      counters.connectionsRefused += 1;
+      warnSeldom("a connection was closed unanswered: there are too many", { max: maxConnections });
+    },
   });
   return server;
 }

@@ -9,6 +9,14 @@ export interface ReceiverLimits {
   tickMs: number;
   /** How long a connection may be idle between two requests: longer than proxies keep theirs (60 s). */
   keepAliveMs: number;
+  /** Requests over one connection; then it is closed, and the sender connects again. */
+  requestsPerConnection: number;
+  /** Connections from one address that have not sent a request yet. */
+  silentPerAddress: number;
+  /** Requests that wait at a time for the secrets to be read again, because their signature did not verify. */
+  waitingForSecrets: number;
+  /** Of those, from one address. */
+  waitingPerAddress: number;
   /** For closing, everything together. */
   closeMs: number;
 }
@@ -20,6 +28,10 @@ export const defaultReceiverLimits: ReceiverLimits = {
   answerMs: 6_000,
   tickMs: 250,
   keepAliveMs: 65_000,
+  requestsPerConnection: 10_000,
+  silentPerAddress: 256,
+  waitingForSecrets: 64,
+  waitingPerAddress: 32,
   closeMs: 10_000,
 };
 

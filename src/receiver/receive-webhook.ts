@@ -6,9 +6,11 @@ import type { Log } from "../platform/log.ts";
 import type { EnvelopePlaces } from "../service/event-envelope.ts";
 import type { SignatureScheme, Verification } from "../service/signature/scheme.ts";
 import { refusals, sendJson, sendRefusal } from "./answers.ts";
+import { addressGroup, createPlaces } from "./admission.ts";
 import { createByteRoom } from "./byte-room.ts";
 import type { ReceiverCounters } from "./counters.ts";
 import type { Deadlines } from "./deadlines.ts";
+import type { ReceiverLimits } from "./limits.ts";
 import { extractEvent } from "./extract-event.ts";
 import { readBody } from "./read-body.ts";
 import {
@@ -16,6 +18,7 @@ import {
   refuseForRoom,
   refuseSignature,
   refuseUnavailable,
+  refuseUnproved,
   refuseUnread,
 } from "./refuse-webhook.ts";
 import type { WarnSeldom } from "./seldom-warnings.ts";
@@ -38,6 +41,7 @@ export interface WebhookOptions {
   maxHeldBodyBytes: number;
   toleranceSeconds: number;
   places: Readonly<EnvelopePlaces>;
+  limits: Pick<ReceiverLimits, "waitingForSecrets" | "waitingPerAddress">;
 }
 
 /** What a request costs beside its body while it waits for the secrets to be read again. */
@@ -52,11 +56,16 @@ export type ReceiveWebhook = (req: IncomingMessage, res: ServerResponse) => Prom
  */
 export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions): ReceiveWebhook {
   const { appender, secrets, log, counters, deadlines } = deps;
-  const { maxBodyBytes, maxHeldBodyBytes, places } = options;
+  const { maxBodyBytes, maxHeldBodyBytes, places, limits } = options;
   const isVerbose = log.isLevelEnabled("debug");
   const bodies = createByteRoom(maxHeldBodyBytes);
   // What waits for a secret is most likely nobody's event: it leaves room for those that verify.
   const unproved = createByteRoom(maxHeldBodyBytes / 2);
+  // Forging costs nothing: those past a few are told at once to come again, by when the secrets have been read.
+  const waiting = createPlaces({
+    max: limits.waitingForSecrets,
+    maxPerAddress: limits.waitingPerAddress,
+  });
 
   async function receive(req: IncomingMessage, res: ServerResponse): Promise<void> {
     if (!isPlainBody(req.headers)) return refuseUnread(deps, req, res, "content_encoding");
@@ -84,11 +93,11 @@ export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions)
   ): Promise<void> {
     let verification = verify(deps, options, req, raw);
     if (isMaybeRotated(verification)) {
-      const isCertain = await refreshSecrets(raw.length);
+      const isCertain = await refreshSecrets(addressGroup(req.socket.remoteAddress), raw.length);
       verification = verify(deps, options, req, raw);
       // A 401 would say that the sender is wrong, and nobody can know that now.
       if (!isCertain && isMaybeRotated(verification)) {
-        return refuseUnavailable(deps, res, "The signing secrets could not be read again in time.");
+        return refuseUnproved(deps, res);
       }
     }
     if (!verification.ok) return refuseSignature(deps, res, verification);
@@ -111,13 +120,15 @@ export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions)
   }
 
   /** False as `refresh` has it, and at once when too many wait for the same. */
-  async function refreshSecrets(bodyBytes: number): Promise<boolean> {
+  async function refreshSecrets(address: string, bodyBytes: number): Promise<boolean> {
     const cost = bodyBytes + requestOverheadBytes;
-    if (!unproved.take(cost)) return false;
+    if (!waiting.take(address)) return false;
+    const hasRoom = unproved.take(cost);
     try {
-      return await secrets.refresh();
+      return hasRoom && (await secrets.refresh());
     } finally {
-      unproved.give(cost);
+      if (hasRoom) unproved.give(cost);
+      waiting.give(address);
     }
   }
 

@@ -39,6 +39,7 @@ function discardRest(req: IncomingMessage): void {
   req.resume();
 }
 
+/** Nor does its sender keep the connection: those that prove nothing would fill it up for those that can. */
 export function refuseSignature(
   { counters, warnSeldom }: RefusalDeps,
   res: ServerResponse,
@@ -46,7 +47,7 @@ export function refuseSignature(
 ): void {
   if (res.headersSent) return;
   counters.rejected[reason] += 1;
-  const requestId = sendRefusal(res, refusals.signature);
+  const requestId = sendRefusal(res, refusals.signature, lastAnswer);
   if (reason === "stale") {
     warnSeldom("signature_stale: a right signature with a time outside the window", {
       requestId,
@@ -57,15 +58,24 @@ export function refuseSignature(
   }
 }
 
+const lastAnswer = { Connection: "close" };
+
+/** Tells a sender to come again whose signature may be right: the secrets could not be read again in time. */
+export function refuseUnproved(deps: RefusalDeps, res: ServerResponse): void {
+  const reason = "The signing secrets could not be read again in time.";
+  refuseUnavailable(deps, res, reason, lastAnswer);
+}
+
 /** Tells the sender to come again, unless that was said before. */
 export function refuseUnavailable(
   { counters, warnSeldom }: RefusalDeps,
   res: ServerResponse,
   reason: string,
+  headers?: Readonly<Record<string, string>>,
 ): void {
   if (res.headersSent) return;
   counters.unavailable += 1;
-  const requestId = sendRefusal(res, refusals.unavailable);
+  const requestId = sendRefusal(res, refusals.unavailable, headers);
   warnSeldom("a webhook could not be stored and will come again", { requestId, reason });
 }
 

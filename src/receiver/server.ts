@@ -1,6 +1,7 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
 import type { AddressInfo } from "node:net";
+import type { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import type { Pool } from "pg";
@@ -100,7 +101,13 @@ export async function startReceiver(
       counters,
       deadlines,
     },
-    { maxBodyBytes, maxHeldBodyBytes, toleranceSeconds: signature.toleranceSeconds, places },
+    {
+      maxBodyBytes,
+      maxHeldBodyBytes,
+      toleranceSeconds: signature.toleranceSeconds,
+      places,
+      limits,
+    },
   );
   const readiness = createReadiness({
     pool,
@@ -116,6 +123,7 @@ export async function startReceiver(
     {
       counters,
       warnSeldom,
+      slowest: () => slowestSender(deadlines.items()),
       handle(req, res) {
         if (isClosing) askToClose(res);
         void callback(req, res);
@@ -153,6 +161,11 @@ export async function startReceiver(
     counters,
     close: () => (closing ??= closeInTime()),
   };
+}
+
+/** Of the requests under way, oldest first, the connection of the first whose body is not all there. */
+function slowestSender(answers: readonly ServerResponse[]): Socket | null {
+  return answers.find(({ req }) => !req.complete && !req.socket.destroyed)?.req.socket ?? null;
 }
 
 /** This answer is the last on its connection. */

@@ -236,44 +236,178 @@ describe("a sender that asks before it sends the body (Expect: 100-continue)", (
   });
 });
 
-test("requests sent one behind the other without waiting are answered in order", async () => {
-  const events = Array.from({ length: 20 }, () => newEvent());
-  const connection = await open();
-  connection.write(Buffer.concat(events.map(({ body }) => requestBytes(delivery(body)))));
-  for (const { id } of events) {
-    const answer = await connection.answer();
-    expect(JSON.parse(answer?.body ?? "null")).toEqual({ received: true, id, duplicate: false });
-  }
+describe("requests sent one behind the other without waiting", () => {
+  const okBytes = (): Buffer => requestBytes(delivery(newEvent().body));
+
+  test("are answered in order", async () => {
+    const events = Array.from({ length: 20 }, () => newEvent());
+    const connection = await open();
+    connection.write(Buffer.concat(events.map(({ body }) => requestBytes(delivery(body)))));
+    for (const { id } of events) {
+      const answer = await connection.answer();
+      expect(JSON.parse(answer?.body ?? "null")).toEqual({ received: true, id, duplicate: false });
+    }
+  });
+
+  test.each([
+    ["what is no HTTP", "no request at all\r\n\r\n", 400],
+    ["headers that are too long", `GET / HTTP/1.1\r\nX: ${"x".repeat(20_000)}\r\n`, 431],
+    ["a request for a tunnel", "CONNECT a:1 HTTP/1.1\r\nHost: a\r\n\r\n", 405],
+    ["an unknown expectation", "GET / HTTP/1.1\r\nHost: a\r\nExpect: tea\r\n\r\n", 417],
+  ])("are answered before %s, which has its own answer after them", async (_, last, status) => {
+    const connection = await open();
+    connection.write(Buffer.concat([okBytes(), okBytes(), Buffer.from(last)]));
+    expect((await connection.answer())?.status).toBe(200);
+    expect((await connection.answer())?.status).toBe(200);
+    expect((await connection.answer())?.status).toBe(status);
+    await connection.closed;
+  });
+
+  test("are as many as one connection may bring, and the last one says so", async () => {
+    const options = { limits: { ...limits, requestsPerConnection: 2 } };
+    await withStand({ options }, async (own) => {
+      const connection = await open(own.port);
+      connection.write(Buffer.concat([okBytes(), okBytes()]));
+      expect((await connection.answer())?.headers.get("connection")).toBe("keep-alive");
+      expect((await connection.answer())?.headers.get("connection")).toBe("close");
+      await connection.closed;
+    });
+  });
 });
 
-test("past the cap a connection is closed unanswered; room comes back, also from idle ones", async () => {
-  await withStand(
-    {
-      options: {
-        maxConnections: 3,
-        limits: { ...limits, keepAliveMs: 60_000, headersMs: 10_000, requestMs: 15_000 },
-      },
-    },
-    async (own) => {
-      const [first, ...others] = await Promise.all([1, 2, 3].map(() => open(own.port)));
-      if (first === undefined) throw new Error("no connection");
+describe("a sender that closes its side and waits", () => {
+  test("gets its answer", async () => {
+    const { body } = newEvent();
+    const connection = await open();
+    connection.socket.end(requestBytes(delivery(body)));
+    expect((await connection.answer())?.status).toBe(200);
+    await connection.closed;
+    expect(await stand.stored(body)).toHaveLength(1);
+  });
+
+  test("in the middle of a further request gets the answers to those before it", async () => {
+    const bytes = requestBytes(delivery(newEvent().body));
+    const connection = await open();
+    connection.socket.end(Buffer.concat([bytes, bytes.subarray(0, bytes.length - 5)]));
+    expect((await connection.answer())?.status).toBe(200);
+    await connection.closed;
+    await until(() => stand.receiver.counters.inFlight === 0);
+  });
+});
+
+describe("past the cap on connections", () => {
+  const patient = { ...limits, keepAliveMs: 60_000, headersMs: 20_000, requestMs: 25_000 };
+  const capped = (more: Partial<typeof limits & { silentPerAddress: number }> = {}) => ({
+    options: { maxConnections: 3, limits: { ...patient, answerMs: 30_000, ...more } },
+  });
+  const health = requestBytes({ method: "GET", path: "/healthz" });
+  const bodyToCome = requestBytes({ headers: [["Content-Length", "10"]] });
+
+  test("a new one takes the place of the oldest that has sent nothing", async () => {
+    await withStand(capped(), async (own) => {
+      const [first, second] = [await open(own.port), await open(own.port)];
+      const third = await open(own.port);
+      const fourth = await open(own.port);
+      await first.closed;
+      for (const connection of [second, third, fourth]) {
+        connection.write(health);
+        expect((await connection.answer())?.status).toBe(200);
+      }
+      expect(own.receiver.counters.connectionsRefused).toBe(1);
+    });
+  });
+
+  test("where none is silent, it takes the place of one whose body is not all there", async () => {
+    await withStand(capped(), async (own) => {
+      const slow = await Promise.all([1, 2, 3].map(() => open(own.port)));
+      for (const connection of slow) connection.write(bodyToCome);
+      await until(() => own.receiver.counters.inFlight === 3);
+      expect((await own.send(newEvent().body)).status).toBe(200);
+      await Promise.any(slow.map(({ closed }) => closed));
+      await until(() => own.receiver.counters.inFlight === 2);
+    });
+  });
+
+  test("no request that came whole is cut off: the new one is closed unanswered", async () => {
+    // A wrong signature waits until the secrets have been read again.
+    const waiting = { ...capped(), secretsTiming: { reloadAtMostEveryMs: 2_000 } };
+    await withStand(waiting, async (own) => {
+      const forged = await Promise.all([1, 2, 3].map(() => open(own.port)));
+      for (const connection of forged) {
+        connection.write(
+          requestBytes(delivery(newEvent().body, { secret: "whsec_somebody-else" })),
+        );
+      }
+      await until(() => own.receiver.counters.inFlight === 3);
       const refused = await open(own.port);
-      refused.write(requestBytes({ method: "GET", path: "/healthz" }));
+      refused.write(health);
       expect(await refused.answer()).toBeNull();
       expect(own.receiver.counters.connectionsRefused).toBe(1);
+      for (const connection of forged) expect((await connection.answer())?.status).toBe(401);
+    });
+  });
 
-      // Those who have connected are served as before.
-      first.write(requestBytes({ method: "GET", path: "/healthz" }));
-      expect((await first.answer())?.status).toBe(200);
-
-      // The first is idle now and makes room for the next but one.
-      await new Promise((resolve) => setTimeout(resolve, 150));
-      expect(await (await open(own.port)).answer()).toBeNull();
-      await first.closed;
+  test("those that idle between two requests make room", async () => {
+    await withStand(capped(), async (own) => {
+      const idle = await Promise.all([1, 2, 3].map(() => open(own.port)));
+      for (const connection of idle) {
+        connection.write(health);
+        expect((await connection.answer())?.status).toBe(200);
+      }
       expect((await own.send(newEvent().body)).status).toBe(200);
-      for (const other of others) other.destroy();
+      await Promise.all(idle.map(({ closed }) => closed));
+    });
+  });
+
+  test("of one address's silent ones too, the oldest makes room long before the cap is reached", async () => {
+    await withStand(
+      { options: { limits: { ...patient, answerMs: 30_000, silentPerAddress: 2 } } },
+      async (own) => {
+        const [first, second] = [await open(own.port), await open(own.port)];
+        const third = await open(own.port);
+        await first.closed;
+        for (const connection of [second, third]) {
+          connection.write(health);
+          expect((await connection.answer())?.status).toBe(200);
+        }
+        expect((await own.send(newEvent().body)).status).toBe(200);
+      },
+    );
+  });
+});
+
+describe("wrong signatures in numbers", () => {
+  const forge = () => requestBytes(delivery(newEvent().body, { secret: "whsec_somebody-else" }));
+  const crowded = {
+    options: {
+      limits: { ...limits, answerMs: 30_000, waitingForSecrets: 4, waitingPerAddress: 3 },
     },
-  );
+    secretsTiming: { reloadAtMostEveryMs: 2_000 },
+  };
+
+  test("wait for the secrets in a few places; all others are told at once to come again", async () => {
+    await withStand(crowded, async (own) => {
+      const forging = await Promise.all(Array.from({ length: 50 }, () => open(own.port)));
+      for (const connection of forging) connection.write(forge());
+      const answers = await Promise.all(forging.map((each) => each.answer()));
+      const statuses = answers.map((answer) => answer?.status);
+      expect(statuses.filter((status) => status === 401)).toHaveLength(3);
+      expect(statuses.filter((status) => status === 503)).toHaveLength(47);
+      // Whoever proved nothing keeps no connection.
+      await Promise.all(forging.map(({ closed }) => closed));
+      expect(own.receiver.counters.inFlight).toBe(0);
+    });
+  });
+
+  test("hold up no event whose signature is right", async () => {
+    await withStand(crowded, async (own) => {
+      const forging = await Promise.all(Array.from({ length: 50 }, () => open(own.port)));
+      for (const connection of forging) connection.write(forge());
+      expect((await own.send(newEvent().body)).status).toBe(200);
+      // The three still wait: the honest one did not wait behind them.
+      expect(own.receiver.counters.rejected.no_match).toBe(0);
+    });
+  });
 });
 
 test("an address that cannot be listened on is named", async () => {

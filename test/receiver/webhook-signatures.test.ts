@@ -173,14 +173,14 @@ describe("a signature that holds is taken", () => {
     expect((await stand.request({ headers, body: Buffer.from(body) })).status).toBe(200);
   });
 
-  test("after a refusal, on the same connection", async () => {
-    const connection = await openConnection(stand.port);
+  test("after a refusal too, over another connection: whoever proved nothing keeps none", async () => {
     const { body } = newEvent();
-    connection.write(requestBytes(delivery(body, { signature: "garbage" })));
-    expect((await connection.answer())?.status).toBe(401);
-    connection.write(requestBytes(delivery(body)));
-    expect((await connection.answer())?.status).toBe(200);
-    connection.destroy();
+    const connection = await openConnection(stand.port);
+    connection.write(requestBytes(delivery(body, { secret: "whsec_somebody-else-entirely" })));
+    const refused = await connection.answer();
+    expect([refused?.status, refused?.headers.get("connection")]).toEqual([401, "close"]);
+    await connection.closed;
+    expect((await stand.send(body)).status).toBe(200);
   });
 });
 

@@ -1,0 +1,132 @@
+import type { Server } from "node:http";
+import type { Socket } from "node:net";
+
+export interface AdmissionOptions {
+  /** Connections at a time. */
+  max: number;
+  /** Of those that have not sent a request yet, from one address. */
+  maxSilentPerAddress: number;
+  /** The connection that has sent the headers of its request for the longest time, and not all of its body. */
+  slowest(): Socket | null;
+  /** A connection was closed unanswered to make room, or found none. */
+  onRefused(): void;
+}
+
+/** Who may hold a connection. */
+export interface Admission {
+  /** A connection began a request: it is silent no longer. Costs a look-up. */
+  noteRequest(socket: Socket): void;
+}
+
+/** How often idle connections are closed at the most, when there are too many. */
+const closeIdleEveryMs = 100;
+
+/**
+ * Caps the connections of a server. Past the cap the least useful one makes room for a new one: the oldest that has
+ * sent nothing, else one whose body is not all there, else all that idle between two requests. So whoever opens
+ * connections and leaves them keeps out nobody but himself. Where nobody can make room, the new one is closed.
+ *
+ * Only silent connections are limited by address: behind a proxy all senders have one, and a proxy connects to send.
+ */
+export function limitConnections(server: Server, options: AdmissionOptions): Admission {
+  const { max, maxSilentPerAddress, slowest, onRefused } = options;
+  /** Oldest first. */
+  const silent = new Map<Socket, string>();
+  const silentByAddress = new Map<string, Set<Socket>>();
+  const open = new Set<Socket>();
+  let mayCloseIdle = true;
+
+  function forgetSilent(socket: Socket): void {
+    const address = silent.get(socket);
+    if (address === undefined) return;
+    silent.delete(socket);
+    const ofAddress = silentByAddress.get(address);
+    ofAddress?.delete(socket);
+    if (ofAddress?.size === 0) silentByAddress.delete(address);
+  }
+
+  function evict(socket: Socket | null | undefined): boolean {
+    if (socket === null || socket === undefined) return false;
+    onRefused();
+    forgetSilent(socket);
+    socket.destroy();
+    return true;
+  }
+
+  /** Whether there were any. To look for them costs a look at every connection. */
+  function closeIdle(): boolean {
+    if (!mayCloseIdle) return false;
+    mayCloseIdle = false;
+    setTimeout(() => (mayCloseIdle = true), closeIdleEveryMs).unref();
+    server.closeIdleConnections();
+    return [...open].some(({ destroyed }) => destroyed);
+  }
+
+  const makeRoom = (): boolean =>
+    evict(silent.keys().next().value) || evict(slowest()) || closeIdle();
+
+  server.on("connection", (socket) => {
+    const address = addressGroup(socket.remoteAddress);
+    const ofAddress = silentByAddress.get(address);
+    if (ofAddress !== undefined && ofAddress.size >= maxSilentPerAddress) {
+      evict(ofAddress.values().next().value);
+    }
+    if (open.size >= max && !makeRoom()) {
+      onRefused();
+      socket.destroy();
+      return;
+    }
+    open.add(socket);
+    silent.set(socket, address);
+    silentByAddress.set(address, (silentByAddress.get(address) ?? new Set()).add(socket));
+    socket.once("close", () => {
+      open.delete(socket);
+      forgetSilent(socket);
+    });
+  });
+  return { noteRequest: forgetSilent };
+}
+
+/** An IPv6 address counts with its /64, of which one sender has them all. Pure. */
+export function addressGroup(address: string | undefined): string {
+  if (address === undefined) return "";
+  if (!address.includes(":") || address.includes(".")) return address;
+  const [head = "", tail] = address.split("::");
+  const groups = head === "" ? [] : head.split(":");
+  const rest = tail === undefined || tail === "" ? [] : tail.split(":");
+  const zeros = Array.from({ length: 8 - groups.length - rest.length }, () => "0");
+  return [...groups, ...zeros, ...rest].slice(0, 4).join(":");
+}
+
+/** Places that some may hold at a time, and of those some from one address. */
+export interface Places {
+  /** False, and nothing taken, when none is free for this address. */
+  take(address: string): boolean;
+  give(address: string): void;
+}
+
+export function createPlaces({
+  max,
+  maxPerAddress,
+}: {
+  max: number;
+  maxPerAddress: number;
+}): Places {
+  const takenBy = new Map<string, number>();
+  let taken = 0;
+  return {
+    take(address) {
+      const own = takenBy.get(address) ?? 0;
+      if (taken >= max || own >= maxPerAddress) return false;
+      taken += 1;
+      takenBy.set(address, own + 1);
+      return true;
+    },
+    give(address) {
+      taken -= 1;
+      const own = (takenBy.get(address) ?? 0) - 1;
+      if (own > 0) takenBy.set(address, own);
+      else takenBy.delete(address);
+    },
+  };
+}

@@ -1,0 +1,27 @@
+import { expect, test } from "vitest";
+import { addressGroup, createPlaces } from "../../src/receiver/admission.ts";
+
+test.each([
+  ["127.0.0.1", "127.0.0.1"],
+  ["::ffff:10.1.2.3", "::ffff:10.1.2.3"],
+  ["2001:db8:1:2:3:4:5:6", "2001:db8:1:2"],
+  ["2001:db8:1:2::7", "2001:db8:1:2"],
+  ["2001:db8::7", "2001:db8:0:0"],
+  ["::1", "0:0:0:0"],
+  [undefined, ""],
+])("the address %s counts as %s", (address, group) => {
+  expect(addressGroup(address)).toBe(group);
+});
+
+test("places are limited in all and for each address, and come back", () => {
+  const places = createPlaces({ max: 3, maxPerAddress: 2 });
+  expect(["a", "a", "a", "b", "c"].map((address) => places.take(address))).toEqual([
+    true,
+    true,
+    false,
+    true,
+    false,
+  ]);
+  places.give("a");
+  expect([places.take("c"), places.take("a")]).toEqual([true, false]);
+});
