@@ -1,5 +1,5 @@
 /** Exit codes of the command line (`sysexits.h` where one fits). */
-export const exitCodes = { configuration: 2, usage: 64, unexpected: 70 } as const;
+export const exitCodes = { configuration: 2, differs: 3, usage: 64, unexpected: 70 } as const;
 
 /**
  * An error that a person is meant to read. Its message says what is wrong, where, and what to do about it;

@@ -7,6 +7,8 @@ export interface CloseMark {
   /** Snapshot id. */
   id: string;
   closedAt: string;
+  /** Null where an earlier version closed it. */
+  closedBy: string | null;
   /** Why it was closed without a PASS. */
   reason: string | null;
   /** Of the whole close, as `close` printed it. */
@@ -51,7 +53,8 @@ export function aboutLines(about: About): [label: string, value: string][] {
       : ([
           [
             "Closed",
-            `${close.month}, snapshot ${close.id} of ${close.closedAt}, SHA-256 of all ${close.sha256}`,
+            `${close.month}${close.closedBy === null ? "" : ` by ${close.closedBy}`}, snapshot ${close.id} of ` +
+              `${close.closedAt}, SHA-256 of all ${close.sha256}`,
           ],
         ] as [string, string][])),
     ...(close?.reason == null ? [] : [["Forced", close.reason] as [string, string]]),

@@ -5,7 +5,7 @@ import { UsageError } from "../platform/errors.ts";
  * `recorded_at` is taken when a row is written, and a writer is cut off after 30 s (mirror/writer-limits.ts): what was
  * recorded by a minute ago can no longer grow, so that a repeat gives the same bytes.
  */
-const settledAfterSeconds = 60;
+export const settledAfterSeconds = 60;
 
 /** The latest time that can be answered as of, by the database's clock. One statement. */
 export async function latestAsOf(db: Knex): Promise<Date> {

@@ -1,7 +1,6 @@
 import type { Knex } from "knex";
 import { UsageError } from "../platform/errors.ts";
 import type { Period } from "./period.ts";
-import type { Proof } from "./verdict.ts";
 
 interface LastClose {
   month: string;
@@ -50,26 +49,14 @@ export async function assertClosable(
     );
   }
   if (last.closed_at > asOf) {
-    throw new UsageError(`${last.month} was closed just now. Try again in a minute.`);
+    const seconds = Math.max(1, Math.ceil((last.closed_at.getTime() - asOf.getTime()) / 1000));
+    throw new UsageError(
+      `${last.month} was closed just now, and ${month} is closed as of a minute ago. Wait ${seconds} seconds and run it again.`,
+    );
   }
 }
 
 function monthAfter(month: string): string {
   const [year, number] = month.split("-").map(Number);
   return new Date(Date.UTC(year ?? 0, number ?? 1, 1)).toISOString().slice(0, 7);
-}
-
-/** Throws `UsageError` unless all is proved, or a reason is given that is printed on the close for ever. */
-export function assertProved(
-  { verdict, readUntil, openFindings }: Proof,
-  reason: string | null,
-): void {
-  if (verdict === "PASS" || reason !== null) return;
-  const why =
-    verdict === "INCOMPLETE"
-      ? `not everything was read (read until ${readUntil ?? "never"}): run "tallyhook reconcile"`
-      : `${openFindings} findings are open, or rows differ: "tallyhook report exceptions" shows them`;
-  throw new UsageError(
-    `The month is not proved: ${why}. --force "REASON" closes it all the same and prints the reason on every report of it.`,
-  );
 }

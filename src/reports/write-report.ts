@@ -54,11 +54,11 @@ export async function writeReport(
   return readingTransaction(db, async (trx) => {
     const currency = wished === undefined ? null : await findCurrency(trx, wished);
     const period = await resolvePeriod(trx, days, timeZone);
-    const exponents = await readExponents(trx);
     const isFrozenWanted =
       (asOf === undefined || request.prefersFrozen === true) && accountFile === undefined;
     const frozen = isFrozenWanted ? await findFrozen(trx, period, report) : null;
     const { columns } = frozen ?? report;
+    const exponents = frozen?.exponents ?? (await readExponents(trx));
     const rendering = createRendering(format, { report, columns, exponents, write });
     const take = rendering.rows;
     const about =

@@ -20,7 +20,7 @@ test.each([
   ["import"],
   ["findings", "list"],
   ["report", "month-end"],
-  ["close", "2026-01"],
+  ["close", "2026-01", "--yes"],
   ["secrets", "list"],
   ["secrets", "retire", "db:0"],
   ["endpoint", "list"],

@@ -32,7 +32,7 @@ const environment = () => ({ DATABASE_URL: database.url, TALLYHOOK_TIME_ZONE: "E
 const report = (...args: string[]) =>
   runCommand(registerReport, ["report", ...args], { env: environment() });
 const close = (...args: string[]) =>
-  runCommand(registerClose, ["close", ...args], { env: environment() });
+  runCommand(registerClose, ["close", ...args, "--yes"], { env: environment() });
 
 beforeAll(async () => {
   database = await createTestDatabase();
@@ -186,7 +186,7 @@ test("books the journal by the accounts of a settings file", async () => {
 describe("close", () => {
   test("refuses what is not proved, then freezes it, and later prints come from it", async () => {
     const refused = await close("2025-05");
-    expect((refused.error as Error).message).toMatch(/not everything was read.*--force/s);
+    expect((refused.error as Error).message).toMatch(/2025-05 is not proved.*Not read.*--force/s);
     await coverAll(database.db, "2025-06-01T00:00:00Z");
     const { out, error } = await close("2025-05");
     expect(error).toBeNull();

@@ -38,7 +38,7 @@ test("however late anything is learned, every month rolls forward and the last b
     for (const [n, month] of months.entries()) {
       await mirrorState(late.db, known(service, 3 + n * 3), "2026-06-01T00:00:00.000Z");
       await letTimePass(late.db);
-      const request = { month, timeZone, accounts: defaultAccounts, reason: "a test" };
+      const request = { month, timeZone, accounts: defaultAccounts, reason: "a test", by: "anna" };
       await closeMonth(late.db, request);
       await letTimePass(late.db);
     }

@@ -4,6 +4,7 @@ import { applyObservations } from "../../src/mirror/apply.ts";
 import type { Observation, Resource } from "../../src/mirror/observation.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { sandboxApiKey } from "../../src/runtime.ts";
+import { resealCloses } from "./reseal-closes.ts";
 import { startSandbox } from "../../src/sandbox/start.ts";
 
 export type WireObject = Readonly<Record<string, unknown>>;
@@ -92,5 +93,6 @@ export async function letTimePass(db: Knex, interval = "1 hour"): Promise<void> 
       interval,
     ]);
     await trx.raw("update reports.closes set closed_at = closed_at - ?::interval", [interval]);
+    await resealCloses(trx);
   });
 }

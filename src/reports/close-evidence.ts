@@ -1,0 +1,72 @@
+import type { Knex } from "knex";
+import type { EvidenceKind } from "./close-members.ts";
+import { readExponents } from "./currencies.ts";
+
+/** As long as what was read counts for a verdict (reports.verdict). */
+const freshDays = 31;
+
+/**
+ * Freezes what a close rests on, as it stood: which slices of the service's lists were read and by which runs, what was found and
+ * neither healed before the month nor gone, who acknowledged it and why, and the decimals that amounts are printed with. No values of
+ * objects are among it, so that an erasure has nothing to take out. In the transaction of the close.
+ */
+export async function freezeEvidence(
+  trx: Knex.Transaction,
+  close: string,
+  { asOf, fromUtc }: { asOf: string; fromUtc: string },
+): Promise<void> {
+  // Times in JSON are written in the session's zone.
+  await trx.raw("select set_config('TimeZone', 'UTC', true)");
+  const decimals = [...(await readExponents(trx))].map(([code, exponent]) => ({ code, exponent }));
+  await freezeKind(
+    trx,
+    { close, kind: "currencies", order: `content->>'code' collate "C"` },
+    "select value as content from jsonb_array_elements(?::jsonb)",
+    [JSON.stringify(decimals)],
+  );
+  await freezeKind(trx, { close, kind: "coverage", order: bySlice }, coverageQuery, [asOf, asOf]);
+  await freezeKind(trx, { close, kind: "runs", order: byId }, runsQuery, [close, asOf]);
+  await freezeKind(trx, { close, kind: "findings", order: byId }, findingsQuery, [asOf, fromUtc]);
+}
+
+const bySlice = "(content->>'run')::bigint, (content->>'slice')::bigint";
+const byId = "(content->>'id')::bigint";
+
+const coverageQuery = `
+  select to_jsonb(s) || jsonb_build_object('step', c.step, 'path', c.path, 'filter', c.filter, 'pages', c.pages,
+                                           'rows', c.rows) as content
+  from reports.read_slices(?) s left join reconcile.coverage c on c.run = s.run and c.slice = s.slice
+  where s.read_at >= ?::timestamptz - interval '${freshDays} days'`;
+
+const runsQuery = `
+  select jsonb_build_object('id', r.id, 'run_key', r.run_key, 'kind', r.kind, 't0', r.t0, 'started_at', r.started_at,
+                            'finished_at', r.finished_at, 'state', r.state) as content
+  from reconcile.runs r
+  where r.id in (select (e.content->>'run')::bigint from reports.closed_evidence e
+                 where e.close = ? and e.kind = 'coverage')
+    or r.id = (select max(l.id) from reconcile.runs l where l.finished_at <= ?)`;
+
+const findingsQuery = `
+  select jsonb_build_object(
+           'id', f.finding, 'fields', (select jsonb_agg(d->'field') from jsonb_array_elements(f.content->'differences') d)
+         ) || (select jsonb_object_agg(key, value) from jsonb_each(f.content) where key = any('{
+           key,class,identity,severity,resource,object_id,state,first_seen,last_seen,healed_at,cause,amount_at_risk_minor,
+           currency,run,ack_by,ack_at,ack_note}')) as content
+  from (
+    select distinct on (v.finding) v.finding, v.content from reconcile.finding_versions v
+    where v.recorded_at <= ?::timestamptz order by v.finding, v.recorded_at desc, v.id desc
+  ) f
+  where f.content->>'healed_at' is null or (f.content->>'healed_at')::timestamptz >= ?::timestamptz`;
+
+async function freezeKind(
+  trx: Knex.Transaction,
+  { close, kind, order }: { close: string; kind: EvidenceKind; order: string },
+  query: string,
+  bindings: readonly string[],
+): Promise<void> {
+  await trx.raw(
+    `insert into reports.closed_evidence (close, kind, n, content)
+     select ?, ?, row_number() over (order by ${order}), content from (${query}) evidence`,
+    [close, kind, ...bindings],
+  );
+}

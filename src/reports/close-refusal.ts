@@ -1,0 +1,128 @@
+import type { Knex } from "knex";
+import type { About } from "./about.ts";
+import { settledAfterSeconds } from "./as-of.ts";
+import type { Period } from "./period.ts";
+import { readProof } from "./verdict.ts";
+
+interface Unproved {
+  month: string;
+  period: Period;
+  /** ISO 8601. */
+  asOf: string;
+  abouts: readonly About[];
+  /** Of each report the days that make it fail. */
+  differing: ReadonlyMap<string, readonly string[]>;
+}
+
+const forced = `--force "REASON" closes it all the same and prints the reason on every report of it.`;
+
+/** Why a month is not proved: which reports, which days, and the command for each. */
+export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string> {
+  const { month, period, asOf, abouts, differing } = unproved;
+  const seconds = await secondsUntilProved(db, period, asOf);
+  const [proof] = abouts.map((about) => about.proof);
+  const isByRows = [...differing.values()].some((days) => days.length > 0);
+  if (seconds !== null && !isByRows) {
+    return (
+      `${month} is not proved yet: what was read or acknowledged in the last minute is younger than the cut-off of a close, ` +
+      `which is a minute ago (${asOf}). Wait ${seconds} seconds and run it again.`
+    );
+  }
+  const lines = [`${month} is not proved, so nothing was frozen.`, ...verdictLines(abouts)];
+  const gaps = await unreadDays(db, period, asOf);
+  if (gaps.length > 0) {
+    lines.push(`Not read: ${gaps.join("; ")}. "tallyhook reconcile" reads on.`);
+  }
+  if (proof !== undefined && proof.openFindings !== "0") {
+    const found = await openFindings(db, period, asOf);
+    lines.push(
+      `Open findings (${proof.openFindings}): ${found.join("; ")}. "tallyhook findings show ID" explains one; heal it, or ` +
+        `"tallyhook findings ack ID" says why it may stay.`,
+    );
+  }
+  for (const [report, days] of differing) {
+    if (days.length === 0) continue;
+    lines.push(
+      `${report} differs on ${someOf(days)}. "tallyhook reconcile --from ${period.fromUtc} --to ${period.toUtc}" reads the ` +
+        `month again, "tallyhook report ${report} --from ${month}" shows the days.`,
+    );
+  }
+  if (seconds !== null) {
+    lines.push(
+      `What was read in the last minute is not counted in this; it is in ${seconds} seconds.`,
+    );
+  }
+  return [...lines, forced].join("\n");
+}
+
+/** `INCOMPLETE: all 14 reports`, or the names of those that have another verdict than most. Pure. */
+function verdictLines(abouts: readonly About[]): string[] {
+  const byVerdict = new Map<string, string[]>();
+  for (const { report, proof } of abouts) {
+    if (proof.verdict === "PASS") continue;
+    byVerdict.set(proof.verdict, [...(byVerdict.get(proof.verdict) ?? []), report]);
+  }
+  return [...byVerdict].map(([verdict, names]) =>
+    names.length === abouts.length
+      ? `${verdict}: all ${names.length} reports.`
+      : `${verdict}: ${names.join(", ")}.`,
+  );
+}
+
+/** How long until the month is proved by what is known already; null where waiting does not help. */
+async function secondsUntilProved(db: Knex, period: Period, asOf: string): Promise<number | null> {
+  const now = await readProof(db, period, null);
+  if (now.verdict !== "PASS") return null;
+  const { rows } = await db.raw<{ rows: { seconds: number | null }[] }>(
+    `select ceil(extract(epoch from max(r.finished_at) + make_interval(secs => ?) - clock_timestamp()))::int as seconds
+     from reconcile.runs r where r.finished_at > ?::timestamptz and r.finished_at <= clock_timestamp()`,
+    [settledAfterSeconds, asOf],
+  );
+  return Math.max(rows[0]?.seconds ?? settledAfterSeconds, 1);
+}
+
+/** What no fresh slice shows of each resource, in days of the report's zone. One statement. */
+async function unreadDays(db: Knex, { toUtc, timeZone }: Period, asOf: string): Promise<string[]> {
+  const { rows } = await db.raw<{
+    rows: { resource: string; from_day: string | null; to_day: string }[];
+  }>(
+    `select k.resource,
+            case when not lower_inf(g.gap) then to_char(lower(g.gap) at time zone :timeZone, 'YYYY-MM-DD') end as from_day,
+            to_char((upper(g.gap) - interval '1 microsecond') at time zone :timeZone, 'YYYY-MM-DD') as to_day
+     from unnest(array['order', 'transaction', 'subscription', 'customer']) with ordinality as k(resource, n)
+     cross join lateral unnest(
+       tstzmultirange(tstzrange(null, :toUtc)) - coalesce((
+         select range_agg(s.bounds) from reports.read_slices(:asOf) s
+         where s.resource = k.resource and s.read_at >= cast(:asOf as timestamptz) - interval '31 days'), '{}')
+     ) as g(gap)
+     order by k.n, lower(g.gap) nulls first`,
+    { timeZone, toUtc, asOf },
+  );
+  const byDays = new Map<string, string[]>();
+  for (const { resource, from_day: from, to_day: to } of rows) {
+    const days =
+      from === null ? `up to ${to}` : from === to ? `of ${from}` : `from ${from} to ${to}`;
+    byDays.set(days, [...(byDays.get(days) ?? []), `${resource}s`]);
+  }
+  return [...byDays].map(([days, resources]) => `${resources.join(", ")} ${days}`);
+}
+
+const shownAtMost = 5;
+
+const someOf = (items: readonly string[]): string =>
+  items.length <= shownAtMost
+    ? items.join(", ")
+    : `${items.slice(0, shownAtMost).join(", ")} and ${items.length - shownAtMost} more`;
+
+/** The serious ones that are neither healed nor acknowledged, the first of them in words. One statement. */
+async function openFindings(db: Knex, { timeZone }: Period, asOf: string): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { line: string }[] }>(
+    `select f.finding || ' (' || concat_ws(' ', f.severity, replace(f.class, '_', ' '), f.identity, f.resource, f.object_id) ||
+            ', since ' || to_char(f.first_seen at time zone ?, 'YYYY-MM-DD') || ')' as line
+     from reports.finding_lives(?) f
+     where f.healed_at is null and f.ack_by is null and f.severity in ('critical', 'high')
+     order by f.first_seen, f.finding limit ?`,
+    [timeZone, asOf, shownAtMost],
+  );
+  return rows.map(({ line }) => line);
+}
