@@ -20,71 +20,70 @@ export type EvidenceKind = (typeof evidenceKinds)[number];
 
 export const rowsMember = (report: string): string => `reports/${report}/rows`;
 
-/** Everything that is stored of a close but its own row in `reports.closes`, in the order of the manifest. */
+interface StoredReport {
+  report: string;
+  about: string;
+  /** Of each column; null where there is none. */
+  columns: string[] | null;
+  /** Of their names. */
+  names: string | null;
+}
+
+/** What is stored of a close but its own row in `reports.closes`, in the order of the manifest. One statement; reading them takes more. */
 export async function storedMembers(db: Knex, close: string): Promise<MemberSource[]> {
-  const reports = await db("reports.closed_reports")
-    .where({ close })
-    .orderBy("report")
-    .pluck<string[]>("report");
+  const { rows: reports } = await db.raw<{ rows: StoredReport[] }>(
+    `select r.report, c.columns, c.names,
+            jsonb_build_object('about', r.about, 'row_count', r.row_count, 'sha256', r.sha256)::text as about
+     from reports.closed_reports r
+     cross join lateral (
+       select array_agg(value::text order by n) as columns,
+              array_to_json(array_agg(value->>'name' order by n))::text as names
+       -- What somebody put there by force may be no list.
+       from jsonb_array_elements(
+         case jsonb_typeof(r.columns) when 'array' then r.columns else jsonb_build_array(r.columns) end
+       ) with ordinality as x(value, n)
+     ) c
+     where r.close = ? order by r.report`,
+    [close],
+  );
   return [
     ...reports.flatMap((report) => reportMembers(db, close, report)),
-    {
-      name: "movements",
-      read: (take) =>
-        readLines(db, movementLines("reports.closed_movements m where m.close = ?"), [close], take),
-    },
+    { name: "movements", read: (take) => readMovements(db, close, take) },
     ...evidenceKinds.map((kind) => evidenceMember(db, close, kind)),
   ];
 }
 
-// What somebody put there by force may be no list.
-const elements = `jsonb_array_elements(
-  case jsonb_typeof(r.columns) when 'array' then r.columns else jsonb_build_array(r.columns) end)`;
-
-function reportMembers(db: Knex, close: string, report: string): MemberSource[] {
-  const one = "from reports.closed_reports r where r.close = ? and r.report = ?";
-  const key = [close, report];
-  const source = (name: string, ...statements: string[]): MemberSource => ({
-    name: `reports/${report}/${name}`,
-    async read(take) {
-      for (const sql of statements) await readLines(db, sql, key, take);
-    },
-  });
+function reportMembers(
+  db: Knex,
+  close: string,
+  { report, about, columns, names }: StoredReport,
+): MemberSource[] {
   return [
-    source(
-      "about",
-      `select jsonb_build_object('about', r.about, 'row_count', r.row_count, 'sha256', r.sha256)::text as line ${one}`,
-    ),
-    source(
-      "columns",
-      `select c.value::text as line
-       from (select r.columns ${one}) r, ${elements} with ordinality as c(value, n) order by c.n`,
-    ),
-    // The hash of these lines is the one that is printed on the report (row-hash.ts).
-    source(
-      "rows",
-      `select array_to_json(array(
-         select c.value->>'name' from ${elements} with ordinality as c(value, n) order by c.n
-       ))::text as line ${one}`,
-      `select w.n, array_to_json(w.cells)::text as line from reports.closed_rows w
-       where w.close = ? and w.report = ? order by w.n`,
-    ),
+    { name: `reports/${report}/about`, read: async (take) => take([about]) },
+    { name: `reports/${report}/columns`, read: async (take) => take(columns ?? []) },
+    {
+      name: rowsMember(report),
+      // The hash of these lines is the one that is printed on the report (row-hash.ts).
+      async read(take) {
+        await take([names ?? "[]"]);
+        await readNumbered(
+          db,
+          `select n, array_to_json(cells)::text as line from reports.closed_rows where close = ? and report = ?`,
+          [close, report],
+          take,
+        );
+      },
+    },
   ];
-}
-
-export function rowsOfReport(db: Knex, close: string, report: string): MemberSource {
-  const found = reportMembers(db, close, report).find(({ name }) => name === rowsMember(report));
-  if (found === undefined) throw new Error(`there are no rows of ${report}`);
-  return found;
 }
 
 export function evidenceMember(db: Knex, close: string, kind: EvidenceKind): MemberSource {
   return {
     name: kind,
     read: (take) =>
-      readLines(
+      readNumbered(
         db,
-        `select e.n, e.content::text as line from reports.closed_evidence e where e.close = ? and e.kind = ? order by e.n`,
+        `select n, content::text as line from reports.closed_evidence where close = ? and kind = ?`,
         [close, kind],
         take,
       ),
@@ -95,37 +94,49 @@ export function evidenceMember(db: Knex, close: string, kind: EvidenceKind): Mem
 export const utcText = (time: string): string =>
   `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
-/** The lines of movements, from where they are frozen or from where they will be taken. Sorted, since they have no number. */
-export const movementLines = (source: string): string =>
-  `select array_to_json(array[m.movement, m.kind, m.object_id, m.order_id, ${utcText("m.at")}, ${utcText("m.booked_at")},
-            m.is_late::text, m.currency, m.amount::text])::text collate "C" as line
-   from ${source} order by line`;
-
 const linesAtOnce = 5_000;
 
-/** Gives the lines of a statement to `take`. A statement that also gives `n` must number them 1, 2, 3. */
-export async function readLines(
+/** Rows that must be numbered 1, 2, 3, page by page. `sql` gives `n` and `line` and ends in its conditions. */
+async function readNumbered(
   db: Knex,
   sql: string,
   bindings: readonly string[],
   take: TakeLines,
 ): Promise<void> {
+  let before = 0;
+  for (;;) {
+    const { rows } = await db.raw<{ rows: { n: string; line: string }[] }>(
+      `${sql} ${before === 0 ? "" : "and n > ?"} order by n limit ${linesAtOnce}`,
+      [...bindings, ...(before === 0 ? [] : [before])],
+    );
+    for (const { n } of rows) {
+      before += 1;
+      if (Number(n) !== before) throw new MisnumberedError(`line ${before} is numbered ${n}`);
+    }
+    if (rows.length > 0) await take(rows.map(({ line }) => line));
+    if (rows.length < linesAtOnce) break;
+  }
+}
+
+/** Movements have no number: they are sorted as text. */
+async function readMovements(db: Knex, close: string, take: TakeLines): Promise<void> {
   // A cursor needs a transaction; within one, this is a savepoint.
   await db.transaction(async (trx) => {
-    await trx.raw(`declare member_lines no scroll cursor for ${sql}`, [...bindings]);
-    for (let before = 0; ;) {
-      const { rows } = await trx.raw<{ rows: { n?: string; line: string }[] }>(
-        `fetch ${linesAtOnce} from member_lines`,
+    await trx.raw(
+      `declare movement_lines no scroll cursor for
+       select array_to_json(array[m.movement, m.kind, m.object_id, m.order_id, ${utcText("m.at")}, ${utcText("m.booked_at")},
+                m.is_late::text, m.currency, m.amount::text])::text collate "C" as line
+       from reports.closed_movements m where m.close = ? order by line`,
+      [close],
+    );
+    for (;;) {
+      const { rows } = await trx.raw<{ rows: { line: string }[] }>(
+        `fetch ${linesAtOnce} from movement_lines`,
       );
       if (rows.length === 0) break;
-      for (const { n } of rows) {
-        before += 1;
-        if (n === undefined || Number(n) === before) continue;
-        throw new MisnumberedError(`line ${before} is numbered ${n}`);
-      }
       await take(rows.map(({ line }) => line));
     }
-    await trx.raw("close member_lines");
+    await trx.raw("close movement_lines");
   });
 }
 

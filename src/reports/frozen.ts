@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { About } from "./about.ts";
 import { assertNone, memberProblems, readIntactCloses } from "./close-verify.ts";
 import type { StoredClose } from "./close-verify.ts";
-import { digestOf, evidenceMember, rowsMember, rowsOfReport } from "./close-members.ts";
+import { digestOf, evidenceMember, rowsMember, storedMembers } from "./close-members.ts";
 import type { Exponents } from "./currencies.ts";
 import type { Period } from "./period.ts";
 import type { TakeRows } from "./read-report.ts";
@@ -87,7 +87,11 @@ export async function readFrozen(
   const given = createRowHash(columns);
   const currencyAt = columns.findIndex(({ name }) => name === "currency");
   let isFirst = true;
-  const found = await digestOf(rowsOfReport(db, close.facts.snapshot, report), async (lines) => {
+  const name = rowsMember(report);
+  const members = await storedMembers(db, close.facts.snapshot);
+  const source = members.find((member) => member.name === name);
+  if (source === undefined) throw new Error(`${name} was there a moment ago`);
+  const found = await digestOf(source, async (lines) => {
     // The first line is the columns' names.
     const rows = (isFirst ? lines.slice(1) : lines).map((line) => JSON.parse(line) as Row);
     isFirst = false;
@@ -95,7 +99,6 @@ export async function readFrozen(
     given.add(wanted);
     if (wanted.length > 0) await take(wanted);
   });
-  const name = rowsMember(report);
   if ("problem" in found) assertNone(close.facts.month, [`${name}: ${found.problem}`]);
   else if (found.sha256 !== about.sha256) {
     assertNone(close.facts.month, [`${name} differs from what was sealed`]);
