@@ -30,8 +30,6 @@ export function registerClose(program: Command, context: CliContext): void {
   const close = program
     .command("close")
     .description("freeze a month: the rows of every report with their hashes, for ever")
-    // So that "close verify --json" is read by verify.
-    .enablePositionalOptions()
     .argument("<month>", "such as 2026-10", parseMonth)
     .option(
       "--force <reason>",
@@ -52,7 +50,10 @@ export function registerClose(program: Command, context: CliContext): void {
     .command("verify")
     .description("check every closed month against its seal, and each seal against the one before")
     .option("--json", "print one JSON object")
-    .action((options: { json?: boolean }) => verify(context, options.json === true));
+    // An option that "close" has as well is taken for its own.
+    .action((_options: unknown, command: Command) =>
+      verify(context, command.optsWithGlobals<{ json?: boolean }>().json === true),
+    );
   close
     .command("export")
     .description(

@@ -1,9 +1,7 @@
 import type { Knex } from "knex";
 import type { EvidenceKind } from "./close-members.ts";
 import { readExponents } from "./currencies.ts";
-
-/** As long as what was read counts for a verdict (reports.verdict). */
-const freshDays = 31;
+import { isFresh } from "./verdict.ts";
 
 /**
  * Freezes what a close rests on, as it stood: which slices of the service's lists were read and by which runs, what was found and
@@ -29,14 +27,14 @@ export async function freezeEvidence(
   await freezeKind(trx, { close, kind: "findings", order: byId }, findingsQuery, [asOf, fromUtc]);
 }
 
-const bySlice = "(content->>'run')::bigint, (content->>'slice')::bigint";
+const bySlice = `(content->>'run')::bigint, (content->>'slice')::bigint, content::text collate "C"`;
 const byId = "(content->>'id')::bigint";
 
 const coverageQuery = `
   select to_jsonb(s) || jsonb_build_object('step', c.step, 'path', c.path, 'filter', c.filter, 'pages', c.pages,
                                            'rows', c.rows) as content
   from reports.read_slices(?) s left join reconcile.coverage c on c.run = s.run and c.slice = s.slice
-  where s.read_at >= ?::timestamptz - interval '${freshDays} days'`;
+  where ${isFresh("s", "?::timestamptz")}`;
 
 const runsQuery = `
   select jsonb_build_object('id', r.id, 'run_key', r.run_key, 'kind', r.kind, 't0', r.t0, 'started_at', r.started_at,
@@ -51,7 +49,7 @@ const findingsQuery = `
            'id', f.finding, 'fields', (select jsonb_agg(d->'field') from jsonb_array_elements(f.content->'differences') d)
          ) || (select jsonb_object_agg(key, value) from jsonb_each(f.content) where key = any('{
            key,class,identity,severity,resource,object_id,state,first_seen,last_seen,healed_at,cause,amount_at_risk_minor,
-           currency,run,ack_by,ack_at,ack_note}')) as content
+           currency,run,object_at,ack_by,ack_at,ack_note}')) as content
   from (
     select distinct on (v.finding) v.finding, v.content from reconcile.finding_versions v
     where v.recorded_at <= ?::timestamptz order by v.finding, v.recorded_at desc, v.id desc

@@ -19,7 +19,7 @@ export interface CloseFacts {
   previous_sha256: string | null;
 }
 
-export const factNames = [
+const factNames = [
   "snapshot",
   "month",
   "time_zone",

@@ -6,7 +6,7 @@ import type { BrokenMember, Member } from "./close-manifest.ts";
 export type TakeLines = (lines: readonly string[]) => Promise<void> | void;
 
 /** A row was left out, put in or moved. */
-export class MisnumberedError extends Error {}
+class MisnumberedError extends Error {}
 
 /** A part of a close that gives its lines, however many, in little memory. */
 export interface MemberSource {

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { About } from "./about.ts";
 import { settledAfterSeconds } from "./as-of.ts";
 import type { Period } from "./period.ts";
-import { readProof } from "./verdict.ts";
+import { isFresh, readProof } from "./verdict.ts";
 
 interface Unproved {
   month: string;
@@ -93,7 +93,7 @@ async function unreadDays(db: Knex, { toUtc, timeZone }: Period, asOf: string): 
      cross join lateral unnest(
        tstzmultirange(tstzrange(null, :toUtc)) - coalesce((
          select range_agg(s.bounds) from reports.read_slices(:asOf) s
-         where s.resource = k.resource and s.read_at >= cast(:asOf as timestamptz) - interval '31 days'), '{}')
+         where s.resource = k.resource and ${isFresh("s", "cast(:asOf as timestamptz)")}), '{}')
      ) as g(gap)
      order by k.n, lower(g.gap) nulls first`,
     { timeZone, toUtc, asOf },
@@ -121,6 +121,7 @@ async function openFindings(db: Knex, { timeZone }: Period, asOf: string): Promi
             ', since ' || to_char(f.first_seen at time zone ?, 'YYYY-MM-DD') || ')' as line
      from reports.finding_lives(?) f
      where f.healed_at is null and f.ack_by is null and f.severity in ('critical', 'high')
+       and not (f.class = 'identity' and coalesce(f.mode, 'enforce') <> 'enforce')
      order by f.first_seen, f.finding limit ?`,
     [timeZone, asOf, shownAtMost],
   );

@@ -51,7 +51,7 @@ export async function readCloses(db: Knex): Promise<StoredClose[]> {
 }
 
 /** What differs in the row of a close, and between it and the close before it. Pure. */
-export function rowProblems(close: StoredClose, before: StoredClose | null): string[] {
+function rowProblems(close: StoredClose, before: StoredClose | null): string[] {
   const { facts, covers, sha256, manifest } = close;
   if (covers !== "everything") {
     if (before?.covers === "everything") {

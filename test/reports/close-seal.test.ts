@@ -148,7 +148,7 @@ const rowKinds: readonly { table: string; where: string; read: string; names: Re
 async function noticed(read: string): Promise<{ verify: string[]; reading: string }> {
   const reading = await readReport(read).then(
     () => "nothing",
-    (error: Error) => `${error.name}: ${error.message}`,
+    (error: unknown) => String(error),
   );
   return { verify: await problems(), reading };
 }
