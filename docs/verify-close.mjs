@@ -4,14 +4,14 @@
  *
  *   node verify-close.mjs 2026-09.close 2026-10.close
  *
- * A bundle is lines of text (docs/finance.md, "What an auditor gets"). The first is the head: how many lines the manifest
- * has, and its SHA-256. The manifest states the facts of the close and lists its members, each with its number of lines and
- * their SHA-256. Then come the lines of the members, in that order, and nothing else. Given several bundles, each must
- * contain the SHA-256 of the month before it.
+ * A bundle is lines of text (docs/finance.md, "What an auditor gets"). The first is the head: how many lines the
+ * manifest has, and its SHA-256. The manifest states the facts of the close and lists its members, each with its
+ * number of lines and their SHA-256. Then come the lines of the members, in that order, and nothing else. Given
+ * several bundles, each must contain the SHA-256 of the month before it.
  *
- * It exits with 0 when all is as it was sealed, with 3 when something differs, with 2 when a file cannot be read, with 64
- * when it was not told what to read.
- * Whoever makes up a whole bundle can make up its SHA-256 as well: compare it with the one that was signed.
+ * It exits with 0 when all is as it was sealed, with 3 when something differs, with 2 when a file cannot be read,
+ * with 64 when it was not told what to read. Whoever makes up a whole bundle can make up its SHA-256 as well: compare
+ * it with the one that was signed.
  */
 import { createHash } from "node:crypto";
 import { createReadStream, realpathSync } from "node:fs";
@@ -200,8 +200,9 @@ async function main(files) {
   for (const { facts, members, sha256: hash } of bundles) {
     const forced = facts.reason === null ? "" : ` (forced: ${facts.reason})`;
     stdout.write(
-      `${facts.month} is what was sealed: ${facts.verdict}${forced}, closed by ${facts.closed_by} at ${facts.closed_at}, ` +
-        `${members.length} members, SHA-256 ${hash}, after ${facts.previous_sha256 ?? "none: it is the first"}.\n`,
+      `${facts.month} is what was sealed: ${facts.verdict}${forced}, closed by ${facts.closed_by} at ` +
+        `${facts.closed_at}, ${members.length} members, SHA-256 ${hash}, ` +
+        `after ${facts.previous_sha256 ?? "none: it is the first"}.\n`,
     );
   }
   for (const problem of brokenLinks(bundles)) {

@@ -2,7 +2,8 @@ import type { Knex } from "knex";
 
 /**
  * A close is sealed: one manifest lists everything that was frozen with its hash, and the hash of the close before it.
- * `sha256` of such a close is the SHA-256 of its manifest. Who closed the month, and what its verdict rested on, are frozen too.
+ * `sha256` of such a close is the SHA-256 of its manifest. Who closed the month, and what its verdict rested on, are
+ * frozen too.
  */
 export async function up(db: Knex): Promise<void> {
   await db.raw(`
@@ -27,7 +28,8 @@ export async function up(db: Knex): Promise<void> {
       primary key (close, kind, n)
     );
     comment on table reports.closed_evidence is
-      'What a close rests on, as it stood: decimals of the currencies, runs and slices that were read, findings with their acknowledgements.';
+      'What a close rests on, as it stood: decimals of the currencies, runs and slices that were read, findings with '
+      'their acknowledgements.';
     create trigger closed_evidence_append_only before update or delete or truncate on reports.closed_evidence
       for each statement execute function reports.refuse_change();
   `);

@@ -49,11 +49,13 @@ describe("commands", () => {
           ? [first]
           : alternatives.split("|").map((second) => `${first} ${second}`);
       });
-    const there = program.commands.flatMap((command) =>
-      command.commands.length === 0
+    const there = program.commands.flatMap((command) => [
+      // With arguments of its own it is a command beside those below it.
+      ...(command.commands.length === 0 || command.registeredArguments.length > 0
         ? [command.name()]
-        : command.commands.map((each) => `${command.name()} ${each.name()}`),
-    );
+        : []),
+      ...command.commands.map((each) => `${command.name()} ${each.name()}`),
+    ]);
     expect([...new Set(named)].toSorted()).toEqual(there.toSorted());
   });
 

@@ -13,7 +13,9 @@ export function parsePerson(text: string): string {
   return name;
 }
 
-/** The operating system's name of who runs the command. Throws `UsageError` where it has none, as in some containers. */
+/**
+ * The operating system's name of who runs the command. Throws `UsageError` where it has none, as in some containers.
+ */
 export function personAtWork(): string {
   try {
     return parsePerson(userInfo().username);

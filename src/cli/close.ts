@@ -138,8 +138,8 @@ function previewText(preview: ClosePreview, exponents: Exponents): string {
 function closedText(close: Close): string {
   const { id, month, asOf, closedAt, closedBy, verdict, sha256, previousSha256, reports } = close;
   return (
-    `${reportsTable(reports)}${month} is closed as of ${asOf}: ${verdict}, snapshot ${id}, by ${closedBy} at ${closedAt}, ` +
-    `SHA-256 of all ${sha256}, after ${previousSha256 ?? "none: it is the first"}.\n`
+    `${reportsTable(reports)}${month} is closed as of ${asOf}: ${verdict}, snapshot ${id}, by ${closedBy} at ` +
+    `${closedAt}, SHA-256 of all ${sha256}, after ${previousSha256 ?? "none: it is the first"}.\n`
   );
 }
 
@@ -206,7 +206,8 @@ async function exportMonth(context: CliContext, month: string, out: string): Pro
         const { sha256 } = await writeBundle(db, month, output.write);
         await output.keep(null, context.stderr);
         context.stdout.write(
-          `${out} holds all of ${month}, SHA-256 of all ${sha256}. "node docs/verify-close.mjs ${out}" verifies it anywhere.\n`,
+          `${out} holds all of ${month}, SHA-256 of all ${sha256}. "node docs/verify-close.mjs ${out}" verifies it ` +
+            `anywhere.\n`,
         );
       } catch (error) {
         await output.discard();

@@ -10,9 +10,10 @@ import type { Write } from "./render/rendering.ts";
 const version = 1;
 
 /**
- * Writes all of a sealed close as lines of text, the same bytes each time: a head, its manifest, then the lines of each member in the
- * manifest's order. docs/finance.md describes it, docs/verify-close.mjs verifies it. Throws `UsageError` where there is no such close,
- * `BrokenSealError` where it is not what was sealed: what was written by then is worthless.
+ * Writes all of a sealed close as lines of text, the same bytes each time: a head, its manifest, then the lines of
+ * each member in the manifest's order. docs/finance.md describes it, docs/verify-close.mjs verifies it. Throws
+ * `UsageError` where there is no such close, `BrokenSealError` where it is not what was sealed: what was written by
+ * then is worthless.
  */
 export async function writeBundle(db: Knex, month: string, write: Write): Promise<StoredClose> {
   return db.transaction(
@@ -23,8 +24,8 @@ export async function writeBundle(db: Knex, month: string, write: Write): Promis
       const { manifest, sha256 } = close;
       if (manifest === null) {
         throw new UsageError(
-          `${month} was closed by an earlier version, which sealed no manifest: it cannot be exported. Its reports can ` +
-            `("tallyhook report NAME --from ${month} --out FILE").`,
+          `${month} was closed by an earlier version, which sealed no manifest: it cannot be exported. Its ` +
+            `reports can ("tallyhook report NAME --from ${month} --out FILE").`,
         );
       }
       const lines = manifest.trimEnd().split("\n").length;

@@ -34,7 +34,8 @@ export async function assertClosable(
   if (last === null) return;
   if (month <= last.month) {
     throw new UsageError(
-      `${month} is closed: closed months end with ${last.month}. What is learned later is booked in ${monthAfter(last.month)}.`,
+      `${month} is closed: closed months end with ${last.month}. What is learned later is booked in ` +
+        `${monthAfter(last.month)}.`,
     );
   }
   if (month !== monthAfter(last.month)) {
@@ -44,14 +45,15 @@ export async function assertClosable(
   }
   if (timeZone !== last.time_zone) {
     throw new UsageError(
-      `${last.month} was closed by the days of ${last.time_zone}, and TALLYHOOK_TIME_ZONE is ${timeZone}: hours between ` +
-        `the two months would be lost or counted twice. Set it back.`,
+      `${last.month} was closed by the days of ${last.time_zone}, and TALLYHOOK_TIME_ZONE is ${timeZone}: ` +
+        `hours between the two months would be lost or counted twice. Set it back.`,
     );
   }
   if (last.closed_at > asOf) {
     const seconds = Math.max(1, Math.ceil((last.closed_at.getTime() - asOf.getTime()) / 1000));
     throw new UsageError(
-      `${last.month} was closed just now, and ${month} is closed as of a minute ago. Wait ${seconds} seconds and run it again.`,
+      `${last.month} was closed just now, and ${month} is closed as of a minute ago. ` +
+        `Wait ${seconds} seconds and run it again.`,
     );
   }
 }

@@ -4,9 +4,10 @@ import { readExponents } from "./currencies.ts";
 import { isFresh } from "./verdict.ts";
 
 /**
- * Freezes what a close rests on, as it stood: which slices of the service's lists were read and by which runs, what was found and
- * neither healed before the month nor gone, who acknowledged it and why, and the decimals that amounts are printed with. No values of
- * objects are among it, so that an erasure has nothing to take out. In the transaction of the close.
+ * Freezes what a close rests on, as it stood: which slices of the service's lists were read and by which runs, what
+ * was found and neither healed before the month nor gone, who acknowledged it and why, and the decimals that amounts
+ * are printed with. No values of objects are among it, so that an erasure has nothing to take out. In the transaction
+ * of the close.
  */
 export async function freezeEvidence(
   trx: Knex.Transaction,
@@ -46,10 +47,11 @@ const runsQuery = `
 
 const findingsQuery = `
   select jsonb_build_object(
-           'id', f.finding, 'fields', (select jsonb_agg(d->'field') from jsonb_array_elements(f.content->'differences') d)
+           'id', f.finding,
+           'fields', (select jsonb_agg(d->'field') from jsonb_array_elements(f.content->'differences') d)
          ) || (select jsonb_object_agg(key, value) from jsonb_each(f.content) where key = any('{
-           key,class,identity,severity,resource,object_id,state,first_seen,last_seen,healed_at,cause,amount_at_risk_minor,
-           currency,run,object_at,ack_by,ack_at,ack_note}')) as content
+           key,class,identity,severity,resource,object_id,state,first_seen,last_seen,healed_at,cause,
+           amount_at_risk_minor,currency,run,object_at,ack_by,ack_at,ack_note}')) as content
   from (
     select distinct on (v.finding) v.finding, v.content from reconcile.finding_versions v
     where v.recorded_at <= ?::timestamptz order by v.finding, v.recorded_at desc, v.id desc

@@ -50,8 +50,8 @@ export interface BrokenMember {
 }
 
 /**
- * What is signed: the facts of a close and each member with its hash, so that a difference can be named. docs/finance.md describes
- * it, and docs/verify-close.mjs reads it without this program.
+ * What is signed: the facts of a close and each member with its hash, so that a difference can be named.
+ * docs/finance.md describes it, and docs/verify-close.mjs reads it without this program.
  */
 export interface Manifest {
   facts: CloseFacts;
@@ -70,7 +70,10 @@ export function manifestText({ facts, members }: Manifest): string {
   return lines.map((line) => `${JSON.stringify(line)}\n`).join("");
 }
 
-/** The members that a manifest names. Only for a text whose hash was found right: it throws where it is no manifest. Pure. */
+/**
+ * The members that a manifest names. Only for a text whose hash was found right: it throws where it is no manifest.
+ * Pure.
+ */
 export function membersOf(manifest: string): Member[] {
   return manifest
     .trimEnd()

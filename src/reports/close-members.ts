@@ -29,7 +29,10 @@ interface StoredReport {
   names: string | null;
 }
 
-/** What is stored of a close but its own row in `reports.closes`, in the order of the manifest. One statement; reading them takes more. */
+/**
+ * What is stored of a close but its own row in `reports.closes`, in the order of the manifest. One statement; reading
+ * them takes more.
+ */
 export async function storedMembers(db: Knex, close: string): Promise<MemberSource[]> {
   const { rows: reports } = await db.raw<{ rows: StoredReport[] }>(
     `select r.report, c.columns, c.names,
@@ -124,8 +127,8 @@ async function readMovements(db: Knex, close: string, take: TakeLines): Promise<
   await db.transaction(async (trx) => {
     await trx.raw(
       `declare movement_lines no scroll cursor for
-       select array_to_json(array[m.movement, m.kind, m.object_id, m.order_id, ${utcText("m.at")}, ${utcText("m.booked_at")},
-                m.is_late::text, m.currency, m.amount::text])::text collate "C" as line
+       select array_to_json(array[m.movement, m.kind, m.object_id, m.order_id, ${utcText("m.at")},
+                ${utcText("m.booked_at")}, m.is_late::text, m.currency, m.amount::text])::text collate "C" as line
        from reports.closed_movements m where m.close = ? order by line`,
       [close],
     );

@@ -66,8 +66,8 @@ export interface Close {
 }
 
 /**
- * What `closeMonth` would freeze, as of a minute ago. It writes nothing. Throws `UsageError` where the month cannot be closed at all,
- * `BrokenSealError` where what it rests on was changed.
+ * What `closeMonth` would freeze, as of a minute ago. It writes nothing. Throws `UsageError` where the month cannot
+ * be closed at all, `BrokenSealError` where what it rests on was changed.
  */
 export async function previewClose(db: Knex, request: CloseRequest): Promise<ClosePreview> {
   return readingTransaction(db, async (trx) => {
@@ -82,8 +82,9 @@ export async function previewClose(db: Knex, request: CloseRequest): Promise<Clo
 }
 
 /**
- * Freezes a month: the rows of every report as of a minute ago, what was booked and what it rests on, under one hash with the close
- * before it. One transaction; a month is closed once, in order. Throws `UsageError` where it may not be closed.
+ * Freezes a month: the rows of every report as of a minute ago, what was booked and what it rests on, under one hash
+ * with the close before it. One transaction; a month is closed once, in order. Throws `UsageError` where it may not
+ * be closed.
  *
  * @param shown what somebody agreed to: exactly that is frozen, or nothing
  */
@@ -94,7 +95,8 @@ export async function closeMonth(
 ): Promise<Close> {
   return db.transaction(
     async (trx) => {
-      // One at a time. Unlike a query, it waits before the moment is fixed that everything is read at, and then sees the other close.
+      // One at a time. Unlike a query, it waits before the moment is fixed that everything is read at, and then sees
+      // the other close.
       await trx.raw("lock table reports.closes in share row exclusive mode");
       await tuneForReports(trx);
       const at = shown === undefined ? await latestAsOf(trx) : new Date(shown.asOf);
@@ -104,7 +106,8 @@ export async function closeMonth(
       if (refusal !== null) throw new UsageError(refusal);
       if (shown !== undefined && JSON.stringify(shown.reports) !== JSON.stringify(abouts)) {
         throw new UsageError(
-          `The reports of ${request.month} as of ${asOf} are not those that were shown any more, so nothing was frozen. Look at them again.`,
+          `The reports of ${request.month} as of ${asOf} are not those that were shown any more, so nothing ` +
+            `was frozen. Look at them again.`,
         );
       }
       for (const [n, report] of allReports.entries()) await freezeAbout(trx, id, report, abouts[n]);
@@ -285,7 +288,8 @@ async function seal(
     members.push(member);
   }
   assertRowsAreThose(abouts, members);
-  // Last, since a report as of a time holds the closes that were made by then: hardly anything lies between it and the commit.
+  // Last, since a report as of a time holds the closes that were made by then: hardly anything lies between it and
+  // the commit.
   const facts = await factsOf(trx, {
     id,
     month: period.from,
@@ -345,7 +349,8 @@ async function factsOf(
 ): Promise<CloseFacts> {
   const { rows } = await trx.raw<{ rows: CloseFacts[] }>(
     `select ${factColumns}
-     from jsonb_populate_record(null::reports.closes, ?::jsonb || jsonb_build_object('closed_at', clock_timestamp())) c`,
+     from jsonb_populate_record(null::reports.closes,
+            ?::jsonb || jsonb_build_object('closed_at', clock_timestamp())) c`,
     [JSON.stringify(row)],
   );
   const [facts] = rows;

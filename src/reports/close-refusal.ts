@@ -24,8 +24,8 @@ export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string
   const isByRows = [...differing.values()].some((days) => days.length > 0);
   if (seconds !== null && !isByRows) {
     return (
-      `${month} is not proved yet: what was read or acknowledged in the last minute is younger than the cut-off of a close, ` +
-      `which is a minute ago (${asOf}). Wait ${seconds} seconds and run it again.`
+      `${month} is not proved yet: what was read or acknowledged in the last minute is younger than the cut-off ` +
+      `of a close, which is a minute ago (${asOf}). Wait ${seconds} seconds and run it again.`
     );
   }
   const lines = [`${month} is not proved, so nothing was frozen.`, ...verdictLines(abouts)];
@@ -36,15 +36,15 @@ export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string
   if (proof !== undefined && proof.openFindings !== "0") {
     const found = await openFindings(db, period, asOf);
     lines.push(
-      `Open findings (${proof.openFindings}): ${found.join("; ")}. "tallyhook findings show ID" explains one; heal it, or ` +
-        `"tallyhook findings ack ID" says why it may stay.`,
+      `Open findings (${proof.openFindings}): ${found.join("; ")}. "tallyhook findings show ID" explains one; ` +
+        `heal it, or "tallyhook findings ack ID" says why it may stay.`,
     );
   }
   for (const [report, days] of differing) {
     if (days.length === 0) continue;
     lines.push(
-      `${report} differs on ${someOf(days)}. "tallyhook reconcile --from ${period.fromUtc} --to ${period.toUtc}" reads the ` +
-        `month again, "tallyhook report ${report} --from ${month}" shows the days.`,
+      `${report} differs on ${someOf(days)}. "tallyhook reconcile --from ${period.fromUtc} --to ${period.toUtc}" ` +
+        `reads the month again, "tallyhook report ${report} --from ${month}" shows the days.`,
     );
   }
   if (seconds !== null) {
@@ -87,7 +87,8 @@ async function unreadDays(db: Knex, { toUtc, timeZone }: Period, asOf: string): 
     rows: { resource: string; from_day: string | null; to_day: string }[];
   }>(
     `select k.resource,
-            case when not lower_inf(g.gap) then to_char(lower(g.gap) at time zone :timeZone, 'YYYY-MM-DD') end as from_day,
+            case when not lower_inf(g.gap)
+                 then to_char(lower(g.gap) at time zone :timeZone, 'YYYY-MM-DD') end as from_day,
             to_char((upper(g.gap) - interval '1 microsecond') at time zone :timeZone, 'YYYY-MM-DD') as to_day
      from unnest(array['order', 'transaction', 'subscription', 'customer']) with ordinality as k(resource, n)
      cross join lateral unnest(
@@ -117,7 +118,8 @@ const someOf = (items: readonly string[]): string =>
 /** The serious ones that are neither healed nor acknowledged, the first of them in words. One statement. */
 async function openFindings(db: Knex, { timeZone }: Period, asOf: string): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { line: string }[] }>(
-    `select f.finding || ' (' || concat_ws(' ', f.severity, replace(f.class, '_', ' '), f.identity, f.resource, f.object_id) ||
+    `select f.finding || ' (' || 
+            concat_ws(' ', f.severity, replace(f.class, '_', ' '), f.identity, f.resource, f.object_id) ||
             ', since ' || to_char(f.first_seen at time zone ?, 'YYYY-MM-DD') || ')' as line
      from reports.finding_lives(?) f
      where f.healed_at is null and f.ack_by is null and f.severity in ('critical', 'high')

@@ -17,8 +17,8 @@ interface Stated {
 }
 
 /**
- * SHA-256 of a close whose `sha256_covers` is 'results': of what it says of its month, and of each report's name, result and rows, as
- * JSON arrays, a line each. No close is made so any more. Pure.
+ * SHA-256 of a close whose `sha256_covers` is 'results': of what it says of its month, and of each report's name,
+ * result and rows, as JSON arrays, a line each. No close is made so any more. Pure.
  */
 export function resultsSha256(
   { month, timeZone, asOf, verdict, reason }: Stated,
@@ -37,7 +37,10 @@ export function resultsSha256(
   return sha256Of(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
 }
 
-/** SHA-256 of a close whose `sha256_covers` is 'rows': of the reports' names and the hashes of their rows, in the catalogue's order. Pure. */
+/**
+ * SHA-256 of a close whose `sha256_covers` is 'rows': of the reports' names and the hashes of their rows, in the
+ * catalogue's order. Pure.
+ */
 export function rowsSha256(reports: readonly Pick<SignedReport, "report" | "sha256">[]): string {
   const place = (name: string): number => allReports.findIndex((report) => report.name === name);
   const inOrder = [...reports].sort((a, b) => place(a.report) - place(b.report));

@@ -191,8 +191,8 @@ const isManifestSound = ({ covers, manifest, sha256 }: StoredClose): boolean =>
   covers !== "everything" || (manifest !== null && sha256Of(manifest) === sha256);
 
 /**
- * The closes, if the row of each is what was sealed and follows the one before it. It reads none of what is frozen, and so costs
- * nothing. Throws `BrokenSealError`.
+ * The closes, if the row of each is what was sealed and follows the one before it. It reads none of what is frozen,
+ * and so costs nothing. Throws `BrokenSealError`.
  */
 export async function readIntactCloses(db: Knex): Promise<StoredClose[]> {
   const closes = await readCloses(db);

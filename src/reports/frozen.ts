@@ -75,8 +75,8 @@ async function frozenExponents(db: Knex, close: string): Promise<Exponents> {
 }
 
 /**
- * Gives the frozen rows to `take`, all or those of one currency. Throws `BrokenSealError` at their end when they are not what was
- * sealed: their hash is computed anew.
+ * Gives the frozen rows to `take`, all or those of one currency. Throws `BrokenSealError` at their end when they are
+ * not what was sealed: their hash is computed anew.
  */
 export async function readFrozen(
   db: Knex,

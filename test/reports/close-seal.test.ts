@@ -161,7 +161,7 @@ test("an untouched chain of closes is intact, and every report of it can be read
   });
 });
 
-test("every table of schema reports is either frozen with a close or no part of what a closed month prints", async () => {
+test("every table of schema reports is frozen with a close, or no part of what a closed month prints", async () => {
   const { rows } = await database.db.raw<{ rows: { name: string }[] }>(
     `select table_name as name from information_schema.tables
      where table_schema = 'reports' and table_type = 'BASE TABLE'`,
@@ -224,7 +224,8 @@ test("every value that stands above a report, and how each column is read, is se
     for (const path of leaves(value)) {
       const at = `'{${path.join(",")}}'`;
       await byForce(
-        `update reports.closed_reports set ${column} = jsonb_set(${column}, ${at}, '"other"') where close = 1 and report = 'month-end'`,
+        `update reports.closed_reports set ${column} = jsonb_set(${column}, ${at}, '"other"')
+         where close = 1 and report = 'month-end'`,
       );
       const { verify, reading } = await noticed("month-end");
       await putBack();
@@ -250,12 +251,14 @@ test.each([
   [
     "a row too many",
     `insert into reports.closed_rows select close, report, 1 + (select max(n) from reports.closed_rows
-       where close = 1 and report = 'month-end'), cells from reports.closed_rows where close = 1 and report = 'month-end' and n = 1`,
+       where close = 1 and report = 'month-end'), cells
+     from reports.closed_rows where close = 1 and report = 'month-end' and n = 1`,
     /reports\/month-end\/rows has \d+ lines/,
   ],
   [
     "a report too many",
-    "insert into reports.closed_reports select close, 'profit', columns, about, row_count, sha256 from reports.closed_reports where close = 1 limit 1",
+    `insert into reports.closed_reports select close, 'profit', columns, about, row_count, sha256
+     from reports.closed_reports where close = 1 limit 1`,
     /reports\/profit\/about is there and was not sealed/,
   ],
   [
@@ -312,7 +315,8 @@ describe("whoever seals a changed close anew", () => {
 
   test("cannot take the seal off a close that follows a sealed one", async () => {
     await byForce(
-      "update reports.closes set sha256_covers = 'rows', manifest = null, closed_by = null, previous_sha256 = null where id = 2",
+      `update reports.closes set sha256_covers = 'rows', manifest = null, closed_by = null, previous_sha256 = null
+       where id = 2`,
     );
     const found = await problems();
     await putBack();
@@ -405,7 +409,8 @@ describe("a close of an earlier version", () => {
       const sha256 =
         covers === "rows" ? rowsSha256(abouts) : resultsSha256({ ...facts, asOf }, abouts);
       await byForce(
-        `update reports.closes set sha256 = '${sha256}', sha256_covers = '${covers}', manifest = null, closed_by = null where id = 1`,
+        `update reports.closes set sha256 = '${sha256}', sha256_covers = '${covers}', manifest = null,
+           closed_by = null where id = 1`,
         "delete from reports.closed_evidence where close = 1",
         `update reports.closes set previous_sha256 = '${sha256}' where id = 2`,
       );

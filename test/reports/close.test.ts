@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { recordFindings } from "../../src/reconcile/findings.ts";
 import { defaultAccounts } from "../../src/reports/account-map.ts";
 import { latestAsOf } from "../../src/reports/as-of.ts";
-import { closeMonth } from "../../src/reports/close-month.ts";
+import { closeMonth, previewClose } from "../../src/reports/close-month.ts";
 import { findReport } from "../../src/reports/find-report.ts";
 import { findFrozen, readFrozen } from "../../src/reports/frozen.ts";
 import { createTestDatabase } from "../support/database.ts";
@@ -166,6 +166,27 @@ describe("of a month that is proved", () => {
       corrections: "-1000",
       closing: "70",
     });
+  });
+
+  test("freezes what was shown, whatever is learned before the answer, and nothing else", async () => {
+    const { db } = database;
+    const request = {
+      month: "2025-05",
+      timeZone,
+      accounts: defaultAccounts,
+      reason: null,
+      by: "anna",
+    };
+    const shown = await previewClose(db, request);
+    await mirrorSales(db, [{ nth: 9, at: "2025-05-21T10:00:00Z", amount: 9 }]);
+    const [first, ...others] = shown.reports;
+    const forged = { ...shown, reports: [{ ...first, rows: 77 } as typeof first, ...others] };
+    await expect(closeMonth(db, request, forged as typeof shown)).rejects.toThrow(
+      "not those that were shown",
+    );
+    const closed = await closeMonth(db, request, shown);
+    expect(closed.asOf).toBe(shown.asOf);
+    expect(closed.reports).toEqual(shown.reports);
   });
 
   test("closes months in order, each once, and none that is not over", async () => {

@@ -3,8 +3,8 @@ import { manifestText, membersOf, sha256Of } from "../../src/reports/close-manif
 import { readCloses } from "../../src/reports/close-verify.ts";
 
 /**
- * Seals each close anew for what its row says by now, and links it to the one before, as somebody would who may change everything.
- * What was frozen is not looked at. In a transaction in which triggers are off.
+ * Seals each close anew for what its row says by now, and links it to the one before, as somebody would who may
+ * change everything. What was frozen is not looked at. In a transaction in which triggers are off.
  */
 export async function resealCloses(trx: Knex.Transaction): Promise<void> {
   let previous: string | null = null;
