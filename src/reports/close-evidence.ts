@@ -1,6 +1,5 @@
 import type { Knex } from "knex";
 import type { EvidenceKind } from "./close-members.ts";
-import { readExponents } from "./currencies.ts";
 import { isFresh } from "./verdict.ts";
 
 /**
@@ -16,12 +15,11 @@ export async function freezeEvidence(
 ): Promise<void> {
   // Times in JSON are written in the session's zone.
   await trx.raw("select set_config('TimeZone', 'UTC', true)");
-  const decimals = [...(await readExponents(trx))].map(([code, exponent]) => ({ code, exponent }));
   await freezeKind(
     trx,
     { close, kind: "currencies", order: `content->>'code' collate "C"` },
-    "select value as content from jsonb_array_elements(?::jsonb)",
-    [JSON.stringify(decimals)],
+    "select jsonb_build_object('code', code, 'exponent', exponent) as content from reports.currencies",
+    [],
   );
   await freezeKind(trx, { close, kind: "coverage", order: bySlice }, coverageQuery, [asOf, asOf]);
   await freezeKind(trx, { close, kind: "runs", order: byId }, runsQuery, [close, asOf]);

@@ -6,7 +6,11 @@ const listed = ["customer", "order", "transaction", "subscription"];
 export async function coverAll(
   db: Knex,
   before: string,
-  { from = null, resources = listed }: { from?: string | null; resources?: readonly string[] } = {},
+  {
+    from = null,
+    resources = listed,
+    endedAgo = "2 hours",
+  }: { from?: string | null; resources?: readonly string[]; endedAgo?: string } = {},
 ): Promise<number> {
   const [run] = await db("reconcile.runs")
     .insert({
@@ -14,7 +18,7 @@ export async function coverAll(
       kind: "full",
       t0: before,
       state: "complete",
-      finished_at: db.raw("now() - interval '2 hours'"),
+      finished_at: db.raw("now() - ?::interval", [endedAgo]),
     })
     .returning<{ id: string }[]>("id");
   await db("reconcile.coverage").insert(
@@ -31,7 +35,7 @@ export async function coverAll(
       reason: "test",
       state: "complete",
       pages: 1,
-      read_at: db.raw("now() - interval '2 hours'"),
+      read_at: db.raw("now() - ?::interval", [endedAgo]),
     })),
   );
   return Number(run?.id);
