@@ -8,6 +8,7 @@ import { startEmbeddedPostgres } from "./platform/embedded-postgres.ts";
 import { createEncryption } from "./platform/encryption.ts";
 import type { Encryption } from "./platform/encryption.ts";
 import { ConfigurationError } from "./platform/errors.ts";
+import { knowSecret } from "./platform/known-secrets.ts";
 import { ensureLocalKey } from "./platform/local-key.ts";
 import type { Log } from "./platform/log.ts";
 import { pendingMigrations, someOf } from "./platform/migrations.ts";
@@ -60,6 +61,7 @@ export function createRuntime({ config, secrets }: LoadedConfig, log: Log): Runt
     }
     const server = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
     closers.push(() => server.stop());
+    knowSecret(server.url);
     return server.url;
   });
   const db = once(async () => {

@@ -2,6 +2,7 @@ import { Command, CommanderError } from "commander";
 import { createContext } from "../cli/context.ts";
 import { stopSignals } from "../cli/until-signal.ts";
 import { exitCodes, TallyhookError } from "../platform/errors.ts";
+import { strikeOutSecrets } from "../platform/secret-shapes.ts";
 import { visibleLines } from "../platform/visible-text.ts";
 import { registerCommands } from "./commands.ts";
 import { guardStandardOutput } from "./standard-output.ts";
@@ -51,7 +52,7 @@ async function run(
     }
     if (output.isItsError(error)) return 0;
     const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    stderr.write(`tallyhook: unexpected error. ${details}\n`);
+    stderr.write(`tallyhook: unexpected error. ${visibleLines(strikeOutSecrets(details))}\n`);
     return exitCodes.unexpected;
   }
 }

@@ -1,5 +1,6 @@
 import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
 import { ConfigurationError, TallyhookError } from "./errors.ts";
+import { knowSecret } from "./known-secrets.ts";
 
 export interface EncryptedText {
   /** Which key was used: stored beside the ciphertext, so that the key can be changed. */
@@ -22,7 +23,8 @@ const tagBytes = 16;
 
 /**
  * AES-256-GCM under `current`; what was encrypted under one of `previous` can still be read.
- * Keys are 64 hex digits. The key id is bound to the ciphertext as additional data.
+ * Keys are 64 hex digits. The key id is bound to the ciphertext as additional data. Keys and all that is encrypted or
+ * decrypted are secrets that no log shows from then on.
  */
 export function createEncryption(keys: {
   current: string;
@@ -36,6 +38,7 @@ export function createEncryption(keys: {
   return {
     keyId: current.id,
     encrypt(plain) {
+      knowSecret(plain);
       const nonce = randomBytes(nonceBytes);
       const cipher = createCipheriv(algorithm, current.bytes, nonce);
       cipher.setAAD(Buffer.from(current.id));
@@ -57,7 +60,9 @@ export function createEncryption(keys: {
         decipher.setAAD(Buffer.from(keyId));
         decipher.setAuthTag(tag);
         const body = ciphertext.subarray(nonceBytes + tagBytes);
-        return Buffer.concat([decipher.update(body), decipher.final()]).toString("utf8");
+        const plain = Buffer.concat([decipher.update(body), decipher.final()]).toString("utf8");
+        knowSecret(plain);
+        return plain;
       } catch (cause) {
         throw new TallyhookError(
           `A stored secret cannot be decrypted with the key ${keyId}: its bytes were altered or cut short.`,
@@ -72,6 +77,7 @@ function readKey(hex: string): { id: string; bytes: Buffer } {
   if (!/^[0-9a-f]{64}$/i.test(hex)) {
     throw new ConfigurationError("An encryption key must be 64 hex digits (32 random bytes).");
   }
+  knowSecret(hex);
   const bytes = Buffer.from(hex, "hex");
   const id = createHash("sha256")
     .update("tallyhook key id")

@@ -1,15 +1,18 @@
+import { strikeOutSecrets } from "./secret-shapes.ts";
+
 /** Exit codes of the command line (`sysexits.h` where one fits). */
 export const exitCodes = { configuration: 2, differs: 3, usage: 64, unexpected: 70 } as const;
 
 /**
  * An error that a person is meant to read. Its message says what is wrong, where, and what to do about it;
- * the technical reason travels as `cause`. `exitCode` is what a command ends with when nothing catches it.
+ * the technical reason travels as `cause`. `exitCode` is what a command ends with when nothing catches it. Wherever the
+ * message goes (a terminal, a run's record, an alert), it holds no secret, should somebody have quoted one.
  */
 export class TallyhookError extends Error {
   readonly exitCode: number = exitCodes.unexpected;
 
   constructor(message: string, options?: { cause?: unknown }) {
-    super(message, options);
+    super(strikeOutSecrets(message), options);
     this.name = new.target.name;
   }
 }

@@ -15,13 +15,16 @@ const openFields = [
 const quotesValues = /^(22|23|44|P0)/;
 
 const maxDepth = 5;
+/** With all that caused it, at every depth. */
+const maxErrors = 20;
 
 /**
  * An error as a log may keep it: what is no error is given back as it is. Of what the server said, nothing that quotes
- * values, which are somebody's data. Pure.
+ * values, which are somebody's data. Of many errors in one, the first. Lengths and secrets are the log's to see to. Pure.
  */
-export function loggableError(error: unknown, depth = 0): unknown {
+export function loggableError(error: unknown, depth = 0, room = { errors: maxErrors }): unknown {
   if (!(error instanceof Error)) return error;
+  room.errors--;
   const source = error as unknown as Record<string, unknown>;
   const open = openFields.flatMap((field) =>
     isPlain(source[field]) ? [[field, source[field]]] : [],
@@ -29,16 +32,16 @@ export function loggableError(error: unknown, depth = 0): unknown {
   const message = messageOf(error, source);
   const { stack = "" } = error;
   const isNested = depth < maxDepth;
+  const nested = (each: unknown): unknown =>
+    room.errors > 0 ? loggableError(each, depth + 1, room) : "[more errors]";
   return {
     type: error.name,
     message,
     ...(Object.fromEntries(open) as Record<string, unknown>),
     stack: `${error.name}: ${message}\n${stack.slice(Math.max(0, stack.search(/^ {4}at /m)))}`,
-    ...(error.cause !== undefined && isNested
-      ? { cause: loggableError(error.cause, depth + 1) }
-      : {}),
+    ...(error.cause !== undefined && isNested ? { cause: nested(error.cause) } : {}),
     ...(error instanceof AggregateError && isNested
-      ? { errors: error.errors.map((each: unknown) => loggableError(each, depth + 1)) }
+      ? { errors: error.errors.slice(0, maxErrors).map(nested) }
       : {}),
   };
 }

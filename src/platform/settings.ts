@@ -136,8 +136,12 @@ const isInQuotationMarks = (text: string): boolean => /^(["']).*\1\s*$/s.test(te
 const shownPath = (file: string): string =>
   /^\.{0,2}\//.test(file) ? ` ${quote(file)}` : " that it names";
 
+/** What is longer is told by its length: it would be cut, and the expressions below take long for long texts. */
+const maxQuoted = 500;
+
 /** Fit for a message: one line, not long, and without what may be a secret, in the wrong variable or in a URL. */
 function quote(value: string): string {
+  if (value.length > maxQuoted) return `a text of ${value.length} characters`;
   const text = strikeOutSecrets(
     value.replace(/\/\/\S*@/g, "//…@").replace(/(:\/\/[^?#]*[?#]).+/, "$1…"),
   );

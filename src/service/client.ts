@@ -3,6 +3,7 @@ import { setTimeout as sleepFor } from "node:timers/promises";
 import { Pool } from "undici";
 
 import type { Clock, ServiceClock } from "../platform/clock.ts";
+import { knowSecret } from "../platform/known-secrets.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { callService } from "./http/call.ts";
@@ -82,6 +83,8 @@ export function createServiceClient(
   options: Partial<ServiceClientOptions> = {},
 ): ServiceClient {
   const { baseUrl, apiKey, log, wallClock, serviceClock, random } = dependencies;
+  // A service, or a proxy before it, may echo the header that it was sent.
+  knowSecret(apiKey);
   const settings = { ...defaultOptions, ...options };
   const sleep: Sleep = dependencies.sleep ?? realSleep;
   const base = new URL(baseUrl);

@@ -16,7 +16,7 @@ const stands: ServiceStand[] = [];
 
 async function stand(
   listener: RequestListener,
-  options: Partial<ServiceClientOptions> & { basePath?: string } = {},
+  options: Partial<ServiceClientOptions> & { basePath?: string; apiKey?: string } = {},
 ): Promise<ServiceStand> {
   const made = await standUp(listener, options);
   stands.push(made);
@@ -447,6 +447,32 @@ describe("lanes", () => {
 });
 
 describe("the key", () => {
+  it("is in none of an answer's fields that are logged or told, whatever the key looks like", async () => {
+    const odd = "nothing/like+a key: 0123";
+    const header = `Bearer ${odd}`;
+    const basic = Buffer.from(`api:${odd}`).toString("base64");
+    const error = {
+      type: header,
+      code: header,
+      message: `${"m".repeat(5_000)} ${basic}`,
+      param: encodeURIComponent(odd),
+      request_id: header,
+      field_errors: Array.from({ length: 900 }, () => ({ field: odd, code: odd, message: basic })),
+    };
+    for (const status of [400, 503]) {
+      const echo: RequestListener = (_request, response) =>
+        sendJson(response, status, { error }, { "x-request-id": odd });
+      const made = await stand(inTurn(echo), { apiKey: odd });
+      const thrown = await errorOf(made.client.get("/orders/o1"));
+      const shown = `${thrown.stack} ${JSON.stringify(thrown)} ${made.logged()}`;
+      for (const form of [odd, encodeURIComponent(odd), basic.slice(8, -6)]) {
+        expect(shown).not.toContain(form);
+      }
+      expect(thrown.message.length).toBeLessThan(1_000);
+      expect(JSON.stringify(thrown).length).toBeLessThan(10_000);
+    }
+  });
+
   it("is in no log and in no error, even when the service echoes it", async () => {
     const echo: RequestListener = (_request, response) =>
       sendJson(response, 503, serviceError("internal_error", `key ${apiKey} is tired`));

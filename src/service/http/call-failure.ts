@@ -40,9 +40,8 @@ export function classify({ answer }: Try): FailedTry | null {
 export function failureOf(
   { answer, cause }: Try,
   request: FailedRequest,
-  context: { apiKey: string; retryAfterMs: number | null },
+  { retryAfterMs }: { retryAfterMs: number | null },
 ): Error {
-  const { retryAfterMs } = context;
   if (answer === null) {
     const what = `could not be reached (${errorCode(cause) ?? "no answer"})`;
     return new ServiceUnavailableError(what, request, { retryAfterMs, cause });
@@ -55,7 +54,7 @@ export function failureOf(
   if (status < 300) {
     return new ServiceAnswerError(content.ok ? "answered unexpectedly" : content.problem, request);
   }
-  const said = error === null ? "" : ` ${error.code}: ${forPeople(context.apiKey, error.message)}`;
+  const said = error === null ? "" : ` ${error.code}: ${error.message}`;
   if (status >= 500 || status === 429) {
     return new ServiceUnavailableError(`answered ${status}${said}`, request, { retryAfterMs });
   }
@@ -75,12 +74,4 @@ export function failureOf(
 export function errorCode(cause: unknown): string | null {
   const code = (cause as { code?: unknown } | null | undefined)?.code;
   return typeof code === "string" ? code : null;
-}
-
-/** One line, not long, and without the key, should the service ever echo it. */
-function forPeople(apiKey: string, message: string): string {
-  return message
-    .replaceAll(apiKey, "[redacted]")
-    .replaceAll(/\p{Cc}+/gu, " ")
-    .slice(0, 300);
 }

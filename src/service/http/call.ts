@@ -91,7 +91,7 @@ export async function callService(
             );
       const { afterMs } = decision;
       if (!decision.retry) {
-        throw failureOf(made, tried, { apiKey: caller.apiKey, retryAfterMs: afterMs });
+        throw failureOf(made, tried, { retryAfterMs: afterMs });
       }
       const code = made.answer?.error?.code ?? errorCode(made.cause);
       caller.log.warn({ ...tried, code, waitMs: afterMs }, "the service will be asked again");

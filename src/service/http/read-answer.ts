@@ -1,6 +1,7 @@
 import { errorEnvelopeSchema } from "../error-envelope.ts";
 import type { FieldError } from "../error-envelope.ts";
 import type { HttpAnswer } from "../../platform/http/exchange.ts";
+import { foreignText } from "../../platform/secret-shapes.ts";
 import { parseHttpDate, parseRetryAfter } from "../../platform/http/retry-after.ts";
 
 /** What an answer says, whether or not it is one of the service. */
@@ -25,6 +26,13 @@ export type ReadError = {
   fieldErrors: Partial<FieldError>[];
 };
 
+/**
+ * Of what a server says of itself, in characters. It is logged and told, and may be anybody's: each text is one line
+ * without secrets, should the service, or a proxy before it, echo what it was sent.
+ */
+const maxLengths = { word: 100, id: 200, message: 300 } as const;
+const maxFieldErrors = 50;
+
 /** The name of the header is not shown in the spec; these are tried in turn (assumed). */
 const requestIdHeaders = ["x-request-id", "request-id", "svc-request-id"];
 
@@ -37,7 +45,7 @@ export function readAnswer(answer: HttpAnswer, now: Date): ReadAnswer {
   const headerDate = dateHeader === null ? null : parseHttpDate(dateHeader);
   return {
     status: answer.status,
-    requestId: error?.request_id ?? headerRequestId(answer),
+    requestId: orNull(error?.request_id, maxLengths.id) ?? headerRequestId(answer),
     // A proxy's error page bears the proxy's date, which is no reading of the service's clock.
     date: content.ok ? headerDate : null,
     retryAfterMs: parseRetryAfter(answer.header("retry-after"), headerDate ?? now),
@@ -46,11 +54,11 @@ export function readAnswer(answer: HttpAnswer, now: Date): ReadAnswer {
       error === null
         ? null
         : {
-            type: error.type,
-            code: error.code,
-            message: error.message,
-            param: error.param ?? null,
-            fieldErrors: (error.field_errors ?? []).map(withoutNulls),
+            type: foreignText(error.type, maxLengths.word),
+            code: foreignText(error.code, maxLengths.word),
+            message: foreignText(error.message, maxLengths.message),
+            param: orNull(error.param, maxLengths.word),
+            fieldErrors: (error.field_errors ?? []).slice(0, maxFieldErrors).map(readFieldError),
           },
   };
 }
@@ -58,7 +66,7 @@ export function readAnswer(answer: HttpAnswer, now: Date): ReadAnswer {
 function headerRequestId(answer: HttpAnswer): string | null {
   for (const name of requestIdHeaders) {
     const value = answer.header(name);
-    if (value !== null) return value.slice(0, 200);
+    if (value !== null) return foreignText(value, maxLengths.id);
   }
   return null;
 }
@@ -76,20 +84,26 @@ function parseContent({ status, body, header }: HttpAnswer): ReadAnswer["content
     return { ok: true, body: JSON.parse(text) as unknown };
   } catch {
     // The parser's message would quote the body.
-    const type = header("content-type")?.slice(0, 100) ?? "none";
+    const type = orNull(header("content-type"), maxLengths.word) ?? "none";
     const problem = `its answer is no JSON, or cut short (${body.length} bytes, content type: ${type})`;
     return { ok: false, problem, transient: true };
   }
 }
 
-function withoutNulls(fieldError: {
+const orNull = (text: string | null | undefined, maxCharacters: number): string | null =>
+  typeof text === "string" ? foreignText(text, maxCharacters) : null;
+
+function readFieldError(given: {
   field?: string | null | undefined;
   code?: string | null | undefined;
   message?: string | null | undefined;
 }): Partial<FieldError> {
+  const field = orNull(given.field, maxLengths.word);
+  const code = orNull(given.code, maxLengths.word);
+  const message = orNull(given.message, maxLengths.message);
   return {
-    ...(typeof fieldError.field === "string" ? { field: fieldError.field } : {}),
-    ...(typeof fieldError.code === "string" ? { code: fieldError.code } : {}),
-    ...(typeof fieldError.message === "string" ? { message: fieldError.message } : {}),
+    ...(field === null ? {} : { field }),
+    ...(code === null ? {} : { code }),
+    ...(message === null ? {} : { message }),
   };
 }
