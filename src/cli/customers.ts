@@ -3,12 +3,15 @@ import type { Command } from "commander";
 import type { Knex } from "knex";
 import { redactMessages } from "../alerts/redact-messages.ts";
 import { rewriteBodies } from "../inbox/rewrite-bodies.ts";
-import { eraseHistory } from "../mirror/erasure/erase-history.ts";
+import type { Config } from "../config.ts";
+import { contactsOf, eraseHistory, objectsOf } from "../mirror/erasure/erase-history.ts";
+import { erasedContactsAmong } from "../mirror/erasure/erased-people.ts";
 import { eraseRows } from "../mirror/erasure/erase-rows.ts";
 import { logErasure } from "../mirror/erasure/erasure-log.ts";
 import { markErased } from "../mirror/erasure/mark-erased.ts";
-import { redactBody } from "../mirror/erasure/redact-body.ts";
+import { arrivalOf, redactedArrival } from "../mirror/erasure/redact-arrivals.ts";
 import { UsageError } from "../platform/errors.ts";
+import { sqlArray } from "../platform/sql-array.ts";
 import { redactFindings } from "../reconcile/redact-findings.ts";
 import { migratedDatabase } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
@@ -45,7 +48,7 @@ async function erase(context: CliContext, id: string, options: EraseOptions): Pr
     "customers",
     async (runtime) => {
       const db = await migratedDatabase(runtime);
-      return eraseCustomer(db, { customerId: id, by, reason });
+      return eraseCustomer(db, runtime.config.eventPlaces, { customerId: id, by, reason });
     },
     { logLevel: "warn" },
   );
@@ -75,21 +78,28 @@ interface Erased {
  */
 async function eraseCustomer(
   db: Knex,
+  places: Config["eventPlaces"],
   { customerId, by, reason }: { customerId: string; by: string; reason: string | null },
 ): Promise<Erased> {
   if (!(await markErased(db, customerId))) {
     throw new UsageError(`The mirror knows no customer ${customerId}. Nothing was changed.`);
   }
-  const { rows, ids, history } = await db.transaction(async (trx) => {
-    const found = await eraseRows(trx, customerId);
-    return { ...found, history: await eraseHistory(trx, found.ids) };
+  const ids = await objectsOf(db, customerId);
+  const numbers = await db("mirror.orders")
+    .whereRaw("id = any(?::text[]) and order_number is not null", [sqlArray(ids)])
+    .pluck<string[]>("order_number");
+  // First what is found by the addresses: after a crash the rows must still tell them.
+  const events = await eraseBodies(db, places, customerId, ids);
+  const { rows, history } = await db.transaction(async (trx) => {
+    const { states, hashes } = await eraseHistory(trx, customerId, ids);
+    return { rows: await eraseRows(trx, customerId, ids, hashes), history: states };
   });
   const counts = {
     ...rows,
     history,
-    events: await rewriteBodies(db, { text: customerId, resourceIds: ids }, redactBody),
+    events,
     findings: await redactFindings(db, ids),
-    messages: await redactMessages(db, customerId),
+    ...(await redactMessages(db, { customerId, ids, names: numbers })),
   };
   await logErasure(db, { customerId, by, reason, counts });
   const live = await db("mirror.customers")
@@ -97,4 +107,21 @@ async function eraseCustomer(
     .whereNull("deleted_at")
     .first<{ id: string } | undefined>("id");
   return { customerId, counts, atService: live !== undefined };
+}
+
+/** How many stored events changed. */
+async function eraseBodies(
+  db: Knex,
+  places: Config["eventPlaces"],
+  customerId: string,
+  ids: readonly string[],
+): Promise<number> {
+  const known = await contactsOf(db, customerId);
+  const contacts = await erasedContactsAmong(db, known);
+  const people = { customers: new Set([customerId]), objects: new Set(ids), contacts };
+  const wanted = { customerId, objects: ids, contacts: [...contacts] };
+  return rewriteBodies(db, wanted, (raw) => {
+    const left = redactedArrival(places, arrivalOf(raw), people);
+    return left === null ? raw : left.raw;
+  });
 }

@@ -14,7 +14,7 @@ let longestFirst: readonly string[] | null = null;
 
 /**
  * Notes a secret that this process holds, so that no log line and no message of an error shows it, whoever
- * echoes it. Of a URL with a password, that password; of one without, all of it and its path. Idempotent.
+ * echoes it. Of a URL with a password, that password; of a page's address without one, all of it. Idempotent.
  */
 export function knowSecret(secret: string): void {
   for (const value of valuesIn(secret)) {
@@ -40,8 +40,9 @@ function valuesIn(secret: string): string[] {
   // What comes before the key of a signing secret is no part of it.
   const bare = secret.startsWith("whsec_") ? [secret.slice("whsec_".length)] : [];
   if (!secret.includes("://") || !URL.canParse(secret)) return [secret, ...bare];
-  const { username, password, hostname, pathname, search } = new URL(secret);
-  if (password === "") return [secret, pathname + search];
+  const { protocol, username, password, hostname, pathname, search } = new URL(secret);
+  // A chat's address is its own secret; where a database is, is none.
+  if (password === "") return /^https?:$/.test(protocol) ? [secret, pathname + search] : [];
   const decoded = decodedOrSame(password);
   const others = [username, hostname, pathname.slice(1)].map(decodedOrSame);
   return others.includes(decoded) ? [] : [password, decoded];

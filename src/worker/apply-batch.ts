@@ -15,7 +15,7 @@ import type { EnvelopePlaces } from "../service/event-envelope.ts";
 import { isEventFault, reasonOf } from "./event-fault.ts";
 import { interpretEvent } from "./interpret-event.ts";
 import { maskedObjects, readsForAlerts, settlementsOf, wantedReads } from "./conclusions.ts";
-import { maskStoredBodies, readMasked } from "./mask-bodies.ts";
+import { keepStoredBody, readKept } from "./mask-bodies.ts";
 import { inTransaction } from "../platform/transaction.ts";
 import { withRetries } from "../platform/transaction-retry.ts";
 
@@ -74,7 +74,7 @@ async function postpone(
   const delayMs = retryDelayMs(eventRetryPolicy, attempt, random);
   const reason = `attempt ${attempt}: ${reasonOf(error)}`;
   await db.transaction(async (trx) => {
-    const masked = await maskStoredBodies(trx, [seq]);
+    const masked = await keepStoredBody(trx, places, seq);
     const unknown = { seq, resourceType: null, resourceId: null };
     await reportCardNumbers(trx, alerts, maskedObjects([unknown], masked, places), "event");
     if (!(await postponeEvent(trx, { seq, attempt, reason, delayMs }))) return;
@@ -97,7 +97,7 @@ async function applyInTransaction(
   for (const { seq, eventId, repeatsId } of events) {
     if (repeatsId) log.warn({ seq, eventId }, "an event bears the id of another with other bytes");
   }
-  const { bodies, masked } = await readMasked(trx, events);
+  const { bodies, masked } = await readKept(trx, places, events);
   const meanings = bodies.map((body) => interpretEvent(places, body));
   const applied = await applyObservations(
     trx,

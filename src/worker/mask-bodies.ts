@@ -1,21 +1,36 @@
 import type { Knex } from "knex";
 import { rewriteBatch } from "../inbox/rewrite-bodies.ts";
+import { arrivalOf, redactArrivals } from "../mirror/erasure/redact-arrivals.ts";
 import { maskBody } from "../mirror/card-numbers/mask-body.ts";
 import type { Masked } from "../mirror/card-numbers/mask-fields.ts";
 import { parseEventBody } from "../service/event-envelope.ts";
+import type { EnvelopePlaces } from "../service/event-envelope.ts";
 
 /** New bodies by the numbers of their events, with where card numbers stood in them. */
 export type MaskedBodies = ReadonlyMap<number, Masked<Buffer>>;
 
 /**
- * Parses the bodies of claimed events, after masking the card numbers in those that have any: in what is read from them
- * and in what is stored. Needs the transaction that settles the events.
+ * Parses the bodies of claimed events as they may be kept: without what is personal of people who were erased, and with
+ * card numbers masked. What is read from them and what is stored are the same from then on. Needs the transaction that
+ * settles the events.
  */
-export async function readMasked(
+export async function readKept(
   trx: Knex.Transaction,
+  places: Readonly<EnvelopePlaces>,
   events: readonly { seq: number; raw: Buffer }[],
 ): Promise<{ bodies: { seq: number; body: unknown }[]; masked: MaskedBodies }> {
-  const parsed = events.map(({ seq, raw }) => ({ seq, raw, body: parseEventBody(raw) }));
+  const arrived = events.map(({ seq, raw }) => ({ seq, ...arrivalOf(raw) }));
+  const left = await redactArrivals(trx, places, arrived);
+  await storeRedacted(
+    trx,
+    new Map([...left].map(([{ seq }, { raw }]) => [String(seq), raw] as const)),
+  );
+  const parsed = arrived.map((event) => {
+    const redacted = left.get(event);
+    return redacted === undefined
+      ? event
+      : { seq: event.seq, raw: redacted.raw ?? Buffer.alloc(0), body: redacted.body };
+  });
   const found = parsed.filter((event) => maskBody(event) !== null);
   const masked = await maskStoredBodies(
     trx,
@@ -29,10 +44,35 @@ export async function readMasked(
 }
 
 /**
- * Masks card numbers in the stored bodies of these events. Needs the transaction that settles them or puts them off,
- * so that no body keeps a card number beyond the first attempt. Idempotent.
+ * The same for an event that fails: its stored body keeps neither beyond the first attempt. Needs the transaction that
+ * puts it off. Idempotent.
  */
-export async function maskStoredBodies(
+export async function keepStoredBody(
+  trx: Knex.Transaction,
+  places: Readonly<EnvelopePlaces>,
+  seq: number,
+): Promise<MaskedBodies> {
+  const stored = await trx("inbox.receipts")
+    .where({ seq })
+    .first<{ raw: Buffer | null } | undefined>("raw");
+  if (stored === undefined || stored.raw === null) return new Map();
+  const { masked } = await readKept(trx, places, [{ seq, raw: stored.raw }]);
+  return masked;
+}
+
+async function storeRedacted(
+  trx: Knex.Transaction,
+  bodies: ReadonlyMap<string, Buffer | null>,
+): Promise<void> {
+  if (bodies.size === 0) return;
+  await rewriteBatch(trx, [...bodies.keys()], (raw, seq) => {
+    const body = bodies.get(seq);
+    return body === undefined ? raw : body;
+  });
+}
+
+/** Masks card numbers in the stored bodies of these events. */
+async function maskStoredBodies(
   trx: Knex.Transaction,
   seqs: readonly number[],
 ): Promise<MaskedBodies> {

@@ -145,7 +145,7 @@ test("customers erase takes the person out of messages, and alerts hold none", a
   expect(await all()).toContain("4242");
   const erase = ["customers", "erase", "customer-1", "--yes", "--by", "ada", "--json"];
   const { out } = await runCommand(registerCustomers, erase, { env: env() });
-  expect(JSON.parse(out)).toMatchObject({ counts: { messages: 1 } });
+  expect(JSON.parse(out)).toMatchObject({ counts: { alerts: 1, messages: 1 } });
   expect(await all()).not.toMatch(/j…@|4242|jane/i);
   expect(await all()).toContain("[redacted]");
 });

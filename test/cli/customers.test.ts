@@ -6,7 +6,7 @@ import { applyObservations, decode } from "../../src/mirror/apply.ts";
 import type { Observation } from "../../src/mirror/observation.ts";
 import { recordFindings } from "../../src/reconcile/findings.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
-import { storeRow } from "../inbox/stored-events.ts";
+import { progressOf, storeRow } from "../inbox/stored-events.ts";
 import {
   apply,
   at,
@@ -20,7 +20,7 @@ import {
   shown,
 } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
-import { applyDeps, emptyAll, storeEvent } from "../worker/worker-stand.ts";
+import { applyDeps, emptyAll, poisonOrder, storeEvent } from "../worker/worker-stand.ts";
 import { runCommand } from "./command-line.ts";
 import type { CommandRun } from "./command-line.ts";
 
@@ -51,7 +51,12 @@ const order = sampleOrder({
   transactions: [sampleEntry()],
 });
 const sale = sampleTransaction({ payment_method: card, metadata: { who: "Jane" } });
-const subscription = sampleSubscription({ shipping_address: address, payment_method: card });
+const subscription = sampleSubscription({
+  shipping_address: address,
+  payment_method: card,
+  failure_reason: "Jane has no money",
+  attempt_count: 1,
+});
 
 /** What would tell who it is, wherever it stands. */
 const secrets = ["Jane", "jane@", "Doe", "+15550100", "Private", "Smalltown", "4242"];
@@ -185,6 +190,120 @@ describe("customers erase", () => {
       return decoded.ok ? decoded.states : [];
     });
     expect(await compareStates(database.db, states)).toEqual([]);
+  });
+
+  it("takes of an order that moved what it showed while it was the person's, and nothing of what it shows since", async () => {
+    const moved = {
+      ...order,
+      customer_id: "customer-2",
+      description: "for Joe",
+      updated_at: at(60),
+    };
+    await fill();
+    await apply(database.db, seen("order", { ...moved, metadata: { for: "Joe" } }, 960));
+    await erase("customer-1", "--yes");
+    const states = await database.db("mirror.versions").where({ resource: "order" }).orderBy("seq");
+    expect(states.map(({ data }) => (data as { description: string }).description)).toEqual([
+      "[redacted]",
+      "for Joe",
+    ]);
+    expect(await rowOf(database.db, "orders", "order-1")).toMatchObject({
+      description: "for Joe",
+      data: { metadata: { for: "Joe" } },
+    });
+    // The sale is still the person's.
+    const sold = await rowOf(database.db, "transactions", "sale-1");
+    expect(JSON.stringify(sold)).not.toMatch(/Jane/);
+  });
+
+  it("finds bodies that write the person's id in escapes, or name an object or an address alone", async () => {
+    await fill();
+    const escaped = Array.from("customer-1")
+      .map((each) => `\\u00${each.charCodeAt(0).toString(16)}`)
+      .join("");
+    const bodies = [
+      `{"type":"order.created","data":{"object":{"id":"o-9","customer_id":"${escaped}","note":"Jane"}}}`,
+      '{"type":"note.added","data":{"object":{"order_id":"order-1","note":"Jane"}}}',
+      '{"type":"mail.sent","data":{"object":{"to":"JANE@example.com","customer_id": null,"note":"Jane"}}}',
+      '{"type":"sms.sent","data":{"object":{"to":"+1 555 0100","note":"Jane"}}}',
+    ];
+    const seqs: number[] = [];
+    for (const body of bodies) seqs.push(await storeRow(database.db, { raw: Buffer.from(body) }));
+    const other =
+      '{"type":"mail.sent","data":{"object":{"to":"joe@example.com","note":"Joe \\u00e4"}}}';
+    const untouched = await storeRow(database.db, { raw: Buffer.from(other) });
+    await erase("customer-1", "--yes");
+    const raws = await database
+      .db<{ raw: Buffer }>("inbox.receipts")
+      .whereIn("seq", seqs)
+      .pluck("raw");
+    expect(raws.join("\n")).not.toMatch(/jane/i);
+    expect(raws).toHaveLength(4);
+    expect(await database.db("inbox.receipts").where({ seq: untouched }).pluck("raw")).toEqual([
+      Buffer.from(other),
+    ]);
+  });
+
+  it("leaves nothing of a later event either that cannot be applied", async () => {
+    await fill();
+    await erase("customer-1", "--yes");
+    const heal = await poisonOrder(database.db, "order-1");
+    const seq = await storeEvent(database.db, "order.updated", { ...order, updated_at: at(90) });
+    await applyBatch(applyDeps(database.db), [seq]);
+    await heal();
+    expect((await progressOf(database.db, seq)).state).toBe("failed");
+    expect(await everything()).not.toContain("Jane");
+  });
+
+  it("is no reason to fail on bytes that the database refuses", async () => {
+    await fill();
+    await erase("customer-1", "--yes");
+    const bodies = [
+      Buffer.from("no JSON \u0000 a@\u0000b customer-1\u0000 Jane customer-1"),
+      Buffer.from(
+        '{"type":"mail.sent","data":{"object":{"to":"a@b\\u0000 \\ud800@x","id":"\\u0000"}}}',
+      ),
+    ];
+    for (const raw of bodies) {
+      const seq = await storeRow(database.db, { raw });
+      await applyBatch(applyDeps(database.db), [seq]);
+      expect((await progressOf(database.db, seq)).state).toMatch(/^(dead|ignored)$/);
+    }
+    expect(await everything()).not.toContain("Jane");
+  });
+
+  it("does not take somebody for the person who registers with the same address later", async () => {
+    await fill();
+    await erase("customer-1", "--yes");
+    const again = sampleCustomer({
+      id: "customer-2",
+      email: "Jane@example.com",
+      first_name: "Janet",
+    });
+    await applyBatch(applyDeps(database.db), [
+      await storeEvent(database.db, "customer.created", again),
+    ]);
+    const mail = await storeEvent(database.db, "mail.sent", {
+      to: "jane@example.com",
+      text: "Hi!",
+    });
+    await applyBatch(applyDeps(database.db), [mail]);
+    expect(await rowOf(database.db, "customers", "customer-2")).toMatchObject({
+      email: "Jane@example.com",
+      first_name: "Janet",
+    });
+    const [raw] = await database.db("inbox.receipts").where({ seq: mail }).pluck<Buffer[]>("raw");
+    expect(raw?.toString("utf8")).toContain("Hi!");
+  });
+
+  it("keeps addresses as hashes alone, which nobody can make without this database's key", async () => {
+    await fill();
+    await erase("customer-1", "--yes");
+    const { rows } = await database.db.raw<{ rows: { plain: string; keyed: string }[] }>(
+      `select count(*) filter (where hash = sha256('jane@example.com')) as plain, count(*) as keyed
+       from mirror.erased_contacts where customer_id = 'customer-1'`,
+    );
+    expect(rows).toEqual([{ plain: "0", keyed: "2" }]);
   });
 
   it("waits for a writer that began before it", async () => {

@@ -48,6 +48,14 @@ describe("a secret that this process holds", () => {
     expect(strikeOutSecrets(text)).toBe(text);
   });
 
+  it("may be the address of a page, and is never that of a database", () => {
+    knowSecret("https://hooks.chat.example/services/T0/B0/x1y2z3");
+    knowSecret("redis://cache.internal:6379");
+    expect(strikeOutSecrets("POST /services/T0/B0/x1y2z3 to redis://cache.internal:6379")).toBe(
+      "POST [redacted] to redis://cache.internal:6379",
+    );
+  });
+
   it("is struck out of the messages of errors that people read", () => {
     knowSecret("live-api-key-0001");
     const error = new TallyhookError("the service echoed live-api-key-0001");

@@ -1,31 +1,44 @@
 import type { Knex } from "knex";
-import { sqlArray } from "../../platform/sql-array.ts";
 import { canonicalJson, contentHash } from "../canonical.ts";
 import type { Column, GroupState } from "../observation.ts";
+import { erasedAmong, erasedObjectsAmong } from "./erased-people.ts";
 import { withoutPersonalData, withoutPersonalField } from "./personal-data.ts";
 
 /** The customer that a state belongs to, as far as it shows one. */
-const customerOf = ({ group, id, columns }: GroupState): Column | undefined =>
+const ownerOf = ({ group, id, columns }: GroupState): Column | undefined =>
   group.startsWith("customer") ? id : columns["customer_id"];
+
+/** Groups that hold nothing personal, whoever they are of. */
+const impersonal = new Set(["order.dunning", "customer.absence"]);
 
 /**
  * Takes what is personal out of the states of people who were erased, before they are written or compared: what the
- * service still shows, a late event or a replay must not bring it back. Changes the states in place. One query; in
- * a transaction, an erasure that begins waits for its end.
+ * service still shows, a late event or a replay must not bring it back. A state that shows no customer belongs to whom
+ * another state of its object shows, or else to whom its object ever belonged. Changes the states in place. At most two
+ * queries; in a transaction, an erasure that begins waits for its end.
  */
 export async function redactErased(db: Knex, states: readonly GroupState[]): Promise<void> {
-  const customers = new Set(states.map(customerOf).filter((id) => typeof id === "string"));
-  if (customers.size === 0) return;
-  const { rows } = await db
-    .raw<{
-      rows: { customer_id: string }[];
-    }>("select customer_id from mirror.erasures where customer_id = any(?::text[])", [
-      sqlArray([...customers]),
-    ])
-    .options({ name: "mirror-erasures" });
-  if (rows.length === 0) return;
-  const erased = new Set<unknown>(rows.map(({ customer_id }) => customer_id));
-  for (const state of states) if (erased.has(customerOf(state))) redactState(state);
+  const owned = states.map((state) => ({ state, owner: ownerOf(state) }));
+  const ownerOfObject = new Map<string, string>();
+  const owners = new Set<string>();
+  for (const { state, owner } of owned) {
+    if (typeof owner !== "string") continue;
+    owners.add(owner);
+    ownerOfObject.set(state.id, owner);
+  }
+  const erased = await erasedAmong(db, [...owners]);
+  const unowned = states.filter(
+    ({ id, group }) => !ownerOfObject.has(id) && !impersonal.has(group),
+  );
+  const objects = await erasedObjectsAmong(
+    db,
+    unowned.map(({ id }) => id),
+  );
+  for (const { state, owner } of owned) {
+    const whose = typeof owner === "string" ? owner : ownerOfObject.get(state.id);
+    const isTheirs = whose === undefined ? objects.has(state.id) : erased.has(whose);
+    if (isTheirs) redactState(state);
+  }
 }
 
 function redactState(state: GroupState): void {
@@ -39,10 +52,12 @@ function redactState(state: GroupState): void {
   );
 }
 
-/** Canonical content without what is personal, and its hash. */
+/** Canonical content without what is personal, and its hash. The content of an order's items is their list. */
 export function redactedContent(json: string): { json: string; hash: string } {
-  const content = withoutPersonalData(JSON.parse(json)) as Record<string, unknown>;
-  const canonical = canonicalJson(content);
+  const content = withoutPersonalData(JSON.parse(json));
+  const canonical = Array.isArray(content)
+    ? canonicalJson({ items: content }).slice(`{"items": `.length, -1)
+    : canonicalJson(content as Record<string, unknown>);
   return { json: canonical, hash: contentHash(canonical) };
 }
 

@@ -1,0 +1,89 @@
+import type { Knex } from "knex";
+import { parseEventBody } from "../../service/event-envelope.ts";
+import type { EnvelopePlaces } from "../../service/event-envelope.ts";
+import {
+  erasedAmong,
+  erasedContactsAmong,
+  erasedObjectsAmong,
+  isAnybodyErased,
+} from "./erased-people.ts";
+import { contactsIn, subjectOf, wordsOf } from "./owners.ts";
+import { isTextAbout, redactBody } from "./redact-body.ts";
+import type { ErasedPeople } from "./redact-body.ts";
+
+/** What an event's bytes say; undefined where they are no JSON. */
+interface Arrival {
+  raw: Buffer;
+  body: unknown;
+}
+
+/** What stays of a body; null where the bytes are no JSON, so that nothing of them can stay. */
+export interface RedactedArrival {
+  raw: Buffer | null;
+  body: unknown;
+}
+
+/**
+ * Which of these events are about people who were erased, with what stays of their bodies: from the moment that somebody
+ * is erased, no event brings the person back, whatever it says and whatever becomes of it. One query where nobody ever was
+ * erased, and else one to four. Needs the transaction that keeps what is left.
+ */
+export async function redactArrivals<T extends Arrival>(
+  trx: Knex.Transaction,
+  places: Readonly<EnvelopePlaces>,
+  events: readonly T[],
+): Promise<Map<T, RedactedArrival>> {
+  const found = new Map<T, RedactedArrival>();
+  if (events.length === 0 || !(await isAnybodyErased(trx))) return found;
+  const people = await erasedPeopleIn(trx, places, events);
+  if (people === null) return found;
+  for (const event of events) {
+    const left = redactedArrival(places, event, people);
+    if (left !== null) found.set(event, left);
+  }
+  return found;
+}
+
+/** Null where nothing of it is theirs. Pure. */
+export function redactedArrival(
+  places: Readonly<EnvelopePlaces>,
+  { raw, body }: Arrival,
+  people: ErasedPeople,
+): RedactedArrival | null {
+  if (body === undefined) return isTextAbout(raw, people) ? { raw: null, body } : null;
+  const redacted = redactBody(places, body, people);
+  if (redacted === body) return null;
+  const text = JSON.stringify(redacted);
+  // What is redacted already stays as it is, to the byte.
+  return text === JSON.stringify(body) ? null : { raw: Buffer.from(text), body: redacted };
+}
+
+async function erasedPeopleIn(
+  trx: Knex.Transaction,
+  places: Readonly<EnvelopePlaces>,
+  events: readonly Arrival[],
+): Promise<ErasedPeople | null> {
+  const [customers, objects, contacts] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  const addAll = (to: Set<string>, from: Iterable<string>): void => {
+    for (const each of from) to.add(each);
+  };
+  for (const { raw, body } of events) {
+    const subject = subjectOf(places, body);
+    addAll(customers, subject.named);
+    if (subject.named.size > 0) continue;
+    addAll(customers, subject.objects);
+    addAll(objects, subject.objects);
+    const words = body === undefined ? wordsOf(raw.toString("utf8")) : [];
+    addAll(customers, words);
+    addAll(contacts, contactsIn(body ?? words));
+  }
+  const people = {
+    customers: await erasedAmong(trx, [...customers]),
+    objects: await erasedObjectsAmong(trx, [...objects]),
+    contacts: await erasedContactsAmong(trx, [...contacts]),
+  };
+  const isNobody = people.customers.size + people.objects.size + people.contacts.size === 0;
+  return isNobody ? null : people;
+}
+
+export const arrivalOf = (raw: Buffer): Arrival => ({ raw, body: parseEventBody(raw) });
