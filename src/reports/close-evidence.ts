@@ -4,9 +4,9 @@ import { isFresh } from "./verdict.ts";
 
 /**
  * Freezes what a close rests on, as it stood: which slices of the service's lists were read and by which runs, what
- * was found and neither healed before the month nor gone, who acknowledged it and why, and the decimals that amounts
- * are printed with. No values of objects are among it, so that an erasure has nothing to take out. In the transaction
- * of the close.
+ * was found and neither healed before the month nor gone, who acknowledged it, with the hash of the note that says
+ * why, and the decimals that amounts are printed with. It holds no values of objects and no text that a person wrote,
+ * so that an erasure has nothing to take out. In the transaction of the close.
  */
 export async function freezeEvidence(
   trx: Knex.Transaction,
@@ -43,13 +43,20 @@ const runsQuery = `
                  where e.close = ? and e.kind = 'coverage')
     or r.id = (select max(l.id) from reconcile.runs l where l.finished_at <= ?)`;
 
+/** Anything may stand in a note and in the name of a field that is not the interface's, and a close is for ever. */
 const findingsQuery = `
+  with known_fields as (
+    select distinct column_name::text from information_schema.columns where table_schema = 'mirror'
+  )
   select jsonb_build_object(
            'id', f.finding,
-           'fields', (select jsonb_agg(d->'field') from jsonb_array_elements(f.content->'differences') d)
+           'fields', (select jsonb_agg(coalesce(k.column_name, 'another field'))
+                      from jsonb_array_elements(f.content->'differences') with ordinality d(difference, n)
+                      left join known_fields k on k.column_name = d.difference->>'field'),
+           'ack_note_sha256', encode(sha256(convert_to(f.content->>'ack_note', 'UTF8')), 'hex')
          ) || (select jsonb_object_agg(key, value) from jsonb_each(f.content) where key = any('{
            key,class,identity,severity,resource,object_id,state,first_seen,last_seen,healed_at,cause,
-           amount_at_risk_minor,currency,run,object_at,ack_by,ack_at,ack_note}')) as content
+           amount_at_risk_minor,currency,run,object_at,ack_by,ack_at}')) as content
   from (
     select distinct on (v.finding) v.finding, v.content from reconcile.finding_versions v
     where v.recorded_at <= ?::timestamptz order by v.finding, v.recorded_at desc, v.id desc

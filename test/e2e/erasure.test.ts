@@ -174,6 +174,7 @@ describe.each(testBackends)("an erased person, with jobs in $name", (backend) =>
         timeZone: "UTC",
         accounts: defaultAccounts,
         reason: "test",
+        by: "anna",
       };
       await closeMonth(db, close);
       const before = await everything();

@@ -1,3 +1,4 @@
+import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { recordFindings } from "../../src/reconcile/findings.ts";
 import { defaultAccounts } from "../../src/reports/account-map.ts";
@@ -359,7 +360,13 @@ test("the evidence holds who acknowledged what and which fields differed, and no
   const of = (kind: string) =>
     rows.filter((row) => row.kind === kind).map(({ content }) => content as object);
   expect(of("findings")).toMatchObject([
-    { key: "late:order:1", fields: ["email"], ack_by: "otto", ack_note: "known", state: "open" },
+    {
+      key: "late:order:1",
+      fields: ["email"],
+      ack_by: "otto",
+      ack_note_sha256: createHash("sha256").update("known").digest("hex"),
+      state: "open",
+    },
   ]);
   expect(of("runs")).toMatchObject([{ state: "complete" }]);
   expect(of("coverage")).toHaveLength(4);

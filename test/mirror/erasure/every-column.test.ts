@@ -66,10 +66,12 @@ const impersonal: Readonly<Record<string, string>> = {
   "reconcile.runs": "run_key kind state totals error",
   "reconcile.seen": "resource id",
   // Frozen and hashed: reports have ids, codes and amounts only, so that an erasure needs not touch a closed month.
+  "reports.closed_evidence": "kind content",
   "reports.closed_movements": "movement kind object_id order_id currency",
   "reports.closed_reports": "report columns about sha256",
   "reports.closed_rows": "report cells",
-  "reports.closes": "time_zone verdict reason sha256 sha256_covers",
+  "reports.closes": `time_zone verdict reason sha256 sha256_covers closed_by previous_sha256
+    manifest`,
   "reports.currencies": "code",
   "reports.decline_groups": "code code_group",
   "reports.mailings": "key message_id state error",
