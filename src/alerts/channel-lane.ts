@@ -7,8 +7,8 @@ import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { channelPausePolicy, retryDelayMs } from "../queue/retry-policy.ts";
 import type { Channel } from "./channels/channel.ts";
-import { outcomeOf } from "./delivery-outcome.ts";
-import type { Outcome } from "./delivery-outcome.ts";
+import { failedAttempt, settlementOf } from "./delivery-outcome.ts";
+import type { FailedAttempt } from "./delivery-outcome.ts";
 import { claimDue, settle } from "./outbox.ts";
 import type { ClaimedRow, Settlement } from "./outbox.ts";
 import { fateOf } from "./sending-fate.ts";
@@ -42,10 +42,14 @@ export const defaultLaneOptions: LaneOptions = {
 /** After the database did not answer: what is due then is told soon enough, and the log is not filled. */
 const databasePauseMs = 2_000;
 
+/** What sending a row came to; null where it was no longer worth telling. */
+type Result = { row: ClaimedRow; failed: FailedAttempt | null } | null;
+
 /**
  * Sends what is due on one channel, until closed. Each channel has a lane of its own, so that one that hangs or is
- * away holds up no other. A channel that takes nothing is left alone for a while and then asked with one message.
- * No transaction is open while a message is sent.
+ * away holds up no other. A channel that takes nothing is left alone for a while and then probed with its oldest message;
+ * how long is the channel's matter, not the message's, so that all of them come when it is back, the oldest first. No
+ * transaction is open while a message is sent.
  */
 export function startLane(
   deps: LaneDeps,
@@ -59,32 +63,52 @@ export function startLane(
 
   return runEvery({ log, clock, name: `alerts ${name}` }, options.pollMs, async () => {
     if (clock.now().getTime() < pausedUntilMs) return { more: false };
-    const rows = await claim();
-    const outcomes = await Promise.all(rows.map((row) => handle(row)));
-    const pauseMs = pauseAfter(outcomes.filter((outcome) => outcome !== null));
+    const results = failedRounds > 0 ? await probe() : await sendMany(options.concurrency);
+    const sent = results.filter((result) => result !== null);
+    // A message that is wrong says nothing of the channel.
+    const isTaking = sent.some(({ failed }) => failed === null || !failed.isRetryable);
+    for (const { row, failed } of sent) {
+      if (failed !== null) await putBack(row, failed, isTaking);
+    }
+    const pauseMs = sent.length === 0 ? 0 : pauseAfter(sent, isTaking);
     if (pauseMs > 0) pausedUntilMs = clock.now().getTime() + pauseMs;
-    return { more: rows.length > 0 && pauseMs === 0 };
+    return { more: results.length > 0 && pauseMs === 0 };
   });
 
-  async function claim(): Promise<ClaimedRow[]> {
-    const limit = failedRounds > 0 ? 1 : options.concurrency;
+  async function claim(which: { limit: number; leastTried?: boolean }): Promise<ClaimedRow[]> {
     try {
-      return await claimDue(db, name, { limit, leaseMs: options.leaseMs });
+      return await claimDue(db, name, { ...which, leaseMs: options.leaseMs });
     } catch (error) {
       pausedUntilMs = clock.now().getTime() + databasePauseMs;
       throw error;
     }
   }
 
-  async function handle(row: ClaimedRow): Promise<Outcome | null> {
+  async function sendMany(limit: number): Promise<Result[]> {
+    const rows = await claim({ limit });
+    return Promise.all(rows.map((row) => handle(row)));
+  }
+
+  /**
+   * Asks a channel that took nothing whether it is back: with the oldest message, and where that is refused with the one
+   * that was tried least, since one message that nobody can take must not pass for an outage.
+   */
+  async function probe(): Promise<Result[]> {
+    const results = await sendMany(1);
+    if (results.every((result) => result === null || result.failed === null)) return results;
+    const [other] = await claim({ limit: 1, leastTried: true });
+    return other === undefined ? results : [...results, await handle(other)];
+  }
+
+  async function handle(row: ClaimedRow): Promise<Result> {
     const fate = fateOf(row);
     if (!fate.send) {
       await store(row, { state: "dropped", reason: fate.reason, maybeSent: false });
       return null;
     }
-    const outcome = await sendOne(row);
-    await store(row, outcome.settlement);
-    return outcome;
+    const failed = await sendOne(row);
+    if (failed === null) await store(row, { state: "sent" });
+    return { row, failed };
   }
 
   /** Never throws: the round waits for all that is being sent. A row that is not settled comes back after its lease. */
@@ -96,29 +120,35 @@ export function startLane(
     }
   }
 
-  async function sendOne(row: ClaimedRow): Promise<Outcome> {
+  async function sendOne(row: ClaimedRow): Promise<FailedAttempt | null> {
     const deadline = startDeadline(options.sendTimeoutMs, []);
     try {
       await channel.send(row.message, { signal: deadline.signal });
       log.info(factsOf(row), "an alert was sent");
-      return { settlement: { state: "sent" }, hasFailed: false, retryAfterMs: 0 };
+      return null;
     } catch (error) {
-      const outcome = outcomeOf(row, error, random);
-      const facts = { ...factsOf(row), reason: outcome.settlement.reason };
-      if (outcome.settlement.state === "failed") log.error(facts, "an alert was given up");
-      else log.warn(facts, "an alert was not taken");
-      return outcome;
+      return failedAttempt(error);
     } finally {
       deadline.dispose();
     }
   }
 
+  async function putBack(
+    row: ClaimedRow,
+    failed: FailedAttempt,
+    isChannelTaking: boolean,
+  ): Promise<void> {
+    const settlement = settlementOf(row, failed, { isChannelTaking, random });
+    const facts = { ...factsOf(row), reason: settlement.reason };
+    if (settlement.state === "failed") log.error(facts, "an alert was given up");
+    else log.warn(facts, "an alert was not taken");
+    await store(row, settlement);
+  }
+
   /** Zero while the channel takes anything, unless it asks for peace. */
-  function pauseAfter(outcomes: readonly Outcome[]): number {
-    if (outcomes.length === 0) return 0;
-    const isTaking = outcomes.some(({ hasFailed }) => !hasFailed);
+  function pauseAfter(sent: readonly NonNullable<Result>[], isTaking: boolean): number {
     failedRounds = isTaking ? 0 : failedRounds + 1;
-    const askedMs = Math.max(...outcomes.map(({ retryAfterMs }) => retryAfterMs));
+    const askedMs = Math.max(0, ...sent.map(({ failed }) => failed?.retryAfterMs ?? 0));
     return isTaking
       ? askedMs
       : Math.max(askedMs, retryDelayMs(channelPausePolicy, failedRounds, random) ?? 0);

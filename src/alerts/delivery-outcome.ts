@@ -5,33 +5,42 @@ import type { ClaimedRow, Settlement } from "./outbox.ts";
 
 /** No channel is left alone for longer, whatever it asks for. */
 const maxRetryAfterMs = 3_600_000;
+/** A message that nobody took for so long is given up: an outage may last a weekend. */
+export const giveUpAfterMs = 3 * 86_400_000;
 
-/** What sending a row came to, for the row and for the lane. */
-export interface Outcome {
-  settlement: Settlement;
-  hasFailed: boolean;
+/** Why an attempt failed. `isRetryable` is false where the message itself is wrong, which says nothing of the channel. */
+export interface FailedAttempt {
+  reason: string;
+  /** The other side may have it all the same. */
+  maybeSent: boolean;
+  isRetryable: boolean;
+  /** How long the other side asks to wait; zero where it does not. */
   retryAfterMs: number;
 }
 
-/** What an attempt that failed comes to: another one later, or none. Pure but for chance. */
-export function outcomeOf(
-  { attempts }: Pick<ClaimedRow, "attempts">,
-  error: unknown,
-  random: Random,
-): Outcome & { settlement: { reason: string } } {
+/** What a channel threw, as the sender sees it. Pure. */
+export function failedAttempt(error: unknown): FailedAttempt {
   const failure = asDeliveryFailed(error);
-  const { message: reason, mayHaveArrived: maybeSent } = failure;
-  const retryAfterMs = Math.min(failure.retryAfterMs ?? 0, maxRetryAfterMs);
-  const delayMs = failure.isRetryable ? retryDelayMs(alertRetryPolicy, attempts, random) : null;
   return {
-    settlement:
-      delayMs === null
-        ? { state: "failed", reason, maybeSent }
-        : { state: "pending", reason, maybeSent, retryInMs: Math.max(delayMs, retryAfterMs) },
-    // A message that is wrong says nothing of the channel.
-    hasFailed: failure.isRetryable,
-    retryAfterMs,
+    reason: failure.message,
+    maybeSent: failure.mayHaveArrived,
+    isRetryable: failure.isRetryable,
+    retryAfterMs: Math.min(failure.retryAfterMs ?? 0, maxRetryAfterMs),
   };
+}
+
+/**
+ * What becomes of a message that was not taken. While its channel takes others, it waits longer each time; a channel that
+ * takes nothing keeps every message due, so that the oldest goes first when it is back. Pure but for chance.
+ */
+export function settlementOf(
+  { attempts, waitedMs }: Pick<ClaimedRow, "attempts" | "waitedMs">,
+  { reason, maybeSent, isRetryable, retryAfterMs }: FailedAttempt,
+  { isChannelTaking, random }: { isChannelTaking: boolean; random: Random },
+): Settlement & { reason: string } {
+  if (!isRetryable || waitedMs >= giveUpAfterMs) return { state: "failed", reason, maybeSent };
+  const ownMs = isChannelTaking ? (retryDelayMs(alertRetryPolicy, attempts, random) ?? 0) : 0;
+  return { state: "pending", reason, maybeSent, retryInMs: Math.max(ownMs, retryAfterMs) };
 }
 
 /** What no channel foresaw: its words may hold anything, so they are not told. */

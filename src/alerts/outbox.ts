@@ -10,6 +10,8 @@ export interface ClaimedRow {
   message: AlertMessage;
   /** This one included. */
   attempts: number;
+  /** Since it was due. */
+  waitedMs: number;
   /** An earlier attempt began and its outcome is not known. */
   mayBeRepeat: boolean;
   /** Null for what belongs to no alert: a digest. */
@@ -23,13 +25,15 @@ export interface ClaimedRow {
 /**
  * Takes rows of one channel that are due, and hides them for `leaseMs`, so that what a killed process held comes
  * back. Of one alert only the earliest due stage is given, so that stages are told in their order; one that waits for
- * its time (quiet hours) holds up nothing. One statement, its own transaction. Times are the database's.
+ * its time (quiet hours) holds up nothing. The oldest come first, or with `leastTried` those that were tried least. One
+ * statement, its own transaction. Times are the database's.
  */
 export async function claimDue(
   db: Knex,
   channel: string,
-  { limit, leaseMs }: { limit: number; leaseMs: number },
+  { limit, leaseMs, leastTried = false }: { limit: number; leaseMs: number; leastTried?: boolean },
 ): Promise<ClaimedRow[]> {
+  const order = leastTried ? "o.attempts, o.due_at, o.id" : "o.due_at, o.id";
   const { rows } = await db.raw<{ rows: OutboxRow[] }>(
     `with due as (
        select o.id, o.maybe_sent, o.alert_id from alerts.outbox o
@@ -38,7 +42,7 @@ export async function claimDue(
            select from alerts.outbox earlier
            where earlier.alert_id = o.alert_id and earlier.channel = o.channel and earlier.id < o.id
              and earlier.state = 'pending' and earlier.due_at <= now())
-       order by o.due_at, o.id limit ? for update of o skip locked
+       order by ${order} limit ? for update of o skip locked
      )
      update alerts.outbox o
      set attempts = o.attempts + 1, maybe_sent = true,
@@ -46,6 +50,7 @@ export async function claimDue(
      from due left join alerts.alerts a on a.id = due.alert_id
      where o.id = due.id
      returning o.id, o.stage, o.action, o.message, o.attempts, due.maybe_sent, a.state as alert_state,
+       extract(epoch from now() - o.due_at)::float8 * 1000 as waited_ms,
        exists (select from alerts.outbox t where t.alert_id = o.alert_id and t.channel = o.channel
                and t.id < o.id and (t.state = 'sent' or t.maybe_sent)) as earlier_told,
        exists (select from alerts.outbox t where t.alert_id = o.alert_id and t.channel = o.channel
@@ -60,6 +65,7 @@ export async function claimDue(
       action: row.action,
       message: row.message,
       attempts: row.attempts,
+      waitedMs: row.waited_ms,
       mayBeRepeat: row.maybe_sent,
       alertState: row.alert_state,
       isEarlierTold: row.earlier_told,
@@ -73,6 +79,7 @@ interface OutboxRow {
   action: AlertAction;
   message: AlertMessage;
   attempts: number;
+  waited_ms: number;
   maybe_sent: boolean;
   alert_state: ClaimedRow["alertState"];
   earlier_told: boolean;

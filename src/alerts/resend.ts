@@ -20,7 +20,8 @@ export async function resendFailed(
 ): Promise<Record<string, number>> {
   const { rows } = await db.raw<{ rows: { channel: string; n: string }[] }>(
     `with again as (
-       update alerts.outbox set state = 'pending', attempts = 0, next_attempt_at = null, last_error = null
+       update alerts.outbox set state = 'pending', attempts = 0, next_attempt_at = null, last_error = null,
+              due_at = now()
        where state = 'failed' and created_at > now() - make_interval(hours => :withinHours)
          and (:alertId::bigint is null or alert_id = :alertId) and (:channel::text is null or channel = :channel)
        returning channel

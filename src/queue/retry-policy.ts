@@ -20,18 +20,21 @@ export const fetchRetryPolicy: RetryPolicy = {
   maxDelayMs: 600_000,
 };
 
-/** What a channel of alerts does not take is tried for some three days, a weekend: the last of 400 attempts. */
+/** A message that its channel did not take, though it takes others. It is given up by its age (alerts/delivery-outcome.ts). */
 export const alertRetryPolicy: RetryPolicy = {
-  maxAttempts: 400,
-  baseDelayMs: 1_000,
-  maxDelayMs: 900_000,
-};
-
-/** How long a channel of alerts that takes nothing is left alone altogether. */
-export const channelPausePolicy: RetryPolicy = {
   maxAttempts: Number.POSITIVE_INFINITY,
   baseDelayMs: 1_000,
   maxDelayMs: 60_000,
+};
+
+/**
+ * How long a channel of alerts that takes nothing is left alone. With two probes of 15 s each that hang, it is asked again
+ * within a minute.
+ */
+export const channelPausePolicy: RetryPolicy = {
+  maxAttempts: Number.POSITIVE_INFINITY,
+  baseDelayMs: 1_000,
+  maxDelayMs: 25_000,
 };
 
 /**

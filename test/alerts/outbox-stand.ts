@@ -7,6 +7,7 @@ import { openChannels } from "../../src/alerts/channels/open-channels.ts";
 import type { ChannelSettings } from "../../src/alerts/channel-settings.ts";
 import type { AlertMessage } from "../../src/alerts/message.ts";
 import { wallClock } from "../../src/platform/clock.ts";
+import type { Clock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { channelDeps } from "./channel-deps.ts";
@@ -73,19 +74,24 @@ export interface TestSender extends RunningSender {
   logged(): string;
 }
 
-/** A sender with one Slack channel for each of these addresses, which polls fast. */
+/**
+ * A sender that polls fast, with a channel for each of these addresses: of Slack, or by mail where it is one of a mail
+ * server.
+ */
 export function startTestSender(
   db: Knex,
   urls: Readonly<Record<string, string>>,
-  options: Partial<LaneOptions> = {},
+  { clock = wallClock, ...options }: Partial<LaneOptions> & { clock?: Clock } = {},
 ): TestSender {
   const secrets = Object.fromEntries(
     Object.entries(urls).map(([name, url]) => [`ALERT_${name.toUpperCase()}`, url]),
   );
   const settings = Object.fromEntries(
-    Object.keys(urls).map((name): [string, ChannelSettings] => [
+    Object.entries(urls).map(([name, url]): [string, ChannelSettings] => [
       name,
-      { kind: "slack", urlFrom: `ALERT_${name.toUpperCase()}` },
+      url.startsWith("smtp:")
+        ? { kind: "email", to: ["team@example.com"] }
+        : { kind: "slack", urlFrom: `ALERT_${name.toUpperCase()}` },
     ]),
   );
   const lines: string[] = [];
@@ -94,15 +100,16 @@ export function startTestSender(
     name: "test",
     destination: { write: (line) => void lines.push(line) },
   });
-  const channels = openChannels(settings, channelDeps({ privateHosts: ["127.0.0.1"], secrets }));
-  const sender = startSender(
-    { db, log, clock: wallClock, random: seededRandom("sender") },
-    channels,
-    {
-      ...defaultLaneOptions,
-      pollMs: 10,
-      ...options,
-    },
+  const smtpUrl = Object.values(urls).find((url) => url.startsWith("smtp:"));
+  const smtp = smtpUrl === undefined ? null : { url: smtpUrl, from: "tallyhook@example.com" };
+  const channels = openChannels(
+    settings,
+    channelDeps({ privateHosts: ["127.0.0.1"], secrets, smtp }),
   );
+  const sender = startSender({ db, log, clock, random: seededRandom("sender") }, channels, {
+    ...defaultLaneOptions,
+    pollMs: 10,
+    ...options,
+  });
   return { ...sender, logged: () => lines.join("") };
 }

@@ -1,10 +1,12 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { alertRetryPolicy } from "../../src/queue/retry-policy.ts";
+import { giveUpAfterMs } from "../../src/alerts/delivery-outcome.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
 import { answering, startChannelServer } from "./channel-server.ts";
 import type { ChannelServer } from "./channel-server.ts";
+import { startMailServer } from "../support/mail-server.ts";
+import { standingClock } from "./sweep-stand.ts";
 import { outboxOf, queueMessage, startTestSender, storeAlert } from "./outbox-stand.ts";
 import type { TestSender } from "./outbox-stand.ts";
 
@@ -180,17 +182,102 @@ test("a channel that hangs holds up no other, and its messages may have arrived"
   expect(sender.logged()).not.toContain("hunter2");
 });
 
-test("a channel that takes nothing is asked with one message at a time", async () => {
+test("a channel that takes nothing is asked with its oldest message, and with one that was not tried", async () => {
   team.answerWith(answering(503));
   for (let n = 0; n < 30; n++) {
     const alertId = await storeAlert(database.db, { key: `a${n}` });
     await queueMessage(database.db, { channel: "team", alertId, stage: "opened" });
   }
-  start({ team: team.url }, { concurrency: 4 });
-  await team.reached(5);
-  const tried = (await outboxOf(database.db)).filter(({ attempts }) => attempts > 0);
-  expect(tried.length).toBeLessThanOrEqual(5);
-  expect(tried[0]).toMatchObject({ state: "pending", last_error: "127.0.0.1 answered 503" });
+  const clock = standingClock("2026-03-01T12:00:00.000Z");
+  start({ team: team.url }, { concurrency: 4, clock });
+  await team.reached(4);
+  await eventually("the next look", () => {
+    clock.advanceHours(1 / 60);
+    return team.posts.length >= 6;
+  });
+  const tried = new Set(team.posts.slice(0, 6).map(({ body }) => body.match(/#[0-9a-f]{8}/)?.[0]));
+  expect(tried.size).toBe(5);
+  expect((await outboxOf(database.db))[0]).toMatchObject({
+    state: "pending",
+    last_error: "127.0.0.1 answered 503",
+  });
+});
+
+test.each(["slack", "email"])(
+  "a channel of %s that comes back after an outage gets the oldest message first, and all of them within a minute",
+  async (kind) => {
+    const mail = await startMailServer();
+    const clock = standingClock("2026-03-01T12:00:00.000Z");
+    let asked = 0;
+    let isUp = false;
+    team.answerWith((response) => {
+      asked++;
+      response.writeHead(isUp ? 200 : 503).end();
+    });
+    mail.refuseWith(451);
+    for (let n = 0; n < 5; n++) {
+      const alertId = await storeAlert(database.db, { key: `a${n}` });
+      const dueInSeconds = n === 3 ? -600 : n;
+      await queueMessage(database.db, {
+        channel: "team",
+        alertId,
+        stage: `stage-${n}`,
+        dueInSeconds: dueInSeconds - 60,
+      });
+    }
+    const sender = start({ team: kind === "slack" ? team.url : mail.url }, { clock });
+    const refused = () =>
+      kind === "slack" ? asked : sender.logged().split("an alert was not taken").length - 1;
+    // Long enough for waits of a quarter of an hour, were they counted for each message.
+    await eventually("the outage lasts", () => {
+      clock.advanceHours(1 / 60);
+      return refused() >= 40;
+    });
+    isUp = true;
+    mail.refuseWith(null);
+    const before = team.posts.length;
+    let seconds = 0;
+    const sent = await eventually("all messages are sent", async () => {
+      if (seconds++ < 60) clock.advanceHours(1 / 3_600);
+      const rows = await database
+        .db("alerts.outbox")
+        .where("state", "sent")
+        .orderBy("sent_at")
+        .pluck<string[]>("stage");
+      return rows.length === 5 && rows;
+    });
+    expect(sent[0]).toBe("stage-3");
+    if (kind === "slack") {
+      const taken = team.posts.slice(before).map(({ headers }) => headers["idempotency-key"]);
+      expect(taken[0]).toContain("stage-3");
+    } else {
+      expect(mail.mails).toHaveLength(5);
+    }
+    await sender.close();
+    await mail.close();
+  },
+);
+
+test("one message that a channel cannot take holds up no other, though it is the oldest", async () => {
+  team.answerWith((response, { headers }) => {
+    const isPoison = String(headers["idempotency-key"]).includes("poison");
+    response.writeHead(isPoison ? 500 : 200).end();
+  });
+  const clock = standingClock("2026-03-01T12:00:00.000Z");
+  const first = await storeAlert(database.db, { key: "a" });
+  await queueMessage(database.db, { channel: "team", alertId: first, stage: "poison" });
+  start({ team: team.url }, { clock });
+  await eventually("it has failed some times", () => {
+    clock.advanceHours(1 / 60);
+    return team.posts.length >= 5;
+  });
+  const second = await storeAlert(database.db, { key: "b" });
+  await queueMessage(database.db, { channel: "team", alertId: second, stage: "other" });
+  await eventually("the other is sent", async () => {
+    clock.advanceHours(1 / 3_600);
+    return (await outboxOf(database.db)).some(({ state }) => state === "sent");
+  });
+  expect(stagesSentTo(team).at(-1)).toBe("other");
 });
 
 test("Retry-After holds the whole channel back for so long", async () => {
@@ -228,13 +315,18 @@ test("what is wrong with a message is final, logged, and does not hold up the ne
   expect(sender.logged()).toContain("an alert was given up");
 });
 
-test("the last of many attempts is final", async () => {
+test("what nobody took for three days is given up", async () => {
   team.answerWith(answering(500));
-  const alertId = await storeAlert(database.db, { key: "a" });
-  await queueMessage(database.db, { channel: "team", alertId, stage: "opened" });
-  await database.db("alerts.outbox").update({ attempts: alertRetryPolicy.maxAttempts - 1 });
+  for (const [stage, early] of [
+    ["young", 60],
+    ["old", -60],
+  ] as const) {
+    const alertId = await storeAlert(database.db, { key: stage });
+    const dueInSeconds = early - giveUpAfterMs / 1_000;
+    await queueMessage(database.db, { channel: "team", alertId, stage, dueInSeconds });
+  }
   start();
-  expect(await settled(1)).toMatchObject([{ state: "failed", attempts: 400 }]);
+  expect(await settled(1)).toMatchObject([{ state: "pending" }, { state: "failed", attempts: 1 }]);
 });
 
 test("what a killed sender held comes back, and is sent again with its key even when it is over", async () => {
