@@ -26,7 +26,7 @@ const moreItems = (count: number): string[] =>
 export function alertText(message: AlertMessage): string {
   const { facts, items = [], advice, links } = message;
   const paragraphs = [
-    oneLine(headlineOf(message), 500),
+    headlineOf(message),
     facts.slice(0, maxFacts).map(factLine).join("\n"),
     items
       .slice(0, maxItems)
@@ -62,7 +62,7 @@ export function alertHtml(message: AlertMessage): string {
   const page = html`<!doctype html>
     <html lang="en">
       <body style="font-family:sans-serif">
-        <h2 style="color:${colour};font-size:18px">${oneLine(headlineOf(message), 500)}</h2>
+        <h2 style="color:${colour};font-size:18px">${headlineOf(message)}</h2>
         ${facts.length > 0 && factTable(facts.slice(0, maxFacts))}${told}${more}
         ${advice !== "" && html`<p><b>What to do:</b> ${oneLine(advice, 2_000)}</p>`}
         ${links.flatMap(anchor)}

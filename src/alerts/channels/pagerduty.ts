@@ -1,6 +1,7 @@
 import type { AlertMessage } from "../message.ts";
 import type { Channel } from "./channel.ts";
 import type { HttpPost } from "./http-post.ts";
+import { titleOf } from "./headline.ts";
 import { digestOf, headerKey } from "./message-keys.ts";
 import { oneLine, safeLink } from "./plain-text.ts";
 
@@ -29,14 +30,14 @@ const maxItems = 50;
 
 /** The event without the key of the integration. */
 export function pagerDutyEvent(message: AlertMessage): object {
-  const { action, dedupKey, severity, title, rule, at } = message;
+  const { action, dedupKey, severity, rule, at } = message;
   const event = { event_action: action, dedup_key: dedupKeyOf(dedupKey) };
   if (action !== "trigger") return event;
   return {
     ...event,
     client: "Tallyhook",
     payload: {
-      summary: oneLine(title, 1_000),
+      summary: titleOf(message),
       source: "tallyhook",
       severity,
       timestamp: at,

@@ -3,6 +3,7 @@ import type { SignatureScheme } from "../../service/signature/scheme.ts";
 import type { AlertMessage } from "../message.ts";
 import type { Channel } from "./channel.ts";
 import type { HttpPost } from "./http-post.ts";
+import { titleOf } from "./headline.ts";
 import { headerKey } from "./message-keys.ts";
 
 /**
@@ -31,13 +32,14 @@ export function createSignedWebhookChannel(
   };
 }
 
-/** The message as it is: JSON needs no escaping of ours, and its reader's markup is not known. */
+/** The message as it is, but for its title: JSON needs no escaping of ours, and its reader's markup is not known. */
 function webhookEvent(message: AlertMessage): object {
   const { idempotencyKey, dedupKey, at, items, ...rest } = message;
+  const told = { ...rest, title: titleOf(message), dedup_key: dedupKey };
   return {
     id: idempotencyKey,
     type: `alert.${message.action}`,
     created_at: at,
-    data: { object: { ...rest, dedup_key: dedupKey, ...(items === undefined ? {} : { items }) } },
+    data: { object: { ...told, ...(items === undefined ? {} : { items }) } },
   };
 }

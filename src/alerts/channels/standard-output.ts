@@ -1,6 +1,6 @@
 import type { AlertMessage } from "../message.ts";
 import type { Channel } from "./channel.ts";
-import { headlineOf } from "./headline.ts";
+import { headlineOf, titleOf } from "./headline.ts";
 import { shortMark } from "./message-keys.ts";
 import { oneLine } from "./plain-text.ts";
 
@@ -13,7 +13,9 @@ export function createStandardOutputChannel(
     kind: "stdout",
     host: null,
     async send(message) {
-      write(`${format === "json" ? JSON.stringify({ alert: message }) : textLine(message)}\n`);
+      write(
+        `${format === "json" ? JSON.stringify({ alert: { ...message, title: titleOf(message) } }) : textLine(message)}\n`,
+      );
       return "written";
     },
     close: async () => {},
@@ -25,7 +27,7 @@ const maxItems = 20;
 function textLine(message: AlertMessage): string {
   const { facts, items = [], advice, links, at } = message;
   const parts = [
-    `${oneLine(at, 40)} ${oneLine(headlineOf(message), 250)}`,
+    `${oneLine(at, 40)} ${headlineOf(message)}`,
     ...facts.map(({ label, value }) => `${oneLine(label, 60)}: ${oneLine(value, 200)}`),
     ...items.slice(0, maxItems).map(({ title }) => oneLine(title, 120)),
     ...(items.length > maxItems ? [`… and ${items.length - maxItems} more`] : []),

@@ -112,6 +112,27 @@ test("a webhook is an event as the service's own are, with the same id on a repe
   });
 });
 
+test.each([slack, webhook, { kind: "pagerduty", routingKeyFrom: "ALERT_KEY" } as const])(
+  "the title of a message to $kind is one line of bounded length",
+  async (settings) => {
+    const url = `${server.url}/v2/enqueue`;
+    const title = `Renewal\r\ndeclined${hostile}`;
+    await send(open(settings.kind === "pagerduty" ? { ...settings, url } : settings), {
+      ...message,
+      title,
+    });
+    const body = JSON.parse(last().body) as {
+      text?: string;
+      payload?: { summary: string };
+      data?: { object: { title: string } };
+    };
+    const told = body.text ?? body.payload?.summary ?? body.data?.object.title ?? "";
+    expect(told).toContain("Renewal declined");
+    // Slack's text has the severity, a mark, and entities for `<`, `>` and `&` as well.
+    expect(told).toMatch(/^[^\p{Cc}\u202a-\u202e\u2066-\u2069]{1,400}$/u);
+  },
+);
+
 test("a key that no header can carry travels as its hash", async () => {
   await send(open(webhook, { scheme: signatureScheme("standard-webhooks") }), {
     ...message,

@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
 import { createStandardOutputChannel } from "../../../src/alerts/channels/standard-output.ts";
+import { titleOf } from "../../../src/alerts/channels/headline.ts";
 import type { AlertMessage } from "../../../src/alerts/message.ts";
 import { hostileMessage, message } from "../messages.ts";
 
@@ -10,11 +11,14 @@ async function written(format: "json" | "text", sent: AlertMessage): Promise<str
   return lines.join("");
 }
 
-test("as JSON, a line holds the whole message", async () => {
+test("as JSON, a line holds the whole message, with a title of one line", async () => {
   for (const each of [message, hostileMessage]) {
     const line = await written("json", each);
     expect(line.indexOf("\n")).toBe(line.length - 1);
-    expect(JSON.parse(line)).toEqual({ alert: JSON.parse(JSON.stringify(each)) });
+    const { title } = (JSON.parse(line) as { alert: AlertMessage }).alert;
+    expect(JSON.parse(line)).toEqual({ alert: { ...JSON.parse(JSON.stringify(each)), title } });
+    expect(title).toBe(titleOf(each));
+    expect(title).toMatch(/^[^\p{Cc}]{1,250}$/u);
   }
 });
 
