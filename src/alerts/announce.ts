@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { durationText } from "../platform/duration-text.ts";
 import { composeMessage } from "./compose-message.ts";
 import type { AlertDesk } from "./desk.ts";
 import { customerFacts } from "./facts/customers.ts";
@@ -18,13 +19,15 @@ import type { Stage, Story } from "./rules/story.ts";
 export interface Announcement {
   alertId: number;
   occurrence: number;
+  openedAt: Date;
   story: Pick<Story, "key" | "subject" | "family">;
   stage: Stage;
 }
 
 /**
  * Puts what is to be said into the outbox or the digests: one message a channel and stage. An alert that is over is told
- * where it was told before, and nowhere else. Needs the transaction of the change.
+ * where it was told before, and nowhere else; quiet hours do not hold it back where incidents are kept. Needs the
+ * transaction of the change.
  */
 export async function announce(
   trx: Knex,
@@ -50,9 +53,25 @@ async function announceEnds(
   await queueMessages(
     trx,
     heard.flatMap((one) =>
-      (told.get(one.alertId) ?? []).map((channel) => rowOf(one, channel, customers, desk)),
+      (told.get(one.alertId) ?? []).map((channel) => ({
+        ...rowOf(withDuration(one), channel, customers, desk),
+        notBefore: keepsIncidents(desk, channel) ? null : quietEnd(desk, one.stage),
+      })),
     ),
   );
+}
+
+/** What people hear at the end of an alert: also how long it lasted. */
+function withDuration(one: Announcement): Announcement {
+  const { stage, openedAt } = one;
+  const lasted = { label: "Lasted", value: durationText(stage.at.getTime() - openedAt.getTime()) };
+  return { ...one, stage: { ...stage, facts: [...stage.facts, lasted] } };
+}
+
+/** Whether an incident stays open there, and goes on to wake people, until its end is told. */
+function keepsIncidents({ settings }: AlertDesk, channel: string): boolean {
+  const kind = settings.channels[channel]?.kind;
+  return kind === "pagerduty" || kind === "webhook";
 }
 
 async function announceStages(

@@ -66,7 +66,9 @@ async function openIncident(
     [{ alertId, change: "opened", stage: stage.name, at: stage.at }],
     "event",
   );
-  await announce(trx, desk, [{ alertId, occurrence: change.occurrence, story, stage }]);
+  await announce(trx, desk, [
+    { alertId, occurrence: change.occurrence, openedAt: stage.at, story, stage },
+  ]);
 }
 
 async function hasOpenIncident(trx: Knex, family: Family): Promise<boolean> {

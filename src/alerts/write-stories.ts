@@ -36,7 +36,17 @@ export async function writeStories(
     foundBy,
   );
   const announcements = wanted.flatMap(({ story, occurrence, announced }): Announcement[] =>
-    announced === null ? [] : [{ alertId: idOf(story), occurrence, story, stage: announced }],
+    announced === null
+      ? []
+      : [
+          {
+            alertId: idOf(story),
+            occurrence,
+            openedAt: story.stages[0].at,
+            story,
+            stage: announced,
+          },
+        ],
   );
   await announce(trx, desk, await holdBack(trx, desk, announcements));
 }

@@ -1,21 +1,17 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/sql-array.ts";
-import { composeMessage } from "../compose-message.ts";
 import type { AlertDesk } from "../desk.ts";
-import type { AlertSeverity } from "../message.ts";
+import type { AlertMessage } from "../message.ts";
 import { queueMessages } from "../outbox-rows.ts";
 import { quietEnd } from "../route.ts";
-import type { AlertSettings, RuleName } from "../settings.ts";
+import type { AlertSettings } from "../settings.ts";
 import { writeHistory } from "../stored-alerts.ts";
 
 interface Row {
   id: string;
-  key: string;
-  occurrence: number;
-  rule: RuleName;
-  severity: AlertSeverity;
   opened_at: Date;
-  facts: { title?: string };
+  /** What was told of it last, whether or not it was taken. */
+  told: AlertMessage;
 }
 
 /**
@@ -46,7 +42,10 @@ async function takeStep(
                            and o.due_at <= :now::timestamptz - make_interval(mins => :afterMinutes))
            order by id limit 200 for update skip locked) due
      where a.id = due.id
-     returning a.id, a.key, a.occurrence, a.rule, a.severity, a.opened_at, a.facts`,
+     returning a.id, a.opened_at, (
+       select o.message from alerts.outbox o
+       where o.alert_id = a.id and o.action = 'trigger' and o.state in ('pending', 'sent', 'failed')
+       order by starts_with(o.stage, 'escalated:'), o.id desc limit 1) as told`,
     { number, now, severities: sqlArray(severities), afterMinutes },
   );
   const name = `escalated:${number}`;
@@ -57,27 +56,44 @@ async function takeStep(
   );
   await queueMessages(
     trx,
-    rows.flatMap(({ id, key, occurrence, rule, severity, opened_at: openedAt, facts }) =>
+    rows.flatMap(({ id, opened_at: openedAt, told }) =>
       channels.map((channel) => ({
         channel,
         alertId: Number(id),
-        notBefore: quietEnd(desk, { severity }),
-        message: composeMessage({
-          key,
-          occurrence,
-          channel,
-          stage: {
-            name,
-            change: "updated",
-            at: now,
-            rule,
-            severity,
-            title: `Nobody has acknowledged this for ${afterMinutes} minutes: ${facts.title ?? key}`,
-            advice: `Look at it with "npx tallyhook alerts show ${id}", and take it: "npx tallyhook alerts ack ${id}".`,
-            facts: [{ label: "Open since", value: openedAt.toISOString() }],
-          },
-        }),
+        notBefore: quietEnd(desk, told),
+        message: escalationOf(told, { channel, name, afterMinutes, id, openedAt, at: now }),
       })),
     ),
   );
+}
+
+/** What was told, once more, to somebody else: with its money, its customer, its advice and its links. Pure. */
+function escalationOf(
+  told: AlertMessage,
+  {
+    channel,
+    name,
+    afterMinutes,
+    id,
+    openedAt,
+    at,
+  }: {
+    channel: string;
+    name: string;
+    afterMinutes: number;
+    id: string;
+    openedAt: Date;
+    at: Date;
+  },
+): AlertMessage {
+  return {
+    ...told,
+    idempotencyKey: `${told.dedupKey}/${name}/${channel}`,
+    action: "trigger",
+    stage: name,
+    title: `Nobody has taken this for ${afterMinutes} min: ${told.title}`,
+    facts: [...told.facts, { label: "Open since", value: openedAt.toISOString() }],
+    advice: [told.advice, `Take it: "npx tallyhook alerts ack ${id}".`].join(" ").trim(),
+    at: at.toISOString(),
+  };
 }

@@ -19,6 +19,7 @@ interface Row {
   customer_id: string | null;
   amount_minor: string | null;
   currency: string | null;
+  opened_at: Date;
   facts: { attempts: number; cycle: number | null; next_retry_at: string };
 }
 
@@ -32,7 +33,8 @@ export async function tellNearLastRetries(trx: Knex.Transaction, desk: AlertDesk
   const now = desk.serviceClock.now();
   const until = new Date(now.getTime() + rule.withinHours * hourMs);
   const { rows } = await trx.raw<{ rows: Row[] }>(
-    `select a.id, a.key, a.occurrence, a.order_id, a.subscription_id, a.customer_id, a.amount_minor, a.currency, a.facts
+    `select a.id, a.key, a.occurrence, a.order_id, a.subscription_id, a.customer_id, a.amount_minor, a.currency, a.opened_at,
+            a.facts
      from alerts.alerts a
      where a.rule = 'dunning_renewal' and a.state <> 'resolved' and (a.facts->>'attempts')::int >= ?
        and (a.facts->>'next_retry_at')::timestamptz between ? and ?
@@ -62,6 +64,7 @@ function announcementOf(desk: AlertDesk, row: Row, at: Date): Announcement {
   return {
     alertId: Number(row.id),
     occurrence: row.occurrence,
+    openedAt: row.opened_at,
     story: {
       key: row.key,
       family: "last-retries",
