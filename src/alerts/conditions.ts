@@ -1,31 +1,22 @@
 import type { Knex } from "knex";
-import type { AlertFact, AlertSeverity } from "./message.ts";
+import type { AlertSeverity } from "./message.ts";
 import type { AlertDesk, FoundBy } from "./desk.ts";
 import { planChange } from "./plan-changes.ts";
 import type { PlannedChange } from "./plan-changes.ts";
+import { conditionStory, worstOf } from "./rules/condition.ts";
+import type { Condition } from "./rules/condition.ts";
 import { noSubject } from "./rules/story.ts";
-import type { Family, Stage, Story } from "./rules/story.ts";
+import type { Stage, Story } from "./rules/story.ts";
 import type { RuleName } from "./settings.ts";
 import { newestAlerts } from "./stored-alerts.ts";
 import type { NewestAlert } from "./stored-alerts.ts";
 import { writeStories } from "./write-stories.ts";
 
-/** Something that is so now, and will one day no longer be: each time is an alert of its own, an occurrence of the key. */
-export interface Condition {
-  key: string;
-  rule: RuleName;
-  severity: AlertSeverity;
-  title: string;
-  advice: string;
-  facts: readonly AlertFact[];
-  kept?: Story["facts"];
-  family?: Family;
-  at: Date;
-}
+export type { Condition } from "./rules/condition.ts";
 
 /**
- * Opens an alert for each condition that has none, and brings the others' facts up to date without a message. Needs a
- * transaction; idempotent.
+ * Opens an alert for each condition that has none, and brings the others' facts up to date: with a message where one of
+ * their measures has doubled since it was told. Needs a transaction; idempotent.
  */
 export async function raise(
   trx: Knex.Transaction,
@@ -42,7 +33,7 @@ export async function raise(
   const planned = unique.map((condition): PlannedChange => {
     const last = newest.get(condition.key);
     const stored = last === undefined || last.state === "resolved" ? null : last;
-    const story = storyOf(condition, stored?.openedAt ?? condition.at);
+    const story = conditionStory(condition, stored);
     return planChange(story, stored, stored?.occurrence ?? (last?.occurrence ?? 0) + 1);
   });
   await writeStories(trx, desk, planned, foundBy);
@@ -111,18 +102,6 @@ interface StoredCondition {
   facts: Story["facts"];
 }
 
-function storyOf(condition: Condition, openedAt: Date): Story {
-  return {
-    key: condition.key,
-    subject: noSubject,
-    amountMinor: null,
-    currency: null,
-    facts: condition.kept ?? {},
-    family: condition.family ?? null,
-    stages: [{ ...condition, name: "opened", change: "opened", at: openedAt, canWait: false }],
-  };
-}
-
 function endedStory(row: StoredCondition, stored: NewestAlert, { title, at }: Cleared): Story {
   const { rule, severity } = row;
   const stage: Omit<Stage, "name" | "change" | "at"> = {
@@ -130,7 +109,7 @@ function endedStory(row: StoredCondition, stored: NewestAlert, { title, at }: Cl
     severity,
     title,
     advice: "",
-    facts: [],
+    facts: worstOf(row.facts),
     canWait: false,
   };
   return {

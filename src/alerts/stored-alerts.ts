@@ -9,6 +9,7 @@ export interface NewestAlert extends StoredAlert {
   key: string;
   occurrence: number;
   openedAt: Date;
+  facts: Readonly<Record<string, unknown>>;
 }
 
 /** The newest alert of each of these keys, held until the transaction ends. One statement. */
@@ -24,10 +25,11 @@ export async function newestAlerts(
       occurrence: number;
       state: StoredAlert["state"];
       opened_at: Date;
+      facts: Record<string, unknown>;
       stages: string[];
     }[];
   }>(
-    `select a.id, a.key, a.occurrence, a.state, a.opened_at,
+    `select a.id, a.key, a.occurrence, a.state, a.opened_at, a.facts,
             array(select h.stage from alerts.history h where h.alert_id = a.id) as stages
      from alerts.alerts a
      where a.key = any(?::text[])
@@ -36,9 +38,9 @@ export async function newestAlerts(
     [sqlArray(keys)],
   );
   return new Map(
-    rows.map(({ id, key, occurrence, state, opened_at: openedAt, stages }) => [
-      key,
-      { id: Number(id), key, occurrence, state, openedAt, stages: new Set(stages) },
+    rows.map(({ id, opened_at: openedAt, stages, ...row }) => [
+      row.key,
+      { ...row, id: Number(id), openedAt, stages: new Set(stages) },
     ]),
   );
 }

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import type { AlertMessage } from "../../src/alerts/message.ts";
 import { storeRow } from "../inbox/stored-events.ts";
 import {
   sampleCustomer,
@@ -246,6 +247,33 @@ describe("what the inbox shows", () => {
     await db.raw("update receiver.answers_by_minute set minute = minute - interval '10 minutes'");
     await sweep(db, desk);
     expect(await unresolved(db)).toEqual([]);
+  });
+
+  test("signatures that fail ever more often are told again at each doubling, and at the end how bad it was", async () => {
+    const { desk } = standing("2025-03-01T12:00:00.000Z");
+    for (const times of [25, 40, 49, 50, 90, 700, 30, 1_399, 1_400]) {
+      await db("receiver.answers_by_minute").delete();
+      await db("receiver.answers_by_minute").insert({
+        minute: db.fn.now(),
+        reason: "no_match",
+        times,
+      });
+      await sweep(db, desk);
+      await sweep(db, desk);
+    }
+    await db("receiver.answers_by_minute").delete();
+    await sweep(db, desk);
+    const told = await db("alerts.outbox").orderBy("id").pluck<AlertMessage[]>("message");
+    const rejected = told.map(
+      ({ stage, facts }) => `${stage} ${facts.find(({ value }) => /^\d/.test(value))?.value}`,
+    );
+    expect(rejected).toEqual([
+      "opened 25",
+      "grown:1 50",
+      "grown:2 700",
+      "grown:3 1400",
+      "resolved 1400 rejected",
+    ]);
   });
 
   test("a dead event, until it is replayed and applied", async () => {

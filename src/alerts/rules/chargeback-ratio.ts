@@ -43,6 +43,7 @@ function nearCondition(rules: AlertSettings["rules"], found: ChargebackRatio, at
       ...(ratio === null ? [] : [{ label: "Share of sales", value: `${ratio} %` }]),
     ],
     kept: { brand, programme, disputes, limit },
+    measures: { disputes },
     at,
   };
 }

@@ -1,4 +1,5 @@
 import type { Condition } from "../conditions.ts";
+import { atRiskIn } from "./condition.ts";
 import type { AlertFact, AlertSeverity } from "../message.ts";
 import { moneyText } from "../money.ts";
 import type { AlertSettings } from "../settings.ts";
@@ -101,6 +102,12 @@ export function identityCondition(rules: Rules, broken: BrokenIdentity, at: Date
       { label: "Such as", value: examples.join(", ") },
     ],
     kept: { identity: name, breaches },
+    measures: {
+      breaches,
+      ...Object.fromEntries(
+        amountAtRisk.map(({ currency, amountMinor }) => [atRiskIn(currency), amountMinor]),
+      ),
+    },
     at,
   };
 }

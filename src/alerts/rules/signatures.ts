@@ -31,6 +31,7 @@ export function signatureCondition(
       { label: "Accepted meanwhile", value: String(accepted) },
     ],
     kept: { failures, accepted },
+    measures: { rejected: failures },
     at,
   };
 }

@@ -139,6 +139,7 @@ function silence(
       { label: "Such as", value: examples.join(", ") },
     ],
     kept: { count, since: oldest.toISOString(), examples: examples.join(", ") },
+    measures: { missing: count },
     at,
   };
 }
