@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { AlertSeverity } from "./message.ts";
+import type { AlertFact, AlertSeverity } from "./message.ts";
 import type { AlertDesk, FoundBy } from "./desk.ts";
 import { planChange } from "./plan-changes.ts";
 import type { PlannedChange } from "./plan-changes.ts";
@@ -11,8 +11,6 @@ import type { RuleName } from "./settings.ts";
 import { newestAlerts } from "./stored-alerts.ts";
 import type { NewestAlert } from "./stored-alerts.ts";
 import { writeStories } from "./write-stories.ts";
-
-export type { Condition } from "./rules/condition.ts";
 
 /**
  * Opens an alert for each condition that has none, and brings the others' facts up to date: with a message where one of
@@ -42,6 +40,7 @@ export async function raise(
 export interface Cleared {
   key: string;
   title: string;
+  facts?: readonly AlertFact[];
   at: Date;
 }
 
@@ -102,14 +101,18 @@ interface StoredCondition {
   facts: Story["facts"];
 }
 
-function endedStory(row: StoredCondition, stored: NewestAlert, { title, at }: Cleared): Story {
+function endedStory(
+  row: StoredCondition,
+  stored: NewestAlert,
+  { title, facts, at }: Cleared,
+): Story {
   const { rule, severity } = row;
   const stage: Omit<Stage, "name" | "change" | "at"> = {
     rule,
     severity,
     title,
     advice: "",
-    facts: worstOf(row.facts),
+    facts: [...worstOf(row.facts), ...(facts ?? [])],
     canWait: false,
   };
   return {

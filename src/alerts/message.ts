@@ -15,6 +15,9 @@ export interface AlertFact {
 export interface AlertItem {
   readonly title: string;
   readonly facts: readonly AlertFact[];
+  /** The alert that it stands for, and the customer as its title names them: by these an erasure finds it. */
+  readonly alertId?: number;
+  readonly person?: string;
 }
 
 /**

@@ -8,20 +8,24 @@ export interface OutboxRow {
   alertId: number | null;
   message: AlertMessage;
   notBefore: Date | null;
+  /** It lists other alerts than its own, and is worth telling when that one is over. */
+  isList?: boolean;
 }
 
 /** Puts messages into the outbox, each once for all time. Belongs into the transaction of what they tell of. */
 export async function queueMessages(trx: Knex, rows: readonly OutboxRow[]): Promise<void> {
   if (rows.length === 0) return;
-  const given = rows.map(({ channel, alertId, message, notBefore }, n) => {
+  const given = rows.map(({ channel, alertId, message, notBefore, isList }, n) => {
     const { stage, action } = message;
-    return { n, channel, alert_id: alertId, stage, action, message, due_at: notBefore };
+    const is_list = isList === true;
+    return { n, channel, alert_id: alertId, stage, action, message, due_at: notBefore, is_list };
   });
   await trx.raw(
-    `insert into alerts.outbox (channel, alert_id, stage, action, message, due_at)
-     select g.channel, g.alert_id, g.stage, g.action, g.message, coalesce(g.due_at, now())
+    `insert into alerts.outbox (channel, alert_id, stage, action, message, due_at, is_list)
+     select g.channel, g.alert_id, g.stage, g.action, g.message, coalesce(g.due_at, now()), g.is_list
      from jsonb_to_recordset(?::jsonb) as g
-       (n integer, channel text, alert_id bigint, stage text, action text, message jsonb, due_at timestamptz)
+       (n integer, channel text, alert_id bigint, stage text, action text, message jsonb, due_at timestamptz,
+        is_list boolean)
      order by g.n on conflict (channel, alert_id, stage) do nothing`,
     [JSON.stringify(given)],
   );
@@ -33,10 +37,14 @@ export async function dropUnsent(trx: Knex, alertIds: readonly number[]): Promis
   await leaveDigests(trx, alertIds);
 }
 
-/** Takes back what waits for its time and has been overtaken by a later stage. */
+/** Takes back what waits for its time, a digest or a storm's list, and has been overtaken by a later stage. */
 export async function dropOvertaken(trx: Knex, alertIds: readonly number[]): Promise<void> {
   await dropMessages(trx, alertIds, { onlyLater: true });
   await leaveDigests(trx, alertIds);
+  await trx("alerts.storm_items")
+    .whereIn("alert_id", [...alertIds])
+    .whereNull("told_at")
+    .delete();
 }
 
 async function dropMessages(
@@ -47,7 +55,8 @@ async function dropMessages(
   // An attempt that is under way, or was cut off, may have been heard.
   await trx.raw(
     `update alerts.outbox set state = 'dropped'
-     where alert_id = any(?::bigint[]) and state = 'pending' and attempts = 0 and (due_at > now() or not ?)`,
+     where alert_id = any(?::bigint[]) and state = 'pending' and attempts = 0 and not is_list
+       and (due_at > now() or not ?)`,
     [sqlArray(alertIds), onlyLater],
   );
 }

@@ -16,6 +16,8 @@ export interface ClaimedRow {
   mayBeRepeat: boolean;
   /** Null for what belongs to no alert: a digest. */
   alertState: "open" | "acknowledged" | "resolved" | null;
+  /** It lists other alerts than its own (storm.ts). */
+  isList: boolean;
   /** This channel was told, or may have been told, of an earlier stage of the same alert. */
   isEarlierTold: boolean;
   /** The same of a later stage. */
@@ -49,12 +51,12 @@ export async function claimDue(
          next_attempt_at = now() + make_interval(secs => ?)
      from due left join alerts.alerts a on a.id = due.alert_id
      where o.id = due.id
-     returning o.id, o.stage, o.action, o.message, o.attempts, due.maybe_sent, a.state as alert_state,
+     returning o.id, o.stage, o.action, o.message, o.attempts, due.maybe_sent, o.is_list, a.state as alert_state,
        extract(epoch from now() - o.due_at)::float8 * 1000 as waited_ms,
        exists (select from alerts.outbox t where t.alert_id = o.alert_id and t.channel = o.channel
                and t.id < o.id and (t.state = 'sent' or t.maybe_sent)) as earlier_told,
        exists (select from alerts.outbox t where t.alert_id = o.alert_id and t.channel = o.channel
-               and t.id > o.id and (t.state = 'sent' or t.maybe_sent)) as later_told`,
+               and t.id > o.id and not t.is_list and (t.state = 'sent' or t.maybe_sent)) as later_told`,
     [channel, limit, leaseMs / 1_000],
   );
   return rows
@@ -67,6 +69,7 @@ export async function claimDue(
       attempts: row.attempts,
       waitedMs: row.waited_ms,
       mayBeRepeat: row.maybe_sent,
+      isList: row.is_list,
       alertState: row.alert_state,
       isEarlierTold: row.earlier_told,
       isLaterTold: row.later_told,
@@ -81,6 +84,7 @@ interface OutboxRow {
   attempts: number;
   waited_ms: number;
   maybe_sent: boolean;
+  is_list: boolean;
   alert_state: ClaimedRow["alertState"];
   earlier_told: boolean;
   later_told: boolean;

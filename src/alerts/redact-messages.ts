@@ -101,7 +101,9 @@ async function redactOutbox(
   let changed = 0;
   for (const { id, alert_id, message } of rows) {
     const isTheirs = alert_id !== null && theirs.has(alert_id);
-    const left = isTheirs ? withoutPersonalTexts(message, marks) : withoutItems(message, marks);
+    const left = isTheirs
+      ? withoutPersonalTexts(message, marks, theirs)
+      : withoutItems(message, marks, theirs);
     if (JSON.stringify(left) === JSON.stringify(message)) continue;
     changed += await trx("alerts.outbox")
       .where({ id })
@@ -111,7 +113,11 @@ async function redactOutbox(
 }
 
 /** Pure, idempotent. */
-function withoutPersonalTexts(message: AlertMessage, marks: readonly string[]): AlertMessage {
+function withoutPersonalTexts(
+  message: AlertMessage,
+  marks: readonly string[],
+  theirs: ReadonlySet<string>,
+): AlertMessage {
   return withoutItems(
     {
       ...message,
@@ -120,15 +126,22 @@ function withoutPersonalTexts(message: AlertMessage, marks: readonly string[]): 
       facts: keptFacts(message.facts),
     },
     marks,
+    theirs,
   );
 }
 
-function withoutItems(message: AlertMessage, marks: readonly string[]): AlertMessage {
+function withoutItems(
+  message: AlertMessage,
+  marks: readonly string[],
+  theirs: ReadonlySet<string>,
+): AlertMessage {
   const { items } = message;
   if (items === undefined) return message;
   return {
     ...message,
-    items: items.map((item) => (names(item, marks) ? withoutText(item) : item)),
+    items: items.map((item) =>
+      theirs.has(String(item.alertId)) || names(item, marks) ? withoutText(item) : item,
+    ),
   };
 }
 
@@ -137,7 +150,8 @@ const names = ({ title, facts }: AlertItem, marks: readonly string[]): boolean =
   return marks.some((mark) => text.includes(mark));
 };
 
-const withoutText = ({ facts }: AlertItem): AlertItem => ({
+const withoutText = ({ facts, ...item }: AlertItem): AlertItem => ({
+  ...item,
   title: redacted,
   facts: keptFacts(facts),
 });

@@ -1,61 +1,127 @@
 import type { Knex } from "knex";
+import { sqlArray } from "../platform/sql-array.ts";
 import { announce } from "./announce.ts";
 import type { Announcement } from "./announce.ts";
 import type { AlertDesk } from "./desk.ts";
-import { readMark } from "./marks.ts";
+import { dropOvertaken } from "./outbox-rows.ts";
 import { planChange } from "./plan-changes.ts";
-import { stormStory, usualLimit } from "./rules/storms.ts";
-import { stormFamilies } from "./rules/storm-families.ts";
+import { routeOf } from "./route.ts";
+import { conditionStory } from "./rules/condition.ts";
+import { stormCondition, usualLimit } from "./rules/storms.ts";
+import type { StormTotals } from "./rules/storms.ts";
 import type { Family } from "./rules/story.ts";
 import { newestAlerts, writeAlerts, writeHistory } from "./stored-alerts.ts";
+import { countArrivals, fullestWindow, stormTotals } from "./storm-counts.ts";
+import { usualDeclines } from "./usual-declines.ts";
+
+/** So many that a storm does not hold back are told by themselves in a window; more come as lists, with the next sweep. */
+const maxAlone = 20;
 
 /**
- * Takes out of the announcements what belongs to a storm, and opens the one incident that stands for it. What ends is
- * told as ever: a resolution goes only where the alert was told. Two workers may both let a few pass before either sees
- * the crowd; the incident is one, by its key.
+ * Takes out of the announcements what a storm holds back, and opens the one incident that stands for the crowd. Nothing is
+ * only written down: what cannot wait is told by itself or in the next list, the rest in the list when the storm is over
+ * (sweep/tell-storms.ts). What ends is told as ever: a resolution goes only where the alert was told; and what waits for a
+ * digest is in no crowd of messages. Two workers may both let a few pass before either sees the crowd; the incident is
+ * one, by its key.
  */
 export async function holdBack(
   trx: Knex.Transaction,
   desk: AlertDesk,
   announcements: readonly Announcement[],
 ): Promise<readonly Announcement[]> {
-  let kept = announcements;
-  for (const family of new Set(announcements.flatMap(({ story }) => story.family ?? []))) {
-    const fresh = kept.filter(
+  const families = new Set(announcements.flatMap(({ story }) => story.family ?? []));
+  const held = new Set<Announcement>();
+  // In one order, since each locks its incident.
+  for (const family of [...families].sort()) {
+    const fresh = announcements.filter(
       ({ story, stage }) => story.family === family && stage.change !== "resolved",
     );
-    if (fresh.length === 0 || !(await isStorm(trx, desk, family))) continue;
-    kept = kept.filter((one) => !fresh.includes(one));
+    if (fresh.length === 0) continue;
+    const stormId = await stormOf(trx, desk, family, fresh);
+    if (stormId === null) continue;
+    for (const one of await keepForLists(trx, desk, stormId, fresh)) held.add(one);
   }
-  return kept;
+  return announcements.filter((one) => !held.has(one));
 }
 
-async function isStorm(trx: Knex.Transaction, desk: AlertDesk, family: Family): Promise<boolean> {
-  if (family === "declines" && !desk.settings.rules.decline_storm.enabled) return false;
-  if (await hasOpenIncident(trx, family)) return true;
+/** The incident that these alerts belong to, opened if need be; null where there is no storm. */
+async function stormOf(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  family: Family,
+  fresh: readonly Announcement[],
+): Promise<number | null> {
+  if (family !== "declines") {
+    return (await openStorm(trx, family)) ?? (await openForArrivals(trx, desk, family, fresh));
+  }
+  if (!desk.settings.rules.decline_storm.enabled) return null;
+  return (
+    (await openStorm(trx, family)) ??
+    (await openForRate(trx, desk, fresh)) ??
+    (await openStorm(trx, "late-declines")) ??
+    (await openForArrivals(trx, desk, "late-declines", fresh))
+  );
+}
+
+/** Declines at a multiple of their usual rate, by the times of the charges. */
+async function openForRate(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  fresh: readonly Announcement[],
+): Promise<number | null> {
+  const { withinMinutes, atLeast } = desk.settings.rules.decline_storm;
+  const window = { family: "declines", withinMinutes } as const;
+  const peak = await fullestWindow(
+    trx,
+    window,
+    fresh.map(({ stage }) => stage.at),
+  );
+  if (peak === null || peak.count <= atLeast) return null;
+  const limit = usualLimit(desk.settings, "declines", await usualDeclines(trx, desk, peak.at));
+  if (peak.count <= limit) return null;
+  const span = { chargedUntil: peak.at, withinMinutes };
+  const totals = await stormTotals(trx, "declines", span);
+  return openIncident(trx, desk, "declines", { totals, limit });
+}
+
+/** More than the limit of a family that came within the window. */
+async function openForArrivals(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  family: Family,
+  fresh: readonly Announcement[],
+): Promise<number | null> {
   const { withinMinutes } = desk.settings.rules.decline_storm;
-  const limit = usualLimit(desk.settings, family, await usualDeclines(trx));
-  if (!(await isOver(trx, { family, withinMinutes, limit }))) return false;
-  await openIncident(trx, desk, family, limit);
-  return true;
+  const limit = await limitOf(trx, desk, family);
+  const isLate = family === "late-declines";
+  // Not yet in their digest.
+  const coming = isLate ? fresh.filter(({ stage }) => routeOf(desk, stage).inDigest).length : 0;
+  const count = await countArrivals(trx, { family, withinMinutes }, limit + coming + 1);
+  if (count - coming <= limit) return null;
+  const totals = await stormTotals(trx, family, { learnedWithinMinutes: withinMinutes });
+  return openIncident(trx, desk, family, { totals, limit });
+}
+
+/** How many alerts of a family in a window are still told one by one. */
+export async function limitOf(db: Knex, desk: AlertDesk, family: Family): Promise<number> {
+  const isByRate = family === "declines" || family === "late-declines";
+  const usual = isByRate ? await usualDeclines(db, desk, desk.serviceClock.now()) : null;
+  return usualLimit(desk.settings, family, usual);
 }
 
 async function openIncident(
   trx: Knex.Transaction,
   desk: AlertDesk,
   family: Family,
-  limit: number,
-): Promise<void> {
+  { totals, limit }: { totals: StormTotals; limit: number },
+): Promise<number> {
   await trx.raw("select pg_advisory_xact_lock(7255, hashtext(?))", [family]);
-  if (await hasOpenIncident(trx, family)) return;
-  const { withinMinutes } = desk.settings.rules.decline_storm;
-  const counted = await countRecent(trx, { family, withinMinutes });
-  const story = stormStory(desk.settings, family, {
-    ...counted,
-    limit,
-    withinMinutes,
-    at: desk.serviceClock.now(),
-  });
+  const open = await openStorm(trx, family);
+  if (open !== null) return open;
+  const { withinMinutes: minutes } = desk.settings.rules.decline_storm;
+  const at = desk.serviceClock.now();
+  const condition = stormCondition(desk.settings, family, { ...totals, minutes, limit, at });
+  const story = conditionStory(condition, null);
   const last = (await newestAlerts(trx, [story.key])).get(story.key);
   const change = planChange(story, null, (last?.occurrence ?? 0) + 1);
   const alertId = (await writeAlerts(trx, [change], "event")).get(story.key);
@@ -69,58 +135,78 @@ async function openIncident(
   await announce(trx, desk, [
     { alertId, occurrence: change.occurrence, openedAt: stage.at, story, stage },
   ]);
+  return alertId;
 }
 
-async function hasOpenIncident(trx: Knex, family: Family): Promise<boolean> {
+/** The incident of a family, which cannot end before this transaction does; null where none is open. */
+async function openStorm(trx: Knex.Transaction, family: Family): Promise<number | null> {
   const row = await trx("alerts.alerts")
     .where("key", `storm:${family}`)
     .whereNot("state", "resolved")
-    .first("id");
-  return row !== undefined;
+    .forShare()
+    .first<{ id: string } | undefined>("id");
+  return row === undefined ? null : Number(row.id);
 }
 
-/** How many declines come in a window as a rule; null until a day of them is known (sweep/end-storms.ts). */
-export async function usualDeclines(db: Knex): Promise<number | null> {
-  return (await readMark<{ per_window: number | null }>(db, "usual-declines"))?.per_window ?? null;
+/** Gives back what is not told by itself, having written down in which list it will be told. */
+async function keepForLists(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  stormId: number,
+  fresh: readonly Announcement[],
+): Promise<Announcement[]> {
+  let left = maxAlone - (await countAlone(trx, desk, stormId));
+  const items = fresh.flatMap((one): StormItem[] => {
+    const { channels, inDigest } = routeOf(desk, one.stage);
+    const cannotWait = one.stage.evenInStorm === true;
+    if (inDigest && !cannotWait) return [];
+    const isAlone = cannotWait && !inDigest && left-- > 0;
+    const toldHow = isAlone ? "alone" : cannotWait ? "at_once" : "at_end";
+    return [{ one, channels, toldHow }];
+  });
+  const held = items.flatMap(({ one, toldHow }) => (toldHow === "alone" ? [] : [one]));
+  await dropOvertaken(
+    trx,
+    held.map(({ alertId }) => alertId),
+  );
+  await writeItems(trx, stormId, items);
+  return held;
 }
 
-interface Window {
-  family: Family;
-  withinMinutes: number;
+interface StormItem {
+  one: Announcement;
+  channels: readonly string[];
+  toldHow: "alone" | "at_once" | "at_end";
 }
 
-const recent = `
-  from alerts.history h join alerts.alerts a on a.id = h.alert_id
-  where h.recorded_at > now() - make_interval(mins => ?) and starts_with(h.stage, ?)
-    and exists (select from unnest(?::text[]) p where starts_with(a.key, p))`;
-
-const bindingsOf = ({ family, withinMinutes }: Window): (string | number | string[])[] => [
-  withinMinutes,
-  stormFamilies[family].stages,
-  [...stormFamilies[family].keys],
-];
-
-/** Whether more alerts than the limit came in the window; counts no further than that. */
-async function isOver(trx: Knex, window: Window & { limit: number }): Promise<boolean> {
+/** How many of a storm were told by themselves in the last window. One statement. */
+async function countAlone(trx: Knex, desk: AlertDesk, stormId: number): Promise<number> {
+  const { withinMinutes } = desk.settings.rules.decline_storm;
   const { rows } = await trx.raw<{ rows: { n: string }[] }>(
-    `select count(*) as n from (select 1 ${recent} limit ?) few`,
-    [...bindingsOf(window), window.limit + 1],
+    `select count(distinct alert_id) as n from alerts.storm_items
+     where storm_id = ? and told_how = 'alone' and queued_at > now() - make_interval(mins => ?)`,
+    [stormId, withinMinutes],
   );
-  return Number(rows[0]?.n) > window.limit;
+  return Number(rows[0]?.n);
 }
 
-/** How many alerts of a family changed in the window, and by which failure codes. */
-export async function countRecent(
-  db: Knex,
-  window: Window,
-): Promise<{ count: number; codes: Record<string, number> }> {
-  const { rows } = await db.raw<{ rows: { code: string | null; n: string }[] }>(
-    `select a.facts->>'failure_code' as code, count(*) as n ${recent} group by 1 order by 2 desc, 1 limit 50`,
-    bindingsOf(window),
+/** One statement; idempotent. */
+async function writeItems(trx: Knex, stormId: number, items: readonly StormItem[]): Promise<void> {
+  const rows = items.flatMap(({ one, channels, toldHow }) =>
+    channels.map((channel) => ({ channel, toldHow, id: one.alertId, stage: one.stage.name })),
   );
-  const hasCodes = rows.some(({ code }) => code !== null);
-  const codes = Object.fromEntries(
-    hasCodes ? rows.map(({ code, n }) => [code ?? "no code", Number(n)]) : [],
+  if (rows.length === 0) return;
+  await trx.raw(
+    `insert into alerts.storm_items (storm_id, channel, alert_id, stage, told_how, told_at)
+     select ?, channel, alert_id, stage, told_how, case when told_how = 'alone' then now() end
+     from unnest(?::text[], ?::bigint[], ?::text[], ?::text[]) as g(channel, alert_id, stage, told_how)
+     on conflict do nothing`,
+    [
+      stormId,
+      sqlArray(rows.map(({ channel }) => channel)),
+      sqlArray(rows.map(({ id }) => id)),
+      sqlArray(rows.map(({ stage }) => stage)),
+      sqlArray(rows.map(({ toldHow }) => toldHow)),
+    ],
   );
-  return { count: rows.reduce((all, { n }) => all + Number(n), 0), codes };
 }

@@ -2,16 +2,17 @@ import type { Knex } from "knex";
 import type { Log } from "../platform/log.ts";
 import type { AlertDesk } from "./desk.ts";
 import { endDeadEvents } from "./sweep/end-dead-events.ts";
-import { endStorms, learnUsualDeclines } from "./sweep/end-storms.ts";
 import { escalate } from "./sweep/escalate.ts";
 import { lookThroughInbox } from "./sweep/look-through-inbox.ts";
 import { lookThroughStates } from "./sweep/look-through-states.ts";
 import { tellNearLastRetries } from "./sweep/near-last-retries.ts";
 import { sendDigests } from "./sweep/send-digests.ts";
+import { tellStorms } from "./sweep/tell-storms.ts";
 import { tidyUp } from "./sweep/tidy-up.ts";
 import { watchChargebackRatio } from "./sweep/watch-chargeback-ratio.ts";
 import { watchSignatures } from "./sweep/watch-signatures.ts";
 import { watchSilence } from "./sweep/watch-silence.ts";
+import { learnUsualDeclines } from "./usual-declines.ts";
 
 /** Held by the one sweep that works now, for the length of each of its transactions. Any fixed number of our own. */
 const sweepLock = 7_255_011_936;
@@ -25,7 +26,7 @@ const parts: Readonly<Record<string, Part>> = {
   watchSignatures,
   endDeadEvents,
   tellNearLastRetries,
-  endStorms,
+  tellStorms,
   learnUsualDeclines,
   sendDigests,
   escalate,
@@ -34,7 +35,8 @@ const parts: Readonly<Record<string, Part>> = {
 };
 
 /**
- * Does what time alone makes due: silence, retries that are near, digests, escalation, the ends of storms. A transaction
+ * Does what time alone makes due: silence, retries that are near, digests, escalation, the lists and
+ * ends of storms. A transaction
  * each, so that one that fails holds up no other; where another worker sweeps, it does nothing. Idempotent. Gives back
  * whether there is more to do at once.
  */

@@ -43,9 +43,14 @@ const renewal = (n: number, fields: object = {}) => ({
   ...fields,
 });
 
-/** Titles of all messages, each once. */
+/** Titles of the messages that stand for a crowd. */
 const told = async (): Promise<string[]> => {
-  const messages = await db("alerts.outbox").orderBy("id").pluck<{ title: string }[]>("message");
+  const messages = await db("alerts.outbox as o")
+    .join("alerts.alerts as a", "a.id", "o.alert_id")
+    .whereRaw("starts_with(a.key, 'storm:')")
+    .where("o.is_list", false)
+    .orderBy("o.id")
+    .pluck<{ title: string }[]>("o.message");
   return messages.map(({ title }) => title);
 };
 
@@ -56,7 +61,15 @@ test("a first fill with hundreds of open chargebacks", async () => {
   );
   expect(await told()).toEqual(["Chargebacks come in crowds: 300 in 10 minutes"]);
   expect(await db("alerts.alerts").where("rule", "chargeback")).toHaveLength(301);
-  expect(await messagesOf(db, "storm:chargebacks")).toEqual(["trigger opened"]);
+  expect(await db("alerts.outbox"), "twenty by themselves").toHaveLength(21);
+  await sweep(db, desk);
+  const lists = await db("alerts.outbox")
+    .where("is_list", true)
+    .pluck<{ items: unknown[] }[]>("message");
+  expect(
+    lists.flatMap(({ items }) => items),
+    "and the others in lists",
+  ).toHaveLength(280);
 });
 
 test("a field that holds another value each time", async () => {
@@ -103,5 +116,9 @@ test("a rate about the limit is one incident, until it falls to half", async () 
   for (const [n, count] of [30, 19, 23, 11].entries()) await round(count, n * 100);
   expect(await messagesOf(db, "storm:declines")).toEqual(["trigger opened"]);
   await round(10, 900);
-  expect(await messagesOf(db, "storm:declines")).toEqual(["trigger opened", "resolve resolved"]);
+  const ended = await messagesOf(db, "storm:declines");
+  expect(ended.filter((each) => !each.startsWith("trigger list:"))).toEqual([
+    "trigger opened",
+    "resolve resolved",
+  ]);
 });

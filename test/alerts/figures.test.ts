@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { customerFacts } from "../../src/alerts/facts/customers.ts";
-import { usualDeclines } from "../../src/alerts/storm.ts";
+import { usualDeclines } from "../../src/alerts/usual-declines.ts";
 import { sampleCustomer, sampleEntry, sampleOrder, sampleSubscription } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
@@ -24,12 +24,12 @@ const event = (object: object) => ({
   data: { object },
 });
 
-/** Declined attempts that were learned so long ago. */
+/** Declined attempts that were made so long ago, and learned now. */
 async function declinesOf(count: number, ago: { days?: number; minutes?: number }): Promise<void> {
   const alertId = await storeAlert(db, { key: `decline:${crypto.randomUUID()}` });
   await db.raw(
     `insert into alerts.history (alert_id, change, stage, at, found_by, recorded_at)
-     select ?, 'updated', 'attempt:' || n, now(), 'event', now() - make_interval(days => ?, mins => ?)
+     select ?, 'updated', 'attempt:' || n, now() - make_interval(days => ?, mins => ?) - n * interval '1 second', 'event', now()
      from generate_series(1, ?) n`,
     [alertId, ago.days ?? 0, ago.minutes ?? 0, count],
   );
@@ -45,20 +45,28 @@ test("what a window of this hour usually brings is learned once an hour", async 
     rules: { decline_storm: { baselineDays: 8, withinMinutes: 10, factor: 3, atLeast: 1 } },
   });
   const desk = testDesk({ settings });
+  const usual = () => usualDeclines(db, desk, new Date());
   await declinesOf(30, { minutes: 30 });
   await sweep(db, desk);
-  expect(await usualDeclines(db), "not a day is known").toBeNull();
+  expect(await usual(), "not a day is known").toBeNull();
 
   // Each day has three hours of 18 windows that count: the hour before, this one, the one after.
-  for (let days = 1; days <= 7; days++) await declinesOf(36, { days });
+  for (let days = 1; days <= 6; days++) await declinesOf(36, { days });
   for (const hours of [-2, 2, 6]) await declinesOf(500, { days: 2, minutes: hours * 60 });
   await declinesOf(1, { days: 8, minutes: -5 });
   await declinesOf(700, { days: 9 });
   await sweep(db, desk);
-  expect(await usualDeclines(db), "within the hour").toBeNull();
+  expect(await usual(), "within the hour").toBeNull();
   await relearn();
   await sweep(db, desk);
-  expect(await usualDeclines(db)).toBeCloseTo((7 * 36 + 1) / 8 / 18, 5);
+  expect(await usual(), "by the times of the charges").toBeCloseTo((6 * 36 + 1) / 8 / 18, 5);
+
+  await declinesOf(40, { days: 7, minutes: 30 });
+  await relearn();
+  await sweep(db, desk);
+  expect(await usual(), "the fullest window of the same weekday").toBe(40);
+  const dayBefore = new Date(Date.now() - 86_400_000);
+  expect(await usualDeclines(db, desk, dayBefore), "another day is counted anew").toBeLessThan(10);
 });
 
 test("chargebacks near a network's threshold, and over it, are told once an hour at most", async () => {

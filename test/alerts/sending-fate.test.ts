@@ -5,6 +5,7 @@ const fresh = {
   action: "trigger",
   alertState: "open",
   mayBeRepeat: false,
+  isList: false,
   isEarlierTold: false,
   isLaterTold: false,
 } as const;
@@ -17,6 +18,7 @@ test.each([
   ["a later stage", { isEarlierTold: true }, null],
   ["an acknowledged alert", { alertState: "acknowledged" }, null],
   ["a digest", { alertState: null }, null],
+  ["a list of a storm that is over", { alertState: "resolved", isList: true }, null],
   ["what is over already", { alertState: "resolved" }, over],
   ["what is over, but may have been heard", { alertState: "resolved", mayBeRepeat: true }, null],
   ["what was overtaken", { isLaterTold: true }, overtaken],

@@ -7,12 +7,19 @@ import { oneLine, safeLink } from "./plain-text.ts";
 
 // A mail stays small whatever it tells of.
 const maxFacts = 60;
-const maxItems = 100;
-const maxFactsOfItem = 8;
+const maxItems = 500;
+const maxFactsOfItem = 5;
+const maxValueOfItem = 200;
 const maxValue = 400;
 
 const factLine = ({ label, value }: AlertFact): string =>
   `${oneLine(label, 80)}: ${oneLine(value, maxValue)}`;
+/** An item's facts are short: a list has many. */
+const shortFacts = ({ facts }: AlertItem): AlertFact[] =>
+  facts.slice(0, maxFactsOfItem).map(({ label, value }) => ({
+    label: oneLine(label, 40),
+    value: oneLine(value, maxValueOfItem),
+  }));
 
 const footerOf = (message: AlertMessage): string =>
   [wordsOfAction[message.action], message.rule, message.stage, message.at, shortMark(message)]
@@ -30,10 +37,10 @@ export function alertText(message: AlertMessage): string {
     facts.slice(0, maxFacts).map(factLine).join("\n"),
     items
       .slice(0, maxItems)
-      .map(({ title, facts: told }) =>
+      .map((item) =>
         [
-          `- ${oneLine(title, 300)}`,
-          ...told.slice(0, maxFactsOfItem).map((fact) => `  ${factLine(fact)}`),
+          `- ${oneLine(item.title, 300)}`,
+          ...shortFacts(item).map((fact) => `  ${factLine(fact)}`),
         ].join("\n"),
       )
       .join("\n"),
@@ -72,9 +79,9 @@ export function alertHtml(message: AlertMessage): string {
   return page.markup;
 }
 
-const itemHtml = ({ title, facts }: AlertItem): Html =>
-  html`<h3 style="font-size:15px">${oneLine(title, 300)}</h3>
-    ${factTable(facts.slice(0, maxFactsOfItem))}`;
+const itemHtml = (item: AlertItem): Html =>
+  html`<h3 style="font-size:15px">${oneLine(item.title, 300)}</h3>
+    ${factTable(shortFacts(item))}`;
 
 const factTable = (facts: readonly AlertFact[]): Html =>
   html`<table>

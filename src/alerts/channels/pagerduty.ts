@@ -26,7 +26,7 @@ export function createPagerDutyChannel(http: HttpPost, routingKey: string): Chan
 }
 
 const maxDedupKey = 255;
-const maxItems = 50;
+const maxItems = 500;
 
 /** The event without the key of the integration. */
 export function pagerDutyEvent(message: AlertMessage): object {
@@ -67,7 +67,9 @@ function detailsOf({ facts, advice, stage, items = [] }: AlertMessage): object {
       : {
           Items: items
             .slice(0, maxItems)
-            .map((item) => [oneLine(item.title, 200), ...item.facts.map(factText)].join(", ")),
+            .map((item) =>
+              [oneLine(item.title, 200), ...item.facts.slice(0, 5).map(factText)].join(", "),
+            ),
           "Items in all": items.length,
         }),
   };

@@ -36,14 +36,16 @@ const resolvedEmoji = ":white_check_mark:";
 // All lengths below stay within the limits of blocks when each character becomes an entity of five.
 const maxFacts = 40;
 const factsPerBlock = 10;
-const maxItems = 20;
+/** Of the 50 blocks of a message. */
+const maxItemSections = 20;
+const maxSectionText = 2_900;
 const maxLinks = 4;
 const maxLinkCharacters = 400;
 
 /** The message in blocks, and as a text for notifications and for chats that know no blocks. */
 export function slackPayload(message: AlertMessage): object {
   const emoji = message.action === "resolve" ? resolvedEmoji : emojis[message.severity];
-  const items = (message.items ?? []).slice(0, maxItems);
+  const { sections, left } = itemSections(message.items ?? []);
   const links = message.links.flatMap(linkText);
   const blocks = [
     section(`${emoji} *${escaped(headlineOf(message), 250)}*`),
@@ -51,8 +53,8 @@ export function slackPayload(message: AlertMessage): object {
       type: "section",
       fields: facts.map(({ label, value }) => markdown(factText({ label, value }))),
     })),
-    ...items.map((item) => section(itemText(item))),
-    ...more(message.items?.length ?? 0),
+    ...sections.map(section),
+    ...(left === 0 ? [] : [section(`… and ${left} more.`)]),
     ...(message.advice === "" ? [] : [section(`*What to do:* ${escaped(message.advice, 580)}`)]),
     ...(links.length === 0 ? [] : [section(links.slice(0, maxLinks).join("  ·  "))]),
     { type: "context", elements: [markdown(contextText(message))] },
@@ -72,15 +74,27 @@ const contextText = (message: AlertMessage): string =>
 const factText = ({ label, value }: AlertFact): string =>
   `*${escaped(label, 80)}*\n${escaped(value, 300)}`;
 
-function itemText({ title, facts }: AlertItem): string {
+/** An item as it is written, a line or two. */
+export function itemText({ title, facts }: AlertItem): string {
   const told = facts
     .slice(0, 5)
     .map(({ label, value }) => `${escaped(label, 30)}: ${escaped(value, 60)}`);
   return [`• *${escaped(title, 120)}*`, ...(told.length === 0 ? [] : [told.join(", ")])].join("\n");
 }
 
-const more = (count: number): object[] =>
-  count > maxItems ? [section(`… and ${count - maxItems} more.`)] : [];
+/** As many items as go into the blocks of a message, several in each, and how many are left. */
+function itemSections(items: readonly AlertItem[]): { sections: string[]; left: number } {
+  const sections: string[] = [];
+  for (const [n, item] of items.entries()) {
+    const told = itemText(item);
+    const last = sections.at(-1);
+    if (last !== undefined && last.length + told.length < maxSectionText) {
+      sections[sections.length - 1] = `${last}\n${told}`;
+    } else if (sections.length < maxItemSections) sections.push(told);
+    else return { sections, left: items.length - n };
+  }
+  return { sections, left: 0 };
+}
 
 function linkText({ label, url }: { label: string; url: string }): string[] {
   const link = safeLink(url);

@@ -1,4 +1,4 @@
-import type { AlertMessage } from "../message.ts";
+import type { AlertItem, AlertMessage } from "../message.ts";
 import type { Channel } from "./channel.ts";
 import { headlineOf, titleOf } from "./headline.ts";
 import { shortMark } from "./message-keys.ts";
@@ -22,14 +22,14 @@ export function createStandardOutputChannel(
   };
 }
 
-const maxItems = 20;
+const maxItems = 500;
 
 function textLine(message: AlertMessage): string {
   const { facts, items = [], advice, links, at } = message;
   const parts = [
     `${oneLine(at, 40)} ${headlineOf(message)}`,
     ...facts.map(({ label, value }) => `${oneLine(label, 60)}: ${oneLine(value, 200)}`),
-    ...items.slice(0, maxItems).map(({ title }) => oneLine(title, 120)),
+    ...items.slice(0, maxItems).map(itemText),
     ...(items.length > maxItems ? [`… and ${items.length - maxItems} more`] : []),
     ...(advice === "" ? [] : [oneLine(advice, 500)]),
     ...links.map(({ url }) => oneLine(url, 300)),
@@ -37,3 +37,6 @@ function textLine(message: AlertMessage): string {
   ];
   return parts.join(" | ");
 }
+
+const itemText = ({ title, facts }: AlertItem): string =>
+  [oneLine(title, 120), ...facts.slice(0, 5).map(({ value }) => oneLine(value, 100))].join(", ");

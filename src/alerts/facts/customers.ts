@@ -47,6 +47,20 @@ function factsOf({ id, email, past_due: pastDue, paid }: Row): AlertFact[] {
   ];
 }
 
+/** How lists name customers, by id: `a…@e….com (cus_1)`. One statement. */
+export async function customerNames(
+  db: Knex,
+  ids: readonly string[],
+): Promise<Map<string, string>> {
+  const { rows } = await db.raw<{ rows: { id: string; email: string | null }[] }>(
+    "select id, email from mirror.customers where id = any(?::text[])",
+    [sqlArray(ids)],
+  );
+  return new Map(
+    rows.map(({ id, email }) => [id, email === null ? id : `${maskedEmail(email)} (${id})`]),
+  );
+}
+
 /** `ada@example.com` → `a…@e….com`; anything else is hidden whole. Pure. */
 export function maskedEmail(email: string): string {
   const parts = /^(.)[^@]*@(.)[^@]*?(\.[a-z0-9-]{2,24})$/iu.exec(email);

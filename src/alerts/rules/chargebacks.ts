@@ -38,6 +38,7 @@ export function chargebackStory(
     rule: "chargeback",
     severity: rules.chargeback.severity,
     canWait: false,
+    evenInStorm: true,
     facts: [
       { label: "Amount", value: amount },
       { label: "Order", value: chargeback.orderNumber ?? key },

@@ -101,6 +101,7 @@ function attemptStage(
     title: `${titles[kind](order)} declined: ${attempt.failureCode ?? "no code"} (${groupNames[group]}), attempt ${attempt.number}, ${amountOf(order)}`,
     advice: declineAdvice(group, { kind, contactsNow, isFinal: false }),
     facts: factsOf(told, attempt, group, next),
+    evenInStorm: isUrgent,
     canWait: group === "soft" && attempt.number === 1 && kind !== "first" && !isUrgent,
   };
 }
@@ -137,6 +138,7 @@ function finalStage(told: Told, attempt: Attempt): Stage {
     title: `${titles[kind](order)} is lost: attempt ${attempt.number} was the last, ${amountOf(order)}`,
     advice: declineAdvice(group, { kind, contactsNow: true, isFinal: true }),
     facts: factsOf(told, attempt, group, null),
+    evenInStorm: true,
     canWait: false,
   };
 }

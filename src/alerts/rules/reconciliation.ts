@@ -1,4 +1,4 @@
-import type { Condition } from "../conditions.ts";
+import type { Condition } from "./condition.ts";
 import { atRiskIn } from "./condition.ts";
 import type { AlertFact, AlertSeverity } from "../message.ts";
 import { moneyText } from "../money.ts";

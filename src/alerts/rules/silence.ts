@@ -1,4 +1,4 @@
-import type { Condition } from "../conditions.ts";
+import type { Condition } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
 
 type Rules = AlertSettings["rules"];

@@ -5,6 +5,8 @@ import type { Family } from "./story.ts";
 export interface StormFamily {
   /** By whose severity and channels the incident is told. */
   rule: RuleName;
+  /** The rules whose alerts are held back. */
+  holds: readonly RuleName[];
   /** How the keys of its alerts begin. */
   keys: readonly string[];
   /** How the stages that count begin. */
@@ -20,6 +22,7 @@ export interface StormFamily {
 export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
   declines: {
     rule: "decline_storm",
+    holds: ["decline", "dunning_first", "dunning_renewal", "dunning_final"],
     keys: ["decline:", "dunning:"],
     stages: "attempt:",
     limit: null,
@@ -30,8 +33,21 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
       "with stolen cards. The single alerts are held back meanwhile: npx tallyhook alerts list --rule decline.",
     end: "Declines are back to their usual rate",
   },
+  "late-declines": {
+    rule: "decline",
+    holds: ["decline", "dunning_first", "dunning_renewal", "dunning_final"],
+    keys: ["decline:", "dunning:"],
+    stages: "attempt:",
+    limit: 50,
+    title: (count, minutes) => `${count} declines were delivered within ${minutes} min, late`,
+    advice:
+      "The charges were made at their usual rate and their events came together, so this is no attack: the receiver or the service " +
+      'was away. "npx tallyhook reconcile" finds what is still missing.',
+    end: "Late declines have all come",
+  },
   dead: {
     rule: "event_dead",
+    holds: ["event_dead"],
     keys: ["dead:"],
     stages: "opened",
     limit: 10,
@@ -42,6 +58,7 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
   },
   chargebacks: {
     rule: "chargeback",
+    holds: ["chargeback"],
     keys: ["chargeback:"],
     stages: "opened",
     limit: 20,
@@ -52,6 +69,7 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
   },
   "new-values": {
     rule: "event_unknown",
+    holds: ["event_unknown", "event_duplicate_id"],
     keys: ["new-value:", "event-id:"],
     stages: "opened",
     limit: 10,
@@ -62,6 +80,7 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
   },
   "last-retries": {
     rule: "dunning_last_retry",
+    holds: ["dunning_last_retry"],
     keys: ["dunning:"],
     stages: "last-retry:",
     limit: 20,
@@ -72,6 +91,7 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
   },
   "card-numbers": {
     rule: "card_number",
+    holds: ["card_number"],
     keys: ["card-number:"],
     stages: "opened",
     limit: 10,

@@ -1,7 +1,8 @@
+import { moneyText } from "../money.ts";
 import type { AlertSettings } from "../settings.ts";
+import type { Condition } from "./condition.ts";
 import { stormFamilies } from "./storm-families.ts";
-import { noSubject } from "./story.ts";
-import type { Family, Story } from "./story.ts";
+import type { Family } from "./story.ts";
 
 /** How many alerts of a family in a window are still told one by one. Pure. */
 export function usualLimit(
@@ -10,53 +11,56 @@ export function usualLimit(
   usual: number | null,
 ): number {
   const { limit } = stormFamilies[family];
-  if (limit !== null) return limit;
-  return Math.max(storm.atLeast, Math.ceil(storm.factor * (usual ?? 0)));
+  const byRate = Math.max(storm.atLeast, Math.ceil(storm.factor * (usual ?? 0)));
+  if (family === "late-declines") return Math.max(limit ?? 0, byRate);
+  return limit ?? byRate;
 }
 
-export interface StormCount {
-  count: number;
+/** What a crowd of alerts comes to. */
+export interface StormTotals {
+  /** Alerts, not their stages. */
+  alerts: number;
+  /** In minor units; currencies are never added. */
+  sums: readonly { currency: string; amountMinor: number }[];
   /** By failure code, where the alerts have one. */
   codes: Readonly<Record<string, number>>;
+}
+
+export interface StormCount extends StormTotals {
+  /** In so many minutes; it may be longer than the window in which storms are seen. */
+  minutes: number;
   limit: number;
-  withinMinutes: number;
   at: Date;
 }
 
-/** The incident that stands for a crowd of alerts. Pure. */
-export function stormStory(
+/** The incident that stands for a crowd of alerts; it grows with them. Pure. */
+export function stormCondition(
   { rules }: Pick<AlertSettings, "rules">,
   family: Family,
-  { count, codes, limit, withinMinutes, at }: StormCount,
-): Story {
-  const { rule, title, advice } = stormFamilies[family];
-  const facts = [
-    { label: `In ${withinMinutes} minutes`, value: String(count) },
-    { label: "Told one by one up to", value: String(limit) },
-    ...Object.entries(codes)
-      .slice(0, 8)
-      .map(([label, n]) => ({ label, value: String(n) })),
-  ];
+  { alerts, sums, codes, minutes, limit, at }: StormCount,
+): Condition {
+  const { rule, holds, title, advice } = stormFamilies[family];
+  const named = holds.map((name) => `"npx tallyhook alerts list --rule ${name}"`).join(", ");
   return {
     key: `storm:${family}`,
-    subject: noSubject,
-    amountMinor: null,
-    currency: null,
-    facts: { count, limit },
-    family: null,
-    stages: [
-      {
-        name: "opened",
-        change: "opened",
-        at,
-        rule,
-        // Events that die together have a cause that is ours.
-        severity: family === "dead" ? "critical" : rules[rule].severity,
-        title: title(count, withinMinutes),
-        advice,
-        facts,
-        canWait: false,
-      },
+    rule,
+    // Events that die together have a cause that is ours.
+    severity: family === "dead" ? "critical" : rules[rule].severity,
+    title: title(alerts, minutes),
+    advice:
+      `${advice} Fraud, chargebacks, high amounts and what is lost for good are told at once all the same; the rest is listed when ` +
+      `this is over, or after an hour. Until then: ${named}.`,
+    facts: [
+      ...sums.map((sum) => ({ label: "Money", value: moneyText(sum.amountMinor, sum.currency) })),
+      { label: `In ${minutes} minutes`, value: String(alerts) },
+      { label: "Told one by one up to", value: String(limit) },
+      { label: "Rules that are held back", value: holds.join(", ") },
+      ...Object.entries(codes)
+        .slice(0, 8)
+        .map(([label, n]) => ({ label, value: String(n) })),
     ],
+    kept: { count: alerts, limit },
+    measures: { alerts },
+    at,
   };
 }

@@ -17,6 +17,8 @@ export interface Stage {
   facts: readonly AlertFact[];
   /** Whether it may wait for the next digest. */
   canWait: boolean;
+  /** Money or fraud that somebody has to see at once: a storm does not hold it back. */
+  evenInStorm?: boolean;
 }
 
 export interface Subject {
@@ -35,7 +37,13 @@ export const noSubject: Subject = {
 
 /** Alerts of one family that come in crowds are told as one incident (storm.ts). */
 export type Family =
-  "declines" | "dead" | "chargebacks" | "new-values" | "last-retries" | "card-numbers";
+  | "declines"
+  | "late-declines"
+  | "dead"
+  | "chargebacks"
+  | "new-values"
+  | "last-retries"
+  | "card-numbers";
 
 /**
  * The whole life of one alert so far: a function of what is known, never of the order in which it was learned. What is

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { lastWholeRun } from "../../reconcile/queries/last-whole-run.ts";
 import { clear, raise } from "../conditions.ts";
-import type { Condition } from "../conditions.ts";
+import type { Condition } from "../rules/condition.ts";
 import { localTimes } from "../desk.ts";
 import type { AlertDesk } from "../desk.ts";
 import {

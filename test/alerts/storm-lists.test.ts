@@ -1,0 +1,285 @@
+import type { Knex } from "knex";
+import { beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { assess } from "../../src/alerts/assess.ts";
+import type { AlertMessage } from "../../src/alerts/message.ts";
+import { redactMessages } from "../../src/alerts/redact-messages.ts";
+import { applyObservations } from "../../src/mirror/apply.ts";
+import { seededRandom } from "../../src/platform/random.ts";
+import { sampleCustomer, sampleEntry, sampleOrder, shown } from "../mirror/samples.ts";
+import { useTestDatabase } from "../support/use-database.ts";
+import { emptyAll } from "../worker/worker-stand.ts";
+import { messagesOf, sendDue } from "./story-stand.ts";
+import { letPass, lostRenewal, tellings } from "./storm-stand.ts";
+import { standingClock, sweep } from "./sweep-stand.ts";
+import { settingsOf, testDesk } from "./test-desk.ts";
+
+const database = useTestDatabase();
+let db: Knex;
+beforeAll(() => {
+  ({ db } = database);
+});
+beforeEach(() => emptyAll(db));
+
+const start = "2026-03-10T13:00:00.000Z";
+const clock = standingClock(start);
+beforeEach(() => clock.set(start));
+const settings = settingsOf({
+  channels: {
+    log: { kind: "stdout" },
+    team: { kind: "slack", urlFrom: "ALERT_TEAM" },
+    page: { kind: "pagerduty", routingKeyFrom: "ALERT_PAGE" },
+  },
+  defaultChannels: ["log", "team"],
+  rules: {
+    dunning_final: { channels: ["team", "page"] },
+    dunning_renewal: { highAmountMinor: { USD: 1_000_000 } },
+  },
+});
+const desk = testDesk({ settings, clock, serviceClock: clock });
+type Order = ReturnType<typeof sampleOrder>;
+const ago = (minutes: number): string =>
+  new Date(clock.now().getTime() - minutes * 60_000).toISOString();
+const many = <T>(count: number, make: (n: number) => T): T[] =>
+  Array.from({ length: count }, (_, n) => make(n));
+
+async function learn(orders: Order[]): Promise<void> {
+  await db.transaction(async (trx) => {
+    const observations = orders.map((order) => shown("order", order));
+    const { written } = await applyObservations(trx, observations);
+    await assess(trx, desk, written, "event");
+  });
+  await sendDue(db);
+}
+
+const retried = { attempt_count: 1, next_retry_at: "2026-03-12T12:00:00.000Z" };
+
+test("of 401 renewals lost in one storm each is told at once: twenty by themselves, the others in lists", async () => {
+  await learn(many(401, (n) => lostRenewal(n, ago(1))));
+  const alone = await tellings(db);
+  expect(new Set(alone.map(({ alertId }) => alertId)).size).toBe(20);
+  await sweep(db, desk);
+  const told = await tellings(db);
+  for (const channel of ["team", "page"]) {
+    const own = told.filter((each) => each.channel === channel);
+    expect(own).toHaveLength(401);
+    expect(new Set(own.map(({ alertId }) => alertId)).size).toBe(401);
+    const text = own.map(({ text: each }) => each).join("\n");
+    for (let n = 0; n < 401; n++) {
+      expect(text).toContain(`customer-${n}`);
+      expect(text).toContain(`${((1_000 + n) / 100).toFixed(2)} USD`);
+    }
+  }
+  const lists = await db("alerts.outbox")
+    .where({ is_list: true, channel: "team" })
+    .orderBy("id")
+    .pluck<AlertMessage[]>("message");
+  expect(lists[0]?.title).toMatch(
+    /^\d+\.\d\d USD in \d+ alerts that cannot wait for the end of a storm \(1 of \d\)$/,
+  );
+  await sweep(db, desk);
+  expect(await tellings(db), "once").toHaveLength(told.length);
+});
+
+test("fraud, chargebacks and high amounts are told in a storm of others; what was held is listed when it ends", async () => {
+  const soon = { ...retried };
+  await learn(many(60, (n) => lostRenewal(n, ago(1), soon)));
+  expect(await tellings(db), "held back").toEqual([]);
+  await learn([
+    ...many(22, (n) => lostRenewal(100 + n, ago(1), { ...soon, failure_code: "fraud_suspected" })),
+    lostRenewal(200, ago(1), { ...soon, total: 2_000_000 }),
+    sampleOrder({ id: "order-300", status: "chargeback", transactions: [], updated_at: ago(1) }),
+  ]);
+  await sweep(db, desk);
+  const told = (await tellings(db)).filter(({ channel }) => channel === "log");
+  expect(new Set(told.map(({ alertId }) => alertId)).size).toBe(24);
+  expect(told).toHaveLength(24);
+
+  await letPass(db, 11);
+  await sweep(db, desk);
+  const all = (await tellings(db)).filter(({ channel }) => channel === "log");
+  expect(all).toHaveLength(84);
+  expect(new Set(all.map(({ alertId }) => alertId)).size).toBe(84);
+  const end = await db("alerts.outbox")
+    .where({ channel: "log", action: "resolve" })
+    .first<{ id: string; message: AlertMessage }>("id", "message");
+  expect(end?.message.title).toMatch(
+    /^Declines are back to their usual rate: 63 alerts were listed/,
+  );
+  expect(end?.message.facts).toContainEqual({ label: "Held back, and listed now", value: "60" });
+  const lists = await db("alerts.outbox").where("is_list", true).max("id as last").first();
+  expect(Number(end?.id), "the end is told after the lists").toBeGreaterThan(
+    Number(lists?.["last"]),
+  );
+});
+
+test("what was paid while it was held back is not listed, and is counted at the end", async () => {
+  await learn(many(40, (n) => lostRenewal(n, ago(1), retried)));
+  await learn([
+    lostRenewal(0, ago(0), {
+      status: "succeeded",
+      failure_code: null,
+      transactions: [sampleEntry({ id: "sale-0", created_at: ago(0) })],
+    }),
+  ]);
+  await letPass(db, 11);
+  await sweep(db, desk);
+  expect((await tellings(db)).filter(({ channel }) => channel === "log")).toHaveLength(39);
+  const end = await db("alerts.outbox")
+    .where({ channel: "log", action: "resolve" })
+    .first<{ message: AlertMessage }>("message");
+  expect(end?.message.facts).toContainEqual({ label: "Over before they were listed", value: "1" });
+});
+
+test("a storm that goes on lists what it held for an hour, and is told again at each doubling", async () => {
+  await learn(many(30, (n) => lostRenewal(n, ago(1), retried)));
+  for (let round = 1; round <= 4; round++) {
+    await letPass(db, 9);
+    await learn(many(30, (n) => lostRenewal(round * 100 + n, ago(1), retried)));
+    await sweep(db, desk);
+  }
+  expect((await messagesOf(db, "storm:declines")).filter((each) => each.includes("grown"))).toEqual(
+    ["trigger grown:1", "trigger grown:2"],
+  );
+  expect(await tellings(db)).toEqual([]);
+  await letPass(db, 55);
+  await learn(many(30, (n) => lostRenewal(900 + n, ago(1), retried)));
+  await sweep(db, desk);
+  expect((await tellings(db)).filter(({ channel }) => channel === "log")).toHaveLength(180);
+  expect(await db("alerts.alerts").where({ key: "storm:declines", state: "open" })).toHaveLength(1);
+});
+
+test("the message of a storm names the rules that are held back, and how to list them", async () => {
+  await learn(many(40, (n) => lostRenewal(n, ago(1), retried)));
+  const [message] = await db("alerts.outbox").pluck<AlertMessage[]>("message");
+  for (const rule of ["decline", "dunning_first", "dunning_renewal", "dunning_final"]) {
+    expect(message?.advice).toContain(`"npx tallyhook alerts list --rule ${rule}"`);
+  }
+  expect(message?.facts).toContainEqual({ label: "Money", value: "407.80 USD" });
+});
+
+describe("declines that are delivered together", () => {
+  test("and were made in five hours are no attack: each is told by itself", async () => {
+    await learn(many(30, (n) => lostRenewal(n, ago(n * 10), retried)));
+    expect(await db("alerts.alerts").whereRaw("starts_with(key, 'storm:')")).toEqual([]);
+    expect((await tellings(db)).filter(({ channel }) => channel === "log")).toHaveLength(30);
+  });
+
+  test("and are too many to tell one by one are listed, and still no attack", async () => {
+    await learn(many(120, (n) => lostRenewal(n, ago(n * 10), retried)));
+    const storms = await db("alerts.alerts").whereRaw("starts_with(key, 'storm:')");
+    expect(storms).toMatchObject([{ key: "storm:late-declines", severity: "warning" }]);
+    await letPass(db, 11);
+    await sweep(db, desk);
+    expect((await tellings(db)).filter(({ channel }) => channel === "log")).toHaveLength(120);
+  });
+
+  test("a day late, but were made within minutes, are an attack", async () => {
+    await learn(many(30, (n) => lostRenewal(n, ago(24 * 60 + n / 10), retried)));
+    expect(await db("alerts.alerts").where("key", "storm:declines")).toHaveLength(1);
+  });
+});
+
+test.each([
+  ["as many as on the same weekday a week ago", 7, false],
+  ["as many as on the same day of the month before", 28, false],
+  ["more than on any comparable day", 3, true],
+])("a billing day is held against the last comparable one: %s", async (_, daysAgo, isStorm) => {
+  // Of March it is the tenth: 28 days ago it was the tenth of February.
+  const dayMs = 86_400_000;
+  const before = new Date(clock.now().getTime() - daysAgo * dayMs).toISOString();
+  const long = new Date(clock.now().getTime() - 60 * dayMs).toISOString();
+  await learn(many(10, (n) => lostRenewal(5_000 + n, before, retried)));
+  await learn(many(10, (n) => lostRenewal(6_000 + n, before, retried)));
+  await learn([lostRenewal(7_000, long, retried)]);
+  await letPass(db, 11);
+  await learn(many(50, (n) => lostRenewal(n, ago(1), retried)));
+  expect(await db("alerts.alerts").where("key", "storm:declines")).toHaveLength(isStorm ? 1 : 0);
+});
+
+test("an erased customer is in no list any more", async () => {
+  await db.transaction((trx) =>
+    applyObservations(trx, [
+      shown("customer", sampleCustomer({ id: "customer-7", email: "ada@example.com" })),
+    ]),
+  );
+  await learn(many(40, (n) => lostRenewal(n, ago(1))));
+  await sweep(db, desk);
+  const listed = () => db("alerts.outbox").where("is_list", true).pluck<object[]>("message");
+  // The seventh was told by itself: the first twenty are.
+  await db("alerts.alerts").where("customer_id", "customer-30").update("customer_id", "customer-7");
+  const before = JSON.stringify(await listed());
+  expect(before).toContain("customer-30");
+  await redactMessages(db, "customer-7");
+  const after = JSON.stringify(await listed());
+  expect(after).not.toContain("customer-30");
+  expect(after).toContain("customer-31");
+});
+
+test.each(["one", "two", "three", "four"])(
+  "random histories, seed %s: by the end of the storm each channel was told of each alert that demands action, none twice",
+  async (seed) => {
+    const random = seededRandom(`storm ${seed}`);
+    const pick = <T>(all: readonly T[]): T => all[Math.floor(random() * all.length)]!;
+    let next = 0;
+    const waiting: Order[] = [];
+    const makers: (() => Order)[] = [
+      () => lostRenewal(next++, ago(random() * 5), retried),
+      () => lostRenewal(next++, ago(random() * 300), retried),
+      () => lostRenewal(next++, ago(random() * 5)),
+      () => lostRenewal(next++, ago(random() * 5), { ...retried, failure_code: "fraud_suspected" }),
+      () => lostRenewal(next++, ago(random() * 5), { ...retried, total: 2_000_000 }),
+      () =>
+        sampleOrder({
+          id: `order-${next++}`,
+          status: "chargeback",
+          transactions: [],
+          updated_at: ago(random() * 5),
+        }),
+    ];
+    for (let round = 0; round < 12; round++) {
+      const size = Math.floor(random() * 60);
+      const maker = random() < 0.5 ? pick(makers) : null;
+      const orders = many(size, () => (maker ?? pick(makers))());
+      // Some are lost for good later: another stage of the same alert.
+      const renewals = orders.filter(({ status }) => status === "failed");
+      if (renewals.length > 0 && random() < 0.5) waiting.push(pick(renewals));
+      const lost = random() < 0.5 ? waiting.shift() : undefined;
+      if (lost !== undefined) {
+        orders.push({ ...lost, attempt_count: 4, next_retry_at: null, updated_at: ago(0) });
+      }
+      await learn(orders);
+      if (random() < 0.7) await sweep(db, desk);
+      await letPass(db, Math.floor(random() * 8));
+    }
+    await letPass(db, 15);
+    await sweep(db, desk);
+    const told = await tellings(db);
+    const alerts = await db("alerts.alerts")
+      .whereRaw("not starts_with(key, 'storm:')")
+      .select<{ id: string; key: string; rule: string; stage: string }[]>(
+        "id",
+        "key",
+        "rule",
+        "stage",
+      );
+    expect(alerts.length).toBeGreaterThan(100);
+    const items = await db("alerts.storm_items").select("channel", "alert_id", "stage", "told_at");
+    expect(items.filter(({ told_at: at }) => at === null)).toEqual([]);
+    for (const { id, key, rule, stage } of alerts) {
+      const channels = rule === "dunning_final" ? ["team", "page"] : ["log", "team"];
+      for (const channel of channels) {
+        const own = told.filter((each) => each.channel === channel && each.alertId === Number(id));
+        const listed = items
+          .filter((each) => each.channel === channel && each.alert_id === id)
+          .map((each) => String(each.stage));
+        const alone = own.flatMap((each) => each.stage ?? []);
+        const stages = [...new Set([...alone, ...listed])];
+        expect(stages, `${key} ${channel}`).toContain(stage);
+        expect(own.length, `${key} ${channel}: ${stages.join(", ")}`).toBe(stages.length);
+      }
+    }
+    expect(
+      await db("alerts.alerts").whereRaw("starts_with(key, 'storm:') and state <> 'resolved'"),
+    ).toEqual([]);
+  },
+);
