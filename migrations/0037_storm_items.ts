@@ -12,6 +12,8 @@ export async function up(db: Knex): Promise<void> {
       -- alone: by itself, at once. at_once: in the next list. at_end: in the list when the storm is over, or an hour later.
       -- over: it waited for a list and was resolved meanwhile.
       told_how text not null check (told_how in ('alone', 'at_once', 'at_end', 'over')),
+      -- What to do about it, which no message of its own says.
+      advice text not null,
       queued_at timestamptz not null default now(),
       -- Null: it waits for its list.
       told_at timestamptz,

@@ -7,12 +7,13 @@ import { linksOf } from "./links.ts";
 import {
   dropOvertaken,
   dropUnsent,
+  listedChannels,
   queueForDigest,
   queueMessages,
   toldChannels,
 } from "./outbox-rows.ts";
 import type { DigestItem, OutboxRow } from "./outbox-rows.ts";
-import { quietEnd, routeOf } from "./route.ts";
+import { keepsIncidents, quietEnd, routeOf } from "./route.ts";
 import type { Stage, Story } from "./rules/story.ts";
 
 /** A stage of a stored alert that somebody is to hear of. */
@@ -48,6 +49,15 @@ async function announceEnds(
   const ids = ended.map(({ alertId }) => alertId);
   await dropUnsent(trx, ids);
   const told = await toldChannels(trx, ids);
+  const listed = await listedChannels(trx, ids);
+  await queueForDigest(
+    trx,
+    ended.flatMap(({ alertId, stage }) =>
+      (listed.get(alertId) ?? [])
+        .filter((channel) => told.get(alertId)?.includes(channel) !== true)
+        .map((channel) => ({ channel, alertId, stage: stage.name })),
+    ),
+  );
   const heard = ended.filter(({ alertId }) => told.has(alertId));
   const customers = await customersOf(trx, heard);
   await queueMessages(
@@ -55,7 +65,7 @@ async function announceEnds(
     heard.flatMap((one) =>
       (told.get(one.alertId) ?? []).map((channel) => ({
         ...rowOf(withDuration(one), channel, customers, desk),
-        notBefore: keepsIncidents(desk, channel) ? null : quietEnd(desk, one.stage),
+        notBefore: keepsIncidents(desk.settings, channel) ? null : quietEnd(desk, one.stage),
       })),
     ),
   );
@@ -66,12 +76,6 @@ function withDuration(one: Announcement): Announcement {
   const { stage, openedAt } = one;
   const lasted = { label: "Lasted", value: durationText(stage.at.getTime() - openedAt.getTime()) };
   return { ...one, stage: { ...stage, facts: [...stage.facts, lasted] } };
-}
-
-/** Whether an incident stays open there, and goes on to wake people, until its end is told. */
-function keepsIncidents({ settings }: AlertDesk, channel: string): boolean {
-  const kind = settings.channels[channel]?.kind;
-  return kind === "pagerduty" || kind === "webhook";
 }
 
 async function announceStages(

@@ -22,7 +22,13 @@ export async function queueMessages(trx: Knex, rows: readonly OutboxRow[]): Prom
   });
   await trx.raw(
     `insert into alerts.outbox (channel, alert_id, stage, action, message, due_at, is_list)
-     select g.channel, g.alert_id, g.stage, g.action, g.message, coalesce(g.due_at, now()), g.is_list
+     select g.channel, g.alert_id, g.stage, g.action, g.message,
+            -- What is over is not told before the lists of it: a list that came later would open its incident again.
+            greatest(coalesce(g.due_at, now()), (
+              select max(l.due_at) from alerts.outbox l
+              where g.action = 'resolve' and l.alert_id = g.alert_id and l.channel = g.channel and l.is_list
+                and l.state = 'pending')),
+            g.is_list
      from jsonb_to_recordset(?::jsonb) as g
        (n integer, channel text, alert_id bigint, stage text, action text, message jsonb, due_at timestamptz,
         is_list boolean)
@@ -81,6 +87,20 @@ export async function toldChannels(
   );
   for (const { alert_id: id, channels } of rows) told.set(Number(id), channels);
   return told;
+}
+
+/** On which channels each of these alerts was told in a list of its storm. One statement. */
+export async function listedChannels(
+  trx: Knex,
+  alertIds: readonly number[],
+): Promise<Map<number, string[]>> {
+  const { rows } = await trx.raw<{ rows: { alert_id: string; channels: string[] }[] }>(
+    `select alert_id, array_agg(distinct channel order by channel) as channels from alerts.storm_items
+     where alert_id = any(?::bigint[]) and told_at is not null and told_how in ('at_once', 'at_end')
+     group by alert_id`,
+    [sqlArray(alertIds)],
+  );
+  return new Map(rows.map(({ alert_id: id, channels }) => [Number(id), channels]));
 }
 
 export interface DigestItem {

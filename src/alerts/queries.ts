@@ -100,9 +100,22 @@ export interface AlertDelivery {
   message: AlertMessage;
 }
 
+/** How an alert was told in a storm, apart from messages of its own: in which list of the incident, and when. */
+export interface AlertListing {
+  channel: string;
+  stage: string;
+  /** `alone`, `at_once`, `at_end`; `over`: it was resolved before its list came. */
+  told_how: string;
+  storm_id: string;
+  advice: string;
+  /** Null: it waits for its list. */
+  told_at: Date | null;
+}
+
 export interface AlertDetails extends AlertRow {
   history: AlertEntry[];
   messages: AlertDelivery[];
+  listings: AlertListing[];
 }
 
 /** One alert with its life and its messages, by its number; null where there is none. */
@@ -127,7 +140,11 @@ export async function findAlert(db: Knex, id: number): Promise<AlertDetails | nu
       "last_error",
       "message",
     );
-  return { ...row, history, messages };
+  const listings = await db("alerts.storm_items")
+    .where("alert_id", id)
+    .orderBy(["queued_at", "channel"])
+    .select<AlertListing[]>("channel", "stage", "told_how", "storm_id", "advice", "told_at");
+  return { ...row, history, messages, listings };
 }
 
 /** The newest alert of a key. One statement. */

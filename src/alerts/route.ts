@@ -26,6 +26,12 @@ export function routeOf(
   return { channels: own, inDigest: false, notBefore: quietEnd({ settings, ...desk }, stage) };
 }
 
+/** Whether an incident stays open there, and goes on to wake people, until its end is told. Pure. */
+export function keepsIncidents({ channels }: AlertDesk["settings"], channel: string): boolean {
+  const kind = channels[channel]?.kind;
+  return kind === "pagerduty" || kind === "webhook";
+}
+
 /** When the quiet hours end, for what is not urgent enough to break them; null: it may be told now. Pure. */
 export function quietEnd(desk: AlertDesk, { severity }: Pick<Stage, "severity">): Date | null {
   const { quietHours } = desk.settings;

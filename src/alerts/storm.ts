@@ -193,13 +193,20 @@ async function countAlone(trx: Knex, desk: AlertDesk, stormId: number): Promise<
 /** One statement; idempotent. */
 async function writeItems(trx: Knex, stormId: number, items: readonly StormItem[]): Promise<void> {
   const rows = items.flatMap(({ one, channels, toldHow }) =>
-    channels.map((channel) => ({ channel, toldHow, id: one.alertId, stage: one.stage.name })),
+    channels.map((channel) => ({
+      channel,
+      toldHow,
+      id: one.alertId,
+      stage: one.stage.name,
+      advice: one.stage.advice,
+    })),
   );
   if (rows.length === 0) return;
   await trx.raw(
-    `insert into alerts.storm_items (storm_id, channel, alert_id, stage, told_how, told_at)
-     select ?, channel, alert_id, stage, told_how, case when told_how = 'alone' then now() end
-     from unnest(?::text[], ?::bigint[], ?::text[], ?::text[]) as g(channel, alert_id, stage, told_how)
+    `insert into alerts.storm_items (storm_id, channel, alert_id, stage, told_how, advice, told_at)
+     select ?, channel, alert_id, stage, told_how, advice, case when told_how = 'alone' then now() end
+     from unnest(?::text[], ?::bigint[], ?::text[], ?::text[], ?::text[])
+       as g(channel, alert_id, stage, told_how, advice)
      on conflict do nothing`,
     [
       stormId,
@@ -207,6 +214,7 @@ async function writeItems(trx: Knex, stormId: number, items: readonly StormItem[
       sqlArray(rows.map(({ id }) => id)),
       sqlArray(rows.map(({ stage }) => stage)),
       sqlArray(rows.map(({ toldHow }) => toldHow)),
+      sqlArray(rows.map(({ advice }) => advice)),
     ],
   );
 }

@@ -116,14 +116,17 @@ async function applyUnsent(desk: ReturnType<typeof testDesk>, sent: object): Pro
   await applyBatch({ ...applyDeps(db), alerts: desk }, seqs);
 }
 
-test("what is over says how long it lasted", async () => {
+test("what is over says how much came in, after how many tries, and how long it lasted", async () => {
   const settings = settingsWith({ defaultChannels: ["boss"] });
   const desk = testDesk({ settings });
   await deliver(db, desk, [[event("order.failed", declined)]]);
   await applyUnsent(desk, event("order.succeeded", paid));
   await send(settings);
   expect(mail.mails.at(-1)?.source).toContain("Subject: [RESOLVED]");
-  expect(mail.mails.at(-1)?.source).toMatch(/Lasted: \d+ (days?|hours?|minutes?)/);
+  const { source = "" } = mail.mails.at(-1) ?? {};
+  expect(source).toMatch(/Lasted: \d+ (days?|hours?|minutes?)/);
+  expect(source).toContain("Recovered: 10.00 USD");
+  expect(source).toContain("Declined attempts: 1");
   expect(durationText(0)).toBe("less than a minute");
   expect(durationText(3_600_000)).toBe("1 hour");
   expect(durationText(((4 * 24 + 3) * 60 + 7) * 60_000)).toBe("4 days 3 hours");

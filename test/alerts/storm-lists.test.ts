@@ -2,7 +2,11 @@ import type { Knex } from "knex";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { assess } from "../../src/alerts/assess.ts";
 import type { AlertMessage } from "../../src/alerts/message.ts";
+import { slackPayload } from "../../src/alerts/channels/slack.ts";
+import { findAlert } from "../../src/alerts/queries.ts";
 import { redactMessages } from "../../src/alerts/redact-messages.ts";
+import { sweepAlerts } from "../../src/alerts/sweep.ts";
+import { createLog } from "../../src/platform/log.ts";
 import { applyObservations } from "../../src/mirror/apply.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { sampleCustomer, sampleEntry, sampleOrder, shown } from "../mirror/samples.ts";
@@ -128,6 +132,123 @@ test("what was paid while it was held back is not listed, and is counted at the 
     .where({ channel: "log", action: "resolve" })
     .first<{ message: AlertMessage }>("message");
   expect(end?.message.facts).toContainEqual({ label: "Over before they were listed", value: "1" });
+});
+
+test("what a list told is found with its alert, and its end goes into the next digest", async () => {
+  await learn(many(40, (n) => lostRenewal(n, ago(1), retried)));
+  await letPass(db, 11);
+  await sweep(db, desk);
+  const row = await db("alerts.alerts").where("order_id", "order-5").first<{ id: string }>("id");
+  const alert = await findAlert(db, Number(row?.id));
+  expect(alert?.messages).toEqual([]);
+  expect(alert?.listings).toMatchObject([
+    { channel: "log", told_how: "at_end", told_at: expect.any(Date) as Date },
+    { channel: "team", told_how: "at_end" },
+  ]);
+  expect(alert?.listings[0]?.advice).toMatch(/\w/);
+  await learn([
+    lostRenewal(5, ago(0), {
+      status: "succeeded",
+      failure_code: null,
+      transactions: [sampleEntry({ id: "sale-5", created_at: ago(0) })],
+    }),
+  ]);
+  expect(
+    await db("alerts.digest_items").where("alert_id", row?.id).orderBy("channel").pluck("stage"),
+  ).toEqual(["recovered", "recovered"]);
+});
+
+test("Slack shows every item of a list: none is cut", async () => {
+  await learn(
+    many(401, (n) =>
+      lostRenewal(n, ago(1), { order_number: `<&>`.repeat(20), customer_id: `customer-${n}` }),
+    ),
+  );
+  await sweep(db, desk);
+  const lists = await db("alerts.outbox")
+    .where({ is_list: true, channel: "team" })
+    .pluck<AlertMessage[]>("message");
+  const said = lists.map((message) => JSON.stringify(slackPayload(message))).join("\n");
+  expect(said).not.toMatch(/… and \d+ more/);
+  const own = (await tellings(db)).filter(
+    ({ channel, stage }) => channel === "team" && stage === null,
+  );
+  expect(own).toHaveLength(381);
+  for (const { alertId } of own) expect(said).toContain(`Alert: ${alertId}`);
+  for (const message of lists) {
+    const { blocks } = slackPayload(message) as { blocks: { text?: { text: string } }[] };
+    expect(blocks.length).toBeLessThanOrEqual(50);
+    for (const { text } of blocks) expect(text?.text.length ?? 0).toBeLessThanOrEqual(3_000);
+  }
+});
+
+describe("quiet hours", () => {
+  const night = (begins: string) =>
+    testDesk({
+      settings: settingsOf({
+        channels: { page: { kind: "pagerduty", routingKeyFrom: "ALERT_PAGE" } },
+        defaultChannels: ["page"],
+        quietHours: { from: begins, to: "07:00", except: [] },
+        rules: { decline_storm: { severity: "error" } },
+      }),
+      clock,
+      serviceClock: clock,
+    });
+  const dues = () =>
+    db("alerts.outbox")
+      .orderBy("id")
+      .select<{ stage: string; state: string; due_at: Date }[]>("stage", "state", "due_at");
+  const learnAs = async (own: ReturnType<typeof testDesk>, orders: Order[]) =>
+    db.transaction(async (trx) => {
+      const { written } = await applyObservations(
+        trx,
+        orders.map((order) => shown("order", order)),
+      );
+      await assess(trx, own, written, "event");
+    });
+
+  test("lists join an incident that has woken people, and its end comes after them", async () => {
+    const wall = new Date();
+    clock.set(wall.toISOString());
+    const later = new Date(wall.getTime() + 3_600_000).toISOString().slice(11, 16);
+    const own = night(later);
+    await learnAs(
+      own,
+      many(40, (n) => lostRenewal(n, ago(1), retried)),
+    );
+    await sendDue(db);
+    clock.advanceHours(2);
+    await letPass(db, 11);
+    await sweepOnly(own);
+    const rows = await dues();
+    const told = rows.filter(({ stage }) => stage.startsWith("list:") || stage === "resolved");
+    expect(told.length).toBeGreaterThan(1);
+    expect(told.at(-1)?.stage).toBe("resolved");
+    for (const { due_at: due } of told) expect(due.getTime()).toBeLessThan(Date.now() + 60_000);
+  });
+
+  test("where nobody was woken the end waits with the lists", async () => {
+    const wall = new Date();
+    clock.set(wall.toISOString());
+    const own = night(new Date(wall.getTime() - 60_000).toISOString().slice(11, 16));
+    await learnAs(
+      own,
+      many(40, (n) => lostRenewal(n, ago(1), retried)),
+    );
+    await letPass(db, 11);
+    await sweepOnly(own);
+    const pending = (await dues()).filter(({ state }) => state === "pending");
+    const lists = pending.filter(({ stage }) => stage.startsWith("list:"));
+    expect(lists.length).toBeGreaterThan(0);
+    const end = pending.find(({ stage }) => stage === "resolved");
+    expect(end?.due_at).toEqual(lists.at(-1)?.due_at);
+    expect(end?.due_at.getTime()).toBeGreaterThan(Date.now() + 60_000);
+  });
+
+  async function sweepOnly(own: ReturnType<typeof testDesk>): Promise<void> {
+    const log = createLog({ level: "silent", name: "test", destination: { write: () => {} } });
+    await sweepAlerts({ db, log }, own);
+  }
 });
 
 test("a storm that goes on lists what it held for an hour, and is told again at each doubling", async () => {

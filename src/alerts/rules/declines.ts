@@ -159,7 +159,13 @@ function endStage(told: Told, last: Attempt): Stage | null {
     severity: rules[rule].severity,
     title: `${titles[kind](order)} ${how}, after ${last.number} declined ${last.number === 1 ? "attempt" : "attempts"}, ${amountOf(order)}`,
     advice: "",
-    facts: factsOf(told, last, declineGroupOf(last.failureCode), "unknown"),
+    facts: [
+      { label: paid === null ? "Lost" : "Recovered", value: amountOf(order) },
+      { label: "Declined attempts", value: String(last.number) },
+      ...factsOf(told, last, declineGroupOf(last.failureCode), "unknown").filter(({ label }) =>
+        ["Order", "Subscription", "Cycle"].includes(label),
+      ),
+    ],
     canWait: false,
   };
 }

@@ -10,6 +10,7 @@ export interface ListedAlert {
   rule: string;
   severity: AlertSeverity;
   title: string;
+  advice: string;
   /** Null where it is about no money. */
   amountMinor: number | null;
   currency: string | null;
@@ -92,11 +93,17 @@ export function listStage(
     rule: stormFamilies[family].rule,
     severity: inListOrder(alerts)[0]?.severity ?? "warning",
     title: `${lead}${count} ${why}${parts > 1 ? ` (${part} of ${parts})` : ""}`,
-    advice:
-      'Go through the list from its top. "npx tallyhook alerts show NUMBER" says what to do about one of them.',
+    advice: adviceOn(alerts),
     facts: [...money, ...countsByRule(alerts)],
     canWait: false,
   };
+}
+
+/** What to do about all of them where that is the same, else where it is said. */
+function adviceOn(alerts: readonly ListedAlert[]): string {
+  const all = new Set(alerts.map(({ advice }) => advice));
+  const [common = ""] = all.size === 1 ? all : [];
+  return `${common} Begin at the top: "npx tallyhook alerts show NUMBER" says what to do about one of them.`.trim();
 }
 
 const countsByRule = (alerts: readonly ListedAlert[]): AlertFact[] => {

@@ -39,12 +39,14 @@ async function takeStep(
              and created_at <= :now::timestamptz - make_interval(mins => :afterMinutes)
              and exists (select from alerts.outbox o
                          where o.alert_id = alerts.id and o.state in ('pending', 'sent', 'failed')
+                           and o.action = 'trigger' and not o.is_list
                            and o.due_at <= :now::timestamptz - make_interval(mins => :afterMinutes))
            order by id limit 200 for update skip locked) due
      where a.id = due.id
      returning a.id, a.opened_at, (
        select o.message from alerts.outbox o
-       where o.alert_id = a.id and o.action = 'trigger' and o.state in ('pending', 'sent', 'failed')
+       where o.alert_id = a.id and o.action = 'trigger' and not o.is_list
+         and o.state in ('pending', 'sent', 'failed')
        order by starts_with(o.stage, 'escalated:'), o.id desc limit 1) as told`,
     { number, now, severities: sqlArray(severities), afterMinutes },
   );

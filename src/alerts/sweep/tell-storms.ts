@@ -7,7 +7,7 @@ import type { AlertDesk } from "../desk.ts";
 import { customerNames } from "../facts/customers.ts";
 import type { AlertSeverity } from "../message.ts";
 import { queueMessages } from "../outbox-rows.ts";
-import { quietEnd } from "../route.ts";
+import { keepsIncidents, quietEnd } from "../route.ts";
 import { stormFamilies } from "../rules/storm-families.ts";
 import { inListOrder, listItem, listStage, stormEnd } from "../rules/storm-lists.ts";
 import type { ListedAlert, StormItemCount } from "../rules/storm-lists.ts";
@@ -97,6 +97,7 @@ async function tellLists(
   const waiting = await takeWaiting(trx, storm, isOver);
   if (waiting.length === 0) return;
   const numbers = await listNumbers(trx, storm.id);
+  const woken = await channelsTold(trx, storm.id);
   const at = desk.serviceClock.now();
   for (const channel of new Set(waiting.map((each) => each.channel))) {
     const kind = desk.settings.channels[channel]?.kind;
@@ -113,7 +114,9 @@ async function tellLists(
         const { key, occurrence } = storm;
         const items = alerts.map(listItem);
         const message = composeMessage({ key, occurrence, channel, stage, items });
-        const notBefore = quietEnd(desk, stage);
+        // It joins an incident that has woken people, and must not open it again in the morning.
+        const joins = keepsIncidents(desk.settings, channel) && woken.has(channel);
+        const notBefore = joins ? null : quietEnd(desk, stage);
         await queueMessages(trx, [
           { channel, alertId: storm.id, message, notBefore, isList: true },
         ]);
@@ -128,6 +131,7 @@ async function takeWaiting(trx: Knex, storm: Storm, isOver: boolean): Promise<Wa
     rows: {
       channel: string;
       told_how: string;
+      advice: string;
       id: string;
       rule: string;
       severity: AlertSeverity;
@@ -151,9 +155,9 @@ async function takeWaiting(trx: Knex, storm: Storm, isOver: boolean): Promise<Wa
        set told_how = case when due.is_resolved then 'over' else i.told_how end,
            told_at = case when due.is_resolved then null else now() end
        from due where i.channel = due.channel and i.alert_id = due.alert_id and i.stage = due.stage
-       returning i.channel, i.alert_id, i.told_how
+       returning i.channel, i.alert_id, i.told_how, i.advice
      )
-     select t.channel, t.told_how, a.id, a.rule, a.severity, a.amount_minor, a.currency, a.customer_id, a.facts
+     select t.channel, t.told_how, t.advice, a.id, a.rule, a.severity, a.amount_minor, a.currency, a.customer_id, a.facts
      from taken t join alerts.alerts a on a.id = t.alert_id
      where t.told_how <> 'over' order by t.channel, a.id`,
     { id: storm.id, isOver, mins: maxHeldMinutes },
@@ -161,8 +165,9 @@ async function takeWaiting(trx: Knex, storm: Storm, isOver: boolean): Promise<Wa
   const names = await customerNames(trx, [
     ...new Set(rows.flatMap(({ customer_id: id }) => id ?? [])),
   ]);
-  return rows.map(({ channel, told_how: toldHow, id, rule, severity, facts, ...row }) => ({
+  return rows.map(({ channel, told_how: toldHow, advice, id, rule, severity, facts, ...row }) => ({
     channel,
+    advice,
     cannotWait: toldHow === "at_once",
     id: Number(id),
     rule,
@@ -172,6 +177,16 @@ async function takeWaiting(trx: Knex, storm: Storm, isOver: boolean): Promise<Wa
     currency: row.currency,
     customer: row.customer_id === null ? null : (names.get(row.customer_id) ?? row.customer_id),
   }));
+}
+
+/** Where the incident itself was told, or may have been. One statement. */
+async function channelsTold(trx: Knex, stormId: number): Promise<ReadonlySet<string>> {
+  const channels = await trx("alerts.outbox")
+    .where({ alert_id: stormId, action: "trigger", is_list: false })
+    .whereRaw("(state = 'sent' or maybe_sent)")
+    .distinct()
+    .pluck<string[]>("channel");
+  return new Set(channels);
 }
 
 /** How many lists of this storm each channel has had. One statement. */
