@@ -1,5 +1,8 @@
 import type { AlertMessage } from "../message.ts";
 
+/** No channel shows more items of a message: longer lists are cut into several messages (list-parts.ts). */
+export const maxItems = 500;
+
 /** A place where people are told. It owns its connections. */
 export interface Channel {
   readonly kind: string;

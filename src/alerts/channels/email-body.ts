@@ -1,13 +1,13 @@
 import { html } from "../../platform/html.ts";
 import type { Html } from "../../platform/html.ts";
 import type { AlertFact, AlertItem, AlertMessage } from "../message.ts";
+import { maxItems } from "./channel.ts";
 import { headlineOf, wordsOfAction } from "./headline.ts";
 import { shortMark } from "./message-keys.ts";
 import { oneLine, safeLink } from "./plain-text.ts";
 
 // A mail stays small whatever it tells of.
 const maxFacts = 60;
-const maxItems = 500;
 const maxFactsOfItem = 5;
 const maxValueOfItem = 200;
 const maxValue = 400;

@@ -1,5 +1,6 @@
 import type { ChannelSettings } from "../channel-settings.ts";
 import type { AlertItem } from "../message.ts";
+import { maxItems } from "./channel.ts";
 import { itemText } from "./slack.ts";
 
 /** What a message takes in items. Beyond it a channel would refuse the message, or cut it. */
@@ -10,20 +11,17 @@ interface ListLimits {
   sizeOf(item: AlertItem): number;
 }
 
-/** More items than any list has; what a channel's own text shows at most. */
-export const maxListItems = 500;
-
 const asJson = (item: AlertItem): number => JSON.stringify(item).length;
 
 const limitsOf: Readonly<Record<ChannelSettings["kind"], ListLimits>> = {
   // Two neighbouring sections hold more than 2,900 characters: that makes 18 of the 50 blocks of a message.
-  slack: { size: 25_000, items: maxListItems, sizeOf: (item) => itemText(item).length },
-  email: { size: 150_000, items: maxListItems, sizeOf: asJson },
+  slack: { size: 25_000, items: maxItems, sizeOf: (item) => itemText(item).length },
+  email: { size: 150_000, items: maxItems, sizeOf: asJson },
   // An event has 512 KiB.
-  pagerduty: { size: 100_000, items: maxListItems, sizeOf: asJson },
-  webhook: { size: 200_000, items: maxListItems, sizeOf: asJson },
+  pagerduty: { size: 100_000, items: maxItems, sizeOf: asJson },
+  webhook: { size: 200_000, items: maxItems, sizeOf: asJson },
   // Containers' logs cut a line at 16 KiB.
-  stdout: { size: 15_000, items: maxListItems, sizeOf: asJson },
+  stdout: { size: 15_000, items: maxItems, sizeOf: asJson },
 };
 
 /**

@@ -1,4 +1,5 @@
 import type { AlertMessage } from "../message.ts";
+import { maxItems } from "./channel.ts";
 import type { Channel } from "./channel.ts";
 import type { HttpPost } from "./http-post.ts";
 import { titleOf } from "./headline.ts";
@@ -26,7 +27,6 @@ export function createPagerDutyChannel(http: HttpPost, routingKey: string): Chan
 }
 
 const maxDedupKey = 255;
-const maxItems = 500;
 
 /** The event without the key of the integration. */
 export function pagerDutyEvent(message: AlertMessage): object {

@@ -1,4 +1,5 @@
 import type { AlertItem, AlertMessage } from "../message.ts";
+import { maxItems } from "./channel.ts";
 import type { Channel } from "./channel.ts";
 import { headlineOf, titleOf } from "./headline.ts";
 import { shortMark } from "./message-keys.ts";
@@ -21,8 +22,6 @@ export function createStandardOutputChannel(
     close: async () => {},
   };
 }
-
-const maxItems = 500;
 
 function textLine(message: AlertMessage): string {
   const { facts, items = [], advice, links, at } = message;

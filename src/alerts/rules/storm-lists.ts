@@ -43,9 +43,7 @@ export const inListOrder = (alerts: readonly ListedAlert[]): ListedAlert[] =>
   );
 
 /** Sums in words, the largest first; currencies are never added. Pure. */
-export function moneyOf(
-  alerts: readonly Pick<ListedAlert, "amountMinor" | "currency">[],
-): AlertFact[] {
+function moneyOf(alerts: readonly Pick<ListedAlert, "amountMinor" | "currency">[]): AlertFact[] {
   const sums = new Map<string, number>();
   for (const { amountMinor, currency } of alerts) {
     if (amountMinor === null || currency === null) continue;
