@@ -7,7 +7,7 @@ import { linksOf } from "./links.ts";
 import {
   dropOvertaken,
   dropUnsent,
-  listedChannels,
+  stormListedChannels,
   queueForDigest,
   queueMessages,
   toldChannels,
@@ -49,7 +49,7 @@ async function announceEnds(
   const ids = ended.map(({ alertId }) => alertId);
   await dropUnsent(trx, ids);
   const told = await toldChannels(trx, ids);
-  const listed = await listedChannels(trx, ids);
+  const listed = await stormListedChannels(trx, ids);
   await queueForDigest(
     trx,
     ended.flatMap(({ alertId, stage }) =>

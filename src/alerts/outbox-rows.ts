@@ -90,7 +90,7 @@ export async function toldChannels(
 }
 
 /** On which channels each of these alerts was told in a list of its storm. One statement. */
-export async function listedChannels(
+export async function stormListedChannels(
   trx: Knex,
   alertIds: readonly number[],
 ): Promise<Map<number, string[]>> {

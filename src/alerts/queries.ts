@@ -101,7 +101,7 @@ export interface AlertDelivery {
 }
 
 /** How an alert was told in a storm, apart from messages of its own: in which list of the incident, and when. */
-export interface AlertListing {
+export interface StormListing {
   channel: string;
   stage: string;
   /** `alone`, `at_once`, `at_end`; `over`: it was resolved before its list came. */
@@ -115,7 +115,7 @@ export interface AlertListing {
 export interface AlertDetails extends AlertRow {
   history: AlertEntry[];
   messages: AlertDelivery[];
-  listings: AlertListing[];
+  stormListings: StormListing[];
 }
 
 /** One alert with its life and its messages, by its number; null where there is none. */
@@ -140,11 +140,11 @@ export async function findAlert(db: Knex, id: number): Promise<AlertDetails | nu
       "last_error",
       "message",
     );
-  const listings = await db("alerts.storm_items")
+  const stormListings = await db("alerts.storm_items")
     .where("alert_id", id)
     .orderBy(["queued_at", "channel"])
-    .select<AlertListing[]>("channel", "stage", "told_how", "storm_id", "advice", "told_at");
-  return { ...row, history, messages, listings };
+    .select<StormListing[]>("channel", "stage", "told_how", "storm_id", "advice", "told_at");
+  return { ...row, history, messages, stormListings };
 }
 
 /** The newest alert of a key. One statement. */

@@ -68,10 +68,11 @@ async function send(settings: ReturnType<typeof settingsWith>): Promise<void> {
   const log = createLog({ level: "silent", name: "test", destination: { write: () => {} } });
   const deps = { db, log, clock: wallClock, random: seededRandom("ends") };
   sender = startSender(deps, channels, { ...defaultLaneOptions, pollMs: 10 });
-  await eventually("all that is due is sent", async () => {
+  const isAllSent = async (): Promise<boolean> => {
     const due = db("alerts.outbox").where("state", "pending").where("due_at", "<=", db.fn.now());
     return (await due.first("id")) === undefined;
-  });
+  };
+  await eventually("all that is due is sent", isAllSent, { withinMs: 60_000 });
   await sender.close();
   sender = null;
 }

@@ -141,11 +141,11 @@ test("what a list told is found with its alert, and its end goes into the next d
   const row = await db("alerts.alerts").where("order_id", "order-5").first<{ id: string }>("id");
   const alert = await findAlert(db, Number(row?.id));
   expect(alert?.messages).toEqual([]);
-  expect(alert?.listings).toMatchObject([
+  expect(alert?.stormListings).toMatchObject([
     { channel: "log", told_how: "at_end", told_at: expect.any(Date) as Date },
     { channel: "team", told_how: "at_end" },
   ]);
-  expect(alert?.listings[0]?.advice).toMatch(/\w/);
+  expect(alert?.stormListings[0]?.advice).toMatch(/\w/);
   await learn([
     lostRenewal(5, ago(0), {
       status: "succeeded",

@@ -34,7 +34,7 @@ export const noAlert = (given: string): UsageError =>
     `No alert has the number or key "${given}". "npx tallyhook alerts list --all" shows them.`,
   );
 
-function textOf({ history, messages, listings, facts, ...alert }: AlertDetails): string {
+function textOf({ history, messages, stormListings, facts, ...alert }: AlertDetails): string {
   const lines = [visible(titleOf({ facts, key: alert.key })), ""];
   for (const [name, value] of Object.entries({ ...alert, ...facts })) {
     if (name === "title" || value === null) continue;
@@ -42,20 +42,23 @@ function textOf({ history, messages, listings, facts, ...alert }: AlertDetails):
     lines.push(`${name.padEnd(18)} ${visible(text)}`);
   }
   const last = messages.findLast(({ message }) => message.advice !== "");
-  const advice = last?.message.advice ?? listings.at(-1)?.advice ?? "";
+  const advice = last?.message.advice ?? stormListings.at(-1)?.advice ?? "";
   if (advice !== "") lines.push("", `What to do: ${visible(advice)}`);
   lines.push("", "Life");
   for (const { at, change, stage, found_by: foundBy } of history) {
     lines.push(`  ${at.toISOString()}  ${change.padEnd(12)} ${stage.padEnd(16)} ${foundBy}`);
   }
-  lines.push("", messages.length + listings.length === 0 ? "No message was queued." : "Messages");
+  lines.push(
+    "",
+    messages.length + stormListings.length === 0 ? "No message was queued." : "Messages",
+  );
   for (const { channel, stage, action, state, attempts, last_error: error } of messages) {
     const failure = error === null ? "" : `: ${visible(error)}`;
     lines.push(
       `  ${channel.padEnd(16)} ${action.padEnd(12)} ${stage.padEnd(16)} ${state}, attempts ${attempts}${failure}`,
     );
   }
-  for (const { channel, stage, told_how: how, storm_id: storm, told_at: at } of listings) {
+  for (const { channel, stage, told_how: how, storm_id: storm, told_at: at } of stormListings) {
     const when = at === null ? "not yet" : at.toISOString();
     lines.push(
       `  ${channel.padEnd(16)} ${"in a storm".padEnd(12)} ${stage.padEnd(16)} ${how} (alert ${storm}), ${when}`,
