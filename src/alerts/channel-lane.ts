@@ -63,12 +63,14 @@ export function startLane(
 
   return runEvery({ log, clock, name: `alerts ${name}` }, options.pollMs, async () => {
     if (clock.now().getTime() < pausedUntilMs) return { more: false };
-    const results = failedRounds > 0 ? await probe() : await sendMany(options.concurrency);
+    const isProbe = failedRounds > 0;
+    const results = isProbe ? await probe() : await sendMany(options.concurrency);
     const sent = results.filter((result) => result !== null);
     // A message that is wrong says nothing of the channel.
     const isTaking = sent.some(({ failed }) => failed === null || !failed.isRetryable);
     for (const { row, failed } of sent) {
-      if (failed !== null) await putBack(row, failed, isTaking);
+      // What a channel refused just before it came back goes first in the next round.
+      if (failed !== null) await putBack(row, failed, isTaking && !isProbe);
     }
     const pauseMs = sent.length === 0 ? 0 : pauseAfter(sent, isTaking);
     if (pauseMs > 0) pausedUntilMs = clock.now().getTime() + pauseMs;
