@@ -15,9 +15,8 @@ export interface AlertFact {
 export interface AlertItem {
   readonly title: string;
   readonly facts: readonly AlertFact[];
-  /** The alert that it stands for, and the customer as its title names them: by these an erasure finds it. */
+  /** The alert that it stands for: by it an erasure finds the item. */
   readonly alertId?: number;
-  readonly person?: string;
 }
 
 /**

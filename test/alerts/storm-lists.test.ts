@@ -330,7 +330,7 @@ test("an erased customer is in no list any more", async () => {
   await db("alerts.alerts").where("customer_id", "customer-30").update("customer_id", "customer-7");
   const before = JSON.stringify(await listed());
   expect(before).toContain("customer-30");
-  await redactMessages(db, "customer-7");
+  await redactMessages(db, { customerId: "customer-7", ids: [], names: [] });
   const after = JSON.stringify(await listed());
   expect(after).not.toContain("customer-30");
   expect(after).toContain("customer-31");
