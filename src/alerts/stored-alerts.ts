@@ -90,7 +90,8 @@ function rowOf(story: Story, occurrence: number): Record<string, unknown> {
     subscription_id: subject.subscriptionId,
     transaction_id: subject.transactionId,
     customer_id: subject.customerId,
-    amount_minor: amountMinor,
+    // As text: JSON numbers lose digits above 2^53.
+    amount_minor: amountMinor?.toString() ?? null,
     currency,
     opened_at: stages[0].at,
     updated_at: last.at,

@@ -1,3 +1,4 @@
+import { currencyDigits } from "../platform/money.ts";
 import { failureCodes } from "../service/resources/failure-codes.ts";
 import { orderStatuses } from "../service/resources/order.ts";
 import { subscriptionStatuses } from "../service/resources/subscription.ts";
@@ -83,9 +84,9 @@ function note(touched: Touched, { group, id, json, columns }: WrittenState): voi
   }
 }
 
-/** Those of ISO 4217, as the service may write them: of another it is not known what a minor unit is. */
+/** As the service may write them: of another it is not known what a minor unit is. */
 const currencies = new Set(
-  Intl.supportedValuesOf("currency").flatMap((code) => [code, code.toLowerCase()]),
+  [...currencyDigits.keys()].flatMap((code) => [code, code.toUpperCase()]),
 );
 
 /** What the interface names of each column (spec, Resources and Errors). */

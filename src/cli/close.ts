@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import Table from "cli-table3";
 import { exitCodes, UsageError } from "../platform/errors.ts";
+import { amountIn } from "../platform/money.ts";
 import type { About } from "../reports/about.ts";
 import { defaultAccounts, readAccountMap } from "../reports/account-map.ts";
 import { writeBundle } from "../reports/close-bundle.ts";
@@ -9,8 +10,6 @@ import { closeMonth, previewClose } from "../reports/close-month.ts";
 import type { Booked, Close, ClosePreview, CloseRequest } from "../reports/close-month.ts";
 import { verifyCloses } from "../reports/close-verify.ts";
 import type { CloseCheck, Covers } from "../reports/close-verify.ts";
-import { exponentOf, formatMinor, readExponents } from "../reports/currencies.ts";
-import type { Exponents } from "../reports/currencies.ts";
 import { migratedDatabase } from "../runtime.ts";
 import { parsePerson, personAtWork } from "./acting-person.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
@@ -82,11 +81,9 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
         reason: options.force ?? null,
         by,
       };
-      const exponents = await readExponents(db);
       if (options.dryRun === true) {
         const preview = await previewClose(db, request);
-        const text =
-          options.json === true ? `${JSON.stringify(preview)}\n` : previewText(preview, exponents);
+        const text = options.json === true ? `${JSON.stringify(preview)}\n` : previewText(preview);
         context.stdout.write(text);
         if (preview.refusal !== null) throw new UsageError(preview.refusal);
         return;
@@ -95,7 +92,7 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
       if (isAsking) {
         shown = await previewClose(db, request);
         if (shown.refusal !== null) throw new UsageError(shown.refusal);
-        context.stderr.write(previewText(shown, exponents));
+        context.stderr.write(previewText(shown));
         await confirm(context, `Freeze ${month} for ever?`);
       }
       const close = await closeMonth(db, request, shown);
@@ -117,20 +114,20 @@ function reportsTable(reports: readonly About[]): string {
   return `${table.toString()}\n`;
 }
 
-function bookedTable(booked: readonly Booked[], exponents: Exponents): string {
+function bookedTable(booked: readonly Booked[]): string {
   if (booked.length === 0) return "Nothing is booked in it.\n";
   const table = new Table({ head: ["currency", "booked", "movements", "amount"], style: plain });
   for (const { currency, kind, isLate, movements, amount } of booked) {
-    const minor = formatMinor(amount, exponentOf(exponents, currency));
-    table.push([currency, isLate ? `${kind}, of closed months` : kind, movements, minor]);
+    const said = isLate ? `${kind}, of closed months` : kind;
+    table.push([currency, said, movements, amountIn(amount, currency)]);
   }
   return `${table.toString()}\n`;
 }
 
-function previewText(preview: ClosePreview, exponents: Exponents): string {
+function previewText(preview: ClosePreview): string {
   const { month, asOf, verdict, reason, by, reports, booked } = preview;
   return (
-    `${reportsTable(reports)}${bookedTable(booked, exponents)}` +
+    `${reportsTable(reports)}${bookedTable(booked)}` +
     `${month} as of ${asOf}: ${verdict}${reason === null ? "" : `, forced: ${reason}`}; closed by ${by}.\n`
   );
 }

@@ -3,6 +3,7 @@ import type { Command } from "commander";
 import { InvalidArgumentError, Option } from "commander";
 import Table from "cli-table3";
 import { UsageError } from "../platform/errors.ts";
+import { moneyText } from "../platform/money.ts";
 import { visible } from "../platform/visible-text.ts";
 import { acknowledgeFinding } from "../reconcile/findings.ts";
 import {
@@ -94,7 +95,7 @@ const listRow = (row: FindingRow): string[] => [
   row.state,
   row.identity ?? row.class,
   row.resource === null ? "-" : `${row.resource} ${visible(row.object_id ?? "")}`,
-  row.amount_at_risk_minor === null ? "-" : `${row.amount_at_risk_minor} ${row.currency ?? ""}`,
+  row.amount_at_risk_minor === null ? "-" : moneyText(row.amount_at_risk_minor, row.currency),
   row.first_seen.toISOString(),
 ];
 

@@ -1,5 +1,6 @@
 import Table from "cli-table3";
 import pc from "picocolors";
+import { moneyText } from "../platform/money.ts";
 import type { Gap } from "../reconcile/coverage.ts";
 import type { ReconcileResult } from "../reconcile/finish.ts";
 import { answeredRange } from "../reconcile/plan.ts";
@@ -96,8 +97,8 @@ function verdictText({ run, totals }: ReconcileResult, complete: boolean): strin
 
 function leftText({ left, amountAtRiskMinor }: ReconcileResult["totals"]): string {
   if (sum(left) === 0) return "0";
-  const amounts = Object.entries(amountAtRiskMinor).map(
-    ([currency, minor]) => `${minor} minor units of ${currency.toUpperCase()}`,
+  const amounts = Object.entries(amountAtRiskMinor).map(([currency, minor]) =>
+    moneyText(minor, currency),
   );
   return `${listed(left)}; at risk: ${amounts.join(", ") || "no amount"}`;
 }

@@ -1,29 +1,8 @@
 import type { Knex } from "knex";
 import { UsageError } from "../platform/errors.ts";
 
-/** Decimals of a minor unit by ISO 4217, for currencies in lower case. What it does not name has 2. */
+/** Decimals by currency in lower case: those of `platform/money.ts`, or what a month was closed with. */
 export type Exponents = ReadonlyMap<string, number>;
-
-export async function readExponents(db: Knex): Promise<Exponents> {
-  const rows = await db("reports.currencies").select<{ code: string; exponent: number }[]>(
-    "code",
-    "exponent",
-  );
-  return new Map(rows.map(({ code, exponent }) => [code, exponent]));
-}
-
-const usualExponent = 2;
-
-export const exponentOf = (exponents: Exponents, currency: string | null): number =>
-  exponents.get(currency ?? "") ?? usualExponent;
-
-/** Minor units as a decimal number, exact at any size: `1234`, usd → `12.34`. Pure. */
-export function formatMinor(minor: string, exponent: number): string {
-  if (exponent === 0) return minor;
-  const sign = minor.startsWith("-") ? "-" : "";
-  const digits = minor.slice(sign.length).padStart(exponent + 1, "0");
-  return `${sign}${digits.slice(0, -exponent)}.${digits.slice(-exponent)}`;
-}
 
 /**
  * Reads `--currency` against what the mirror holds. Throws `UsageError` that says what is possible. The mirror's

@@ -1,11 +1,12 @@
 import type { Knex } from "knex";
 import type { Clock } from "../platform/clock.ts";
 import { UsageError } from "../platform/errors.ts";
+import { currencyDigits } from "../platform/money.ts";
 import { dayIn } from "../platform/local-time.ts";
 import type { About } from "./about.ts";
 import { defaultAccounts, readAccountMap } from "./account-map.ts";
 import { assertSettled } from "./as-of.ts";
-import { findCurrency, readExponents } from "./currencies.ts";
+import { findCurrency } from "./currencies.ts";
 import { findFrozen, readFrozen } from "./frozen.ts";
 import { parseDays, resolvePeriod } from "./period.ts";
 import { readingTransaction, readReport } from "./read-report.ts";
@@ -58,7 +59,7 @@ export async function writeReport(
       (asOf === undefined || request.prefersFrozen === true) && accountFile === undefined;
     const frozen = isFrozenWanted ? await findFrozen(trx, period, report) : null;
     const { columns } = frozen ?? report;
-    const exponents = frozen?.exponents ?? (await readExponents(trx));
+    const exponents = frozen?.exponents ?? currencyDigits;
     const rendering = createRendering(format, { report, columns, exponents, write });
     const take = rendering.rows;
     const about =

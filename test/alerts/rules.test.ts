@@ -7,7 +7,7 @@ import { isNews } from "../../src/alerts/rules/news.ts";
 import { silentHour } from "../../src/alerts/rules/silence.ts";
 import { usualLimit } from "../../src/alerts/rules/storms.ts";
 import { maskedEmail } from "../../src/alerts/facts/customers.ts";
-import { moneyText } from "../../src/alerts/money.ts";
+import { moneyText } from "../../src/platform/money.ts";
 import { touchedBy } from "../../src/alerts/touched.ts";
 import { failureCodes } from "../../src/service/resources/failure-codes.ts";
 import { settingsOf } from "./test-desk.ts";
@@ -19,7 +19,7 @@ const order = (fields: Partial<DeclinedOrder> = {}): DeclinedOrder => ({
   orderNumber: "AB12CD34",
   customerId: "customer-1",
   status: "failed",
-  totalMinor: 2_900,
+  totalMinor: 2_900n,
   currency: "usd",
   subscriptionId: "sub-1",
   cycle: 2,

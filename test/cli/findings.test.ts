@@ -39,7 +39,7 @@ test("lists what is open, and what it puts at risk", async () => {
   const { out } = await run("list");
   expect(out).toContain("one_sale");
   expect(out).toContain("order order-1");
-  expect(out).toContain("1250 usd");
+  expect(out).toContain("12.50 USD");
   expect(out).toContain("open 1, reopened 0, acknowledged 0, healed 0");
 });
 

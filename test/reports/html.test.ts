@@ -1,4 +1,5 @@
 import { describe, expect, test } from "vitest";
+import { currencyDigits } from "../../src/platform/money.ts";
 import { html } from "../../src/platform/html.ts";
 import { allReports } from "../../src/reports/catalogue/all.ts";
 import { findReport } from "../../src/reports/find-report.ts";
@@ -6,8 +7,6 @@ import { scaleFor } from "../../src/reports/render/html/scale.ts";
 import { renderHtml } from "../../src/reports/render/html/render-html.ts";
 import type { Report, Row } from "../../src/reports/report.ts";
 import { about } from "./sample-about.ts";
-
-const exponents = new Map([["jpy", 0]]);
 
 /** The page of rows that are given by name; a column that is not named is empty. */
 async function page(report: Report, given: readonly Record<string, string>[]): Promise<string> {
@@ -17,7 +16,7 @@ async function page(report: Report, given: readonly Record<string, string>[]): P
     written += String(chunk);
     return Promise.resolve();
   };
-  const rendering = renderHtml({ report, columns, exponents, write });
+  const rendering = renderHtml({ report, columns, exponents: currencyDigits, write });
   const rows: Row[] = given.map((cells) => columns.map(({ name }) => cells[name] ?? null));
   await rendering.rows(rows);
   await rendering.end({ ...about, report: report.name, rows: rows.length });

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { read, utils } from "@e965/xlsx";
 import { describe, expect, test, vi } from "vitest";
-import { formatMinor } from "../../src/reports/currencies.ts";
+import { currencyDigits, decimalText } from "../../src/platform/money.ts";
 import { defuse } from "../../src/reports/render/csv.ts";
 import { createRendering } from "../../src/reports/render/formats.ts";
 import type { Format } from "../../src/reports/render/formats.ts";
@@ -20,10 +20,6 @@ const columns: Column[] = [
   { name: "n", kind: "count", isSummed: true },
   { name: "share_percent", kind: "percent" },
 ];
-const exponents = new Map([
-  ["jpy", 0],
-  ["kwd", 3],
-]);
 const rows: Row[] = [
   [
     "=HYPERLINK(1)",
@@ -57,7 +53,7 @@ async function render(format: Format, given: readonly Row[] = rows): Promise<Buf
     return Promise.resolve();
   };
   const report = { name: "refunds", explains: "what it answers" };
-  const rendering = createRendering(format, { report, columns, exponents, write });
+  const rendering = createRendering(format, { report, columns, exponents: currencyDigits, write });
   for (const row of given) await rendering.rows([row]);
   await rendering.end(about);
   return Buffer.concat(chunks);
@@ -86,15 +82,15 @@ test("no text of a CSV begins like a formula, and no number is changed", () => {
   expect(defuse("\n=1+1", "text")).toBe("'\n=1+1");
 });
 
-test("money is exact at any size and any exponent", () => {
+test("money is exact at any size and with any number of decimals", () => {
   fc.assert(
     fc.property(
       fc.bigInt({ min: -(10n ** 30n), max: 10n ** 30n }),
       fc.integer({ min: 0, max: 4 }),
-      (minor, exponent) => {
-        const text = formatMinor(minor.toString(), exponent);
+      (minor, digits) => {
+        const text = decimalText(minor.toString(), digits);
         expect(BigInt(text.replace(".", ""))).toBe(minor);
-        expect(text.split(".")[1]?.length ?? 0).toBe(exponent);
+        expect(text.split(".")[1]?.length ?? 0).toBe(digits);
       },
     ),
   );
@@ -110,6 +106,18 @@ test("JSON holds the rows by name, money as text of minor units, and what they a
   });
   expect(json.about).toEqual(about);
   expect(JSON.parse((await render("json", [])).toString())).toMatchObject({ rows: [], about });
+});
+
+test("money of a currency without known decimals stays in minor units, and says so", async () => {
+  const unknown = ["x", "2026-11-01", null, "2026-11-01", "zzz", "-1234567", "0", "1", null];
+  expect((await render("csv", [unknown])).toString()).toContain(
+    ",zzz,-1234567 minor units,0 minor units,1,",
+  );
+  expect((await render("table", [unknown])).toString()).toContain("-1234567 minor units");
+  expect((await render("html", [unknown])).toString()).toContain("-1,234,567 minor units");
+  const book = read(await render("xlsx", [unknown]), { cellNF: true });
+  const cell = book.Sheets["refunds"]!["F2"] as unknown;
+  expect(cell).toMatchObject({ t: "n", v: -1_234_567, w: "-1,234,567 minor units" });
 });
 
 test("a table says what it is, and sums each currency for itself", async () => {
@@ -186,7 +194,7 @@ describe("a workbook, as another program reads it", () => {
       chunks.push(Buffer.from(chunk as Uint8Array));
       return Promise.resolve();
     };
-    const rendering = renderXlsx({ report, columns, exponents, write }, 3);
+    const rendering = renderXlsx({ report, columns, exponents: currencyDigits, write }, 3);
     await rendering.rows([...rows, ...rows]);
     await rendering.end(about);
     const { SheetNames, Sheets } = read(Buffer.concat(chunks));

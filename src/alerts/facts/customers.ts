@@ -1,13 +1,19 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/sql-array.ts";
 import type { AlertFact } from "../message.ts";
-import { moneyText } from "../money.ts";
+import { moneyText } from "../../platform/money.ts";
+
+/** Either may be missing in the mirror: a sum of what has no currency, or of what has no amount. */
+interface Sum {
+  currency: string | null;
+  amount: string | null;
+}
 
 interface Row {
   id: string;
   email: string | null;
-  past_due: { currency: string; amount: number }[] | null;
-  paid: { currency: string; amount: number }[] | null;
+  past_due: Sum[] | null;
+  paid: Sum[] | null;
 }
 
 /**
@@ -21,12 +27,12 @@ export async function customerFacts(
   if (ids.length === 0) return new Map();
   const { rows } = await db.raw<{ rows: Row[] }>(
     `select asked.id, c.email,
-       (select jsonb_agg(jsonb_build_object('currency', d.currency, 'amount', d.amount) order by d.currency)
+       (select jsonb_agg(jsonb_build_object('currency', d.currency, 'amount', d.amount::text) order by d.currency)
         from (select o.currency, sum(o.total) as amount
               from mirror.orders o join mirror.subscriptions s on s.id = o.subscription_id
               where o.customer_id = asked.id and o.status = 'failed' and s.status <> 'canceled'
               group by o.currency) d) as past_due,
-       (select jsonb_agg(jsonb_build_object('currency', p.currency, 'amount', p.amount) order by p.currency)
+       (select jsonb_agg(jsonb_build_object('currency', p.currency, 'amount', p.amount::text) order by p.currency)
         from (select t.currency, sum(case t.type when 'refund' then -abs(t.amount) else t.amount end) as amount
               from mirror.orders o join mirror.transactions t on t.order_id = o.id
               where o.customer_id = asked.id and t.status = 'succeeded' and t.type in ('sale', 'refund')

@@ -8,7 +8,7 @@ export async function findBrokenIdentities(db: Knex): Promise<BrokenIdentity[]> 
       identity: string;
       severity: BrokenIdentity["severity"];
       n: string;
-      at_risk: { currency: string; amount: number }[] | null;
+      at_risk: { currency: string; amount: string }[] | null;
       examples: string[];
     }[];
   }>(
@@ -17,7 +17,7 @@ export async function findBrokenIdentities(db: Knex): Promise<BrokenIdentity[]> 
        where class = 'identity' and state in ('open', 'reopened') and evidence->>'mode' = 'enforce'
      )
      select f.identity, f.severity, count(*) as n, (array_agg(f.resource || ' ' || f.object_id order by f.id))[1:5] as examples,
-       (select jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount) order by r.currency)
+       (select jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) order by r.currency)
         from (select o.currency, sum(o.amount_at_risk_minor) as amount from open o
               where o.identity = f.identity and o.currency is not null and o.amount_at_risk_minor is not null
               group by o.currency) r) as at_risk
@@ -28,7 +28,7 @@ export async function findBrokenIdentities(db: Knex): Promise<BrokenIdentity[]> 
     severity: row.severity,
     breaches: Number(row.n),
     amountAtRisk: (row.at_risk ?? []).map(({ currency, amount }) => {
-      return { currency, amountMinor: amount };
+      return { currency, amountMinor: BigInt(amount) };
     }),
     examples: row.examples,
   }));

@@ -1,4 +1,4 @@
-import { moneyText } from "../money.ts";
+import { moneyText } from "../../platform/money.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Stage, Story } from "./story.ts";
 
@@ -11,11 +11,11 @@ export interface Chargeback {
   customerId: string | null;
   orderNumber: string | null;
   state: "opened" | "accepted" | "dismissed";
-  amountMinor: number;
-  currency: string;
+  amountMinor: bigint | null;
+  currency: string | null;
   openedAt: Date;
   resolvedAt: Date | null;
-  refundedMinor: number;
+  refundedMinor: bigint;
   cardBrand: string | null;
   cardLastFour: string | null;
 }
@@ -50,7 +50,7 @@ export function chargebackStory(
               value: `${chargeback.cardBrand ?? ""} •••• ${chargeback.cardLastFour}`.trim(),
             },
           ]),
-      ...(chargeback.refundedMinor === 0
+      ...(chargeback.refundedMinor === 0n
         ? []
         : [{ label: "Refunded before", value: moneyText(chargeback.refundedMinor, currency) }]),
       { label: "Opened", value: localTime(openedAt) },

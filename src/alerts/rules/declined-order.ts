@@ -4,8 +4,8 @@ export interface DeclinedOrder {
   orderNumber: string | null;
   customerId: string | null;
   status: string | null;
-  totalMinor: number;
-  currency: string;
+  totalMinor: bigint | null;
+  currency: string | null;
   subscriptionId: string | null;
   cycle: number | null;
   cardBrand: string | null;

@@ -1,5 +1,5 @@
 import type { AlertFact, AlertSeverity } from "../message.ts";
-import { moneyText } from "../money.ts";
+import { moneyText } from "../../platform/money.ts";
 import type { AlertSettings, RuleName } from "../settings.ts";
 import { declineAdvice, declineGroupOf, groupNames } from "./decline-groups.ts";
 import type { DeclineGroup, DeclineKind } from "./decline-groups.ts";
@@ -206,6 +206,6 @@ function isHighAmount(
   { totalMinor, currency }: DeclinedOrder,
   limits: Readonly<Record<string, number>>,
 ): boolean {
-  const limit = limits[currency.toUpperCase()];
-  return limit !== undefined && totalMinor >= limit;
+  const limit = limits[currency?.toUpperCase() ?? ""];
+  return limit !== undefined && totalMinor !== null && totalMinor >= limit;
 }

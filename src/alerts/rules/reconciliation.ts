@@ -1,7 +1,7 @@
 import type { Condition } from "./condition.ts";
 import { atRiskIn } from "./condition.ts";
 import type { AlertFact, AlertSeverity } from "../message.ts";
-import { moneyText } from "../money.ts";
+import { moneyText } from "../../platform/money.ts";
 import type { AlertSettings } from "../settings.ts";
 
 type Rules = AlertSettings["rules"];
@@ -79,7 +79,7 @@ export interface BrokenIdentity {
   name: string;
   severity: "critical" | "high" | "warning";
   breaches: number;
-  amountAtRisk: readonly { currency: string; amountMinor: number }[];
+  amountAtRisk: readonly { currency: string; amountMinor: bigint }[];
   examples: readonly string[];
 }
 

@@ -52,7 +52,7 @@ export type Family =
 export interface Story {
   key: string;
   subject: Subject;
-  amountMinor: number | null;
+  amountMinor: bigint | null;
   currency: string | null;
   /** Kept with the alert: nothing that tells who somebody is. */
   facts: Readonly<Record<string, string | number | boolean | null>>;

@@ -3,7 +3,7 @@ import { announce } from "../announce.ts";
 import type { Announcement } from "../announce.ts";
 import { localTimes } from "../desk.ts";
 import type { AlertDesk } from "../desk.ts";
-import { moneyText } from "../money.ts";
+import { moneyText } from "../../platform/money.ts";
 import { noSubject } from "../rules/story.ts";
 import { writeHistory } from "../stored-alerts.ts";
 import { holdBack } from "../storm.ts";
@@ -59,7 +59,7 @@ export async function tellNearLastRetries(trx: Knex.Transaction, desk: AlertDesk
 
 function announcementOf(desk: AlertDesk, row: Row, at: Date): Announcement {
   const { attempts, cycle, next_retry_at: nextRetryAt } = row.facts;
-  const amount = moneyText(Number(row.amount_minor ?? 0), row.currency ?? "");
+  const amount = moneyText(row.amount_minor, row.currency);
   const retryAt = localTimes(desk)(new Date(nextRetryAt));
   return {
     alertId: Number(row.id),

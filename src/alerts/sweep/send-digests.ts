@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { zoneOf } from "../desk.ts";
 import type { AlertDesk } from "../desk.ts";
 import type { AlertItem, AlertMessage } from "../message.ts";
-import { moneyText } from "../money.ts";
+import { moneyText } from "../../platform/money.ts";
 import { queueMessages } from "../outbox-rows.ts";
 import { lastTimeOfDay } from "../quiet-hours.ts";
 import { quietEnd } from "../route.ts";
@@ -85,16 +85,16 @@ const itemOf = ({ id, amount_minor: amount, currency, facts }: Row): AlertItem =
   title: facts.title ?? `Alert ${id}`,
   facts: [
     { label: "Order", value: facts.order_number ?? "-" },
-    { label: "Amount", value: moneyText(Number(amount ?? 0), currency ?? "") },
+    { label: "Amount", value: moneyText(amount, currency) },
     { label: "Decline code", value: facts.failure_code ?? "none given" },
   ],
 });
 
 /** Currencies are never added. */
 function sumsOf(rows: readonly Row[]): { label: string; value: string }[] {
-  const sums = new Map<string, number>();
+  const sums = new Map<string, bigint>();
   for (const { amount_minor: amount, currency } of rows) {
-    sums.set(currency ?? "", (sums.get(currency ?? "") ?? 0) + Number(amount ?? 0));
+    sums.set(currency ?? "", (sums.get(currency ?? "") ?? 0n) + BigInt(amount ?? 0));
   }
   return [...sums]
     .sort(([a], [b]) => (a < b ? -1 : 1))

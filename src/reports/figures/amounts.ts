@@ -1,22 +1,18 @@
-import { exponentOf, formatMinor } from "../currencies.ts";
+import { minorDigits, moneyText } from "../../platform/money.ts";
 import type { Exponents } from "../currencies.ts";
 
-/** A decimal number with its thousands apart: `-1234567.80` → `-1,234,567.80`. Pure. */
-export function grouped(number: string): string {
-  const [whole = "", decimals] = number.split(".");
-  const apart = whole.replace(/\B(?=(\d{3})+$)/g, ",");
-  return decimals === undefined ? apart : `${apart}.${decimals}`;
-}
+/** The number that a text begins with, its thousands apart: `-1234567.80 USD` → `-1,234,567.80 USD`. Pure. */
+export const grouped = (text: string): string =>
+  text.replace(/^-?\d+/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ","));
 
 /** Minor units as a person reads them: `12,345.67 USD`. Pure. */
-export function amountText(minor: bigint, currency: string, exponents: Exponents): string {
-  const number = formatMinor(minor.toString(), exponentOf(exponents, currency));
-  return `${grouped(number)} ${currency.toUpperCase()}`;
-}
+export const amountText = (minor: bigint, currency: string, exponents: Exponents): string =>
+  grouped(moneyText(minor, currency, exponents));
 
-/** Minor units in short, for an axis: `12.5k`. Pure. */
+/** Minor units in short, for an axis: `12.5k`; of a currency without known decimals they stay minor units. Pure. */
 export function shortAmount(minor: number, currency: string, exponents: Exponents): string {
-  return shortNumber(minor / 10 ** exponentOf(exponents, currency));
+  const digits = minorDigits(currency, exponents);
+  return digits === null ? `${shortNumber(minor)} minor units` : shortNumber(minor / 10 ** digits);
 }
 
 /** A number in at most three digits and a letter: `1.2M`. Pure. */

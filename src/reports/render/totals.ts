@@ -1,4 +1,4 @@
-import { formatMinor, exponentOf } from "../currencies.ts";
+import { amountIn } from "../../platform/money.ts";
 import type { Exponents } from "../currencies.ts";
 import type { Cell, Column, Row } from "../report.ts";
 
@@ -35,14 +35,16 @@ export function createTotals(columns: readonly Column[]): Totals {
   };
 }
 
-/** Cells as a person reads them: money as a decimal number of its row's currency, the rest as it is. Pure. */
+/**
+ * Cells as a person reads them: money as a decimal number of its row's currency (of one without known decimals in minor
+ * units, and it says so), the rest as it is. Pure.
+ */
 export function readable(columns: readonly Column[], row: Row, exponents: Exponents): Cell[] {
   const currency = row[columns.findIndex(({ name }) => name === "currency")] ?? null;
-  const exponent = exponentOf(exponents, currency);
   return row.map((cell, n) => {
     if (cell === null) return null;
     const kind = columns[n]?.kind;
-    if (kind === "money") return formatMinor(cell, exponent);
+    if (kind === "money") return amountIn(cell, currency, exponents);
     return kind === "month" ? cell.slice(0, 7) : cell;
   });
 }

@@ -1,5 +1,5 @@
 import { visible } from "../../../platform/visible-text.ts";
-import { exponentOf, formatMinor } from "../../currencies.ts";
+import { decimalText, minorDigits } from "../../../platform/money.ts";
 import type { Exponents } from "../../currencies.ts";
 import type { Cell, Column, Row } from "../../report.ts";
 import { styleNumber } from "./styles.ts";
@@ -17,14 +17,14 @@ export function createRowWriter(columns: readonly Column[], exponents: Exponents
   const currencyAt = columns.findIndex(({ name }) => name === "currency");
   /** `at`: the row's number in its sheet, from 1; `sumLabel`: it is a sum, in bold, and this stands in its first cell. */
   return (row: Row, at: number, sumLabel?: string): string => {
-    const exponent = exponentOf(exponents, row[currencyAt] ?? null);
+    const digits = minorDigits(row[currencyAt] ?? null, exponents);
     const isBold = sumLabel !== undefined;
     const cells = row.map((cell, n) =>
       n === 0 && isBold
         ? textXml(sumLabel, `A${at}`, isBold)
         : cellXml(cell, columns[n]?.kind ?? "text", {
             ref: `${letters[n]}${at}`,
-            exponent,
+            digits,
             isBold,
           }),
     );
@@ -38,17 +38,20 @@ export const textRow = (texts: readonly string[], at: number, isBold: readonly b
 
 interface CellPlace {
   ref: string;
-  exponent: number;
+  /** Of the row's currency; null where they are not known. */
+  digits: number | null;
   isBold: boolean;
 }
 
-function cellXml(cell: Cell, kind: Column["kind"], { ref, exponent, isBold }: CellPlace): string {
+function cellXml(cell: Cell, kind: Column["kind"], { ref, digits, isBold }: CellPlace): string {
   if (cell === null) return "";
   switch (kind) {
     case "text":
       return textXml(cell, ref, isBold);
     case "money":
-      return numberXml(formatMinor(cell, exponent), `money${exponent}` as CellStyle, ref, isBold);
+      return digits === null
+        ? numberXml(cell, "minorUnits", ref, isBold)
+        : numberXml(decimalText(cell, digits), `money${digits}` as CellStyle, ref, isBold);
     case "count":
     case "number":
     case "percent":

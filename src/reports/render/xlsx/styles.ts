@@ -1,6 +1,14 @@
-/** How a cell of a workbook is shown; `money0` to `money4` by the currency's decimals. */
+/** How a cell of a workbook is shown; `money0` to `money4` by the currency's decimals, else in minor units. */
 export type CellStyle =
-  "text" | "count" | "number" | "percent" | "day" | "month" | "time" | `money${0 | 1 | 2 | 3 | 4}`;
+  | "text"
+  | "count"
+  | "number"
+  | "percent"
+  | "day"
+  | "month"
+  | "time"
+  | "minorUnits"
+  | `money${0 | 1 | 2 | 3 | 4}`;
 
 /** Number formats of ECMA-376, 18.8.30. */
 const formats: Readonly<Record<CellStyle, string>> = {
@@ -12,6 +20,8 @@ const formats: Readonly<Record<CellStyle, string>> = {
   month: "yyyy-mm",
   // Without its milliseconds the last one of a day would be rounded into the next.
   time: "yyyy-mm-dd hh:mm:ss.000",
+  // The quotes are those of an attribute of XML.
+  minorUnits: "#,##0&quot; minor units&quot;",
   money0: "#,##0",
   money1: "#,##0.0",
   money2: "#,##0.00",
