@@ -16,7 +16,8 @@ import type { Story } from "./rules/story.ts";
 import { reportNovelties } from "./novelties.ts";
 import { newestAlerts } from "./stored-alerts.ts";
 import { touchedBy } from "./touched.ts";
-import type { WrittenState } from "./touched.ts";
+import type { Touched, WrittenState } from "./touched.ts";
+import { clearUndescribed } from "./undescribed.ts";
 import { writeStories } from "./write-stories.ts";
 
 /** What a transaction should order to be read, since alerts lack it. */
@@ -25,16 +26,19 @@ export interface MissingFact {
   id: string;
 }
 
+export type AssessedState = WrittenState & { maskedCardNumbers: MaskedObject | null };
+
 /**
  * Holds the alerts of everything that was written against what is known of it now, and writes the difference: alerts,
  * their histories, and what is to be sent. What is stored in the end depends on the set of known states alone, not on
- * their order. Needs the transaction that wrote the states, after it wrote them. Idempotent. Costs a look at the states
- * and one small query where nothing concerns an alert.
+ * their order. Needs the transaction that wrote the states, after it wrote them; called through `withIsolatedAlerts`, so
+ * that its failure is not theirs. Idempotent. Costs a look at the states and one small query where nothing concerns an
+ * alert.
  */
 export async function assess(
   trx: Knex.Transaction,
   desk: AlertDesk,
-  states: readonly (WrittenState & { maskedCardNumbers: MaskedObject | null })[],
+  states: readonly AssessedState[],
   foundBy: FoundBy,
 ): Promise<MissingFact[]> {
   if (states.length === 0) return [];
@@ -42,13 +46,26 @@ export async function assess(
   await reportCardNumbers(trx, desk, masked, foundBy);
   const touched = touchedBy(states);
   await reportNovelties(trx, desk, touched.novelties, foundBy);
+  return assessTouched(trx, desk, touched, foundBy);
+}
+
+/** The same of objects by their ids, from what is known of them now. Needs a transaction; idempotent. */
+export async function assessTouched(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  touched: Touched,
+  foundBy: FoundBy,
+): Promise<MissingFact[]> {
   const telling = [...touched.declinedOrders, ...touched.disputed, ...touched.unsettled];
   await takeTurns(trx, telling);
   // Only now: what another worker stored of them meanwhile has to be found.
   const stored = await storedSubjects(trx, touched);
   const orders = [...new Set([...touched.declinedOrders, ...stored.declinedOrders])].sort();
   const disputed = [...new Set([...touched.disputed, ...stored.disputed])].sort();
-  if (orders.length + disputed.length === 0) return [];
+  if (orders.length + disputed.length === 0) {
+    await clearUndescribed(trx, desk, stored.undescribed, foundBy);
+    return [];
+  }
   const isHeld = new Set(telling);
   await takeTurns(
     trx,
@@ -70,6 +87,7 @@ export async function assess(
     ...chargebacks.map((chargeback) => chargebackStory(chargeback, context)),
   ];
   await writeAll(trx, desk, stories, foundBy);
+  await clearUndescribed(trx, desk, stored.undescribed, foundBy);
   return concerned.flatMap(({ order, story }): MissingFact[] => {
     // Asked for by what the order itself shows, and not again when the answer comes.
     const isSeen = order.ids.some((id) => touched.failedOrders.has(id));

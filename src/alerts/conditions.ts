@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { storable } from "../platform/storable-text.ts";
 import type { AlertFact, AlertSeverity } from "./message.ts";
 import type { AlertDesk, FoundBy } from "./desk.ts";
 import { planChange } from "./plan-changes.ts";
@@ -23,7 +24,15 @@ export async function raise(
   foundBy: FoundBy,
 ): Promise<void> {
   if (conditions.length === 0) return;
-  const unique = [...new Map(conditions.map((one) => [one.key, one])).values()];
+  const unique = [
+    ...new Map(
+      conditions.map((one) => {
+        // A key may hold what somebody else wrote.
+        const key = storable(one.key);
+        return [key, { ...one, key }];
+      }),
+    ).values(),
+  ];
   const newest = await newestAlerts(
     trx,
     unique.map(({ key }) => key),

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../platform/sql-array.ts";
+import { storable } from "../platform/storable-text.ts";
 import { raise } from "./conditions.ts";
 import type { AlertDesk, FoundBy } from "./desk.ts";
 import { noveltyCondition } from "./rules/events.ts";
@@ -18,7 +19,7 @@ export async function reportNovelties(
   foundBy: FoundBy,
 ): Promise<void> {
   const values = [...novelties].flatMap(([kind, seen]) =>
-    [...seen].map((value) => ({ kind, value: value.slice(0, 200) })),
+    [...seen].map((value) => ({ kind, value: storable(value.slice(0, 200)) })),
   );
   if (values.length === 0) return;
   const fresh = await remember(trx, values);

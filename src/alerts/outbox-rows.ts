@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../platform/sql-array.ts";
+import { storableJson } from "../platform/storable-text.ts";
 import type { AlertMessage } from "./message.ts";
 
 export interface OutboxRow {
@@ -33,7 +34,7 @@ export async function queueMessages(trx: Knex, rows: readonly OutboxRow[]): Prom
        (n integer, channel text, alert_id bigint, stage text, action text, message jsonb, due_at timestamptz,
         is_list boolean)
      order by g.n on conflict (channel, alert_id, stage) do nothing`,
-    [JSON.stringify(given)],
+    [storableJson(given)],
   );
 }
 

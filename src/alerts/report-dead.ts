@@ -3,11 +3,16 @@ import { raise } from "./conditions.ts";
 import type { AlertDesk } from "./desk.ts";
 import { deadEventCondition } from "./rules/events.ts";
 
+export interface DeadEvent {
+  seq: number;
+  reason: string | null;
+}
+
 /** Tells of events that are given up. Belongs into the transaction that marks them as dead. */
 export async function reportDead(
   trx: Knex.Transaction,
   desk: AlertDesk,
-  dead: readonly { seq: number; reason: string | null }[],
+  dead: readonly DeadEvent[],
 ): Promise<void> {
   if (dead.length === 0) return;
   const reasons = new Map(dead.map(({ seq, reason }) => [seq, reason]));

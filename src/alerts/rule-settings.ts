@@ -51,6 +51,8 @@ export const ruleSettings = settingsObject({
   event_unknown: rule("warning", {}),
   event_duplicate_id: rule("warning", {}),
   card_number: rule("critical", {}),
+  /** An alert could not be described, because of the data it is about or a fault of the program. */
+  alert_undescribed: rule("error", {}),
   signature_failures: rule("critical", {
     count: count(1, 1_000_000, 20),
     withinMinutes: count(1, 1_440, 5),

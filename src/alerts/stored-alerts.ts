@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../platform/sql-array.ts";
+import { storableJson } from "../platform/storable-text.ts";
 import type { ChangedBy, FoundBy } from "./desk.ts";
 import type { PlannedChange, StoredAlert } from "./plan-changes.ts";
 import { gravestStage, lastStage } from "./rules/story.ts";
@@ -70,7 +71,7 @@ export async function writeAlerts(
        amount_minor = excluded.amount_minor, currency = excluded.currency, opened_at = excluded.opened_at,
        updated_at = excluded.updated_at, resolved_at = excluded.resolved_at, facts = excluded.facts
      returning key, id`,
-    [foundBy, JSON.stringify(changes.map(({ story, occurrence }) => rowOf(story, occurrence)))],
+    [foundBy, storableJson(changes.map(({ story, occurrence }) => rowOf(story, occurrence)))],
   );
   return new Map(rows.map(({ key, id }) => [key, Number(id)]));
 }
@@ -123,6 +124,6 @@ export async function writeHistory(
      select g.*, ? from jsonb_to_recordset(?::jsonb) as g
        (alert_id bigint, change text, stage text, at timestamptz, detail jsonb)
      on conflict (alert_id, stage) do nothing`,
-    [foundBy, JSON.stringify(rows)],
+    [foundBy, storableJson(rows)],
   );
 }

@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import type { Log } from "../platform/log.ts";
 import type { AlertDesk } from "./desk.ts";
 import { endDeadEvents } from "./sweep/end-dead-events.ts";
+import { describeAgain } from "./sweep/describe-again.ts";
 import { escalate } from "./sweep/escalate.ts";
 import { lookThroughInbox } from "./sweep/look-through-inbox.ts";
 import { lookThroughStates } from "./sweep/look-through-states.ts";
@@ -22,6 +23,7 @@ type Part = (trx: Knex.Transaction, desk: AlertDesk) => Promise<{ more: boolean 
 const parts: Readonly<Record<string, Part>> = {
   lookThroughInbox,
   lookThroughStates,
+  describeAgain,
   watchSilence,
   watchSignatures,
   endDeadEvents,

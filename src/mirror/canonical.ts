@@ -1,4 +1,5 @@
 import { hash } from "node:crypto";
+import { storable } from "../platform/storable-text.ts";
 import { mayBeCardNumber, mayHoldCardNumber } from "./card-numbers/card-number.ts";
 import { isKept } from "./card-numbers/kept-keys.ts";
 import { plainDecimal } from "./plain-decimal.ts";
@@ -164,13 +165,6 @@ function withStorableKeys(object: JsonSource): JsonSource {
     .sort()
     .map((key) => [storable(key), object[key]] as const);
   return Object.fromEntries(renamed);
-}
-
-const suspect = /[\u0000\ud800-\udfff]/;
-
-/** Text as Postgres takes it. Looks for what may have to be replaced first: almost no text needs it. */
-export function storable(text: string): string {
-  return suspect.test(text) ? text.toWellFormed().replaceAll("\u0000", "\ufffd") : text;
 }
 
 // Quotation mark, backslash, control characters, surrogates: all else stands in JSON as it is.

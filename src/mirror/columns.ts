@@ -1,6 +1,6 @@
 import { isWireId } from "../service/resources/wire-types.ts";
 import { canonicalTimestamp } from "../service/timestamp.ts";
-import { storable } from "./canonical.ts";
+import { storable } from "../platform/storable-text.ts";
 
 /**
  * Columns are projections for people and reports: a field of an unexpected type is null there and stays as it

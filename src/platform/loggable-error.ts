@@ -56,3 +56,10 @@ function messageOf({ message }: Error, { severity, code }: Record<string, unknow
   const from = message.lastIndexOf(" - ");
   return `${name}: ${from < 0 ? message : message.slice(from + 3)}`;
 }
+
+/** Why something failed, in a few words without values, for what is stored and shown. Pure. */
+export function reasonOf(error: unknown): string {
+  if (!(error instanceof Error)) return "unknown error";
+  const { code, severity } = error as { code?: unknown; severity?: unknown };
+  return severity === undefined ? error.name : `database error ${String(code)}`;
+}

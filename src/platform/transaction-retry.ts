@@ -2,7 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Random } from "./random.ts";
 
 /** 40P01 deadlock, 40001 serialization: nothing is wrong but the moment. 55P03: a lock was not had in time. */
-function isSerializationFailure(error: unknown): boolean {
+export function isSerializationFailure(error: unknown): boolean {
   const code = (error as { code?: unknown }).code;
   return code === "40P01" || code === "40001" || code === "55P03";
 }

@@ -1,5 +1,8 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Clock } from "../platform/clock.ts";
+import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
+import type { TellAlerts } from "../alerts/isolated-alerts.ts";
+import { inTransaction } from "../platform/transaction.ts";
 import { withRetries } from "../platform/transaction-retry.ts";
 import { readPlaces } from "../mirror/read-places.ts";
 import type { ServiceAnswer } from "../service/http/call.ts";
@@ -87,11 +90,13 @@ async function confirmOne(
   const { cause } = context;
   const items = isObject(body) && body["id"] === doubt.id ? [body] : [];
   const look = lookAt({ resource, date, cause, expectsOrder: false }, items);
-  await withRetries(deps, () =>
-    deps.db.transaction(async (trx) => {
-      const update = await settleFound(trx, context, doubt, look);
-      await updateDoubt(trx, context.run, doubt, update);
-    }),
+  await withIsolatedAlerts(deps.log, (tell) =>
+    withRetries(deps, () =>
+      inTransaction(deps.db, async (trx) => {
+        const update = await settleFound(trx, context, tell, { doubt, look });
+        await updateDoubt(trx, context.run, doubt, update);
+      }),
+    ),
   );
 }
 
@@ -132,8 +137,8 @@ async function settleRefused(
 async function settleFound(
   trx: Parameters<typeof settle>[0],
   context: ConfirmContext,
-  doubt: Doubt,
-  look: PageLook,
+  tell: TellAlerts,
+  { doubt, look }: { doubt: Doubt; look: PageLook },
 ): Promise<DoubtUpdate> {
   const { run, graceMs } = context;
   const seenAt = new Date(look.observedAt);
@@ -146,7 +151,8 @@ async function settleFound(
   const sorted = await compareLook(trx, look, { graceMs }, { isConfirmed });
   if (sorted === null) return { state: "settled", outcome: outcomeWhenEqual(doubt, look) };
   const isDoubted = sorted.doubt.length > 0;
-  const tally = await settle(trx, context, look, { ...sorted, doubt: [] }, { isConfirmed: true });
+  const how = { isConfirmed: true, tell };
+  const tally = await settle(trx, context, look, { ...sorted, doubt: [] }, how);
   if (isDoubted) {
     return {
       state: "waiting",

@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { assessRun } from "../alerts/assess-run.ts";
 import type { AlertDesk } from "../alerts/desk.ts";
+import type { Log } from "../platform/log.ts";
 import { computeCoverage, freshSince, readIntervals } from "./coverage.ts";
 import type { Coverage } from "./coverage.ts";
 import { answeredRange } from "./plan.ts";
@@ -23,7 +24,7 @@ export interface ReconcileResult {
 
 /** Reckons a run up from its ledger, closes it, and tells how it ended. */
 export async function finish(
-  { db, alerts }: { db: Knex; alerts: AlertDesk },
+  { db, log, alerts }: { db: Knex; log: Log; alerts: AlertDesk },
   settings: ReconcileSettings,
   run: Run,
   probeCalls: number,
@@ -40,7 +41,7 @@ export async function finish(
     coverage.complete;
   await finishRun(db, run.id, { state: complete ? "complete" : "incomplete", totals, error });
   const { kind, id, firstFill } = run;
-  await assessRun(db, alerts, { id, kind, firstFill, complete, error, ...totals });
+  await assessRun({ db, log }, alerts, { id, kind, firstFill, complete, error, ...totals });
   return {
     run: { ...run, state: complete ? "complete" : "incomplete" },
     totals,

@@ -1,5 +1,5 @@
 import { decode } from "../mirror/apply.ts";
-import { storable } from "../mirror/canonical.ts";
+import { storable } from "../platform/storable-text.ts";
 import type { GroupState, ObjectKey, Resource } from "../mirror/observation.ts";
 import { observed } from "../mirror/read-places.ts";
 import { wireId } from "../service/resources/wire-types.ts";

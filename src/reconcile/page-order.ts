@@ -1,4 +1,4 @@
-import { storable } from "../mirror/canonical.ts";
+import { storable } from "../platform/storable-text.ts";
 import { TallyhookError } from "../platform/errors.ts";
 import type { ServicePage } from "../service/list-pages.ts";
 import { canonicalTimestamp } from "../service/timestamp.ts";

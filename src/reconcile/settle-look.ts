@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
-import { assess } from "../alerts/assess.ts";
 import type { AlertDesk } from "../alerts/desk.ts";
+import type { TellAlerts } from "../alerts/isolated-alerts.ts";
 import { applyStates, newStates } from "../mirror/apply.ts";
 import type { GroupState } from "../mirror/observation.ts";
 import { timeOfVersion } from "../mirror/version.ts";
@@ -53,7 +53,7 @@ export async function settle(
   context: SettleContext,
   look: PageLook,
   { apply, doubt, overtaken }: Sorted,
-  { isConfirmed }: { isConfirmed: boolean },
+  { isConfirmed, tell }: { isConfirmed: boolean; tell: TellAlerts },
 ): Promise<Tally> {
   const sighting: Sighting = { run: context.run, seenAt: new Date(look.observedAt) };
   const { importedUntil } = context;
@@ -70,7 +70,8 @@ export async function settle(
   );
   await healFindings(trx, sighting, healed.map(keyOf));
   // What alerts would have to be read is read by the run itself: it shows every live subscription.
-  await assess(trx, context.alerts, written, context.firstFill ? "import" : "reconciliation");
+  const foundBy = context.firstFill ? "import" : "reconciliation";
+  await tell(trx, context.alerts, { states: written }, foundBy);
   const again = isConfirmed || context.reportOnly ? doubt : [...doubt, ...unhealed];
   await addDoubts(
     trx,

@@ -1,7 +1,9 @@
 import type { Knex } from "knex";
 import type { AlertDesk } from "../alerts/desk.ts";
+import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
+import { inTransaction } from "../platform/transaction.ts";
 import { withRetries } from "../platform/transaction-retry.ts";
 import type { ServiceClient } from "../service/client.ts";
 import type { ServicePage } from "../service/list-pages.ts";
@@ -143,17 +145,22 @@ async function workOnPage(
     return { ...walk, progress: { ...walk.progress, tally: added(progress.tally, look, {}) } };
   }
   await noteUnlisted(db, context, slice, walk.shown, page);
-  const written = await withRetries(deps, () =>
-    db.transaction(async (trx) => {
-      const tally =
-        sorted === null ? {} : await settle(trx, context, look, sorted, { isConfirmed: false });
-      await noteUnread(trx, context, look);
-      const next = { ...walk.progress, tally: added(progress.tally, look, tally) };
-      const key = { run: slice.run, slice: slice.number };
-      await addDailySums(trx, key, context.timeZone, walk.sums);
-      await advanceSlice(trx, slice, { pages: stored }, next, span.isEnd ? "complete" : "pending");
-      return next;
-    }),
+  const written = await withIsolatedAlerts(deps.log, (tell) =>
+    withRetries(deps, () =>
+      inTransaction(db, async (trx) => {
+        const tally =
+          sorted === null
+            ? {}
+            : await settle(trx, context, look, sorted, { isConfirmed: false, tell });
+        await noteUnread(trx, context, look);
+        const next = { ...walk.progress, tally: added(progress.tally, look, tally) };
+        const key = { run: slice.run, slice: slice.number };
+        await addDailySums(trx, key, context.timeZone, walk.sums);
+        const state = span.isEnd ? "complete" : "pending";
+        await advanceSlice(trx, slice, { pages: stored }, next, state);
+        return next;
+      }),
+    ),
   );
   // Afterwards: what was missing here is here now.
   await noteOpenItems(db, context, look);

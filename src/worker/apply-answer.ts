@@ -1,12 +1,13 @@
-import { assess } from "../alerts/assess.ts";
+import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
 import { wantFetches } from "../inbox/fetches.ts";
 import type { DueFetch } from "../inbox/fetches.ts";
 import { applyObservations } from "../mirror/apply.ts";
 import type { ObjectKey, Observation } from "../mirror/observation.ts";
+import { reasonOf } from "../platform/loggable-error.ts";
 import { inTransaction } from "../platform/transaction.ts";
 import { withRetries } from "../platform/transaction-retry.ts";
 import { readsAfter, readsForAlerts, thinObjects } from "./conclusions.ts";
-import { isEventFault, reasonOf } from "./event-fault.ts";
+import { isEventFault } from "./event-fault.ts";
 import type { FetchDeps } from "./fetch-deps.ts";
 
 /** One answer of the service. */
@@ -65,17 +66,19 @@ async function applyTogether(
   { resource, id }: Pick<DueFetch, "resource" | "id">,
   { observations, unread }: Pick<ReadPage, "observations" | "unread">,
 ): Promise<string | null> {
-  const { outcomes } = await withRetries(deps, () =>
-    inTransaction(deps.db, async (trx) => {
-      const applied = await applyObservations(trx, observations);
-      const thin = thinObjects(observations, applied.outcomes);
-      const others = thin.filter((object) => object.resource !== resource || object.id !== id);
-      const { ties } = applied;
-      const wanted = readsAfter({ ties, unread: [...applied.unread, ...unread, ...others] });
-      const missing = await assess(trx, deps.alerts, applied.written, "read");
-      await wantFetches(trx, [...wanted, ...readsForAlerts(missing)]);
-      return applied;
-    }),
+  const { outcomes } = await withIsolatedAlerts(deps.log, (tell) =>
+    withRetries(deps, () =>
+      inTransaction(deps.db, async (trx) => {
+        const applied = await applyObservations(trx, observations);
+        const thin = thinObjects(observations, applied.outcomes);
+        const others = thin.filter((object) => object.resource !== resource || object.id !== id);
+        const { ties } = applied;
+        const wanted = readsAfter({ ties, unread: [...applied.unread, ...unread, ...others] });
+        const missing = await tell(trx, deps.alerts, { states: applied.written }, "read");
+        await wantFetches(trx, [...wanted, ...readsForAlerts(missing)]);
+        return applied;
+      }),
+    ),
   );
   const problems = outcomes.flatMap((outcome, n) => {
     const shown = observations[n]?.resource;

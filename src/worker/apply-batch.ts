@@ -1,18 +1,18 @@
 import type { Knex } from "knex";
-import { assess } from "../alerts/assess.ts";
-import { reportCardNumbers } from "../alerts/card-numbers.ts";
 import type { AlertDesk } from "../alerts/desk.ts";
-import { reportDead } from "../alerts/report-dead.ts";
+import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
+import type { TellAlerts } from "../alerts/isolated-alerts.ts";
 import { claimEvents } from "../inbox/claim.ts";
 import { wantFetches } from "../inbox/fetches.ts";
 import { postponeEvent, settleEvents } from "../inbox/settle.ts";
 import { applyObservations } from "../mirror/apply.ts";
 import type { WriterLimits } from "../mirror/writer-limits.ts";
 import type { Log } from "../platform/log.ts";
+import { reasonOf } from "../platform/loggable-error.ts";
 import type { Random } from "../platform/random.ts";
 import { eventRetryPolicy, retryDelayMs } from "../queue/retry-policy.ts";
 import type { EnvelopePlaces } from "../service/event-envelope.ts";
-import { isEventFault, reasonOf } from "./event-fault.ts";
+import { isEventFault } from "./event-fault.ts";
 import { interpretEvent } from "./interpret-event.ts";
 import { maskedObjects, readsForAlerts, settlementsOf, wantedReads } from "./conclusions.ts";
 import { keepStoredBody, readKept } from "./mask-bodies.ts";
@@ -42,8 +42,10 @@ export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Prom
   if (only === undefined) return;
   let left: readonly number[];
   try {
-    left = await withRetries(deps, () =>
-      inTransaction(deps.db, (trx) => applyInTransaction(deps, trx, seqs)),
+    left = await withIsolatedAlerts(deps.log, (tell) =>
+      withRetries(deps, () =>
+        inTransaction(deps.db, (trx) => applyInTransaction(deps, tell, trx, seqs)),
+      ),
     );
   } catch (error) {
     if (!isEventFault(error)) throw error;
@@ -73,22 +75,28 @@ async function postpone(
   const attempt = (known?.attempts ?? 0) + 1;
   const delayMs = retryDelayMs(eventRetryPolicy, attempt, random);
   const reason = `attempt ${attempt}: ${reasonOf(error)}`;
-  await db.transaction(async (trx) => {
-    const masked = await keepStoredBody(trx, places, seq);
-    const unknown = { seq, resourceType: null, resourceId: null };
-    await reportCardNumbers(trx, alerts, maskedObjects([unknown], masked, places), "event");
-    if (!(await postponeEvent(trx, { seq, attempt, reason, delayMs }))) return;
-    log.error(
-      { err: error, seq, attempt, delayMs },
-      delayMs === null ? "an event is dead" : "an event failed",
-    );
-    if (delayMs === null) await reportDead(trx, alerts, [{ seq, reason }]);
-  });
+  await withIsolatedAlerts(log, (tell) =>
+    inTransaction(db, async (trx) => {
+      const bodies = await keepStoredBody(trx, places, seq);
+      const unknown = { seq, resourceType: null, resourceId: null };
+      const masked = maskedObjects([unknown], bodies, places);
+      const isPostponed = await postponeEvent(trx, { seq, attempt, reason, delayMs });
+      if (isPostponed) {
+        log.error(
+          { err: error, seq, attempt, delayMs },
+          delayMs === null ? "an event is dead" : "an event failed",
+        );
+      }
+      const dead = isPostponed && delayMs === null ? [{ seq, reason }] : [];
+      await tell(trx, alerts, { masked, dead }, "event");
+    }),
+  );
 }
 
 /** Gives back what was too much for one transaction. */
 async function applyInTransaction(
   { log, places, writerLimits, alerts }: ApplyDeps,
+  tell: TellAlerts,
   trx: Knex.Transaction,
   seqs: readonly number[],
 ): Promise<number[]> {
@@ -107,9 +115,12 @@ async function applyInTransaction(
   const settlements = settlementsOf(events, meanings, applied);
   const dead = settlements.filter(({ state }) => state === "dead");
   for (const { seq, reason } of dead) log.error({ seq, reason }, "an event is dead");
-  await reportCardNumbers(trx, alerts, maskedObjects(settlements, masked, places), "event");
-  const missing = await assess(trx, alerts, applied.written, "event");
-  await reportDead(trx, alerts, dead);
+  const news = {
+    states: applied.written,
+    masked: maskedObjects(settlements, masked, places),
+    dead: dead.map(({ seq, reason }) => ({ seq, reason })),
+  };
+  const missing = await tell(trx, alerts, news, "event");
   await wantFetches(trx, [...wantedReads(meanings, applied), ...readsForAlerts(missing)]);
   await settleEvents(trx, settlements);
   return left;

@@ -19,10 +19,3 @@ export function isEventFault(error: unknown): boolean {
   if (severity !== undefined) return !notTheEvent.test(String(code));
   return ownErrors.some((own) => error instanceof own);
 }
-
-/** A short reason without values. */
-export function reasonOf(error: unknown): string {
-  if (!(error instanceof Error)) return "unknown error";
-  const { code, severity } = error as { code?: unknown; severity?: unknown };
-  return severity === undefined ? error.name : `database error ${String(code)}`;
-}

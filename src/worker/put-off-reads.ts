@@ -2,7 +2,7 @@ import { postponeFetch, settleFetch } from "../inbox/fetches.ts";
 import type { DueFetch } from "../inbox/fetches.ts";
 import { fetchRetryPolicy, retryDelayMs } from "../queue/retry-policy.ts";
 import { ServiceUnavailableError } from "../service/service-errors.ts";
-import { reasonOf } from "./event-fault.ts";
+import { reasonOf } from "../platform/loggable-error.ts";
 import type { FetchDeps } from "./fetch-deps.ts";
 
 /** The service may be a moment behind its own events; after this many useless answers the read is given up. */

@@ -2,11 +2,15 @@ import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { assessRun } from "../../src/alerts/assess-run.ts";
 import type { RunOutcome } from "../../src/alerts/rules/reconciliation.ts";
+import { createLog } from "../../src/platform/log.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
+import { acceptAlerts, refuseAlerts } from "./refused-alerts.ts";
 import { messagesOf, sendDue } from "./story-stand.ts";
 import { unresolved } from "./sweep-stand.ts";
 import { emptyAlerts, testDesk } from "./test-desk.ts";
+
+const log = createLog({ level: "silent", name: "test" });
 
 let database: TestDatabase;
 let db: Knex;
@@ -35,7 +39,7 @@ const outcome = (id: number, fields: Partial<RunOutcome> = {}): RunOutcome => ({
 });
 
 async function end(run: RunOutcome): Promise<string[]> {
-  await assessRun(db, desk, run);
+  await assessRun({ db, log }, desk, run);
   await sendDue(db);
   return unresolved(db);
 }
@@ -99,6 +103,22 @@ describe("what a run tells", () => {
     });
     await db("reconcile.findings").update({ state: "healed" });
     expect(await end(outcome(2))).toEqual([]);
+  });
+
+  test("what cannot be described, while all else is told; it ends with the next run that can", async () => {
+    await refuseAlerts(db, "identity:one_sale");
+    await finding({ identity: "double_order", evidence: { mode: "enforce" } });
+    await finding({ identity: "one_sale", evidence: { mode: "enforce" }, object_id: "order-2" });
+    expect(await end(outcome(1, { left: { mismatch: 1 } }))).toEqual([
+      "drift:1 error open",
+      "identity:double_order critical open",
+      "undescribed:identities:identity:one_sale error open",
+    ]);
+    await acceptAlerts(db);
+    expect(await end(outcome(2))).toEqual([
+      "identity:double_order critical open",
+      "identity:one_sale critical open",
+    ]);
   });
 
   test("what is wrong with the endpoint, and again when it comes back", async () => {

@@ -1,7 +1,14 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { anOrder, aCustomer, aSubscription, startTestSandbox } from "../sandbox/harness.ts";
+import {
+  anOrder,
+  aCustomer,
+  aSubscription,
+  productsOf,
+  startTestSandbox,
+} from "../sandbox/harness.ts";
 import type { Json, TestSandbox } from "../sandbox/harness.ts";
 import { advanceDays, firstDay, wrongObjects } from "./nights.ts";
+import { acceptAlerts, refuseAlerts } from "../alerts/refused-alerts.ts";
 import { none } from "./none.ts";
 import { createReconcileStand, fingerprint } from "./reconcile-stand.ts";
 import type { ReconcileStand } from "./reconcile-stand.ts";
@@ -94,6 +101,26 @@ test.each([
     expect(finding.differences.length).toBeGreaterThan(0);
   },
 );
+
+test("what a run heals is healed, whether or not its alert can be written", async () => {
+  const { db } = stand.database;
+  const declining = await aCustomer(sandbox, "card_visa_declined");
+  const [product] = await productsOf(sandbox);
+  const { body: declined } = await sandbox.call("POST", "/v1/orders", {
+    customer_id: declining.id,
+    payment_method_id: declining.default_payment_method_id,
+    items: [{ product_id: product.id, quantity: 1 }],
+  });
+  const { id } = declined;
+  await sandbox.control("POST", "/clock", { advance_seconds: 5 });
+  await refuseAlerts(db, "decline:");
+  const result = await stand.run().finally(() => acceptAlerts(db));
+  expect(result).toMatchObject({ complete: true, totals: { left: none } });
+  expect(await db("mirror.orders").where({ id }).first("status")).toEqual({ status: "failed" });
+  expect(await db("alerts.alerts").where("key", `undescribed:order:${id}`).first("state")).toEqual({
+    state: "open",
+  });
+});
 
 test("a difference in money comes first, with the amount at risk", async () => {
   await sandbox.control("POST", "/clock", { advance_seconds: 5 });

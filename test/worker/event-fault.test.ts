@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
 import { UnreachableError } from "../../src/platform/errors.ts";
-import { isEventFault, reasonOf } from "../../src/worker/event-fault.ts";
+import { reasonOf } from "../../src/platform/loggable-error.ts";
+import { isEventFault } from "../../src/worker/event-fault.ts";
 
 const coded = (code: string, fields: object = { severity: "ERROR" }): Error =>
   Object.assign(new Error('Key (email)=(jane@example.com) is "bad"'), { code, ...fields });

@@ -1,8 +1,8 @@
 import type { AlertFact, AlertSeverity } from "../message.ts";
-import { moneyText } from "../money.ts";
+import { moneyText } from "../../platform/money.ts";
 import type { RuleName } from "../settings.ts";
 import { noSubject } from "./story.ts";
-import type { Family, Stage, Story } from "./story.ts";
+import type { Family, Stage, Story, Subject } from "./story.ts";
 
 /** Something that is so now, and will one day no longer be: each time is an alert of its own, an occurrence of the key. */
 export interface Condition {
@@ -13,6 +13,7 @@ export interface Condition {
   advice: string;
   facts: readonly AlertFact[];
   kept?: Story["facts"];
+  subject?: Subject;
   /** Counts, and minor units by currency, by which it grows: it is told again each time that one has doubled. */
   measures?: Readonly<Record<string, number>>;
   family?: Family;
@@ -27,14 +28,14 @@ export interface KnownCondition {
 
 /** The story of a condition: it was opened, and has doubled so many times since. Pure. */
 export function conditionStory(condition: Condition, known: KnownCondition | null): Story {
-  const { key, kept, measures = {}, family, ...told } = condition;
+  const { key, kept, subject = noSubject, measures = {}, family, ...told } = condition;
   const growth = growthOf(measures, known?.facts ?? null);
   const stage = (name: string, change: "opened" | "updated", at: Date): Stage => {
     return { ...told, name, change, at, canWait: false };
   };
   return {
     key,
-    subject: noSubject,
+    subject,
     amountMinor: null,
     currency: null,
     facts: { ...kept, ...growth.facts },

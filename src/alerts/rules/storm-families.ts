@@ -101,4 +101,16 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
       "source: npx tallyhook alerts list --rule card_number names the fields.",
     end: "No more fields with card numbers come in crowds",
   },
+  undescribed: {
+    rule: "alert_undescribed",
+    holds: ["alert_undescribed"],
+    keys: ["undescribed:"],
+    stages: "opened",
+    limit: 10,
+    title: (count, minutes) => `${count} alerts could not be described within ${minutes} minutes`,
+    advice:
+      "They have one cause as a rule: a new shape of data, or a fault of this version. All data was applied. The worker's " +
+      "log has the error.",
+    end: "Alerts can be described again",
+  },
 };

@@ -1,6 +1,6 @@
 import { alertSeverities } from "../message.ts";
 import type { AlertFact, AlertItem, AlertSeverity } from "../message.ts";
-import { moneyText } from "../money.ts";
+import { moneyText } from "../../platform/money.ts";
 import { stormFamilies } from "./storm-families.ts";
 import type { Family, Stage } from "./story.ts";
 

@@ -1,4 +1,4 @@
-import { moneyText } from "../money.ts";
+import { moneyText } from "../../platform/money.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Condition } from "./condition.ts";
 import { stormFamilies } from "./storm-families.ts";

@@ -43,7 +43,8 @@ export type Family =
   | "chargebacks"
   | "new-values"
   | "last-retries"
-  | "card-numbers";
+  | "card-numbers"
+  | "undescribed";
 
 /**
  * The whole life of one alert so far: a function of what is known, never of the order in which it was learned. What is

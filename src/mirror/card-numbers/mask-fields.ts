@@ -1,4 +1,5 @@
-import { NestedTooDeeply, storable } from "../canonical.ts";
+import { storable } from "../../platform/storable-text.ts";
+import { NestedTooDeeply } from "../canonical.ts";
 import { mayBeCardNumber, mayHoldCardNumber, maskCardNumbers } from "./card-number.ts";
 import { isKept } from "./kept-keys.ts";
 

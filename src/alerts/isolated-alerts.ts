@@ -1,0 +1,276 @@
+import type { Knex } from "knex";
+import type { Log } from "../platform/log.ts";
+import { reasonOf } from "../platform/loggable-error.ts";
+import { inTransaction } from "../platform/transaction.ts";
+import { isSerializationFailure } from "../platform/transaction-retry.ts";
+import { assess } from "./assess.ts";
+import type { AssessedState, MissingFact } from "./assess.ts";
+import { reportCardNumbers } from "./card-numbers.ts";
+import type { MaskedObject } from "./card-numbers.ts";
+import { raise } from "./conditions.ts";
+import type { Condition } from "./rules/condition.ts";
+import type { AlertDesk, FoundBy } from "./desk.ts";
+import { reportDead } from "./report-dead.ts";
+import type { DeadEvent } from "./report-dead.ts";
+import type { Undescribed } from "./rules/undescribed.ts";
+import { reportUndescribed } from "./undescribed.ts";
+
+/** What a transaction wrote that somebody may have to hear of. */
+export interface News {
+  states: readonly AssessedState[];
+  /** Card numbers in the bodies of events. */
+  masked: readonly MaskedObject[];
+  /** Events that are given up. */
+  dead: readonly DeadEvent[];
+}
+
+/** Writes the alerts of a transaction within it. Gives back what it should order to be read. */
+export type TellAlerts = (
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  news: Partial<News>,
+  foundBy: FoundBy,
+) => Promise<MissingFact[]>;
+
+/**
+ * Runs a transaction that changes data and tells alerts of it, so that nothing that alerts do can fail the change.
+ * Alerts are written within the transaction, without a savepoint: that costs nothing where all is well. Where they fail,
+ * the whole transaction runs a second time, and they are written inside of savepoints, by halves down to the one object
+ * that cannot be described: it gets an alert that says so, and all others get theirs. `transaction` opens it, and has to
+ * bear being repeated. Throws what has nothing to do with alerts, and what another transaction caused (`withRetries`).
+ */
+export async function withIsolatedAlerts<T>(
+  log: Log,
+  transaction: (tell: TellAlerts) => Promise<T>,
+): Promise<T> {
+  try {
+    return await transaction(tellTogether);
+  } catch (error) {
+    if (!(error instanceof AlertsFailed)) throw error;
+    log.warn(
+      { err: error.cause },
+      "the alerts of a transaction failed; they are written one by one",
+    );
+    return await transaction(tellApart(log));
+  }
+}
+
+/** Bears the code of its cause: a transaction that failed because of another one is repeated as it is, first. */
+class AlertsFailed extends Error {
+  override name = "AlertsFailed";
+  readonly code: unknown;
+
+  constructor(cause: unknown) {
+    super("the alerts of a transaction failed", { cause });
+    this.code = (cause as { code?: unknown } | null)?.code;
+  }
+}
+
+const tellTogether: TellAlerts = async (trx, desk, news, foundBy) => {
+  try {
+    return await tellAll(trx, desk, news, foundBy);
+  } catch (error) {
+    throw new AlertsFailed(error);
+  }
+};
+
+const tellAll: TellAlerts = async (trx, desk, { states = [], masked = [], dead = [] }, foundBy) => {
+  await reportCardNumbers(trx, desk, masked, foundBy);
+  const missing = await assess(trx, desk, states, foundBy);
+  await reportDead(trx, desk, dead);
+  return missing;
+};
+
+/**
+ * Raises conditions in transactions of its own: all together, or one by one where that fails, so that one that cannot be
+ * described takes no other with it. `named` is what they are about. Gives back whether all were described. Throws
+ * nothing; idempotent.
+ */
+export async function raiseIsolated(
+  deps: { db: Knex; log: Log },
+  desk: AlertDesk,
+  conditions: readonly Condition[],
+  named: Named,
+): Promise<boolean> {
+  try {
+    await inTransaction(deps.db, (trx) => raise(trx, desk, conditions, "reconciliation"));
+    return true;
+  } catch (err) {
+    deps.log.warn({ err }, "alerts failed, and are written one by one");
+  }
+  for (const condition of conditions) {
+    await describedOrNamed(deps, desk, { ...named, id: condition.key }, () =>
+      inTransaction(deps.db, (trx) => raise(trx, desk, [condition], "reconciliation")),
+    );
+  }
+  return false;
+}
+
+/** Does what describes something; where that fails, an alert says so. Throws nothing. */
+export async function describedOrNamed(
+  { db, log }: { db: Knex; log: Log },
+  desk: AlertDesk,
+  named: Named,
+  describe: () => Promise<void>,
+): Promise<void> {
+  const { resource, id } = named;
+  try {
+    await describe();
+  } catch (err) {
+    log.error({ err, resource, id }, "an alert could not be described");
+    try {
+      await inTransaction(db, (trx) =>
+        reportUndescribed(trx, desk, [{ ...named, reason: reasonOf(err) }], "reconciliation"),
+      );
+    } catch (again) {
+      log.error({ err: again }, "nor could it be said that alerts could not be described");
+    }
+  }
+}
+
+/** Together well below what a writer of the mirror may take: what is left then is only named. */
+const budgetMs = 6_000;
+const statementTimeoutMs = 2_000;
+const lockTimeoutMs = 1_000;
+
+/** What is said of something when nothing else can be. */
+export type Named = Omit<Undescribed, "reason">;
+
+/** One object or event, and what is said of it when nothing else can be. */
+interface Piece extends Partial<News> {
+  named: Named;
+}
+
+const tellApart =
+  (log: Log): TellAlerts =>
+  async (trx, desk, news, foundBy) => {
+    const pieces = piecesOf(news);
+    if (pieces.length === 0) return [];
+    const limits = await shortenLimits(trx);
+    const giveUpAt = desk.clock.now().getTime() + budgetMs;
+    const missing = await tellPieces(pieces);
+    await setLimits(trx, limits);
+    return missing;
+
+    async function tellPieces(some: readonly Piece[]): Promise<MissingFact[]> {
+      let reason: unknown = null;
+      if (desk.clock.now().getTime() < giveUpAt) {
+        try {
+          return await inTransaction(trx, (savepoint) =>
+            tellAll(savepoint, desk, joined(some), foundBy),
+          );
+        } catch (error) {
+          if (isDeadlock(error)) throw error;
+          reason = error;
+        }
+        if (some.length > 1) {
+          const half = Math.ceil(some.length / 2);
+          const first = await tellPieces(some.slice(0, half));
+          return [...first, ...(await tellPieces(some.slice(half)))];
+        }
+      }
+      await nameAll(some, reason);
+      return [];
+    }
+
+    async function nameAll(some: readonly Piece[], reason: unknown): Promise<void> {
+      const undescribed = some.map(({ named }) => ({
+        ...named,
+        reason: reason === null ? "there was no time" : reasonOf(reason),
+      }));
+      for (const { resource, id } of undescribed) {
+        log.error({ err: reason, resource, id }, "an alert could not be described");
+      }
+      try {
+        await inTransaction(trx, (savepoint) =>
+          reportUndescribed(savepoint, desk, undescribed, foundBy),
+        );
+      } catch (err) {
+        if (isDeadlock(err)) throw err;
+        log.error({ err }, "nor could it be said that alerts could not be described");
+      }
+    }
+  };
+
+/** The server has chosen this transaction to end; a lock that was not had in time is no such thing. */
+const isDeadlock = (error: unknown): boolean =>
+  isSerializationFailure(error) && (error as { code?: unknown }).code !== "55P03";
+
+const joined = (pieces: readonly Piece[]): News => ({
+  states: pieces.flatMap(({ states = [] }) => states),
+  masked: pieces.flatMap(({ masked = [] }) => masked),
+  dead: pieces.flatMap(({ dead = [] }) => dead),
+});
+
+function piecesOf({ states = [], masked = [], dead = [] }: Partial<News>): Piece[] {
+  const byObject = new Map<string, AssessedState[]>();
+  for (const state of states) {
+    const object = `${resourceOf(state)}:${state.id}`;
+    byObject.set(object, [...(byObject.get(object) ?? []), state]);
+  }
+  return [
+    ...masked.map((one) => ({ masked: [one], named: namedCardNumber(one) })),
+    ...[...byObject.values()].map((own) => ({ states: own, named: namedObject(own) })),
+    ...dead.map((one) => ({ dead: [one], named: namedEvent(one) })),
+  ];
+}
+
+/** `order.dunning` is of an order. */
+const resourceOf = ({ group }: Pick<AssessedState, "group">): string =>
+  group.split(".", 1)[0] ?? "";
+
+function namedObject(states: readonly AssessedState[]): Named {
+  const [{ id, group }] = states as [AssessedState];
+  const columns = Object.assign({}, ...states.map((state) => state.columns)) as Record<
+    string,
+    unknown
+  >;
+  const [amount, currency] = [columns["total"] ?? columns["amount"], columns["currency"]];
+  const isShown = typeof amount === "number" || typeof amount === "string";
+  return {
+    resource: resourceOf({ group }),
+    id,
+    orderNumber: typeof columns["order_number"] === "string" ? columns["order_number"] : null,
+    money: isShown
+      ? `${amount} minor units${typeof currency === "string" ? ` of ${currency}` : ""}`
+      : null,
+    command: `npx tallyhook events list --resource ${id}`,
+  };
+}
+
+const nothingShown = { orderNumber: null, money: null } as const;
+
+const namedCardNumber = ({ resource, id }: MaskedObject): Named => ({
+  ...nothingShown,
+  resource: `card number in the ${resource}`,
+  id,
+  command: `npx tallyhook events list --resource ${id}`,
+});
+
+const namedEvent = ({ seq }: DeadEvent): Named => ({
+  ...nothingShown,
+  resource: "dead event",
+  id: String(seq),
+  command: `npx tallyhook events show ${seq}`,
+});
+
+interface Limits {
+  statement: string;
+  lock: string;
+}
+
+async function shortenLimits(trx: Knex): Promise<Limits> {
+  const { rows } = await trx.raw<{ rows: [Limits] }>(
+    `select current_setting('statement_timeout') as statement, current_setting('lock_timeout') as lock`,
+  );
+  await setLimits(trx, { statement: String(statementTimeoutMs), lock: String(lockTimeoutMs) });
+  return rows[0];
+}
+
+/** Until the transaction ends. */
+const setLimits = async (trx: Knex, { statement, lock }: Limits): Promise<void> => {
+  await trx.raw(
+    "select set_config('statement_timeout', ?, true), set_config('lock_timeout', ?, true)",
+    [statement, lock],
+  );
+};

@@ -1,0 +1,274 @@
+import type { Knex } from "knex";
+import fc from "fast-check";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { applyAnswer } from "../../src/worker/apply-answer.ts";
+import { applyBatch } from "../../src/worker/apply-batch.ts";
+import {
+  rowOf,
+  sampleCustomer,
+  sampleEntry,
+  sampleOrder,
+  sampleTransaction,
+  seen,
+} from "../mirror/samples.ts";
+import { progressOf } from "../inbox/stored-events.ts";
+import { acceptAlerts, refuseAlerts } from "../alerts/refused-alerts.ts";
+import { messagesOf, sendDue } from "../alerts/story-stand.ts";
+import { sweep, unresolved } from "../alerts/sweep-stand.ts";
+import { testDesk } from "../alerts/test-desk.ts";
+import { createTestDatabase } from "../support/database.ts";
+import type { TestDatabase } from "../support/database.ts";
+import { applyDeps, emptyAll, storeEvent } from "./worker-stand.ts";
+
+let database: TestDatabase;
+let db: Knex;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  ({ db } = database);
+});
+afterAll(() => database.destroy());
+beforeEach(() => emptyAll(db));
+
+const statesOf = (seqs: readonly number[]) =>
+  Promise.all(seqs.map(async (seq) => (await progressOf(db, seq)).state));
+
+const declined = (id: string, fields: Record<string, unknown> = {}) =>
+  sampleOrder({ id, status: "failed", failure_code: "expired_card", transactions: [], ...fields });
+
+afterEach(() => acceptAlerts(db));
+
+describe("a transaction of a customer that has no currency", () => {
+  test("leaves all later declines of the customer to be applied and told", async () => {
+    const paid = sampleOrder({
+      id: "paid",
+      transactions: [sampleEntry({ id: "paid-sale", currency: 840 })],
+    });
+    const seqs = [
+      await storeEvent(db, "order.succeeded", paid),
+      await storeEvent(db, "order.failed", declined("one")),
+      await storeEvent(db, "order.failed", declined("two", { total: null, currency: 978 })),
+    ];
+    await applyBatch(applyDeps(db), seqs.slice(0, 1));
+    await applyBatch(applyDeps(db), seqs.slice(1));
+    expect((await statesOf(seqs)).slice(0, 2)).toEqual(["applied", "applied"]);
+    expect(await messagesOf(db, "decline:one")).toEqual(["trigger attempt:1"]);
+    expect(await unresolved(db)).not.toContainEqual(expect.stringContaining("undescribed"));
+  });
+});
+
+describe("an alert that cannot be written", () => {
+  test("is named in its place, and the events and the other alerts of its batch are not touched", async () => {
+    await refuseAlerts(db, "decline:bad");
+    const seqs: number[] = [];
+    for (const id of ["a", "b", "bad", "c", "d"]) {
+      seqs.push(await storeEvent(db, "order.failed", declined(id)));
+    }
+    const deps = applyDeps(db);
+    await applyBatch(deps, seqs);
+    expect(await statesOf(seqs)).toEqual(seqs.map(() => "applied"));
+    expect(await unresolved(db)).toEqual([
+      ...["a", "b", "c", "d"].map((id) => `decline:${id} warning open`),
+      "undescribed:order:bad error open",
+    ]);
+    const { message } = await db("alerts.outbox as o")
+      .join("alerts.alerts as a", "a.id", "o.alert_id")
+      .where("a.key", "undescribed:order:bad")
+      .first<{
+        message: { title: string; advice: string; facts: { label: string; value: string }[] };
+      }>("message");
+    expect(message.title).toContain("1000 minor units of usd");
+    expect(message.advice).toContain("npx tallyhook events list --resource bad");
+    expect(message.facts).toContainEqual({ label: "Reason", value: "database error 23514" });
+    expect(deps.logged()).toContain("an alert could not be described");
+  });
+
+  test("is described by the next sweep, and the alert that stood for it ends", async () => {
+    await refuseAlerts(db, "decline:bad");
+    const seq = await storeEvent(db, "order.failed", declined("bad"));
+    await applyBatch(applyDeps(db), [seq]);
+    await sendDue(db);
+    await sweep(db, testDesk());
+    expect(await unresolved(db)).toEqual(["undescribed:order:bad error open"]);
+    await acceptAlerts(db);
+    await sweep(db, testDesk());
+    expect(await unresolved(db)).toEqual(["decline:bad warning open"]);
+    expect(await messagesOf(db, "decline:bad")).toEqual(["trigger attempt:1"]);
+    expect(await messagesOf(db, "undescribed:order:bad")).toEqual([
+      "trigger opened",
+      "resolve resolved",
+    ]);
+  });
+
+  test("is described by the next event about the same order", async () => {
+    await refuseAlerts(db, "decline:bad");
+    await applyBatch(applyDeps(db), [await storeEvent(db, "order.failed", declined("bad"))]);
+    await sendDue(db);
+    await acceptAlerts(db);
+    const again = declined("bad", { updated_at: "2025-03-01T13:00:00.000Z", description: "x" });
+    await applyBatch(applyDeps(db), [await storeEvent(db, "order.updated", again)]);
+    expect(await unresolved(db)).toEqual(["decline:bad warning open"]);
+  });
+
+  test("costs no answer of the service either", async () => {
+    await refuseAlerts(db, "decline:");
+    const observations = [seen("order", declined("read"), 60)];
+    const deps = { ...applyDeps(db), missingGraceMs: 0, client: undefined as never };
+    const wanted = { resource: "order", id: "read" };
+    expect(await applyAnswer(deps, wanted, { observations, unread: [] })).toBeNull();
+    expect(await rowOf(db, "orders", "read")).toMatchObject({ status: "failed" });
+    expect(await unresolved(db)).toEqual(["undescribed:order:read error open"]);
+  });
+
+  test("costs no event even where nothing at all can be written about it", async () => {
+    await refuseAlerts(db, "");
+    const seqs = [
+      await storeEvent(db, "order.failed", declined("bad")),
+      await storeEvent(db, "order.failed", { id: 5 }),
+    ];
+    const deps = applyDeps(db);
+    await applyBatch(deps, seqs);
+    expect(await statesOf(seqs)).toEqual(["applied", "dead"]);
+    expect(deps.logged()).toContain("nor could it be said");
+  });
+
+  test("costs no event where the program itself fails, whatever the event is", async () => {
+    const alerts = testDesk({ timeZone: "Nowhere/AtAll" });
+    const seqs = [
+      await storeEvent(db, "order.failed", declined("bad")),
+      await storeEvent(db, "order.succeeded", sampleOrder({ id: "paid" })),
+    ];
+    await applyBatch({ ...applyDeps(db), alerts }, seqs);
+    expect(await statesOf(seqs)).toEqual(["applied", "applied"]);
+    expect(await unresolved(db)).toEqual(["undescribed:order:bad error open"]);
+  });
+
+  test("takes no longer than a writer of the mirror has", async () => {
+    await refuseAlerts(db, "decline:", "perform pg_sleep(60)");
+    const seqs: number[] = [];
+    for (const id of ["a", "b", "c", "d", "e", "f"]) {
+      seqs.push(await storeEvent(db, "order.failed", declined(id)));
+    }
+    const writerLimits = { statementMs: 1_000, lockMs: 1_000, transactionMs: 30_000 };
+    await applyBatch({ ...applyDeps(db), writerLimits }, seqs);
+    expect(await statesOf(seqs)).toEqual(seqs.map(() => "applied"));
+    const alerts = await unresolved(db);
+    expect(alerts.filter((one) => one.startsWith("undescribed:"))).toHaveLength(6);
+  });
+});
+
+describe("whatever stands in the fields that a message reads", () => {
+  const hostileText = fc.oneof(
+    fc.string({ unit: "binary", maxLength: 60 }),
+    fc.constantFrom(
+      "",
+      "\u0000",
+      "\ud800",
+      "x".repeat(300),
+      "__proto__",
+      "-1",
+      "NaN",
+      "9999-12-31T23:59:59.999Z",
+      "0001-01-01T00:00:00Z",
+      "275761-01-01T00:00:00Z",
+      "4111111111111111",
+    ),
+  );
+  const hostile = fc.oneof(
+    hostileText,
+    fc.jsonValue({ maxDepth: 3 }),
+    fc.constantFrom(null, true, 0, -1, 1.5, 2 ** 53, 1e21, -(2 ** 62), 10 ** 15),
+  );
+  const fieldsOf = (...names: string[]) =>
+    fc.record(Object.fromEntries(names.map((name) => [name, hostile])), { requiredKeys: [] });
+
+  const anyEntry = fieldsOf(
+    "id",
+    "type",
+    "status",
+    "amount",
+    "currency",
+    "failure_code",
+    "attempt_count",
+    "created_at",
+    "updated_at",
+  ).map((fields) => sampleEntry({ id: "hostile-sale", ...fields }));
+  const anyOrder = fc
+    .tuple(
+      fieldsOf(
+        "order_number",
+        "customer_id",
+        "status",
+        "total",
+        "currency",
+        "failure_code",
+        "failure_reason",
+        "subscription_id",
+        "subscription_cycle",
+        "attempt_count",
+        "next_retry_at",
+        "payment_method",
+        "created_at",
+        "updated_at",
+        "customer",
+      ),
+      fc.oneof(fc.array(anyEntry, { maxLength: 3 }), hostile),
+      fc.constantFrom("failed", "failed", "chargeback", "succeeded"),
+    )
+    .map(([fields, transactions, status]) =>
+      sampleOrder({ id: "hostile", status, failure_code: "expired_card", ...fields, transactions }),
+    );
+  const anyTransaction = fieldsOf(
+    "type",
+    "status",
+    "amount",
+    "currency",
+    "customer_id",
+    "order_id",
+    "failure_code",
+    "payment_method",
+    "created_at",
+    "updated_at",
+  ).map((fields) => sampleTransaction({ id: "hostile-sale", ...fields }));
+  const anyCustomer = fieldsOf("email", "name", "phone", "created_at", "updated_at").map((fields) =>
+    sampleCustomer(fields),
+  );
+
+  test("it ends as an event that is applied or cannot be read, and every alert is described", async () => {
+    const alerts = testDesk();
+    const shapes = fc.array(fc.tuple(anyOrder, anyTransaction, anyCustomer), {
+      minLength: 20,
+      maxLength: 20,
+    });
+    await fc.assert(
+      fc.asyncProperty(shapes, async (given) => {
+        await emptyAll(db);
+        const deps = { ...applyDeps(db), alerts };
+        const seqs: number[] = [];
+        for (const [n, [order, sale, customer]] of given.entries()) {
+          seqs.push(
+            await storeEvent(db, "order.failed", { ...order, id: `hostile-${n}` }),
+            await storeEvent(db, "transaction.updated", { ...sale, id: `hostile-sale-${n}` }),
+            await storeEvent(db, "customer.updated", customer),
+          );
+        }
+        await applyBatch(deps, seqs);
+        const last = await storeEvent(db, "order.failed", declined("neighbour"));
+        await applyBatch(deps, [last]);
+        const rows = await db("inbox.progress").select<{ state: string; reason: string | null }[]>(
+          "state",
+          "reason",
+        );
+        for (const { state, reason } of rows) {
+          expect([state, reason]).not.toEqual(["failed", expect.anything()]);
+          expect(reason ?? "").not.toMatch(/^attempt/);
+        }
+        expect(await statesOf([last])).toEqual(["applied"]);
+        await sweep(db, alerts);
+        const open = await unresolved(db);
+        expect(open).toContain("decline:neighbour warning open");
+        expect(open.filter((key) => key.startsWith("undescribed:"))).toEqual([]);
+      }),
+      { numRuns: 4 },
+    );
+  });
+});
