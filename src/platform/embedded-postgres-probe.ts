@@ -7,6 +7,7 @@ import { UnreachableError } from "./errors.ts";
 import { errorCode } from "./postgres-errors.ts";
 import { readIfThere } from "./private-files.ts";
 import { commandLine } from "./process-table.ts";
+import { withSessionSettings } from "./session-settings.ts";
 
 export interface RunningServer {
   pid: number;
@@ -49,7 +50,7 @@ export async function findRunning(
  */
 export async function tryLogin(port: number, password: string, place: Place): Promise<boolean> {
   const client = new pg.Client({
-    connectionString: connectionUrl(port, password, "postgres"),
+    connectionString: withSessionSettings(connectionUrl(port, password, "postgres")),
     connectionTimeoutMillis: 2_000,
     query_timeout: 2_000,
   });

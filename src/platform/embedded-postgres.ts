@@ -13,6 +13,7 @@ import { withExclusiveLock } from "./exclusive-lock.ts";
 import { TallyhookError, UnreachableError } from "./errors.ts";
 import type { Log } from "./log.ts";
 import { errorCode } from "./postgres-errors.ts";
+import { withSessionSettings } from "./session-settings.ts";
 
 export interface EmbeddedPostgresOptions {
   /** Tallyhook's data directory (`.data`); everything of PostgreSQL goes to `postgres/` in it. */
@@ -177,7 +178,7 @@ function explainFileError(error: unknown): string {
 }
 
 async function ensureDatabase(url: string, name: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url });
+  const client = new pg.Client({ connectionString: withSessionSettings(url) });
   client.on("error", () => {});
   await client.connect();
   try {

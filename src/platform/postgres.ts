@@ -7,6 +7,13 @@ import { makeCommitsDurable } from "./commit-durability.ts";
 import { ConfigurationError, UnreachableError } from "./errors.ts";
 import type { Log } from "./log.ts";
 import { errorCode, explainConnectionError } from "./postgres-errors.ts";
+import {
+  neededSettings,
+  problemOfSession,
+  readSessionSettings,
+  withSessionSettings,
+} from "./session-settings.ts";
+import type { SessionState } from "./session-settings.ts";
 
 const connectTimeoutMs = 10_000;
 const keepAliveDelayMs = 10_000;
@@ -27,7 +34,7 @@ export function createDatabase({ url, poolMax, applicationName, log }: DatabaseO
   return knex({
     client: "pg",
     connection: {
-      connectionString: url,
+      connectionString: withSessionSettings(url),
       application_name: applicationName,
       connectionTimeoutMillis: connectTimeoutMs,
       keepAlive: true,
@@ -43,7 +50,7 @@ export interface PoolOptions {
   url: string;
   max: number;
   applicationName: string;
-  /** Schema in which unqualified names are looked up. */
+  /** Schema in which unqualified names are looked up: letters and underscores. */
   searchPath?: string;
   /** A crash of the server may take the last commits: each is faster by a flush of the log. For what can be made anew. */
   mayLoseCommits?: true;
@@ -65,7 +72,7 @@ export interface PoolOptions {
 export function createPool(options: PoolOptions): pg.Pool {
   const { log } = options;
   const pool = new pg.Pool({
-    connectionString: options.url,
+    connectionString: withSessionSettings(options.url, ownSettings(options)),
     max: options.max,
     application_name: options.applicationName,
     connectionTimeoutMillis: options.connectTimeoutMs ?? connectTimeoutMs,
@@ -73,7 +80,6 @@ export function createPool(options: PoolOptions): pg.Pool {
     keepAlive: true,
     // Without it the first probe comes after two hours; a connection that only listens would be deaf for so long.
     keepAliveInitialDelayMillis: keepAliveDelayMs,
-    options: serverOptions(options),
     // oxlint-disable-next-line typescript/no-misused-promises -- the pool awaits it before it lends the connection
     ...(options.mayLoseCommits === true ? {} : { onConnect: makeCommitsDurable }),
     ...(options.statementTimeoutMs === undefined
@@ -88,12 +94,10 @@ export function createPool(options: PoolOptions): pg.Pool {
   return pool;
 }
 
-/** Settings of the server for a connection, as its start-up message carries them. */
-function serverOptions({ searchPath, mayLoseCommits }: PoolOptions): string {
-  const path = searchPath === undefined ? [] : [`search_path=${pg.escapeIdentifier(searchPath)}`];
-  const commits = mayLoseCommits === true ? ["synchronous_commit=off"] : [];
-  return [...path, ...commits].map((setting) => `-c ${setting}`).join(" ");
-}
+const ownSettings = ({ searchPath, mayLoseCommits }: PoolOptions): Record<string, string> => ({
+  ...(searchPath === undefined ? {} : { search_path: searchPath }),
+  ...(mayLoseCommits === true ? { synchronous_commit: "off" } : {}),
+});
 
 /** Without a log of ours Knex would write to standard output, where `--json` prints. */
 function knexLog(log: Log | undefined): Knex.Logger {
@@ -115,8 +119,8 @@ export interface ReachableOptions {
 /**
  * Proves that the database answers a query, within `timeoutMs`: 6 s unless told, so that with the start of the
  * process a command ends within 10 s. A server that is starting or recovering is waited for so long. Throws
- * `UnreachableError`, or `ConfigurationError` where the URL itself is wrong, the server too old or the database in
- * another encoding than UTF8; the message names the variable and the place, and never shows the password.
+ * `UnreachableError`, or `ConfigurationError` where the URL itself is wrong, the server too old, the database in
+ * another encoding than UTF8, or the session without the settings that a connection brings; the message names the variable and the place, and never shows the password.
  */
 export async function assertReachable(url: string, options: ReachableOptions = {}): Promise<void> {
   const { variable = "DATABASE_URL", timeoutMs = 6_000 } = options;
@@ -130,9 +134,13 @@ export async function assertReachable(url: string, options: ReachableOptions = {
       const { rows } = await client.query<{ version: string; encoding: string }>(
         "select current_setting('server_version_num') as version, current_setting('server_encoding') as encoding",
       );
+      const session = await client.query<SessionState>(readSessionSettings, [
+        Object.keys(neededSettings),
+      ]);
       await client.end();
       assertVersion(Number(rows[0]?.version), variable);
       assertEncoding(rows[0]?.encoding, variable);
+      assertSession(session.rows[0], variable);
       return;
     } catch (cause) {
       if (cause instanceof ConfigurationError) throw cause;
@@ -171,6 +179,12 @@ function assertEncoding(encoding: string | undefined, variable: string): void {
   );
 }
 
+/** What the program's statements rely on, and what a pooler may drop. */
+function assertSession(session: SessionState | undefined, variable: string): void {
+  const problem = session === undefined ? null : problemOfSession(session);
+  if (problem !== null) throw new ConfigurationError(`${variable}: ${problem}`);
+}
+
 const explain = (error: unknown, { host, port, user, database }: pg.Client): string =>
   explainConnectionError(error, { host, port, user: user ?? "", database: database ?? "" });
 
@@ -183,7 +197,7 @@ function createProbe(url: string, variable: string): { client: pg.Client; socket
   socket.on("error", () => {});
   try {
     const client = new pg.Client({
-      connectionString: url,
+      connectionString: withSessionSettings(url),
       application_name: "tallyhook reachability",
       stream: () => socket,
     });

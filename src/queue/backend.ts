@@ -10,6 +10,7 @@ import type {
 } from "bullmq";
 import pg from "pg";
 import { createPool } from "../platform/postgres.ts";
+import { withSessionSettings } from "../platform/session-settings.ts";
 
 /** Where BullMQ keeps its jobs. */
 export type BackendLocation = { kind: "postgres"; url: string } | { kind: "redis"; url: string };
@@ -125,7 +126,10 @@ const postgresFactory: BackendFactory<PostgresQueueBackend, PoolLocation> = (
 
 /** Brings BullMQ's own schema up to date. Idempotent; two at once wait for each other. */
 export async function migrateQueueSchema(url: string): Promise<void> {
-  const client = new pg.Client({ connectionString: url, application_name: "tallyhook migrate" });
+  const client = new pg.Client({
+    connectionString: withSessionSettings(url),
+    application_name: "tallyhook migrate",
+  });
   await client.connect();
   try {
     await runMigrations(client, schema);

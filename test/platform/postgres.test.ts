@@ -212,7 +212,7 @@ test("a pool whose commits may be lost does not wait for the log, and finds its 
   const { rows } = await pool.query(
     "select current_setting('synchronous_commit') as commits, current_setting('search_path') as path",
   );
-  expect(rows).toEqual([{ commits: "off", path: '"elsewhere"' }]);
+  expect(rows).toEqual([{ commits: "off", path: "elsewhere" }]);
   await pool.end();
 });
 
