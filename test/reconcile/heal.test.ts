@@ -114,7 +114,8 @@ test("what a run heals is healed, whether or not its alert can be written", asyn
   const { id } = declined;
   await sandbox.control("POST", "/clock", { advance_seconds: 5 });
   await refuseAlerts(db, "decline:");
-  const result = await stand.run().finally(() => acceptAlerts(db));
+  const result = await stand.run();
+  await acceptAlerts(db);
   expect(result).toMatchObject({ complete: true, totals: { left: none } });
   expect(await db("mirror.orders").where({ id }).first("status")).toEqual({ status: "failed" });
   expect(await db("alerts.alerts").where("key", `undescribed:order:${id}`).first("state")).toEqual({

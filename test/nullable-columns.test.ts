@@ -1,0 +1,318 @@
+import { randomBytes } from "node:crypto";
+import type { Knex } from "knex";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { assessRun } from "../src/alerts/assess-run.ts";
+import { assessTouched } from "../src/alerts/assess.ts";
+import { registerAlerts } from "../src/cli/alerts.ts";
+import { registerDoctor } from "../src/cli/doctor.ts";
+import { registerEvents } from "../src/cli/events.ts";
+import { registerFindings } from "../src/cli/findings.ts";
+import { registerReport } from "../src/cli/report.ts";
+import { registerSecrets } from "../src/cli/secrets.ts";
+import { createServiceClock, wallClock } from "../src/platform/clock.ts";
+import { createLog } from "../src/platform/log.ts";
+import { createDatabase } from "../src/platform/postgres.ts";
+import { seededRandom } from "../src/platform/random.ts";
+import { checkIdentities } from "../src/reconcile/identities/check-identities.ts";
+import { reconcile } from "../src/reconcile/reconcile.ts";
+import { defaultReconcileSettings } from "../src/reconcile/settings.ts";
+import { latestAsOf } from "../src/reports/as-of.ts";
+import { allReports } from "../src/reports/catalogue/all.ts";
+import { formats } from "../src/reports/render/formats.ts";
+import { writeReport } from "../src/reports/write-report.ts";
+import { testKey } from "../src/sandbox/keys.ts";
+import { createServiceClient } from "../src/service/client.ts";
+import { deliver, eventsSoFar } from "./alerts/story-stand.ts";
+import { sweep } from "./alerts/sweep-stand.ts";
+import { testDesk } from "./alerts/test-desk.ts";
+import { runCommand } from "./cli/command-line.ts";
+import { letTimePass } from "./reports/sandbox-history.ts";
+import { startTestSandbox } from "./sandbox/harness.ts";
+import type { TestSandbox } from "./sandbox/harness.ts";
+import { databaseUrl, withServer } from "./support/server-commands.ts";
+
+const schemas = ["mirror", "reconcile", "alerts", "inbox"];
+const clock = { now: () => new Date("2026-03-20T00:00:00.000Z") };
+const desk = testDesk({ clock, serviceClock: clock });
+
+let sandbox: TestSandbox;
+/** Rows of every kind, to be cloned. */
+let full: string;
+
+beforeAll(async () => {
+  sandbox = await startTestSandbox("nulls");
+  await sandbox.control("POST", "/clock", { now: "2026-01-01T00:00:00.000Z" });
+  const traffic = { orders: 40, subscriptions: 12, days: 60, seed: "nulls", chargebacks: 6 };
+  await sandbox.control("POST", "/traffic", traffic);
+  full = await newDatabase(inject("templateDatabase"));
+  await withDatabase(full, async (db) => {
+    const events = await eventsSoFar(sandbox);
+    await deliver(db, desk, [[{ ...events[0], type: "order.odd", data: {} }], events.slice(-120)]);
+    for (const kind of ["import", "full"] as const) {
+      await runReconcile(db, kind);
+      await db("mirror.orders").where("id", "<", "4").update({ total: 1, status: "failed" });
+      await db("mirror.orders")
+        .where("id", "<", "1")
+        .update({ id: db.raw("'gone-' || gen_random_uuid()") });
+    }
+    await runReconcile(db, "full");
+    await checkAll(db);
+    await sweep(db, desk);
+    await letTimePass(db);
+  });
+}, 300_000);
+afterAll(() => sandbox.close());
+
+const checkAll = (db: Knex) =>
+  checkIdentities(
+    db,
+    { now: clock.now(), asOf: clock.now() },
+    { modes: {}, run: null, timeZone: "Europe/Berlin" },
+  );
+
+async function newDatabase(template: string): Promise<string> {
+  const name = `${inject("templateDatabase")}_${randomBytes(4).toString("hex")}`;
+  await withServer(inject("serverUrl"), (client) =>
+    client.query(`create database ${name} template ${template}`),
+  );
+  return name;
+}
+
+async function withDatabase<T>(name: string, work: (db: Knex, url: string) => Promise<T>) {
+  const url = databaseUrl(inject("serverUrl"), name);
+  const db = createDatabase({ url, poolMax: 4, applicationName: "test nulls" });
+  try {
+    return await work(db, url);
+  } finally {
+    await db.destroy();
+  }
+}
+
+async function runReconcile(db: Knex, kind: "import" | "full"): Promise<void> {
+  const log = createLog({ level: "silent", name: "test" });
+  const serviceClock = createServiceClock(wallClock);
+  const random = seededRandom("nulls");
+  const location = { baseUrl: sandbox.url, apiKey: testKey };
+  const client = createServiceClient({ ...location, log, wallClock, serviceClock, random });
+  const deps = { db, client, log, random, clock: wallClock, serviceClock, alerts: desk };
+  const settings = { ...defaultReconcileSettings, graceMs: 0 };
+  const done = await reconcile(deps, settings, { kind }, { onProgress: () => {} });
+  await client.close();
+  expect(done.kind).toBe("done");
+}
+
+interface Table {
+  name: string;
+  /** That may be null by themselves: no constraint ties them to another. */
+  columns: string[];
+}
+
+async function nullableTables(db: Knex): Promise<Table[]> {
+  const { rows } = await db.raw<{ rows: Table[] }>(
+    `select format('%I.%I', table_schema, table_name) as name, array_agg(column_name::text order by ordinal_position) as columns
+     from information_schema.columns join information_schema.tables using (table_schema, table_name)
+     where table_schema = any(?::text[]) and table_type = 'BASE TABLE' and is_nullable = 'YES' and is_generated = 'NEVER'
+     group by 1 order by 1`,
+    [schemas],
+  );
+  return rows;
+}
+
+/** Which of them no check refuses, each by itself. */
+async function freeColumns(db: Knex, { name, columns }: Table): Promise<Table> {
+  const free: string[] = [];
+  for (const column of columns) {
+    const isFree = await db
+      .transaction(async (trx) => {
+        await trx.raw("set local session_replication_role = replica");
+        await trx.raw(`update ${name} set ?? = null`, [column]);
+        throw new Error("only tried");
+      })
+      .catch((error: unknown) => (error as Error).message === "only tried");
+    if (isFree) free.push(column);
+  }
+  return { name, columns: free };
+}
+
+/** Empties, in each row, the columns that `isEmptied` names by its SQL over `n`, the number of the row. */
+async function emptyColumns(
+  db: Knex,
+  { name, columns }: Table,
+  isEmptied: (k: number, of: number) => string,
+): Promise<void> {
+  if (columns.length === 0) return;
+  const set = columns.map(
+    (column, k) =>
+      `"${column}" = case when ${isEmptied(k, columns.length)} then null else t."${column}" end`,
+  );
+  await db.transaction(async (trx) => {
+    await trx.raw("set local session_replication_role = replica");
+    await trx.raw(
+      `update ${name} t set ${set.join(", ")}
+       from (select ctid as at, row_number() over (order by ctid) - 1 as n from ${name}) numbered where t.ctid = at`,
+    );
+  });
+}
+
+/** Everything that reads rows and shows or tells them; one line for each that throws. */
+async function readEverything(db: Knex, url: string): Promise<string[]> {
+  const failures: string[] = [];
+  const read = async (what: string, work: () => Promise<unknown>): Promise<void> => {
+    try {
+      await work();
+    } catch (error) {
+      const { message, stack = "" } = error as Error;
+      failures.push(`${what}: ${message.slice(-300)} ${/ at .*src.*/.exec(stack)?.[0] ?? ""}`);
+    }
+  };
+  const asOf = await latestAsOf(db);
+  const deps = { db, clock, timeZone: "Europe/Berlin", write: () => Promise.resolve() };
+  const period = { from: "2026-01-01", to: "2026-03-31", currency: undefined, accounts: undefined };
+  for (const report of allReports) {
+    for (const format of formats) {
+      await read(`${report.name} as ${format}`, () =>
+        writeReport(deps, { ...period, report, format, asOf: undefined }),
+      );
+    }
+    await read(`${report.name} as of`, () =>
+      writeReport(deps, { ...period, report, format: "json", asOf }),
+    );
+  }
+  for (const [register, ...args] of [
+    [registerEvents, "events", "list", "--limit", "1000"],
+    [registerEvents, "events", "list", "--json"],
+    [registerFindings, "findings", "list", "--all"],
+    [registerFindings, "findings", "list", "--all", "--json"],
+    [registerAlerts, "alerts", "list", "--all", "--limit", "1000"],
+    [registerAlerts, "alerts", "list", "--all", "--json"],
+    [registerReport, "report", "list"],
+    [registerSecrets, "secrets", "list"],
+    [registerDoctor, "doctor"],
+  ] as const) {
+    await read(args.join(" "), () => command(url, register, args));
+  }
+  for (const [register, name, table, id] of [
+    [registerEvents, "events", "inbox.receipts", "seq"],
+    [registerFindings, "findings", "reconcile.findings", "id"],
+    [registerAlerts, "alerts", "alerts.alerts", "id"],
+  ] as const) {
+    const ids = await db(table).orderBy(id).limit(30).pluck<string[]>(id);
+    for (const one of ids) {
+      await read(`${name} show ${one}`, () => command(url, register, [name, "show", one]));
+    }
+  }
+  await read("the rules of alerts", () => db.transaction((trx) => assessAll(trx)));
+  await read("the sweep", () => sweep(db, desk));
+  await read("the end of a run", () => endRun(db));
+  await read("identities", () => checkAll(db));
+  await read("reconciliation", () => runReconcile(db, "full"));
+  const undescribed = await db("alerts.alerts")
+    .where("rule", "alert_undescribed")
+    .pluck<string[]>("key");
+  return [...failures, ...undescribed];
+}
+
+async function command(
+  url: string,
+  register: Parameters<typeof runCommand>[0],
+  args: readonly string[],
+): Promise<void> {
+  const { error } = await runCommand(register, [...args], { env: { DATABASE_URL: url } });
+  process.exitCode = undefined;
+  if (error !== null) throw error as Error;
+}
+
+async function assessAll(trx: Knex.Transaction): Promise<void> {
+  const ids = async (table: string) => new Set(await trx(`mirror.${table}`).pluck<string[]>("id"));
+  const [orders, transactions, subscriptions] = [
+    await ids("orders"),
+    await ids("transactions"),
+    await ids("subscriptions"),
+  ];
+  await assessTouched(
+    trx,
+    desk,
+    {
+      declinedOrders: orders,
+      failedOrders: orders,
+      disputed: new Set([...orders, ...transactions]),
+      orders,
+      transactions,
+      subscriptions,
+      unsettled: subscriptions,
+      novelties: new Map(),
+    },
+    "reconciliation",
+  );
+}
+
+const endRun = (db: Knex): Promise<void> =>
+  assessRun({ db, log: createLog({ level: "silent", name: "test" }) }, desk, {
+    id: 1,
+    kind: "nightly",
+    firstFill: false,
+    complete: false,
+    error: null,
+    healed: {},
+    left: { mismatch: 1 },
+    amountAtRiskMinor: { usd: 5 },
+    slices: { failed: 0, pending: 0 },
+  });
+
+test("there are rows to empty in every table, and nearly every column that may be null is free to be", async () => {
+  await withDatabase(full, async (db) => {
+    const tables = await nullableTables(db);
+    const empty: string[] = [];
+    for (const { name } of tables) {
+      if ((await db(name).count().first())?.["count"] === "0") empty.push(name);
+    }
+    // No report, message or command here reads these.
+    expect(empty).toEqual([
+      "inbox.fetches",
+      "mirror.erasure_log",
+      "reconcile.endpoint_calls",
+      "reconcile.endpoints",
+    ]);
+    const free = await Promise.all(tables.map((table) => freeColumns(db, table)));
+    const all = (of: Table[]) => of.flatMap(({ columns }) => columns).length;
+    expect(all(free)).toBeGreaterThan(0.9 * all(tables));
+    const of = (name: string) => free.find((table) => table.name === name)?.columns;
+    expect(of("mirror.orders")).toEqual(
+      expect.arrayContaining(["total", "currency", "created_at"]),
+    );
+    expect(of("alerts.alerts")).toEqual(expect.arrayContaining(["amount_minor", "currency"]));
+  });
+});
+
+describe("whatever may be null may be null: everything reads", () => {
+  const readAfter = async (isEmptied: (k: number, of: number) => string): Promise<string[]> => {
+    const name = await newDatabase(full);
+    return withDatabase(name, async (db, url) => {
+      const tables = await Promise.all(
+        (await nullableTables(db)).map((table) => freeColumns(db, table)),
+      );
+      for (const table of tables) await emptyColumns(db, table, isEmptied);
+      return readEverything(db, url);
+    });
+  };
+
+  test("rows as they are", async () => {
+    expect(await readAfter(() => "false")).toEqual([]);
+  }, 300_000);
+
+  test.each([0, 1, 2])(
+    "rows that each lack one column, another one in the next row (%i)",
+    async (round) => {
+      expect(await readAfter((k, of) => `(n * 3 + ${round}) % ${of} = ${k}`)).toEqual([]);
+    },
+    300_000,
+  );
+
+  test("every other row without anything that may be null", async () => {
+    expect(await readAfter(() => "n % 2 = 1")).toEqual([]);
+  }, 300_000);
+
+  test("no row with anything that may be null", async () => {
+    expect(await readAfter(() => "true")).toEqual([]);
+  }, 300_000);
+});
