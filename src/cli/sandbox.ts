@@ -4,6 +4,7 @@ import { UsageError } from "../platform/errors.ts";
 import { createLog } from "../platform/log.ts";
 import { gatewayKey } from "../sandbox/gateway-keys.ts";
 import { firstMerchant, liveKey, testKey } from "../sandbox/keys.ts";
+import { isHostname } from "../sandbox/http/own-site.ts";
 import { startSandbox } from "../sandbox/start.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -11,6 +12,7 @@ import { untilSignal } from "./until-signal.ts";
 interface SandboxFlags {
   port?: string;
   host: string;
+  allowHost: string[];
   seed: string;
   state?: string;
 }
@@ -21,6 +23,12 @@ export function registerSandbox(program: Command, context: CliContext): void {
     .description("a local stand-in for the commerce service, until a signal")
     .option("--port <number>", "instead of SANDBOX_PORT; 0 picks a free one")
     .option("--host <address>", "where to listen", "127.0.0.1")
+    .option(
+      "--allow-host <name>",
+      "a host name it may be called by, such as a container's; again for more",
+      (name: string, names: string[]) => [...names, hostname(name)],
+      [],
+    )
     .option("--seed <text>", "same seed, same calls: same ids, amounts and events", "tallyhook")
     .option("--state <file>", "keep the state in a file over restarts; else nothing is kept")
     .action(async (flags: SandboxFlags) => {
@@ -30,6 +38,7 @@ export function registerSandbox(program: Command, context: CliContext): void {
       const sandbox = await startSandbox({
         port: flags.port === undefined ? config.sandbox.port : portOf(flags.port),
         host: flags.host,
+        allowHosts: flags.allowHost,
         seed: flags.seed,
         log,
         ...(flags.state === undefined ? {} : { stateFile: flags.state }),
@@ -46,6 +55,13 @@ function portOf(text: string): number {
     throw new UsageError(`--port must be a number from 0 to 65535, not ${JSON.stringify(text)}.`);
   }
   return port;
+}
+
+function hostname(text: string): string {
+  if (isHostname(text)) return text;
+  throw new UsageError(
+    `--allow-host must be a host name without scheme and port, not ${JSON.stringify(text)}.`,
+  );
 }
 
 /** What a person needs for the first minutes: where it is, the keys, and a line for each first step. */

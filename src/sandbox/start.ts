@@ -3,7 +3,7 @@ import type { AddressInfo } from "node:net";
 
 import type { Clock } from "../platform/clock.ts";
 import { wallClock as machineClock } from "../platform/clock.ts";
-import { listen } from "../platform/listen.ts";
+import { listen, localAddress } from "../platform/listen.ts";
 import type { Log } from "../platform/log.ts";
 import { createControlRouter } from "./controls/router.ts";
 import { assertStatePlace, keepStateFile, readStateFile } from "./persistence/state-file.ts";
@@ -15,6 +15,7 @@ import { createCdnRouter } from "./http/cdn.ts";
 import { createDocsRouter } from "./http/docs.ts";
 import { createGatewayRouter } from "./http/gateway.ts";
 import { createApiRouter } from "./http/mount.ts";
+import { ownHosts } from "./http/own-site.ts";
 import { allEndpoints } from "./resources/all.ts";
 import { captureEndpoint } from "./resources/capture.ts";
 import type { State } from "./state.ts";
@@ -27,6 +28,8 @@ export interface SandboxOptions {
   /** 0 picks a free one. */
   port: number;
   host?: string;
+  /** Host names by which it may be called, beside those of loopback and `host`. */
+  allowHosts?: readonly string[];
   /** The same seed and the same calls give the same ids, amounts and events. */
   seed?: number | string;
   log: Log;
@@ -45,6 +48,7 @@ export interface RunningSandbox {
 /** Starts the stand-in of the service, in memory. Throws `ConfigurationError` when the port cannot be had. */
 export async function startSandbox(options: SandboxOptions): Promise<RunningSandbox> {
   const { port, host = "127.0.0.1", seed = "tallyhook", log, wallClock = machineClock } = options;
+  const { allowHosts = [] } = options;
   const transport = createTransport();
   let origin = "";
   const deps = { wallClock, log, transport, origin: () => origin };
@@ -71,6 +75,7 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
 
   const app = createApp({
     log,
+    isOwnHost: ownHosts(host, allowHosts),
     state: () => state,
     api: createApiRouter(() => state, allEndpoints),
     beside: [
@@ -97,8 +102,7 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
   server.keepAliveTimeout = keepAliveMs;
   await listen(server, { host, port, hostVariable: "--host", portVariable: "SANDBOX_PORT" });
   const address = server.address() as AddressInfo;
-  const shownHost = address.family === "IPv6" ? `[${host}]` : host;
-  origin = `http://${shownHost}:${address.port}`;
+  origin = `http://${localAddress(host)}:${address.port}`;
   const file =
     stateFile === undefined
       ? null

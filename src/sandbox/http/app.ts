@@ -6,10 +6,13 @@ import type { Log } from "../../platform/log.ts";
 import { Refusal } from "../refusal.ts";
 import type { State } from "../state.ts";
 import { refusalAnswer } from "./errors.ts";
+import type { IsOwnHost } from "./own-site.ts";
+import { assertOwnSite } from "./own-site.ts";
 import { proxyPage, SpoiledAnswer } from "./spoiled-answer.ts";
 
 export interface AppDeps {
   log: Log;
+  isOwnHost: IsOwnHost;
   state: () => State;
   api: Router;
   /** What the sandbox serves outside of `/v1`: gateway, capture, images, documentation. */
@@ -18,18 +21,19 @@ export interface AppDeps {
 }
 
 /** The sandbox's HTTP side: every answer is JSON, carries a request id, and bears the date of the sandbox's clock. */
-export function createApp({ log, state, api, beside, controls }: AppDeps): Koa {
+export function createApp({ log, isOwnHost, state, api, beside, controls }: AppDeps): Koa {
   const app = new Koa();
   let requests = 0;
   const date = dateHeader(() => state().time.nowMs());
 
   app.use(async (ctx, next) => {
     requests += 1;
-    if (ctx.method !== "GET") state().noteRequest();
     const requestId = `req_${requests.toString(36).padStart(8, "0")}`;
     ctx.set("X-Request-Id", requestId);
     ctx.type = "application/json";
     try {
+      assertOwnSite(ctx, isOwnHost);
+      if (ctx.method !== "GET") state().noteRequest();
       await next();
       if (ctx.status === 404 && ctx.body === undefined) throw unknownPath(ctx.method, ctx.path);
     } catch (error) {
