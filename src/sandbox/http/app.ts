@@ -44,8 +44,8 @@ export function createApp({ log, isOwnHost, state, api, beside, controls }: AppD
       ctx.set(refusal.headers);
       ctx.type = "application/json";
       ctx.body = JSON.stringify(answer.body);
-      // What is left of a refused body is not worth reading.
-      if (!ctx.req.complete) ctx.set("Connection", "close");
+      // The rest of a refused body is read and dropped: to close before it came resets the connection, and the answer is lost.
+      ctx.req.resume();
     }
     if (ctx.respond !== false) ctx.set("Date", date());
   });
