@@ -22,6 +22,8 @@ export interface Timeline extends Clock {
   readonly mode: ClockMode;
   /** When what fell due at `dueMs` happens: then, if the clock was moved past it, otherwise now. */
   momentOf(dueMs: number): number;
+  /** Which move of the clock passed what fell due then; null for what is due when the clock arrived, or since. */
+  movePassing(dueMs: number): number | null;
   /** Runs `work` as one moment: until it returns, which for asynchronous work is its first wait, the clock stands. */
   atOneMoment<T>(work: () => T): T;
   schedule(job: Job): void;
@@ -72,6 +74,7 @@ export function createTimeline(deps: TimelineDeps): Timeline {
   let latestMs = -Infinity;
   /** Where the last move of the clock ends. */
   let movedToMs = -Infinity;
+  let moves = 0;
   let stampedMs = Number.NaN;
   let stamp = "";
   let timer: NodeJS.Timeout | undefined;
@@ -141,6 +144,7 @@ export function createTimeline(deps: TimelineDeps): Timeline {
   async function travel(targetMs: number): Promise<void> {
     fixedMs = Math.min(nowMs(), targetMs);
     movedToMs = targetMs;
+    moves += 1;
     for (let done = 1; !isClosed && runNext(targetMs, true); done++) {
       if (done % jobsPerTurn === 0) await new Promise(setImmediate);
     }
@@ -174,6 +178,7 @@ export function createTimeline(deps: TimelineDeps): Timeline {
     nowMs,
     iso,
     momentOf: (dueMs) => (dueMs <= movedToMs ? dueMs : nowMs()),
+    movePassing: (dueMs) => (dueMs < movedToMs ? moves : null),
     atOneMoment: (work) => standingAt(nowMs(), work),
     get mode() {
       return mode;

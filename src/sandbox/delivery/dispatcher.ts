@@ -5,6 +5,7 @@ import type { Faults } from "../faults.ts";
 import type { WebhookEndpointRecord } from "../records.ts";
 import type { Table } from "../store/table.ts";
 import type { Timeline } from "../timeline.ts";
+import { createAbsentHosts } from "./absent-hosts.ts";
 import { afterRefusal } from "./after-refusal.ts";
 import type { AttemptDeps } from "./attempt.ts";
 import { attempt, isAccepted } from "./attempt.ts";
@@ -42,7 +43,7 @@ export interface Dispatcher {
 }
 
 export interface DispatcherDeps extends AttemptDeps {
-  time: Pick<Timeline, "momentOf" | "nowMs" | "schedule">;
+  time: Pick<Timeline, "momentOf" | "movePassing" | "nowMs" | "schedule">;
   endpoints: (owner: Pick<EventRecord, "merchant" | "mode">) => Table<WebhookEndpointRecord>;
   faults: () => Faults;
   faultRandom: () => Random;
@@ -58,6 +59,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const waitingForRetry = new Map<string, Delivery>();
   /** Endpoints that could not be reached last time: one delivery at a time finds out whether they can again. */
   const unreachable = new Set<string>();
+  const unlessAbsent = createAbsentHosts();
   const lanes = createLanes({
     send,
     concurrency: (id) => (unreachable.has(id) ? 1 : deps.settings().delivery_concurrency),
@@ -103,7 +105,9 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const endpoint = endpointOf(delivery);
     if (endpoint === undefined) return cancel(delivery);
     const at = new Date(deps.time.momentOf(dueMs)).toISOString();
-    const result = await attempt(deps, delivery.event, endpoint, { at, kind });
+    const result = await unlessAbsent(endpoint.url, deps.time.movePassing(dueMs), () =>
+      attempt(deps, delivery.event, endpoint, { at, kind }),
+    );
     settle(sending, at, result);
     if (!result.unreachable) unreachable.delete(endpoint.id);
     else if (endpointOf(delivery)?.url === endpoint.url) failWaiting(endpoint.id, result);

@@ -4,8 +4,8 @@ import { Agent, request } from "undici";
 const answerTimeoutMs = 30_000;
 const connectTimeoutMs = 10_000;
 const maxConnectionsPerOrigin = 256;
-const connectFailures: readonly unknown[] = [
-  "ECONNREFUSED",
+/** Nobody is at the address, or it has none. Finding out can take seconds each time. */
+const noHostCodes: readonly unknown[] = [
   "EHOSTUNREACH",
   "ENETUNREACH",
   "ENOTFOUND",
@@ -16,8 +16,11 @@ const connectFailures: readonly unknown[] = [
 export interface PostResult {
   status: number | null;
   error: string | null;
-  /** No connection came about: nothing else could be sent there at that moment either. */
-  unreachable?: true;
+  /**
+   * No connection came about: nothing else could be sent there at that moment either. `host`: nor elsewhere on that host, and
+   * trying costs time.
+   */
+  unreachable?: "port" | "host";
 }
 
 export interface Transport {
@@ -50,14 +53,16 @@ export function createTransport(timeoutMs = answerTimeoutMs): Transport {
         if (status !== null) return { status, error: null };
         if (signal.aborted) return { status, error: `no answer within ${timeoutMs / 1000} s` };
         const message = error instanceof Error ? error.message : String(error);
-        if (!isConnectFailure(error)) return { status, error: message };
-        return { status, error: message, unreachable: true };
+        const unreachable = unreachablePart(error);
+        return { status, error: message, ...(unreachable === null ? {} : { unreachable }) };
       }
     },
     close: () => agent.destroy(),
   };
 }
 
-function isConnectFailure(error: unknown): boolean {
-  return error instanceof Error && "code" in error && connectFailures.includes(error.code);
+function unreachablePart(error: unknown): "port" | "host" | null {
+  if (!(error instanceof Error) || !("code" in error)) return null;
+  if (error.code === "ECONNREFUSED") return "port";
+  return noHostCodes.includes(error.code) ? "host" : null;
 }
