@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 
 import type { Json, TestSandbox } from "./harness.ts";
-import { aCustomer, anOrder, expectRefusal } from "./harness.ts";
+import { aCustomer, anOrder, expectRefusal, startTestSandbox } from "./harness.ts";
 import { idsOf, startWithOrders, walkList } from "./order-history.ts";
 
 let sandbox: TestSandbox;
@@ -34,6 +34,21 @@ test("[S] 123 [S] 125 [A] 119 [A] 133 walks give every order once at every limit
   const newestFirst = await walk("orders", "limit=7");
   const oldestFirst = await walk("orders", "limit=4&sort=created_at[asc]");
   expect(oldestFirst).toEqual(newestFirst.toReversed());
+});
+
+test("[S] 118 newest first holds within a millisecond too: the one made last comes first", async () => {
+  const own = await startTestSandbox();
+  await own.control("POST", "/clock", { now: "2026-03-01T00:00:00Z" });
+  const made: string[] = [];
+  for (let i = 0; i < 12; i++) made.unshift((await aCustomer(own)).id);
+  const listed = await own.ok("GET", "/v1/customers?limit=100");
+  expect(ids(listed)).toEqual(made);
+  const byChange = await own.ok("GET", "/v1/customers?sort=-updated_at&limit=100");
+  expect(ids(byChange)).toEqual(made);
+  const { state } = await own.control("GET", "/snapshot");
+  await own.control("PUT", "/snapshot", { state });
+  expect(ids(await own.ok("GET", "/v1/customers?limit=100"))).toEqual(made);
+  await own.close();
 });
 
 test("[S] 124 ending_before pages backward, in list order", async () => {

@@ -94,8 +94,9 @@ function expected(things: readonly Thing[], wish: Wish): string[] {
         (wish.least === null || (t.size >= wish.least && t.size <= wish.most)) &&
         (wish.words === null || wish.words.every((word) => beginsWord(t.text, word))),
     )
-    .map((t) => ({ t, key: `${String(t[wish.sortField as keyof Thing])}|${t.created_at}|${t.id}` }))
-    .sort((a, b) => (a.key < b.key ? -1 : 1))
+    .map((t) => ({ t, key: `${String(t[wish.sortField as keyof Thing])}|${t.created_at}` }))
+    // A stable sort: what ties stays in the order of creation.
+    .sort((a, b) => (a.key < b.key ? -1 : a.key > b.key ? 1 : 0))
     .map(({ t }) => t.id);
   return wish.descending ? inOrder.toReversed() : inOrder;
 }

@@ -6,12 +6,14 @@ export interface Row<T> {
   readonly createdAtMs: number;
   /** Among which rows it was created (`spans.ts`). */
   readonly span: number;
+  /** The how-manieth of its table. */
+  readonly number: number;
   value: T;
 }
 
 export type RowIndex<T> = SortedIndex<Row<T>>;
 
-/** Order of creation; ids break ties, so that the order is total (statement 119). */
+/** Order of creation, also of what was created within one millisecond: the order is total. */
 export function compareByCreation<T>(a: Row<T>, b: Row<T>): number {
-  return a.createdAtMs - b.createdAtMs || (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+  return a.createdAtMs - b.createdAtMs || a.number - b.number;
 }

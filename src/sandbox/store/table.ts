@@ -71,6 +71,7 @@ function comparingBy<T>(keyOf: (record: T) => string | number) {
 
 export function createTable<T extends StoredRecord>(options: TableOptions<T> = {}): Table<T> {
   const rows = new Map<string, Row<T>>();
+  let inserted = 0;
   const amounts = Object.entries(options.amounts ?? {}).map(([field, keyOf]) => ({
     field,
     keyOf,
@@ -125,7 +126,8 @@ export function createTable<T extends StoredRecord>(options: TableOptions<T> = {
     insert(record) {
       const createdAtMs = Date.parse(record.created_at);
       const span = spans.place(createdAtMs);
-      const row = { id: record.id, createdAtMs, span, value: record };
+      inserted += 1;
+      const row = { id: record.id, createdAtMs, span, number: inserted, value: record };
       rows.set(record.id, row);
       index(row);
     },
