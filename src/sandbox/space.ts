@@ -51,7 +51,8 @@ export interface Space {
   /** By product, in display order. */
   readonly images: Map<string, readonly ProductImageRecord[]>;
   readonly vault: Vault;
-  readonly addresses: Map<string, AddressRecord>;
+  /** By id, with whose they are. */
+  readonly addresses: Map<string, { customer_id: string; address: AddressRecord }>;
   /** Lower-case e-mail address, phone and SKU → id of who has it. */
   readonly emails: Map<string, string>;
   readonly phones: Map<string, string>;

@@ -18,6 +18,9 @@ const get = (version: string, header = "SVC-Version"): Promise<Called> =>
   sandbox.call("GET", "/v1/account", undefined, { headers: { [header]: version } });
 const upgrade = (body: object, idempotency: string | null = null): Promise<Called> =>
   sandbox.call("POST", "/v1/account/api_version", body, { idempotency });
+/** As an account is that was made when the version was new. */
+const pinnedTo = (api_version: string | null) =>
+  sandbox.control("PUT", "/account", { api_version });
 const account = () => sandbox.ok("GET", "/v1/account");
 
 describe("the version of a request", () => {
@@ -48,7 +51,7 @@ describe("the version of a request", () => {
       ).headers.get("svc-version");
     expect(await shown()).toBe(latest);
     expect(await shown(deprecated)).toBe(deprecated);
-    await upgrade({ version: deprecated });
+    await pinnedTo(deprecated);
     expect(await shown()).toBe(deprecated);
     expect(await shown(latest)).toBe(latest);
   });
@@ -74,11 +77,13 @@ describe("the account's version", () => {
   });
 
   test("[S] 109 [S] 112 an upgrade pins it and tells what was before", async () => {
-    expect((await upgrade({ version: deprecated })).body).toEqual({
-      api_version: deprecated,
+    expect((await upgrade({ version: latest })).body).toEqual({
+      api_version: latest,
       previous_version: null,
       latest_api_version: latest,
     });
+    expect((await account()).api_version).toBe(latest);
+    await pinnedTo(deprecated);
     expect((await account()).api_version).toBe(deprecated);
     expect((await upgrade({ version: latest })).body.previous_version).toBe(deprecated);
     expect((await account()).api_version).toBe(latest);
@@ -95,16 +100,28 @@ describe("the account's version", () => {
     });
   });
 
+  test("[S] 110 without a pin the latest is in use, so that an older one is a way back", async () => {
+    const back = await upgrade({ version: deprecated });
+    expectRefusal(back, 400, "invalid_api_version", "version");
+    expect((await account()).api_version).toBeNull();
+    expectRefusal(
+      await sandbox.tryControl("PUT", "/account", { api_version: retired }),
+      400,
+      "api_version_sunset",
+    );
+  });
+
   test("[S] 69 the idempotency key is optional and honoured", async () => {
+    await pinnedTo(deprecated);
     const key = crypto.randomUUID();
-    const first = await upgrade({ version: deprecated }, key);
-    expect((await upgrade({ version: deprecated }, key)).body).toEqual(first.body);
-    const conflict = await upgrade({ version: latest }, key);
+    const first = await upgrade({ version: latest }, key);
+    expect((await upgrade({ version: latest }, key)).body).toEqual(first.body);
+    const conflict = await upgrade({ version: deprecated }, key);
     expectRefusal(conflict, 409, "idempotency_key_conflict");
   });
 
   test("is that of its environment: the demo company is not the live one", async () => {
-    await upgrade({ version: deprecated });
+    await upgrade({ version: latest });
     const live = await sandbox.ok("GET", "/v1/account", undefined, { key: liveKey });
     expect(live.api_version).toBeNull();
   });

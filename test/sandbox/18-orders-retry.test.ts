@@ -80,6 +80,35 @@ test("[A] 351 a paid first charge leaves its failed subscription failed", async 
   expect(later.status).toBe("failed");
 });
 
+test("[S] 349 a paid first charge is the first cycle, on the order, in the cycles and in the counts", async () => {
+  const payer = await aCustomer(sandbox, "card_declined_twice");
+  const { id } = await aSubscription(sandbox, payer);
+  const { data } = await sandbox.ok("GET", `/v1/orders?customer_id=${payer.id}`);
+  const path = `/v1/subscriptions/${id}?expand=cycles`;
+  const declined = (await retry(data[0].id)).body;
+  expect(declined).toMatchObject({ status: "failed", subscription_cycle: null });
+  expect(await sandbox.ok("GET", path)).toMatchObject({
+    attempt_count: 2,
+    failure_reason: declined.failure_reason,
+    current_billing_cycle: 0,
+    cycles: [{ cycle: 1, status: "failed", order_id: declined.id }],
+  });
+  const paid = (await retry(data[0].id)).body;
+  expect(paid).toMatchObject({ status: "succeeded", subscription_cycle: 1 });
+  const subscription = await sandbox.ok("GET", path);
+  const [cycle] = subscription.cycles;
+  expect(subscription).toMatchObject({
+    status: "failed",
+    attempt_count: 0,
+    failure_reason: null,
+    current_billing_cycle: 1,
+    next_billing_date: null,
+    current_period_start: cycle.period_start,
+    current_period_end: cycle.period_end,
+    cycles: [{ cycle: 1, status: "succeeded", order_id: paid.id, amount: paid.total }],
+  });
+});
+
 test("[S] 353 an unknown order is 404", async () => {
   expectRefusal(await retry(crypto.randomUUID()), 404, "resource_not_found");
 });

@@ -1,7 +1,14 @@
 import { beforeAll, expect, test } from "vitest";
 
 import type { Json } from "./harness.ts";
-import { aCustomer, aSubscription, eventTypesOf, expectRefusal } from "./harness.ts";
+import {
+  aCustomer,
+  aPlan,
+  aSubscription,
+  eventTypesOf,
+  expectRefusal,
+  productsOf,
+} from "./harness.ts";
 import { ordersOf, subscriptionBody } from "./support/request-bodies.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
@@ -208,4 +215,45 @@ test("[S] 399 PATCH takes its five fields and looks at no other", async () => {
   expect(moved.shipping_address).toMatchObject(shipping_address);
   const again = { shipping_address_id: moved.shipping_address.id, shipping_option_id: "express" };
   expect((await sandbox.ok("PATCH", path, again)).shipping_address).toEqual(moved.shipping_address);
+});
+
+test("[S] 290 an address of another customer is unknown to orders and subscriptions", async () => {
+  const place = {
+    address_line1: "1 Main Street",
+    city: "Boston",
+    state: "MA",
+    postal_code: "02108",
+    country: "US",
+  };
+  const owner = await sandbox.ok("POST", "/v1/customers", {
+    email: "owner@example.test",
+    shipping_address: { full_name: "Ada Lovelace", ...place },
+    svc_gateway_customer_vault_id: "card_visa",
+  });
+  const shipping_address_id = owner.shipping_address.id;
+  const other = await aCustomer(sandbox);
+  const subscription = await aSubscription(sandbox, other);
+  const [product] = await productsOf(sandbox);
+  const order = (buyer: Json) => ({
+    customer_id: buyer.id,
+    payment_method_id: buyer.default_payment_method_id,
+    items: [{ product_id: product.id, quantity: 1 }],
+    shipping_address_id,
+  });
+  const plan = await aPlan(sandbox, "box-monthly-usd");
+  const { items: _items, ...parties } = order(other);
+  for (const [method, path, body] of [
+    ["POST", "/v1/orders", order(other)],
+    ["PATCH", `/v1/subscriptions/${subscription.id}`, { shipping_address_id }],
+    [
+      "POST",
+      "/v1/subscriptions",
+      { ...parties, plan_id: plan.id, billing_cycle: { interval: "month", interval_count: 1 } },
+    ],
+  ] as const) {
+    const called = await sandbox.call(method, path, body);
+    expectRefusal(called, 404, "resource_not_found", "shipping_address_id");
+  }
+  const own = await sandbox.ok("POST", "/v1/orders", order(owner));
+  expect(own.shipping_address).toMatchObject({ id: shipping_address_id, ...place });
 });

@@ -1,5 +1,6 @@
 import Router from "@koa/router";
 
+import { addAccount } from "./account.ts";
 import { addClock } from "./clock.ts";
 import type { ControlDeps } from "./control.ts";
 import { assertLocal } from "./control.ts";
@@ -51,6 +52,7 @@ export function createControlRouter(deps: ControlDeps): Router {
     addOrderControls,
     addOutbox,
     addTeamMembers,
+    addAccount,
   ]) {
     add(router, deps);
   }

@@ -15,7 +15,8 @@ export interface AddressInput {
   phone?: string | null | undefined;
 }
 
-export function storeAddress(space: Space, input: AddressInput): AddressRecord {
+/** Keeps an address as one of a customer's, under an id of its own. */
+export function storeAddress(space: Space, customerId: string, input: AddressInput): AddressRecord {
   const [first_name, last_name] = namesOf(input);
   const record: AddressRecord = {
     id: space.ids.uuid(),
@@ -29,13 +30,17 @@ export function storeAddress(space: Space, input: AddressInput): AddressRecord {
     country: input.country,
     phone: input.phone ?? null,
   };
-  space.addresses.set(record.id, record);
+  space.addresses.set(record.id, { customer_id: customerId, address: record });
   return record;
 }
 
-/** The address that an order or subscription names, or brings along; null when it does neither. */
+/**
+ * The address that an order or subscription of a customer names, or brings along; null when it does neither. One of another
+ * customer is unknown.
+ */
 export function resolveAddress(
   space: Space,
+  customerId: string,
   sent: { shipping_address_id?: string | undefined; shipping_address?: AddressInput | undefined },
 ): AddressRecord | null {
   if (sent.shipping_address_id !== undefined && sent.shipping_address !== undefined) {
@@ -45,11 +50,13 @@ export function resolveAddress(
       "shipping_address_id",
     );
   }
-  if (sent.shipping_address !== undefined) return storeAddress(space, sent.shipping_address);
+  if (sent.shipping_address !== undefined) {
+    return storeAddress(space, customerId, sent.shipping_address);
+  }
   if (sent.shipping_address_id === undefined) return null;
-  const address = space.addresses.get(sent.shipping_address_id);
-  if (address === undefined) throw notFound("address", "shipping_address_id");
-  return address;
+  const known = space.addresses.get(sent.shipping_address_id);
+  if (known?.customer_id !== customerId) throw notFound("address", "shipping_address_id");
+  return known.address;
 }
 
 function namesOf(input: AddressInput): [string, string] {

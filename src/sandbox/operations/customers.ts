@@ -40,7 +40,7 @@ export function createCustomer(
     last_name: input.last_name ?? null,
     phone: input.phone ?? null,
     company: input.company ?? null,
-    shipping_address: address === null ? null : storeAddress(space, address),
+    shipping_address: address === null ? null : storeAddress(space, id, address),
     metadata: input.metadata ?? {},
     default_payment_method_id: card?.id ?? null,
     deleted: false,
@@ -76,7 +76,7 @@ export function updateCustomer(
       ? {}
       : {
           shipping_address:
-            shipping_address === null ? null : storeAddress(space, shipping_address),
+            shipping_address === null ? null : storeAddress(space, customer.id, shipping_address),
         };
   const changed: CustomerRecord = {
     ...customer,

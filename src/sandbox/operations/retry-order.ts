@@ -4,12 +4,12 @@ import type { Space } from "../space.ts";
 import { announceOutcome } from "./announce-order.ts";
 import { attemptsOf, chargedCard, chargeOrder } from "./charge-order.ts";
 import { retryRefund } from "./refund-order.ts";
-import { settleRetriedCycle } from "./settle-cycle.ts";
+import { settleRetriedCycle, settleRetriedFirstCharge } from "./settle-cycle.ts";
 
 /**
- * Charges a failed order again with its own card, or repeats a failed refund (spec, retry). For a renewal the cycle is
- * reconciled, so that the billing job does not charge it again. Refused once its subscription has ended: nothing is sold
- * after that (statement 528).
+ * Charges a failed order again with its own card, or repeats a failed refund (spec, retry). Of a subscription's order the
+ * cycle is reconciled, so that the billing job does not charge it again. Refused once its subscription has ended: nothing
+ * is sold after that (statement 528).
  */
 export function retryOrder(space: Space, order: OrderRecord): OrderRecord {
   if (order.status === "refund_failed") return retryRefund(space, order);
@@ -23,7 +23,13 @@ export function retryOrder(space: Space, order: OrderRecord): OrderRecord {
     const message = `The order's subscription is ${subscription.status}.`;
     throw new Refusal("invalid_state_transition", message);
   }
-  const retried = chargeOrder(space, order, chargedCard(space, order));
+  const isFirstCharge = subscription?.status === "failed";
+  const retried = chargeOrder(
+    space,
+    order,
+    chargedCard(space, order),
+    isFirstCharge ? { subscription_cycle: 1 } : {},
+  );
   const isInDunning = subscription?.dunning?.order_id === order.id;
   announceOutcome(
     space,
@@ -35,7 +41,8 @@ export function retryOrder(space: Space, order: OrderRecord): OrderRecord {
           next_retry_at: isInDunning ? subscription.next_retry_at : null,
         },
   );
-  if (subscription !== undefined && isInDunning) {
+  if (isFirstCharge) settleRetriedFirstCharge(space, subscription, retried);
+  else if (subscription !== undefined && isInDunning) {
     settleRetriedCycle(space, subscription, retried);
   }
   return retried;

@@ -58,6 +58,29 @@ export function settleRetriedCycle(
   storeStatusChange(space, changed, "subscription.updated");
 }
 
+/**
+ * After a retry of the first charge. Once it is approved the first cycle is paid and is what the subscription stands in; it
+ * stays `failed` and bills nothing more (statement 351).
+ */
+export function settleRetriedFirstCharge(
+  space: Space,
+  subscription: SubscriptionRecord,
+  order: OrderRecord,
+): void {
+  const isPaid = order.status === "succeeded";
+  const changed: SubscriptionRecord = {
+    ...subscription,
+    ...(isPaid ? periodsAfterPayment(subscription, 1, 0) : {}),
+    status: "failed",
+    next_billing_date: null,
+    failure_reason: order.failure_reason,
+    attempt_count: isPaid ? 0 : attemptsOf(order),
+    cycles: withCycle(space, subscription, order, 1),
+    updated_at: space.touch(subscription.updated_at),
+  };
+  storeStatusChange(space, changed, "subscription.updated");
+}
+
 export function scheduleBilling(space: Space, subscription: SubscriptionRecord): void {
   if (subscription.status !== "active" || subscription.next_billing_date === null) return;
   space.schedule("billing", subscription.id, Date.parse(subscription.next_billing_date));

@@ -4,14 +4,16 @@ import type { Space } from "../space.ts";
 import { usableVersion } from "../versioning.ts";
 
 /**
- * Pins the account to a version; it never goes back to an older one, and the pinned one again changes nothing (statements 110, 111).
- * Webhook endpoints keep theirs. Gives back what was pinned before: null at the first time.
+ * Pins the account to a version; it never goes back to an older one, and the pinned one again changes nothing (statements
+ * 110, 111). An account without a pin uses the latest, so that any other is older. Webhook endpoints keep theirs. Gives back
+ * what was pinned before: null at the first time.
  */
 export function upgradeApiVersion(space: Space, wanted: string): string | null {
   const { version } = usableVersion(wanted, "version");
   const previous = space.account.api_version;
-  if (previous !== null && version < previous) {
-    const message = `The account is pinned to ${previous}: there is no way back.`;
+  const inUse = previous ?? latestVersion.version;
+  if (version < inUse) {
+    const message = `The account uses ${inUse}: there is no way back.`;
     throw new Refusal("invalid_api_version", message, "version");
   }
   space.account.api_version = version;

@@ -5,7 +5,7 @@ import { dumpSpace } from "./dump-space.ts";
 import type { Json } from "./json-text.ts";
 
 /** Of the shape below. Another one is refused, not guessed at. */
-export const dumpFormat = 1;
+export const dumpFormat = 2;
 
 /** Everything that a sandbox must know to go on as if it had not stopped. Rate windows are not part of it: they start anew. */
 export function dumpState(state: State, wallClock: Clock): Json {

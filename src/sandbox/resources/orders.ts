@@ -50,7 +50,7 @@ const create = mounted(routes.createOrder, (space, { body, resumes }, state) => 
     appliedCoupon: quote?.applied ?? null,
     currency,
     description: body.description ?? null,
-    shippingAddress: resolveAddress(space, body),
+    shippingAddress: resolveAddress(space, customer.id, body),
     metadata: body.metadata ?? {},
   });
   if (quote !== null) redeem(space, quote, opened);

@@ -35,7 +35,7 @@ const create = mounted(routes.createSubscription, (space, { body }, state) => {
     billingCycle: resolveBillingCycle(body.billing_cycle, now),
     totalCycles: body.billing_cycles ?? 0,
     endDate,
-    shippingAddress: shippingOf(space, body, null),
+    shippingAddress: shippingOf(space, customer.id, body, null),
     coupon,
   });
   return answerWith(201, subscription, subscriptionBody);
@@ -44,10 +44,11 @@ const create = mounted(routes.createSubscription, (space, { body }, state) => {
 /** The address that a request names; an option of shipping needs one (statement 381). */
 function shippingOf(
   space: Space,
-  sent: Parameters<typeof resolveAddress>[1] & { shipping_option_id?: string | undefined },
+  customerId: string,
+  sent: Parameters<typeof resolveAddress>[2] & { shipping_option_id?: string | undefined },
   current: AddressRecord | null,
 ): AddressRecord | null {
-  const address = resolveAddress(space, sent) ?? current;
+  const address = resolveAddress(space, customerId, sent) ?? current;
   if (sent.shipping_option_id !== undefined && address === null) {
     throw invalidValue("shipping_option_id", "requires a shipping address");
   }
@@ -78,7 +79,7 @@ const update = mounted(routes.updateSubscription, (space, { params, body }, stat
   assertModifiable(subscription);
   const { payment_method_id, billing_cycle } = body;
   const current = subscription.shipping_address;
-  const address = shippingOf(space, body, current);
+  const address = shippingOf(space, subscription.customer_id, body, current);
   const changed = changeSubscription(space, subscription, {
     ...(payment_method_id === undefined
       ? {}

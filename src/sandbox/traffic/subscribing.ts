@@ -110,7 +110,7 @@ function planChanges(stage: Stage, market: Market, id: string): void {
   }
   if (chance(random, 0.03)) {
     later((current) => {
-      const shippingAddress = storeAddress(space, {
+      const shippingAddress = storeAddress(space, current.customer_id, {
         full_name: "Moved Subscriber",
         address_line1: "9 New Road",
         city: "Denver",
