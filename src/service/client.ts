@@ -7,7 +7,7 @@ import { knowSecret } from "../platform/known-secrets.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { callService } from "./http/call.ts";
-import type { CallSettings, ServiceAnswer } from "./http/call.ts";
+import type { Caller, CallSettings, ServiceAnswer } from "./http/call.ts";
 import type { HttpMethod } from "../platform/http/exchange.ts";
 import { createLaneGate } from "./http/lanes.ts";
 import type { Lane, Sleep } from "./http/lanes.ts";
@@ -16,6 +16,7 @@ import { withQuery } from "./http/request-path.ts";
 import type { ServiceQuery } from "./http/request-path.ts";
 import { walkPages } from "./list-pages.ts";
 import type { ServicePage } from "./list-pages.ts";
+import { serviceVersion } from "./version.ts";
 
 export type ReadOptions = {
   /** `fetch` (default for `get`) goes before `walk` (default for lists). */
@@ -96,7 +97,8 @@ export function createServiceClient(
     { clock: wallClock, pace, sleep, closing: closing.signal },
     settings.maxConcurrent,
   );
-  const caller = { pool, gate, pace, sleep, log, wallClock, serviceClock, random, apiKey };
+  const connection = { pool, gate, pace, sleep, log, wallClock, serviceClock, random, apiKey };
+  const caller: Caller = { ...connection, version: serviceVersion };
 
   function call(
     method: HttpMethod,

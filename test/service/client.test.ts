@@ -9,6 +9,7 @@ import {
   ServiceRefusedError,
   ServiceUnavailableError,
 } from "../../src/service/service-errors.ts";
+import { serviceVersion } from "../../src/service/version.ts";
 import { apiKey, readText, sendJson, serviceError, standUp } from "./service-stand.ts";
 import type { ServiceStand } from "./service-stand.ts";
 
@@ -81,6 +82,36 @@ describe("a read", () => {
     expect(request?.url).toBe("/shop/v1/orders/o1?expand=transactions&created_at%5Bgte%5D=x");
     expect(request?.headers.authorization).toBe(`Bearer ${apiKey}`);
     expect(serviceNow()).toEqual(new Date("2031-01-01T10:00:00Z"));
+  });
+
+  it("asks for the version that the program was written for, and gives that up where the service has none such", async () => {
+    const listener = inTurn(ok, fails(400, "invalid_api_version"), ok);
+    const { client, logged } = await stand(listener);
+    const statuses = [];
+    for (const path of ["/orders/1", "/orders/2", "/orders/3"]) {
+      statuses.push((await client.get(path)).status);
+    }
+    expect(statuses).toEqual([200, 200, 200]);
+    expect(listener.asked.map(({ url, headers }) => [url, headers["svc-version"]])).toEqual([
+      ["/v1/orders/1", serviceVersion],
+      ["/v1/orders/2", serviceVersion],
+      ["/v1/orders/2", undefined],
+      ["/v1/orders/3", undefined],
+    ]);
+    expect(logged()).toContain("does not serve this version");
+  });
+
+  it("repeats a write without the version once, with the same idempotency key", async () => {
+    const listener = inTurn(fails(400, "api_version_sunset"), ok);
+    const { client } = await stand(listener);
+    const idempotencyKey = "3f2b8c1e-0000-4000-8000-000000000000";
+    expect((await client.post("/orders", {}, { idempotencyKey })).status).toBe(200);
+    const again = await stand(fails(400, "invalid_api_version"));
+    await expect(again.client.post("/orders", {})).rejects.toThrow(/invalid_api_version/);
+    expect(listener.asked.map(({ headers }) => headers["x-svc-idempotency-key"])).toEqual([
+      idempotencyKey,
+      idempotencyKey,
+    ]);
   });
 
   it("leaves out query parameters that are undefined", async () => {

@@ -1,3 +1,5 @@
+import { serviceVersion } from "../../service/version.ts";
+
 export interface ApiVersion {
   version: string;
   deprecated: boolean;
@@ -10,7 +12,7 @@ export interface ApiVersion {
 const apiVersions: readonly [ApiVersion, ...ApiVersion[]] = [
   { version: "2024-03-01", deprecated: true, sunset: "2025-03-01", retired: true },
   { version: "2024-11-15", deprecated: true, sunset: "2027-11-15", retired: false },
-  { version: "2025-09-01", deprecated: false, sunset: null, retired: false },
+  { version: serviceVersion, deprecated: false, sunset: null, retired: false },
 ];
 
 export const latestVersion: ApiVersion = apiVersions.at(-1) ?? apiVersions[0];

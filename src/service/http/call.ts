@@ -29,7 +29,7 @@ export type ServiceAnswer = {
 
 export type CallSettings = ExchangeLimits & { retry: Readonly<RetryPolicy> };
 
-type Caller = {
+export type Caller = {
   pool: Dispatcher;
   gate: LaneGate;
   pace: Pace;
@@ -39,6 +39,8 @@ type Caller = {
   serviceClock: ServiceClock;
   random: Random;
   apiKey: string;
+  /** The version that requests ask for; null once the service refused it. */
+  version: string | null;
 };
 
 type ServiceRequest = {
@@ -75,6 +77,7 @@ export async function callService(
       const answer = acceptable(caller, request, made.answer);
       if (answer !== null) return answer;
       if (deadline.signal.aborted) throw interruption(deadline, tried);
+      if (givesVersionUp(caller, made.answer)) continue;
 
       const failed = classify(made);
       if (failed?.kind === "answer" && failed.status === 429) {
@@ -123,7 +126,7 @@ async function takeTurn(
 }
 
 async function tryOnce(
-  { pool, apiKey, serviceClock }: Caller,
+  { pool, apiKey, version, serviceClock }: Caller,
   request: ServiceRequest,
   limits: ExchangeLimits,
   signal: AbortSignal,
@@ -132,6 +135,7 @@ async function tryOnce(
     authorization: `Bearer ${apiKey}`,
     accept: "application/json",
     "user-agent": "tallyhook",
+    ...(version === null ? {} : { "svc-version": version }),
     ...(request.body === null ? {} : { "content-type": "application/json" }),
     ...(request.idempotencyKey === null ? {} : { "x-svc-idempotency-key": request.idempotencyKey }),
   };
@@ -144,6 +148,23 @@ async function tryOnce(
   } catch (cause) {
     return { answer: null, cause };
   }
+}
+
+/**
+ * Whether the service refused the version that was asked for: its list of versions is not shown. Nothing was done, so the
+ * call is made again, and from then on the account's own version is read.
+ */
+function givesVersionUp(caller: Caller, answer: ReadAnswer | null): boolean {
+  const code = answer?.error?.code;
+  if (caller.version === null) return false;
+  if (code !== "invalid_api_version" && code !== "api_version_sunset") return false;
+  const { version } = caller;
+  caller.version = null;
+  caller.log.warn(
+    { version, code },
+    "the service does not serve this version: the account's own is read",
+  );
+  return true;
 }
 
 function acceptable(
