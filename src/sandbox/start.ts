@@ -6,7 +6,12 @@ import { wallClock as machineClock } from "../platform/clock.ts";
 import { listen, localAddress } from "../platform/listen.ts";
 import type { Log } from "../platform/log.ts";
 import { createControlRouter } from "./controls/router.ts";
-import { assertStatePlace, keepStateFile, readStateFile } from "./persistence/state-file.ts";
+import {
+  assertStatePlace,
+  holdStateFile,
+  keepStateFile,
+  readStateFile,
+} from "./persistence/state-file.ts";
 import type { StateDump } from "./persistence/restore-state.ts";
 import { restoreState } from "./persistence/restore-state.ts";
 import { createTransport } from "./delivery/transport.ts";
@@ -54,10 +59,10 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
   const deps = { wallClock, log, transport, origin: () => origin };
   let state: State = createState(deps, String(seed));
 
-  function replaceBy(dump: StateDump, nowMs: number): void {
+  function replaceBy(dump: StateDump): void {
     const restored = createState(deps, dump.seed);
     try {
-      restoreState(restored, dump, nowMs);
+      restoreState(restored, dump);
     } catch (error) {
       // Half of a state must not go on billing and delivering.
       restored.close();
@@ -67,10 +72,27 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
     state = restored;
   }
 
+  async function stop(): Promise<void> {
+    state.close();
+    await transport.close();
+    await release?.();
+  }
+
   const { stateFile } = options;
-  if (stateFile !== undefined) {
-    await readStateFile(stateFile, (kept) => replaceBy(kept, timeAfterRestart(kept, wallClock)));
-    await assertStatePlace(stateFile);
+  const release = stateFile === undefined ? null : await holdStateFile(stateFile);
+  try {
+    if (stateFile !== undefined) {
+      await assertStatePlace(stateFile);
+      let stoppedForMs = 0;
+      await readStateFile(stateFile, (kept) => {
+        replaceBy(kept);
+        stoppedForMs = timeStopped(kept, wallClock);
+      });
+      await state.time.catchUp(stoppedForMs);
+    }
+  } catch (error) {
+    await stop();
+    throw error;
   }
 
   const app = createApp({
@@ -93,14 +115,18 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
         state = createState(deps, newSeed ?? state.seed);
       },
       restore(dump) {
-        replaceBy(dump, dump.clock.now_ms);
+        replaceBy(dump);
       },
     }),
   });
   const handle = app.callback();
   const server = createServer((request, response) => void handle(request, response));
   server.keepAliveTimeout = keepAliveMs;
-  await listen(server, { host, port, hostVariable: "--host", portVariable: "SANDBOX_PORT" });
+  const where = { host, port, hostVariable: "--host", portVariable: "SANDBOX_PORT" };
+  await listen(server, where).catch(async (error: unknown) => {
+    await stop();
+    throw error;
+  });
   const address = server.address() as AddressInfo;
   origin = `http://${localAddress(host)}:${address.port}`;
   const file =
@@ -111,18 +137,21 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
     url: origin,
     port: address.port,
     async close() {
-      await file?.close();
-      state.close();
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
       await closed;
-      await transport.close();
+      // Last, so that nothing that was answered is missing.
+      try {
+        await file?.close();
+      } finally {
+        await stop();
+      }
     },
   };
 }
 
-/** A clock that ran has gone on meanwhile, as far as it was moved; a manual one stands where it stood. */
-function timeAfterRestart({ clock }: StateDump, wallClock: Clock): number {
-  if (clock.mode === "manual") return clock.now_ms;
-  return clock.now_ms + Math.max(0, wallClock.now().getTime() - clock.wall_ms);
+/** A clock that ran has gone on meanwhile; a manual one stands where it stood. */
+function timeStopped({ clock }: StateDump, wallClock: Clock): number {
+  if (clock.mode === "manual") return 0;
+  return Math.max(0, wallClock.now().getTime() - clock.wall_ms);
 }

@@ -34,6 +34,11 @@ export interface Timeline extends Clock {
   /** Makes the clock manual and sets it, also backwards. Resolves when the jobs that fell due are done. */
   setNow(date: Date): Promise<void>;
   /**
+   * What a running clock missed while the sandbox was stopped: jobs happen at their own times, deliveries after it, so that
+   * a receiver that starts beside the sandbox still gets them.
+   */
+  catchUp(ms: number): Promise<void>;
+  /**
    * Runs `work` with the clock stopped; `work` moves it by `moveTo`, which does the jobs that fall due on the way
    * except deliveries. A clock that ran goes on from where it was left.
    */
@@ -220,6 +225,15 @@ export function createTimeline(deps: TimelineDeps): Timeline {
         } finally {
           goOnFrom(nowMs());
         }
+      }),
+    catchUp: (ms) =>
+      exclusively(async () => {
+        const targetMs = nowMs() + ms;
+        fixedMs = nowMs();
+        for (let done = 1; !isClosed && runNext(targetMs, false); done++) {
+          if (done % jobsPerTurn === 0) await new Promise(setImmediate);
+        }
+        goOnFrom(targetMs);
       }),
     planned: () =>
       [...jobs.entries(), ...deliveries.entries()]

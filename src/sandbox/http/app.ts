@@ -34,7 +34,12 @@ export function createApp({ log, isOwnHost, state, api, beside, controls }: AppD
     try {
       assertOwnSite(ctx, isOwnHost);
       if (ctx.method !== "GET") state().noteRequest();
-      await next();
+      try {
+        await next();
+      } finally {
+        // The work may have taken long: what was noted at its start may be on disk already.
+        if (ctx.method !== "GET") state().noteRequest();
+      }
       if (ctx.status === 404 && ctx.body === undefined) throw unknownPath(ctx.method, ctx.path);
     } catch (error) {
       if (error instanceof SpoiledAnswer) return spoil(ctx, error.kind);

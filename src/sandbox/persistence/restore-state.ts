@@ -84,8 +84,8 @@ export const stateDump = z.object({
 
 export type StateDump = z.output<typeof stateDump>;
 
-/** Puts what a dump holds in the place of what a fresh state has. `nowMs` is the time at which it goes on. */
-export function restoreState(state: State, dump: StateDump, nowMs: number): void {
+/** Puts what a dump holds in the place of what a fresh state has. It goes on at the dump's own time. */
+export function restoreState(state: State, dump: StateDump): void {
   state.settings = dump.settings;
   state.setFaults(dump.faults);
   const { chance } = state;
@@ -100,7 +100,7 @@ export function restoreState(state: State, dump: StateDump, nowMs: number): void
     if (merchant === undefined) throw new Error(`no merchant ${id}`);
     for (const mode of modes) restoreSpace(merchant.spaces[mode], spaces[mode]);
   }
-  state.time.restore({ nowMs, mode: dump.clock.mode });
+  state.time.restore({ nowMs: dump.clock.now_ms, mode: dump.clock.mode });
   state.events.restore(dump.events as never);
   state.dispatcher.restore(dump.deliveries as never, state.events.latest());
   for (const job of dump.jobs) state.time.schedule(job as unknown as Job);

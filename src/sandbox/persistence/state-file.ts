@@ -1,10 +1,11 @@
 import { createWriteStream } from "node:fs";
-import { open, readFile, rename, rm } from "node:fs/promises";
+import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
 import { Readable } from "node:stream";
 import { pipeline } from "node:stream/promises";
 
 import type { Clock } from "../../platform/clock.ts";
-import { ConfigurationError } from "../../platform/errors.ts";
+import { ConfigurationError, UnreachableError } from "../../platform/errors.ts";
+import { withExclusiveLock } from "../../platform/exclusive-lock.ts";
 import type { Log } from "../../platform/log.ts";
 import type { State } from "../state.ts";
 import { dumpState } from "./dump-state.ts";
@@ -16,6 +17,41 @@ import { stateDump } from "./restore-state.ts";
 const intervalMs = 1000;
 /** A state that takes long to write is written less often: writing takes at most this share of the time. */
 const restPerWrite = 4;
+
+/**
+ * Keeps other sandboxes of this machine off a state file until the function that it gives back is called, or the process
+ * ends. Throws `ConfigurationError` where another one has the file, or where it cannot be kept.
+ */
+export async function holdStateFile(path: string): Promise<() => Promise<void>> {
+  // The lock is that of a directory, which stays: were it removed, two processes could each hold one of that name.
+  const lock = `${path}.lock`;
+  await mkdir(lock, { mode: 0o700 }).catch((cause: NodeJS.ErrnoException) => {
+    if (cause.code !== "EEXIST") throw cannotBeWritten(path, cause);
+  });
+  return new Promise((resolve, reject) => {
+    const held = withExclusiveLock(
+      lock,
+      () =>
+        new Promise<void>((release) => {
+          resolve(async () => {
+            release();
+            await held;
+          });
+        }),
+      { timeoutMs: 0 },
+    );
+    held.catch((cause: unknown) => {
+      reject(cause instanceof UnreachableError ? isInUse(path, cause) : cause);
+    });
+  });
+}
+
+function isInUse(path: string, cause: unknown): ConfigurationError {
+  return new ConfigurationError(
+    `The state file ${path} is in use by another sandbox. Stop that one, or name another file.`,
+    { cause },
+  );
+}
 
 /** Takes up the state of an earlier run, if there is one. Throws `ConfigurationError` for a file that cannot be read or taken up. */
 export async function readStateFile(
@@ -40,11 +76,15 @@ export async function assertStatePlace(path: string): Promise<void> {
     await (await open(partial, "w", 0o600)).close();
     await rm(partial);
   } catch (cause) {
-    throw new ConfigurationError(
-      `The state file ${path} cannot be written. Name one in a directory that exists and that this user may write to.`,
-      { cause },
-    );
+    throw cannotBeWritten(path, cause);
   }
+}
+
+function cannotBeWritten(path: string, cause: unknown): ConfigurationError {
+  return new ConfigurationError(
+    `The state file ${path} cannot be written. Name one in a directory that exists and that this user may write to.`,
+    { cause },
+  );
 }
 
 function partialOf(path: string): string {
@@ -67,29 +107,31 @@ export function keepStateFile(deps: {
   state: () => State;
 }): StateFile {
   const { path, log, wallClock, state } = deps;
-  let written: string | null = null;
+  /** Revisions of one state tell its changes apart; another state, as after a reset, counts anew. */
+  let written: { state: State; revision: string } | null = null;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
-  let current: Promise<void> = Promise.resolve();
+  let writing: Promise<void> = Promise.resolve();
 
   async function writeIfChanged(): Promise<number> {
-    const revision = state().revision();
-    if (revision === written) return 0;
+    const current = state();
+    const revision = current.revision();
+    if (written?.state === current && written.revision === revision) return 0;
     const startedMs = performance.now();
     const partial = partialOf(path);
-    const pieces = Readable.from(jsonPieces(dumpState(state(), wallClock)));
+    const pieces = Readable.from(jsonPieces(dumpState(current, wallClock)));
     await pipeline(pieces, createWriteStream(partial, { mode: 0o600 }));
     const file = await open(partial, "r+");
     await file.sync();
     await file.close();
     await rename(partial, path);
-    written = revision;
+    written = { state: current, revision };
     return performance.now() - startedMs;
   }
 
   function plan(waitMs: number): void {
     timer = setTimeout(() => {
-      current = writeIfChanged()
+      writing = writeIfChanged()
         .catch((error: unknown) => {
           log.error({ err: error, path }, "the state of the sandbox could not be written");
           return 0;
@@ -105,7 +147,7 @@ export function keepStateFile(deps: {
     async close() {
       isClosed = true;
       clearTimeout(timer);
-      await current;
+      await writing;
       await writeIfChanged();
     },
   };
