@@ -1,3 +1,4 @@
+import Table from "cli-table3";
 import type { Command } from "commander";
 
 import { UsageError } from "../platform/errors.ts";
@@ -5,6 +6,7 @@ import { createLog } from "../platform/log.ts";
 import { gatewayKey } from "../sandbox/gateway-keys.ts";
 import { firstMerchant, liveKey, testKey } from "../sandbox/keys.ts";
 import { isHostname } from "../sandbox/http/own-site.ts";
+import { behaviourOf, testCards } from "../sandbox/rules/cards.ts";
 import { startSandbox } from "../sandbox/start.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -18,8 +20,13 @@ interface SandboxFlags {
 }
 
 export function registerSandbox(program: Command, context: CliContext): void {
-  program
-    .command("sandbox")
+  const sandbox = program.command("sandbox");
+  sandbox
+    .command("cards")
+    .description("the test cards: tokens, numbers and what each does")
+    .option("--json", "as JSON")
+    .action(({ json }: { json?: true }) => listCards(context, json === true));
+  sandbox
     .description("a local stand-in for the commerce service, until a signal")
     .option("--port <number>", "instead of SANDBOX_PORT; 0 picks a free one")
     .option("--host <address>", "where to listen", "127.0.0.1")
@@ -35,7 +42,7 @@ export function registerSandbox(program: Command, context: CliContext): void {
       const { config } = context.loaded();
       const log = createLog({ level: config.logLevel, name: "sandbox" });
       const stopped = untilSignal();
-      const sandbox = await startSandbox({
+      const running = await startSandbox({
         port: flags.port === undefined ? config.sandbox.port : portOf(flags.port),
         host: flags.host,
         allowHosts: flags.allowHost,
@@ -43,10 +50,30 @@ export function registerSandbox(program: Command, context: CliContext): void {
         log,
         ...(flags.state === undefined ? {} : { stateFile: flags.state }),
       });
-      context.stdout.write(welcome(sandbox.url, flags.state));
+      context.stdout.write(welcome(running.url, flags.state));
       await stopped;
-      await sandbox.close();
+      await running.close();
     });
+}
+
+function listCards({ stdout }: CliContext, json: boolean): void {
+  const rows = Object.entries(testCards).map(([token, card]) => ({
+    token,
+    number: card.number ?? null,
+    brand: card.brand,
+    last4: card.last4,
+    does: behaviourOf(card),
+  }));
+  if (json) {
+    stdout.write(`${JSON.stringify(rows)}\n`);
+    return;
+  }
+  const head = ["token", "number", "brand", "what it does"];
+  const table = new Table({ head, style: { head: [], border: [] } });
+  for (const { token, number, brand, last4, does } of rows) {
+    table.push([token, number ?? `… ${last4}`, brand, does]);
+  }
+  stdout.write(`${table.toString()}\n`);
 }
 
 function portOf(text: string): number {
@@ -73,6 +100,7 @@ function welcome(url: string, stateFile: string | undefined): string {
   return `The sandbox answers at ${url} (Ctrl-C stops it; ${kept}).
 Keys: ${testKey} (test), ${liveKey} (live). Gateway: ${gatewayKey(firstMerchant, "test")}
 Documentation: ${url}/docs, controls: ${url}/_sandbox, tutorial: docs/sandbox.md
+Test cards: npx tallyhook sandbox cards
 
 A customer with a test card:
   curl ${url}/v1/customers ${api} -d '{"email":"ada@example.test","svc_gateway_customer_vault_id":"card_visa"}'

@@ -121,3 +121,15 @@ export const testCards: Readonly<Record<string, TestCard>> = {
 export function outcomeOf(outcomes: readonly Outcome[], n: number): Outcome {
   return outcomes[Math.min(n, outcomes.length - 1)] ?? null;
 }
+
+/** What a card does, in words for people: each charge, what becomes of refunds, what follows. */
+export function behaviourOf({ charges, refunds, chargeback }: TestCard): string {
+  const told = [`charges: ${inTurn(charges)}`];
+  if (refunds.some((refund) => refund !== null)) told.push(`refunds: ${inTurn(refunds)}`);
+  if (chargeback) told.push("a chargeback follows");
+  return told.join("; ");
+}
+
+function inTurn(outcomes: readonly Outcome[]): string {
+  return outcomes.map((outcome) => outcome?.code ?? "approved").join(", then ");
+}
