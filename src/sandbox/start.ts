@@ -104,7 +104,7 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
       createApiRouter(() => state, [captureEndpoint], ""),
       createGatewayRouter(() => state),
       createCdnRouter(() => state),
-      createDocsRouter(allEndpoints),
+      createDocsRouter(allEndpoints, log),
     ],
     controls: createControlRouter({
       log,

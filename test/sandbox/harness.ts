@@ -6,6 +6,7 @@ import { expect } from "vitest";
 
 import { createLog } from "../../src/platform/log.ts";
 import { liveKey, testKey } from "../../src/sandbox/keys.ts";
+import { errorCodesOf } from "../../src/sandbox/openapi.ts";
 import { allEndpoints } from "../../src/sandbox/resources/all.ts";
 import type { SandboxOptions } from "../../src/sandbox/start.ts";
 import { startSandbox } from "../../src/sandbox/start.ts";
@@ -76,7 +77,7 @@ export async function startTestSandbox(
     };
     expect(response.headers.get("content-type")).toContain("application/json");
     if (response.ok) expectDeclared(method, path, called);
-    else expectEnvelope(called);
+    else expectEnvelope(method, path, called);
     return called;
   }
 
@@ -112,15 +113,19 @@ export async function startTestSandbox(
 function expectDeclared(method: string, path: string, called: Called): void {
   const [plain = "", query = ""] = path.split("?");
   if (query.includes("fields")) return;
-  const endpoint = allEndpoints.find(
-    ({ endpoint: declared }) =>
-      declared.method === method &&
-      new RegExp(`^/v1${declared.path.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(plain),
-  )?.endpoint;
+  const endpoint = endpointAt(method, plain);
   expect(endpoint, `${method} ${plain} is declared`).toBeDefined();
   expect(called.status).toBe(endpoint?.status);
   const parsed = endpoint?.answer.safeParse(called.body);
   expect(parsed?.success, JSON.stringify(parsed?.error?.issues)).toBe(true);
+}
+
+function endpointAt(method: string, plainPath: string) {
+  return allEndpoints.find(
+    ({ endpoint: declared }) =>
+      declared.method === method &&
+      new RegExp(`^/v1${declared.path.replaceAll(/\{\w+\}/g, "[^/]+")}$`).test(plainPath),
+  )?.endpoint;
 }
 
 const typeByStatus: Readonly<Record<number, string>> = {
@@ -130,7 +135,7 @@ const typeByStatus: Readonly<Record<number, string>> = {
   429: "rate_limit_error",
 };
 
-function expectEnvelope({ status, body, headers }: Called): void {
+function expectEnvelope(method: string, path: string, { status, body, headers }: Called): void {
   const { error } = errorEnvelopeSchema.parse(body);
   expect(Object.keys(error)).toEqual([
     "type",
@@ -144,6 +149,12 @@ function expectEnvelope({ status, body, headers }: Called): void {
   expect(error.request_id).toBe(headers.get("x-request-id"));
   const expected = error.code === "field_locked" ? "invalid_request_error" : typeByStatus[status];
   if (expected !== undefined) expect(error.type).toBe(expected);
+  const endpoint = endpointAt(method, path.split("?")[0] ?? "");
+  if (endpoint !== undefined) {
+    expect(errorCodesOf(endpoint), `${endpoint.name} is documented to answer`).toContain(
+      error.code,
+    );
+  }
 }
 
 /** A refusal: its status and code, and the parameter where given. */

@@ -5,6 +5,8 @@ import { dirname, join } from "node:path";
 import Router from "@koa/router";
 import type { Context } from "koa";
 
+import type { Log } from "../../platform/log.ts";
+import { exampleAnswers } from "../example-answers.ts";
 import { testKey } from "../keys.ts";
 import { exampleIdempotencyKey, openApiDocument } from "../openapi.ts";
 import type { Mounted } from "./mount.ts";
@@ -60,12 +62,21 @@ const startScript = `const ui = SwaggerUIBundle({
 `;
 
 /** `GET /openapi.json`, and `GET /docs` which shows it with files of this machine alone. */
-export function createDocsRouter(endpoints: readonly Mounted[]): Router {
+export function createDocsRouter(endpoints: readonly Mounted[], log: Log): Router {
   const router = new Router();
-  let document: string | undefined;
-  router.get("/openapi.json", (ctx: Context) => {
-    document ??= JSON.stringify(openApiDocument(endpoints.map(({ endpoint }) => endpoint)));
-    ctx.body = document;
+  let document: Promise<string> | undefined;
+  const make = async () => {
+    const answers = await exampleAnswers(endpoints, log);
+    return JSON.stringify(
+      openApiDocument(
+        endpoints.map(({ endpoint }) => endpoint),
+        answers,
+      ),
+    );
+  };
+  router.get("/openapi.json", async (ctx: Context) => {
+    document ??= make();
+    ctx.body = await document;
   });
   router.get("/docs", (ctx: Context) => send(ctx, "text/html", page));
   router.get("/docs/start.js", (ctx: Context) => send(ctx, "text/javascript", startScript));

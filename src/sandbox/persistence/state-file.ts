@@ -25,8 +25,10 @@ const restPerWrite = 4;
 export async function holdStateFile(path: string): Promise<() => Promise<void>> {
   // The lock is that of a directory, which stays: were it removed, two processes could each hold one of that name.
   const lock = `${path}.lock`;
-  await mkdir(lock, { mode: 0o700 }).catch((cause: NodeJS.ErrnoException) => {
-    if (cause.code !== "EEXIST") throw cannotBeWritten(path, cause);
+  await mkdir(lock, { mode: 0o700 }).catch((cause: unknown) => {
+    if (!(cause instanceof Error && "code" in cause && cause.code === "EEXIST")) {
+      throw cannotBeWritten(path, cause);
+    }
   });
   return new Promise((resolve, reject) => {
     const held = withExclusiveLock(
@@ -41,7 +43,7 @@ export async function holdStateFile(path: string): Promise<() => Promise<void>> 
       { timeoutMs: 0 },
     );
     held.catch((cause: unknown) => {
-      reject(cause instanceof UnreachableError ? isInUse(path, cause) : cause);
+      reject(cause instanceof UnreachableError ? isInUse(path, cause) : (cause as Error));
     });
   });
 }

@@ -1,3 +1,4 @@
+import type { couponErrors } from "../../service/routes/shared.ts";
 import type { CouponCodeRecord, CouponRecord, CouponScope } from "../coupon-records.ts";
 
 /** What a code would be redeemed for. What is left out is not checked: a preview may know less than an order. */
@@ -13,7 +14,7 @@ export interface CouponUse {
   customer?: { redemptionsOf(couponId: string): number; isFirstTime(): boolean };
 }
 
-/** The codes of refusals and the reasons of previews. The interface names `coupon_expired` and the two of scopes. */
+/** The codes of refusals and the reasons of previews. */
 export const couponProblems = {
   code_not_found: "No such coupon code.",
   coupon_archived: "The coupon is archived.",
@@ -28,9 +29,9 @@ export const couponProblems = {
   coupon_minimum_not_met: "The order is below the coupon's minimum amount.",
   coupon_first_time_only: "The coupon is for first-time customers.",
   coupon_customer_limit_reached: "The customer redeemed the coupon as often as they may.",
-} as const;
+} as const satisfies Record<CouponProblem, string>;
 
-export type CouponProblem = keyof typeof couponProblems;
+export type CouponProblem = (typeof couponErrors)[number];
 
 /** The first reason why a code cannot be redeemed, or null. */
 export function couponProblem(

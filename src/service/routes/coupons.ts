@@ -30,11 +30,11 @@ export const listCoupons = defineEndpoint({
   permission: "coupons:read",
   idempotency: "none",
   params: noParams,
-  query: pageQuery.extend(sortQuery.shape).extend({
+  query: pageQuery.extend(sortQuery("name", "redemption_count").shape).extend({
     kind: z.enum(couponKinds).optional(),
     archived: z.enum(["true", "false", "all"]).default("false"),
     // The name of the boolean filter is not shown.
-    active: booleanText.optional(),
+    active: booleanText,
   }),
   body: noBody,
   status: 200,
@@ -87,7 +87,12 @@ export const updateCoupon = defineEndpoint({
   body: couponChangeInput,
   status: 200,
   answer: couponSchema,
-  errors: ["resource_not_found", "resource_already_exists", "field_locked"],
+  errors: [
+    "resource_not_found",
+    "resource_already_exists",
+    "field_locked",
+    "invalid_state_transition",
+  ],
 });
 
 export const deleteCoupon = defineEndpoint({

@@ -47,7 +47,7 @@ export const createCustomer = defineEndpoint({
   body: customerInput,
   status: 201,
   answer: customerSchema,
-  errors: ["email_already_exists", "phone_already_exists"],
+  errors: ["email_already_exists", "phone_already_exists", "merchant_not_configured"],
 });
 
 export const listCustomers = defineEndpoint({
@@ -59,16 +59,16 @@ export const listCustomers = defineEndpoint({
   idempotency: "none",
   params: noParams,
   query: pageQuery
-    .extend(sortQuery.shape)
+    .extend(sortQuery().shape)
     .extend(createdAtQuery.shape)
     .extend(expandQuery(["payment_methods"]).shape)
     .extend(fieldsQuery("customers").shape)
     .extend({
       email: z.string().optional(),
       q: z.string().max(200).optional(),
-      deleted: booleanText.optional(),
+      deleted: booleanText,
       // There is a filter of several strings, whose name is not shown.
-      ids: commaList.optional(),
+      ids: commaList,
     }),
   body: noBody,
   status: 200,
@@ -103,7 +103,13 @@ export const updateCustomer = defineEndpoint({
   body: customerInput.partial(),
   status: 200,
   answer: customerSchema,
-  errors: ["resource_not_found", "email_already_exists", "phone_already_exists"],
+  errors: [
+    "resource_not_found",
+    "email_already_exists",
+    "phone_already_exists",
+    "merchant_not_configured",
+    "invalid_state_transition",
+  ],
 });
 
 export const deleteCustomer = defineEndpoint({
@@ -145,7 +151,13 @@ export const addPaymentMethod = defineEndpoint({
     }),
   status: 201,
   answer: paymentMethodSchema,
-  errors: ["resource_not_found", "invalid_request", "merchant_not_configured"],
+  errors: [
+    "resource_not_found",
+    "invalid_request",
+    "merchant_not_configured",
+    "resource_already_exists",
+    "invalid_state_transition",
+  ],
 });
 
 export const deletePaymentMethod = defineEndpoint({

@@ -2,6 +2,13 @@ import { z } from "zod";
 
 import { canonicalTimestamp } from "../timestamp.ts";
 
+/*
+ * Parameters are text on the wire, which the schemas read. What the text stands for is said to readers of the OpenAPI
+ * document beside each (`override`), and how several values stand in one (`param`).
+ */
+
+const commaSeparated = { style: "form", explode: false } as const;
+
 /** Text that is a whole number of at least 1. */
 const positiveCount = z
   .string()
@@ -10,32 +17,45 @@ const positiveCount = z
   .refine((value) => value >= 1, {
     error: "must be a whole number from 1",
     params: { code: "invalid_value" },
-  });
+  })
+  .optional()
+  .meta({ override: { type: "integer", pattern: undefined, minimum: 1, default: 10 } });
 
 const centsText = z
   .string()
   .regex(/^\d{1,15}$/, "must be whole cents")
-  .transform(Number);
+  .transform(Number)
+  .optional()
+  .meta({ override: { type: "integer", pattern: undefined, minimum: 0 } });
 
-export const booleanText = z.enum(["true", "false"]).transform((text) => text === "true");
+/** Left out, or `true` or `false`. */
+export const booleanText = z
+  .enum(["true", "false"])
+  .transform((text) => text === "true")
+  .optional()
+  .meta({ override: { type: "boolean", enum: undefined } });
 
 /** An instant in any offset, or a day (its midnight in UTC); milliseconds since the epoch. */
-const instantText = z.string().transform((text, context) => {
-  const canonical = canonicalTimestamp(
-    /^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text,
-  );
-  if (canonical === null) {
-    context.addIssue({
-      code: "custom",
-      message: "must be an ISO 8601 date-time",
-      params: { code: "invalid_format" },
-    });
-    return z.NEVER;
-  }
-  return Date.parse(canonical);
-});
+const instantText = z
+  .string()
+  .transform((text, context) => {
+    const canonical = canonicalTimestamp(
+      /^\d{4}-\d{2}-\d{2}$/.test(text) ? `${text}T00:00:00Z` : text,
+    );
+    if (canonical === null) {
+      context.addIssue({
+        code: "custom",
+        message: "must be an ISO 8601 date-time",
+        params: { code: "invalid_format" },
+      });
+      return z.NEVER;
+    }
+    return Date.parse(canonical);
+  })
+  .optional()
+  .describe("ISO 8601, or a day: its midnight in UTC");
 
-/** `field[asc]`, `field[desc]`, `field` or `-field` (spec, Conventions). Which fields, each list says. */
+/** `field[asc]`, `field[desc]`, `field` or `-field` (spec, Conventions). */
 const sort = z
   .string()
   .regex(/^(-[a-z_]+|[a-z_]+(\[(asc|desc)\])?)$/, "must be field[asc], field[desc] or -field")
@@ -44,58 +64,82 @@ const sort = z
     descending: text.startsWith("-") || text.endsWith("[desc]"),
   }));
 
-export const commaList = z.string().transform((text) => text.split(",").map((part) => part.trim()));
+const commaSplit = z.string().transform((text) => text.split(",").map((part) => part.trim()));
 
-/** Several values of an enum, separated by commas. */
-export function commaListOf<const Values extends readonly [string, ...string[]]>(values: Values) {
+/** Left out, or several values, separated by commas. */
+export const commaList = commaSplit.optional().meta({
+  override: { type: "array", items: { type: "string" } },
+  param: commaSeparated,
+});
+
+/** The same for values of an enum, of which the interface may show fewer. */
+export function commaListOf<const Values extends readonly [string, ...string[]]>(
+  values: Values,
+  shown: readonly Values[number][] = values,
+) {
   const isKnown = (value: string): value is Values[number] => values.includes(value);
-  return commaList.transform((parts, context): Values[number][] => {
-    const unknown = parts.filter((part) => !isKnown(part));
-    if (unknown.length > 0) {
-      context.addIssue({
-        code: "custom",
-        message: `must be one or more of ${values.join(", ")}`,
-        params: { code: "invalid_value" },
-      });
-    }
-    return parts.filter(isKnown);
-  });
+  return commaSplit
+    .transform((parts, context): Values[number][] => {
+      const unknown = parts.filter((part) => !isKnown(part));
+      if (unknown.length > 0) {
+        context.addIssue({
+          code: "custom",
+          message: `must be one or more of ${values.join(", ")}`,
+          params: { code: "invalid_value" },
+        });
+      }
+      return parts.filter(isKnown);
+    })
+    .optional()
+    .meta({
+      override: { type: "array", items: { type: "string", enum: [...shown] } },
+      param: commaSeparated,
+    });
 }
 
 /** The parameters of every paged list. */
 export const pageQuery = z.object({
-  limit: positiveCount.optional(),
+  limit: positiveCount,
   starting_after: z.string().min(1).optional(),
   ending_before: z.string().min(1).optional(),
 });
 
-export const sortQuery = z.object({ sort: sort.optional() });
+/** The order of a list: by its creation, by its change, or by a further field. */
+export function sortQuery(...further: readonly string[]) {
+  const fields = ["created_at", "updated_at", ...further];
+  const ways = fields.flatMap((field) => [field, `-${field}`, `${field}[asc]`, `${field}[desc]`]);
+  return z.object({
+    sort: sort.optional().meta({
+      override: { type: "string", pattern: undefined, enum: ways, default: "created_at[desc]" },
+    }),
+  });
+}
 
 export const createdAtQuery = z.object({
-  "created_at[gte]": instantText.optional(),
-  "created_at[lt]": instantText.optional(),
+  "created_at[gte]": instantText,
+  "created_at[lt]": instantText,
 });
 
 /** An inclusive range of an amount in cents, such as `total[gte]`. */
 export function centsRange<Field extends string>(field: Field) {
   return z.object({
-    [`${field}[gte]`]: centsText.optional(),
-    [`${field}[lte]`]: centsText.optional(),
-  } as Record<`${Field}[gte]` | `${Field}[lte]`, z.ZodOptional<typeof centsText>>);
+    [`${field}[gte]`]: centsText,
+    [`${field}[lte]`]: centsText,
+  } as Record<`${Field}[gte]` | `${Field}[lte]`, typeof centsText>);
 }
 
 /** Relations to embed: a comma list of those that the endpoint documents. */
 export function expandQuery<const Relations extends readonly [string, ...string[]]>(
   relations: Relations,
 ) {
-  return z.object({ expand: commaListOf(relations).optional() });
+  return z.object({ expand: commaListOf(relations) });
 }
 
 /** A sparse fieldset, such as `fields[orders]=id,total`. */
 export function fieldsQuery<Resource extends string>(resource: Resource) {
   return z.object({
-    [`fields[${resource}]`]: commaList.optional(),
-  } as Record<`fields[${Resource}]`, z.ZodOptional<typeof commaList>>);
+    [`fields[${resource}]`]: commaList,
+  } as Record<`fields[${Resource}]`, typeof commaList>);
 }
 
 /** The answer of a list: `cursors.next` is the last id, null on the last page. */

@@ -13,9 +13,9 @@ export const listPlans = defineEndpoint({
   permission: "plans:read",
   idempotency: "none",
   params: noParams,
-  query: pageQuery.extend(sortQuery.shape).extend({
+  query: pageQuery.extend(sortQuery("name", "amount").shape).extend({
     search: z.string().max(200).optional(),
-    active: booleanText.optional(),
+    active: booleanText,
   }),
   body: noBody,
   status: 200,

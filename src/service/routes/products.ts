@@ -51,11 +51,11 @@ export const listProducts = defineEndpoint({
   idempotency: "none",
   params: noParams,
   query: pageQuery
-    .extend(sortQuery.shape)
+    .extend(sortQuery("name").shape)
     .extend(expandQuery(["images"]).shape)
     .extend(fieldsQuery("products").shape)
     // The name of the boolean filter is not shown.
-    .extend({ active: booleanText.optional() }),
+    .extend({ active: booleanText }),
   body: noBody,
   status: 200,
   answer: listOf(productSchema),

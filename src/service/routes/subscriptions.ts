@@ -5,7 +5,7 @@ import { timestamp, wireId } from "../resources/wire-types.ts";
 import { defineEndpoint } from "./endpoint.ts";
 import { expandQuery, fieldsQuery, listOf, pageQuery, sortQuery } from "./list-query.ts";
 import { billingCycleInput, isoDate, plainText, shippingAddressInput } from "./request-fields.ts";
-import { idParam, noBody, noParams, noQuery } from "./shared.ts";
+import { chargeErrors, couponErrors, idParam, noBody, noParams, noQuery } from "./shared.ts";
 
 const expandable = expandQuery(["customer", "plan", "cycles"]);
 
@@ -32,7 +32,7 @@ export const createSubscription = defineEndpoint({
   }),
   status: 201,
   answer: subscriptionSchema,
-  errors: ["resource_not_found", "customer_not_configured", "code_not_found"],
+  errors: ["resource_not_found", ...chargeErrors, ...couponErrors],
 });
 
 export const listSubscriptions = defineEndpoint({
@@ -44,7 +44,7 @@ export const listSubscriptions = defineEndpoint({
   idempotency: "none",
   params: noParams,
   query: pageQuery
-    .extend(sortQuery.shape)
+    .extend(sortQuery().shape)
     .extend(expandable.shape)
     .extend(fieldsQuery("subscriptions").shape)
     .extend({

@@ -39,7 +39,7 @@ export const inviteTeamMember = defineEndpoint({
   }),
   status: 201,
   answer: teamMemberSchema,
-  errors: ["resource_not_found", "resource_already_exists"],
+  errors: ["resource_not_found", "resource_already_exists", "invalid_state_transition"],
 });
 
 export const listTeamMembers = defineEndpoint({

@@ -28,7 +28,7 @@ export const listTransactions = defineEndpoint({
   idempotency: "none",
   params: noParams,
   query: pageQuery
-    .extend(sortQuery.shape)
+    .extend(sortQuery().shape)
     .extend(createdAtQuery.shape)
     .extend(centsRange("amount").shape)
     .extend(expandable.shape)
