@@ -16,7 +16,7 @@ import { withQuery } from "./http/request-path.ts";
 import type { ServiceQuery } from "./http/request-path.ts";
 import { walkPages } from "./list-pages.ts";
 import type { ServicePage } from "./list-pages.ts";
-import { serviceVersion } from "./version.ts";
+import { serviceVersion } from "./routes/version.ts";
 
 export type ReadOptions = {
   /** `fetch` (default for `get`) goes before `walk` (default for lists). */

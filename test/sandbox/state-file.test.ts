@@ -29,6 +29,8 @@ async function startProcess(stateFile: string) {
   return { child, url, ended, said: () => said };
 }
 
+const sizeOf = (file: string) => statSync(file, { throwIfNoEntry: false })?.size ?? 0;
+
 const post = (url: string, body: object) =>
   fetch(url, {
     method: "POST",
@@ -56,12 +58,20 @@ test("[A] 537 kill -9 in the middle of writing leaves one whole moment, time aft
   const stateFile = fileNamed("killed.json");
   let known = 0;
   for (let round = 0; round < 4; round++) {
+    const before = sizeOf(stateFile);
     const { child, url, ended } = await startProcess(stateFile);
     const traffic = { orders: 1500, subscriptions: 50, seed: round, days: 20 };
     await post(`${url}/_sandbox/traffic`, traffic);
-    await eventually("the file is being written", () => existsSync(`${stateFile}.partial`));
-    // From the first bytes to the last, and once after them.
-    await sleep(round * 20);
+    // Every other time the new state is there, and the next one may be on its way.
+    const isWritten = () => sizeOf(stateFile) > before + 100_000;
+    const isBeingWritten = () => isWritten() || sizeOf(`${stateFile}.partial`) > 100_000;
+    await eventually(
+      "the traffic is on its way to disk",
+      round % 2 === 0 ? isBeingWritten : isWritten,
+      { withinMs: 60_000 },
+    );
+    if (round % 2 === 1) await post(`${url}/_sandbox/clock`, { advance_seconds: 86_400 });
+    await sleep(round * 10);
     child.kill("SIGKILL");
     await ended;
     const next = await startTestSandbox(1, { stateFile });
@@ -122,7 +132,7 @@ test("[A] 537 a reset is kept too, also where as much happened after it as befor
   const first = await startTestSandbox(1, { stateFile });
   await aCustomer(first, null);
   const written = () => statSync(stateFile, { throwIfNoEntry: false })?.mtimeMs ?? 0;
-  await eventually("the first state is written", () => written() > 0);
+  await eventually("the first state is written", () => written() > 0, { withinMs: 60_000 });
   await first.control("POST", "/reset", { seed: "another" });
   const customer = await aCustomer(first, null);
   await first.close();

@@ -9,7 +9,7 @@ import {
   ServiceRefusedError,
   ServiceUnavailableError,
 } from "../../src/service/service-errors.ts";
-import { serviceVersion } from "../../src/service/version.ts";
+import { serviceVersion } from "../../src/service/routes/version.ts";
 import { apiKey, readText, sendJson, serviceError, standUp } from "./service-stand.ts";
 import type { ServiceStand } from "./service-stand.ts";
 

@@ -1,4 +1,4 @@
-import { serviceVersion } from "../../service/version.ts";
+import { serviceVersion } from "../../service/routes/version.ts";
 
 export interface ApiVersion {
   version: string;
