@@ -6,6 +6,7 @@ import type { GroupState } from "../mirror/observation.ts";
 import { amountAtRisk } from "./amount-at-risk.ts";
 import { causeOf } from "./cause.ts";
 import type { Difference, Finding, Severity } from "./findings.ts";
+import { hasDifferences } from "./judge.ts";
 import type { Judged } from "./sort-out.ts";
 
 /** The key of a finding of drift: one an object and class. */
@@ -18,7 +19,7 @@ export const driftKey = (kind: string, resource: string, id: string): string =>
  */
 export async function driftFindings(db: Knex, judged: readonly Judged[]): Promise<Finding[]> {
   const drifted = judged.flatMap(({ resource, id, object, judgement }) => {
-    if (judgement.kind === "filled" || judgement.kind === "overtaken") return [];
+    if (!hasDifferences(judgement)) return [];
     const { kind, differences } = judgement;
     return [{ resource, id, object, class: kind, differences, newest: newestState(object.groups) }];
   });

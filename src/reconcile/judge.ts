@@ -2,21 +2,32 @@ import type { DifferentGroup, DifferentObject } from "../mirror/compare-rows.ts"
 import { timeOfVersion } from "../mirror/version.ts";
 import { differencesOf, unknownDifferences } from "./differences.ts";
 import type { Difference } from "./findings.ts";
+import { isSettlement } from "./settlement.ts";
+import type { ShownTransactions } from "./settlement.ts";
 
 /** What an object of a page is, beside the mirror's. An object without a verdict is equal. */
 export type Judgement =
   /** What no event carries was not here yet (a transaction as itself): applied, and no drift. */
   | { kind: "filled" }
+  /** A sale was confirmed, which no event announces: applied, and no drift. */
+  | { kind: "settled" }
   /** The mirror knows something newer than the page: an event overtook it. */
   | { kind: "overtaken" }
   | { kind: "missing_here" | "behind"; isYoung: boolean; differences: Difference[] }
   /** The same version with other content, or an older one at the service than here. */
   | { kind: "mismatch"; differences: Difference[] };
 
+/** Whether mirror and service differ in what should have been here: the rest is no finding. */
+export const hasDifferences = (
+  judgement: Judgement,
+): judgement is Extract<Judgement, { differences: Difference[] }> => "differences" in judgement;
+
 export interface Look {
   /** The service's `Date` of the page, fixed form. */
   observedAt: string;
   graceMs: number;
+  /** The transactions that the page shows. */
+  shown: () => ShownTransactions;
 }
 
 /**
@@ -41,7 +52,9 @@ export function judge(object: DifferentObject, look: Look): Judgement {
   const kinds = new Set(groups.map((group) => judgeGroup(object, group, look)));
   if (kinds.has("mismatch")) return { kind: "mismatch", differences: differencesOf(object) };
   if (kinds.has("behind")) {
-    return { kind: "behind", isYoung: isYoung(groups, look), differences: differencesOf(object) };
+    const differences = differencesOf(object);
+    if (isSettlement(object, differences, look.shown)) return { kind: "settled" };
+    return { kind: "behind", isYoung: isYoung(groups, look), differences };
   }
   return { kind: kinds.has("filled") ? "filled" : "overtaken" };
 }

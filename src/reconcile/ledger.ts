@@ -7,6 +7,7 @@ import { bound } from "./slice.ts";
 export type Verdict =
   | "equal"
   | "filled"
+  | "settled"
   | "imported"
   | "overtaken"
   | "doubtful"

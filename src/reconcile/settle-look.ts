@@ -6,12 +6,15 @@ import type { GroupState } from "../mirror/observation.ts";
 import { timeOfVersion } from "../mirror/version.ts";
 import { compareStates } from "../mirror/compare-rows.ts";
 import { driftFindings, driftKey } from "./drift-findings.ts";
+import { hasDifferences } from "./judge.ts";
 import { addDoubts } from "./doubts.ts";
 import type { NewDoubt } from "./doubts.ts";
 import type { Sighting } from "./findings.ts";
 import { healFindings, recordFindings } from "./findings.ts";
 import type { Tally, Verdict } from "./ledger.ts";
 import type { PageLook } from "./look.ts";
+import { shownTransactions } from "./settlement.ts";
+import type { ShownTransactions } from "./settlement.ts";
 import { sortOut, statesOf } from "./sort-out.ts";
 import type { Judged, Sorted } from "./sort-out.ts";
 
@@ -39,7 +42,9 @@ export async function compareLook(
 ): Promise<Sorted | null> {
   const differing = await compareStates(db, look.states);
   if (differing.length === 0) return null;
-  return sortOut(differing, { observedAt: look.observedAt, graceMs }, { isConfirmed });
+  let transactions: ShownTransactions | undefined;
+  const shown = () => (transactions ??= shownTransactions(look.states));
+  return sortOut(differing, { observedAt: look.observedAt, graceMs, shown }, { isConfirmed });
 }
 
 /**
@@ -126,9 +131,7 @@ const keyOf = ({ judgement, resource, id }: Judged): string =>
   driftKey(judgement.kind, resource, id);
 
 const isDrift = (judged: Judged, importedUntil: string | null): boolean =>
-  judged.judgement.kind !== "filled" &&
-  judged.judgement.kind !== "overtaken" &&
-  !isImported(judged, importedUntil);
+  hasDifferences(judged.judgement) && !isImported(judged, importedUntil);
 
 const isImported = ({ judgement, object }: Judged, importedUntil: string | null): boolean =>
   judgement.kind === "missing_here" &&

@@ -52,6 +52,7 @@ export function sortOut(
 function placeOf(judgement: Judgement, isConfirmed: boolean): keyof Sorted {
   switch (judgement.kind) {
     case "filled":
+    case "settled":
       return "apply";
     case "overtaken":
       return "overtaken";

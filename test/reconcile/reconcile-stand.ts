@@ -29,7 +29,11 @@ export interface ReconcileStand {
 /** A database of its own and a client of the service at `baseUrl`. Without a grace, unless told. */
 export async function createReconcileStand(
   baseUrl: string,
-  { tryTimeoutMs = 15_000, settings }: { tryTimeoutMs?: number; settings?: AlertSettings } = {},
+  {
+    tryTimeoutMs = 15_000,
+    apiKey = testKey,
+    settings,
+  }: { tryTimeoutMs?: number; apiKey?: string; settings?: AlertSettings } = {},
 ): Promise<ReconcileStand> {
   const database = await createTestDatabase();
   const lines: string[] = [];
@@ -38,7 +42,7 @@ export async function createReconcileStand(
   const serviceClock = createServiceClock(wallClock);
   const random = seededRandom("reconcile");
   const client = createServiceClient(
-    { baseUrl, apiKey: testKey, log, wallClock, serviceClock, random },
+    { baseUrl, apiKey, log, wallClock, serviceClock, random },
     { tryTimeoutMs, retry: { maxAttempts: 4, baseDelayMs: 5, maxDelayMs: 20 } },
   );
   const alerts = testDesk({ serviceClock, ...(settings === undefined ? {} : { settings }) });

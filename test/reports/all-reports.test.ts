@@ -1,3 +1,4 @@
+import type { Knex } from "knex";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { allReports } from "../../src/reports/catalogue/all.ts";
 import { latestAsOf } from "../../src/reports/as-of.ts";
@@ -23,6 +24,7 @@ beforeAll(async () => {
     { seed: "all", orders: 300, subscriptions: 60, days: 90, startsAt: "2026-02-10T00:00:00.000Z" },
     3,
   );
+  service = await withUnsettledSale(db, service);
   await letTimePass(db);
   asOf = (await latestAsOf(db)).toISOString();
   for (const name of names) live.set(name, await ask(db, name, year));
@@ -49,6 +51,18 @@ describe("when every object has changed since", () => {
     expect(now.rows).not.toEqual(live.get("month-end")?.rows);
   });
 });
+
+/** The last sale as the live service shows it for some days. */
+async function withUnsettledSale(db: Knex, state: ServiceState): Promise<ServiceState> {
+  const sale = state.transactions.findLast(
+    (t) => t["type"] === "sale" && t["status"] === "succeeded",
+  );
+  const at = "2026-06-01T00:00:00.000Z";
+  const unsettled = { ...sale, status: "in_progress", updated_at: at };
+  const none = { orders: [], subscriptions: [], customers: [] };
+  await mirrorState(db, { ...none, transactions: [unsettled] }, at);
+  return { ...state, transactions: state.transactions.map((t) => (t === sale ? unsettled : t)) };
+}
 
 /** Every object in another state: money, status and time. */
 function changed(state: ServiceState): ServiceState {

@@ -110,14 +110,19 @@ describe("of a month that is proved", () => {
     await letTimePass(database.db);
     await learnLate();
     expect((await ask(database.db, "month-end", june)).rows).toMatchObject([
-      { currency: "jpy", opening: "500", corrections: "0", closing: "500" },
+      {
+        currency: "jpy",
+        cumulative_gross_opening: "500",
+        corrections: "0",
+        cumulative_gross_closing: "500",
+      },
       {
         currency: "usd",
-        opening: "1000",
+        cumulative_gross_opening: "1000",
         sales: "70",
         refunds: "0",
         corrections: "-300",
-        closing: "770",
+        cumulative_gross_closing: "770",
       },
     ]);
     expect((await ask(database.db, "changes-after-close", june)).rows).toMatchObject([
@@ -131,8 +136,45 @@ describe("of a month that is proved", () => {
     ]);
     const { rows } = await ask(database.db, "journal", june);
     expect(rows.filter((row) => row["description"]?.includes("2025-05-31"))).toMatchObject([
-      { number: "TH-20250601-USD", account: "4100", debit: "300", credit: "0" },
-      { number: "TH-20250601-USD", account: "1200", debit: "0", credit: "300" },
+      { number: "PRELIM-20250601-USD", account: "4100", debit: "300", credit: "0" },
+      { number: "PRELIM-20250601-USD", account: "1200", debit: "0", credit: "300" },
+    ]);
+  });
+
+  test("gives journal entries their final numbers, and none to what may still change", async () => {
+    const both = { ...may, to: june.to };
+    const entries = async () =>
+      (await ask(database.db, "journal", both)).rows.map((row) => [
+        row["number"],
+        row["status"],
+        row["debit"],
+      ]);
+    expect(new Set((await entries()).map(([, status]) => status))).toEqual(
+      new Set(["preliminary"]),
+    );
+    await close("2025-05");
+    const frozen = await findFrozen(database.db, may, findReport("journal"));
+    if (frozen === null) throw new Error("nothing is frozen");
+    const numbers: unknown[] = [];
+    await readFrozen(database.db, frozen, null, (batch) => {
+      numbers.push(...batch.map(([number, status]) => [number, status]));
+    });
+    expect(numbers).toEqual([
+      ["TH-20250510-USD", "final"],
+      ["TH-20250510-USD", "final"],
+      ["TH-20250520-JPY", "final"],
+      ["TH-20250520-JPY", "final"],
+    ]);
+    await learnLate();
+    expect(await entries()).toEqual([
+      ["TH-20250510-USD", "final", "1000"],
+      ["TH-20250510-USD", "final", "0"],
+      ["TH-20250520-JPY", "final", "500"],
+      ["TH-20250520-JPY", "final", "0"],
+      ["PRELIM-20250601-USD", "preliminary", "300"],
+      ["PRELIM-20250601-USD", "preliminary", "0"],
+      ["PRELIM-20250602-USD", "preliminary", "70"],
+      ["PRELIM-20250602-USD", "preliminary", "0"],
     ]);
   });
 
@@ -145,8 +187,13 @@ describe("of a month that is proved", () => {
     await letTimePass(database.db);
     const july = { from: "2025-07-01", to: "2025-07-31", timeZone };
     expect((await ask(database.db, "month-end", july)).rows).toMatchObject([
-      { currency: "jpy", opening: "500", closing: "500" },
-      { currency: "usd", opening: "770", corrections: "0", closing: "770" },
+      { currency: "jpy", cumulative_gross_opening: "500", cumulative_gross_closing: "500" },
+      {
+        currency: "usd",
+        cumulative_gross_opening: "770",
+        corrections: "0",
+        cumulative_gross_closing: "770",
+      },
     ]);
   });
 
@@ -161,10 +208,10 @@ describe("of a month that is proved", () => {
       { kind: "sale", happened_on: "2025-05-10", booked_on: "2025-06-01", amount: "-1000" },
     ]);
     expect((await ask(database.db, "month-end", june)).rows[1]).toMatchObject({
-      opening: "1000",
+      cumulative_gross_opening: "1000",
       sales: "70",
       corrections: "-1000",
-      closing: "70",
+      cumulative_gross_closing: "70",
     });
   });
 

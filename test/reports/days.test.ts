@@ -74,8 +74,12 @@ test.each([
     to: "2026-11-30",
     timeZone,
   });
-  expect(october.rows).toMatchObject([{ opening: "0", sales: "10", closing: "10" }]);
-  expect(november.rows).toMatchObject([{ opening: "10", sales: "200", closing: "210" }]);
+  expect(october.rows).toMatchObject([
+    { cumulative_gross_opening: "0", sales: "10", cumulative_gross_closing: "10" },
+  ]);
+  expect(november.rows).toMatchObject([
+    { cumulative_gross_opening: "10", sales: "200", cumulative_gross_closing: "210" },
+  ]);
   const { rows } = await ask(database.db, "journal", {
     from: "2026-10-31",
     to: "2026-11-01",

@@ -132,13 +132,20 @@ describe("charts", () => {
     const text = await page(findReport("month-end"), [
       {
         ...month,
-        opening: "1000",
+        cumulative_gross_opening: "1000",
         sales: "5000",
         refunds: "2000",
         corrections: "-500",
-        closing: "3500",
+        cumulative_gross_closing: "3500",
       },
-      { ...month, opening: "3500", sales: "100", refunds: "0", corrections: "0", closing: "3600" },
+      {
+        ...month,
+        cumulative_gross_opening: "3500",
+        sales: "100",
+        refunds: "0",
+        corrections: "0",
+        cumulative_gross_closing: "3600",
+      },
     ]);
     const [figure = ""] = figuresOf(text);
     const read = visibleText(figure);

@@ -192,9 +192,13 @@ test("answers as of a time what the mirror said then, the same for ever", async 
   ]);
   const again = await ask(db, "month-end", { ...may, asOf });
   expect(again).toEqual(first);
-  expect(again.rows).toMatchObject([{ sales: "100", chargebacks: "0", closing: "100" }]);
+  expect(again.rows).toMatchObject([
+    { sales: "100", chargebacks: "0", cumulative_gross_closing: "100" },
+  ]);
   const live = await ask(db, "month-end", may);
-  expect(live.rows).toMatchObject([{ sales: "107", chargebacks: "100", closing: "7" }]);
+  expect(live.rows).toMatchObject([
+    { sales: "107", chargebacks: "100", cumulative_gross_closing: "7" },
+  ]);
 });
 
 test("a chargeback counts when it was opened, and comes back when it is dismissed", async () => {
@@ -207,9 +211,25 @@ test("a chargeback counts when it was opened, and comes back when it is dismisse
   ]);
   const { rows } = await ask(db, "month-end", { from: "2025-05-01", to: "2025-07-31" });
   expect(rows).toMatchObject([
-    { opening: "0", sales: "100", chargebacks: "100", reversals: "0", closing: "0" },
-    { opening: "0", chargebacks: "0", reversals: "0", closing: "0" },
-    { opening: "0", chargebacks: "0", reversals: "100", closing: "100" },
+    {
+      cumulative_gross_opening: "0",
+      sales: "100",
+      chargebacks: "100",
+      reversals: "0",
+      cumulative_gross_closing: "0",
+    },
+    {
+      cumulative_gross_opening: "0",
+      chargebacks: "0",
+      reversals: "0",
+      cumulative_gross_closing: "0",
+    },
+    {
+      cumulative_gross_opening: "0",
+      chargebacks: "0",
+      reversals: "100",
+      cumulative_gross_closing: "100",
+    },
   ]);
   const [june] = (await ask(db, "chargebacks", { from: "2025-06-01", to: "2025-06-30" })).rows;
   expect(june).toMatchObject({ state: "opened", resolved_on: null, noticed_on: "2025-05-20" });

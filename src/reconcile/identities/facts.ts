@@ -9,11 +9,13 @@ const tables = [
    select cast(:now as timestamptz) as now, cast(:asOf as timestamptz) as as_of,
           cast(:timeZone as text) as time_zone, cast(:run as bigint) as run`,
 
-  // The sign of a refund is not shown by the interface: amounts are absolute.
+  // The sign of a refund is not shown by the interface: amounts are absolute. Live, the sale of a paid order is
+  // unsettled for one to three business days: approved, and not captured yet.
   `create temp table transaction_facts on commit drop as
    select id, type, status, abs(amount) as amount, currency, customer_id, order_id, payment_method_id,
           attempt_count, created_at, updated_at,
           type = 'sale' and status in ('succeeded', 'chargeback') as captured,
+          reports.is_unsettled(type, status) as unsettled,
           type = 'refund' and status = 'succeeded' as refunded
    from mirror.transactions where deleted_at is null`,
 
@@ -22,17 +24,18 @@ const tables = [
           o.failure_code, o.subscription_id, o.subscription_cycle as cycle, o.payment_method_id, o.attempt_count,
           o.created_at, o.updated_at, o.source_updated_at,
           o.data->'applied_coupon' as coupon,
-          o.status in ('succeeded', 'partially_refunded', 'refunded', 'refund_failed',
-                       'chargeback', 'chargeback_accepted', 'chargeback_dismissed') as paid,
+          reports.is_paid(o.status) as paid,
           o.status like 'chargeback%' as disputed,
           coalesce(t.sales, 0) as sales, coalesce(t.captured, 0) as captured,
-          coalesce(t.captured_amount, 0) as captured_amount, coalesce(t.refunded, 0) as refunded,
+          coalesce(t.unsettled, 0) as unsettled, coalesce(t.captured_amount, 0) as captured_amount,
+          coalesce(t.unsettled_amount, 0) as unsettled_amount, coalesce(t.refunded, 0) as refunded,
           coalesce(t.charged_back, false) as charged_back, t.captured_at, t.last_refund_at, t.touched_at
    from mirror.orders o
    left join (
      select order_id, count(*) filter (where type = 'sale') as sales,
-            count(*) filter (where captured) as captured,
+            count(*) filter (where captured) as captured, count(*) filter (where unsettled) as unsettled,
             cast(sum(amount) filter (where captured) as bigint) as captured_amount,
+            cast(sum(amount) filter (where unsettled) as bigint) as unsettled_amount,
             cast(sum(amount) filter (where refunded) as bigint) as refunded,
             bool_or(type = 'sale' and status = 'chargeback') as charged_back,
             min(created_at) filter (where captured) as captured_at,

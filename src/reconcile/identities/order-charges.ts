@@ -7,23 +7,24 @@ export const orderCharges: readonly Identity[] = [
     severity: "critical",
     mode: "enforce",
     subject: "order",
-    holds: "an order has at most one captured sale",
+    holds: "an order has at most one sale that is captured or on the way to it",
     breaches: `
-      select id, currency, captured_amount - total as at_risk, 'at most 1 captured sale' as expected,
-             captured || ' captured sales' as found
-      from order_facts where captured > 1`,
+      select id, currency, captured_amount + unsettled_amount - total as at_risk, 'at most 1 captured sale' as expected,
+             captured || ' captured sales' || case when unsettled > 0 then ', ' || unsettled || ' unsettled' else '' end
+               as found
+      from order_facts where captured + unsettled > 1`,
   },
   {
     name: "sale_amount",
     severity: "critical",
     mode: "enforce",
     subject: "order",
-    holds: "a captured sale has the order's total as its amount",
+    holds: "a captured sale, or one on the way to it, has the order's total as its amount",
     breaches: `
       select o.id, o.currency, cast(sum(abs(t.amount - o.total)) as bigint) as at_risk,
              cast(o.total as text) as expected, string_agg(cast(t.amount as text), ', ' order by t.id) as found
       from order_facts o join transaction_facts t on t.order_id = o.id
-      where t.captured and t.amount <> o.total group by o.id, o.currency, o.total`,
+      where (t.captured or t.unsettled) and t.amount <> o.total group by o.id, o.currency, o.total`,
   },
   {
     name: "paid_status",
@@ -31,15 +32,17 @@ export const orderCharges: readonly Identity[] = [
     mode: "enforce",
     subject: "order",
     holds:
-      "a paid or charged-back order has a captured sale (none for a total of 0); a failed one has none, and a failure_code",
+      "a paid or charged-back order has a sale that is captured or not settled yet (none for a total of 0); a failed one has no " +
+      "captured one, and a failure_code",
     breaches: `
       select id, currency, case when status = 'failed' then captured_amount else total end as at_risk,
-             case when status = 'failed' then 'no captured sale and a failure_code' else 'a captured sale' end as expected,
+             case when status = 'failed' then 'no captured sale and a failure_code'
+                  else 'a sale, captured or not settled yet' end as expected,
              case when captured > 0 then status || ' with a captured sale'
                   when status = 'failed' then 'failed without a failure_code'
-                  else status || ' without a captured sale' end as found
+                  else status || ' without a sale' end as found
       from order_facts
-      where (paid and total > 0 and captured = 0)
+      where (paid and total > 0 and captured + unsettled = 0)
          or (status = 'failed' and (captured > 0 or failure_code is null))`,
   },
   {
@@ -47,7 +50,8 @@ export const orderCharges: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "order",
-    holds: "currency, customer and payment method are equal on an order and its captured sale",
+    holds:
+      "currency, customer and payment method are equal on an order and its sale, captured or not settled yet",
     breaches: `
       select id, currency, max(amount) as at_risk, min(expected) as expected, min(found) as found
       from (
@@ -55,7 +59,7 @@ export const orderCharges: readonly Identity[] = [
                concat_ws(', ', o.currency, o.customer_id, o.payment_method_id) as expected,
                concat_ws(', ', t.currency, t.customer_id, t.payment_method_id) as found
         from order_facts o join transaction_facts t on t.order_id = o.id
-        where t.captured and (t.currency <> o.currency or t.customer_id <> o.customer_id
+        where (t.captured or t.unsettled) and (t.currency <> o.currency or t.customer_id <> o.customer_id
                               or t.payment_method_id <> o.payment_method_id)
       ) parties group by id, currency`,
   },
@@ -97,7 +101,7 @@ export const orderCharges: readonly Identity[] = [
              'the same as ' || later.former as found
       from (
         select id, currency, total, created_at, lag(id) over same as former, lag(created_at) over same as former_at
-        from order_facts where subscription_id is null and captured > 0
+        from order_facts where subscription_id is null and (captured > 0 or paid and unsettled > 0)
         window same as (partition by customer_id, currency, total order by created_at, id)
       ) later
       join mirror.orders a on a.id = later.id

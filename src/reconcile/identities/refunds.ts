@@ -49,11 +49,12 @@ export const refunds: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "transaction",
-    holds: "a refund follows a captured sale of its order",
+    holds: "a refund follows a sale of its order that is captured, or on the way to it",
     breaches: `
-      select r.id, r.currency, r.amount as at_risk, 'a captured sale before ' || r.created_at as expected,
-             coalesce('captured at ' || min(s.created_at), 'no captured sale') as found
-      from transaction_facts r left join transaction_facts s on s.order_id = r.order_id and s.captured
+      select r.id, r.currency, r.amount as at_risk, 'a sale before ' || r.created_at as expected,
+             coalesce('sold at ' || min(s.created_at), 'no sale') as found
+      from transaction_facts r
+      left join transaction_facts s on s.order_id = r.order_id and (s.captured or s.unsettled)
       where r.type = 'refund' and r.order_id is not null
       group by r.id, r.currency, r.amount, r.created_at
       having min(s.created_at) is null or min(s.created_at) > r.created_at`,

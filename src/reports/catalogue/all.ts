@@ -2,6 +2,7 @@ import type { Report } from "../report.ts";
 import { changesAfterClose } from "./changes-after-close.ts";
 import { chargebackInventory } from "./chargeback-inventory.ts";
 import { chargebacks } from "./chargebacks.ts";
+import { cutOff } from "./cut-off.ts";
 import { dailyControl } from "./daily-control.ts";
 import { declines } from "./declines.ts";
 import { deliveryStatement } from "./delivery-statement.ts";
@@ -19,6 +20,7 @@ export const allReports: readonly Report[] = [
   dailyControl,
   exceptions,
   monthEnd,
+  cutOff,
   changesAfterClose,
   refunds,
   chargebacks,

@@ -5,21 +5,26 @@ import type { Report } from "../report.ts";
 export const monthEnd: Report = {
   name: "month-end",
   explains:
-    "opening + sales - refunds - chargebacks + reversals + corrections = closing, a month and currency",
+    "cumulative gross: opening + sales - refunds - chargebacks + reversals + corrections = closing, a month and currency; and how " +
+    "much of it was paid and not settled",
   source: "month_end",
   columns: [
     ...month("month"),
     ...text("currency"),
-    ...money("opening"),
+    ...money("cumulative_gross_opening"),
     ...summedMoney("sales", "refunds", "chargebacks", "reversals", "corrections"),
-    ...money("closing"),
+    ...money("cumulative_gross_closing", "unsettled_opening", "unsettled_closing"),
   ],
   orderBy: "month, currency",
-  figures: balanceSteps("From the opening to the closing balance", [
-    { column: "sales", label: "Sales", sign: 1 },
-    { column: "refunds", label: "Refunds", sign: -1 },
-    { column: "chargebacks", label: "Chargebacks", sign: -1 },
-    { column: "reversals", label: "Reversals", sign: 1 },
-    { column: "corrections", label: "Corrections", sign: 1 },
-  ]),
+  figures: balanceSteps(
+    "Cumulative gross, from opening to closing",
+    [
+      { column: "sales", label: "Sales", sign: 1 },
+      { column: "refunds", label: "Refunds", sign: -1 },
+      { column: "chargebacks", label: "Chargebacks", sign: -1 },
+      { column: "reversals", label: "Reversals", sign: 1 },
+      { column: "corrections", label: "Corrections", sign: 1 },
+    ],
+    { opening: "cumulative_gross_opening", closing: "cumulative_gross_closing" },
+  ),
 };

@@ -9,13 +9,23 @@ export interface Step {
   sign: 1 | -1;
 }
 
+/** Where the balance at the beginning and at the end stands. */
+interface Ends {
+  opening: string;
+  closing: string;
+}
+
 /** Steps from the opening balance to the closing one, a figure for each currency. Rows follow each other in time. */
 export const balanceSteps =
-  (title: string, steps: readonly Step[]): MakeFigures =>
+  (
+    title: string,
+    steps: readonly Step[],
+    ends: Ends = { opening: "opening", closing: "closing" },
+  ): MakeFigures =>
   (rows, exponents) =>
     groupBy(rows, "currency").map(([currency, own]): Figure => {
       const print = (minor: bigint) => amountText(minor, currency, exponents);
-      const [opening, closing] = [edge(own[0], "opening"), edge(own.at(-1), "closing")];
+      const [opening, closing] = [edge(own[0], ends.opening), edge(own.at(-1), ends.closing)];
       let balance = opening;
       const moved = steps.map(({ column, label, sign }): Bar => {
         const change = BigInt(sign) * sumOf(own, column);

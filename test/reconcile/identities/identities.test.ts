@@ -54,6 +54,7 @@ async function check(observations: readonly Observation[]): Promise<Record<strin
 
 const renewal = { created_at: at(5 * days), updated_at: at(5 * days) };
 const usd = "roll_forward of usd";
+const unsettled = { status: "in_progress", created_at: at(8 * days), updated_at: at(8 * days) };
 
 /**
  * The smallest fault of each identity, added to the whole mirror, and all that is found: where money is wrong, the ledger does not add up
@@ -166,11 +167,21 @@ const faults: Record<string, [what: string, Observation[], Record<string, number
       [...paidOrder("x"), listed("transaction", sale("x", { id: "again" }))],
       { "one_sale of x": 1_000, [usd]: 1_000 },
     ],
+    [
+      "a captured sale, and another on the way to it",
+      [...paidOrder("x"), listed("transaction", sale("x", { id: "again", ...unsettled }))],
+      { "one_sale of x": 1_000, [usd]: 1_000 },
+    ],
   ],
   sale_amount: [
     [
       "a sale over less than the order",
       paidOrder("x", {}, { amount: 900 }),
+      { "sale_amount of x": 100, [usd]: 100 },
+    ],
+    [
+      "an unsettled sale over less than the order",
+      paidOrder("x", {}, { amount: 900, ...unsettled }),
       { "sale_amount of x": 100, [usd]: 100 },
     ],
   ],

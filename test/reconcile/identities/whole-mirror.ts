@@ -143,6 +143,23 @@ export function wholeMirror(): Observation[] {
       { amount: 292 },
     ),
     listed("order", order("free", { total: 0, subtotal: 0 })),
+    ...paidOrder(
+      "unsettled",
+      {},
+      { status: "in_progress", created_at: at(8 * days), updated_at: at(8 * days) },
+    ),
+    ...paidOrder(
+      "unsettled, refunded in part",
+      { status: "partially_refunded" },
+      { status: "pending", created_at: at(8 * days), updated_at: at(8 * days) },
+    ),
+    listed(
+      "transaction",
+      refund("unsettled, refunded in part", 100, {
+        created_at: at(8 * days + 9),
+        updated_at: at(8 * days + 9),
+      }),
+    ),
     ...paidOrder("declined", declined, { status: "failed" }),
     ...paidOrder("void", { status: "voided" }, { status: "voided" }),
     ...paidOrder("part", { status: "partially_refunded" }),
