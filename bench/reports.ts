@@ -38,6 +38,7 @@ export const reports: Benchmark = {
             asOf: null,
             currency: null,
             accounts: defaultAccounts,
+            region: "global" as const,
           };
           const startedAt = performance.now();
           const { rows: count } = await readingTransaction(db, (trx) =>

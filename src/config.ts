@@ -43,6 +43,8 @@ export interface Config {
   readonly encryptionKey: "environment" | "local" | "none";
   /** IANA name: day cut-offs, the nightly run. */
   readonly timeZone: string;
+  /** Of the acquirer: whose thresholds of the card networks count. */
+  readonly networkRegion: "global" | "lac" | "mena";
   readonly reconcile: {
     readonly cron: string;
     readonly graceSeconds: number;
@@ -141,6 +143,7 @@ function configOf(values: Values): Config {
     dataDir: resolve(values.TALLYHOOK_DATA_DIR),
     encryptionKey: encryptionKeySource(values.TALLYHOOK_ENCRYPTION_KEY, database),
     timeZone: values.TALLYHOOK_TIME_ZONE,
+    networkRegion: values.CARD_NETWORK_REGION,
     reconcile: {
       cron: values.RECONCILE_CRON,
       graceSeconds: values.RECONCILE_GRACE_SECONDS,

@@ -30,6 +30,7 @@ const complete: Env = {
   TALLYHOOK_ENCRYPTION_KEY: key.toUpperCase(),
   TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS: `${"a".repeat(64)},${"b".repeat(64)}`,
   TALLYHOOK_TIME_ZONE: "Europe/Berlin",
+  CARD_NETWORK_REGION: "mena",
   RECONCILE_CRON: "0 4 * * *",
   RECONCILE_GRACE_SECONDS: "0",
   RECONCILE_MODE: "report",
@@ -77,6 +78,7 @@ test("nothing set gives the embedded defaults and the sandbox", () => {
     dataDir: `${process.cwd()}/.data`,
     encryptionKey: "local",
     timeZone: "UTC",
+    networkRegion: "global",
     reconcile: { cron: "30 3 * * *", graceSeconds: 600, reportOnly: false, identities: {} },
     reportMail: null,
     mailFrom: null,
@@ -109,6 +111,7 @@ test("everything set is taken", () => {
     dataDir: "/srv/tallyhook",
     encryptionKey: "environment",
     timeZone: "Europe/Berlin",
+    networkRegion: "mena",
     reconcile: {
       cron: "0 4 * * *",
       graceSeconds: 0,

@@ -166,7 +166,13 @@ async function readEverything(db: Knex, url: string): Promise<string[]> {
     }
   };
   const asOf = await latestAsOf(db);
-  const deps = { db, clock, timeZone: "Europe/Berlin", write: () => Promise.resolve() };
+  const deps = {
+    db,
+    clock,
+    timeZone: "Europe/Berlin",
+    region: "global" as const,
+    write: () => Promise.resolve(),
+  };
   const period = { from: "2026-01-01", to: "2026-03-31", currency: undefined, accounts: undefined };
   for (const report of allReports) {
     for (const format of formats) {

@@ -7,6 +7,8 @@ export interface AlertDesk {
   settings: AlertSettings;
   /** IANA: times in messages, quiet hours and digests where the settings name no zone of their own. */
   timeZone: string;
+  /** Whose thresholds of the card networks count: `CARD_NETWORK_REGION`. */
+  networkRegion: string;
   /** This machine's clock: quiet hours, digests. */
   clock: Clock;
   /** What "now" means at the service. */

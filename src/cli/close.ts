@@ -73,11 +73,12 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
     "close",
     async (runtime) => {
       const db = await migratedDatabase(runtime);
-      const { timeZone } = runtime.config;
+      const { timeZone, networkRegion: region } = runtime.config;
       const request: CloseRequest = {
         month,
         timeZone,
         accounts,
+        region,
         reason: options.force ?? null,
         by,
       };

@@ -20,7 +20,7 @@ export async function reportMailTasks(runtime: Runtime): Promise<Record<string, 
   const { config, log, serviceClock } = runtime;
   const mail = config.reportMail;
   if (mail === null) return {};
-  const { timeZone } = config;
+  const { timeZone, networkRegion: region } = config;
   const settings = { plan: mailPlanOf(mail.reports), to: mail.to, formats: mail.formats };
   const mailer = mailerOf(runtime);
   const db = await runtime.db();
@@ -31,7 +31,8 @@ export async function reportMailTasks(runtime: Runtime): Promise<Record<string, 
       await orderMailing(db, period, { asOf: await latestAsOf(db), messageId });
     }
   }
-  const send = () => sendDueMailings({ db, log, mailer, clock: serviceClock, timeZone }, settings);
+  const send = () =>
+    sendDueMailings({ db, log, mailer, clock: serviceClock, timeZone, region }, settings);
 
   return {
     "report-mail": {

@@ -33,8 +33,8 @@ export async function mailReport(
     "report",
     async (runtime) => {
       const db = await migratedDatabase(runtime);
-      const { timeZone } = runtime.config;
-      const deps = { db, clock: runtime.serviceClock, timeZone };
+      const { timeZone, networkRegion: region } = runtime.config;
+      const deps = { db, clock: runtime.serviceClock, timeZone, region };
       const attached = await attachReport(deps, request, [mailed]);
       const messageId = `${request.report.name}.${messageIdEnd(runtime)}`;
       try {

@@ -80,10 +80,10 @@ async function run(context: CliContext, name: string, options: ReportOptions): P
     async (runtime) => {
       const db = await migratedDatabase(runtime);
       const output = await openOutput(context.stdout, out);
-      const { timeZone } = runtime.config;
+      const { timeZone, networkRegion: region } = runtime.config;
       try {
         const about = await writeReport(
-          { db, clock: runtime.serviceClock, timeZone, write: output.write },
+          { db, clock: runtime.serviceClock, timeZone, region, write: output.write },
           { ...asked, format: format ?? "table" },
         );
         await output.keep(format === "csv" ? about : null, context.stderr);

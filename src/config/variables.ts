@@ -57,6 +57,7 @@ export const settings = {
   TALLYHOOK_ENCRYPTION_KEY: secret(hexKey),
   TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS: secret(hexKeyList),
   TALLYHOOK_TIME_ZONE: setting(timeZone, "UTC"),
+  CARD_NETWORK_REGION: setting(oneOf(["global", "lac", "mena"]), "global"),
   // Outside the hours that daylight saving skips or repeats nearly everywhere.
   RECONCILE_CRON: setting(cron, "30 3 * * *"),
   RECONCILE_GRACE_SECONDS: setting(integer(0, 86_400, "seconds"), 600),

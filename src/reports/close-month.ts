@@ -11,6 +11,7 @@ import type { CloseFacts, Member } from "./close-manifest.ts";
 import { digestOf, rowsMember, storedMembers } from "./close-members.ts";
 import { whyNotProved } from "./close-refusal.ts";
 import { assertNone, factColumns, memberProblems, readIntactCloses } from "./close-verify.ts";
+import type { NetworkRegion } from "./network-region.ts";
 import { parseDays, resolvePeriod } from "./period.ts";
 import type { Period } from "./period.ts";
 import { readingTransaction, readReport, tuneForReports } from "./read-report.ts";
@@ -22,6 +23,8 @@ export interface CloseRequest {
   month: string;
   timeZone: string;
   accounts: AccountMap;
+  /** Of the acquirer; left out: global. */
+  region?: NetworkRegion;
   /** Closes what is not proved. */
   reason: string | null;
   /** Who closes it. */
@@ -147,7 +150,7 @@ async function readMonth(
   at: Date,
   takeOf: (report: Report) => TakeRows,
 ): Promise<MonthRead> {
-  const { month, timeZone, accounts, reason } = request;
+  const { month, timeZone, accounts, region = "global", reason } = request;
   const period = await resolvePeriod(trx, parseDays({ from: month }, month), timeZone);
   await assertClosable(trx, month, period, at);
   const closes = await readIntactCloses(trx);
@@ -161,7 +164,8 @@ async function readMonth(
   const differing = new Map<string, string[]>();
   for (const report of allReports) {
     const [take, days] = [takeOf(report), daysThatDiffer(report)];
-    const question = { report, period, asOf, currency: null, accounts };
+    const scope = { period, asOf, currency: null, accounts, region };
+    const question = { report, ...scope, finalUntil: period.toUtc };
     abouts.push(
       await readReport(trx, question, async (rows) => {
         days.look(rows);

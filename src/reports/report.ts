@@ -26,6 +26,8 @@ export interface Report {
   readonly orderBy: string;
   /** It books to accounts: the function takes an account map as its last parameter. */
   readonly takesAccounts?: true;
+  /** It holds figures against what card networks tolerate: the function takes the acquirer's region as its last parameter. */
+  readonly takesRegion?: true;
   /** Parts of the verdict are in the rows: any of these in `outcome` is a FAIL. */
   readonly failsOn?: string;
   /** Charts that stand above the rows where they can be drawn. */

@@ -1,4 +1,5 @@
 import type { AccountMap } from "./account-map.ts";
+import type { NetworkRegion } from "./network-region.ts";
 import type { Period } from "./period.ts";
 import type { Column, Report } from "./report.ts";
 
@@ -10,18 +11,33 @@ export interface Question {
   asOf: string | null;
   currency: string | null;
   accounts: AccountMap;
+  region: NetworkRegion;
+  /** UTC: entries booked before it are final although their month is not closed yet; for the close that does it. */
+  finalUntil?: string;
 }
 
 /** The statement that answers a question, every cell as text. Pure. */
-export function rowsQuery({ report, period, asOf, currency, accounts }: Question): {
+export function rowsQuery({
+  report,
+  period,
+  asOf,
+  currency,
+  accounts,
+  region,
+  finalUntil,
+}: Question): {
   sql: string;
   bindings: (string | null)[];
 } {
   const parameters = ["?::timestamptz", "?::timestamptz", "?", "?::timestamptz"];
   const bindings = [period.fromUtc, period.toUtc, period.timeZone, asOf];
   if (report.takesAccounts === true) {
-    parameters.push("?::jsonb");
-    bindings.push(JSON.stringify(accounts));
+    parameters.push("?::jsonb", "?::timestamptz");
+    bindings.push(JSON.stringify(accounts), finalUntil ?? null);
+  }
+  if (report.takesRegion === true) {
+    parameters.push("?");
+    bindings.push(region);
   }
   if (currency !== null) bindings.push(currency);
   return {

@@ -8,6 +8,7 @@ import { defaultAccounts, readAccountMap } from "./account-map.ts";
 import { assertSettled } from "./as-of.ts";
 import { findCurrency } from "./currencies.ts";
 import { findFrozen, readFrozen } from "./frozen.ts";
+import type { NetworkRegion } from "./network-region.ts";
 import { parseDays, resolvePeriod } from "./period.ts";
 import { readingTransaction, readReport } from "./read-report.ts";
 import { createRendering } from "./render/formats.ts";
@@ -21,6 +22,7 @@ export interface ReportDeps {
   clock: Clock;
   /** IANA name. */
   timeZone: string;
+  region: NetworkRegion;
   write: Write;
 }
 
@@ -41,7 +43,7 @@ export interface ReportRequest {
  * where what is asked for is not possible.
  */
 export async function writeReport(
-  { db, clock, timeZone, write }: ReportDeps,
+  { db, clock, timeZone, region, write }: ReportDeps,
   request: ReportRequest,
 ): Promise<About> {
   const { report, format, from, to, asOf, currency: wished, accounts: accountFile } = request;
@@ -66,7 +68,7 @@ export async function writeReport(
       frozen === null
         ? await readReport(
             trx,
-            { report, period, asOf: asOf?.toISOString() ?? null, currency, accounts },
+            { report, period, asOf: asOf?.toISOString() ?? null, currency, accounts, region },
             take,
           )
         : await readFrozen(trx, frozen, currency, take);

@@ -11,6 +11,7 @@ export const testDesk = (
 ): AlertDesk => ({
   settings: loadAlertSettings(null),
   timeZone: "UTC",
+  networkRegion: "global",
   clock: wallClock,
   serviceClock: wallClock,
   ...given,

@@ -71,8 +71,10 @@ test("prints a table with what it stands on", async () => {
 
 test("prints one currency alone, whatever its case", async () => {
   const { out } = await report("month-end", ...may, "--currency", "JPY", "--json");
-  const { rows } = JSON.parse(out) as { rows: { currency: string; closing: string }[] };
-  expect(rows).toMatchObject([{ currency: "jpy", closing: "500" }]);
+  const { rows } = JSON.parse(out) as {
+    rows: { currency: string; cumulative_gross_closing: string }[];
+  };
+  expect(rows).toMatchObject([{ currency: "jpy", cumulative_gross_closing: "500" }]);
 });
 
 test.each([
@@ -173,9 +175,9 @@ test("books the journal by the accounts of a settings file", async () => {
   );
   const { out, err } = await report("journal", ...may, "--format", "csv", "--accounts", accounts);
   expect(out.split("\n").slice(0, 3)).toEqual([
-    "number,date,account,description,debit,credit,currency,line",
-    "TH-20250510-USD,2025-05-10,1,1 sales,19.99,0.00,usd,1",
-    "TH-20250510-USD,2025-05-10,2,1 sales,0.00,19.99,usd,2",
+    "number,status,date,account,description,debit,credit,currency,line",
+    "PRELIM-20250510-USD,preliminary,2025-05-10,1,1 sales,19.99,0.00,usd,1",
+    "PRELIM-20250510-USD,preliminary,2025-05-10,2,1 sales,0.00,19.99,usd,2",
   ]);
   expect(err).toContain("SHA-256");
   await writeFile(accounts, JSON.stringify({ clearing: "1" }));

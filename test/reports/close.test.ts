@@ -236,6 +236,35 @@ describe("of a month that is proved", () => {
     expect(closed.reports).toEqual(shown.reports);
   });
 
+  test("takes an unsettled sale that is voided after the close off both balances", async () => {
+    const { db } = database;
+    const sale = { nth: 4, at: "2025-05-31T20:00:00Z", amount: 400 };
+    await mirrorSales(db, [{ ...sale, saleStatus: "in_progress" }]);
+    await letTimePass(db);
+    await close("2025-05");
+    await letTimePass(db);
+    const voided = { status: "voided", saleStatus: "voided", updatedAt: "2025-06-02T00:00:00Z" };
+    await mirrorSales(db, [{ ...sale, ...voided }]);
+    const ofUsd = async (month: typeof may) =>
+      (await ask(db, "month-end", month)).rows.find(({ currency }) => currency === "usd");
+    expect(await ofUsd(may)).toMatchObject({
+      sales: "1400",
+      unsettled_opening: "0",
+      unsettled_closing: "400",
+    });
+    expect(await ofUsd(june)).toMatchObject({
+      cumulative_gross_opening: "1400",
+      corrections: "-400",
+      cumulative_gross_closing: "1070",
+      unsettled_opening: "400",
+      unsettled_closing: "0",
+    });
+    expect((await ask(db, "cut-off", may)).rows).toMatchObject([
+      { paid_on: "2025-05-31", status: "voided", settled_on: null, amount: "400" },
+    ]);
+    expect((await ask(db, "cut-off", june)).rows).toEqual([]);
+  });
+
   test("closes months in order, each once, and none that is not over", async () => {
     await close("2025-05");
     await expect(close("2025-05")).rejects.toThrow("2025-05 is closed");

@@ -54,7 +54,27 @@ export function balances({ transactions, orders }: ServiceState): Record<string,
   return Object.fromEntries([...left].map(([currency, sum]) => [currency, `${sum}`]));
 }
 
-/** Recurring amounts a month, in each currency. */
+interface Coupon {
+  percentage: number | null;
+  amount: number | null;
+  max_discount_amount: number | null;
+  duration: "once" | "repeating" | "forever";
+  duration_in_cycles: number | null;
+}
+
+/** What a subscription's coupon takes off the plan's amount in its current cycle. */
+function discountNow(subscription: WireObject, planAmount: number): number {
+  const coupon = subscription["applied_coupon"] as Coupon | null;
+  if (coupon === null) return 0;
+  const covered = { once: 1, repeating: coupon.duration_in_cycles ?? 0, forever: Infinity };
+  if ((subscription["current_billing_cycle"] as number) > covered[coupon.duration]) return 0;
+  if (coupon.percentage === null) return Math.min(coupon.amount ?? 0, planAmount);
+  // Two decimals at most: whole numbers are exact.
+  const share = Math.floor((planAmount * Math.round(coupon.percentage * 100)) / 10_000);
+  return Math.min(share, coupon.max_discount_amount ?? planAmount);
+}
+
+/** Recurring amounts a month, net of discounts, in each currency. */
 export function recurring({ subscriptions }: ServiceState): Record<string, string> {
   const sums = new Map<string, bigint>();
   for (const s of subscriptions) {
@@ -63,7 +83,7 @@ export function recurring({ subscriptions }: ServiceState): Record<string, strin
     const months =
       cycle.interval === "month" ? cycle.interval_count : (cycle.interval_count * 12) / 365.25;
     const isLive = s["status"] === "active" || s["status"] === "past_due";
-    const monthly = isLive ? Math.round(plan.amount / months) : 0;
+    const monthly = isLive ? Math.round((plan.amount - discountNow(s, plan.amount)) / months) : 0;
     sums.set(plan.currency, (sums.get(plan.currency) ?? 0n) + BigInt(monthly));
   }
   return Object.fromEntries([...sums].map(([currency, sum]) => [currency, `${sum}`]));

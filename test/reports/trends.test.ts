@@ -149,7 +149,7 @@ test("network-monitor counts a programme as reached from its thresholds on, by i
   const told = rows.map((row) => [
     row["month"]?.slice(5, 7),
     row["programme"],
-    row["settled"],
+    row["sales"],
     row["disputes"],
     row["threshold_disputes"],
     row["headroom"],
@@ -166,6 +166,76 @@ test("network-monitor counts a programme as reached from its thresholds on, by i
   ]);
 });
 
+test("network-monitor holds a month against the programme of that time, in the acquirer's region", async () => {
+  const card = { id: "card", card_last_four: "0006", card_brand: "Visa" };
+  const sales = (from: number, many: number, disputed: number) =>
+    Array.from({ length: many }, (_, n) => {
+      const status = n < disputed ? "chargeback" : "succeeded";
+      const fields = { status, updated_at: dayAt(from + 1), amount: 100_000, total: 100_000 };
+      return [
+        order(`v ${from} ${n}`, from, { ...fields, payment_method: card }),
+        attempt(`t ${from} ${n}`, `v ${from} ${n}`, from, fields),
+      ];
+    }).flat();
+  // March 2025, April 2025, June 2025, May 2026: 120 disputes of 1,000.00 each.
+  await apply(
+    database.db,
+    ...[0, 40, 100, 430].flatMap((from) => sales(from, 200, from === 430 ? 70 : 120)),
+  );
+  const told = async (from: string, region: "global" | "lac" | "mena") => {
+    const { rows } = await ask(database.db, "network-monitor", {
+      from: `${from}-01`,
+      to: `${from}-28`,
+      region,
+    });
+    return rows.map((row) => [
+      row["programme"],
+      row["threshold_percent"],
+      row["threshold_disputes"],
+      row["outcome"],
+    ]);
+  };
+  expect(await told("2025-03", "mena")).toEqual([
+    ["VDMP", "0.9", "100", "over"],
+    ["VDMP excessive", "1.8", "1000", "below"],
+  ]);
+  expect(await told("2025-04", "global")).toEqual([[null, null, null, "no programme"]]);
+  expect(await told("2025-06", "global")).toEqual([["VAMP", "2.2", "1500", "below"]]);
+  expect(await told("2025-06", "lac")).toEqual([["VAMP", "1.5", "1500", "below"]]);
+  expect(await told("2025-06", "mena")).toEqual([["VAMP", "2.2", "100", "over"]]);
+  expect(await told("2026-05", "global")).toEqual([["VAMP", "1.5", "1500", "below"]]);
+  expect(await told("2026-05", "mena")).toEqual([["VAMP", "2.2", "100", "below"]]);
+});
+
+test("network-monitor: in MENA the count alone is not enough, the amount has to be reached as well", async () => {
+  const card = { id: "card", card_last_four: "0006", card_brand: "Visa" };
+  const disputes = Array.from({ length: 100 }, (_, n) => {
+    const fields = { status: "chargeback", updated_at: dayAt(101), amount: 74_999, total: 74_999 };
+    return [
+      order(`v ${n}`, 100, { ...fields, payment_method: card }),
+      attempt(`t ${n}`, `v ${n}`, 100, fields),
+    ];
+  }).flat();
+  await apply(database.db, ...disputes);
+  const outcome = async () =>
+    (
+      await ask(database.db, "network-monitor", {
+        from: "2025-06-01",
+        to: "2025-06-30",
+        region: "mena",
+      })
+    ).rows[0]?.["outcome"];
+  expect(await outcome()).toBe("near");
+  const euros = { status: "chargeback", updated_at: dayAt(101), currency: "eur" };
+  await apply(
+    database.db,
+    order("in euros", 100, { ...euros, payment_method: card }),
+    attempt("t in euros", "in euros", 100, euros),
+  );
+  // What it is in dollars is not known.
+  expect(await outcome()).toBe("over");
+});
+
 test("mrr tells why a subscription went, and whether it is new or came back", async () => {
   const week = { billing_cycle: { interval: "day", interval_count: 7 } };
   const made = (days: number) => ({ created_at: dayAt(days), start_date: dayAt(days) });
@@ -175,8 +245,19 @@ test("mrr tells why a subscription went, and whether it is new or came back", as
     subscription("left", 0, {}),
     subscription("left", 40, { status: "canceled", canceled_at: dayAt(40) }),
     subscription("did not pay", 0, {}),
-    subscription("did not pay", 35, { status: "past_due" }),
+    // Canceled after the last decline; nobody looked while it was past due.
     subscription("did not pay", 45, { status: "canceled", canceled_at: dayAt(45) }),
+    order("paid", 5, { subscription_id: "did not pay", subscription_cycle: 2 }),
+    order("unpaid", 35, {
+      status: "failed",
+      subscription_id: "did not pay",
+      subscription_cycle: 3,
+    }),
+    // Past due when it was last seen, and then paid all the same before it was canceled.
+    subscription("paid late", 0, {}),
+    subscription("paid late", 35, { status: "past_due" }),
+    subscription("paid late", 45, { status: "canceled", canceled_at: dayAt(45) }),
+    order("paid in the end", 35, { subscription_id: "paid late", subscription_cycle: 2 }),
     subscription("came back", 0, { status: "paused" }),
     subscription("came back", 40, { plan: { id: "p", amount: 700, currency: "usd" } }),
     subscription("came", 40, { ...made(40), ...week }),
@@ -189,16 +270,77 @@ test("mrr tells why a subscription went, and whether it is new or came back", as
   expect(rows).toEqual([
     {
       currency: "usd",
-      opening: "4800",
+      opening: "5700",
       // 9.00 a week: 900 * 365.25 / 12 / 7 = 3913.39 a month.
       new_mrr: "3913",
       expansion: "100",
       contraction: "50",
-      churn_voluntary: "900",
+      churn_voluntary: "1800",
       churn_involuntary: "900",
       reactivation: "700",
       closing: "7663",
+      at_risk_opening: "0",
+      at_risk_closing: "0",
+      discounts: "0",
       subscriptions: "5",
+    },
+  ]);
+});
+
+test("mrr is net of the discounts of the cycle under way, and tells apart what is past due", async () => {
+  const coupon = (fields: Fields) => ({ applied_coupon: { id: "c", code: "C", ...fields } });
+  const cycle = (n: number) => ({ current_billing_cycle: n });
+  const year = { billing_cycle: { interval: "month", interval_count: 12 } };
+  const once = coupon({ amount: 300, duration: "once" });
+  const twice = coupon({ percentage: 12.5, duration: "repeating", duration_in_cycles: 2 });
+  await apply(
+    database.db,
+    subscription("once", 0, { ...once, ...cycle(1) }),
+    subscription("once", 35, { ...once, ...cycle(2) }),
+    subscription("twice", 0, { ...twice, ...cycle(1) }),
+    subscription("twice", 35, { ...twice, ...cycle(2) }),
+    subscription("twice", 65, { ...twice, ...cycle(3) }),
+    subscription("for ever, capped", 0, {
+      ...coupon({ percentage: 50, max_discount_amount: 100, duration: "forever" }),
+      ...cycle(9),
+    }),
+    subscription("more than it costs", 0, coupon({ amount: 5_000, duration: "once" })),
+    subscription("more than it costs", 35, {
+      ...coupon({ amount: 5_000, duration: "once" }),
+      ...cycle(2),
+    }),
+    subscription("a year", 0, { ...year, ...coupon({ amount: 120, duration: "forever" }) }),
+    subscription("unreadable", 0, coupon({ duration: "sometimes", percentage: "half" })),
+    subscription("late", 0, {}),
+    subscription("late", 50, { status: "past_due" }),
+  );
+  const april = (await ask(database.db, "mrr", { from: "2025-04-01", to: "2025-04-30" })).rows;
+  expect(april).toMatchObject([
+    {
+      // 600 + (900 - 112) + 800 + 0 + (900 - 120) / 12 + 900 + 900
+      opening: "4053",
+      new_mrr: "0",
+      // The discounts of a first cycle are over.
+      expansion: "1200",
+      contraction: "0",
+      churn_voluntary: "0",
+      churn_involuntary: "0",
+      reactivation: "0",
+      closing: "5253",
+      at_risk_opening: "0",
+      at_risk_closing: "900",
+      discounts: "222",
+      subscriptions: "7",
+    },
+  ]);
+  const may = (await ask(database.db, "mrr", { from: "2025-05-01", to: "2025-05-31" })).rows;
+  expect(may).toMatchObject([
+    {
+      opening: "5253",
+      expansion: "112",
+      closing: "5365",
+      at_risk_opening: "900",
+      discounts: "110",
     },
   ]);
 });

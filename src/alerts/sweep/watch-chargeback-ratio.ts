@@ -30,10 +30,18 @@ export async function watchChargebackRatio(trx: Knex.Transaction, desk: AlertDes
   const { rows } = await trx.raw<{ rows: Row[] }>(
     `select brand, programme, disputes, headroom, ratio_percent
      from reports.network_monitor(date_trunc('month', ?::timestamptz at time zone ?) at time zone ?,
-                                  ?::timestamptz, ?)
+                                  ?::timestamptz, ?, null, ?)
      where programme is not null and disputes > 0 and disputes >= ?::numeric * (disputes + headroom)
      order by brand, programme`,
-    [at, zone, zone, new Date(at.getTime() + 1), zone, rules.chargeback_ratio.share],
+    [
+      at,
+      zone,
+      zone,
+      new Date(at.getTime() + 1),
+      zone,
+      desk.networkRegion,
+      rules.chargeback_ratio.share,
+    ],
   );
   const conditions = rows.flatMap((row) => {
     const disputes = Number(row.disputes);

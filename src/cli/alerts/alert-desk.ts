@@ -8,6 +8,7 @@ export async function alertDesk(
   return {
     settings: await runtime.alertSettings(),
     timeZone: runtime.config.timeZone,
+    networkRegion: runtime.config.networkRegion,
     clock: runtime.wallClock,
     serviceClock: runtime.serviceClock,
   };

@@ -4,16 +4,16 @@ import type { Report } from "../report.ts";
 export const journal: Report = {
   name: "journal",
   explains:
-    "double entry for the ledger: one balanced entry a currency and day, its number the same in every repeat",
+    "double entry for the ledger: one balanced entry a currency and day; of a closed month with its final number, else preliminary",
   source: "journal",
   columns: [
-    ...text("number"),
+    ...text("number", "status"),
     ...day("date"),
     ...text("account", "description"),
     ...summedMoney("debit", "credit"),
     ...text("currency"),
     ...number("line"),
   ],
-  orderBy: "date, currency, line",
+  orderBy: "date, currency, status, line",
   takesAccounts: true,
 };

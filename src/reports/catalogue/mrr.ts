@@ -5,7 +5,8 @@ import type { Report } from "../report.ts";
 export const mrr: Report = {
   name: "mrr",
   explains:
-    "opening + new + expansion - contraction - churn + reactivation = closing, a month's recurring amounts",
+    "a month's recurring amounts, net of discounts: opening + new + expansion - contraction - churn + reactivation = closing; and " +
+    "how much of it is past due",
   source: "mrr",
   columns: [
     ...text("currency"),
@@ -18,11 +19,14 @@ export const mrr: Report = {
       "churn_involuntary",
       "reactivation",
       "closing",
+      "at_risk_opening",
+      "at_risk_closing",
+      "discounts",
     ),
     ...count("subscriptions"),
   ],
   orderBy: "currency",
-  figures: balanceSteps("Recurring amount a month", [
+  figures: balanceSteps("Recurring amount a month, net", [
     { column: "new_mrr", label: "New", sign: 1 },
     { column: "expansion", label: "Expansion", sign: 1 },
     { column: "reactivation", label: "Reactivation", sign: 1 },

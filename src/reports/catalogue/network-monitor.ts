@@ -10,11 +10,12 @@ export const networkMonitor: Report = {
   columns: [
     ...month("month"),
     ...text("brand", "programme"),
-    ...count("settled", "disputes"),
+    ...count("sales", "disputes"),
     ...percent("ratio_percent", "threshold_percent"),
     ...count("threshold_disputes", "headroom"),
     ...text("outcome"),
   ],
   orderBy: "month, brand, programme",
+  takesRegion: true,
   figures: networkRatios,
 };
