@@ -40,7 +40,7 @@ export async function up(db: Knex): Promise<void> {
           when t.type = 'refund' then t.status = 'succeeded'
           -- One order after another: there are few of them.
           when reports.is_unsettled(t.type, t.status) then reports.is_paid((
-            select o.status from reports.orders(p_as_of) o where o.id = t.order_id limit 1))
+            select o.status from reports.orders(p_as_of) o where o.id collate "C" = t.order_id limit 1))
           else false end
       union all
       select m.kind || ':' || c.key, m.kind, c.key, c.order_id, m.at, coalesce(c.currency, 'xxx'),
@@ -103,7 +103,7 @@ export async function up(db: Knex): Promise<void> {
       ) e
       where case
           when k.status in ('pending', 'in_progress') then reports.is_paid((
-            select o.status from reports.orders(p_as_of) o where o.id = k.order_id limit 1))
+            select o.status from reports.orders(p_as_of) o where o.id collate "C" = k.order_id limit 1))
           when k.status in ('voided', 'failed') and k.settled_at is null then b.object_id is not null
           -- The sandbox settles at once, and a moment later is at once.
           else e.ended_at > k.created_at + interval '2 seconds' end

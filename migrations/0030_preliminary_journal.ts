@@ -39,7 +39,8 @@ export async function up(db: Knex): Promise<void> {
       )
       select case when s.is_final then 'TH-' else 'PRELIM-' end || to_char(s.day, 'YYYYMMDD') || '-' || upper(s.currency),
              case when s.is_final then 'final' else 'preliminary' end, s.day, s.account,
-             s.n || ' ' || s.label || coalesce(' of ' || to_char(s.happened_on, 'YYYY-MM-DD') || ', learned after its month was closed', ''),
+             s.n || ' ' || s.label || coalesce(' of ' || to_char(s.happened_on, 'YYYY-MM-DD')
+               || ', learned after its month was closed', ''),
              case when s.is_debit then s.amount else 0 end, case when s.is_debit then 0 else s.amount end, s.currency,
              row_number() over (partition by s.day, s.currency, s.is_final
                order by s.happened_on nulls first, s.place, s.is_out, s.is_debit desc)

@@ -32,8 +32,8 @@ export const orderCharges: readonly Identity[] = [
     mode: "enforce",
     subject: "order",
     holds:
-      "a paid or charged-back order has a sale that is captured or not settled yet (none for a total of 0); a failed one has no " +
-      "captured one, and a failure_code",
+      "a paid or charged-back order has a sale that is captured or not settled yet (none for a total of 0); a failed " +
+      "one has no captured one, and a failure_code",
     breaches: `
       select id, currency, case when status = 'failed' then captured_amount else total end as at_risk,
              case when status = 'failed' then 'no captured sale and a failure_code'

@@ -2,7 +2,8 @@ import type { Identity } from "./identity.ts";
 
 /** What the orders alone say is left in a currency: by their statuses, never by what happened when. */
 const byOrders = `
-  select coalesce(currency, 'xxx') as currency, sum(case status when 'succeeded' then total when 'refunded' then 0 else total - refunded end
+  select coalesce(currency, 'xxx') as currency,
+         sum(case status when 'succeeded' then total when 'refunded' then 0 else total - refunded end
            - case when status in ('chargeback', 'chargeback_accepted') or (not disputed and charged_back)
                   then total else 0 end) as closing
   from order_facts where paid group by 1`;
@@ -12,8 +13,8 @@ const byOrders = `
  * settled yet, which the interface calls paid by the order's status alone.
  */
 const byFlows = `
-  select coalesce(currency, 'xxx') as currency, sum(sale) as sales, sum(unsettled) as unsettled, sum(refund) as refunds, sum(opened) as opened,
-         sum(dismissed) as dismissed
+  select coalesce(currency, 'xxx') as currency, sum(sale) as sales, sum(unsettled) as unsettled,
+         sum(refund) as refunds, sum(opened) as opened, sum(dismissed) as dismissed
   from (
     select currency, case when captured then amount end as sale, null::bigint as unsettled,
            case when refunded then amount end as refund, null::bigint as opened, null::bigint as dismissed
@@ -66,12 +67,14 @@ export const sums: readonly Identity[] = [
       "opening + sales (settled and not yet) − refunds − chargebacks + dismissed = closing, as the orders show it",
     breaches: `
       select id, id as currency, cast(abs(moved - closing) as bigint) as at_risk, cast(closing as text) as expected,
-             sales || case when unsettled > 0 then ' + ' || unsettled || ' unsettled' else '' end || ' − ' || refunds || ' − ' || opened || ' + ' || dismissed || ' = ' || moved as found
+             sales || case when unsettled > 0 then ' + ' || unsettled || ' unsettled' else '' end || ' − ' || refunds
+               || ' − ' || opened || ' + ' || dismissed || ' = ' || moved as found
       from (
         select currency as id, coalesce(closing, 0) as closing, coalesce(sales, 0) as sales,
                coalesce(unsettled, 0) as unsettled, coalesce(refunds, 0) as refunds, coalesce(opened, 0) as opened,
                coalesce(dismissed, 0) as dismissed,
-               coalesce(sales, 0) + coalesce(unsettled, 0) - coalesce(refunds, 0) - coalesce(opened, 0) + coalesce(dismissed, 0) as moved
+               coalesce(sales, 0) + coalesce(unsettled, 0) - coalesce(refunds, 0) - coalesce(opened, 0)
+                 + coalesce(dismissed, 0) as moved
         from (${byFlows}) flows full join (${byOrders}) orders using (currency)
       ) ledger where moved <> closing`,
   },

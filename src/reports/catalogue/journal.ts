@@ -4,7 +4,7 @@ import type { Report } from "../report.ts";
 export const journal: Report = {
   name: "journal",
   explains:
-    "double entry for the ledger: one balanced entry a currency and day; of a closed month with its final number, else preliminary",
+    "double entry for the ledger: one balanced entry a currency and day; final of closed months, else preliminary",
   source: "journal",
   columns: [
     ...text("number", "status"),

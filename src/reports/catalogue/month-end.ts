@@ -5,8 +5,8 @@ import type { Report } from "../report.ts";
 export const monthEnd: Report = {
   name: "month-end",
   explains:
-    "cumulative gross: opening + sales - refunds - chargebacks + reversals + corrections = closing, a month and currency; and how " +
-    "much of it was paid and not settled",
+    "cumulative gross: opening + sales - refunds - chargebacks + reversals + corrections = closing, a month and " +
+    "currency; and how much of it was paid and not settled",
   source: "month_end",
   columns: [
     ...month("month"),

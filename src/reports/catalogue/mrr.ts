@@ -5,8 +5,8 @@ import type { Report } from "../report.ts";
 export const mrr: Report = {
   name: "mrr",
   explains:
-    "a month's recurring amounts, net of discounts: opening + new + expansion - contraction - churn + reactivation = closing; and " +
-    "how much of it is past due",
+    "a month's recurring amounts, net of discounts: opening + new + expansion - contraction - churn + " +
+    "reactivation = closing; and how much of it is past due",
   source: "mrr",
   columns: [
     ...text("currency"),
