@@ -11,6 +11,7 @@ import type { CliContext } from "./context.ts";
 import { check, failed, ok, skipped, warning } from "./doctor/finding.ts";
 import type { Finding } from "./doctor/finding.ts";
 import { examineAlerts } from "./doctor/alerts.ts";
+import { examineProof } from "./doctor/proof.ts";
 import { webhookUrl } from "./endpoint/at-hand.ts";
 
 const exitWhenFailed = 2;
@@ -47,13 +48,14 @@ async function examine(runtime: Runtime): Promise<Finding[]> {
   const database = await check("database", () => checkDatabase(runtime));
   findings.push(database);
   if (database.status === "failed") {
-    const names = ["durability", "inbox", "queue", "signing secrets"];
+    const names = ["durability", "inbox", "queue", "signing secrets", "proof"];
     findings.push(...names.map((name) => skipped(name, "the database is not ready")));
   } else {
     findings.push(await check("durability", () => checkDurability(runtime)));
     findings.push(await check("inbox", () => checkInbox(runtime)));
     findings.push(await check("queue", () => checkQueue(runtime)));
     findings.push(await check("signing secrets", () => checkSecrets(runtime)));
+    findings.push(await check("proof", () => examineProof(runtime)));
   }
   findings.push(...(await checkService(runtime)));
   findings.push(await check("endpoint", () => checkEndpoint(runtime, database)));

@@ -81,7 +81,9 @@ const differences = (n: number): string => (n === 1 ? "1 difference" : `${n} dif
 function verdictText({ run, totals }: ReconcileResult, complete: boolean): string {
   const [left, healed] = [sum(totals.left), sum(totals.healed)];
   if (!complete)
-    return pc.red("INCOMPLETE: not everything was read, so nothing can be said of the whole.\n");
+    return pc.red(
+      "INCOMPLETE: not everything was read and proved, so nothing can be said of the whole.\n",
+    );
   if (left > 0) {
     const differ = left === 1 ? "1 object differs" : `${left} objects differ`;
     return pc.red(`DRIFT LEFT: ${differ} from the service.\n`);
@@ -109,4 +111,4 @@ const listed = (counts: Readonly<Record<string, number | undefined>>): string =>
 };
 
 const gapText = ({ resource, from, before }: Gap): string =>
-  `${resource}s created ${from === null ? "" : `from ${from} `}before ${before ?? "now"} were not read in time`;
+  `${resource}s created ${from === null ? "" : `from ${from} `}before ${before ?? "now"} are not proved`;

@@ -1,6 +1,5 @@
 import type { Knex } from "knex";
 import type { Resource } from "../mirror/observation.ts";
-import { dayMs } from "./settings.ts";
 import { bound, slicedResources } from "./slice.ts";
 
 /** A slice that was read to its end and showed every object of its bounds. Null: open on that side. */
@@ -75,28 +74,29 @@ export function computeCoverage(
   return { complete: gaps.length === 0, gaps };
 }
 
-/** Condition on a slice of the ledger: what its run still doubts, it has not proved. */
-export const hasNoDoubts = (slice: string): string =>
-  `not exists (select from reconcile.doubts d where d.run = ${slice}.run and d.state <> 'settled')`;
-
-/** The intervals that were read since a time (service time); all of them without one. One statement. */
+/**
+ * The intervals that were read and are proved, by the one definition of that (`reports.read_slices`). `freshAt`: only
+ * what was read so lately that it counts then (service time); without it all, whatever its age. One statement.
+ */
 export async function readIntervals(
   db: Knex,
-  { since, run }: { since?: Date; run?: number } = {},
+  { freshAt, run }: { freshAt?: Date; run?: number } = {},
 ): Promise<ReadInterval[]> {
-  const rows = await db("reconcile.coverage")
-    .where({ state: "complete", is_closed: true, ...(run === undefined ? {} : { run }) })
-    .whereNotNull("read_at")
-    .where("pages", ">", 0)
-    .whereRaw(hasNoDoubts("coverage"))
-    .modify((query) => {
-      if (since !== undefined) void query.where("read_at", ">=", since);
-    })
-    .select<{ resource: Resource; created_from: Date | null; created_before: Date | null }[]>(
-      "resource",
-      "created_from",
-      "created_before",
-    );
+  return intervalsOf(db, "bounds", { freshAt, run });
+}
+
+async function intervalsOf(
+  db: Knex,
+  range: "bounds" | "walked",
+  { freshAt, run }: { freshAt?: Date | undefined; run?: number | undefined },
+): Promise<ReadInterval[]> {
+  const { rows } = await db.raw<{ rows: IntervalRow[] }>(
+    `select distinct resource, lower(${range}) as created_from, upper(${range}) as created_before
+     from reports.read_slices()
+     where not isempty(${range}) and (cast(:freshAt as timestamptz) is null or fresh_until > :freshAt)
+       and (cast(:run as bigint) is null or run = :run)`,
+    { freshAt: freshAt ?? null, run: run ?? null } as unknown as Record<string, string>,
+  );
   return rows.map((row) => ({
     resource: row.resource,
     from: row.created_from === null ? null : bound(row.created_from),
@@ -104,16 +104,19 @@ export async function readIntervals(
   }));
 }
 
-/** Since when a slice must have been read to count: all history is read once in so many nights. */
-export const freshSince = (t0: Date, rotationNights: number): Date =>
-  new Date(t0.getTime() - rotationNights * dayMs);
+interface IntervalRow {
+  resource: Resource;
+  created_from: Date | null;
+  created_before: Date | null;
+}
 
 /**
- * The end of contiguous coverage over all resources, whatever its age (the rotation sees to that). Null when nothing
- * was ever read from the first record on.
+ * The end of contiguous coverage over all resources, whatever its age (the rotation sees to that). A single object that
+ * could not be read does not end it: it would make every night read on from there. Null when nothing was ever read from
+ * the first record on.
  */
 export async function coveredUntil(db: Knex, t0: Date): Promise<Date | null> {
-  const intervals = await readIntervals(db);
+  const intervals = await intervalsOf(db, "walked", {});
   const ends = slicedResources.map((resource) => contiguousUntil(intervals, resource, bound(t0)));
   if (ends.includes(null)) return null;
   return new Date(Math.min(...ends.map((end) => Date.parse(end ?? ""))));

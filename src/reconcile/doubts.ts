@@ -2,11 +2,19 @@ import type { Knex } from "knex";
 import { isAbsent } from "../mirror/customer.ts";
 import type { Resource } from "../mirror/observation.ts";
 import { sqlArray } from "../platform/sql-array.ts";
+import type { UnreadableObject } from "./look.ts";
 import { mirrorTableOf } from "./mirror-tables.ts";
 
 /** Why an object is read again by its id. */
 export type DoubtReason =
-  "young" | "mismatch" | "not_listed" | "open_item" | "out_of_time" | "not_embedded" | "thin";
+  | "young"
+  | "mismatch"
+  | "not_listed"
+  | "open_item"
+  | "out_of_time"
+  | "not_embedded"
+  | "thin"
+  | "unreadable";
 
 export interface Doubt {
   resource: Resource;
@@ -23,6 +31,8 @@ export interface NewDoubt {
   id: string;
   why: DoubtReason;
   dueAt: Date;
+  /** When the object was created, ISO 8601; left out: as the mirror has it. */
+  createdAt?: string | null;
 }
 
 /** Orders reads by id, in one statement; an object is doubted once a run, for its first reason. Idempotent. */
@@ -33,8 +43,8 @@ export async function addDoubts(
 ): Promise<void> {
   if (doubts.length === 0) return;
   await db.raw(
-    `insert into reconcile.doubts (run, resource, id, why, due_at, noticed_at)
-     select ?, g.*, ? from unnest(?::text[], ?::text[], ?::text[], ?::timestamptz[]) as g
+    `insert into reconcile.doubts (run, resource, id, why, due_at, object_at, noticed_at)
+     select ?, g.*, ? from unnest(?::text[], ?::text[], ?::text[], ?::timestamptz[], ?::timestamptz[]) as g
      on conflict do nothing`,
     [
       run,
@@ -43,6 +53,32 @@ export async function addDoubts(
       sqlArray(doubts.map(({ id }) => id)),
       sqlArray(doubts.map(({ why }) => why)),
       sqlArray(doubts.map(({ dueAt }) => dueAt.toISOString())),
+      sqlArray(doubts.map(({ createdAt }) => createdAt ?? null)),
+    ],
+  );
+}
+
+/**
+ * Notes objects that a page shows in a form that cannot be read: where they were created, nothing is proved. One
+ * statement; idempotent.
+ */
+export async function addUnreadable(
+  db: Knex,
+  { run, noticedAt }: { run: number; noticedAt: Date },
+  objects: readonly UnreadableObject[],
+): Promise<void> {
+  if (objects.length === 0) return;
+  await db.raw(
+    `insert into reconcile.doubts (run, resource, id, object_at, why, state, outcome, due_at, noticed_at)
+     select ?, g.*, 'unreadable', 'settled', 'unreadable', noticed.at, noticed.at
+     from unnest(?::text[], ?::text[], ?::timestamptz[]) as g, (values (?::timestamptz)) as noticed(at)
+     on conflict do nothing`,
+    [
+      run,
+      sqlArray(objects.map(({ resource }) => resource)),
+      sqlArray(objects.map(({ id }) => id)),
+      sqlArray(objects.map(({ createdAt }) => createdAt)),
+      noticedAt,
     ],
   );
 }
@@ -72,8 +108,8 @@ export async function doubtUnlisted(
   ];
   const bounds = [after, before].flatMap((end) => (end === null ? [] : [end.createdAt]));
   const query = db.raw<{ rowCount: number }>(
-    `insert into reconcile.doubts (run, resource, id, why, slice, due_at, noticed_at)
-     select ?, ?, m.id, 'not_listed', ?, ?, ? from mirror.${mirrorTableOf[resource]} m
+    `insert into reconcile.doubts (run, resource, id, why, slice, due_at, noticed_at, object_at)
+     select ?, ?, m.id, 'not_listed', ?, ?, ?, m.created_at from mirror.${mirrorTableOf[resource]} m
      where ${[...conditions, "m.created_at is not null"].join(" and ")} and m.id <> all(?::text[])
        ${resource === "customer" ? `and not (${isAbsent((column) => `m.${column}`)})` : ""}
      on conflict (run, resource, id) do update set slice = excluded.slice where doubts.slice is null`,
@@ -84,6 +120,26 @@ export async function doubtUnlisted(
     name: `unlisted-${resource}-${after?.isIncluded ?? "all"}-${before?.isIncluded ?? "all"}`,
   });
   return rowCount;
+}
+
+/**
+ * Takes over what other runs that ended before their time left to be read again, so that it is not forgotten. Their
+ * objects stay unproved until this run has read them. One statement; idempotent.
+ */
+export async function adoptDoubts(db: Knex, run: number): Promise<void> {
+  await db.raw(
+    `with left_over as (
+       update reconcile.doubts d set state = 'settled', outcome = format('left to run %s', cast(:run as bigint))
+       where d.run <> :run and d.state = 'waiting'
+       returning d.resource, d.id, d.why, d.object_at, d.due_at, d.noticed_at
+     )
+     insert into reconcile.doubts (run, resource, id, why, object_at, due_at, noticed_at)
+     select distinct on (l.resource, l.id) cast(:run as bigint), l.resource, l.id, l.why, l.object_at, l.due_at, l.noticed_at
+     from left_over l where l.why not in ('open_item', 'out_of_time')
+     order by l.resource, l.id, l.due_at
+     on conflict do nothing`,
+    { run },
+  );
 }
 
 /** The next doubts that are due, oldest first. */

@@ -1,8 +1,10 @@
 import type { Knex } from "knex";
 import { traceEvents } from "../inbox/queries.ts";
 import type { InboxTrace } from "../inbox/queries.ts";
+import type { DifferentObject } from "../mirror/compare-rows.ts";
 import { findRecorded } from "../mirror/history.ts";
 import type { GroupState } from "../mirror/observation.ts";
+import { canonicalTimestamp } from "../service/timestamp.ts";
 import { amountAtRisk } from "./amount-at-risk.ts";
 import { causeOf } from "./cause.ts";
 import type { Difference, Finding, Severity } from "./findings.ts";
@@ -50,6 +52,7 @@ export async function driftFindings(db: Knex, judged: readonly Judged[]): Promis
       severity: severityOf(differences, object.stored === null),
       resource,
       objectId: id,
+      objectAt: createdAt(object),
       differences,
       amountAtRiskMinor: risk.amountMinor,
       currency: risk.currency,
@@ -63,6 +66,16 @@ function newestState(groups: readonly { state: GroupState }[]): GroupState {
   const [first, ...rest] = groups.map(({ state }) => state);
   if (first === undefined) throw new TypeError("an object that differs has no group that does");
   return rest.reduce((a, b) => (b.version > a.version ? b : a), first);
+}
+
+/** When an object was created: by the service, or by the mirror where it says earlier. Fixed form. */
+export function createdAt({ stored, groups }: DifferentObject): string | null {
+  const shown = groups.map(({ state }) => state.columns["created_at"]);
+  const times = [...shown, stored?.["created_at"]].flatMap((at) => {
+    const time = typeof at === "string" ? canonicalTimestamp(at) : null;
+    return time === null ? [] : [time];
+  });
+  return times.sort()[0] ?? null;
 }
 
 const grave = new Set(["total", "amount", "subtotal", "discount_amount", "currency", "status"]);

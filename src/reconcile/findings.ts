@@ -27,6 +27,11 @@ export interface Finding {
   severity: Severity;
   resource: string | null;
   objectId: string | null;
+  /**
+   * The earliest time of which it can falsify a figure, ISO 8601. Left out or null: since the object was created, as the
+   * mirror has it; where the mirror has none it touches every period.
+   */
+  objectAt?: string | null;
   /** Money first. */
   differences: readonly Difference[];
   amountAtRiskMinor: number | null;
@@ -72,16 +77,16 @@ export async function recordFindings(
   const { rows } = await db.raw<{ rows: RecordedFinding[] }>(
     `insert into reconcile.findings as f
        (key, class, identity, severity, resource, object_id, differences, amount_at_risk_minor, currency, cause,
-        evidence, first_seen, last_seen, first_run, run)
+        evidence, object_at, first_seen, last_seen, first_run, run)
      select g.*, sighting.*
      from unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::jsonb[], ?::bigint[],
-                 ?::text[], ?::text[], ?::jsonb[]) as g,
+                 ?::text[], ?::text[], ?::jsonb[], ?::timestamptz[]) as g,
           (values (?::timestamptz, ?::timestamptz, ?::bigint, ?::bigint)) as sighting
      on conflict (key) do update set
        class = excluded.class, identity = excluded.identity, severity = excluded.severity,
        differences = excluded.differences, amount_at_risk_minor = excluded.amount_at_risk_minor,
        currency = excluded.currency, cause = coalesce(excluded.cause, f.cause), evidence = excluded.evidence,
-       last_seen = excluded.last_seen, run = excluded.run,
+       object_at = excluded.object_at, last_seen = excluded.last_seen, run = excluded.run,
        state = case when ${isAnew} then 'reopened' else f.state end,
        first_seen = case when ${isAnew} then excluded.first_seen else f.first_seen end,
        first_run = case when ${isAnew} then excluded.first_run else f.first_run end,
@@ -109,6 +114,7 @@ export async function recordFindings(
       column(({ currency }) => currency),
       column(({ cause }) => cause),
       column(({ evidence }) => JSON.stringify(evidence)),
+      column(({ objectAt }) => objectAt ?? null),
       seenAt,
       seenAt,
       run as number,

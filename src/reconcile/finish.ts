@@ -2,12 +2,11 @@ import type { Knex } from "knex";
 import { assessRun } from "../alerts/assess-run.ts";
 import type { AlertDesk } from "../alerts/desk.ts";
 import type { Log } from "../platform/log.ts";
-import { computeCoverage, freshSince, readIntervals } from "./coverage.ts";
+import { computeCoverage, readIntervals } from "./coverage.ts";
 import type { Coverage } from "./coverage.ts";
 import { answeredRange } from "./plan.ts";
 import { finishRun } from "./runs.ts";
 import type { Run } from "./runs.ts";
-import type { ReconcileSettings } from "./settings.ts";
 import { bound } from "./slice.ts";
 import { runTotals } from "./totals.ts";
 import type { RunTotals } from "./totals.ts";
@@ -18,28 +17,23 @@ export interface ReconcileResult {
   coverage: Coverage;
   /** The run was read to its end, and nothing of the time before T0 is left out. */
   complete: boolean;
-  /** Why not, for people; null where it is. */
+  /** Why it could not do all it had to; null where it could. */
   error: string | null;
 }
 
 /** Reckons a run up from its ledger, closes it, and tells how it ended. */
 export async function finish(
   { db, log, alerts }: { db: Knex; log: Log; alerts: AlertDesk },
-  settings: ReconcileSettings,
   run: Run,
   probeCalls: number,
   error: string | null,
 ): Promise<ReconcileResult> {
   const totals = await runTotals(db, run.id, probeCalls);
-  const coverage = await coverageOf(db, settings, run);
-  const { failed, pending } = totals.slices;
-  const complete =
-    error === null &&
-    failed === 0 &&
-    pending === 0 &&
-    (totals.confirmed["unsettled"] ?? 0) === 0 &&
-    coverage.complete;
-  await finishRun(db, run.id, { state: complete ? "complete" : "incomplete", totals, error });
+  let coverage: Coverage = { complete: false, gaps: [] };
+  const complete = await finishRun(db, run.id, { totals, error }, async (trx) => {
+    coverage = await coverageOf(trx, run);
+    return isProved(totals, coverage);
+  });
   const { kind, id, firstFill } = run;
   await assessRun({ db, log }, alerts, { id, kind, firstFill, complete, error, ...totals });
   return {
@@ -51,18 +45,21 @@ export async function finish(
   };
 }
 
-/** Of a range what was asked for, by this run alone; else everything before T0, read within the last R nights. */
-async function coverageOf(
-  db: Knex,
-  { rotationNights }: ReconcileSettings,
-  run: Run,
-): Promise<Coverage> {
+/** Nothing that it had to read was left out, and what it and earlier runs proved has no gap. Pure. */
+const isProved = ({ slices, confirmed }: RunTotals, coverage: Coverage): boolean =>
+  slices.failed === 0 &&
+  slices.pending === 0 &&
+  (confirmed["unsettled"] ?? 0) === 0 &&
+  coverage.complete;
+
+/** Of a range what was asked for, by this run alone; else everything before T0, as long as it counts. */
+async function coverageOf(db: Knex, run: Run): Promise<Coverage> {
   const { id, kind, t0 } = run;
   if (kind === "range") {
     const { from, before } = answeredRange(run);
     const range = { from: bound(from), until: bound(before) };
     return computeCoverage(await readIntervals(db, { run: id }), range);
   }
-  const intervals = await readIntervals(db, { since: freshSince(t0, rotationNights) });
+  const intervals = await readIntervals(db, { freshAt: t0 });
   return computeCoverage(intervals, { from: null, until: bound(t0) });
 }

@@ -1,9 +1,18 @@
 import { decode } from "../mirror/apply.ts";
+import { timeColumn } from "../mirror/columns.ts";
 import { storable } from "../platform/storable-text.ts";
 import type { GroupState, ObjectKey, Resource } from "../mirror/observation.ts";
 import { observed } from "../mirror/read-places.ts";
 import { wireId } from "../service/resources/wire-types.ts";
 import { bound } from "./slice.ts";
+
+export interface UnreadableObject {
+  resource: Resource;
+  id: string;
+  reason: string;
+  /** Fixed form; null where that cannot be read either. */
+  createdAt: string | null;
+}
 
 type WireObject = Readonly<Record<string, unknown>>;
 
@@ -17,7 +26,7 @@ export interface PageLook {
   /** Told of without its state: to be read by id. */
   unread: (ObjectKey & { why: "not_embedded" | "thin" })[];
   /** Shown, but its id, its version or its money cannot be read. */
-  unreadable: { resource: Resource; id: string; reason: string }[];
+  unreadable: UnreadableObject[];
 }
 
 /** Reads what an answer shows of objects of one resource, and of the orders that its transactions embed. Pure. */
@@ -53,7 +62,12 @@ export function lookAt(
       look.unread.push({ resource: of, id: decoded.id, why: "thin" });
     } else {
       const id = typeof object["id"] === "string" ? storable(object["id"]).slice(0, 255) : "(none)";
-      look.unreadable.push({ resource: of, id, reason: decoded.reason });
+      look.unreadable.push({
+        resource: of,
+        id,
+        reason: decoded.reason,
+        createdAt: timeColumn(object, "created_at"),
+      });
     }
   };
   for (const item of items) {

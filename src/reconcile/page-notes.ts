@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { ServicePage } from "../service/list-pages.ts";
-import { addDoubts, doubtUnlisted } from "./doubts.ts";
+import { addDoubts, addUnreadable, doubtUnlisted } from "./doubts.ts";
 import type { LedgerSlice, Tally } from "./ledger.ts";
 import type { PageLook } from "./look.ts";
 import { noteSeenOpenItems } from "./open-items.ts";
@@ -47,6 +47,7 @@ export async function noteUnread(trx: Knex, { run }: NoteContext, look: PageLook
     look.unread.map((object) => ({ ...object, dueAt: noticedAt })),
   );
   await recordUnreadable(trx, { run, seenAt: noticedAt }, look.unreadable);
+  await addUnreadable(trx, { run, noticedAt }, look.unreadable);
 }
 
 /** Objects that came to no other verdict are equal. */

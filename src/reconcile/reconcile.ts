@@ -1,22 +1,26 @@
 import { TallyhookError } from "../platform/errors.ts";
 import { confirmDoubts } from "./confirm.ts";
 import type { ConfirmContext, ConfirmDeps } from "./confirm.ts";
-import { freshSince } from "./coverage.ts";
 import { finish } from "./finish.ts";
 import type { ReconcileResult } from "./finish.ts";
 import { healCoveredFindings } from "./heal-covered.ts";
 import { correctLateCauses } from "./late.ts";
+import { adoptDoubts } from "./doubts.ts";
 import { doubtUnseen } from "./doubt-unseen.ts";
 import { probePageSize } from "./page-size.ts";
+import type { Probed } from "./page-size.ts";
 import { withRunLock } from "./run-lock.ts";
-import { abandonOthers, canGoOn, findRun, reopenRun } from "./runs.ts";
+import { abandonOthers, canGoOn, findRun, openRun, reopenRun } from "./runs.ts";
 import type { Run, RunKind } from "./runs.ts";
+import { dayMs } from "./settings.ts";
 import type { ReconcileSettings } from "./settings.ts";
 import { runChecks } from "./run-checks.ts";
 import { absenceLimit, concludeAbsent, concludeNothing, countAbsent } from "./tombstones.ts";
 import { walkAll } from "./walk-all.ts";
 import type { WalkProgress } from "./walk-all.ts";
 import { failSlicesThatLost } from "./lost-in-list.ts";
+import { foreignAccount } from "./same-account.ts";
+import { bound } from "./slice.ts";
 import { takeUpOrOpen } from "./take-up-run.ts";
 import { importedUntil } from "./first-fill.ts";
 
@@ -73,18 +77,49 @@ async function reconcileAlone(
     return { kind: "repeated", runKey: known.runKey };
   }
   const probed = await probePageSize(deps.client, settings.pageSizes, signal);
+  const problem = await foreignAccount(deps, signal);
+  if (problem !== null) return refuse(deps, settings, request, probed, problem);
   const run = known ?? (await takeUpOrOpen(deps.db, settings, request, probed));
   if (known !== null) await reopenRun(deps.db, known.id);
   await abandonOthers(deps.db, run.id);
+  await adoptDoubts(deps.db, run.id);
   const error = await work(deps, settings, run, { signal, onProgress }).catch(
     async (failure: unknown) => {
       // What the process did not live to see is taken up again; what failed says why.
       if (signal.aborted) throw signal.reason;
-      await finish(deps, settings, run, probed.calls, messageOf(failure));
+      await finish(deps, run, probed.calls, messageOf(failure));
       throw failure;
     },
   );
-  return { kind: "done", result: await finish(deps, settings, run, probed.calls, error) };
+  return { kind: "done", result: await finish(deps, run, probed.calls, error) };
+}
+
+/** A run of its own, so that it is told of, that read nothing: one that waits to be resumed keeps what it has. */
+async function refuse(
+  deps: ReconcileDeps,
+  settings: ReconcileSettings,
+  { kind, rangeFrom, rangeTo }: ReconcileRequest,
+  { date, pageSize, calls }: Probed,
+  problem: string,
+): Promise<ReconcileOutcome> {
+  const { reportOnly, graceMs, rotationNights } = settings;
+  const run = await openRun(
+    deps.db,
+    {
+      kind,
+      runKey: `refused:${bound(date)}:${crypto.randomUUID()}`,
+      t0: new Date(date.getTime() - graceMs),
+      rangeFrom: rangeFrom ?? null,
+      rangeTo: rangeTo ?? null,
+      reportOnly,
+      firstFill: false,
+      pageSize,
+      rotationNights,
+    },
+    [],
+  );
+  if (run === null) throw new TallyhookError(problem);
+  return { kind: "done", result: await finish(deps, run, calls, problem) };
 }
 
 /** Everything between the plan and the reckoning. Gives back why the run cannot be complete, or null. */
@@ -121,7 +156,8 @@ async function work(
   await doubtUnseen(deps, { run, failedSince });
   await confirmDoubts(deps, context);
   await failSlicesThatLost(db, run.id);
-  await correctLateCauses(db, freshSince(run.t0, settings.rotationNights));
+  const lateSince = run.t0.getTime() - settings.rotationNights * dayMs;
+  await correctLateCauses(db, new Date(lateSince));
   const [absent, limit] = [await countAbsent(db, run.id), await absenceLimit(db, run.id, settings)];
   if (absent > limit) {
     await concludeNothing(db, run.id);

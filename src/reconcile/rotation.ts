@@ -1,5 +1,4 @@
 import type { Knex } from "knex";
-import { hasNoDoubts } from "./coverage.ts";
 import { mirrorTableOf } from "./mirror-tables.ts";
 import type { Resource } from "../mirror/observation.ts";
 import { dayMs } from "./settings.ts";
@@ -43,7 +42,8 @@ export async function rotationState(db: Knex, resource: Resource): Promise<Rotat
     `with parts as (
        select r.t0, c.created_before, c.closes_cycle
        from reconcile.coverage c join reconcile.runs r on r.id = c.run
-       where c.resource = ? and c.step in ('rotation', 'all') and c.state = 'complete' and ${hasNoDoubts("c")}
+       where c.resource = ? and c.step in ('rotation', 'all')
+         and (c.run, c.slice) in (select s.run, s.slice from reports.read_slices() s)
      ), closed as (select max(t0) as at from parts where closes_cycle)
      select closed.at as cycle_start,
             (select max(created_before) from parts where t0 > closed.at and not closes_cycle) as position

@@ -20,12 +20,16 @@ export interface Run {
   state: RunState;
 }
 
-export type NewRun = Omit<Run, "id" | "state" | "pageSize"> & { pageSize: number };
+export type NewRun = Omit<Run, "id" | "state" | "pageSize"> & {
+  pageSize: number;
+  /** What it reads counts for so many nights, and a day to spare. */
+  rotationNights: number;
+};
 
 /** Opens a run with its plan, in one transaction. Null when a run has this key already. */
 export async function openRun(
   db: Knex,
-  run: NewRun,
+  { rotationNights, ...run }: NewRun,
   slices: readonly Slice[],
 ): Promise<Run | null> {
   return db.transaction(async (trx) => {
@@ -39,28 +43,30 @@ export async function openRun(
         report_only: run.reportOnly,
         first_fill: run.firstFill,
         page_size: run.pageSize,
+        rotation_nights: rotationNights,
       })
       .onConflict("run_key")
       .ignore()
       .returning<{ id: string }[]>("id");
     if (inserted === undefined) return null;
     const id = Number(inserted.id);
-    await trx("reconcile.coverage").insert(
-      slices.map((slice, n) => ({
-        run: id,
-        slice: n,
-        step: slice.step,
-        resource: slice.resource,
-        path: slice.path,
-        filter: JSON.stringify(slice.filter),
-        direction: slice.direction,
-        created_from: slice.createdFrom,
-        created_before: slice.createdBefore,
-        is_closed: slice.isClosed,
-        closes_cycle: slice.closesCycle,
-        reason: slice.reason,
-      })),
-    );
+    if (slices.length > 0)
+      await trx("reconcile.coverage").insert(
+        slices.map((slice, n) => ({
+          run: id,
+          slice: n,
+          step: slice.step,
+          resource: slice.resource,
+          path: slice.path,
+          filter: JSON.stringify(slice.filter),
+          direction: slice.direction,
+          created_from: slice.createdFrom,
+          created_before: slice.createdBefore,
+          is_closed: slice.isClosed,
+          closes_cycle: slice.closesCycle,
+          reason: slice.reason,
+        })),
+      );
     return { ...run, id, state: "running" as const };
   });
 }
@@ -150,26 +156,35 @@ export async function abandonOthers(db: Knex, runId: number): Promise<void> {
     .update({ state: "abandoned", finished_at: db.fn.now() });
 }
 
-/** An interrupted run works again. */
+/** An interrupted run works again. When it last ended stays known, and a report as of then answers as it did. */
 export async function reopenRun(db: Knex, runId: number): Promise<void> {
-  await db("reconcile.runs")
-    .where("id", runId)
-    .update({ state: "running", finished_at: null, error: null });
+  await db("reconcile.runs").where("id", runId).update({ state: "running", error: null });
 }
 
+/**
+ * Ends a run. `isComplete` is asked within the transaction, when the run counts as ended: what it read is part of what
+ * was read. Opens its own transaction; gives back what was said.
+ */
 export async function finishRun(
   db: Knex,
   runId: number,
-  {
-    state,
-    totals,
-    error,
-  }: { state: "complete" | "incomplete"; totals: object; error: string | null },
-): Promise<void> {
-  await db("reconcile.runs")
-    .where("id", runId)
-    .update({ state, error, totals: JSON.stringify(totals), finished_at: db.fn.now() });
-  await db("reconcile.seen").where("run", "<=", runId).delete();
+  { totals, error }: { totals: object; error: string | null },
+  isComplete: (trx: Knex.Transaction) => Promise<boolean>,
+): Promise<boolean> {
+  return db.transaction(async (trx) => {
+    const row = () => trx("reconcile.runs").where("id", runId);
+    const ended = {
+      totals: JSON.stringify(totals),
+      error,
+      finished_at: trx.raw("clock_timestamp()"),
+    };
+    await row().update({ state: "incomplete", ...ended });
+    const isWhole = await isComplete(trx);
+    const complete = error === null && isWhole;
+    if (complete) await row().update({ state: "complete" });
+    await trx("reconcile.seen").where("run", "<=", runId).delete();
+    return complete;
+  });
 }
 
 /** Whether the mirror holds nothing yet. */

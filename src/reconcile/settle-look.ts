@@ -5,7 +5,7 @@ import { applyStates, newStates } from "../mirror/apply.ts";
 import type { GroupState } from "../mirror/observation.ts";
 import { timeOfVersion } from "../mirror/version.ts";
 import { compareStates } from "../mirror/compare-rows.ts";
-import { driftFindings, driftKey } from "./drift-findings.ts";
+import { createdAt, driftFindings, driftKey } from "./drift-findings.ts";
 import { hasDifferences } from "./judge.ts";
 import { addDoubts } from "./doubts.ts";
 import type { NewDoubt } from "./doubts.ts";
@@ -118,10 +118,11 @@ const doubtsOf = (
   seenAt: Date,
   graceMs: number,
 ): NewDoubt[] =>
-  object.groups.map(({ state }) => ({
-    ...(state.settledBy ?? { resource, id }),
+  object.groups.map(({ state: { settledBy } }) => ({
+    ...(settledBy ?? { resource, id }),
     why: judgement.kind === "mismatch" ? "mismatch" : "young",
     dueAt: new Date(seenAt.getTime() + graceMs),
+    createdAt: settledBy === null || settledBy.id === id ? createdAt(object) : null,
   }));
 
 const verdictOf = (judged: Judged, importedUntil: string | null): Verdict =>

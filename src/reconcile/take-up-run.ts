@@ -28,7 +28,7 @@ export async function takeUpOrOpen(
   { kind, runKey, rangeFrom = null, rangeTo = null }: RunRequest,
   { pageSize, date }: { pageSize: number; date: Date },
 ): Promise<Run> {
-  const { reportOnly, graceMs } = settings;
+  const { reportOnly, graceMs, rotationNights } = settings;
   const t0 = new Date(date.getTime() - graceMs);
   const wanted = { kind, t0, rangeFrom, rangeTo, reportOnly };
   if (runKey === undefined) {
@@ -43,7 +43,8 @@ export async function takeUpOrOpen(
   const firstFill = !reportOnly && (await isFirstFill(db, wanted));
   const slices = await makePlan(db, settings, wanted);
   const newKey = runKey ?? `${kind}:${bound(date)}:${crypto.randomUUID()}`;
-  const run = await openRun(db, { ...wanted, runKey: newKey, firstFill, pageSize }, slices);
+  const made = { ...wanted, runKey: newKey, firstFill, pageSize, rotationNights };
+  const run = await openRun(db, made, slices);
   if (run === null) throw new TallyhookError(`The run ${newKey} was opened meanwhile. Try again.`);
   return run;
 }

@@ -33,9 +33,15 @@ export async function countAbsent(db: Knex, run: number): Promise<number> {
   return Number(row.n);
 }
 
-/** Too much would be gone: what still waits is not read again either, so that the run is gone on with by nobody. */
+/**
+ * Too much would be gone: nothing that this run did not see means anything. What still waits is not read again either,
+ * so that nobody resumes the run.
+ */
 export async function concludeNothing(db: Knex, run: number): Promise<void> {
-  await db("reconcile.doubts").where({ run, state: "waiting" }).update({ state: "absent" });
+  await db("reconcile.doubts")
+    .where({ run })
+    .whereNot("state", "settled")
+    .update({ state: "settled", outcome: "not concluded" });
 }
 
 interface Absent {

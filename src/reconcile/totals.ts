@@ -70,6 +70,7 @@ export async function runTotals(db: Knex, run: number, probeCalls: number): Prom
 async function addDoubts(db: Knex, run: number, totals: RunTotals): Promise<void> {
   const rows = await db("reconcile.doubts")
     .where({ run })
+    .whereNot({ why: "unreadable" })
     .groupBy("state", "outcome")
     .select<{ state: string; outcome: string | null; n: string; reads: string }[]>(
       "state",

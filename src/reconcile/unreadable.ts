@@ -8,18 +8,19 @@ import { recordFindings } from "./findings.ts";
 export async function recordUnreadable(
   db: Knex,
   sighting: Sighting,
-  objects: readonly { resource: Resource; id: string; reason: string }[],
+  objects: readonly { resource: Resource; id: string; reason: string; createdAt?: string | null }[],
 ): Promise<void> {
   await recordFindings(
     db,
     sighting,
-    objects.map(({ resource, id, reason }) => ({
+    objects.map(({ resource, id, reason, createdAt }) => ({
       key: driftKey("unreadable", resource, id),
       class: "unreadable",
       identity: null,
       severity: "high",
       resource,
       objectId: id,
+      objectAt: createdAt ?? null,
       differences: [],
       amountAtRiskMinor: null,
       currency: null,

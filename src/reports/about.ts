@@ -68,7 +68,7 @@ export function aboutLines(about: About): [label: string, value: string][] {
 export function resultLine({ proof, period }: Pick<About, "proof" | "period">): string {
   const { verdict, openFindings, openWarnings } = proof;
   if (verdict === "INCOMPLETE") {
-    return `INCOMPLETE: not everything before ${period.toUtc} was read ("tallyhook reconcile" reads on)`;
+    return `INCOMPLETE: not everything before ${period.toUtc} was read and proved ("tallyhook reconcile" reads on)`;
   }
   if (verdict === "PASS") {
     return openWarnings === "0" ? "PASS" : `PASS (${openWarnings} warnings are open)`;

@@ -61,6 +61,8 @@ export async function watchEndpoint(
       severity,
       resource: "webhook_endpoint",
       objectId: subject,
+      // What it kept from us, reconciliation reads: it says nothing of the time before it was seen.
+      objectAt: report.date.toISOString(),
       differences: [],
       amountAtRiskMinor: null,
       currency: null,

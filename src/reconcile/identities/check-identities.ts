@@ -96,6 +96,7 @@ const findingOf = (identity: Identity, mode: IdentityMode, breach: Breach): Find
   severity: identity.severity,
   resource: breach.resource,
   objectId: breach.id,
+  objectAt: breach.at,
   differences: [{ field: identity.name, service: breach.expected, mirror: breach.found }],
   amountAtRiskMinor: breach.atRiskMinor,
   currency: breach.currency,

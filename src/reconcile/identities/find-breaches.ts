@@ -16,6 +16,7 @@ interface BreachRow {
   id: string;
   currency: string | null;
   at_risk: string | null;
+  at: string | null;
   expected: string;
   found: string;
   total: string;
@@ -28,7 +29,9 @@ export async function findBreaches(
 ): Promise<BreachesFound> {
   const { rows } = await trx.raw<{ rows: BreachRow[] }>(
     `select coalesce(to_jsonb(breach)->>'resource', cast(:subject as text)) as resource, id, currency, at_risk,
-            expected, found, count(*) over () as total
+            expected, found, count(*) over () as total,
+            coalesce(to_jsonb(breach)->>'at', case cast(:subject as text) when 'day' then cast(
+              cast(left(id, 10) as timestamp) at time zone (select time_zone from moment) as text) end) as at
      from (${breaches}) breach order by at_risk desc nulls last, id limit :most`,
     { subject, most: mostBreaches },
   );
@@ -37,6 +40,7 @@ export async function findBreaches(
       resource: row.resource,
       id: row.id,
       currency: row.currency,
+      at: row.at,
       atRiskMinor: row.at_risk === null ? null : Number(row.at_risk),
       expected: row.expected,
       found: row.found,

@@ -21,7 +21,8 @@ export interface Identity {
   /**
    * SQL over the facts (facts.ts) and the mirror that gives one row a breach: `id` of the subject, `currency`,
    * `at_risk` in minor units of it (null where no sum is known), `expected` and `found` as text; `resource` where it
-   * is not that of `subject`.
+   * is not that of `subject`; `at`, when what is broken happened or was due, where that is later than the creation of
+   * the subject: no figure of before is wrong.
    */
   breaches: string;
   /** SQL for the ids that were looked at, where that is not everything that is settled. */
@@ -35,6 +36,8 @@ export interface Breach {
   currency: string | null;
   /** Minor units; null where no sum is known. */
   atRiskMinor: number | null;
+  /** ISO 8601; null where it is since the subject was created. */
+  at: string | null;
   expected: string;
   found: string;
 }

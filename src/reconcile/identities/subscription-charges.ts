@@ -94,8 +94,8 @@ export const subscriptionCharges: readonly Identity[] = [
     subject: "subscription",
     holds: "an active subscription is charged within 24 hours of its next_billing_date",
     breaches: `
-      select s.id, s.currency, s.amount as at_risk, 'an order since ' || s.next_billing_date as expected,
-             'none' as found
+      select s.id, s.currency, s.amount as at_risk, s.next_billing_date as at,
+             'an order since ' || s.next_billing_date as expected, 'none' as found
       from subscription_facts s, moment
       where s.status = 'active' and s.next_billing_date < now - interval '24 hours'
         and not exists (select from order_facts o

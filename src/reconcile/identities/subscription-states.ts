@@ -31,8 +31,8 @@ export const subscriptionStates: readonly Identity[] = [
     subject: "subscription",
     holds: "a retry is made within 24 hours of its time",
     breaches: `
-      select s.id, s.currency, latest.total as at_risk, 'an attempt since ' || s.next_retry_at as expected,
-             'none' as found
+      select s.id, s.currency, latest.total as at_risk, s.next_retry_at as at,
+             'an attempt since ' || s.next_retry_at as expected, 'none' as found
       from subscription_facts s cross join moment ${latestOrder}
       where s.status = 'past_due' and s.next_retry_at < now - interval '24 hours'
         and not exists (
@@ -46,7 +46,7 @@ export const subscriptionStates: readonly Identity[] = [
     subject: "subscription",
     holds: "a subscription is past_due, and not active, exactly when its latest cycle failed",
     breaches: `
-      select s.id, s.currency, latest.total as at_risk,
+      select s.id, s.currency, latest.total as at_risk, latest.created_at as at,
              case when s.status = 'active' then 'a latest cycle that did not fail' else 'a latest cycle that failed' end
                as expected,
              s.status || ', latest order ' || coalesce(latest.status, 'unknown') as found
@@ -119,7 +119,7 @@ export const subscriptionStates: readonly Identity[] = [
     subject: "customer",
     holds: "a deleted customer has no active or paused subscription",
     breaches: `
-      select c.id, min(s.currency) as currency, cast(sum(s.amount) as bigint) as at_risk,
+      select c.id, min(s.currency) as currency, cast(sum(s.amount) as bigint) as at_risk, c.deleted_at as at,
              'no live subscription' as expected, string_agg(s.id || ' ' || s.status, ', ' order by s.id) as found
       from mirror.customers c join subscription_facts s on s.customer_id = c.id
       where c.deleted_at is not null and s.status in ('active', 'paused') group by c.id`,
