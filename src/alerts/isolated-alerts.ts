@@ -12,6 +12,8 @@ import type { Condition } from "./rules/condition.ts";
 import type { AlertDesk, FoundBy } from "./desk.ts";
 import { reportDead } from "./report-dead.ts";
 import type { DeadEvent } from "./report-dead.ts";
+import { reportUnbelieved } from "./report-unbelieved.ts";
+import type { FutureState } from "./report-unbelieved.ts";
 import type { Undescribed } from "./rules/undescribed.ts";
 import { reportUndescribed } from "./undescribed.ts";
 
@@ -20,6 +22,8 @@ export interface News {
   states: readonly AssessedState[];
   /** Card numbers in the bodies of events. */
   masked: readonly MaskedObject[];
+  /** States that are dated later than they can be. */
+  future: readonly FutureState[];
   /** Events that are given up. */
   dead: readonly DeadEvent[];
 }
@@ -74,8 +78,10 @@ const tellTogether: TellAlerts = async (trx, desk, news, foundBy) => {
   }
 };
 
-const tellAll: TellAlerts = async (trx, desk, { states = [], masked = [], dead = [] }, foundBy) => {
+const tellAll: TellAlerts = async (trx, desk, news, foundBy) => {
+  const { states = [], masked = [], future = [], dead = [] } = news;
   await reportCardNumbers(trx, desk, masked, foundBy);
+  await reportUnbelieved(trx, desk, future, foundBy);
   const missing = await assess(trx, desk, states, foundBy);
   await reportDead(trx, desk, dead);
   return missing;
@@ -199,10 +205,11 @@ const isDeadlock = (error: unknown): boolean =>
 const joined = (pieces: readonly Piece[]): News => ({
   states: pieces.flatMap(({ states = [] }) => states),
   masked: pieces.flatMap(({ masked = [] }) => masked),
+  future: pieces.flatMap(({ future = [] }) => future),
   dead: pieces.flatMap(({ dead = [] }) => dead),
 });
 
-function piecesOf({ states = [], masked = [], dead = [] }: Partial<News>): Piece[] {
+function piecesOf({ states = [], masked = [], future = [], dead = [] }: Partial<News>): Piece[] {
   const byObject = new Map<string, AssessedState[]>();
   for (const state of states) {
     const object = `${resourceOf(state)}:${state.id}`;
@@ -210,6 +217,7 @@ function piecesOf({ states = [], masked = [], dead = [] }: Partial<News>): Piece
   }
   return [
     ...masked.map((one) => ({ masked: [one], named: namedCardNumber(one) })),
+    ...future.map((one) => ({ future: [one], named: namedFuture(one) })),
     ...[...byObject.values()].map((own) => ({ states: own, named: namedObject(own) })),
     ...dead.map((one) => ({ dead: [one], named: namedEvent(one) })),
   ];
@@ -243,6 +251,13 @@ const nothingShown = { orderNumber: null, money: null } as const;
 const namedCardNumber = ({ resource, id }: MaskedObject): Named => ({
   ...nothingShown,
   resource: `card number in the ${resource}`,
+  id,
+  command: `npx tallyhook events list --resource ${id}`,
+});
+
+const namedFuture = ({ group, id }: FutureState): Named => ({
+  ...nothingShown,
+  resource: `state of the future of the ${resourceOf({ group })}`,
   id,
   command: `npx tallyhook events list --resource ${id}`,
 });

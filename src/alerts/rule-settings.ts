@@ -48,6 +48,8 @@ export const ruleSettings = settingsObject({
   reconcile_missing: rule("critical", { afterHours: count(1, 240, 26) }),
   identity_broken: rule("critical", {}),
   event_dead: rule("error", {}),
+  /** A state is dated later than it can be. */
+  event_future: rule("error", {}),
   event_unknown: rule("warning", {}),
   event_duplicate_id: rule("warning", {}),
   card_number: rule("critical", {}),

@@ -24,6 +24,7 @@ export const commandModules: readonly CommandModule[] = [
     load: async () => (await import("../cli/reconcile.ts")).registerReconcile,
   },
   { names: ["findings"], load: async () => (await import("../cli/findings.ts")).registerFindings },
+  { names: ["heal"], load: async () => (await import("../cli/heal.ts")).registerHeal },
   { names: ["report"], load: async () => (await import("../cli/report.ts")).registerReport },
   { names: ["close"], load: async () => (await import("../cli/close.ts")).registerClose },
   { names: ["secrets"], load: async () => (await import("../cli/secrets.ts")).registerSecrets },

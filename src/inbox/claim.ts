@@ -6,6 +6,7 @@ export interface ClaimedEvent {
   seq: number;
   eventId: string;
   raw: Buffer;
+  receivedAt: Date;
   attempts: number;
   /** An earlier event has the same id and other bytes. */
   repeatsId: boolean;
@@ -30,7 +31,7 @@ export async function claimEvents(
 ): Promise<Claim> {
   const { rows } = await trx.raw<{ rows: ClaimedRow[] }>(
     `with claimed as materialized (
-       select p.seq, p.attempts, r.event_id, r.raw, exists (
+       select p.seq, p.attempts, r.event_id, r.received_at, r.raw, exists (
          select from inbox.receipts o where o.event_id = r.event_id and o.seq < r.seq) as repeats_id
        from inbox.progress p join inbox.receipts r using (seq)
        where p.seq = any(?::bigint[]) and r.raw is not null
@@ -40,15 +41,16 @@ export async function claimEvents(
        select c.*, sum(octet_length(raw)) over (order by seq rows unbounded preceding exclude current row) as before
        from claimed c
      )
-     select seq, attempts, event_id, repeats_id, case when coalesce(before, 0) < ? then raw end as raw
+     select seq, attempts, event_id, received_at, repeats_id, case when coalesce(before, 0) < ? then raw end as raw
      from sized order by seq`,
     [sqlArray(seqs), maxBytes],
   );
   const events: ClaimedEvent[] = [];
   const left: number[] = [];
-  for (const { seq, event_id: eventId, raw, attempts, repeats_id: repeatsId } of rows) {
+  for (const { seq, event_id: eventId, received_at: receivedAt, raw, ...row } of rows) {
+    const { attempts, repeats_id: repeatsId } = row;
     if (raw === null) left.push(Number(seq));
-    else events.push({ seq: Number(seq), eventId, raw, attempts, repeatsId });
+    else events.push({ seq: Number(seq), eventId, receivedAt, raw, attempts, repeatsId });
   }
   return { events, left };
 }
@@ -57,6 +59,7 @@ interface ClaimedRow {
   seq: string;
   attempts: number;
   event_id: string;
+  received_at: Date;
   raw: Buffer | null;
   repeats_id: boolean;
 }

@@ -5,7 +5,7 @@ import { sqlArray } from "../platform/sql-array.ts";
 export interface WantedFetch {
   resource: string;
   id: string;
-  reason: "thin" | "tie" | "dispute" | "alert";
+  reason: "thin" | "tie" | "dispute" | "alert" | "unbelieved";
   /** Service time, fixed form: an answer dated earlier does not settle it. */
   notBefore: string | null;
 }

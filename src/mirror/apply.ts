@@ -8,6 +8,7 @@ import { decodeOrder } from "./order.ts";
 import type { Decoded, GroupState, ObjectKey, Observation, Resource } from "./observation.ts";
 import { decodeSubscription } from "./subscription.ts";
 import { tableRows } from "./table-rows.ts";
+import { keepUnbelieved } from "./unbelieved.ts";
 import { mirrorTables } from "./tables.ts";
 import { decodeTransaction } from "./transaction.ts";
 import { isSettledBy, timeOfVersion } from "./version.ts";
@@ -19,6 +20,8 @@ import type { WriterLimits } from "./writer-limits.ts";
 /** What became of one observation. */
 export type Outcome =
   | { outcome: "applied" | "stale"; id: string }
+  /** Dated later than it can be: kept apart, and the mirror is as it was. */
+  | { outcome: "unbelieved"; id: string; changedAt: string }
   | { outcome: "thin"; id: string }
   | { outcome: "unreadable"; reason: string };
 
@@ -36,6 +39,8 @@ export interface Applied {
   unread: ObjectKey[];
   /** States that are new to the history or to a row. */
   written: GroupState[];
+  /** States that are dated later than they can be. */
+  unbelieved: GroupState[];
 }
 
 const decoders: Readonly<Record<Resource, (observation: Observation) => Decoded>> = {
@@ -87,6 +92,10 @@ export async function applyObservations(
     if (!d.ok) {
       return d.thin ? { outcome: "thin", id: d.id } : { outcome: "unreadable", reason: d.reason };
     }
+    const [core] = d.states;
+    if (core?.isBelieved === false) {
+      return { outcome: "unbelieved", id: d.id, changedAt: core.changedAt };
+    }
     const isApplied = d.states.some((state) => written.changed.has(state));
     return { outcome: isApplied ? "applied" : "stale", id: d.id };
   });
@@ -95,6 +104,7 @@ export async function applyObservations(
     ties: await tiedObjects(trx, states, written),
     unread: decoded.flatMap((d) => (d.ok ? d.unread : [])),
     written: newStates(written),
+    unbelieved: states.filter(({ isBelieved }) => !isBelieved),
   };
 }
 
@@ -103,7 +113,10 @@ export const newStates = ({ recorded, changed }: Written): GroupState[] => [
   ...new Set([...recorded, ...changed]),
 ];
 
-/** Applies states that were decoded, or made (an absence), already. Needs a transaction. */
+/**
+ * Applies states that were decoded, or made (an absence), already; what is dated later than it can be is kept apart.
+ * Needs a transaction.
+ */
 export async function applyStates(
   trx: Knex.Transaction,
   states: readonly GroupState[],
@@ -113,8 +126,10 @@ export async function applyStates(
   if (states.length === 0) return all;
   await limitWriter(trx, limits);
   await redactErased(trx, states);
+  const believed = states.filter(({ isBelieved }) => isBelieved);
+  if (believed.length < states.length) await keepUnbelieved(trx, states);
   for (const { table, write } of tables) {
-    const own = states.filter(({ group }) => Object.hasOwn(table.groups, group));
+    const own = believed.filter(({ group }) => Object.hasOwn(table.groups, group));
     if (own.length === 0) continue;
     const { recorded, changed, fresh } = await write(trx, tableRows(table, own));
     for (const state of recorded) all.recorded.add(state);

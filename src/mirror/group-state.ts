@@ -7,7 +7,7 @@ import type {
   ObjectKey,
   Observation,
 } from "./observation.ts";
-import { versionOf } from "./version.ts";
+import { isPlausibleAt, versionOf } from "./version.ts";
 import type { VersionParts } from "./version.ts";
 
 interface GroupParts {
@@ -21,7 +21,7 @@ interface GroupParts {
   settledBy: ObjectKey | null;
 }
 
-type Shown = Pick<Observation, "observedAt" | "cause" | "maskedCardNumbers">;
+type Shown = Pick<Observation, "observedAt" | "receivedAt" | "cause" | "maskedCardNumbers">;
 
 /** Puts a group's content and columns together with the version that orders it. */
 export function groupState(
@@ -39,6 +39,7 @@ class LazyState implements GroupState {
   readonly changedAt: string;
   readonly updatedAt: string;
   readonly observedAt: string | null;
+  readonly isBelieved: boolean;
   readonly isReplaced: boolean;
   readonly mayHoldCardNumber: boolean;
   readonly maskedCardNumbers: MaskedCardNumbers | null;
@@ -51,7 +52,7 @@ class LazyState implements GroupState {
   #hash: string | null = null;
 
   constructor(
-    { observedAt, cause, maskedCardNumbers }: Shown,
+    { observedAt, receivedAt, cause, maskedCardNumbers }: Shown,
     { group, id, updatedAt, orderedBy, rank, content, settledBy }: GroupParts,
     columns: Readonly<Record<string, Column>>,
   ) {
@@ -60,6 +61,10 @@ class LazyState implements GroupState {
     this.changedAt = orderedBy?.updatedAt ?? updatedAt;
     this.updatedAt = updatedAt;
     this.observedAt = observedAt;
+    const seenAt = observedAt ?? receivedAt ?? null;
+    this.isBelieved =
+      seenAt === null ||
+      (isPlausibleAt(this.changedAt, seenAt) && isPlausibleAt(updatedAt, seenAt));
     this.isReplaced = content.isReplaced;
     this.mayHoldCardNumber = content.mayHoldCardNumber;
     this.maskedCardNumbers = maskedCardNumbers ?? null;

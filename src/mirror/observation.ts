@@ -20,6 +20,8 @@ export interface Observation {
   fallbackUpdatedAt: string | null;
   /** The service's `Date` of the answer, fixed form; null for an event. */
   observedAt: string | null;
+  /** When an event was received, by the service's clock, fixed form. What is dated much later is not believed. */
+  receivedAt?: string | null;
   /** `event:<seq>`, `fetch`, `import` or `reconcile:<run>`. */
   cause: string;
   /** Of an `object` in which card numbers were masked already. */
@@ -40,6 +42,8 @@ export interface GroupState {
   /** When the group says that it changed, fixed form. */
   readonly updatedAt: string;
   readonly observedAt: string | null;
+  /** Whether it was seen at a time at which it could be so; else it is kept apart, and no row shows it. */
+  readonly isBelieved: boolean;
   /** `contentHash` of the content. */
   readonly hash: string;
   /** Canonical content as JSON: the history's `data`. */

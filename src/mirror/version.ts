@@ -41,6 +41,17 @@ export const seenUntil = (version: string): string =>
 export const seenUntilWithin = (version: string): string =>
   `greatest(left(${version}, 27) collate "C", substr(${version}, 57, 27)) || substr(${version}, 29, 27)`;
 
+/** By how much the clocks of service and receiver may differ, and what is under way be late. */
+export const clockToleranceMs = 3_600_000;
+
+/**
+ * Whether a state that was seen at `seenAt` may be of this time: nobody can tell of what has not been yet. It is a
+ * matter of the two times alone, whatever arrived before, so that to believe a state or not is no matter of order.
+ * Fixed form.
+ */
+export const isPlausibleAt = (changedAt: string, seenAt: string): boolean =>
+  changedAt <= seenAt || Date.parse(changedAt) <= Date.parse(seenAt) + clockToleranceMs;
+
 /** `Date` has whole seconds, so only an answer dated this much later is certain to come after a change. */
 const settleAfterMs = 2_000;
 

@@ -27,6 +27,8 @@ export interface PageLook {
   unread: (ObjectKey & { why: "not_embedded" | "thin" })[];
   /** Shown, but its id, its version or its money cannot be read. */
   unreadable: UnreadableObject[];
+  /** States that are dated later than the answer; their objects are `unreadable`. */
+  unbelieved: GroupState[];
 }
 
 /** Reads what an answer shows of objects of one resource, and of the orders that its transactions embed. Pure. */
@@ -51,12 +53,20 @@ export function lookAt(
     objects: [],
     unread: [],
     unreadable: [],
+    unbelieved: [],
   };
   const add = (of: Resource, object: WireObject) => {
     const decoded = decode(observed(of, object, look.observedAt, cause));
     if (decoded.ok) {
       look.objects.push({ resource: of, id: decoded.id });
-      look.states.push(...decoded.states);
+      look.states.push(...decoded.states.filter(({ isBelieved }) => isBelieved));
+      const [unbelieved, ...others] = decoded.states.filter(({ isBelieved }) => !isBelieved);
+      if (unbelieved !== undefined) {
+        look.unbelieved.push(unbelieved, ...others);
+        const reason = `dated ${unbelieved.changedAt}, later than the service's answer: not believed`;
+        const createdAt = timeColumn(object, "created_at");
+        look.unreadable.push({ resource: of, id: decoded.id, reason, createdAt });
+      }
       look.unread.push(...decoded.unread.map((key) => ({ ...key, why: "thin" as const })));
     } else if (decoded.thin) {
       look.unread.push({ resource: of, id: decoded.id, why: "thin" });

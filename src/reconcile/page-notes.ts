@@ -1,4 +1,7 @@
 import type { Knex } from "knex";
+import type { AlertDesk } from "../alerts/desk.ts";
+import { reportUnbelieved } from "../alerts/report-unbelieved.ts";
+import { keepUnbelieved } from "../mirror/unbelieved.ts";
 import type { ServicePage } from "../service/list-pages.ts";
 import { addDoubts, addUnreadable, doubtUnlisted } from "./doubts.ts";
 import type { LedgerSlice, Tally } from "./ledger.ts";
@@ -39,7 +42,11 @@ export async function noteOpenItems(
 }
 
 /** What a page told of without showing it, and what it showed unreadably. In the page's transaction. */
-export async function noteUnread(trx: Knex, { run }: NoteContext, look: PageLook): Promise<void> {
+export async function noteUnread(
+  trx: Knex.Transaction,
+  { run, alerts }: NoteContext & { alerts: AlertDesk },
+  look: PageLook,
+): Promise<void> {
   const noticedAt = new Date(look.observedAt);
   await addDoubts(
     trx,
@@ -47,6 +54,8 @@ export async function noteUnread(trx: Knex, { run }: NoteContext, look: PageLook
     look.unread.map((object) => ({ ...object, dueAt: noticedAt })),
   );
   await recordUnreadable(trx, { run, seenAt: noticedAt }, look.unreadable);
+  await keepUnbelieved(trx, look.unbelieved);
+  await reportUnbelieved(trx, alerts, look.unbelieved, "reconciliation");
   await addUnreadable(trx, { run, noticedAt }, look.unreadable);
 }
 

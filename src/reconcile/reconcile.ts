@@ -1,4 +1,5 @@
 import { TallyhookError } from "../platform/errors.ts";
+import { withBelievedDates } from "../service/believed-dates.ts";
 import { confirmDoubts } from "./confirm.ts";
 import type { ConfirmContext, ConfirmDeps } from "./confirm.ts";
 import { finish } from "./finish.ts";
@@ -60,8 +61,9 @@ export async function reconcile(
   request: ReconcileRequest,
   options: ReconcileOptions = {},
 ): Promise<ReconcileOutcome> {
+  const client = withBelievedDates(deps.client, deps.clock);
   const outcome = await withRunLock(deps.db, () =>
-    reconcileAlone(deps, settings, request, options),
+    reconcileAlone({ ...deps, client }, settings, request, options),
   );
   return outcome ?? { kind: "busy" };
 }

@@ -9,7 +9,7 @@ import { createdAt, driftFindings, driftKey } from "./drift-findings.ts";
 import { hasDifferences } from "./judge.ts";
 import { addDoubts } from "./doubts.ts";
 import type { NewDoubt } from "./doubts.ts";
-import type { Sighting } from "./findings.ts";
+import type { Finding, Sighting } from "./findings.ts";
 import { healFindings, recordFindings } from "./findings.ts";
 import type { Tally, Verdict } from "./ledger.ts";
 import type { PageLook } from "./look.ts";
@@ -68,10 +68,13 @@ export async function settle(
   const { healed, unhealed, written } = await heal(trx, context, apply);
   const left = isConfirmed || context.reportOnly ? await stillDiffering(trx, unhealed) : [];
   const found = new Set([...healed, ...left].map(keyOf));
+  const refused = new Set(context.reportOnly ? [] : left.map(keyOf));
   await recordFindings(
     trx,
     sighting,
-    findings.filter(({ key }) => found.has(key)),
+    findings
+      .filter(({ key }) => found.has(key))
+      .map((finding) => (refused.has(finding.key) ? withRemedy(finding) : finding)),
   );
   await healFindings(trx, sighting, healed.map(keyOf));
   // What alerts would have to be read is read by the run itself: it shows every live subscription.
@@ -89,6 +92,17 @@ export async function settle(
     ...overtaken.map((): Verdict => "overtaken"),
   ]);
 }
+
+/** The mirror holds what the order of versions calls newer: only a person can decide that it is not. */
+const withRemedy = (finding: Finding): Finding => ({
+  ...finding,
+  evidence: {
+    ...finding.evidence,
+    remedy:
+      `The mirror's row bears a later version than the service shows. To write it as the service shows it: ` +
+      `npx tallyhook heal ${finding.resource} ${finding.objectId} --from-service --reason "…"`,
+  },
+});
 
 async function heal(
   trx: Knex.Transaction,

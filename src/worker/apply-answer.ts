@@ -74,7 +74,8 @@ async function applyTogether(
         const others = thin.filter((object) => object.resource !== resource || object.id !== id);
         const { ties } = applied;
         const wanted = readsAfter({ ties, unread: [...applied.unread, ...unread, ...others] });
-        const missing = await tell(trx, deps.alerts, { states: applied.written }, "read");
+        const news = { states: applied.written, future: applied.unbelieved };
+        const missing = await tell(trx, deps.alerts, news, "read");
         await wantFetches(trx, [...wanted, ...readsForAlerts(missing)]);
         return applied;
       }),

@@ -6,6 +6,7 @@ import { claimEvents } from "../inbox/claim.ts";
 import { wantFetches } from "../inbox/fetches.ts";
 import { postponeEvent, settleEvents } from "../inbox/settle.ts";
 import { applyObservations } from "../mirror/apply.ts";
+import { clockToleranceMs } from "../mirror/version.ts";
 import type { WriterLimits } from "../mirror/writer-limits.ts";
 import type { Log } from "../platform/log.ts";
 import { reasonOf } from "../platform/loggable-error.ts";
@@ -13,6 +14,7 @@ import type { Random } from "../platform/random.ts";
 import { eventRetryPolicy, retryDelayMs } from "../queue/retry-policy.ts";
 import type { EnvelopePlaces } from "../service/event-envelope.ts";
 import { isEventFault } from "./event-fault.ts";
+import { fixedForm } from "./read-object.ts";
 import { interpretEvent } from "./interpret-event.ts";
 import { maskedObjects, readsForAlerts, settlementsOf, wantedReads } from "./conclusions.ts";
 import { keepStoredBody, readKept } from "./mask-bodies.ts";
@@ -93,6 +95,12 @@ async function postpone(
   );
 }
 
+/** By how much the service's clock was moved, as a sandbox's can be; clocks that only differ are taken for equal. */
+function serviceAheadMs({ clock, serviceClock }: AlertDesk): number {
+  const aheadMs = serviceClock.now().getTime() - clock.now().getTime();
+  return aheadMs > clockToleranceMs ? aheadMs : 0;
+}
+
 /** Gives back what was too much for one transaction. */
 async function applyInTransaction(
   { log, places, writerLimits, alerts }: ApplyDeps,
@@ -106,7 +114,12 @@ async function applyInTransaction(
     if (repeatsId) log.warn({ seq, eventId }, "an event bears the id of another with other bytes");
   }
   const { bodies, masked } = await readKept(trx, places, events);
-  const meanings = bodies.map((body) => interpretEvent(places, body));
+  const aheadMs = serviceAheadMs(alerts);
+  const meanings = bodies.map((body, n) => {
+    const received = events[n]?.receivedAt.getTime() ?? 0;
+    const receivedAt = fixedForm(new Date(received + aheadMs));
+    return interpretEvent(places, { ...body, receivedAt });
+  });
   const applied = await applyObservations(
     trx,
     meanings.flatMap((meaning) => (meaning.kind === "state" ? [meaning.observation] : [])),
@@ -118,6 +131,7 @@ async function applyInTransaction(
   const news = {
     states: applied.written,
     masked: maskedObjects(settlements, masked, places),
+    future: applied.unbelieved,
     dead: dead.map(({ seq, reason }) => ({ seq, reason })),
   };
   const missing = await tell(trx, alerts, news, "event");

@@ -53,6 +53,12 @@ function conclusionOf(
     case "applied":
     case "stale":
       return { state: outcome.outcome, reason: null, resourceId: outcome.id };
+    case "unbelieved":
+      return {
+        state: "ignored",
+        reason: `dated ${outcome.changedAt}, later than it can be: not believed, read from the service`,
+        resourceId: outcome.id,
+      };
     case "thin":
       return { state: "applied", reason: "thin: read from the service", resourceId: outcome.id };
     case "unreadable":
@@ -77,6 +83,9 @@ export function wantedReads(meanings: readonly Interpretation[], applied: Applie
   );
   return [
     ...readsAfter(applied),
+    ...applied.unbelieved.flatMap(({ settledBy }) =>
+      settledBy === null ? [] : [{ ...settledBy, reason: "unbelieved", notBefore: null } as const],
+    ),
     ...[...thin, ...named].map(
       (object) => ({ ...object, reason: "thin", notBefore: null }) as const,
     ),

@@ -3,6 +3,7 @@ import type { DueFetch } from "../inbox/fetches.ts";
 import { applyStates } from "../mirror/apply.ts";
 import { customerAbsence } from "../mirror/customer.ts";
 import { withRetries } from "../platform/transaction-retry.ts";
+import { withBelievedDates } from "../service/believed-dates.ts";
 import { canonicalTimestamp } from "../service/timestamp.ts";
 import { applyAnswer } from "./apply-answer.ts";
 import { disputedTransactions } from "./conclusions.ts";
@@ -26,7 +27,10 @@ export async function fetchDueObjects(deps: FetchDeps): Promise<number> {
 }
 
 async function fetchOne(deps: FetchDeps, fetch: DueFetch): Promise<void> {
-  const result = await readObject({ client: deps.client, cause: "fetch" }, fetch);
+  const result = await readObject(
+    { client: withBelievedDates(deps.client, deps.alerts.clock), cause: "fetch" },
+    fetch,
+  );
   if (result.kind === "missing") return await applyMissing(deps, fetch, result.date);
   if (result.kind === "unreadable") return await giveUpOrRetry(deps, fetch, "another object");
   const problem = await applyAnswer(deps, fetch, result.page);

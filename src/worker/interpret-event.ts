@@ -32,7 +32,7 @@ type WireObject = Readonly<Record<string, unknown>>;
  */
 export function interpretEvent(
   places: Readonly<EnvelopePlaces>,
-  { seq, body }: { seq: number; body: unknown },
+  { seq, body, receivedAt }: { seq: number; body: unknown; receivedAt?: string | null },
 ): Interpretation {
   if (body === undefined) return { kind: "unreadable", reason: "body: not JSON in UTF-8" };
   const { type, createdAt, object } = readEventParts(places, body);
@@ -49,7 +49,14 @@ export function interpretEvent(
   if ("kind" in meaning) return meaning;
   const { resource, alsoRead } = meaning;
   const cause = `event:${seq}`;
-  const observation = { resource, object, fallbackUpdatedAt: createdAt, observedAt: null, cause };
+  const observation = {
+    resource,
+    object,
+    fallbackUpdatedAt: createdAt,
+    observedAt: null,
+    ...(receivedAt === undefined ? {} : { receivedAt }),
+    cause,
+  };
   return { kind: "state", observation, alsoRead };
 }
 

@@ -1,6 +1,7 @@
 import { holdFetch, takeDueFetches } from "../inbox/fetches.ts";
 import type { DueFetch } from "../inbox/fetches.ts";
 import { observed } from "../mirror/read-places.ts";
+import { withBelievedDates } from "../service/believed-dates.ts";
 import { wireId } from "../service/resources/wire-types.ts";
 import { applyAnswer } from "./apply-answer.ts";
 import type { ReadPage } from "./apply-answer.ts";
@@ -42,14 +43,18 @@ async function walk(deps: FetchDeps, fetch: DueFetch, stop: AbortSignal): Promis
 
 /** The list is walked with the orders embedded; an order that is not there all the same is read by its id. */
 async function* disputePages(
-  { client }: Pick<FetchDeps, "client">,
+  { client, alerts }: Pick<FetchDeps, "client" | "alerts">,
   signal: AbortSignal,
 ): AsyncGenerator<ReadPage, void, undefined> {
   const query = { status: "chargeback", expand: "order" };
-  for await (const { items, date } of client.listPages("/transactions", query, {
-    lane: "fetch",
-    signal,
-  })) {
+  for await (const { items, date } of withBelievedDates(client, alerts.clock).listPages(
+    "/transactions",
+    query,
+    {
+      lane: "fetch",
+      signal,
+    },
+  )) {
     const page: ReadPage = { observations: [], unread: [], date };
     const observedAt = fixedForm(date);
     for (const transaction of items) {

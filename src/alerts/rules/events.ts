@@ -90,6 +90,32 @@ export function duplicateIdCondition(
   };
 }
 
+/** The key of the alert about an object that was shown with a time that cannot be. */
+export const futureStateKey = (resource: string, id: string): string => `future:${resource}:${id}`;
+
+/** An event or an answer shows a state of a time that is not yet. Pure. */
+export function futureStateCondition(
+  rules: Rules,
+  { resource, id, changedAt }: { resource: string; id: string; changedAt: string },
+  at: Date,
+): Condition {
+  return {
+    key: futureStateKey(resource, id),
+    rule: "event_future",
+    severity: rules.event_future.severity,
+    title: `A state of the ${resource} ${id} is dated ${changedAt.slice(0, 10)}: not believed`,
+    advice:
+      "The mirror stays as it was, and the object is read from the service again. If the service itself shows this time, tell " +
+      `its support, and have what else it shows written with "npx tallyhook heal ${resource} ${id} --from-service --reason …".`,
+    facts: [
+      { label: "Object", value: `${resource} ${id}` },
+      { label: "Dated", value: changedAt },
+    ],
+    kept: { resource, id, changed_at: changedAt },
+    at,
+  };
+}
+
 /** Whose events change the mirror, or are known to change nothing (spec, Events and Webhook endpoints). */
 const families: ReadonlySet<string> = new Set([
   "order",

@@ -69,6 +69,10 @@ export async function eraseHistory(
      where v.id = any(?::text[]) and coalesce(v.data->>'customer_id', ?) = ?`,
     [sqlArray(groupsInHistory), sqlArray(ids), customerId, customerId],
   );
+  // Nothing rests on what was not believed.
+  await trx("mirror.unbelieved")
+    .whereIn("id", [...ids])
+    .delete();
   const hashes = new Map<string, string>();
   for (const { seq, resource, id, source_updated_at, content_hash, data } of rows) {
     const { json, hash } = redactedContent(JSON.stringify(data));

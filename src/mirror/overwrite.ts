@@ -1,0 +1,164 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../platform/sql-array.ts";
+import { applyStates } from "./apply.ts";
+import type { GroupState, ObjectKey, Resource } from "./observation.ts";
+import type { MirrorTable } from "./table.ts";
+import { mirrorTables } from "./tables.ts";
+import { clockToleranceMs } from "./version.ts";
+import type { Written } from "./write-rows.ts";
+import { defaultWriterLimits, limitWriter } from "./writer-limits.ts";
+
+/** What a person decided. */
+export interface Decision {
+  by: string;
+  reason: string;
+}
+
+/** A row as somebody looked at it before it was to be overwritten. */
+export interface SeenRow {
+  /** SHA-256 of the row as JSON; null where there is none. */
+  sha256: string | null;
+  /** Columns with versions that are dated later than they can be. */
+  futureVersions: string[];
+}
+
+export type Overwriting =
+  | { kind: "written"; written: Written; changedColumns: string[] }
+  /** The row is not the one that was looked at. */
+  | { kind: "changed" };
+
+const tableOf = (resource: Resource): MirrorTable => {
+  const table = mirrorTables.find(({ core }) => core === resource);
+  if (table === undefined) throw new TypeError(`no table keeps a ${resource}`);
+  return table;
+};
+
+const versionColumns = ({ groups }: MirrorTable): string[] =>
+  Object.values(groups).map(({ versionColumn }) => versionColumn);
+
+/** A row, what it is recognised by, and which of its versions are later than the service's `Date` allows. Only reads. */
+export async function seeRow(
+  db: Knex,
+  { resource, id }: ObjectKey,
+  observedAt: string,
+): Promise<SeenRow> {
+  const row = await readRow(db, tableOf(resource), id, { isLocked: false });
+  const limit = latest(observedAt);
+  const isFuture = (column: string) => textOf(row?.row[column]).slice(0, 27) > limit;
+  return {
+    sha256: row?.sha256 ?? null,
+    futureVersions: versionColumns(tableOf(resource)).filter(isFuture),
+  };
+}
+
+/**
+ * Writes an object as the service shows it now, also where the stored versions are higher: what a person decided, kept
+ * in `mirror.heals` with who, why, and the row's hash before and after. States of the object that are dated later than
+ * the service's clock allows leave the history (`mirror.unbelieved` has them). Does nothing where the row is no longer
+ * the one that was looked at. `states` must be believed ones. Needs a transaction; may fail with 40P01 or 40001.
+ */
+export async function overwriteObject(
+  trx: Knex.Transaction,
+  object: ObjectKey,
+  shown: { states: readonly GroupState[]; observedAt: string; seen: SeenRow },
+  { by, reason }: Decision,
+): Promise<Overwriting> {
+  const { resource, id } = object;
+  const table = tableOf(resource);
+  await limitWriter(trx, defaultWriterLimits);
+  const before = await readRow(trx, table, id, { isLocked: true });
+  if ((before?.sha256 ?? null) !== shown.seen.sha256) return { kind: "changed" };
+  await forgetFutureStates(trx, shown);
+  await forgetVersions(trx, object, shown);
+  const written = await applyStates(trx, shown.states);
+  const after = await readRow(trx, table, id, { isLocked: false });
+  if (after === undefined) throw new TypeError(`the states of ${resource} ${id} made no row`);
+  const columns = Object.keys(after.row);
+  const changedColumns = columns.filter(
+    (column) => JSON.stringify(after.row[column]) !== JSON.stringify(before?.row[column] ?? null),
+  );
+  await trx("mirror.heals").insert({
+    resource,
+    id,
+    healed_by: by,
+    reason,
+    before_sha256: before?.sha256 ?? null,
+    after_sha256: after.sha256,
+    changed_columns: changedColumns,
+  });
+  return { kind: "written", written, changedColumns };
+}
+
+interface StoredRow {
+  row: Record<string, unknown>;
+  sha256: string;
+}
+
+async function readRow(
+  db: Knex,
+  { name }: MirrorTable,
+  id: string,
+  { isLocked }: { isLocked: boolean },
+): Promise<StoredRow | undefined> {
+  const { rows } = await db.raw<{ rows: StoredRow[] }>(
+    `select to_jsonb(t) as row, encode(sha256(convert_to(to_jsonb(t)::text, 'UTF8')), 'hex') as sha256
+     from mirror.${name} t where t.id = ? ${isLocked ? "for update" : ""}`,
+    [id],
+  );
+  return rows[0];
+}
+
+/** The latest time that the service can have told of, fixed form. */
+const latest = (observedAt: string): string =>
+  new Date(Date.parse(observedAt) + clockToleranceMs).toISOString().replace("Z", "000Z");
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
+async function forgetFutureStates(
+  trx: Knex.Transaction,
+  { states, observedAt }: { states: readonly GroupState[]; observedAt: string },
+): Promise<void> {
+  const ids = [...new Set(states.map(({ id }) => id))];
+  // The history's trigger lets nothing else through.
+  await trx.raw("select set_config('tallyhook.erasure', 'on', true)");
+  await trx.raw(
+    `with gone as (
+       delete from mirror.versions v where v.id = any(?::text[]) and v.source_updated_at > ?
+       returning v.resource, v.id, v.source_updated_at, v.content_hash, v.recorded_at, v.observed_at, v.cause, v.data
+     )
+     insert into mirror.unbelieved
+       (resource, id, source_updated_at, content_hash, recorded_at, observed_at, cause, data)
+     select * from gone on conflict do nothing`,
+    [sqlArray(ids), latest(observedAt)],
+  );
+  await trx.raw("select set_config('tallyhook.erasure', 'off', true)");
+}
+
+/** Rows yield to the states: of the groups that are shown, and of those whose version is later than it can be. */
+async function forgetVersions(
+  trx: Knex.Transaction,
+  object: ObjectKey,
+  { states, observedAt }: { states: readonly GroupState[]; observedAt: string },
+): Promise<void> {
+  const limit = latest(observedAt);
+  for (const table of mirrorTables) {
+    const own = states.filter(({ group }) => Object.hasOwn(table.groups, group));
+    const ids = new Set(own.map(({ id }) => id));
+    if (table.core === object.resource) ids.add(object.id);
+    for (const id of [...ids].sort()) {
+      const isObject = id === object.id && table.core === object.resource;
+      const shown = new Set(own.flatMap((state) => (state.id === id ? [state.group] : [])));
+      const sets = Object.entries(table.groups).map(([group, { versionColumn: v }]) =>
+        // Whoever is shown is not gone.
+        shown.has(group) || (isObject && group === "customer.absence")
+          ? `${v} = ''`
+          : `${v} = case when left(${v}, 27) > :limit then '' else ${v} end`,
+      );
+      if (isObject && table.name !== "customers") sets.push("deleted_at = null");
+      await trx.raw(`update mirror.${table.name} set ${sets.join(", ")} where id = :id`, {
+        id,
+        limit,
+      });
+    }
+  }
+}

@@ -1,0 +1,134 @@
+import type { Knex } from "knex";
+import { assess } from "../alerts/assess.ts";
+import { clear } from "../alerts/conditions.ts";
+import type { AlertDesk } from "../alerts/desk.ts";
+import { futureStateKey } from "../alerts/rules/events.ts";
+import { decode, newStates } from "../mirror/apply.ts";
+import { compareStates } from "../mirror/compare-rows.ts";
+import type { GroupState, ObjectKey } from "../mirror/observation.ts";
+import { overwriteObject, seeRow } from "../mirror/overwrite.ts";
+import type { Decision, SeenRow } from "../mirror/overwrite.ts";
+import { observed, readPlaces } from "../mirror/read-places.ts";
+import { isPlausibleAt } from "../mirror/version.ts";
+import type { Clock } from "../platform/clock.ts";
+import { UsageError } from "../platform/errors.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
+import { withRetries } from "../platform/transaction-retry.ts";
+import { believedDate } from "../service/believed-dates.ts";
+import type { ServiceClient } from "../service/client.ts";
+import { isObjectId, objectPath } from "../service/http/request-path.ts";
+import { canonicalTimestamp } from "../service/timestamp.ts";
+import { differencesOf } from "./differences.ts";
+import { driftKey } from "./drift-findings.ts";
+import { driftClasses, healFindings } from "./findings.ts";
+import type { Difference } from "./findings.ts";
+import { bound } from "./slice.ts";
+
+/** What would be written, for a person to decide on. */
+export interface HealProposal {
+  object: ObjectKey;
+  /** The service's `Date`, fixed form. */
+  observedAt: string;
+  states: GroupState[];
+  /** Between the service and the mirror; values of personal fields are not shown. */
+  differences: Difference[];
+  /** The service itself shows times that are not yet: the answer's `Date` stands for them. */
+  isRedated: boolean;
+  seen: SeenRow;
+}
+
+type WireObject = Readonly<Record<string, unknown>>;
+
+/**
+ * Reads an object from the service and says what writing it would change. Only reads. Throws `UsageError` where the
+ * service does not know it or shows it in a form that cannot be read, and the client's errors.
+ */
+export async function proposeHeal(
+  { db, client, clock }: { db: Knex; client: Pick<ServiceClient, "get">; clock: Clock },
+  object: ObjectKey,
+): Promise<HealProposal> {
+  const { resource, id } = object;
+  const name = `${resource} ${id}`;
+  if (!isObjectId(id)) throw new UsageError(`No object can be read by the id "${id}".`);
+  const { path, expand } = readPlaces[resource];
+  const answer = await client.get(objectPath(path, id), expand === undefined ? {} : { expand });
+  if (answer.status === 404) {
+    throw new UsageError(
+      `The service does not know the ${name}, so there is nothing to write. "npx tallyhook reconcile" finds what is gone.`,
+    );
+  }
+  const observedAt = bound(await believedDate({ client, clock }, answer.date));
+  const body = answer.body as WireObject | null;
+  if (body?.["id"] !== id) throw new UsageError(`The service's answer does not show the ${name}.`);
+  const shown = believable(body, observedAt);
+  const decoded = decode(observed(resource, shown, observedAt, "heal"));
+  if (!decoded.ok) {
+    const why = decoded.thin ? "it is not shown in full" : decoded.reason;
+    throw new UsageError(`The ${name} cannot be read as the service shows it: ${why}.`);
+  }
+  const differing = await compareStates(db, decoded.states);
+  return {
+    object,
+    observedAt,
+    states: decoded.states,
+    differences: differing.flatMap(differencesOf),
+    isRedated: shown !== body,
+    seen: await seeRow(db, object, observedAt),
+  };
+}
+
+/** The object with the answer's time in the place of times of change that are not yet; the same where there are none. */
+function believable(object: WireObject, observedAt: string): WireObject {
+  const { updated_at: updatedAt, transactions } = object;
+  const at = typeof updatedAt === "string" ? canonicalTimestamp(updatedAt) : null;
+  const redated =
+    at !== null && !isPlausibleAt(at, observedAt) ? { ...object, updated_at: observedAt } : object;
+  if (!Array.isArray(transactions)) return redated;
+  const entries = transactions.map((entry: unknown) =>
+    typeof entry === "object" && entry !== null && !Array.isArray(entry)
+      ? believable(entry as WireObject, observedAt)
+      : entry,
+  );
+  return entries.every((entry, n) => entry === transactions[n])
+    ? redated
+    : { ...redated, transactions: entries };
+}
+
+interface HealDeps {
+  db: Knex;
+  log: Log;
+  random: Random;
+  alerts: AlertDesk;
+}
+
+/**
+ * Writes what was proposed, whatever the stored versions, with who decided it and why (`mirror.heals`); heals the
+ * findings on it and ends the alert. False where the row has changed since: then it is to be proposed anew. Opens its
+ * own transaction.
+ */
+export async function applyHeal(
+  deps: HealDeps,
+  { object, states, observedAt, seen }: HealProposal,
+  decision: Decision,
+): Promise<boolean> {
+  const { resource, id } = object;
+  return withRetries(deps, () =>
+    deps.db.transaction(async (trx) => {
+      const done = await overwriteObject(trx, object, { states, observedAt, seen }, decision);
+      if (done.kind === "changed") return false;
+      const at = new Date(observedAt);
+      const kinds = [...driftClasses, "unreadable"];
+      const keys = kinds.map((kind) => driftKey(kind, resource, id));
+      await healFindings(trx, { run: null, seenAt: at }, keys);
+      const ended = {
+        key: futureStateKey(resource, id),
+        title: "The object was healed by hand",
+        at,
+      };
+      await clear(trx, deps.alerts, [ended], "reconciliation");
+      await assess(trx, deps.alerts, newStates(done.written), "reconciliation");
+      return true;
+    }),
+  );
+}
