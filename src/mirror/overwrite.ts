@@ -2,9 +2,10 @@ import type { Knex } from "knex";
 import { sqlArray } from "../platform/sql-array.ts";
 import { applyStates } from "./apply.ts";
 import type { GroupState, ObjectKey, Resource } from "./observation.ts";
+import { namedGroups } from "./table.ts";
 import type { MirrorTable } from "./table.ts";
 import { mirrorTables } from "./tables.ts";
-import { clockToleranceMs } from "./version.ts";
+import { latestPlausible } from "./version.ts";
 import type { Written } from "./write-rows.ts";
 import { defaultWriterLimits, limitWriter } from "./writer-limits.ts";
 
@@ -43,7 +44,7 @@ export async function seeRow(
   observedAt: string,
 ): Promise<SeenRow> {
   const row = await readRow(db, tableOf(resource), id, { isLocked: false });
-  const limit = latest(observedAt);
+  const limit = latestPlausible(observedAt);
   const isFuture = (column: string) => textOf(row?.row[column]).slice(0, 27) > limit;
   return {
     sha256: row?.sha256 ?? null,
@@ -108,10 +109,6 @@ async function readRow(
   return rows[0];
 }
 
-/** The latest time that the service can have told of, fixed form. */
-const latest = (observedAt: string): string =>
-  new Date(Date.parse(observedAt) + clockToleranceMs).toISOString().replace("Z", "000Z");
-
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
 async function forgetFutureStates(
@@ -129,18 +126,21 @@ async function forgetFutureStates(
      insert into mirror.unbelieved
        (resource, id, source_updated_at, content_hash, recorded_at, observed_at, cause, data)
      select * from gone on conflict do nothing`,
-    [sqlArray(ids), latest(observedAt)],
+    [sqlArray(ids), latestPlausible(observedAt)],
   );
   await trx.raw("select set_config('tallyhook.erasure', 'off', true)");
 }
 
-/** Rows yield to the states: of the groups that are shown, and of those whose version is later than it can be. */
+/**
+ * Rows yield to the states in the groups that are shown. A group that no read shows is emptied where its version is
+ * later than it can be, or where it has fields and was never seen: its next event fills it.
+ */
 async function forgetVersions(
   trx: Knex.Transaction,
   object: ObjectKey,
   { states, observedAt }: { states: readonly GroupState[]; observedAt: string },
 ): Promise<void> {
-  const limit = latest(observedAt);
+  const limit = latestPlausible(observedAt);
   for (const table of mirrorTables) {
     const own = states.filter(({ group }) => Object.hasOwn(table.groups, group));
     const ids = new Set(own.map(({ id }) => id));
@@ -148,12 +148,22 @@ async function forgetVersions(
     for (const id of [...ids].sort()) {
       const isObject = id === object.id && table.core === object.resource;
       const shown = new Set(own.flatMap((state) => (state.id === id ? [state.group] : [])));
-      const sets = Object.entries(table.groups).map(([group, { versionColumn: v }]) =>
+      const sets = namedGroups(table).flatMap((group) => {
+        const v = group.versionColumn;
         // Whoever is shown is not gone.
-        shown.has(group) || (isObject && group === "customer.absence")
-          ? `${v} = ''`
-          : `${v} = case when left(${v}, 27) > :limit then '' else ${v} end`,
-      );
+        const isShown = shown.has(group.group) || (isObject && group.group === "customer.absence");
+        if (isShown) return [`${v} = ''`];
+        const isForgotten = `left(${v}, 27) > :limit${isObject ? ` or ${v} = ''` : ""}`;
+        const fields = [...Object.keys(group.columns), group.contentColumn ?? v];
+        return [
+          `${v} = case when ${isForgotten} then '' else ${v} end`,
+          ...fields.flatMap((column) =>
+            column === v
+              ? []
+              : [`${column} = case when ${isForgotten} then null else ${column} end`],
+          ),
+        ];
+      });
       if (isObject && table.name !== "customers") sets.push("deleted_at = null");
       await trx.raw(`update mirror.${table.name} set ${sets.join(", ")} where id = :id`, {
         id,

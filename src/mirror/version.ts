@@ -52,6 +52,10 @@ export const clockToleranceMs = 3_600_000;
 export const isPlausibleAt = (changedAt: string, seenAt: string): boolean =>
   changedAt <= seenAt || Date.parse(changedAt) <= Date.parse(seenAt) + clockToleranceMs;
 
+/** The latest time that what was seen at `seenAt` can be of. From and to the fixed form. */
+export const latestPlausible = (seenAt: string): string =>
+  new Date(Date.parse(seenAt) + clockToleranceMs).toISOString().replace("Z", "000Z");
+
 /** `Date` has whole seconds, so only an answer dated this much later is certain to come after a change. */
 const settleAfterMs = 2_000;
 

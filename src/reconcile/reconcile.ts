@@ -1,5 +1,6 @@
 import { TallyhookError } from "../platform/errors.ts";
 import { withBelievedDates } from "../service/believed-dates.ts";
+import { checkRows } from "./check-rows.ts";
 import { confirmDoubts } from "./confirm.ts";
 import type { ConfirmContext, ConfirmDeps } from "./confirm.ts";
 import { finish } from "./finish.ts";
@@ -8,6 +9,7 @@ import { healCoveredFindings } from "./heal-covered.ts";
 import { correctLateCauses } from "./late.ts";
 import { adoptDoubts } from "./doubts.ts";
 import { doubtUnseen } from "./doubt-unseen.ts";
+import { walksEverything } from "./ledger.ts";
 import { probePageSize } from "./page-size.ts";
 import type { Probed } from "./page-size.ts";
 import { withRunLock } from "./run-lock.ts";
@@ -169,6 +171,9 @@ async function work(
     );
   }
   await db.transaction((trx) => concludeAbsent(trx, context));
+  if (await walksEverything(db, run.id)) {
+    await checkRows(db, { run: run.id, seenAt: deps.serviceClock.now() });
+  }
   if (run.kind !== "range") await runChecks(deps, settings, run);
   await healCoveredFindings(db, { run: run.id, seenAt: deps.serviceClock.now() });
   return null;

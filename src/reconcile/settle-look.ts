@@ -9,10 +9,11 @@ import { createdAt, driftFindings, driftKey } from "./drift-findings.ts";
 import { hasDifferences } from "./judge.ts";
 import { addDoubts } from "./doubts.ts";
 import type { NewDoubt } from "./doubts.ts";
-import type { Finding, Sighting } from "./findings.ts";
+import type { Sighting } from "./findings.ts";
 import { healFindings, recordFindings } from "./findings.ts";
 import type { Tally, Verdict } from "./ledger.ts";
 import type { PageLook } from "./look.ts";
+import { withRemedy } from "./remedy.ts";
 import { shownTransactions } from "./settlement.ts";
 import type { ShownTransactions } from "./settlement.ts";
 import { sortOut, statesOf } from "./sort-out.ts";
@@ -92,17 +93,6 @@ export async function settle(
     ...overtaken.map((): Verdict => "overtaken"),
   ]);
 }
-
-/** The mirror holds what the order of versions calls newer: only a person can decide that it is not. */
-const withRemedy = (finding: Finding): Finding => ({
-  ...finding,
-  evidence: {
-    ...finding.evidence,
-    remedy:
-      `The mirror's row bears a later version than the service shows. To write it as the service shows it: ` +
-      `npx tallyhook heal ${finding.resource} ${finding.objectId} --from-service --reason "…"`,
-  },
-});
 
 async function heal(
   trx: Knex.Transaction,
