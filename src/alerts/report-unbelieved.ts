@@ -1,8 +1,16 @@
 import type { Knex } from "knex";
-import type { GroupState } from "../mirror/observation.ts";
 import { raise } from "./conditions.ts";
 import type { AlertDesk, FoundBy } from "./desk.ts";
 import { futureStateCondition } from "./rules/events.ts";
+
+/** A state of a group of fields, and the object whose read shows it. */
+export interface FutureState {
+  group: string;
+  id: string;
+  /** Fixed form. */
+  changedAt: string;
+  settledBy: { resource: string; id: string } | null;
+}
 
 /**
  * Tells of states that are dated later than they can be. Belongs into the transaction that keeps them; costs nothing
@@ -11,7 +19,7 @@ import { futureStateCondition } from "./rules/events.ts";
 export async function reportUnbelieved(
   trx: Knex.Transaction,
   desk: AlertDesk,
-  unbelieved: readonly GroupState[],
+  unbelieved: readonly FutureState[],
   foundBy: FoundBy,
 ): Promise<void> {
   const at = desk.clock.now();
