@@ -57,6 +57,7 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
       clock: wallClock,
       places: config.eventPlaces,
       alerts: await alertDesk(runtime),
+      isClockMovable: config.service.kind === "sandbox",
       missingGraceMs: role.missingGraceMs ?? config.reconcile.graceSeconds * 1_000,
     },
     {

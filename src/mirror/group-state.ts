@@ -61,7 +61,7 @@ class LazyState implements GroupState {
     this.changedAt = orderedBy?.updatedAt ?? updatedAt;
     this.updatedAt = updatedAt;
     this.observedAt = observedAt;
-    const seenAt = observedAt ?? receivedAt ?? null;
+    const seenAt = receivedAt ?? null;
     this.isBelieved =
       seenAt === null ||
       (isPlausibleAt(this.changedAt, seenAt) && isPlausibleAt(updatedAt, seenAt));

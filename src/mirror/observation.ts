@@ -20,7 +20,10 @@ export interface Observation {
   fallbackUpdatedAt: string | null;
   /** The service's `Date` of the answer, fixed form; null for an event. */
   observedAt: string | null;
-  /** When an event was received, by the service's clock, fixed form. What is dated much later is not believed. */
+  /**
+   * When it was received, by the service's clock, fixed form: of an answer its `Date`. What is dated much later is not
+   * believed; left out or null: everything is.
+   */
   receivedAt?: string | null;
   /** `event:<seq>`, `fetch`, `import` or `reconcile:<run>`. */
   cause: string;

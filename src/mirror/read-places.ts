@@ -14,4 +14,11 @@ export const observed = (
   object: Observation["object"],
   observedAt: string | null,
   cause: string,
-): Observation => ({ resource, object, fallbackUpdatedAt: null, observedAt, cause });
+): Observation => ({
+  resource,
+  object,
+  fallbackUpdatedAt: null,
+  observedAt,
+  receivedAt: observedAt,
+  cause,
+});

@@ -16,6 +16,7 @@ import type { EnvelopePlaces } from "../service/event-envelope.ts";
 import { isEventFault } from "./event-fault.ts";
 import { fixedForm } from "./read-object.ts";
 import { interpretEvent } from "./interpret-event.ts";
+import type { Interpretation } from "./interpret-event.ts";
 import { maskedObjects, readsForAlerts, settlementsOf, wantedReads } from "./conclusions.ts";
 import { keepStoredBody, readKept } from "./mask-bodies.ts";
 import { inTransaction } from "../platform/transaction.ts";
@@ -27,6 +28,8 @@ export interface ApplyDeps {
   random: Random;
   places: Readonly<EnvelopePlaces>;
   alerts: AlertDesk;
+  /** The service is a sandbox, whose clock anybody may move: what an event says of its own time is believed. */
+  isClockMovable?: boolean;
   /** Of a transaction; the mirror's own unless told. */
   writerLimits?: WriterLimits;
 }
@@ -101,9 +104,18 @@ function serviceAheadMs({ clock, serviceClock }: AlertDesk): number {
   return aheadMs > clockToleranceMs ? aheadMs : 0;
 }
 
+/** An event came when it says it was made, where that is later than this machine's clock said. */
+function receivedWhenMade(meaning: Interpretation): Interpretation {
+  if (meaning.kind !== "state") return meaning;
+  const { observation } = meaning;
+  const madeAt = observation.fallbackUpdatedAt;
+  if (madeAt === null || madeAt <= (observation.receivedAt ?? "")) return meaning;
+  return { ...meaning, observation: { ...observation, receivedAt: madeAt } };
+}
+
 /** Gives back what was too much for one transaction. */
 async function applyInTransaction(
-  { log, places, writerLimits, alerts }: ApplyDeps,
+  { log, places, writerLimits, alerts, isClockMovable }: ApplyDeps,
   tell: TellAlerts,
   trx: Knex.Transaction,
   seqs: readonly number[],
@@ -118,7 +130,8 @@ async function applyInTransaction(
   const meanings = bodies.map((body, n) => {
     const received = events[n]?.receivedAt.getTime() ?? 0;
     const receivedAt = fixedForm(new Date(received + aheadMs));
-    return interpretEvent(places, { ...body, receivedAt });
+    const meaning = interpretEvent(places, { ...body, receivedAt });
+    return isClockMovable === true ? receivedWhenMade(meaning) : meaning;
   });
   const applied = await applyObservations(
     trx,

@@ -81,7 +81,7 @@ test("an answer that shows an object of later than itself is not believed either
   const { db } = database;
   await apply(db, seen("order", sampleOrder(), 9));
   const before = await rows();
-  await apply(db, seen("order", sampleOrder({ updated_at: never, total: 1 }), 60));
+  await apply(db, received(seen("order", sampleOrder({ updated_at: never, total: 1 }), 60), 60));
   expect(await rows()).toBe(before);
 });
 
@@ -111,7 +111,10 @@ describe("whatever the order, the batches and the repeats", () => {
     received(shown("order", sampleOrder({ status: "pending" })), 1),
     received(shown("order", sampleOrder({ status: "succeeded", updated_at: at(5) })), 6),
     received(shown("order", sampleOrder({ status: "canceled", updated_at: never })), 7),
-    seen("order", sampleOrder({ status: "voided", updated_at: at(90_000), total: 7 }), 60),
+    received(
+      seen("order", sampleOrder({ status: "voided", updated_at: at(90_000), total: 7 }), 60),
+      60,
+    ),
     received(shown("order", sampleOrder({ status: "refunded", updated_at: at(86_400) })), 9),
     received(shown("order", sampleOrder({ status: "refunded", updated_at: at(86_400) })), 86_400),
   ];
