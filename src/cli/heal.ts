@@ -29,7 +29,7 @@ export function registerHeal(program: Command, context: CliContext): void {
     .addArgument(new Argument("<resource>", "what it is").choices(resources))
     .argument("<id>", "its id at the service")
     .requiredOption("--from-service", "read it from the service: the only source there is")
-    .requiredOption("--reason <text>", "why: kept for ever, with who and when")
+    .requiredOption("--reason <text>", "why: kept for ever, with who and when; name no customer")
     .option("--by <name>", "who decides", userInfo().username)
     .option("--yes", "do not ask")
     .action((resource: Resource, id: string, options: Options) =>

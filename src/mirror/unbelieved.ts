@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { arrayLiteral } from "./array-literal.ts";
+import { redactErased } from "./erasure/redact-states.ts";
 import type { GroupState } from "./observation.ts";
 
 /**
@@ -12,6 +13,7 @@ export async function keepUnbelieved(
 ): Promise<void> {
   const kept = states.filter(({ isBelieved }) => !isBelieved);
   if (kept.length === 0) return;
+  await redactErased(trx, kept);
   await trx.raw(
     `insert into mirror.unbelieved (resource, id, source_updated_at, content_hash, observed_at, cause, data)
      select * from unnest(?::text[], ?::text[], ?::timestamptz[], ?::text[], ?::timestamptz[], ?::text[], ?::jsonb[])

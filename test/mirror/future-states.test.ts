@@ -1,4 +1,6 @@
+import type { Knex } from "knex";
 import { beforeEach, describe, expect, test } from "vitest";
+import { eraseHistory } from "../../src/mirror/erasure/erase-history.ts";
 import type { Observation } from "../../src/mirror/observation.ts";
 import { canonicalTimestamp } from "../../src/service/timestamp.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -149,3 +151,17 @@ function permutations(items: readonly number[]): number[][] {
     permutations(items.filter((_, m) => m !== n)).map((rest) => [first, ...rest]),
   );
 }
+
+test("of an erased person nothing stays or comes that was not believed", async () => {
+  const { db } = database;
+  const poison = sampleOrder({ id: "only-future", updated_at: never, description: "for Jane Doe" });
+  await apply(db, received(shown("order", poison), 5));
+  const erase = (trx: Knex.Transaction) => eraseHistory(trx, "customer-1", ["customer-1"]);
+  await db.transaction(erase);
+  expect(await unbelieved()).toEqual([]);
+  await db("mirror.erasures").insert({ customer_id: "customer-1" });
+  await apply(db, received(shown("order", poison), 5));
+  const [row] = await db("mirror.unbelieved").select("data");
+  expect(JSON.stringify(row)).not.toContain("Jane");
+  await db("mirror.erasures").delete();
+});

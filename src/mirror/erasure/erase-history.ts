@@ -54,7 +54,7 @@ export async function contactsOf(db: Knex, customerId: string): Promise<Contact[
 
 /**
  * Redacts the states of these objects, but those that show another customer: an order may have moved. Two states that
- * differed in personal data only become one. The one place that changes history: it says so to the table's trigger, in
+ * differed in personal data only become one. History changes here, and where a person has an object healed (overwrite.ts); it says so to the table's trigger, in
  * its transaction, which it needs. Idempotent. Gives back how many states there were, and what became of their hashes.
  */
 export async function eraseHistory(
@@ -72,6 +72,7 @@ export async function eraseHistory(
   // Nothing rests on what was not believed.
   await trx("mirror.unbelieved")
     .whereIn("id", [...ids])
+    .orWhereRaw("data->>'customer_id' = ?", [customerId])
     .delete();
   const hashes = new Map<string, string>();
   for (const { seq, resource, id, source_updated_at, content_hash, data } of rows) {

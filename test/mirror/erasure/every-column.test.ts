@@ -16,6 +16,7 @@ const redacted: Readonly<Record<string, string>> = {
   "mirror.orders": "description failure_reason card_last_four data items",
   "mirror.subscriptions": "failure_reason card_last_four data",
   "mirror.transactions": "failure_reason card_last_four data inline",
+  "mirror.unbelieved": "data",
   "mirror.versions": "data",
   "reconcile.finding_versions": "content",
   "reconcile.findings": "differences evidence history ack_note",
@@ -46,17 +47,20 @@ const impersonal: Readonly<Record<string, string>> = {
   // Staff is told to name nobody.
   "mirror.erasure_log": "customer_id erased_by reason counts",
   "mirror.erasures": "customer_id",
+  "mirror.heals": "resource id healed_by reason before_sha256 after_sha256 changed_columns",
   "mirror.orders": `id order_number customer_id status currency failure_code subscription_id payment_method_id
     card_brand coupon_code version content_hash dunning_version items_version last_cause`,
   "mirror.subscriptions": `id customer_id plan_id status currency payment_method_id card_brand version content_hash
     detail_version last_cause`,
   "mirror.transactions": `id type status currency customer_id order_id failure_code processor_transaction_id
     payment_method_id card_brand version content_hash inline_version last_cause`,
+  "mirror.unbelieved": "resource id content_hash cause",
   "mirror.versions": "resource id content_hash cause",
   "public.tallyhook_migrations": "name",
   "receiver.answers_by_minute": "reason",
   "receiver.secrets": "id ciphertext key_id note",
   // A note quotes the service's answer to a list, of which no part is of one person.
+  "reconcile.account": "id",
   "reconcile.coverage": "step resource path filter direction reason state checkpoint tally note",
   "reconcile.daily_sums": "currency type status",
   "reconcile.doubts": "resource id why state outcome",
@@ -64,6 +68,7 @@ const impersonal: Readonly<Record<string, string>> = {
   "reconcile.endpoints": "id url secret_id",
   "reconcile.findings":
     "key class identity severity resource object_id currency state cause ack_by",
+  "reconcile.run_states": "state",
   "reconcile.runs": "run_key kind state totals error",
   "reconcile.seen": "resource id",
   // Frozen and hashed: reports have ids, codes and amounts only, so that an erasure needs not touch a closed month.
