@@ -4,7 +4,6 @@ import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
 import type { TellAlerts } from "../alerts/isolated-alerts.ts";
 import { inTransaction } from "../platform/transaction.ts";
 import { withRetries } from "../platform/transaction-retry.ts";
-import { reportUnbelieved } from "../alerts/report-unbelieved.ts";
 import { keepUnbelieved } from "../mirror/unbelieved.ts";
 import { readPlaces } from "../mirror/read-places.ts";
 import type { ServiceAnswer } from "../service/http/call.ts";
@@ -145,7 +144,7 @@ async function settleFound(
   const { run, graceMs } = context;
   const seenAt = new Date(look.observedAt);
   await keepUnbelieved(trx, look.unbelieved);
-  await reportUnbelieved(trx, context.alerts, look.unbelieved, "reconciliation");
+  await tell(trx, context.alerts, { future: look.unbelieved }, "reconciliation");
   if (look.objects.length === 0 || look.unbelieved.length > 0) {
     const reason = look.unreadable[0]?.reason ?? "the answer does not show the object in full";
     await recordUnreadable(trx, { run, seenAt }, [{ ...doubt, reason }]);

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
-import { assess } from "../alerts/assess.ts";
 import { clear } from "../alerts/conditions.ts";
 import type { AlertDesk } from "../alerts/desk.ts";
+import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
 import { futureStateKey } from "../alerts/rules/events.ts";
 import { decode, newStates } from "../mirror/apply.ts";
 import { compareStates } from "../mirror/compare-rows.ts";
@@ -14,6 +14,7 @@ import type { Clock } from "../platform/clock.ts";
 import { UsageError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
+import { inTransaction } from "../platform/transaction.ts";
 import { withRetries } from "../platform/transaction-retry.ts";
 import { believedDate } from "../service/believed-dates.ts";
 import type { ServiceClient } from "../service/client.ts";
@@ -105,7 +106,7 @@ interface HealDeps {
 /**
  * Writes what was proposed, whatever the stored versions, with who decided it and why (`mirror.heals`); heals the
  * findings on it and ends the alert. False where the row has changed since: then it is to be proposed anew. Opens its
- * own transaction.
+ * own transactions.
  */
 export async function applyHeal(
   deps: HealDeps,
@@ -113,22 +114,35 @@ export async function applyHeal(
   decision: Decision,
 ): Promise<boolean> {
   const { resource, id } = object;
-  return withRetries(deps, () =>
-    deps.db.transaction(async (trx) => {
-      const done = await overwriteObject(trx, object, { states, observedAt, seen }, decision);
-      if (done.kind === "changed") return false;
-      const at = new Date(observedAt);
-      const kinds = [...driftClasses, "unreadable"];
-      const keys = kinds.map((kind) => driftKey(kind, resource, id));
-      await healFindings(trx, { run: null, seenAt: at }, keys);
-      const ended = {
-        key: futureStateKey(resource, id),
-        title: "The object was healed by hand",
-        at,
-      };
-      await clear(trx, deps.alerts, [ended], "reconciliation");
-      await assess(trx, deps.alerts, newStates(done.written), "reconciliation");
-      return true;
-    }),
+  const at = new Date(observedAt);
+  const isDone = await withIsolatedAlerts(deps.log, (tell) =>
+    withRetries(deps, () =>
+      inTransaction(deps.db, async (trx) => {
+        const done = await overwriteObject(trx, object, { states, observedAt, seen }, decision);
+        if (done.kind === "changed") return false;
+        const kinds = [...driftClasses, "unreadable"];
+        const keys = kinds.map((kind) => driftKey(kind, resource, id));
+        await healFindings(trx, { run: null, seenAt: at }, keys);
+        const news = { states: newStates(done.written) };
+        await tell(trx, deps.alerts, news, "reconciliation");
+        return true;
+      }),
+    ),
   );
+  if (isDone) await endAlert(deps, object, at);
+  return isDone;
+}
+
+/** Nothing that alerts do undoes what was written. */
+async function endAlert(
+  { db, log, alerts }: HealDeps,
+  { resource, id }: ObjectKey,
+  at: Date,
+): Promise<void> {
+  const ended = { key: futureStateKey(resource, id), title: "The object was healed by hand", at };
+  try {
+    await inTransaction(db, (trx) => clear(trx, alerts, [ended], "reconciliation"));
+  } catch (err) {
+    log.warn({ err, resource, id }, "the alert on a healed object could not be ended");
+  }
 }

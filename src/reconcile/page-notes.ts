@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { AlertDesk } from "../alerts/desk.ts";
-import { reportUnbelieved } from "../alerts/report-unbelieved.ts";
+import type { TellAlerts } from "../alerts/isolated-alerts.ts";
 import { keepUnbelieved } from "../mirror/unbelieved.ts";
 import type { ServicePage } from "../service/list-pages.ts";
 import { addDoubts, addUnreadable, doubtUnlisted } from "./doubts.ts";
@@ -46,6 +46,7 @@ export async function noteUnread(
   trx: Knex.Transaction,
   { run, alerts }: NoteContext & { alerts: AlertDesk },
   look: PageLook,
+  tell: TellAlerts,
 ): Promise<void> {
   const noticedAt = new Date(look.observedAt);
   await addDoubts(
@@ -55,7 +56,7 @@ export async function noteUnread(
   );
   await recordUnreadable(trx, { run, seenAt: noticedAt }, look.unreadable);
   await keepUnbelieved(trx, look.unbelieved);
-  await reportUnbelieved(trx, alerts, look.unbelieved, "reconciliation");
+  await tell(trx, alerts, { future: look.unbelieved }, "reconciliation");
   await addUnreadable(trx, { run, noticedAt }, look.unreadable);
 }
 

@@ -152,7 +152,7 @@ async function workOnPage(
           sorted === null
             ? {}
             : await settle(trx, context, look, sorted, { isConfirmed: false, tell });
-        await noteUnread(trx, context, look);
+        await noteUnread(trx, context, look, tell);
         const next = { ...walk.progress, tally: added(progress.tally, look, tally) };
         const key = { run: slice.run, slice: slice.number };
         await addDailySums(trx, key, context.timeZone, walk.sums);
