@@ -5,6 +5,7 @@ import type { AlertDesk } from "./desk.ts";
 import { customerFacts } from "./facts/customers.ts";
 import { linksOf } from "./links.ts";
 import {
+  digestChannels,
   dropOvertaken,
   dropUnsent,
   stormListedChannels,
@@ -13,7 +14,7 @@ import {
   toldChannels,
 } from "./outbox-rows.ts";
 import type { DigestItem, OutboxRow } from "./outbox-rows.ts";
-import { keepsIncidents, quietEnd, routeOf } from "./route.ts";
+import { endRouteOf, keepsIncidents, quietEnd, routeOf } from "./route.ts";
 import type { Stage, Story } from "./rules/story.ts";
 
 /** A stage of a stored alert that somebody is to hear of. */
@@ -26,9 +27,9 @@ export interface Announcement {
 }
 
 /**
- * Puts what is to be said into the outbox or the digests: one message a channel and stage. An alert that is over is told
- * where it was told before, and nowhere else; quiet hours do not hold it back where incidents are kept. Needs the
- * transaction of the change.
+ * Puts what is to be said into the outbox or the digests: one message a channel and stage. An alert that is over is
+ * told where it was told or listed before, and nowhere else; quiet hours do not hold it back where incidents are kept.
+ * Needs the transaction of the change.
  */
 export async function announce(
   trx: Knex,
@@ -49,21 +50,30 @@ async function announceEnds(
   const ids = ended.map(({ alertId }) => alertId);
   await dropUnsent(trx, ids);
   const told = await toldChannels(trx, ids);
-  const listed = await stormListedChannels(trx, ids);
+  const onDigests = await digestChannels(trx, ids);
+  const inStorms = await stormListedChannels(trx, ids);
+  const routed = ended.map((one) => ({
+    one,
+    ...endRouteOf(desk, one.stage, {
+      told: told.get(one.alertId) ?? [],
+      listed: [...(onDigests.get(one.alertId) ?? []), ...(inStorms.get(one.alertId) ?? [])],
+    }),
+  }));
   await queueForDigest(
     trx,
-    ended.flatMap(({ alertId, stage }) =>
-      (listed.get(alertId) ?? [])
-        .filter((channel) => told.get(alertId)?.includes(channel) !== true)
-        .map((channel) => ({ channel, alertId, stage: stage.name })),
+    routed.flatMap(({ one: { alertId, stage }, inDigest }) =>
+      inDigest.map((channel) => ({ channel, alertId, stage: stage.name })),
     ),
   );
-  const heard = ended.filter(({ alertId }) => told.has(alertId));
-  const customers = await customersOf(trx, heard);
+  const heard = routed.filter(({ atOnce }) => atOnce.length > 0);
+  const customers = await customersOf(
+    trx,
+    heard.map(({ one }) => one),
+  );
   await queueMessages(
     trx,
-    heard.flatMap((one) =>
-      (told.get(one.alertId) ?? []).map((channel) => ({
+    heard.flatMap(({ one, atOnce }) =>
+      atOnce.map((channel) => ({
         ...rowOf(withDuration(one), channel, customers, desk),
         notBefore: keepsIncidents(desk.settings, channel) ? null : quietEnd(desk, one.stage),
       })),
@@ -123,7 +133,7 @@ function rowOf(
   desk: AlertDesk,
 ): OutboxRow {
   const { key, subject } = story;
-  const customer = subject.customerId === null ? [] : (customers.get(subject.customerId) ?? []);
+  const customer = customers.get(subject.customerId ?? "") ?? null;
   return {
     channel,
     alertId,
@@ -132,6 +142,7 @@ function rowOf(
       occurrence,
       channel,
       stage,
+      alertId,
       customer,
       links: linksOf(desk.settings.links, subject),
     }),

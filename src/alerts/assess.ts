@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { sqlArray } from "../platform/sql-array.ts";
 import { reportCardNumbers } from "./card-numbers.ts";
 import type { MaskedObject } from "./card-numbers.ts";
-import { localTimes } from "./desk.ts";
+import { wordingOf } from "./desk.ts";
 import type { AlertDesk, FoundBy } from "./desk.ts";
 import { findChargebacks } from "./facts/chargebacks.ts";
 import { findDeclinedOrders } from "./facts/declined-orders.ts";
@@ -72,19 +72,19 @@ export async function assessTouched(
     [...orders, ...disputed].filter((id) => !isHeld.has(id)),
   );
 
-  const context = { rules: desk.settings.rules, localTime: localTimes(desk) };
+  const wording = wordingOf(desk);
   const isAsked = new Set(orders);
   const declined = mergedOrders(await findDeclinedOrders(trx, orders));
   const chargebacks = await findChargebacks(trx, disputed);
   const declines = declined.flatMap((order) => {
-    const story = declineStory(order, context);
+    const story = declineStory(order, wording);
     return story === null ? [] : [{ order, story }];
   });
   // Other cycles came along to be merged: what is told of one is no news of another.
   const concerned = declines.filter(({ order }) => order.ids.some((id) => isAsked.has(id)));
   const stories = [
     ...concerned.map(({ story }) => story),
-    ...chargebacks.map((chargeback) => chargebackStory(chargeback, context)),
+    ...chargebacks.map((chargeback) => chargebackStory(chargeback, wording)),
   ];
   await writeAll(trx, desk, stories, foundBy);
   await clearUndescribed(trx, desk, stored.undescribed, foundBy);

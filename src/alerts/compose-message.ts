@@ -1,14 +1,27 @@
 import { hash } from "node:crypto";
 import type { AlertFact, AlertItem, AlertMessage } from "./message.ts";
 import type { Stage } from "./rules/story.ts";
+import { headlineText } from "./rules/wording.ts";
+
+/** What a message says of a customer. */
+export interface CustomerWords {
+  /** The masked address, for the title; null where none is known. */
+  person: string | null;
+  facts: readonly AlertFact[];
+}
 
 export interface Told {
   key: string;
   occurrence: number;
   channel: string;
-  stage: Pick<Stage, "name" | "change" | "at" | "rule" | "severity" | "title" | "advice" | "facts">;
-  /** Of the customer it is about. */
-  customer?: readonly AlertFact[];
+  stage: Pick<
+    Stage,
+    "name" | "change" | "at" | "rule" | "severity" | "title" | "headline" | "advice" | "facts"
+  >;
+  /** Its number, by which people take it. */
+  alertId?: number;
+  /** The one it is about. */
+  customer?: CustomerWords | null;
   links?: AlertMessage["links"];
   items?: readonly AlertItem[];
 }
@@ -19,11 +32,18 @@ export function composeMessage({
   occurrence,
   channel,
   stage,
+  alertId,
   customer,
   links,
   items,
 }: Told): AlertMessage {
   const dedupKey = dedupKeyOf(key, occurrence);
+  const person = stage.headline === undefined ? null : (customer?.person ?? null);
+  const isOver = stage.change === "resolved";
+  const taking =
+    alertId === undefined || isOver
+      ? []
+      : [{ label: "Take it", value: `npx tallyhook alerts ack ${alertId}` }];
   return {
     dedupKey,
     idempotencyKey: `${dedupKey}/${stage.name}/${channel}`,
@@ -31,8 +51,9 @@ export function composeMessage({
     severity: stage.severity,
     rule: stage.rule,
     stage: stage.name,
-    title: stage.title,
-    facts: [...stage.facts, ...(customer ?? [])],
+    title: stage.headline === undefined ? stage.title : headlineText(stage.headline, person),
+    ...(person === null ? {} : { person }),
+    facts: [...stage.facts, ...(customer?.facts ?? []), ...taking],
     advice: stage.advice,
     links: links ?? [],
     at: stage.at.toISOString(),

@@ -1,5 +1,6 @@
 import type { Clock } from "../platform/clock.ts";
 import { dayText, localTimeIn, timeText } from "../platform/local-time.ts";
+import type { Wording } from "./rules/wording.ts";
 import type { AlertSettings } from "./settings.ts";
 
 /** What alerts need of the deployment, wherever they are raised. */
@@ -23,12 +24,21 @@ export type ChangedBy = FoundBy | "person";
 
 export const zoneOf = ({ settings, timeZone }: AlertDesk): string => settings.timeZone ?? timeZone;
 
-/** Writes times for people, `2026-03-04 15:30 Europe/Berlin`. Pure. */
-export function localTimes(desk: AlertDesk): (at: Date) => string {
+/** What rules write with: times are those of the desk's zone, `2026-03-04 15:30 Europe/Berlin`. Pure. */
+export function wordingOf(desk: AlertDesk): Wording {
   const timeZone = zoneOf(desk);
   const read = localTimeIn(timeZone);
-  return (at) => {
-    const local = read(at);
-    return `${dayText(local)} ${timeText(local)} ${timeZone}`;
+  return {
+    rules: desk.settings.rules,
+    localTime: (at) => {
+      const local = read(at);
+      return `${dayText(local)} ${timeText(local)} ${timeZone}`;
+    },
+    shortTime: (at) => {
+      const local = read(at);
+      return `${local.day} ${months[local.month - 1]} ${timeText(local)}`;
+    },
   };
 }
+
+const months = ["Jan", "Feb", "Mar", "Apr", "May", "Jun", "Jul", "Aug", "Sep", "Oct", "Nov", "Dec"];

@@ -1,13 +1,10 @@
 import { z } from "zod";
-import { settingsObject } from "./settings-object.ts";
+import { settingsObject, should } from "./setting-words.ts";
 
-const template = z
-  .string()
-  .refine(isTemplate, {
-    error:
-      'should be an address with {id} in its path or query, such as "https://admin.example.com/orders/{id}"',
-  })
-  .optional();
+const words = should(
+  'an address with {id} in its path or query, such as "https://admin.example.com/orders/{id}"',
+);
+const template = z.string(words).refine(isTemplate, words).optional();
 
 /** Of each kind of object, its page; what is left out has no link. */
 export const linkTemplates = settingsObject({

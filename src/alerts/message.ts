@@ -32,8 +32,10 @@ export interface AlertMessage {
   readonly severity: AlertSeverity;
   readonly rule: string;
   readonly stage: string;
-  /** One line. */
+  /** One line: money or a count first, then the customer, never an id. */
   readonly title: string;
+  /** The customer as the title names them: by this an erasure finds them there. */
+  readonly person?: string;
   readonly facts: readonly AlertFact[];
   /** What to do; empty where there is nothing to do. */
   readonly advice: string;

@@ -71,7 +71,25 @@ async function dropMessages(
 const leaveDigests = (trx: Knex, alertIds: readonly number[]): Knex.QueryBuilder<object, number> =>
   trx("alerts.digest_items")
     .whereIn("alert_id", [...alertIds])
+    .whereNull("told_at")
     .delete();
+
+/** On whose daily lists each of these alerts stood as something to do. One statement. */
+export async function digestChannels(
+  trx: Knex,
+  alertIds: readonly number[],
+): Promise<Map<number, string[]>> {
+  const { rows } = await trx.raw<{ rows: { alert_id: string; channels: string[] }[] }>(
+    // A renewal that was only waiting was counted there and asked nobody for anything.
+    `select i.alert_id, array_agg(distinct i.channel order by i.channel) as channels
+     from alerts.digest_items i join alerts.alerts a on a.id = i.alert_id
+     where i.alert_id = any(?::bigint[]) and i.told_at is not null
+       and (a.rule = 'decline' or i.stage = 'final' or starts_with(i.stage, 'last-retry:'))
+     group by i.alert_id`,
+    [sqlArray(alertIds)],
+  );
+  return new Map(rows.map(({ alert_id: id, channels }) => [Number(id), channels]));
+}
 
 /** On which channels each of these alerts was told, may have been told, or is about to be. One statement. */
 export async function toldChannels(

@@ -21,7 +21,7 @@ export interface PlannedChange {
 /**
  * Holds a story against what is stored of it. Only the newest stage is ever announced: what is learned late has been
  * overtaken, so that what is sent is a part of the ordered story whatever the order of arrival. What began and ended
- * before it was learned is never announced. Pure.
+ * before it was learned is never announced, nor what asks only what an earlier stage has asked. Pure.
  */
 export function planChange(
   story: Story,
@@ -31,6 +31,8 @@ export function planChange(
   const known = stored?.stages ?? new Set<string>();
   const newStages = story.stages.filter(({ name }) => !known.has(name));
   const last = lastStage(story);
-  const isNews = !known.has(last.name) && !(stored === null && last.change === "resolved");
+  const isAsked = last.repeats !== undefined && known.has(last.repeats);
+  const isOver = stored === null && last.change === "resolved";
+  const isNews = !known.has(last.name) && !isAsked && !isOver;
   return { story, occurrence, newStages, announced: isNews ? last : null };
 }

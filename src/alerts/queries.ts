@@ -100,6 +100,14 @@ export interface AlertDelivery {
   message: AlertMessage;
 }
 
+/** A place of an alert on a channel's digest. */
+export interface AlertDigest {
+  channel: string;
+  stage: string;
+  /** When the digest was written; null: it waits for the next one. */
+  told_at: Date | null;
+}
+
 /** How an alert was told in a storm, apart from messages of its own: in which list of the incident, and when. */
 export interface StormListing {
   channel: string;
@@ -115,6 +123,7 @@ export interface StormListing {
 export interface AlertDetails extends AlertRow {
   history: AlertEntry[];
   messages: AlertDelivery[];
+  digests: AlertDigest[];
   stormListings: StormListing[];
 }
 
@@ -140,11 +149,15 @@ export async function findAlert(db: Knex, id: number): Promise<AlertDetails | nu
       "last_error",
       "message",
     );
+  const digests = await db("alerts.digest_items")
+    .where("alert_id", id)
+    .orderBy(["queued_at", "channel"])
+    .select<AlertDigest[]>("channel", "stage", "told_at");
   const stormListings = await db("alerts.storm_items")
     .where("alert_id", id)
     .orderBy(["queued_at", "channel"])
     .select<StormListing[]>("channel", "stage", "told_how", "storm_id", "advice", "told_at");
-  return { ...row, history, messages, stormListings };
+  return { ...row, history, messages, digests, stormListings };
 }
 
 /** The newest alert of a key. One statement. */

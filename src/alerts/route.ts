@@ -20,7 +20,7 @@ export function routeOf(
   const rule = settings.rules[stage.rule];
   const own = rule.channels ?? settings.defaultChannels;
   if (!rule.enabled) return { channels: [], inDigest: false, notBefore: null };
-  if (stage.canWait && settings.digests.softDeclines !== "off") {
+  if (stage.canWait && settings.digests.when !== "off") {
     return { channels: settings.digests.channels ?? own, inDigest: true, notBefore: null };
   }
   return { channels: own, inDigest: false, notBefore: quietEnd({ settings, ...desk }, stage) };
@@ -30,6 +30,21 @@ export function routeOf(
 export function keepsIncidents({ channels }: AlertDesk["settings"], channel: string): boolean {
   const kind = channels[channel]?.kind;
   return kind === "pagerduty" || kind === "webhook";
+}
+
+/**
+ * Where the end of an alert is told: at once where people were told of it, on the next list where it stood on one
+ * before, or where nothing is lost by waiting. Pure.
+ */
+export function endRouteOf(
+  { settings }: Pick<AlertDesk, "settings">,
+  stage: Pick<Stage, "canWait">,
+  { told, listed }: { told: readonly string[]; listed: readonly string[] },
+): { atOnce: readonly string[]; inDigest: readonly string[] } {
+  const mayWait = stage.canWait && settings.digests.when !== "off";
+  const atOnce = told.filter((channel) => !mayWait || keepsIncidents(settings, channel));
+  const others = [...told, ...listed].filter((channel) => !atOnce.includes(channel));
+  return { atOnce, inDigest: [...new Set(others)] };
 }
 
 /** When the quiet hours end, for what is not urgent enough to break them; null: it may be told now. Pure. */

@@ -1,10 +1,21 @@
 import { z } from "zod";
 import { alertSeverities } from "./message.ts";
 import type { AlertSeverity } from "./message.ts";
-import { settingsObject } from "./settings-object.ts";
+import {
+  byName,
+  listOf,
+  oneOf,
+  settingsObject,
+  should,
+  wholeNumber,
+  yesOrNo,
+} from "./setting-words.ts";
 
-export const severity = z.enum(alertSeverities);
-export const channelNames = z.array(z.string()).min(1);
+export const severity = oneOf(alertSeverities);
+export const channelNames = listOf(
+  z.string(should('the name of a channel, such as "log"')),
+  '["log"]',
+);
 
 /** What every rule has: whether it is on, how urgent it is, and who hears of it (left out: `defaultChannels`). */
 const rule = <Thresholds extends z.core.$ZodLooseShape>(
@@ -12,7 +23,7 @@ const rule = <Thresholds extends z.core.$ZodLooseShape>(
   thresholds: Thresholds,
 ) =>
   settingsObject({
-    enabled: z.boolean().default(true),
+    enabled: yesOrNo.default(true),
     severity: severity.default(fallback),
     channels: channelNames.optional(),
     ...thresholds,
@@ -20,11 +31,20 @@ const rule = <Thresholds extends z.core.$ZodLooseShape>(
   }).prefault({} as never);
 
 const count = (min: number, max: number, fallback: number) =>
-  z.int().min(min).max(max).default(fallback);
-const ratio = (fallback: number) => z.number().gt(0).max(1).default(fallback);
+  wholeNumber(min, max).default(fallback);
+
+const share = should("a share above 0 and up to 1, such as 0.8 for 80 %");
+const ratio = (fallback: number) => z.number(share).gt(0, share).max(1, share).default(fallback);
+
+const factorWords = should("a number from 1.1 to 100, such as 3");
+const amountWords = should("a whole number of minor units above 0, such as 50000 for 500.00 EUR");
 
 /** Minor units by currency, such as `{"USD": 50000}`; a currency that is not named has no high amounts. */
-const highAmountMinor = z.record(z.string().regex(/^[A-Z]{3}$/), z.int().positive()).default({});
+const highAmountMinor = byName(
+  { pattern: /^[A-Z]{3}$/, should: "a currency in three capital letters, such as EUR" },
+  z.int(amountWords).positive(amountWords),
+  '{ "EUR": 50000 }, in minor units',
+).default({});
 
 /** Every rule with its thresholds. What each of them watches is told in docs/operations.md. */
 export const ruleSettings = settingsObject({
@@ -34,13 +54,13 @@ export const ruleSettings = settingsObject({
   dunning_first: rule("error", { highAmountMinor }),
   /** A renewal was declined and will be retried. */
   dunning_renewal: rule("warning", { highAmountMinor, contactAtAttempt: count(1, 20, 3) }),
-  /** The last retry of a renewal is near. */
+  /** The last retry of a renewal is near: told on the daily list, so that a day is left to write to the customer. */
   dunning_last_retry: rule("error", {
-    withinHours: count(1, 240, 24),
+    withinHours: count(1, 240, 48),
     lastAttempt: count(1, 20, 3),
   }),
-  /** No retry follows any more. */
-  dunning_final: rule("critical", {}),
+  /** No retry follows any more. From `dunning_renewal.highAmountMinor` on it is critical. */
+  dunning_final: rule("error", {}),
   chargeback: rule("critical", {}),
   chargeback_ratio: rule("error", { share: ratio(0.8) }),
   reconcile_drift: rule("error", {}),
@@ -69,7 +89,7 @@ export const ruleSettings = settingsObject({
   silence_worker: rule("critical", { afterMinutes: count(1, 1_440, 5) }),
   /** Declines at a multiple of their usual rate become one incident; the single ones are held back. */
   decline_storm: rule("critical", {
-    factor: z.number().min(1.1).max(100).default(3),
+    factor: z.number(factorWords).min(1.1, factorWords).max(100, factorWords).default(3),
     atLeast: count(1, 1_000_000, 20),
     withinMinutes: count(1, 1_440, 10),
     baselineDays: count(1, 60, 14),

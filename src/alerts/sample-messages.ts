@@ -1,124 +1,418 @@
-import type { AlertFact, AlertItem, AlertMessage, AlertSeverity } from "./message.ts";
+import { composeMessage } from "./compose-message.ts";
+import type { CustomerWords } from "./compose-message.ts";
+import { wordingOf } from "./desk.ts";
+import type { AlertDesk } from "./desk.ts";
+import { linksOf } from "./links.ts";
+import type { AlertMessage, AlertSeverity } from "./message.ts";
+import { cardNumberCondition } from "./rules/card-numbers.ts";
+import { ratioConditions } from "./rules/chargeback-ratio.ts";
+import { chargebackStory } from "./rules/chargebacks.ts";
+import type { Chargeback } from "./rules/chargebacks.ts";
+import type { Condition } from "./rules/condition.ts";
+import type { DeclinedOrder } from "./rules/declined-order.ts";
+import { declineStory } from "./rules/declines.ts";
+import { digestWords } from "./rules/digest.ts";
+import type { DigestEntry } from "./rules/digest.ts";
+import { deadEventCondition, duplicateIdCondition, noveltyCondition } from "./rules/events.ts";
+import { lastRetryStage } from "./rules/last-retry.ts";
+import { endpointCondition, identityCondition, runConditions } from "./rules/reconciliation.ts";
+import type { RunOutcome } from "./rules/reconciliation.ts";
+import { signatureCondition } from "./rules/signatures.ts";
+import {
+  missingEvents,
+  missingRenewals,
+  missingRetries,
+  missingRun,
+  stopped,
+} from "./rules/silence.ts";
+import { stormFamilies } from "./rules/storm-families.ts";
+import { stormCondition } from "./rules/storms.ts";
+import { noSubject } from "./rules/story.ts";
+import { undescribedCondition } from "./rules/undescribed.ts";
+import type { Family, Stage, Story, Subject } from "./rules/story.ts";
 
+/** What a rule says of made-up facts. */
 interface Sample {
-  kind: string;
-  severity: AlertSeverity;
-  rule: string;
-  stage: string;
-  title: string;
-  facts: readonly AlertFact[];
-  advice: string;
-  items?: readonly AlertItem[];
+  /** What happened, in a few words. */
+  what: string;
+  key: string;
+  subject: Subject;
+  stage: Stage;
 }
 
-const facts = (told: Readonly<Record<string, string>>): AlertFact[] =>
-  Object.entries(told).map(([label, value]) => ({ label, value }));
+const dayMs = 86_400_000;
+const hourMs = 3_600_000;
 
-const samples: readonly Sample[] = [
-  {
-    kind: "decline",
-    severity: "warning",
-    rule: "decline",
-    stage: "declined",
-    title: "Order TEST0001 was declined: 49.00 EUR",
-    facts: facts({ Customer: "t•••@example.com", Card: "•••• 4242", Code: "insufficient_funds" }),
-    advice: "Wait: the customer can pay again.",
-  },
-  {
-    kind: "dunning",
-    severity: "error",
-    rule: "dunning",
-    stage: "last retry",
-    title: "Last retry of a renewal is near: 29.00 EUR",
-    facts: facts({ Customer: "t•••@example.com", Card: "•••• 4242", Attempt: "3", Cycle: "7" }),
-    advice: "Contact the customer now.",
-  },
-  {
-    kind: "chargeback",
-    severity: "critical",
-    rule: "chargeback",
-    stage: "opened",
-    title: "Chargeback on order TEST0002: 120.00 EUR",
-    facts: facts({ Customer: "t•••@example.com", Card: "•••• 4242" }),
-    advice: "Gather the evidence and answer in time.",
-  },
-  {
-    kind: "reconciliation",
-    severity: "error",
-    rule: "reconcile_drift",
-    stage: "drift",
-    title: "The nightly run found 3 differences and healed 2",
-    facts: facts({ Run: "test", Found: "3", Healed: "2" }),
-    advice: 'Look at "tallyhook report exceptions".',
-  },
-  {
-    kind: "silence",
-    severity: "critical",
-    rule: "silence_events",
-    stage: "silent",
-    title: "No events for an hour that is usually busy",
-    facts: facts({ "Usual in this hour": "240", "Last event": "61 minutes ago" }),
-    advice: 'Run "tallyhook doctor" and look at the endpoint.',
-  },
-  {
-    kind: "digest",
-    severity: "info",
+/** No alert has it: who types what a sample says takes none. */
+const sampleAlert = 0;
+
+/** Nobody's: the address is masked as every address is. */
+const customer: CustomerWords = {
+  person: "l…@c….example",
+  facts: [
+    { label: "Customer", value: "l…@c….example (sample-customer)" },
+    { label: "Past due in all", value: "49.00 EUR" },
+    { label: "Paid in a lifetime", value: "588.00 EUR" },
+  ],
+};
+
+/** Every rule's every stage, said of made-up facts around `at`. Pure. */
+function allSamples(desk: AlertDesk, at: Date): Sample[] {
+  return [
+    ...declineSamples(desk, at),
+    ...chargebackSamples(desk, at),
+    ...reconciliationSamples(desk, at),
+    ...eventSamples(desk, at),
+    ...silenceSamples(desk, at),
+    ...stormSamples(desk, at),
+  ];
+}
+
+function declineSamples(desk: AlertDesk, at: Date): Sample[] {
+  const wording = wordingOf(desk);
+  const tellAll = (what: string, order: DeclinedOrder): Sample[] =>
+    samplesOf(what, declineStory(order, wording)).slice(-1);
+  const oneTime = { subscriptionId: null, cycle: null, dunning: [] };
+  const first = { cycle: null, dunning: [] };
+  const paid = { status: "succeeded", at, failureCode: null };
+  const afterTwo = declined(at, "insufficient_funds", { tries: 2 });
+  const lastTry = lastRetryStage(
+    { amount: "49.00 EUR", attempts: 3, retryAt: new Date(at.getTime() + dayMs) },
+    wording,
+    at,
+  );
+  const { key, subject } = declineStory(afterTwo, wording) ?? { key: "", subject: noSubject };
+  return [
+    ...tellAll("an order, card expired", declined(at, "expired_card", oneTime)),
+    ...tellAll("an order, fraud suspected", declined(at, "fraud_suspected", oneTime)),
+    ...tellAll("a first payment", declined(at, "do_not_honor", first)),
+    ...tellAll("a first payment, card blocked", declined(at, "blocked_card", first)),
+    ...tellAll("a renewal, first try", declined(at, "insufficient_funds")),
+    ...tellAll("a renewal, third try", declined(at, "insufficient_funds", { tries: 3 })),
+    ...tellAll("a renewal, bank silent", declined(at, "do_not_honor", { tries: 3 })),
+    ...tellAll("a renewal, limit reached", declined(at, "card_limit_exceeded", { tries: 3 })),
+    ...tellAll("a renewal, bank away", declined(at, "issuer_unavailable", { tries: 3 })),
+    ...tellAll("a renewal, card expired", declined(at, "expired_card")),
+    ...tellAll("a renewal, card closed", declined(at, "closed_card")),
+    ...tellAll("a renewal, fraud", declined(at, "lost_stolen_card")),
+    ...tellAll("a renewal, our fault", declined(at, "invalid_merchant_configuration")),
+    ...tellAll("a renewal, unknown code", declined(at, "velocity_rule_17")),
+    { what: "a renewal, last try ahead", key, subject, stage: lastTry },
+    ...tellAll("a renewal, lost", declined(at, "insufficient_funds", { tries: 5, isFinal: true })),
+    ...tellAll("a renewal, paid", { ...afterTwo, sales: [...afterTwo.sales, paid] }),
+    ...tellAll("a renewal, canceled", {
+      ...afterTwo,
+      subscription: { status: "canceled", canceledAt: at, detail: null },
+    }),
+  ];
+}
+
+/** An order of which so many tries were declined, a day apart, the last of them at `at`. */
+function declined(
+  at: Date,
+  failureCode: string,
+  { tries = 1, isFinal = false, ...fields }: Partial<DeclinedOrder> & Tries = {},
+): DeclinedOrder {
+  const times = Array.from({ length: tries }, (_, n) => {
+    return new Date(at.getTime() - (tries - 1 - n) * dayMs);
+  });
+  return {
+    id: "sample-order",
+    orderNumber: "TEST0001",
+    customerId: "sample-customer",
+    status: "failed",
+    totalMinor: 4_900n,
+    currency: "EUR",
+    subscriptionId: "sample-subscription",
+    cycle: 7,
+    cardBrand: "visa",
+    cardLastFour: "4242",
+    failureReason: null,
+    sales: times.map((time) => ({ status: "failed", at: time, failureCode })),
+    failures: times.map((time) => ({ at: time, failureCode })),
+    dunning: times.map((time, n) => ({
+      at: time,
+      attempt: n + 1,
+      nextRetryAt: isFinal && n === tries - 1 ? null : new Date(time.getTime() + dayMs),
+      isRetryUnknown: false,
+    })),
+    settledAt: null,
+    subscription: null,
+    ...fields,
+  };
+}
+
+interface Tries {
+  tries?: number;
+  isFinal?: boolean;
+}
+
+function chargebackSamples(desk: AlertDesk, at: Date): Sample[] {
+  const wording = wordingOf(desk);
+  const chargeback: Chargeback = {
+    key: "sample-order",
+    orderId: "sample-order",
+    transactionId: "sample-sale",
+    customerId: "sample-customer",
+    orderNumber: "TEST0002",
+    state: "opened",
+    amountMinor: 12_000n,
+    currency: "EUR",
+    openedAt: at,
+    resolvedAt: at,
+    refundedMinor: 0n,
+    cardBrand: "visa",
+    cardLastFour: "4242",
+  };
+  const told = (what: string, fields: Partial<Chargeback>): Sample[] =>
+    samplesOf(what, chargebackStory({ ...chargeback, ...fields }, wording)).slice(-1);
+  const ratio = { brand: "visa", programme: "VAMP", disputes: 95, limit: 100, ratio: 0.83 };
+  const [near, over] = [ratio, { ...ratio, disputes: 104 }].map((each) =>
+    ratioConditions(wording.rules, each, at).slice(-1),
+  );
+  return [
+    ...told("a chargeback", {}),
+    ...told("a chargeback, refunded before", { refundedMinor: 2_000n }),
+    ...told("a chargeback, lost", { state: "accepted" }),
+    ...told("a chargeback, won", { state: "dismissed" }),
+    ...conditionSamples("chargebacks near a threshold", near ?? []),
+    ...conditionSamples("chargebacks over a threshold", over ?? []),
+  ];
+}
+
+function reconciliationSamples(desk: AlertDesk, at: Date): Sample[] {
+  const { rules } = wordingOf(desk);
+  const run: RunOutcome = {
+    id: 12,
+    kind: "nightly",
+    firstFill: false,
+    complete: true,
+    error: null,
+    healed: { missing_here: 2 },
+    left: {},
+    amountAtRiskMinor: {},
+    slices: { failed: 0, pending: 0 },
+  };
+  const left = { left: { mismatch: 1 }, amountAtRiskMinor: { eur: 4_900 } };
+  const cut = { complete: false, error: "the service did not answer", healed: {} };
+  const broken = {
+    name: "one_sale",
+    severity: "critical" as const,
+    breaches: 2,
+    amountAtRisk: [{ currency: "eur", amountMinor: 9_800n }],
+    examples: ["order TEST0003", "order TEST0004"],
+  };
+  const endpoint = {
+    key: "endpoint:disabled:sample-endpoint",
+    severity: "critical" as const,
+    says: "the endpoint sample-endpoint is disabled: no event arrives through it",
+    remedy: "enable it at the service",
+  };
+  return [
+    ...conditionSamples("differences healed", runConditions(rules, run, at)),
+    ...conditionSamples("differences left", runConditions(rules, { ...run, ...left }, at)),
+    ...conditionSamples("a night incomplete", runConditions(rules, { ...run, ...cut }, at)),
+    ...conditionSamples("a rule of the records broken", [identityCondition(rules, broken, at)]),
+    ...conditionSamples("the endpoint disabled", [endpointCondition(rules, endpoint, at)]),
+  ];
+}
+
+function eventSamples(desk: AlertDesk, at: Date): Sample[] {
+  const { rules } = wordingOf(desk);
+  const dead = {
+    eventId: "sample-event",
+    seq: 4_711,
+    type: "order.failed",
+    reason: "the amount is not a whole number",
+  };
+  const found = { resource: "order", id: "sample-order", path: "metadata.note" };
+  const counts = { failures: 25, accepted: 66 };
+  const undescribed = {
+    resource: "order",
+    id: "sample-order",
+    orderNumber: "TEST0006",
+    money: "4900 EUR",
+    command: "npx tallyhook events list --resource sample-order",
+    reason: "TypeError",
+  };
+  return [
+    ...conditionSamples("an event not applied", [deadEventCondition(rules, dead, at)]),
+    ...conditionSamples("an unknown status", [
+      noveltyCondition(rules, { kind: "order.status", value: "in_review" }, at),
+    ]),
+    ...conditionSamples("an alert not described", [undescribedCondition(rules, undescribed, at)]),
+    ...conditionSamples("one id twice", [
+      duplicateIdCondition(rules, { eventId: "sample-event", bodies: 2 }, at),
+    ]),
+    ...conditionSamples("a card number", [cardNumberCondition(rules, found, at)]),
+    ...conditionSamples("bad signatures", [
+      signatureCondition(rules, { kind: "failed", ...counts }, at),
+    ]),
+    ...conditionSamples("expired signatures", [
+      signatureCondition(rules, { kind: "stale", ...counts }, at),
+    ]),
+  ];
+}
+
+function silenceSamples(desk: AlertDesk, at: Date): Sample[] {
+  const context = { ...wordingOf(desk), at };
+  const oldest = new Date(at.getTime() - 26 * hourMs);
+  const missing = (count: number, example: string) => ({ count, oldest, examples: [example] });
+  const watchedSince = oldest;
+  return [
+    ...conditionSamples("retries overdue", [missingRetries(missing(3, "order TEST0005"), context)]),
+    ...conditionSamples("renewals overdue", [
+      missingRenewals(missing(12, "subscription sample-subscription"), context),
+    ]),
+    ...conditionSamples("no webhooks", [
+      missingEvents(new Date(at.getTime() - 2 * hourMs), context),
+    ]),
+    ...conditionSamples("a worker missing", [
+      stopped("worker", missing(1, "worker:17:sample"), context),
+    ]),
+    ...conditionSamples("no schedules", [stopped("scheduler", missing(1, "scheduler"), context)]),
+    ...conditionSamples("no reconciliation", [missingRun({ last: oldest, watchedSince }, context)]),
+    ...conditionSamples("never reconciled", [missingRun({ last: null, watchedSince }, context)]),
+  ];
+}
+
+function stormSamples({ settings }: AlertDesk, at: Date): Sample[] {
+  const counts = { alerts: 64, limit: 20, minutes: 10, at };
+  return Object.keys(stormFamilies).flatMap((family) => {
+    const isMoney = family.endsWith("declines") || family === "chargebacks";
+    const sums = isMoney ? [{ currency: "EUR", amountMinor: 313_600 }] : [];
+    const codes = family.endsWith("declines") ? { do_not_honor: 60, expired_card: 4 } : {};
+    const storm = stormCondition(settings, family as Family, { ...counts, sums, codes });
+    return conditionSamples(`a storm of ${family}`, [storm]);
+  });
+}
+
+function samplesOf(what: string, story: Story | null): Sample[] {
+  if (story === null) return [];
+  const { key, subject, stages } = story;
+  return stages.map((stage) => ({ what, key, subject, stage }));
+}
+
+const conditionSamples = (what: string, conditions: readonly Condition[]): Sample[] =>
+  conditions.map((condition) => ({
+    what,
+    key: condition.key,
+    subject: condition.subject ?? noSubject,
+    stage: { ...condition, name: "opened", change: "opened", canWait: false },
+  }));
+
+/** The day's list, with one of each that it may show. */
+function digestSample(
+  desk: AlertDesk,
+  at: Date,
+): Omit<AlertMessage, "dedupKey" | "idempotencyKey"> {
+  const entry = (n: number, fields: Partial<DigestEntry>): DigestEntry => ({
+    alertId: sampleAlert,
+    section: "lost",
+    amountMinor: 4_900n,
+    currency: "EUR",
+    person: customer.person,
+    orderNumber: `TEST000${n}`,
+    failureCode: "insufficient_funds",
+    attempts: 5,
+    nextRetryAt: new Date(at.getTime() + dayMs),
+    isPaid: false,
+    ...fields,
+  });
+  const entries = [
+    entry(1, {}),
+    entry(2, { amountMinor: 12_000n, person: null }),
+    entry(3, { section: "last-try", attempts: 3 }),
+    entry(4, { section: "order", attempts: 1, failureCode: "expired_card" }),
+    entry(5, { section: "over", attempts: 2, isPaid: true }),
+    entry(6, { section: "over", attempts: 4 }),
+    ...[7, 8, 9].map((id) => entry(id, { section: "waiting", attempts: 1 })),
+  ];
+  return {
+    action: "trigger",
     rule: "digest",
-    stage: "hourly",
-    title: "2 first declines in the last hour",
-    facts: [],
-    advice: "Nothing to do: both are retried.",
-    items: [
-      { title: "Order TEST0003: 15.00 EUR", facts: facts({ Code: "do_not_honor" }) },
-      { title: "Order TEST0004: 20.00 EUR", facts: facts({ Code: "insufficient_funds" }) },
-    ],
-  },
-];
-
-/** Of which sample the last message is the end. */
-const resolvedKind = "dunning";
+    stage: "digest",
+    links: [],
+    at: at.toISOString(),
+    ...digestWords(entries, wordingOf(desk)),
+  };
+}
 
 export interface SampleMessage {
-  kind: string;
+  /** What happened, in a few words. */
+  what: string;
   message: AlertMessage;
 }
 
-/**
- * One message of each kind, and one that ends an alert, all marked as tests. `run` tells one test from another, so
- * that no channel takes them for repeats. Where `endsAll`, each that was begun is ended: a channel that keeps
- * incidents is left as it was.
- */
-export function sampleMessages({
-  run,
-  at,
-  endsAll,
-}: {
+export interface SampleOptions {
+  channel: string;
+  /** Tells one test from another, so that no channel takes them for repeats. */
   run: string;
   at: Date;
+  /** Every rule's every stage; else one of each severity, the day's list, and an end. */
+  all: boolean;
+  /** Ends each that was begun: a channel that keeps incidents is left as it was. */
   endsAll: boolean;
-}): SampleMessage[] {
-  const begun = samples.map((sample) => ({
-    kind: sample.kind,
-    message: messageOf(sample, "trigger"),
-  }));
-  const ended = samples
-    .filter(({ kind }) => endsAll || kind === resolvedKind)
-    .map((sample) => ({ kind: "resolve", message: messageOf(sample, "resolve") }));
-  return [...begun, ...ended];
+}
 
-  function messageOf(sample: Sample, action: "trigger" | "resolve"): AlertMessage {
-    const { kind, title, stage, ...told } = sample;
-    const isOver = action === "resolve";
+/** What every rule says of made-up facts, by the settings of this deployment, marked as tests. Pure. */
+export function sampleMessages(
+  desk: AlertDesk,
+  { channel, run, at, all, endsAll }: SampleOptions,
+): SampleMessage[] {
+  const told = allSamples(desk, at).map((sample, n) => ({ ...sample, n }));
+  const chosen = all ? told : oneOfEach(told);
+  const digest = { what: "the day's list", message: marked(digestSample(desk, at), "digest") };
+  const begun = chosen.map((sample) => ({ what: sample.what, message: messageOf(sample) }));
+  const triggers = [...begun, digest].filter(({ message }) => message.action === "trigger");
+  const ends = triggers
+    .filter(({ message }) => endsAll && message.action === "trigger")
+    .map(({ what, message }) => ({ what: `over: ${what}`, message: endOf(message) }));
+  return [...begun, digest, ...ends];
+
+  function messageOf({ stage, key, subject, n }: Sample & { n: number }): AlertMessage {
+    const message = composeMessage({
+      key,
+      occurrence: 1,
+      channel,
+      stage,
+      alertId: sampleAlert,
+      customer: stage.headline === undefined ? null : customer,
+      links: linksOf(desk.settings.links, subject),
+    });
+    return marked(message, `${n}`);
+  }
+
+  function marked(
+    message: Omit<AlertMessage, "dedupKey" | "idempotencyKey">,
+    name: string,
+  ): AlertMessage {
     return {
-      ...told,
-      dedupKey: `test:${kind}:${run}`,
-      idempotencyKey: `test:${kind}:${run}:${action}`,
-      action,
-      stage: isOver ? "resolved" : stage,
-      title: `TEST, nothing to do: ${title}`,
-      advice: isOver ? "" : sample.advice,
-      links: [],
-      at: at.toISOString(),
+      ...message,
+      dedupKey: `test:${run}:${name}`,
+      idempotencyKey: `test:${run}:${name}:${message.action}`,
+      title: `TEST ${message.title}`,
+      advice: `This is a test: nothing happened. ${message.advice}`,
     };
   }
+
+  function endOf(message: AlertMessage): AlertMessage {
+    return {
+      ...message,
+      action: "resolve",
+      stage: "resolved",
+      idempotencyKey: `${message.dedupKey}:resolve`,
+      advice: "This is a test: nothing happened, and it is over.",
+    };
+  }
+}
+
+/** Of each severity the first sample that begins an alert, and the first that ends one. */
+function oneOfEach<S extends Sample>(samples: readonly S[]): S[] {
+  const severities: readonly AlertSeverity[] = ["critical", "error", "warning", "info"];
+  const first = severities.flatMap(
+    (severity) =>
+      samples.find(({ stage }) => stage.severity === severity && stage.change !== "resolved") ?? [],
+  );
+  return [...first, ...samples.filter(({ stage }) => stage.change === "resolved").slice(0, 1)];
 }

@@ -8,43 +8,55 @@ import { timeZone } from "../platform/setting-kinds.ts";
 import { channelSettings, destinationSettings } from "./channel-settings.ts";
 import { linkTemplates } from "./link-settings.ts";
 import { channelNames, ruleSettings, severity } from "./rule-settings.ts";
-import { settingsObject } from "./settings-object.ts";
+import { byName, listOf, oneOf, settingsObject, should, wholeNumber } from "./setting-words.ts";
 
-const timeOfDay = z.string().regex(/^([01]\d|2[0-3]):[0-5]\d$/, "should be a time such as 08:30");
-const weekday = z.enum(["mon", "tue", "wed", "thu", "fri", "sat", "sun"]);
-const channelName = z
-  .string()
-  .regex(/^[a-z][a-z0-9-]{0,39}$/, "should be lower-case letters, digits and -, such as on-call");
+const timeWords = should("a time from 00:00 to 23:59, such as 08:30");
+const timeOfDay = z.string(timeWords).regex(/^([01]\d|2[0-3]):[0-5]\d$/, timeWords);
+const weekday = oneOf(["mon", "tue", "wed", "thu", "fri", "sat", "sun"]);
+const zoneWords = should(timeZone.should);
+const channelName = {
+  pattern: /^[a-z][a-z0-9-]{0,39}$/,
+  should: "lower-case letters, digits and -, such as on-call",
+};
+const stepsWords = should(
+  'a list of at most 10 steps, such as [{ "afterMinutes": 30, "channels": ["on-call"] }]',
+);
 
 const schema = settingsObject({
-  channels: z
-    .record(channelName, channelSettings)
-    .default({ log: { kind: "stdout", format: "json" } }),
+  channels: byName(channelName, channelSettings, '{ "log": { "kind": "stdout" } }').default({
+    log: { kind: "stdout", format: "json" },
+  }),
   /** Of every rule that names none. */
   defaultChannels: channelNames.default(["log"]),
   destinations: destinationSettings,
   rules: ruleSettings,
   /** Times of day and days are those of this zone; left out: TALLYHOOK_TIME_ZONE. */
   timeZone: z
-    .string()
-    .refine((text) => timeZone.schema.safeParse(text).success, {
-      error: `should be ${timeZone.should}`,
-    })
+    .string(zoneWords)
+    .refine((text) => timeZone.schema.safeParse(text).success, zoneWords)
     .optional(),
   /** What is not of one of these severities waits until they end. Null: there are none. */
   quietHours: settingsObject({
     from: timeOfDay,
     to: timeOfDay,
     /** On which days they begin. */
-    days: z.array(weekday).min(1).default(["mon", "tue", "wed", "thu", "fri", "sat", "sun"]),
-    except: z.array(severity).default(["critical"]),
+    days: listOf(weekday, '["mon", "tue"]').default([
+      "mon",
+      "tue",
+      "wed",
+      "thu",
+      "fri",
+      "sat",
+      "sun",
+    ]),
+    except: z.array(severity, should('a list such as ["critical"]')).default(["critical"]),
   })
     .nullable()
     .default(null),
   /** What can wait is told together. */
   digests: settingsObject({
-    /** Soft declines at their first attempt. */
-    softDeclines: z.enum(["hourly", "daily", "off"]).default("hourly"),
+    /** Lost renewals, last tries, orders that were not paid, and how many declines only wait for their next try. */
+    when: oneOf(["hourly", "daily", "off"]).default("daily"),
     dailyAt: timeOfDay.default("08:00"),
     channels: channelNames.optional(),
   }).prefault({}),
@@ -54,12 +66,13 @@ const schema = settingsObject({
   escalation: z
     .array(
       settingsObject({
-        afterMinutes: z.int().min(1).max(10_080),
-        severities: z.array(severity).min(1).default(["critical"]),
+        afterMinutes: wholeNumber(1, 10_080),
+        severities: listOf(severity, '["critical"]').default(["critical"]),
         channels: channelNames,
       }),
+      stepsWords,
     )
-    .max(10)
+    .max(10, stepsWords)
     .default([]),
 });
 
@@ -76,7 +89,11 @@ export function loadAlertSettings(
 ): AlertSettings {
   if (file === null) return schema.parse({});
   const place = `ALERT_SETTINGS_FILE (${file})`;
-  const parsed = parseJsonWithComments(readText(file, place, readFile));
+  const text = readText(file, place, readFile);
+  if (text.trim() === "") {
+    throw new ConfigurationError(`${place} is empty. It should hold an object: { … }.`);
+  }
+  const parsed = parseJsonWithComments(text);
   if (!parsed.ok) {
     throw new ConfigurationError(
       `${place} cannot be read at line ${parsed.line}: ${parsed.reason}.`,

@@ -97,7 +97,7 @@ function rowOf(story: Story, occurrence: number): Record<string, unknown> {
     opened_at: stages[0].at,
     updated_at: last.at,
     resolved_at: isResolved ? last.at : null,
-    facts: { title: gravest.title, ...facts },
+    facts: { title: gravest.title, advice: gravest.advice, ...facts },
   };
 }
 

@@ -9,6 +9,7 @@ import { resend } from "./alerts/resend.ts";
 import type { ResendOptions } from "./alerts/resend.ts";
 import { printAlert } from "./alerts/show.ts";
 import { testChannel } from "./alerts/test.ts";
+import type { TestOptions } from "./alerts/test.ts";
 import type { CliContext } from "./context.ts";
 import { wholeNumber } from "./whole-number.ts";
 
@@ -53,7 +54,8 @@ export function registerAlerts(program: Command, context: CliContext): void {
 
   alerts
     .command("test")
-    .description("send a sample of each kind to one channel, and say what it answered")
+    .description("send messages marked TEST to one channel, and say what it answered")
     .argument("<channel>", "its name in the settings")
-    .action((channel: string) => testChannel(context, channel));
+    .option("--all", "of every rule and stage, instead of one of each severity")
+    .action((channel: string, options: TestOptions) => testChannel(context, channel, options));
 }

@@ -59,7 +59,7 @@ test("a first fill with hundreds of open chargebacks", async () => {
     many(300, (n) => ({ id: `order-${n}`, status: "chargeback" })),
     "import",
   );
-  expect(await told()).toEqual(["Chargebacks come in crowds: 300 in 10 minutes"]);
+  expect(await told()).toEqual(["300 chargebacks in 10 min"]);
   expect(await db("alerts.alerts").where("rule", "chargeback")).toHaveLength(301);
   expect(await db("alerts.outbox"), "twenty by themselves").toHaveLength(21);
   await sweep(db, desk);
@@ -74,7 +74,7 @@ test("a first fill with hundreds of open chargebacks", async () => {
 
 test("a field that holds another value each time", async () => {
   await learn(many(300, (n) => ({ id: `order-${n}`, status: `status_${n}` })));
-  expect(await told()).toEqual(["New values by the dozen: 300 in 10 minutes"]);
+  expect(await told()).toEqual(["300 unknown values in 10 min"]);
 });
 
 test("types of events without an end: all are known afterwards", async () => {
@@ -84,7 +84,7 @@ test("types of events without an end: all are known afterwards", async () => {
      from generate_series(1, 2000) n`,
   );
   await sweep(db, desk);
-  expect(await told()).toEqual(["New values by the dozen: 2000 in 10 minutes"]);
+  expect(await told()).toEqual(["2000 unknown values in 10 min"]);
   expect(await db("alerts.seen_values").where("kind", "event.type")).toHaveLength(2_000);
 });
 
@@ -94,17 +94,18 @@ test("a batch of events that all die", async () => {
     return JSON.stringify({ id: `evt-${n}`, type: "order.created", data: { object } });
   });
   await applyBatch({ ...applyDeps(db), alerts: desk }, await storeBodies(db, bodies));
-  expect(await told()).toEqual(["Events are dying: 100 in 10 minutes"]);
+  expect(await told()).toEqual(["100 events could not be applied in 10 min"]);
 });
 
-test("the last retries of many renewals, once they are too many to name", async () => {
+test("the last retries of many renewals are one list of the day", async () => {
   await learn(many(100, (n) => renewal(n, { attempt_count: 3 })));
   await sweep(db, desk);
   await sweep(db, desk);
-  expect(await told()).toEqual([
-    "Declines at a multiple of their usual rate: 100 in 10 minutes",
-    "The last retry of 100 renewals is near",
-  ]);
+  expect(await told()).toEqual(["100 declines in 10 min, a multiple of what is usual"]);
+  const tomorrow = standingClock(new Date(Date.now() + 86_400_000).toISOString());
+  await sweep(db, testDesk({ clock: tomorrow, serviceClock: clock }));
+  const lists = await db("alerts.outbox").whereNull("alert_id").pluck("message");
+  expect(lists).toMatchObject([{ title: "100 before the last try (1000.00 USD)" }]);
 });
 
 test("a rate about the limit is one incident, until it falls to half", async () => {

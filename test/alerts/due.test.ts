@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { acknowledgeAlert } from "../../src/alerts/actions.ts";
-import { sampleOrder } from "../mirror/samples.ts";
+import { sampleCustomer, sampleOrder } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import { deliver, messagesOf } from "./story-stand.ts";
@@ -15,21 +15,44 @@ beforeAll(() => {
 });
 beforeEach(() => emptyAll(db));
 
-test("the last retry is near: the owner hears it once", async () => {
-  const { clock, desk } = standing("2025-03-06T12:00:00.000Z");
+const soft = { ...declined, failure_code: "insufficient_funds" };
+
+interface Digest {
+  severity: string;
+  title: string;
+  facts: { label: string; value: string }[];
+  advice: string;
+  items: { title: string }[];
+}
+
+/** The digests so far, oldest first. */
+const digests = (): Promise<Digest[]> =>
+  db("alerts.outbox").whereNull("alert_id").orderBy("id").pluck<Digest[]>("message");
+
+const waiting = (): Promise<string[]> =>
+  db("alerts.digest_items").whereNull("told_at").orderBy("stage").pluck("stage");
+
+test("the last retry is near: it stands on the day's list, once", async () => {
+  const { clock, desk } = standing("2025-03-05T12:00:00.000Z");
   const fourth = { ...declined, attempt_count: 4, next_retry_at: "2025-03-08T12:00:00.000Z" };
   await deliver(db, desk, [[event("order.failed", fourth)]]);
   await sweep(db, desk);
+  expect(await waiting()).toEqual([]);
   clock.advanceHours(25);
-  await sweep(db, desk);
-  await sweep(db, desk);
-  expect(await messagesOf(db, "dunning:subscription-9:2")).toEqual([
-    "trigger attempt:4",
-    "trigger last-retry:4",
+  const tomorrow = standingClock(new Date(Date.now() + 86_400_000).toISOString());
+  for (let n = 0; n < 2; n++) {
+    await sweep(db, testDesk({ clock: tomorrow, serviceClock: clock }));
+    tomorrow.advanceHours(24);
+  }
+  expect((await digests()).map(({ title }) => title)).toEqual([
+    "1 before the last try (10.00 USD)",
+  ]);
+  expect((await digests())[0]?.items.map(({ title }) => title)).toEqual([
+    "10.00 USD renewal: last try 8 Mar 12:00. Write to the customer before it",
   ]);
 });
 
-test("soft first attempts wait for the digest, but for those that were paid meanwhile", async () => {
+test("orders that were not paid wait for the day's list, but for those that were paid meanwhile", async () => {
   const { clock, desk } = standing(new Date().toISOString());
   const order = (id: string, fields: object = {}) =>
     sampleOrder({
@@ -51,45 +74,135 @@ test("soft first attempts wait for the digest, but for those that were paid mean
     updated_at: "2025-03-01T13:00:00.000Z",
   });
   await deliver(db, desk, [[event("order.succeeded", paid)]]);
-  clock.advanceHours(1);
+  clock.advanceHours(24);
   await sweep(db, desk);
   await sweep(db, desk);
-  const [digest, ...others] = await db("alerts.outbox").select("alert_id", "message");
-  expect(others).toEqual([]);
-  expect(digest).toMatchObject({
-    alert_id: null,
-    message: {
-      severity: "info",
-      items: [{ title: expect.stringContaining("declined: insufficient_funds") as string }],
+  expect(await digests()).toMatchObject([
+    {
+      severity: "warning",
+      title: "1 order not paid (10.00 USD)",
+      items: [{ title: "10.00 USD order AB12CD34: insufficient funds" }],
     },
+  ]);
+});
+
+test("a list that asks nothing is not sent; it is counted with the next that does", async () => {
+  const { clock, desk } = standing(new Date().toISOString());
+  const second = { ...soft, attempt_count: 2, updated_at: "2025-03-02T12:00:00.000Z" };
+  await deliver(db, desk, [[event("order.failed", soft)], [event("order.failed", second)]]);
+  clock.advanceHours(24);
+  await sweep(db, desk);
+  expect(await digests()).toEqual([]);
+  expect(await waiting()).toEqual(["attempt:1", "attempt:2"]);
+  const lost = {
+    ...soft,
+    id: "order-8",
+    subscription_id: "subscription-8",
+    attempt_count: 4,
+    next_retry_at: null,
+  };
+  await deliver(db, desk, [[event("order.failed", lost)]]);
+  await sweep(db, desk);
+  const [list, ...others] = await digests();
+  expect(others).toEqual([]);
+  expect(list).toMatchObject({
+    severity: "error",
+    title: "1 renewal LOST (10.00 USD)",
+    facts: [
+      { label: "LOST, collect or cancel", value: "10.00 USD" },
+      {
+        label: "Nothing to do yet",
+        value: "1 declined renewal (10.00 USD): the service tries again",
+      },
+    ],
+    items: [{ title: "LOST 10.00 USD: 4 tries declined. Collect or cancel" }],
+  });
+  expect(await waiting()).toEqual([]);
+});
+
+test("a soft decline leaves the list when the customer is to be written to", async () => {
+  const { desk } = standing(new Date().toISOString());
+  const third = { ...soft, attempt_count: 3, updated_at: "2025-03-03T12:00:00.000Z" };
+  await deliver(db, desk, [[event("order.failed", soft)]]);
+  expect(await waiting()).toEqual(["attempt:1"]);
+  await deliver(db, desk, [[event("order.failed", third)]]);
+  expect(await waiting()).toEqual([]);
+  expect(await messagesOf(db, "dunning:subscription-9:2")).toEqual(["trigger attempt:3"]);
+});
+
+test("who was asked for something hears on the list that it is settled; incidents end at once", async () => {
+  const settings = settingsOf({
+    channels: {
+      log: { kind: "stdout" },
+      pager: { kind: "pagerduty", routingKeyFrom: "ALERT_KEY" },
+    },
+    rules: { dunning_renewal: { channels: ["log", "pager"] } },
+  });
+  const clock = standingClock(new Date().toISOString());
+  const desk = testDesk({ settings, clock });
+  const lost = { ...declined, id: "order-8", subscription_id: "subscription-8" };
+  const late = { updated_at: "2025-03-03T13:00:00.000Z" };
+  await deliver(db, desk, [
+    [event("customer.created", sampleCustomer())],
+    [event("order.failed", declined)],
+    [event("order.failed", { ...lost, attempt_count: 4, next_retry_at: null })],
+  ]);
+  clock.advanceHours(24);
+  await sweep(db, desk);
+  const paid = { status: "succeeded", failure_code: null, ...late };
+  await deliver(db, desk, [
+    [event("order.succeeded", { ...declined, ...paid })],
+    [event("order.succeeded", { ...lost, ...paid })],
+  ]);
+  const key = "dunning:subscription-9:2";
+  expect(await messagesOf(db, key, "pager")).toEqual(["trigger attempt:1", "resolve recovered"]);
+  expect(await messagesOf(db, key, "log")).toEqual(["trigger attempt:1"]);
+  clock.advanceHours(24);
+  await sweep(db, desk);
+  expect((await digests()).map(({ title }) => title)).toEqual([
+    "1 renewal LOST (10.00 USD)",
+    "2 settled (20.00 USD)",
+  ]);
+  expect((await digests())[1]).toMatchObject({
+    severity: "info",
+    advice: "Settled: remind nobody any more.",
+    items: [
+      { title: "10.00 USD paid after all, j…@e….com: it took 1 declined try" },
+      { title: "10.00 USD paid after all, j…@e….com: it took 4 declined tries" },
+    ],
   });
 });
 
-test("a soft decline waits at its first attempt alone, and leaves the digest at its second", async () => {
-  const { clock, desk } = standing(new Date().toISOString());
-  const soft = { ...declined, failure_code: "insufficient_funds" };
-  const second = { ...soft, attempt_count: 2, updated_at: "2025-03-02T12:00:00.000Z" };
-  await deliver(db, desk, [[event("order.failed", soft)]]);
-  expect(await db("alerts.outbox")).toEqual([]);
-  await deliver(db, desk, [[event("order.failed", second)]]);
-  expect(await messagesOf(db, "dunning:subscription-9:2")).toEqual(["trigger attempt:2"]);
+test("of declines nobody is woken but for fraud", async () => {
+  const settings = settingsOf({
+    channels: { log: { kind: "stdout" }, boss: { kind: "stdout" } },
+    rules: { dunning_renewal: { highAmountMinor: { USD: 1 } } },
+    escalation: [{ afterMinutes: 30, severities: ["critical"], channels: ["boss"] }],
+  });
+  const clock = standingClock(new Date().toISOString());
+  const desk = testDesk({ settings, clock });
+  const fraud = { ...declined, id: "order-8", subscription_id: "subscription-8" };
+  await deliver(db, desk, [
+    [event("order.failed", declined)],
+    [event("order.failed", { ...fraud, failure_code: "fraud_suspected" })],
+  ]);
   clock.advanceHours(1);
   await sweep(db, desk);
-  expect(await db("alerts.outbox").whereNull("alert_id")).toEqual([]);
+  expect(await messagesOf(db, "dunning:subscription-9:2")).toEqual(["trigger attempt:1"]);
+  expect(await messagesOf(db, "dunning:subscription-9:2", "boss")).toEqual([]);
+  expect(await messagesOf(db, "dunning:subscription-8:2", "boss")).toEqual(["trigger escalated:1"]);
 });
 
 test("what commits after the digest of its hour waits for the next one", async () => {
-  const { clock, desk } = standing(new Date().toISOString());
-  const soft = (id: string) =>
+  const clock = standingClock(new Date().toISOString());
+  const desk = testDesk({ settings: settingsOf({ digests: { when: "hourly" } }), clock });
+  const order = (id: string) =>
     sampleOrder({ id, status: "failed", failure_code: "do_not_honor", transactions: [] });
-  const told = async () => {
-    const digests = await db("alerts.outbox").whereNull("alert_id").orderBy("id");
-    return digests.map(({ message }) => (message as { items: unknown[] }).items.length);
-  };
+  const told = async () => (await digests()).map(({ items }) => items.length);
   clock.advanceHours(1);
-  await deliver(db, desk, [[event("order.failed", soft("order-1"))]]);
+  await deliver(db, desk, [[event("order.failed", order("order-1"))]]);
   await sweep(db, desk);
-  await deliver(db, desk, [[event("order.failed", soft("order-2"))]]);
+  await deliver(db, desk, [[event("order.failed", order("order-2"))]]);
   await sweep(db, desk);
   expect(await told()).toEqual([1]);
   clock.advanceHours(1);
@@ -104,12 +217,14 @@ test("what waits for the end of quiet hours has told nobody, and does not escala
   const settings = settingsOf({
     channels: { log: { kind: "stdout" }, boss: { kind: "stdout" } },
     quietHours: { from: timeOfDay(-1), to: timeOfDay(4) },
+    rules: { chargeback: { severity: "warning" } },
     escalation: [{ afterMinutes: 30, severities: ["warning"], channels: ["boss"] }],
   });
   const clock = standingClock(new Date(now).toISOString());
   const desk = testDesk({ settings, clock });
-  await deliver(db, desk, [[event("order.failed", declined)]]);
-  const boss = () => messagesOf(db, "dunning:subscription-9:2", "boss");
+  const disputed = sampleOrder({ id: "order-3", status: "chargeback", transactions: [] });
+  await deliver(db, desk, [[event("order.chargeback", disputed)]]);
+  const boss = () => messagesOf(db, "chargeback:order-3", "boss");
   for (const hours of [1, 3.2]) {
     clock.advanceHours(hours);
     await sweep(db, desk);
@@ -154,7 +269,6 @@ test("what somebody has taken neither escalates nor stands in a digest", async (
   });
   const desk = testDesk({ settings, clock });
   const disputed = sampleOrder({ id: "order-3", status: "chargeback", transactions: [] });
-  const soft = { ...declined, failure_code: "insufficient_funds" };
   await deliver(db, desk, [[event("order.chargeback", disputed), event("order.failed", soft)]]);
   for (const id of await db("alerts.alerts").orderBy("id").pluck<string[]>("id")) {
     await acknowledgeAlert({ db, clock }, { id: Number(id), by: "ada", note: null });
@@ -191,8 +305,9 @@ test("messages link to the pages that the settings name, whatever an id holds", 
     customer: "https://admin.example/c/{id}",
   };
   const id = 'a/../b?c#d"|>$&';
+  const fraud = { subscription_id: null, failure_code: "fraud_suspected" };
   await deliver(db, testDesk({ settings: settingsOf({ links }) }), [
-    [event("order.failed", { ...declined, id, subscription_id: null, customer_id: ".." })],
+    [event("order.failed", { ...declined, ...fraud, id, customer_id: ".." })],
   ]);
   const part = "a%2F..%2Fb%3Fc%23d%22%7C%3E%24%26";
   expect(await db("alerts.outbox").pluck("message")).toMatchObject([
@@ -203,7 +318,9 @@ test("messages link to the pages that the settings name, whatever an id holds", 
 test("what may have arrived is ended where it may have arrived, and nowhere else", async () => {
   const names = ["refused", "given-up", "waiting", "tried"];
   const settings = settingsOf({
-    channels: Object.fromEntries(names.map((name) => [name, { kind: "stdout" }])),
+    channels: Object.fromEntries(
+      names.map((name) => [name, { kind: "webhook", urlFrom: "ALERT_U", secretFrom: "ALERT_S" }]),
+    ),
     defaultChannels: names,
   });
   const desk = testDesk({ settings });

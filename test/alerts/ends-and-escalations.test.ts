@@ -95,6 +95,7 @@ test("an incident is resolved in quiet hours as well; where people read, the end
     new Date(now + hours * 3_600_000).toISOString().slice(11, 16);
   const settings = settingsWith({
     defaultChannels: ["page", "team"],
+    digests: { when: "off" },
     quietHours: { from: timeOfDay(2), to: timeOfDay(5) },
   });
   const clock = standingClock(new Date(now).toISOString());
@@ -118,7 +119,7 @@ async function applyUnsent(desk: ReturnType<typeof testDesk>, sent: object): Pro
 }
 
 test("what is over says how much came in, after how many tries, and how long it lasted", async () => {
-  const settings = settingsWith({ defaultChannels: ["boss"] });
+  const settings = settingsWith({ defaultChannels: ["boss"], digests: { when: "off" } });
   const desk = testDesk({ settings });
   await deliver(db, desk, [[event("order.failed", declined)]]);
   await applyUnsent(desk, event("order.succeeded", paid));
@@ -127,7 +128,7 @@ test("what is over says how much came in, after how many tries, and how long it 
   const { source = "" } = mail.mails.at(-1) ?? {};
   expect(source).toMatch(/Lasted: \d+ (days?|hours?|minutes?)/);
   expect(source).toContain("Recovered: 10.00 USD");
-  expect(source).toContain("Declined attempts: 1");
+  expect(source).toContain("Declined tries: 1");
   expect(durationText(0)).toBe("less than a minute");
   expect(durationText(3_600_000)).toBe("1 hour");
   expect(durationText(((4 * 24 + 3) * 60 + 7) * 60_000)).toBe("4 days 3 hours");

@@ -141,13 +141,15 @@ test("what a customer owes and has paid: by currency, refunds and lost chargebac
   await deliver(db, testDesk(), [
     events.map((object, n) => ({ ...event(object), type: `${types[n] ?? "order"}.updated` })),
   ]);
-  const facts = await customerFacts(db, ["customer-1", "customer-9"]);
-  expect(facts.get("customer-1")).toEqual([
+  const words = await customerFacts(db, ["customer-1", "customer-9"]);
+  expect(words.get("customer-1")).toMatchObject({ person: "j…@e….com" });
+  expect(words.get("customer-9")).toMatchObject({ person: null });
+  expect(words.get("customer-1")?.facts).toEqual([
     { label: "Customer", value: "j…@e….com (customer-1)" },
     { label: "Past due in all", value: "9.00 USD" },
     { label: "Paid in a lifetime", value: "10.00 EUR, 6.00 USD" },
   ]);
-  expect(facts.get("customer-9")).toEqual([
+  expect(words.get("customer-9")?.facts).toEqual([
     { label: "Customer", value: "customer-9" },
     { label: "Past due in all", value: "nothing" },
     { label: "Paid in a lifetime", value: "nothing" },

@@ -1,16 +1,18 @@
 import { describe, expect, test } from "vitest";
-import { declineAdvice, declineGroupOf } from "../../src/alerts/rules/decline-groups.ts";
+import { wordingOf } from "../../src/alerts/desk.ts";
+import { declineGroupOf } from "../../src/alerts/rules/decline-groups.ts";
 import { declinedAttempts, nextRetryAfter } from "../../src/alerts/rules/declined-order.ts";
 import type { DeclinedOrder } from "../../src/alerts/rules/declined-order.ts";
 import { declineStory } from "../../src/alerts/rules/declines.ts";
 import { isNews } from "../../src/alerts/rules/news.ts";
+import { headlineText } from "../../src/alerts/rules/wording.ts";
 import { silentHour } from "../../src/alerts/rules/silence.ts";
 import { usualLimit } from "../../src/alerts/rules/storms.ts";
 import { maskedEmail } from "../../src/alerts/facts/customers.ts";
 import { moneyText } from "../../src/platform/money.ts";
 import { touchedBy } from "../../src/alerts/touched.ts";
 import { failureCodes } from "../../src/service/resources/failure-codes.ts";
-import { settingsOf } from "./test-desk.ts";
+import { settingsOf, testDesk } from "./test-desk.ts";
 
 const day = (n: number) => new Date(Date.UTC(2026, 2, n, 9));
 
@@ -38,7 +40,7 @@ const said = (nextRetryAt: Date | null, isRetryUnknown = false) => [
   { at: day(1), attempt: 1, nextRetryAt, isRetryUnknown },
 ];
 
-const context = { rules: settingsOf({}).rules, localTime: (at: Date) => at.toISOString() };
+const context = wordingOf(testDesk());
 
 const told = (fields: Partial<DeclinedOrder>, rules = context.rules) => {
   const story = declineStory(order(fields), { ...context, rules });
@@ -47,12 +49,78 @@ const told = (fields: Partial<DeclinedOrder>, rules = context.rules) => {
 };
 
 test.each([
-  [2, "Wait for the next retry."],
-  [3, "Contact the customer about the payment."],
-])("at attempt %i of a soft decline: %s", (attempt, advice) => {
+  [2, true, /^Nothing yet: the service tries again by itself on 2026-03-02 09:00 UTC\.$/],
+  [
+    3,
+    false,
+    /^Write to the customer.*tries this card once more on 2026-03-02 09:00 UTC; after that/,
+  ],
+])("at attempt %i of a soft decline, waiting is %s: %s", (attempt, canWait, advice) => {
   const dunning = [{ at: day(1), attempt, nextRetryAt: day(2), isRetryUnknown: false }];
   const story = declineStory(order({ sales: [], dunning }), context);
-  expect(story?.stages.at(-1)?.advice).toBe(advice);
+  expect(story?.stages.at(-1)).toMatchObject({
+    canWait,
+    advice: expect.stringMatching(advice) as string,
+  });
+});
+
+test("titles lead with the money, name the customer between, and never an id", () => {
+  const sales = [1, 2].map((n) => ({
+    status: "failed",
+    at: day(n),
+    failureCode: "insufficient_funds",
+  }));
+  const dunning = [{ at: day(2), attempt: 2, nextRetryAt: day(5), isRetryUnknown: false }];
+  const kwd = order({ totalMinor: 12_345n, currency: "kwd", sales, dunning });
+  const { title, headline } = declineStory(kwd, context)!.stages.at(-1)!;
+  expect(title).toBe(
+    "12.345 KWD renewal declined (2nd try): insufficient funds. Next try 5 Mar 09:00",
+  );
+  expect(headlineText(headline!, "l…@c….example")).toBe(
+    "12.345 KWD renewal declined (2nd try), l…@c….example: insufficient funds. Next try 5 Mar 09:00",
+  );
+  const gone = [{ at: day(2), attempt: 2, nextRetryAt: null, isRetryUnknown: false }];
+  const last = declineStory({ ...kwd, dunning: gone }, context)!.stages.at(-1)!;
+  expect(headlineText(last.headline!, "l…@c….example")).toBe(
+    "LOST 12.345 KWD, l…@c….example: 2 tries declined. Collect or cancel",
+  );
+});
+
+test("a title that is too long loses what comes next, then its end", () => {
+  const lead = `${"9".repeat(60)}.00 EUR renewal declined`;
+  const headline = { lead, cause: "insufficient funds", next: "Next try 24 Oct 14:25" };
+  expect(headlineText(headline)).toBe(`${lead}: insufficient funds`);
+  expect(headlineText({ lead: "9".repeat(200) })).toHaveLength(110);
+});
+
+describe("what is asked", () => {
+  const of = (codes: string[]) => {
+    const sales = codes.map((failureCode, n) => ({
+      status: "failed",
+      at: day(n + 1),
+      failureCode,
+    }));
+    return declineStory(order({ sales, dunning: [] }), context)!.stages.map(
+      ({ name, canWait, repeats }) => `${name}${canWait ? " waits" : ""}${repeats ?? ""}`,
+    );
+  };
+
+  test.each([
+    ["soft", ["do_not_honor", "do_not_honor"], ["attempt:1 waits", "attempt:2 waits"]],
+    [
+      "soft, from the third attempt on",
+      ["do_not_honor", "do_not_honor", "insufficient_funds", "do_not_honor"],
+      ["attempt:1 waits", "attempt:2 waits", "attempt:3", "attempt:4attempt:3"],
+    ],
+    ["a new card", ["expired_card", "invalid_account"], ["attempt:1", "attempt:2attempt:1"]],
+    [
+      "fraud after all",
+      ["expired_card", "fraud_suspected", "lost_stolen_card"],
+      ["attempt:1", "attempt:2", "attempt:3attempt:2"],
+    ],
+  ])("%s is asked once for a renewal", (_name, codes, stages) => {
+    expect(of(codes)).toEqual(stages);
+  });
 });
 
 describe("the cases of a declined charge", () => {
@@ -75,7 +143,7 @@ describe("the cases of a declined charge", () => {
     [
       "final",
       { dunning: said(null) },
-      { key: "dunning:sub-1:2", rule: "dunning_final", stage: "final", severity: "critical" },
+      { key: "dunning:sub-1:2", rule: "dunning_final", stage: "final", severity: "error" },
     ],
     [
       "a missing key is unknown, not null",
@@ -137,6 +205,10 @@ describe("the cases of a declined charge", () => {
       rules: { dunning_renewal: { highAmountMinor: { USD: 2_900 } } },
     });
     expect(told({}, rules).severity).toBe("critical");
+    expect(told({ dunning: said(null) }, rules)).toMatchObject({
+      rule: "dunning_final",
+      severity: "critical",
+    });
     expect(told({ currency: "jpy" }, rules).severity).toBe("warning");
   });
 
@@ -162,31 +234,21 @@ describe("the cases of a declined charge", () => {
 
 describe("advice", () => {
   test.each([
-    ["do_not_honor", "soft", /^Wait for the next retry\.$/],
-    ["incorrect_cvv", "card_data", /new card now.*no documented way/],
+    ["do_not_honor", "soft", /^Nothing yet: the service tries again/],
+    ["incorrect_cvv", "card_data", /ask for another one.*no documented way/],
     ["blocked_card", "account_status", /call the bank/],
-    ["lost_stolen_card", "fraud", /Do not retry\. Hold fulfilment/],
-    ["duplicate_transaction", "configuration", /page engineering/],
-    ["something_new", "unknown", /not a documented one/],
+    ["lost_stolen_card", "fraud", /Do not charge again, give no access/],
+    ["duplicate_transaction", "configuration", /Page engineering/],
+    ["something_new", "unknown", /documentation does not have/],
   ])("%s is %s", (code, group, advice) => {
     expect(declineGroupOf(code)).toBe(group);
-    const said = declineAdvice(declineGroupOf(code), {
-      kind: "renewal",
-      contactsNow: false,
-      isFinal: false,
-    });
-    expect(said).toMatch(advice);
+    const sales = [{ status: "failed", at: day(1), failureCode: code }];
+    const story = declineStory(order({ sales }), context);
+    expect(story?.stages.at(-1)?.advice).toMatch(advice);
   });
 
   test("every documented code has a group", () => {
     expect(failureCodes.filter((code) => declineGroupOf(code) === "unknown")).toEqual([]);
-  });
-
-  test("soft, from the attempt on at which customers are contacted, and for the last time", () => {
-    const soft = (contactsNow: boolean, isFinal: boolean) =>
-      declineAdvice("soft", { kind: "renewal", contactsNow, isFinal });
-    expect(soft(true, false)).toBe("Contact the customer about the payment.");
-    expect(soft(false, true)).toMatch(/Contact the customer.*No further retry/);
   });
 });
 

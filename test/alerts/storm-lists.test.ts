@@ -35,7 +35,8 @@ const settings = settingsOf({
   },
   defaultChannels: ["log", "team"],
   rules: {
-    dunning_final: { channels: ["team", "page"] },
+    // Told by itself, not on the daily list.
+    dunning_final: { severity: "critical", channels: ["team", "page"] },
     dunning_renewal: { highAmountMinor: { USD: 1_000_000 } },
   },
 });

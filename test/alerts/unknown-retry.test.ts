@@ -41,9 +41,7 @@ test("a decline that says nothing of retries has the subscription read, which co
   const details = { status: "past_due", attempt_count: 1, next_retry_at: null };
   const shown = sampleSubscription({ ...details, updated_at: "2025-03-01T12:00:01.000Z" });
   await deliver(db, desk, [[event("subscription.updated", shown)]]);
-  expect(await messagesOf(db, "dunning:subscription-1:2")).toEqual([
-    "trigger attempt:1",
-    "trigger final",
-  ]);
+  expect(await messagesOf(db, "dunning:subscription-1:2")).toEqual(["trigger attempt:1"]);
+  expect(await db("alerts.digest_items").pluck("stage")).toEqual(["attempt:1", "final"]);
   expect(await db("inbox.fetches"), "it is not asked for again").toEqual([]);
 });

@@ -3,7 +3,8 @@ import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { registerAlerts } from "../../src/cli/alerts.ts";
 import { registerCustomers } from "../../src/cli/customers.ts";
 import { deliver, oneByOne } from "../alerts/story-stand.ts";
-import { testDesk } from "../alerts/test-desk.ts";
+import { standingClock, sweep } from "../alerts/sweep-stand.ts";
+import { settingsOf, testDesk } from "../alerts/test-desk.ts";
 import { sampleCustomer, sampleOrder } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
@@ -40,8 +41,11 @@ beforeEach(async () => {
     event("order.failed", sampleOrder({ ...declined, transactions: [] })),
     event("order.chargeback", sampleOrder({ ...disputed, transactions: [] })),
   ];
-  await deliver(db, testDesk(), oneByOne(events));
+  await deliver(db, atOnce, oneByOne(events));
 });
+
+/** What can wait for the day's list is told by itself. */
+const atOnce = testDesk({ settings: settingsOf({ digests: { when: "off" } }) });
 
 describe("alerts", () => {
   test("list shows what is not resolved, and filters", async () => {
@@ -67,10 +71,8 @@ describe("alerts", () => {
 
   test("show tells the life and the messages, by number and by key", async () => {
     const { out } = await alerts("show", "decline:order-1");
-    expect(out).toContain(
-      "Order AB12CD34 declined: expired_card (card data), attempt 1, 10.00 USD",
-    );
-    expect(out).toContain("What to do: Ask for a new card now.");
+    expect(out).toContain("10.00 USD order AB12CD34 declined: card expired");
+    expect(out).toContain("What to do: Tell the customer that this card cannot be charged");
     expect(out).toMatch(/opened +attempt:1 +event/);
     expect(await json("show", "1")).toMatchObject({
       key: "decline:order-1",
@@ -79,6 +81,25 @@ describe("alerts", () => {
     });
     const { error } = await alerts("show", "999");
     expect(String(error)).toContain('No alert has the number or key "999".');
+  });
+
+  test("show tells of a place on the day's list", async () => {
+    const lost = {
+      id: "order-9",
+      status: "failed",
+      failure_code: "do_not_honor",
+      subscription_id: "subscription-9",
+      subscription_cycle: 2,
+      attempt_count: 4,
+      next_retry_at: null,
+      transactions: [],
+    };
+    await deliver(db, testDesk(), [[event("order.failed", sampleOrder(lost))]]);
+    const show = async () => (await alerts("show", "dunning:subscription-9:2")).out;
+    expect(await show()).toMatch(/log +digest +final +waits for the next list/);
+    await db("alerts.digest_items").update({ told_at: "2026-03-02T08:00:00.000Z" });
+    expect(await show()).toMatch(/log +digest +final +listed 2026-03-02T08:00:00\.000Z/);
+    expect(await show()).toContain("What to do: No further try follows.");
   });
 
   test("ack takes an alert once, tells the channels, and refuses what is over", async () => {
@@ -148,4 +169,33 @@ test("customers erase takes the person out of messages, and alerts hold none", a
   expect(JSON.parse(out)).toMatchObject({ counts: { alerts: 1, messages: 1 } });
   expect(await all()).not.toMatch(/j…@|4242|jane/i);
   expect(await all()).toContain("[redacted]");
+});
+
+test("customers erase takes the person out of the day's lists, and leaves the others there", async () => {
+  const clock = standingClock(new Date().toISOString());
+  const desk = testDesk({ clock });
+  const order = (n: number) => {
+    const lost = { status: "failed", failure_code: "do_not_honor", attempt_count: 4 };
+    const of = { id: `order-1${n}`, customer_id: `customer-${n}`, order_number: `NUMBER${n}` };
+    const renewal = { subscription_id: `subscription-${n}`, subscription_cycle: 2 };
+    return sampleOrder({ ...lost, ...of, ...renewal, next_retry_at: null, transactions: [] });
+  };
+  await deliver(db, desk, [
+    [event("customer.created", sampleCustomer({ id: "customer-3", email: "zoe@there.org" }))],
+    [event("order.failed", order(1)), event("order.failed", order(3))],
+  ]);
+  clock.advanceHours(24);
+  await sweep(db, desk);
+  const titles = async () => {
+    const [message] = await db("alerts.outbox")
+      .whereNull("alert_id")
+      .pluck<{ items: { title: string }[] }[]>("message");
+    return message?.items.map(({ title }) => title).toSorted();
+  };
+  const title = (person: string) =>
+    `LOST 10.00 USD, ${person}: 4 tries declined. Collect or cancel`;
+  expect(await titles()).toEqual([title("j…@e….com"), title("z…@t….org")]);
+  const erase = ["customers", "erase", "customer-1", "--yes", "--by", "ada", "--json"];
+  await runCommand(registerCustomers, erase, { env: env() });
+  expect(await titles()).toEqual([title("z…@t….org"), "[redacted]"]);
 });

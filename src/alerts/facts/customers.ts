@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/sql-array.ts";
-import type { AlertFact } from "../message.ts";
+import type { CustomerWords } from "../compose-message.ts";
 import { moneyText } from "../../platform/money.ts";
 
 /** Either may be missing in the mirror: a sum of what has no currency, or of what has no amount. */
@@ -23,7 +23,7 @@ interface Row {
 export async function customerFacts(
   db: Knex,
   ids: readonly string[],
-): Promise<Map<string, AlertFact[]>> {
+): Promise<Map<string, CustomerWords>> {
   if (ids.length === 0) return new Map();
   const { rows } = await db.raw<{ rows: Row[] }>(
     `select asked.id, c.email,
@@ -40,19 +40,24 @@ export async function customerFacts(
      from unnest(?::text[]) as asked(id) left join mirror.customers c on c.id = asked.id`,
     [sqlArray(ids)],
   );
-  return new Map(rows.map((row) => [row.id, factsOf(row)]));
+  return new Map(rows.map((row) => [row.id, wordsOf(row)]));
 }
 
-function factsOf({ id, email, past_due: pastDue, paid }: Row): AlertFact[] {
+function wordsOf({ id, email, past_due: pastDue, paid }: Row): CustomerWords {
   const sums = (list: Row["paid"]) =>
     (list ?? []).map(({ currency, amount }) => moneyText(amount, currency)).join(", ") || "nothing";
-  return [
-    { label: "Customer", value: email === null ? id : `${maskedEmail(email)} (${id})` },
-    { label: "Past due in all", value: sums(pastDue) },
-    { label: "Paid in a lifetime", value: sums(paid) },
-  ];
+  const masked = email === null ? null : maskedEmail(email);
+  return {
+    person: masked === hidden ? null : masked,
+    facts: [
+      { label: "Customer", value: masked === null ? id : `${masked} (${id})` },
+      { label: "Past due in all", value: sums(pastDue) },
+      { label: "Paid in a lifetime", value: sums(paid) },
+    ],
+  };
 }
 
+const hidden = "(hidden)";
 /** How lists name customers, by id: `a…@e….com (cus_1)`. One statement. */
 export async function customerNames(
   db: Knex,
@@ -70,5 +75,5 @@ export async function customerNames(
 /** `ada@example.com` → `a…@e….com`; anything else is hidden whole. Pure. */
 export function maskedEmail(email: string): string {
   const parts = /^(.)[^@]*@(.)[^@]*?(\.[a-z0-9-]{2,24})$/iu.exec(email);
-  return parts === null ? "(hidden)" : `${parts[1]}…@${parts[2]}…${parts[3]}`;
+  return parts === null ? hidden : `${parts[1]}…@${parts[2]}…${parts[3]}`;
 }

@@ -1,5 +1,6 @@
 import type { Condition } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
+import { headlineText, short } from "./wording.ts";
 
 /** A field in which a card number stood, and the object that showed it. */
 export interface CardNumberField {
@@ -7,6 +8,9 @@ export interface CardNumberField {
   id: string;
   path: string;
 }
+
+const withArticle = (resource: string): string =>
+  `${/^[aeiou]/.test(resource) ? "an" : "a"} ${resource}`;
 
 /**
  * Somebody writes card numbers into a field. One alert a field, however many objects have it so; it names the last of
@@ -21,11 +25,16 @@ export function cardNumberCondition(
     key: `card-number:${resource}:${path}`,
     rule: "card_number",
     severity: rules.card_number.severity,
-    title: `A card number stood in ${path} of the ${resource} ${id}`,
+    title: headlineText({
+      lead: `Card number found in ${short(path)} of ${withArticle(resource)}`,
+      next: "Masked here, not at the service",
+    }),
     advice:
-      "Everything but its last four digits is masked here. Whoever writes this field has to stop now, and to have the numbers " +
-      "removed at the service: until then every system that reads the field is in the scope of PCI DSS. Nothing has to be rotated. " +
-      "Acknowledge this alert when that is done: it is one for all objects with this field, and is not repeated.",
+      "Find what writes card numbers into this field (a form, an import, a support tool) and stop it today; then " +
+      "have them removed at the " +
+      "service. Until that is done every system that reads the field is in the scope of PCI DSS. Here all but " +
+      "the last four digits " +
+      'are masked. This is told once for the field: "npx tallyhook alerts ack" when it is done.',
     facts: [
       { label: "Field", value: path },
       { label: "Seen in", value: `${resource} ${id}` },

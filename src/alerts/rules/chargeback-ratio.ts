@@ -1,5 +1,6 @@
 import type { Condition } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
+import { headlineText, short } from "./wording.ts";
 
 export interface ChargebackRatio {
   brand: string;
@@ -34,9 +35,13 @@ function nearCondition(rules: AlertSettings["rules"], found: ChargebackRatio, at
     severity: rules.chargeback_ratio.severity,
     title: titleOf(found, "near"),
     advice:
-      "Over the threshold the network fines and watches the merchant. See npx tallyhook report network-monitor and chargebacks: stop " +
-      "what causes them (fraud, unclear descriptors, hard cancellations); refund before a dispute is opened. The number is a lower " +
-      "bound: fraud reports are not in the service.",
+      'Over the threshold the card network fines the merchant. "npx tallyhook report chargebacks" lists them: ' +
+      "look for what they have in " +
+      "common (one product, one country, a name on the statement that nobody knows, a cancellation that is hard " +
+      "to find) and stop that. " +
+      'Refund who complains before it becomes a dispute. "npx tallyhook report network-monitor" shows what is ' +
+      "left; the true number may be " +
+      "higher, as reports of fraud are not known here.",
     facts: [
       { label: "Disputes this month", value: String(disputes) },
       { label: "Threshold", value: String(limit) },
@@ -52,4 +57,7 @@ const titleOf = (
   { brand, programme, disputes, limit }: ChargebackRatio,
   where: "near" | "over",
 ): string =>
-  `Chargebacks on ${brand} are ${where} the threshold of ${programme}: ${disputes} of ${limit}`;
+  headlineText({
+    lead: `${disputes} of ${limit} chargebacks on ${short(brand, 24)} this month`,
+    cause: `${where} the threshold of ${short(programme)}`,
+  });

@@ -1,6 +1,7 @@
 import { moneyText } from "../../platform/money.ts";
-import type { AlertSettings } from "../settings.ts";
 import type { Stage, Story } from "./story.ts";
+import { orderName, titled } from "./wording.ts";
+import type { Wording } from "./wording.ts";
 
 /** A chargeback as `mirror.chargebacks` derives it from all known states. */
 export interface Chargeback {
@@ -23,15 +24,17 @@ export interface Chargeback {
 /** The story of a chargeback: opened, then accepted (the money is lost) or dismissed (it stays ours). Pure. */
 export function chargebackStory(
   chargeback: Chargeback,
-  { rules, localTime }: { rules: AlertSettings["rules"]; localTime(at: Date): string },
+  { rules, localTime }: Pick<Wording, "rules" | "localTime">,
 ): Story {
-  const { key, state, openedAt, resolvedAt, amountMinor, currency } = chargeback;
+  const { key, state, openedAt, resolvedAt, amountMinor, currency, refundedMinor } = chargeback;
   const amount = moneyText(amountMinor, currency);
-  const of = `Chargeback of order ${chargeback.orderNumber ?? key}`;
+  const order = orderName(chargeback.orderNumber);
+  const of = order === null ? amount : `${amount}, ${order}`;
+  const refunded = refundedMinor === 0n ? null : moneyText(refundedMinor, currency);
   const stage = (
     name: string,
     at: Date,
-    told: Pick<Stage, "change" | "title" | "advice">,
+    told: Pick<Stage, "change" | "title" | "advice"> & Pick<Stage, "headline">,
   ): Stage => ({
     name,
     at,
@@ -50,9 +53,7 @@ export function chargebackStory(
               value: `${chargeback.cardBrand ?? ""} •••• ${chargeback.cardLastFour}`.trim(),
             },
           ]),
-      ...(chargeback.refundedMinor === 0n
-        ? []
-        : [{ label: "Refunded before", value: moneyText(chargeback.refundedMinor, currency) }]),
+      ...(refunded === null ? [] : [{ label: "Refunded before", value: refunded }]),
       { label: "Opened", value: localTime(openedAt) },
     ],
     ...told,
@@ -60,10 +61,16 @@ export function chargebackStory(
   const stages: [Stage, ...Stage[]] = [
     stage("opened", openedAt, {
       change: "opened",
-      title: `${of} opened, ${amount}`,
+      ...titled({
+        lead: `Chargeback ${of}`,
+        next: refunded === null ? "Answer it in time" : `Already refunded ${refunded}`,
+      }),
       advice:
-        "Collect the evidence and answer it before the bank's time limit, or accept it. Hold fulfilment; do not refund " +
-        "the order as well.",
+        `${refunded === null ? "" : `${refunded} of it were refunded before: send the bank the proof of that refund first. `}` +
+        "Look up the bank's time limit at the service today. Send what proves the sale (receipt, delivery, " +
+        "login, what the customer " +
+        "wrote), or accept it there. Ship nothing more, and do not refund the order as well: the money would be " +
+        "gone twice.",
     }),
   ];
   if (state !== "opened") {
@@ -71,8 +78,11 @@ export function chargebackStory(
     stages.push(
       stage(state, resolvedAt ?? openedAt, {
         change: "resolved",
-        title: `${of} ${isLost ? "accepted: the money is lost" : "dismissed: the sale stands"}, ${amount}`,
-        advice: "",
+        ...titled({ lead: `Chargeback ${isLost ? "LOST" : "won"} ${of}` }),
+        advice: isLost
+          ? "The bank keeps the money. End what is still delivered for this order, and decide whether this " +
+            "customer may buy again."
+          : "The sale stands and the money stays yours. What was held for this order may go on.",
       }),
     );
   }

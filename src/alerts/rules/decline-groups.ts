@@ -1,4 +1,5 @@
 import { failureCodeGroups } from "../../service/resources/failure-codes.ts";
+import { short } from "./wording.ts";
 
 export type DeclineGroup = keyof typeof failureCodeGroups | "unknown";
 
@@ -13,56 +14,154 @@ export function declineGroupOf(code: string | null): DeclineGroup {
 }
 
 export const groupNames: Readonly<Record<DeclineGroup, string>> = {
-  soft: "soft",
-  card_data: "card data",
-  account_status: "account status",
+  soft: "soft: a later try may succeed",
+  card_data: "card data: this card will not work again as it is",
+  account_status: "account: the customer's bank refuses the card",
   fraud: "fraud / security",
-  configuration: "configuration / system",
-  unknown: "unknown",
+  configuration: "configuration: our side, not the customer's",
+  unknown: "not documented",
 };
+
+type DocumentedCode = (typeof failureCodeGroups)[keyof typeof failureCodeGroups][number];
+
+const causes: Readonly<Record<DocumentedCode, string>> = {
+  insufficient_funds: "insufficient funds",
+  do_not_honor: "bank gave no reason",
+  card_limit_exceeded: "card limit reached",
+  processor_declined: "declined by the processor",
+  issuer_unavailable: "bank not reachable",
+  unknown: "no reason given",
+  expired_card: "card expired",
+  incorrect_cvv: "wrong security code",
+  invalid_account: "card number not valid",
+  blocked_card: "card blocked",
+  closed_card: "card closed",
+  contact_bank: "bank wants a call",
+  transaction_not_allowed: "card not allowed for this",
+  lost_stolen_card: "card lost or stolen",
+  fraud_suspected: "fraud suspected",
+  duplicate_transaction: "taken for a duplicate",
+  invalid_merchant_configuration: "our merchant setup is wrong",
+  validation_error: "our request was invalid",
+};
+
+/** Why a charge was declined, in the words of people. Pure. */
+export function causeOf(code: string | null): string {
+  if (code === null || code === "") return "no reason given";
+  return Object.hasOwn(causes, code) ? causes[code as DocumentedCode] : `code ${short(code, 24)}`;
+}
 
 export type DeclineKind = "one-time" | "first" | "renewal";
 
-/**
- * What to do about a declined charge. The interface has no way to put a new card on a subscription that is past due: a
- * retry charges the order's own card (spec, retry), so that advice says so.
- */
-export function declineAdvice(
-  group: DeclineGroup,
-  { kind, contactsNow, isFinal }: { kind: DeclineKind; contactsNow: boolean; isFinal: boolean },
-): string {
-  const parts = [groupAdvice(group, { kind, contactsNow: contactsNow || isFinal })];
-  if (kind === "first") {
-    parts.push("Nothing retries a first charge: hold fulfilment until it is paid.");
-  }
-  if (isFinal) {
-    parts.push("No further retry follows: collect by other means, or cancel the subscription.");
-  }
-  return parts.join(" ");
-}
+/** What a declined charge asks of people; each is asked once for a charge. `wait` asks nothing. */
+export type DeclineRequest =
+  "wait" | "contact" | "new-card" | "call-bank" | "stop" | "page-engineering" | "ask-service";
 
-function groupAdvice(
+/** `contactsNow`: the attempt is late enough, or the amount high enough, to speak with the customer. Pure. */
+export function requestOf(
   group: DeclineGroup,
   { kind, contactsNow }: { kind: DeclineKind; contactsNow: boolean },
-): string {
+): DeclineRequest {
   switch (group) {
     case "soft":
-      if (contactsNow) return "Contact the customer about the payment.";
-      return kind === "renewal"
-        ? "Wait for the next retry."
-        : "A later try may succeed: ask the customer to try again.";
+      return kind === "renewal" && !contactsNow ? "wait" : "contact";
     case "card_data":
-      return kind === "renewal"
-        ? "Ask for a new card now. The service has no documented way to put it on a past-due subscription: " +
-            "its retries charge the order's own card until that is removed, so a new order or subscription may be needed."
-        : "Ask for a new card now.";
+      return "new-card";
     case "account_status":
-      return "The customer has to call the bank.";
+      return "call-bank";
     case "fraud":
-      return "Do not retry. Hold fulfilment and review the customer's orders.";
+      return "stop";
     case "configuration":
-      return "The fault is on our side: page engineering. Other charges may fail for the same reason.";
+      return "page-engineering";
     case "unknown":
-      return "The code is not a documented one: look the charge up at the service.";
+      return "ask-service";
+  }
+}
+
+export interface DeclineAdvice {
+  code: string | null;
+  request: DeclineRequest;
+  kind: DeclineKind;
+  /** When the service tries again, for people; null where it does not, or where nobody said. */
+  nextTry: string | null;
+  /** The next try is the last one. */
+  isLastTryAhead: boolean;
+}
+
+/**
+ * What billing staff do about a declined charge, and what they tell the customer. The interface has no way to put a new
+ * card on a subscription that is past due: a retry charges the order's own card (spec, retry), so that advice says so.
+ */
+export function declineAdvice(advice: DeclineAdvice): string {
+  const said = requestText(advice);
+  return advice.kind === "first"
+    ? `${said} Nothing retries a first payment: give no access and ship nothing until it is paid.`
+    : said;
+}
+
+function nextTryText({ nextTry, isLastTryAhead }: DeclineAdvice): string {
+  const when = nextTry === null ? "" : ` on ${nextTry}`;
+  return isLastTryAhead
+    ? `The service tries this card once more${when}; after that the renewal is lost.`
+    : `The service tries this card again${when}.`;
+}
+
+function requestText(advice: DeclineAdvice): string {
+  const { code, request, kind, nextTry } = advice;
+  switch (request) {
+    case "wait":
+      return `Nothing yet: the service tries again by itself${nextTry === null ? "" : ` on ${nextTry}`}.`;
+    case "contact":
+      return `${softText(code)} ${kind === "renewal" ? nextTryText(advice) : "Ask them to pay again."}`;
+    case "new-card":
+      return kind === "renewal"
+        ? `Write to the customer today: this card cannot be charged (${causeOf(code)}); ask for another one. The ` +
+            "service has no " +
+            "documented way to put a card on a past-due subscription, and its tries charge the old one: make a " +
+            "new order or " +
+            "subscription with the new card, and cancel this one."
+        : `Tell the customer that this card cannot be charged (${causeOf(code)}), and ask them to pay with ` +
+            "another one.";
+    case "call-bank":
+      return (
+        `Tell the customer that their bank refuses the card (${causeOf(code)}): they call the bank to have it ` +
+        "freed, or pay with " +
+        `another one.${kind === "renewal" ? ` ${nextTryText(advice)}` : ""}`
+      );
+    case "stop":
+      return (
+        "Do not charge again, give no access and ship nothing. Go through the customer's other orders, and " +
+        "refund what looks " +
+        "stolen before it is disputed."
+      );
+    case "page-engineering":
+      return (
+        'Do not write to the customer: the fault is ours. Page engineering: "npx tallyhook report declines" ' +
+        "shows whether other " +
+        "charges fail for it."
+      );
+    case "ask-service":
+      return (
+        "The service gave a code that its documentation does not have. Look the charge up there and ask its " +
+        "support what it means, " +
+        "then write to the customer."
+      );
+  }
+}
+
+function softText(code: string | null): string {
+  switch (code) {
+    case "insufficient_funds":
+      return "Write to the customer: the account had too little money.";
+    case "card_limit_exceeded":
+      return "Write to the customer: the card's limit is reached; the bank can raise it, or another card pays.";
+    case "issuer_unavailable":
+      return "Write to the customer: their bank could not be reached, another card may work.";
+    default:
+      return (
+        "Write to the customer: the bank declined and did not say why; they ask the bank to allow the payment, " +
+        "or pay with " +
+        "another card."
+      );
   }
 }

@@ -1,42 +1,40 @@
 import type { AlertFact, AlertSeverity } from "../message.ts";
 import { moneyText } from "../../platform/money.ts";
-import type { AlertSettings, RuleName } from "../settings.ts";
-import { declineAdvice, declineGroupOf, groupNames } from "./decline-groups.ts";
-import type { DeclineGroup, DeclineKind } from "./decline-groups.ts";
+import type { RuleName } from "../settings.ts";
+import { causeOf, declineAdvice, declineGroupOf, groupNames, requestOf } from "./decline-groups.ts";
+import type { DeclineGroup, DeclineKind, DeclineRequest } from "./decline-groups.ts";
 import { declinedAttempts, isFirstCharge, nextRetryAfter, paidAt } from "./declined-order.ts";
 import type { Attempt, DeclinedOrder, NextRetry } from "./declined-order.ts";
 import type { Stage, Story } from "./story.ts";
+import { counted, ordinal, orderName, titled } from "./wording.ts";
+import type { Headline, Wording } from "./wording.ts";
 
-type Rules = AlertSettings["rules"];
-
-interface Told {
+interface Told extends Wording {
   order: DeclinedOrder;
   kind: DeclineKind;
-  rules: Rules;
-  localTime(at: Date): string;
 }
 
 /**
  * The story of a declined charge, of whichever of the four cases of `order.failed` (spec, Events): one-time, first
  * charge, in dunning, final. Null where nothing was declined. Pure.
  */
-export function declineStory(
-  order: DeclinedOrder,
-  { rules, localTime }: Pick<Told, "rules" | "localTime">,
-): Story | null {
+export function declineStory(order: DeclinedOrder, wording: Wording): Story | null {
   const attempts = declinedAttempts(order);
   const [first] = attempts;
   const last = attempts.at(-1);
   if (first === undefined || last === undefined) return null;
-  const told: Told = { order, kind: kindOf(order), rules, localTime };
+  const told: Told = { order, kind: kindOf(order), ...wording };
+  const end = endStage(told, last);
   const next = nextRetryAfter(order, last.number);
-  const stages: [Stage, ...Stage[]] = [attemptStage(told, first, next, "opened")];
+  // What is over has no next try, whether or not it was known which one came next.
+  const ahead = end === null ? next : "unknown";
+  const stages: [Stage, ...Stage[]] = [attemptStage(told, first, ahead, "opened")];
   for (const attempt of attempts.slice(1)) {
-    stages.push(attemptStage(told, attempt, next, "updated"));
+    stages.push(attemptStage(told, attempt, ahead, "updated"));
   }
+  nameRepeats(told, attempts, stages);
   const final = told.kind === "renewal" ? finalAttempt(order, attempts, next) : null;
   if (final !== null) stages.push(finalStage(told, final));
-  const end = endStage(told, last);
   if (end !== null) stages.push(end);
   return {
     key: keyOf(told),
@@ -57,6 +55,8 @@ export function declineStory(
       next_retry_at: end === null && next instanceof Date ? next.toISOString() : null,
       retry_is_unknown: end === null && told.kind === "renewal" && next === "unknown",
       is_final: final !== null,
+      // Of declines, nobody is woken but for fraud: the others are on the daily list.
+      escalates: attempts.some(({ failureCode }) => declineGroupOf(failureCode) === "fraud"),
     },
     family: "declines",
     stages,
@@ -85,32 +85,79 @@ function attemptStage(
   next: NextRetry,
   change: "opened" | "updated",
 ): Stage {
-  const { order, kind, rules } = told;
-  const group = declineGroupOf(attempt.failureCode);
+  const { order, kind, rules, localTime, shortTime } = told;
   const rule = ruleOf[kind];
-  const isHigh = isHighAmount(order, rules[rule].highAmountMinor);
+  const group = declineGroupOf(attempt.failureCode);
+  const isHigh = isHighAmount(told);
   const isUrgent = group === "fraud" || isHigh;
-  const contactsNow = isHigh || attempt.number >= rules.dunning_renewal.contactAtAttempt;
   const severity: AlertSeverity = isUrgent ? "critical" : rules[rule].severity;
+  const request = requestFor(told, attempt);
+  const nextTry = kind === "renewal" && next instanceof Date ? next : null;
+  const isCounted = kind === "renewal" || attempt.number > 1;
   return {
     name: `attempt:${attempt.number}`,
     change,
     at: attempt.at,
     rule,
     severity,
-    title: `${titles[kind](order)} declined: ${attempt.failureCode ?? "no code"} (${groupNames[group]}), attempt ${attempt.number}, ${amountOf(order)}`,
-    advice: declineAdvice(group, { kind, contactsNow, isFinal: false }),
+    ...titled({
+      lead: `${leads[kind](order)} declined${isCounted ? ` (${ordinal(attempt.number)} try)` : ""}`,
+      cause: causeOf(attempt.failureCode),
+      next: nextText(request, kind, nextTry === null ? null : shortTime(nextTry)),
+    }),
+    advice: declineAdvice({
+      code: attempt.failureCode,
+      request,
+      kind,
+      nextTry: nextTry === null ? null : localTime(nextTry),
+      isLastTryAhead: attempt.number >= rules.dunning_last_retry.lastAttempt,
+    }),
     facts: factsOf(told, attempt, group, next),
     evenInStorm: isUrgent,
-    canWait: group === "soft" && attempt.number === 1 && kind !== "first" && !isUrgent,
+    canWait: severity !== "critical" && canWait(request, kind),
   };
 }
 
-const titles: Readonly<Record<DeclineKind, (order: DeclinedOrder) => string>> = {
-  "one-time": ({ orderNumber, id }) => `Order ${orderNumber ?? id}`,
-  first: ({ subscriptionId }) => `First charge of subscription ${subscriptionId}`,
-  renewal: ({ subscriptionId, cycle }) => `Renewal ${cycle} of subscription ${subscriptionId}`,
+/** What a shopper who stood at the checkout is asked can wait for the day's list; what a subscriber is asked cannot. */
+const canWait = (request: DeclineRequest, kind: DeclineKind): boolean =>
+  request === "wait" ||
+  (kind === "one-time" && ["contact", "new-card", "call-bank"].includes(request));
+
+function requestFor(told: Told, { number, failureCode }: Attempt): DeclineRequest {
+  const { kind, rules } = told;
+  const contactsNow = isHighAmount(told) || number >= rules.dunning_renewal.contactAtAttempt;
+  return requestOf(declineGroupOf(failureCode), { kind, contactsNow });
+}
+
+/** What was asked at an earlier attempt is not asked again at the next one. */
+function nameRepeats(told: Told, attempts: readonly Attempt[], stages: Stage[]): void {
+  const asked = new Map<DeclineRequest, string>();
+  for (const [n, attempt] of attempts.entries()) {
+    const request = requestFor(told, attempt);
+    const stage = stages[n];
+    const earlier = asked.get(request);
+    if (stage === undefined || request === "wait") continue;
+    if (earlier === undefined) asked.set(request, stage.name);
+    else stage.repeats = earlier;
+  }
+}
+
+const leads: Readonly<Record<DeclineKind, (order: DeclinedOrder) => string>> = {
+  "one-time": (order) => [amountOf(order), orderName(order.orderNumber) ?? "order"].join(" "),
+  first: (order) => `${amountOf(order)} first payment`,
+  renewal: (order) => `${amountOf(order)} renewal`,
 };
+
+function nextText(
+  request: DeclineRequest,
+  kind: DeclineKind,
+  nextTry: string | null,
+): string | null {
+  if (request === "stop") return "Do not charge again";
+  if (request === "page-engineering") return "Our fault: page engineering";
+  if (kind === "first") return "Nothing retries it";
+  return nextTry === null ? null : `Next try ${nextTry}`;
+}
 
 /** The first attempt after which it was said that no retry follows. */
 function finalAttempt(
@@ -126,20 +173,31 @@ function finalAttempt(
   return attempts.find(({ number }) => number === said.attempt) ?? last;
 }
 
+/** How a renewal is told of that no retry will save, also on the day's list. Pure. */
+export const lostHeadline = (amount: string, tries: number): Headline => ({
+  lead: `LOST ${amount}`,
+  cause: `${counted(tries, "try", "tries")} declined`,
+  next: "Collect or cancel",
+});
+
 function finalStage(told: Told, attempt: Attempt): Stage {
-  const { order, rules, kind } = told;
-  const group = declineGroupOf(attempt.failureCode);
+  const { order, rules } = told;
+  const severity = isHighAmount(told) ? "critical" : rules.dunning_final.severity;
   return {
     name: "final",
     change: "updated",
     at: attempt.at,
     rule: "dunning_final",
-    severity: rules.dunning_final.severity,
-    title: `${titles[kind](order)} is lost: attempt ${attempt.number} was the last, ${amountOf(order)}`,
-    advice: declineAdvice(group, { kind, contactsNow: true, isFinal: true }),
-    facts: factsOf(told, attempt, group, null),
+    severity,
+    ...titled(lostHeadline(amountOf(order), attempt.number)),
+    advice:
+      "No further try follows. Write to the customer to pay another way (a new order with another card, a " +
+      "transfer), or cancel the " +
+      "subscription, so that nobody is served unpaid. A try by hand at the service is worth it once the customer " +
+      "says that it will work.",
+    facts: factsOf(told, attempt, declineGroupOf(attempt.failureCode), null),
+    canWait: severity !== "critical",
     evenInStorm: true,
-    canWait: false,
   };
 }
 
@@ -150,25 +208,39 @@ function endStage(told: Told, last: Attempt): Stage | null {
   const isCanceled = status === "canceled" && canceledAt !== null;
   if (paid === null && !isCanceled) return null;
   const rule: RuleName = ruleOf[kind];
-  const how = paid === null ? "is over: the subscription was canceled" : "was paid";
+  const group = declineGroupOf(last.failureCode);
   return {
     name: paid === null ? "canceled" : "recovered",
     change: "resolved",
     at: paid ?? canceledAt ?? last.at,
     rule,
     severity: rules[rule].severity,
-    title: `${titles[kind](order)} ${how}, after ${last.number} declined ${last.number === 1 ? "attempt" : "attempts"}, ${amountOf(order)}`,
-    advice: "",
+    ...titled(endHeadline(leads[kind](order), { isPaid: paid !== null, tries: last.number })),
+    advice:
+      paid === null
+        ? "Stop collecting it. What was delivered unpaid is written off or billed by hand."
+        : "Nobody needs to be reminded any more: cross it off, and give back what was held.",
     facts: [
       { label: paid === null ? "Lost" : "Recovered", value: amountOf(order) },
-      { label: "Declined attempts", value: String(last.number) },
-      ...factsOf(told, last, declineGroupOf(last.failureCode), "unknown").filter(({ label }) =>
-        ["Order", "Subscription", "Cycle"].includes(label),
+      { label: "Declined tries", value: String(last.number) },
+      ...factsOf(told, last, group, "unknown").filter(({ label }) =>
+        ["Order", "Subscription"].includes(label),
       ),
     ],
-    canWait: false,
+    canWait: !isHighAmount(told) && group !== "fraud",
   };
 }
+
+/** How the end of dunning is told, also on the day's list. Pure. */
+export const endHeadline = (
+  what: string,
+  { isPaid, tries }: { isPaid: boolean; tries: number },
+): Headline => ({
+  lead: `${what} ${isPaid ? "paid after all" : "over"}`,
+  cause: isPaid
+    ? `it took ${counted(tries, "declined try", "declined tries")}`
+    : `subscription canceled after ${counted(tries, "declined try", "declined tries")}`,
+});
 
 function factsOf(told: Told, attempt: Attempt, group: DeclineGroup, next: NextRetry): AlertFact[] {
   const { order, kind, localTime } = told;
@@ -176,36 +248,33 @@ function factsOf(told: Told, attempt: Attempt, group: DeclineGroup, next: NextRe
     { label: "Amount", value: amountOf(order) },
     { label: "Order", value: order.orderNumber ?? order.id },
   ];
-  if (order.subscriptionId !== null) {
-    facts.push({ label: "Subscription", value: order.subscriptionId });
-    facts.push({ label: "Cycle", value: kind === "first" ? "first charge" : String(order.cycle) });
-  }
   if (order.cardLastFour !== null) {
     const brand = order.cardBrand === null ? "" : `${order.cardBrand} `;
     facts.push({ label: "Card", value: `${brand}•••• ${order.cardLastFour}` });
   }
   facts.push(
     { label: "Decline code", value: attempt.failureCode ?? "none given" },
-    { label: "Group", value: groupNames[group] },
-    { label: "Attempt", value: String(attempt.number) },
+    { label: "Kind of decline", value: groupNames[group] },
+    { label: "Declined", value: `${localTime(attempt.at)} (${ordinal(attempt.number)} try)` },
   );
-  if (kind === "renewal") facts.push({ label: "Next retry", value: retryText(next, localTime) });
-  facts.push({ label: "Time", value: localTime(attempt.at) });
+  if (kind === "renewal") facts.push({ label: "Next try", value: retryText(next, localTime) });
+  if (order.subscriptionId !== null) {
+    const renewal = kind === "first" ? "first payment" : `renewal ${order.cycle}`;
+    facts.push({ label: "Subscription", value: `${order.subscriptionId} (${renewal})` });
+  }
   return facts;
 }
 
 function retryText(next: NextRetry, localTime: Told["localTime"]): string {
-  if (next === null) return "none: final";
+  if (next === null) return "none: this was the last";
   return next === "unknown" ? "not known" : localTime(next);
 }
 
 const amountOf = ({ totalMinor, currency }: DeclinedOrder): string =>
   moneyText(totalMinor, currency);
 
-function isHighAmount(
-  { totalMinor, currency }: DeclinedOrder,
-  limits: Readonly<Record<string, number>>,
-): boolean {
-  const limit = limits[currency?.toUpperCase() ?? ""];
+/** A renewal has one threshold from its first decline to its loss. */
+function isHighAmount({ order: { totalMinor, currency }, kind, rules }: Told): boolean {
+  const limit = rules[ruleOf[kind]].highAmountMinor[currency?.toUpperCase() ?? ""];
   return limit !== undefined && totalMinor !== null && totalMinor >= limit;
 }

@@ -1,5 +1,6 @@
 import type { Condition } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
+import { counted, headlineText, short, withoutIds } from "./wording.ts";
 
 type Rules = AlertSettings["rules"];
 
@@ -18,8 +19,14 @@ export function deadEventCondition(
     key: `dead:${eventId}`,
     rule: "event_dead",
     severity: rules.event_dead.severity,
-    title: `An event is dead: ${type ?? "without a type"}, number ${seq}`,
-    advice: `Look at it with "npx tallyhook events show ${seq}"; once the cause is mended: "npx tallyhook events replay ${seq}".`,
+    title: headlineText({
+      lead: `1 event could not be applied (${short(type ?? "no type", 30)}, number ${seq})`,
+      cause: short(withoutIds(reason)),
+    }),
+    advice:
+      `What it tells is missing in the mirror until then. "npx tallyhook events show ${seq}" shows it and why it ` +
+      "failed; once the cause " +
+      `is mended, "npx tallyhook events replay ${seq}".`,
     facts: [
       { label: "Event", value: eventId },
       { label: "Reason", value: reason },
@@ -57,10 +64,11 @@ export function noveltyCondition(
     key: `new-value:${kind}:${value}`,
     rule: "event_unknown",
     severity: rules.event_unknown.severity,
-    title: `A new ${what} was seen: ${value}`,
+    title: headlineText({ lead: `Unknown ${what}`, cause: short(withoutIds(value)) }),
     advice:
-      "It was stored as it came and nothing is lost. Read the service's changelog for what it means; where it matters to " +
-      "rules or reports, they need to learn it. Acknowledge this alert: it is not repeated.",
+      "It was stored as it came; nothing is lost. Read in the service's changelog what it means, and change " +
+      "rules or reports that should " +
+      'know it. It is told once: "npx tallyhook alerts ack" when that is done.',
     facts: [{ label: what, value }],
     kept: { kind, value },
     family: "new-values",
@@ -78,8 +86,14 @@ export function duplicateIdCondition(
     key: `event-id:${eventId}`,
     rule: "event_duplicate_id",
     severity: rules.event_duplicate_id.severity,
-    title: `One event id came with ${bodies} different bodies`,
-    advice: `All were stored and applied. Compare them with "npx tallyhook events show ${eventId}" and ask the service: ids should be unique.`,
+    title: headlineText({
+      lead: `${counted(bodies, "different event", "different events")} came under one id`,
+      next: "Ask the service",
+    }),
+    advice:
+      `All were stored and applied. "npx tallyhook events show ${eventId}" shows them side by side: send that to ` +
+      "the service's support, " +
+      "since an id should name one event.",
     facts: [
       { label: "Event", value: eventId },
       { label: "Bodies", value: String(bodies) },

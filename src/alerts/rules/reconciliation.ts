@@ -3,6 +3,7 @@ import { atRiskIn } from "./condition.ts";
 import type { AlertFact, AlertSeverity } from "../message.ts";
 import { moneyText } from "../../platform/money.ts";
 import type { AlertSettings } from "../settings.ts";
+import { counted, headlineText, short, withoutIds } from "./wording.ts";
 
 type Rules = AlertSettings["rules"];
 
@@ -21,6 +22,24 @@ export interface RunOutcome {
   slices: { failed: number; pending: number };
 }
 
+function driftTitle(
+  { id, amountAtRiskMinor }: RunOutcome,
+  { left, healed }: { left: number; healed: number },
+): string {
+  if (left === 0) {
+    return headlineText({
+      lead: `${counted(healed, "difference")} to the service healed`,
+      cause: `run ${id}, nothing is left`,
+    });
+  }
+  const sums = Object.entries(amountAtRiskMinor).map(([currency, n]) => moneyText(n, currency));
+  const risk = sums.length === 0 ? "" : `, ${sums.slice(0, 2).join(" and ")} at risk`;
+  return headlineText({
+    lead: `${counted(left, "difference")} to the service left${risk}`,
+    cause: `run ${id} healed ${healed}`,
+  });
+}
+
 /** What a run says of itself; nothing where mirror and service were equal. Pure. */
 export function runConditions(rules: Rules, run: RunOutcome, at: Date): Condition[] {
   const conditions: Condition[] = [];
@@ -32,15 +51,15 @@ export function runConditions(rules: Rules, run: RunOutcome, at: Date): Conditio
       rule: "reconcile_drift",
       // What is healed is right again; that it had to be is worth knowing.
       severity: left > 0 ? rules.reconcile_drift.severity : milder(rules.reconcile_drift.severity),
-      title:
-        left > 0
-          ? `Mirror and service differ: ${left} left, ${healed} healed by run ${run.id}`
-          : `Run ${run.id} found and healed ${healed} ${healed === 1 ? "difference" : "differences"}`,
+      title: driftTitle(run, { left, healed }),
       advice:
         left > 0
-          ? "Look at what is left: npx tallyhook report exceptions. An object that the service no longer knows stays until somebody acknowledges its finding."
-          : "The mirror is right again. Look at the causes in reconcile.findings: many missed webhooks mean that the endpoint, " +
-            "the receiver or the network dropped deliveries.",
+          ? '"npx tallyhook report exceptions" lists them with both values and the cause. What the service no ' +
+            "longer knows stays on it " +
+            'until somebody decides: "npx tallyhook findings ack". Until then month-end does not pass.'
+          : 'The mirror is right again. "npx tallyhook findings list" names the cause of each: many missed ' +
+            "webhooks mean that the endpoint, " +
+            "the receiver or the network dropped them; look there before it costs a day.",
       facts: [
         ...counts("Left", run.left),
         ...counts("Healed", run.healed),
@@ -61,10 +80,14 @@ function incomplete(rules: Rules, run: RunOutcome, at: Date): Condition {
     key: `incomplete:${run.id}`,
     rule: "reconcile_incomplete",
     severity: rules.reconcile_incomplete.severity,
-    title: `Reconciliation is INCOMPLETE: run ${run.id} left something out`,
+    title: headlineText({
+      lead: `Reconciliation INCOMPLETE (run ${run.id})`,
+      cause: run.error === null ? "not read in time" : short(withoutIds(run.error), 60),
+    }),
     advice:
-      'Nothing is said of the whole until a run is complete. Mend the cause and run "npx tallyhook reconcile": it goes on ' +
-      "where it stopped.",
+      "No report passes until a run has read everything. Mend the reason below (often the service was away, or " +
+      "the key was refused: " +
+      '"npx tallyhook doctor"), then run "npx tallyhook reconcile": it goes on where it stopped.',
     facts: [
       { label: "Reason", value: run.error ?? "a part of history was not read within its time" },
       { label: "Slices that failed", value: String(failed) },
@@ -86,15 +109,23 @@ export interface BrokenIdentity {
 /** An enforced identity that does not hold. Pure. */
 export function identityCondition(rules: Rules, broken: BrokenIdentity, at: Date): Condition {
   const { name, breaches, amountAtRisk, examples } = broken;
+  const risk = amountAtRisk
+    .slice(0, 2)
+    .map(({ currency, amountMinor }) => moneyText(amountMinor, currency))
+    .join(" and ");
+  const atRisk = risk === "" ? "" : `, ${risk} at risk`;
   return {
     key: `identity:${name}`,
     rule: "identity_broken",
     severity:
       broken.severity === "critical" ? rules.identity_broken.severity : severityOf(broken.severity),
-    title: `The identity ${name} does not hold: ${breaches} ${breaches === 1 ? "breach" : "breaches"}`,
+    title: headlineText({
+      lead: `${counted(breaches, "record breaks", "records break")} the rule ${short(name)}${atRisk}`,
+    }),
     advice:
-      "Either the service did something it should not (ask it about the objects), or a rule of this shop is not what the identity " +
-      "assumes (RECONCILE_IDENTITIES). npx tallyhook report exceptions lists all.",
+      '"npx tallyhook report exceptions" lists them with the amounts. Ask the service about each: it did what ' +
+      "should not happen, such as " +
+      "charging twice. If your shop means it so, switch the rule off in RECONCILE_IDENTITIES.",
     facts: [
       ...amountAtRisk.map(({ currency, amountMinor }) => {
         return { label: "At risk", value: moneyText(amountMinor, currency) };
@@ -113,6 +144,7 @@ export function identityCondition(rules: Rules, broken: BrokenIdentity, at: Date
 }
 
 export interface EndpointFinding {
+  /** `endpoint:{problem}:{endpoint or address}` */
   key: string;
   severity: "critical" | "high" | "warning";
   says: string;
@@ -121,17 +153,33 @@ export interface EndpointFinding {
 
 /** What is wrong with this deployment's webhook endpoint. Pure. */
 export function endpointCondition(rules: Rules, finding: EndpointFinding, at: Date): Condition {
+  const problem = finding.key.split(":")[1] ?? "";
   return {
     key: finding.key,
     rule: "endpoint",
     severity:
       finding.severity === "critical" ? rules.endpoint.severity : severityOf(finding.severity),
-    title: finding.says,
-    advice: `${finding.remedy.charAt(0).toUpperCase()}${finding.remedy.slice(1)}.`,
-    facts: [],
+    title: headlineText({
+      lead: endpointTitles[problem] ?? `Webhook endpoint: ${short(withoutIds(finding.says), 90)}`,
+    }),
+    advice:
+      `${finding.remedy.charAt(0).toUpperCase()}${finding.remedy.slice(1)}. ` +
+      '"npx tallyhook endpoint list" shows how it stands; what was missed comes back with "npx tallyhook reconcile".',
+    facts: [{ label: "Found", value: finding.says }],
     at,
   };
 }
+
+const endpointTitles: Readonly<Record<string, string>> = {
+  not_registered: "No webhook arrives: the service has no endpoint with our address",
+  registered_twice: "Webhooks arrive twice: several endpoints have our address",
+  disabled: "No webhook arrives: our endpoint is disabled at the service",
+  not_subscribed: "Some webhooks never arrive: our endpoint is not subscribed to them",
+  version_sunset: "Webhook endpoint pinned to a version that the service ends",
+  unknown_rotation: "Webhook secret rotated elsewhere: the old one ends soon",
+  secret_lost: "Newest webhook secret lost: deliveries stop verifying",
+  call_unfinished: "A change of our webhook endpoint was begun and not finished",
+};
 
 const severityOf = (severity: "high" | "warning"): AlertSeverity =>
   severity === "high" ? "error" : "warning";

@@ -1,5 +1,6 @@
 import type { Condition } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
+import { counted, headlineText } from "./wording.ts";
 
 export interface SignatureFailures {
   kind: "failed" | "stale";
@@ -14,18 +15,27 @@ export function signatureCondition(
   at: Date,
 ): Condition {
   const isStale = kind === "stale";
+  const why = isStale ? "signature expired" : "bad signature";
   return {
     key: `signature:${kind}`,
     rule: "signature_failures",
     severity: rule.severity,
-    title: isStale
-      ? `${failures} deliveries were signed at a time outside the window`
-      : `${failures} deliveries did not verify`,
+    title: headlineText({
+      lead:
+        `${counted(failures, "webhook")} rejected (${why}) in ${rule.withinMinutes} min, ` +
+        `${accepted} accepted`,
+      next: isStale ? "Wrong clock, or old ones replayed?" : "Rotated secret, or someone probing?",
+    }),
     advice: isStale
-      ? "The signatures are right and the clocks differ, or something replays old deliveries: compare this machine's clock (NTP) " +
-        "with the service's (npx tallyhook doctor). What was refused is healed at night."
-      : 'A secret was rotated elsewhere, or somebody tries the door. "npx tallyhook secrets list" and "npx tallyhook endpoint list" ' +
-        'tell the first, "npx tallyhook signature explain" what a captured request needs. What was refused is healed at night.',
+      ? 'Compare the clocks: "npx tallyhook doctor" shows how far this machine is from the service; mend NTP. If ' +
+        "the clocks agree, " +
+        'somebody sends old deliveries again: they change nothing. What was refused comes back with "npx ' +
+        'tallyhook reconcile".'
+      : `${accepted === 0 ? "Nothing was accepted meanwhile, so the secret is probably wrong" : "Others were accepted meanwhile, so the secret is probably right and somebody is guessing"}. ` +
+        'Run "npx tallyhook endpoint list": a rotation that was made elsewhere shows there, and "npx tallyhook ' +
+        'secrets add" stores the new ' +
+        'secret. "npx tallyhook signature explain" says why one request was refused. What was refused comes back ' +
+        'with "npx tallyhook reconcile".',
     facts: [
       { label: `In ${rule.withinMinutes} minutes`, value: String(failures) },
       { label: "Accepted meanwhile", value: String(accepted) },

@@ -1,5 +1,7 @@
 import type { Condition } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
+import { counted, headlineText } from "./wording.ts";
+import type { Wording } from "./wording.ts";
 
 type Rules = AlertSettings["rules"];
 
@@ -11,9 +13,7 @@ export interface Missing {
   examples: readonly string[];
 }
 
-interface SilenceContext {
-  rules: Rules;
-  localTime(at: Date): string;
+interface SilenceContext extends Wording {
   at: Date;
 }
 
@@ -21,10 +21,14 @@ interface SilenceContext {
 export function missingRetries(missing: Missing, context: SilenceContext): Condition {
   return {
     ...silence("retry", "silence_retry", missing, context),
-    title: `Dunning stands still: ${missing.count} ${missing.count === 1 ? "retry was" : "retries were"} due and did not come`,
+    title: headlineText({
+      lead: `${counted(missing.count, "retry is", "retries are")} overdue`,
+      cause: `declined renewals are not tried again since ${context.shortTime(missing.oldest)}`,
+    }),
     advice:
-      "Either the retries came and their events were lost (npx tallyhook reconcile shows them), or the service has stopped to " +
-      "retry: ask it, and retry by hand what cannot wait.",
+      'Run "npx tallyhook reconcile": it finds retries whose events were lost. If the orders are still unpaid ' +
+      "afterwards, the service has " +
+      "stopped trying: ask its support today, and retry the largest ones there by hand.",
   };
 }
 
@@ -32,10 +36,14 @@ export function missingRetries(missing: Missing, context: SilenceContext): Condi
 export function missingRenewals(missing: Missing, context: SilenceContext): Condition {
   return {
     ...silence("renewal", "silence_renewal", missing, context),
-    title: `${missing.count} ${missing.count === 1 ? "renewal is" : "renewals are"} overdue without a charge`,
+    title: headlineText({
+      lead: `${counted(missing.count, "renewal is", "renewals are")} overdue`,
+      cause: `nothing was charged since ${context.shortTime(missing.oldest)}`,
+    }),
     advice:
-      "Run npx tallyhook reconcile first: the charges may only be unknown here. If they are not, the service has not billed: " +
-      "this is revenue, ask it at once.",
+      'Run "npx tallyhook reconcile": the charges may only be unknown here. If the subscriptions are still due ' +
+      "afterwards, the service " +
+      "has not billed them: ask its support at once, this is revenue that nobody collects.",
   };
 }
 
@@ -69,15 +77,23 @@ export function silentHour(
 }
 
 /** No events in an hour that usually is a busy one. Pure. */
-export function missingEvents(hour: Date, { rules, localTime, at }: SilenceContext): Condition {
+export function missingEvents(
+  hour: Date,
+  { rules, localTime, shortTime, at }: SilenceContext,
+): Condition {
   return {
     key: "silence:events",
     rule: "silence_events",
     severity: rules.silence_events.severity,
-    title: `No events since ${localTime(hour)}, an hour that usually brings them`,
+    title: headlineText({
+      lead: `No webhooks since ${shortTime(hour)}`,
+      cause: "this hour usually brings them",
+    }),
     advice:
-      'Look in this order: "npx tallyhook endpoint list" (is it enabled, is its address right), the receiver\'s /readyz, the ' +
-      'network in front of it, the service\'s status. Afterwards "npx tallyhook reconcile" brings what was missed.',
+      'Look in this order: "npx tallyhook endpoint list" (enabled? right address?), the receiver\'s /readyz, the ' +
+      "proxy and the network in " +
+      'front of it, the service\'s status page. When they arrive again, "npx tallyhook reconcile" brings what ' +
+      "was missed.",
     facts: [{ label: "Silent since", value: localTime(hour) }],
     kept: { since: hour.toISOString() },
     at,
@@ -94,29 +110,43 @@ export function stopped(
   return {
     ...silence(kind, "silence_worker", missing, context),
     title: isWorker
-      ? `${missing.count} ${missing.count === 1 ? "worker has" : "workers have"} stopped without a word`
-      : "The scheduler stands still: nothing that runs on a schedule is started",
+      ? headlineText({
+          lead: `${counted(missing.count, "worker")} missed ${missing.count === 1 ? "its" : "their"} heartbeat`,
+          cause: `since ${context.shortTime(missing.oldest)}`,
+        })
+      : headlineText({
+          lead: `No scheduled task started since ${context.shortTime(missing.oldest)}`,
+          next: "The nightly run will not start",
+        }),
     advice: isWorker
-      ? "Look at its log and at the memory of its machine, and start it again. What it had at work was given back."
-      : "Workers run, but the queue starts no schedules: look at Redis (or at BullMQ's tables) and restart a worker. The nightly run " +
-        "is affected: npx tallyhook reconcile.",
+      ? 'Read its log, look at the memory of its machine, and start it again: "npx tallyhook worker". The events ' +
+        "that it held go to the others."
+      : 'Workers run, but the queue starts no schedules: "npx tallyhook doctor" shows the queue; look at Redis ' +
+        "and restart a worker. If the " +
+        'nightly run was due meanwhile, "npx tallyhook reconcile".',
   };
 }
 
 /** No reconciliation for too long, or none at all since somebody watches. Pure. */
 export function missingRun(
   { last, watchedSince }: { last: Date | null; watchedSince: Date },
-  { rules, localTime, at }: SilenceContext,
+  { rules, localTime, shortTime, at }: SilenceContext,
 ): Condition {
-  const since =
-    last === null ? `ever, since ${localTime(watchedSince)}` : `since ${localTime(last)}`;
   return {
     key: "silence:reconcile",
     rule: "reconcile_missing",
     severity: rules.reconcile_missing.severity,
-    title: `No reconciliation ${since}`,
+    title: headlineText({
+      lead:
+        last === null
+          ? `Never reconciled, though running since ${shortTime(watchedSince)}`
+          : `Not reconciled since ${shortTime(last)}`,
+      next: "Reports say INCOMPLETE",
+    }),
     advice:
-      'Nothing proves the mirror meanwhile. See that a worker runs, then "npx tallyhook reconcile".',
+      'Meanwhile nothing proves that mirror and service are equal. See that a worker runs ("npx tallyhook ' +
+      'doctor"), then run ' +
+      '"npx tallyhook reconcile".',
     facts: [{ label: "Last run", value: last === null ? "none" : localTime(last) }],
     kept: { last_run: last?.toISOString() ?? null },
     at,
@@ -127,7 +157,7 @@ function silence(
   kind: "retry" | "renewal" | "worker" | "scheduler",
   rule: "silence_retry" | "silence_renewal" | "silence_worker",
   { count, oldest, examples }: Missing,
-  { rules, localTime, at }: SilenceContext,
+  { rules, localTime, at }: Pick<SilenceContext, "rules" | "localTime" | "at">,
 ): Omit<Condition, "title" | "advice"> {
   return {
     key: `silence:${kind}`,
@@ -135,7 +165,6 @@ function silence(
     severity: rules[rule].severity,
     facts: [
       { label: "Since", value: localTime(oldest) },
-      { label: "How many", value: String(count) },
       { label: "Such as", value: examples.join(", ") },
     ],
     kept: { count, since: oldest.toISOString(), examples: examples.join(", ") },

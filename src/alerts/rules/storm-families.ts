@@ -26,11 +26,11 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     keys: ["decline:", "dunning:"],
     stages: "attempt:",
     limit: null,
-    title: (count, minutes) =>
-      `Declines at a multiple of their usual rate: ${count} in ${minutes} minutes`,
+    title: (count, minutes) => `${count} declines in ${minutes} min, a multiple of what is usual`,
     advice:
-      "Look at the codes: one code for all points to the gateway or to our configuration, fraud codes to an attack " +
-      "with stolen cards. The single alerts are held back meanwhile: npx tallyhook alerts list --rule decline.",
+      'Look at the codes: one code for nearly all means that the gateway or our setup is broken ("npx tallyhook doctor", ' +
+      "the service's status page); fraud codes mean that somebody tries stolen cards: switch on the checkout's " +
+      "protection.",
     end: "Declines are back to their usual rate",
   },
   "late-declines": {
@@ -51,10 +51,12 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     keys: ["dead:"],
     stages: "opened",
     limit: 10,
-    title: (count, minutes) => `Events are dying: ${count} in ${minutes} minutes`,
+    title: (count, minutes) => `${count} events could not be applied in ${minutes} min`,
     advice:
-      "They have one cause as a rule, such as a new format: npx tallyhook events list --state dead. Once it is mended: npx tallyhook events replay --dead.",
-    end: "No more events die in crowds",
+      'They have one cause as a rule, such as a new format: "npx tallyhook events list --state dead" shows it. ' +
+      "Once it is mended: " +
+      '"npx tallyhook events replay --dead".',
+    end: "Dead-event storm over",
   },
   chargebacks: {
     rule: "chargeback",
@@ -62,9 +64,10 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     keys: ["chargeback:"],
     stages: "opened",
     limit: 20,
-    title: (count, minutes) => `Chargebacks come in crowds: ${count} in ${minutes} minutes`,
+    title: (count, minutes) => `${count} chargebacks in ${minutes} min`,
     advice:
-      "Stolen cards, a batch of the bank's, or the first fill. Each has its own time limit: npx tallyhook alerts list --rule chargeback.",
+      "Stolen cards, a batch of one bank, or the first import. Each has a time limit of its own: " +
+      '"npx tallyhook alerts list --rule chargeback" and "npx tallyhook report chargebacks" list them.',
     end: "Chargebacks come one by one again",
   },
   "new-values": {
@@ -73,21 +76,12 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     keys: ["new-value:", "event-id:"],
     stages: "opened",
     limit: 10,
-    title: (count, minutes) => `New values by the dozen: ${count} in ${minutes} minutes`,
+    title: (count, minutes) => `${count} unknown values in ${minutes} min`,
     advice:
-      "The interface has changed, or a field holds free text now. All were stored as they came: npx tallyhook alerts list --rule event_unknown.",
-    end: "New values come one by one again",
-  },
-  "last-retries": {
-    rule: "dunning_last_retry",
-    holds: ["dunning_last_retry"],
-    keys: ["dunning:"],
-    stages: "last-retry:",
-    limit: 20,
-    title: (count) => `The last retry of ${count} renewals is near`,
-    advice:
-      "Too many to tell one by one: npx tallyhook alerts list --rule dunning_renewal. Their owners should hear of them before.",
-    end: "Last retries come one by one again",
+      "The service has changed its interface, or a field holds free text now. All were stored as they came; the " +
+      "changelog says what they " +
+      'mean, and "npx tallyhook alerts list --rule event_unknown" lists them.',
+    end: "Unknown values come one by one again",
   },
   "card-numbers": {
     rule: "card_number",
@@ -95,11 +89,12 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     keys: ["card-number:"],
     stages: "opened",
     limit: 10,
-    title: (count, minutes) => `Card numbers in ${count} fields within ${minutes} minutes`,
+    title: (count, minutes) => `${count} fields with card numbers in ${minutes} min`,
     advice:
-      "All were masked. Something writes whole forms, or the keys of metadata are made up one by one. Have it stopped at its " +
-      "source: npx tallyhook alerts list --rule card_number names the fields.",
-    end: "No more fields with card numbers come in crowds",
+      "All were masked here. Something writes whole forms, or the keys of metadata are made up one by one: stop " +
+      "it at its source. " +
+      '"npx tallyhook alerts list --rule card_number" names the fields.',
+    end: "Card-number storm over",
   },
   undescribed: {
     rule: "alert_undescribed",

@@ -39,7 +39,8 @@ export function stormCondition(
   family: Family,
   { alerts, sums, codes, minutes, limit, at }: StormCount,
 ): Condition {
-  const { rule, holds, title, advice } = stormFamilies[family];
+  const { rule, holds, stages, title, advice } = stormFamilies[family];
+  const isMoney = stages === "attempt:" || family === "chargebacks";
   const named = holds.map((name) => `"npx tallyhook alerts list --rule ${name}"`).join(", ");
   return {
     key: `storm:${family}`,
@@ -47,9 +48,7 @@ export function stormCondition(
     // Events that die together have a cause that is ours.
     severity: family === "dead" ? "critical" : rules[rule].severity,
     title: title(alerts, minutes),
-    advice:
-      `${advice} Fraud, chargebacks, high amounts and what is lost for good are told at once all the same; the rest is listed when ` +
-      `this is over, or after an hour. Until then: ${named}.`,
+    advice: `${advice} ${isMoney ? moneyInStorm : "Each"} is listed when this is over, or after an hour. Until then: ${named}.`,
     facts: [
       ...sums.map((sum) => ({ label: "Money", value: moneyText(sum.amountMinor, sum.currency) })),
       { label: `In ${minutes} minutes`, value: String(alerts) },
@@ -64,3 +63,6 @@ export function stormCondition(
     at,
   };
 }
+
+const moneyInStorm =
+  "Fraud, chargebacks, high amounts and what is lost for good are told at once all the same; the rest";

@@ -1,5 +1,6 @@
 import type { AlertFact, AlertSeverity } from "../message.ts";
 import type { RuleName } from "../settings.ts";
+import type { Headline } from "./wording.ts";
 
 /** One step in the life of an alert, as the facts tell it. */
 export interface Stage {
@@ -10,13 +11,17 @@ export interface Stage {
   at: Date;
   rule: RuleName;
   severity: AlertSeverity;
-  /** One line, without personal data. */
+  /** One line, without personal data and without ids. */
   title: string;
+  /** The same in its parts: in a message, the customer stands between them. */
+  headline?: Headline;
   advice: string;
   /** For the message alone. */
   facts: readonly AlertFact[];
   /** Whether it may wait for the next digest. */
   canWait: boolean;
+  /** The earlier stage that asked the same: whoever was told of that one is not told of this one. */
+  repeats?: string;
   /** Money or fraud that somebody has to see at once: a storm does not hold it back. */
   evenInStorm?: boolean;
 }
@@ -42,7 +47,6 @@ export type Family =
   | "dead"
   | "chargebacks"
   | "new-values"
-  | "last-retries"
   | "card-numbers"
   | "undescribed";
 

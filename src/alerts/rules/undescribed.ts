@@ -2,6 +2,7 @@ import type { Condition } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Subject } from "./story.ts";
 import { noSubject } from "./story.ts";
+import { headlineText, orderName, short } from "./wording.ts";
 
 /** Something that alerts had to tell of and could not. */
 export interface Undescribed {
@@ -27,12 +28,15 @@ export function undescribedCondition(
   { resource, id, orderNumber, money, command, reason }: Undescribed,
   at: Date,
 ): Condition {
-  const name = orderNumber ?? id;
+  const what = orderName(orderNumber) ?? resource;
   return {
     key: undescribedKey(resource, id),
     rule: "alert_undescribed",
     severity: rules.alert_undescribed.severity,
-    title: `${money === null ? "" : `${money}: `}an alert about the ${resource} ${name} could not be described`,
+    title: headlineText({
+      lead: money === null ? "1 alert could not be described" : short(money),
+      cause: money === null ? `about ${what}` : `an alert about ${what} could not be described`,
+    }),
     advice:
       `The data was applied, only the alert failed. Look at the ${resource} now, as nobody was told what happened: ` +
       `"${command}". The worker's log has the error. The alert is described again by itself, and this one ends then.`,

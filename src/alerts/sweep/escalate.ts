@@ -36,6 +36,7 @@ async function takeStep(
     `update alerts.alerts a set escalations = :number, escalated_at = :now
      from (select id from alerts.alerts
            where state = 'open' and escalations < :number and severity = any(:severities::text[])
+             and coalesce((facts->>'escalates')::boolean, true)
              and created_at <= :now::timestamptz - make_interval(mins => :afterMinutes)
              and exists (select from alerts.outbox o
                          where o.alert_id = alerts.id and o.state in ('pending', 'sent', 'failed')

@@ -1,12 +1,12 @@
 import type { Knex } from "knex";
 import { announce } from "../announce.ts";
 import type { Announcement } from "../announce.ts";
-import { localTimes } from "../desk.ts";
+import { wordingOf } from "../desk.ts";
 import type { AlertDesk } from "../desk.ts";
 import { moneyText } from "../../platform/money.ts";
+import { lastRetryStage } from "../rules/last-retry.ts";
 import { noSubject } from "../rules/story.ts";
 import { writeHistory } from "../stored-alerts.ts";
-import { holdBack } from "../storm.ts";
 
 const hourMs = 3_600_000;
 
@@ -20,7 +20,7 @@ interface Row {
   amount_minor: string | null;
   currency: string | null;
   opened_at: Date;
-  facts: { attempts: number; cycle: number | null; next_retry_at: string };
+  facts: { attempts: number; next_retry_at: string };
 }
 
 /**
@@ -54,20 +54,20 @@ export async function tellNearLastRetries(trx: Knex.Transaction, desk: AlertDesk
     })),
     "sweep",
   );
-  await announce(trx, desk, await holdBack(trx, desk, announcements));
+  await announce(trx, desk, announcements);
 }
 
 function announcementOf(desk: AlertDesk, row: Row, at: Date): Announcement {
-  const { attempts, cycle, next_retry_at: nextRetryAt } = row.facts;
+  const { attempts, next_retry_at: nextRetryAt } = row.facts;
   const amount = moneyText(row.amount_minor, row.currency);
-  const retryAt = localTimes(desk)(new Date(nextRetryAt));
   return {
     alertId: Number(row.id),
     occurrence: row.occurrence,
     openedAt: row.opened_at,
     story: {
       key: row.key,
-      family: "last-retries",
+      // Told on the daily list, which is one message however many there are.
+      family: null,
       subject: {
         ...noSubject,
         orderId: row.order_id,
@@ -75,21 +75,10 @@ function announcementOf(desk: AlertDesk, row: Row, at: Date): Announcement {
         customerId: row.customer_id,
       },
     },
-    stage: {
-      name: `last-retry:${attempts}`,
-      change: "updated",
+    stage: lastRetryStage(
+      { amount, attempts, retryAt: new Date(nextRetryAt) },
+      wordingOf(desk),
       at,
-      rule: "dunning_last_retry",
-      severity: desk.settings.rules.dunning_last_retry.severity,
-      title: `The last retry of renewal ${cycle} of subscription ${row.subscription_id} is near: ${retryAt}, ${amount}`,
-      advice:
-        "The owner of the account should speak with the customer before it: afterwards the renewal is lost.",
-      facts: [
-        { label: "Amount", value: amount },
-        { label: "Declined attempts", value: String(attempts) },
-        { label: "Next retry", value: retryAt },
-      ],
-      canWait: false,
-    },
+    ),
   };
 }

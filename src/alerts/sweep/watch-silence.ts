@@ -1,9 +1,9 @@
 import type { Knex } from "knex";
 import { lastWholeRun } from "../../reconcile/queries/last-whole-run.ts";
 import { clear, raise } from "../conditions.ts";
-import type { Condition } from "../rules/condition.ts";
-import { localTimes } from "../desk.ts";
+import { wordingOf } from "../desk.ts";
 import type { AlertDesk } from "../desk.ts";
+import type { Condition } from "../rules/condition.ts";
 import {
   findEventHours,
   findMissingRenewals,
@@ -71,7 +71,7 @@ async function notKnownYet(trx: Knex): Promise<ReadonlySet<string>> {
 async function findSilences(trx: Knex.Transaction, desk: AlertDesk): Promise<Condition[]> {
   const { rules } = desk.settings;
   const serviceNow = desk.serviceClock.now();
-  const context = { rules, localTime: localTimes(desk), at: serviceNow };
+  const context = { ...wordingOf(desk), at: serviceNow };
   const hoursAgo = (hours: number) => new Date(serviceNow.getTime() - hours * hourMs);
   const found: Condition[] = [];
 

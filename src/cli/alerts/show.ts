@@ -34,24 +34,26 @@ export const noAlert = (given: string): UsageError =>
     `No alert has the number or key "${given}". "npx tallyhook alerts list --all" shows them.`,
   );
 
-function textOf({ history, messages, stormListings, facts, ...alert }: AlertDetails): string {
+function textOf(details: AlertDetails): string {
+  const { history, messages, digests, stormListings, facts, ...alert } = details;
   const lines = [visible(titleOf({ facts, key: alert.key })), ""];
   for (const [name, value] of Object.entries({ ...alert, ...facts })) {
-    if (name === "title" || value === null) continue;
+    if (name === "title" || name === "advice" || value === null) continue;
     const text = value instanceof Date ? value.toISOString() : String(value);
     lines.push(`${name.padEnd(18)} ${visible(text)}`);
   }
-  const last = messages.findLast(({ message }) => message.advice !== "");
-  const advice = last?.message.advice ?? stormListings.at(-1)?.advice ?? "";
-  if (advice !== "") lines.push("", `What to do: ${visible(advice)}`);
+  const advice = facts["advice"];
+  if (typeof advice === "string" && advice !== "") lines.push("", `What to do: ${visible(advice)}`);
   lines.push("", "Life");
   for (const { at, change, stage, found_by: foundBy } of history) {
     lines.push(`  ${at.toISOString()}  ${change.padEnd(12)} ${stage.padEnd(16)} ${foundBy}`);
   }
-  lines.push(
-    "",
-    messages.length + stormListings.length === 0 ? "No message was queued." : "Messages",
-  );
+  const isTold = messages.length + digests.length + stormListings.length > 0;
+  lines.push("", isTold ? "Messages" : "No message was queued.");
+  for (const { channel, stage, told_at: at } of digests) {
+    const when = at === null ? "waits for the next list" : `listed ${at.toISOString()}`;
+    lines.push(`  ${channel.padEnd(16)} ${"digest".padEnd(12)} ${stage.padEnd(16)} ${when}`);
+  }
   for (const { channel, stage, action, state, attempts, last_error: error } of messages) {
     const failure = error === null ? "" : `: ${visible(error)}`;
     lines.push(

@@ -7,12 +7,24 @@ import { unknownChannel } from "../../alerts/settings.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
 import { startDeadline } from "../../platform/http/deadline.ts";
 import type { CliContext } from "../context.ts";
+import { alertDesk } from "./alert-desk.ts";
 import { alertChannelDeps } from "./open-channels.ts";
 
 const sendTimeoutMs = 15_000;
 
-/** Sends one message of each kind to a channel, and says what it answered. Needs no database. */
-export async function testChannel(context: CliContext, name: string): Promise<void> {
+export interface TestOptions {
+  all?: boolean;
+}
+
+/**
+ * Sends messages of the rules about made-up facts to a channel: one of each severity, or of every rule's every stage.
+ * Says what the channel answered. Needs no database.
+ */
+export async function testChannel(
+  context: CliContext,
+  name: string,
+  { all }: TestOptions,
+): Promise<void> {
   await context.withRuntime(
     "alerts",
     async (runtime) => {
@@ -24,16 +36,19 @@ export async function testChannel(context: CliContext, name: string): Promise<vo
       const { channel, problem } = tryOpen(chosen, alertChannelDeps(runtime, settings));
       if (problem !== undefined) throw new ConfigurationError(`Channel "${name}": ${problem}.`);
       runtime.onClose(() => channel.close());
-      const samples = sampleMessages({
+      const samples = sampleMessages(await alertDesk(runtime), {
+        channel: name,
         run: randomUUID(),
         at: runtime.wallClock.now(),
+        all: all === true,
         endsAll: channel.kind === "pagerduty",
       });
-      for (const sample of samples) {
-        const answer = await sendSample(name, channel, sample.message);
-        context.stdout.write(`${sample.kind.padEnd(16)} ${answer}\n`);
+      for (const { what, message } of samples) {
+        const answer = await sendSample(name, channel, message);
+        const line = `${message.severity.padEnd(9)} ${what.padEnd(38)} ${answer}`;
+        context.stdout.write(`${line}\n`);
       }
-      context.stdout.write(`Channel "${name}" took ${samples.length} messages.\n`);
+      context.stdout.write(`Channel "${name}" took ${samples.length} messages, all marked TEST.\n`);
     },
     { logLevel: "silent" },
   );

@@ -1,0 +1,66 @@
+import { oneLine } from "../channels/plain-text.ts";
+import type { AlertSettings } from "../settings.ts";
+
+/** What rules need to write for people. */
+export interface Wording {
+  rules: AlertSettings["rules"];
+  /** `2026-10-24 14:25 Europe/Berlin`, for the body. */
+  localTime(at: Date): string;
+  /** `24 Oct 14:25`, for titles. */
+  shortTime(at: Date): string;
+}
+
+/** A title fits the notification of a phone and the subject of a mail. */
+const maxTitle = 110;
+
+/** A title in its parts, in the order in which they matter; all but the first may be missing. */
+export interface Headline {
+  /** How much, or how many, and what: `12.345 KWD renewal declined (2nd try)`. */
+  lead: string;
+  /** Why, or how it stands: `insufficient funds`. */
+  cause?: string | null;
+  /** What comes next, or what to do: `Next try 24 Oct 14:25`. The first to go where the title is too long. */
+  next?: string | null;
+}
+
+/** One line without ids; in a message the customer stands behind the lead, in what is stored nobody does. Pure. */
+export function headlineText(
+  { lead, cause, next }: Headline,
+  person: string | null = null,
+): string {
+  const upToCause = `${lead}${person === null ? "" : `, ${person}`}${cause == null ? "" : `: ${cause}`}`;
+  const whole = next == null ? upToCause : `${upToCause}. ${next}`;
+  return oneLine(whole.length <= maxTitle ? whole : upToCause, maxTitle);
+}
+
+/** The two forms of a title that a stage has. Pure. */
+export const titled = (headline: Headline): { title: string; headline: Headline } => ({
+  title: headlineText(headline),
+  headline,
+});
+
+/** `1 renewal`, `2 renewals`. */
+export const counted = (n: number, one: string, many = `${one}s`): string =>
+  `${n} ${n === 1 ? one : many}`;
+
+/** `1st`, `2nd`, `3rd`, `11th`. */
+export function ordinal(n: number): string {
+  const isTeen = n % 100 >= 11 && n % 100 <= 13;
+  const ending = isTeen ? "th" : (["th", "st", "nd", "rd"][n % 10] ?? "th");
+  return `${n}${ending}`;
+}
+
+/** Something that came from outside, short enough for a title. */
+export const short = (text: string, max = 40): string => oneLine(text, max);
+
+const isUuid = /[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}/i;
+
+/** `order ZXYQF2JM`; null where nobody could say its number: there is none, or it is a UUID. */
+export const orderName = (orderNumber: string | null): string | null =>
+  orderNumber === null || orderNumber === "" || isUuid.test(orderNumber)
+    ? null
+    : `order ${short(orderNumber, 24)}`;
+
+/** A text of others, fit for a title: ids in it, which nobody can read, become `…`. */
+export const withoutIds = (text: string): string =>
+  text.replace(new RegExp(isUuid.source, "gi"), "…");

@@ -1,0 +1,104 @@
+import { z } from "zod";
+import { nearestName } from "../platform/nearest-name.ts";
+
+/** What a schema may say of a wrong value, instead of the validator's own words. */
+interface Said {
+  error: (issue: { code?: string; input?: unknown }) => string | undefined;
+}
+
+/** `"yes" should be true or false`, `is missing: should be …`. `what` ends the sentence "it should be …". */
+export const should = (what: string): Said => ({
+  error: ({ input }) => wrongValue(input, what),
+});
+
+/** The same where a secret may stand by mistake: what stands there is not shown. */
+export const shouldHidden = (what: string): Said => ({
+  error: ({ input }) => (input === undefined ? wrongValue(input, what) : `should be ${what}`),
+});
+
+function wrongValue(value: unknown, what: string): string {
+  return value === undefined
+    ? `is missing: should be ${what}`
+    : `${shown(value)} should be ${what}`;
+}
+
+function shown(value: unknown): string {
+  if (Array.isArray(value))
+    return value.length === 0 ? "an empty list" : `a list of ${value.length}`;
+  if (value !== null && typeof value === "object") return "an object";
+  const text = JSON.stringify(value) ?? String(value);
+  return text.length <= 60 ? text : `${text.slice(0, 59)}…`;
+}
+
+/** One of a few names; with the one that was meant. */
+export const oneOf = <const T extends string>(names: readonly T[]) =>
+  z.enum(names as unknown as [T, ...T[]], {
+    error: ({ input }) => wrongName(input, names),
+  });
+
+function wrongName(given: unknown, names: readonly string[]): string {
+  const nearest = typeof given === "string" ? nearestName(given.toLowerCase(), names) : null;
+  const hint = nearest === null ? "" : `. Did you mean "${nearest}"?`;
+  return wrongValue(given, `one of ${names.map((name) => `"${name}"`).join(", ")}${hint}`);
+}
+
+export const yesOrNo = z.boolean(should("true or false"));
+
+export function wholeNumber(min: number, max: number) {
+  const said = should(`a whole number from ${min} to ${max}`);
+  return z.int(said).min(min, said).max(max, said);
+}
+
+/** A list with at least one element. `example` is how it looks. */
+export const listOf = <Element extends z.ZodType>(element: Element, example: string) => {
+  const said = should(`a list with at least one element, such as ${example}`);
+  return z.array(element, said).min(1, said);
+};
+
+/** Values by name. `example` is how it looks; a wrong name says what a name should be. */
+export const byName = <Value extends z.ZodType>(
+  name: { pattern: RegExp; should: string },
+  value: Value,
+  example: string,
+) =>
+  z.record(z.string().regex(name.pattern), value, {
+    error: ({ code, input }) =>
+      code === "invalid_key"
+        ? `is a wrong name: should be ${name.should}`
+        : wrongValue(input, `an object such as ${example}`),
+  });
+
+/** An object of the settings file: a key that it does not know is refused, with the one that was meant. */
+export const settingsObject = <Shape extends z.core.$ZodLooseShape>(shape: Shape) =>
+  z.strictObject(shape, {
+    error: (issue) => {
+      const known = Object.keys(shape);
+      if (issue.code !== "unrecognized_keys") {
+        return wrongValue(issue.input, `an object { … } with ${listed(known)}`);
+      }
+      return issue.keys.map((key: string) => unknownKey(key, known)).join(" ");
+    },
+  });
+
+const listed = (names: readonly string[]): string =>
+  names.length <= 6 ? names.join(", ") : `${names.slice(0, 5).join(", ")}, …`;
+
+function unknownKey(key: string, known: readonly string[]): string {
+  const nearest = nearestName(key, known);
+  const hint = nearest === null ? `There are: ${known.join(", ")}.` : `Did you mean "${nearest}"?`;
+  return `there is no setting ${JSON.stringify(key)} here. ${hint}`;
+}
+
+/** Objects of several kinds, told apart by their `kind`. What stands in place of one may be a secret address. */
+export const ofKind = <
+  Options extends readonly [z.core.$ZodTypeDiscriminable, ...z.core.$ZodTypeDiscriminable[]],
+>(
+  kinds: readonly string[],
+  options: Options,
+) =>
+  z.discriminatedUnion("kind", options, {
+    error: ({ input }) =>
+      input === null || typeof input !== "object" || Array.isArray(input)
+        ? 'should be an object such as { "kind": "stdout" }'
+        : wrongName((input as { kind?: unknown }).kind, kinds),
+  });

@@ -1,0 +1,72 @@
+import { describe, expect, test } from "vitest";
+import { alertText } from "../../src/alerts/channels/email-body.ts";
+import type { AlertMessage } from "../../src/alerts/message.ts";
+import { sampleMessages } from "../../src/alerts/sample-messages.ts";
+import { loadAlertSettings } from "../../src/alerts/settings.ts";
+import { settingsOf, testDesk } from "./test-desk.ts";
+
+const links = Object.fromEntries(
+  ["order", "subscription", "customer", "transaction"].map((kind) => [
+    kind,
+    `https://admin.example.com/${kind}s/{id}`,
+  ]),
+);
+const desk = testDesk({ settings: settingsOf({ links }), timeZone: "Europe/Berlin" });
+const samples = sampleMessages(desk, {
+  channel: "log",
+  run: "run",
+  at: new Date("2026-10-23T12:25:00.000Z"),
+  all: true,
+  endsAll: false,
+}).map(({ what, message }): [string, AlertMessage] => [what, withoutMark(message)]);
+
+function withoutMark(message: AlertMessage): AlertMessage {
+  return {
+    ...message,
+    title: message.title.replace(/^TEST /, ""),
+    advice: message.advice.replace(/^This is a test: nothing happened\. /, ""),
+  };
+}
+
+const uuid = /[0-9a-f]{8}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{4}-[0-9a-f]{12}/i;
+/** `49.00 EUR`, `LOST 49.00 EUR`, `Chargeback won 120.00 EUR`: money stands in the first words. */
+const moneyFirst = /^(LOST |Chargeback (LOST |won )?)?\d+\.\d{2} [A-Z]{3}\b/;
+const countFirst = /^\d+ /;
+
+test("every rule is among the messages", () => {
+  const told = new Set(samples.map(([, { rule }]) => rule));
+  const rules = Object.keys(loadAlertSettings(null).rules);
+  expect(rules.filter((rule) => !told.has(rule))).toEqual([]);
+});
+
+describe.each(samples)("%s", (_what, message) => {
+  const { action, title, advice, facts, links: pages, items = [] } = message;
+
+  test("has a title of one short line without ids, in which money or a count comes first", () => {
+    for (const line of [title, ...items.map((item) => item.title)]) {
+      expect(line.length).toBeLessThanOrEqual(110);
+      expect(line).not.toMatch(/[\r\n]/);
+      expect(line).not.toMatch(uuid);
+      expect(line).not.toContain("sample-");
+      const knowsMoney = facts.some(({ label }) => label === "Amount");
+      const knowsCount = facts.some(({ label }) => /^In \d+ min|^Left$/.test(label));
+      if (knowsMoney) expect(line).toMatch(moneyFirst);
+      if (knowsCount) expect(line).toMatch(countFirst);
+    }
+  });
+
+  test("says what to do, and names a page or a command for it", () => {
+    expect(advice).toMatch(/^["A-Z1-9].{20,}\.$/s);
+    const said = [advice, ...facts.map(({ value }) => value)].join(" ");
+    if (action === "trigger") expect(said).toMatch(/npx tallyhook [a-z]+/);
+    else expect(pages).not.toEqual([]);
+  });
+});
+
+test("all messages, as a mail shows them", async () => {
+  const blocks = samples.map(([what, message]) => {
+    const body = alertText({ ...message, idempotencyKey: what }).trimEnd();
+    return `${"=".repeat(100)}\n${what}\n${"=".repeat(100)}\n${body}\n`;
+  });
+  await expect(blocks.join("\n")).toMatchFileSnapshot("./every-message.txt");
+});
