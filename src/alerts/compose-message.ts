@@ -52,7 +52,6 @@ export function composeMessage({
     rule: stage.rule,
     stage: stage.name,
     title: stage.headline === undefined ? stage.title : headlineText(stage.headline, person),
-    ...(person === null ? {} : { person }),
     facts: [...stage.facts, ...(customer?.facts ?? []), ...taking],
     advice: stage.advice,
     links: links ?? [],

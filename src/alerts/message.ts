@@ -34,8 +34,6 @@ export interface AlertMessage {
   readonly stage: string;
   /** One line: money or a count first, then the customer, never an id. */
   readonly title: string;
-  /** The customer as the title names them: by this an erasure finds them there. */
-  readonly person?: string;
   readonly facts: readonly AlertFact[];
   /** What to do; empty where there is nothing to do. */
   readonly advice: string;

@@ -136,7 +136,6 @@ function itemOf(entry: DigestEntry, { shortTime }: Wording): AlertItem {
   const { alertId, person, orderNumber, failureCode } = entry;
   return {
     alertId,
-    ...(person === null ? {} : { person }),
     title: headlineText(headlineOf(entry, shortTime), person),
     facts: [
       { label: "Order", value: orderNumber ?? "-" },
