@@ -342,7 +342,7 @@ async function reconcileNight(
     amountAtRiskMinor: {},
     slices: { failed: night === 16 ? 1 : 0, pending: 0 },
   };
-  await assessRun(db, desk, outcome);
+  await assessRun({ db, log: createLog({ level: "fatal", name: "test" }) }, desk, outcome);
 }
 
 /** Waits until the sender has sent what is due. */

@@ -136,7 +136,7 @@ export function identityCondition(rules: Rules, broken: BrokenIdentity, at: Date
     measures: {
       breaches,
       ...Object.fromEntries(
-        amountAtRisk.map(({ currency, amountMinor }) => [atRiskIn(currency), amountMinor]),
+        amountAtRisk.map(({ currency, amountMinor }) => [atRiskIn(currency), Number(amountMinor)]),
       ),
     },
     at,
