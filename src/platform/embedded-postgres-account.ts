@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { readFileSync } from "node:fs";
-import { chown, stat } from "node:fs/promises";
+import { lchown, stat } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { UnreachableError } from "./errors.ts";
 
@@ -25,9 +25,8 @@ export async function ownerOf(cluster: string): Promise<Account> {
  */
 export async function unprivilegedAccount(base: string): Promise<Account> {
   const { uid, gid } = await stat(base);
-  const ownUid = process.getuid?.();
-  if (ownUid !== 0) {
-    if (uid !== ownUid) throw belongsTo(uid, base);
+  if (process.getuid?.() !== 0) {
+    refuseForeign(uid, base);
     refuseNameless();
     return null;
   }
@@ -42,6 +41,12 @@ export async function unprivilegedAccount(base: string): Promise<Account> {
     "PostgreSQL does not run as root, and this system has no user to run it as " +
       `(looked for ${candidates.join(", ")}). Start as another user, or set DATABASE_URL.`,
   );
+}
+
+/** Throws `UnreachableError` unless we own what a user id owns, or are root, who becomes its owner. */
+export function refuseForeign(uid: number, path: string): void {
+  const ownUid = process.getuid?.();
+  if (ownUid !== 0 && ownUid !== uid) throw belongsTo(uid, path);
 }
 
 const belongsTo = (uid: number, path: string) =>
@@ -67,9 +72,9 @@ function refuseNameless(): void {
 export const runAs = (account: Account): { uid?: number; gid?: number } =>
   account === null ? {} : { uid: account.uid, gid: account.gid };
 
-/** Gives a file or directory to the account. */
+/** Gives a file or directory to the account; of a link, the link. */
 export async function giveTo(account: Account, path: string): Promise<void> {
-  if (account !== null) await chown(path, account.uid, account.gid);
+  if (account !== null) await lchown(path, account.uid, account.gid);
 }
 
 /**

@@ -1,9 +1,9 @@
 import { constants } from "node:fs";
-import { chmod, copyFile, mkdir, readFile, readdir, rename, rm, symlink } from "node:fs/promises";
+import { chmod, copyFile, readFile, readdir, rename, rm, symlink } from "node:fs/promises";
 import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { UnreachableError } from "./errors.ts";
-import { exists, ownLikeParent } from "./private-files.ts";
+import { exists, makeNewDirectory } from "./private-files.ts";
 
 export interface Binaries {
   initdb: string;
@@ -89,15 +89,13 @@ function hasGlibc(): boolean {
 
 /** Copies files with the modes that they must have. Leaves out what only building against them needs. */
 async function copyTree(from: string, to: string): Promise<void> {
-  await mkdir(to, { mode: 0o755 });
-  await chmod(to, 0o755);
-  await ownLikeParent(to);
+  await makeNewDirectory(to, 0o755);
   for (const entry of await readdir(from, { withFileTypes: true })) {
     const [source, target] = [join(from, entry.name), join(to, entry.name)];
     if (entry.isDirectory()) {
       if (!["include", "pkgconfig", "pgxs"].includes(entry.name)) await copyTree(source, target);
     } else if (entry.isFile() && !entry.name.endsWith(".a")) {
-      await copyFile(source, target, constants.COPYFILE_FICLONE);
+      await copyFile(source, target, constants.COPYFILE_FICLONE | constants.COPYFILE_EXCL);
       const isProgram = basename(from) === "bin" || /\.(so|dylib)\b/.test(entry.name);
       await chmod(target, isProgram ? 0o755 : 0o644);
     }

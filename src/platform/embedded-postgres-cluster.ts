@@ -1,10 +1,11 @@
 import { spawn } from "node:child_process";
-import { chmod, mkdir, readFile, rename, rm, writeFile } from "node:fs/promises";
+import { readFile, rename, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { giveTo, runAs } from "./embedded-postgres-account.ts";
 import type { Binaries } from "./embedded-postgres-binaries.ts";
 import type { Place } from "./embedded-postgres-place.ts";
 import { UnreachableError } from "./errors.ts";
+import { makeNewDirectory } from "./private-files.ts";
 
 /** The database role that initdb makes, and that everything logs in as. */
 export const superuser = "tallyhook";
@@ -27,8 +28,7 @@ export async function ensureCluster(
   await rm(unfinished, { recursive: true, force: true });
   await rm(passwordFile, { force: true });
   try {
-    await mkdir(unfinished, { mode: 0o700 });
-    await chmod(unfinished, 0o700);
+    await makeNewDirectory(unfinished, 0o700);
     await giveTo(place.account, unfinished);
     await writeFile(passwordFile, `${password}\n`, { mode: 0o600, flag: "wx" });
     await giveTo(place.account, passwordFile);

@@ -1,8 +1,13 @@
 import { randomBytes } from "node:crypto";
-import { chmod, mkdir, realpath, stat } from "node:fs/promises";
+import { chmod, lstat, mkdir, realpath, stat } from "node:fs/promises";
 import { basename, dirname, join, resolve } from "node:path";
 import type { Account } from "./embedded-postgres-account.ts";
-import { canRead, ownerOf, unprivilegedAccount } from "./embedded-postgres-account.ts";
+import {
+  canRead,
+  ownerOf,
+  refuseForeign,
+  unprivilegedAccount,
+} from "./embedded-postgres-account.ts";
 import { UnreachableError } from "./errors.ts";
 import { exists, makeDirectory, readIfThere, writeWhole } from "./private-files.ts";
 
@@ -27,10 +32,13 @@ const outside = "/var/lib/tallyhook";
 /** Makes and gives back `<data directory>/postgres`, as a real path. */
 export async function prepareBase(dataDir: string): Promise<string> {
   const wanted = resolve(dataDir, "postgres");
+  await makeDirectory(resolve(dataDir));
   await makeDirectory(wanted);
   const base = await realpath(wanted);
+  const { uid } = await stat(base);
+  refuseForeign(uid, base);
   // Whatever the umask: the server's user must pass. What is secret in it has its own mode.
-  if ((await stat(base)).uid === process.getuid?.()) await chmod(base, 0o755);
+  if (uid === process.getuid?.()) await chmod(base, 0o755);
   return base;
 }
 
@@ -47,6 +55,7 @@ export async function findPlace(base: string): Promise<Place> {
         `Bring it back, or remove ${base} to begin with an empty database.`,
     );
   }
+  if (noted !== null) await refuseForeignPlace(base, root);
   const cluster = join(root, "cluster");
   const isInitialised = await exists(cluster);
   const account = await (isInitialised ? ownerOf(cluster) : unprivilegedAccount(base));
@@ -62,6 +71,17 @@ export async function findPlace(base: string): Promise<Place> {
   }
   const elsewhere = await makeOutside(base, account);
   return { base, root: elsewhere, cluster: join(elsewhere, "cluster"), account, isInitialised };
+}
+
+/** Whoever owns `base` can note any directory there, and root would work in it, and remove it in the end. */
+async function refuseForeignPlace(base: string, root: string): Promise<void> {
+  const found = await lstat(root);
+  const isOurs = dirname(root) === outside && found.isDirectory() && found.uid === 0;
+  if (isOurs || process.getuid?.() !== 0) return;
+  throw new UnreachableError(
+    `${join(base, "location")} names ${root}, which is no directory that Tallyhook made in ${outside}. ` +
+      `Find out who wrote that, and remove ${base} to begin with an empty database.`,
+  );
 }
 
 /** initdb hands its own path to a shell, in double quotes. */

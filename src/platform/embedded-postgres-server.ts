@@ -1,6 +1,6 @@
 import { spawn } from "node:child_process";
 import type { FileHandle } from "node:fs/promises";
-import { open, readFile, rename, stat } from "node:fs/promises";
+import { readFile, rename, stat } from "node:fs/promises";
 import { createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { join } from "node:path";
@@ -19,7 +19,7 @@ import {
   tryLogin,
 } from "./embedded-postgres-probe.ts";
 import { UnreachableError } from "./errors.ts";
-import { ownLikeParent, readIfThere, writeWhole } from "./private-files.ts";
+import { openLogFile, readIfThere, writeWhole } from "./private-files.ts";
 
 /** Options of the server (`-c name=value`). */
 export type ServerSettings = Readonly<Record<string, string>>;
@@ -186,9 +186,7 @@ async function openLog(place: Place): Promise<FileHandle> {
     () => 0,
   );
   if (size > maxLogBytes) await rename(path, `${path}.1`);
-  const log = await open(path, "a", 0o640);
-  await ownLikeParent(path);
-  return log;
+  return openLogFile(path, 0o640);
 }
 
 async function logTail(place: Place): Promise<string> {

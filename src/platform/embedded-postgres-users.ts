@@ -1,6 +1,7 @@
 import { randomUUID } from "node:crypto";
-import { readdir, rm } from "node:fs/promises";
+import { lstat, readdir, rm } from "node:fs/promises";
 import { join } from "node:path";
+import { UnreachableError } from "./errors.ts";
 import { makeDirectory, readIfThere, writeWhole } from "./private-files.ts";
 import { processIdentity } from "./process-table.ts";
 
@@ -13,8 +14,7 @@ export interface Registration {
 }
 
 export async function register(base: string): Promise<Registration> {
-  const file = join(base, "users", `${randomUUID()}.json`);
-  await makeDirectory(join(base, "users"));
+  const file = join(await usersDirectory(base), `${randomUUID()}.json`);
   await writeWhole(
     file,
     JSON.stringify({ pid: process.pid, identity: processIdentity(process.pid) }),
@@ -25,13 +25,23 @@ export async function register(base: string): Promise<Registration> {
 /** How many users are left whose process is alive. */
 export async function countUsers(base: string): Promise<number> {
   let count = 0;
-  await makeDirectory(join(base, "users"));
-  for (const name of await readdir(join(base, "users"))) {
-    const file = join(base, "users", name);
+  const directory = await usersDirectory(base);
+  for (const name of await readdir(directory)) {
+    const file = join(directory, name);
     if (name.endsWith(".json") && isAlive(await readIfThere(file))) count++;
     else await rm(file, { force: true });
   }
   return count;
+}
+
+/** What stands in it is swept, so it must not be a link to another directory. */
+async function usersDirectory(base: string): Promise<string> {
+  const directory = join(base, "users");
+  await makeDirectory(directory);
+  if ((await lstat(directory)).isDirectory()) return directory;
+  throw new UnreachableError(
+    `${directory} is a link, and Tallyhook did not make it. Find out who did, and remove it.`,
+  );
 }
 
 function isAlive(content: string | null): boolean {

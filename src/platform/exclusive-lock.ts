@@ -1,9 +1,12 @@
+import { randomBytes, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { open, stat } from "node:fs/promises";
+import { link, open, realpath, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { UnreachableError } from "./errors.ts";
+import { errorCode } from "./postgres-errors.ts";
+import { exists, readIfThere, writePrivate, writeWhole } from "./private-files.ts";
 
 const pollMs = 25;
 
@@ -24,7 +27,8 @@ export async function withExclusiveLock<T>(
     if (performance.now() > deadlineMs) {
       throw new UnreachableError(
         `Another process has been starting or stopping something in ${directory} for more than ` +
-          `${timeoutMs / 1000} s. Look for a hanging process of Tallyhook and end it.`,
+          `${timeoutMs / 1000} s. Look for a hanging process of Tallyhook and end it. If there is none, remove ` +
+          `lock-name there: another program holds the lock's name.`,
       );
     }
     await sleep(pollMs);
@@ -40,21 +44,63 @@ export async function withExclusiveLock<T>(
 type Release = () => Promise<void>;
 type TryLock = () => Promise<Release | null>;
 
-/** Linux: a name in the abstract socket namespace, made of the directory's inode, which any path to it shares. */
+/**
+ * Linux: a name in the abstract socket namespace, which the kernel frees with its process. Every user of the machine can
+ * see the names in use and take one that is free, so a name serves once: it stands in a file that only the directory's
+ * owner can read, and whoever gives the lock up writes the next one there before. Holding the lock is holding the name
+ * that stands in the file.
+ */
 async function socketLock(directory: string): Promise<TryLock> {
-  const { dev, ino } = await stat(directory);
-  const path = `\0tallyhook-${dev}-${ino}`;
-  return () =>
-    new Promise((resolve, reject) => {
-      const server = createServer((socket) => socket.destroy());
-      server.once("error", (error: NodeJS.ErrnoException) => {
-        if (error.code === "EADDRINUSE") resolve(null);
-        else reject(error);
-      });
-      server.listen({ path, exclusive: true }, () => {
-        resolve(() => new Promise((done) => server.close(() => done())));
-      });
+  const file = join(await realpath(directory), "lock-name");
+  return async () => {
+    const name = await readIfThere(file);
+    if (name === null) {
+      await placeFirstName(file);
+      return null;
+    }
+    const close = await bindName(name.trim());
+    if (close === null) return null;
+    // Its last holder gave the name up between our reading it and our taking it.
+    const isCurrent = (await readIfThere(file)) === name;
+    if (!isCurrent) {
+      await close();
+      return null;
+    }
+    return async () => {
+      // The directory may be gone: its owner removed it under the lock.
+      if (await exists(file)) await writeWhole(file, newName());
+      await close();
+    };
+  };
+}
+
+const newName = (): string => `${randomBytes(16).toString("hex")}\n`;
+
+/** Of several at once, one places it. */
+async function placeFirstName(file: string): Promise<void> {
+  const own = `${file}.${randomUUID()}`;
+  try {
+    await writePrivate(own, newName());
+    await link(own, file);
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST") throw error;
+  } finally {
+    await rm(own, { force: true });
+  }
+}
+
+/** Null when some process has the name. */
+function bindName(name: string): Promise<Release | null> {
+  return new Promise((resolve, reject) => {
+    const server = createServer((socket) => socket.destroy());
+    server.once("error", (error: NodeJS.ErrnoException) => {
+      if (error.code === "EADDRINUSE") resolve(null);
+      else reject(error);
     });
+    server.listen({ path: `\0tallyhook-${name}`, exclusive: true }, () => {
+      resolve(() => new Promise((done) => server.close(() => done())));
+    });
+  });
 }
 
 /** BSD and macOS: a file opened with O_EXLOCK, a flag that Node passes on but does not name. */

@@ -1,8 +1,8 @@
 import { randomBytes, randomUUID } from "node:crypto";
-import { link, readFile, rm } from "node:fs/promises";
+import { link, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigurationError } from "./errors.ts";
-import { makeDirectory, writePrivate } from "./private-files.ts";
+import { makeDirectory, readIfThere, writePrivate } from "./private-files.ts";
 
 /**
  * The encryption key of an installation on the embedded defaults: made once in the data directory, with mode
@@ -21,7 +21,7 @@ export async function ensureLocalKey(dataDir: string): Promise<string> {
   } finally {
     await rm(own, { force: true });
   }
-  const key = (await readFile(path, "utf8")).trim();
+  const key = (await readIfThere(path))?.trim() ?? "";
   if (!/^[0-9a-f]{64}$/.test(key)) {
     throw new ConfigurationError(
       `${path} should hold 64 hex digits. Bring the right key back; a new one cannot read what is stored.`,

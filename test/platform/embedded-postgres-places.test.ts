@@ -1,7 +1,19 @@
-import { chmod, chown, mkdir, mkdtemp, readFile, rm, stat } from "node:fs/promises";
+import {
+  chmod,
+  chown,
+  lchown,
+  mkdir,
+  mkdtemp,
+  readdir,
+  readFile,
+  rm,
+  stat,
+  symlink,
+  writeFile,
+} from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
-import { afterEach, expect, test } from "vitest";
+import { afterEach, describe, expect, test } from "vitest";
 import type { Account } from "../../src/platform/embedded-postgres-account.ts";
 import { canRead } from "../../src/platform/embedded-postgres-account.ts";
 import { installBinaries } from "../../src/platform/embedded-postgres-binaries.ts";
@@ -97,6 +109,86 @@ test.runIf(userCanRun)("a user is told when the data directory cannot be written
   expect(holder.error).toMatchObject({
     name: "UnreachableError",
     message: expect.stringContaining("EACCES"),
+  });
+});
+
+describe.runIf(userCanRun)("root in a data directory that a user owns", () => {
+  const secretText = "only root may read or change this";
+
+  /** A file and a directory of root's, and what they are now. */
+  async function makeVictims() {
+    const directory = await mkdtemp(join(tmpdir(), "tallyhook-victim-"));
+    made.push(directory);
+    const file = join(directory, "file");
+    await writeFile(file, secretText, { mode: 0o600 });
+    const describeAll = async () => [
+      (await stat(directory)).uid,
+      await readdir(directory),
+      await readFile(file, "utf8"),
+      (await stat(file)).uid,
+      (await stat(file)).mode,
+    ];
+    return { directory, file, describeAll };
+  }
+
+  /** A data directory of the user's with links in it, to what is root's. */
+  async function withLinks(links: Readonly<Record<string, string>>): Promise<string> {
+    const dataDir = await dataDirectory();
+    const base = join(dataDir, "postgres");
+    if (links["."] === undefined) await mkdir(base);
+    for (const [name, target] of Object.entries(links)) {
+      await symlink(target, join(base, name));
+      await lchown(join(base, name), 1, 1);
+    }
+    for (const path of [dataDir, base]) await lchown(path, 1, 1);
+    return dataDir;
+  }
+
+  test.each([
+    ["password", "file"],
+    ["server.log", "file"],
+    ["port", "file"],
+    ["location", "file"],
+    ["lock-name", "file"],
+    ["users", "directory"],
+    [".", "directory"],
+  ] as const)("refuses a link in the place of %s", async (name, kind) => {
+    const victims = await makeVictims();
+    const before = await victims.describeAll();
+    const dataDir = await withLinks({ [name]: victims[kind] });
+    await expect(startEmbeddedPostgres({ dataDir, log })).rejects.toThrow(/is a link/);
+    expect(await victims.describeAll()).toEqual(before);
+  });
+
+  test("makes anew what is not finished, and follows no link in its place", async () => {
+    const victims = await makeVictims();
+    const before = await victims.describeAll();
+    const { file, directory } = victims;
+    const dataDir = await withLinks({
+      "password.new": file,
+      "port.new": file,
+      "initdb-password": file,
+      "cluster.new": directory,
+      "binaries.new": directory,
+    });
+    const server = await startEmbeddedPostgres({ dataDir, log });
+    await server.remove();
+    expect(await victims.describeAll()).toEqual(before);
+  });
+
+  test("works in no directory that the user noted as its place", async () => {
+    const victims = await makeVictims();
+    const before = await victims.describeAll();
+    const dataDir = await dataDirectory();
+    const base = join(dataDir, "postgres");
+    await mkdir(base);
+    await writeFile(join(base, "location"), victims.directory);
+    await chmod(victims.directory, 0o755);
+    for (const path of [dataDir, base, join(base, "location")]) await chown(path, 1, 1);
+    await expect(startEmbeddedPostgres({ dataDir, log })).rejects.toThrow(
+      /location names .*, which is no directory that Tallyhook made/,
+    );
+    expect(await victims.describeAll()).toEqual(before);
   });
 });
 

@@ -1,6 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm, symlink } from "node:fs/promises";
+import { mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
@@ -35,6 +36,26 @@ test("what the work gives or throws comes out, and the lock is free again", asyn
   await expect(failing).rejects.toThrow("x");
   expect(await withExclusiveLock(directory, async () => "done", { timeoutMs })).toBe("done");
 });
+
+test.runIf(process.platform === "linux")(
+  "a name that was seen while the lock was held keeps nobody out afterwards",
+  async () => {
+    const seen = new Set<string>();
+    const look = async () => {
+      const sockets = await readFile("/proc/net/unix", "utf8");
+      for (const [, name] of sockets.matchAll(/@(tallyhook-\S+)/g)) seen.add(name ?? "");
+    };
+    await withExclusiveLock(directory, look, { timeoutMs });
+    expect(seen.size).toBeGreaterThan(0);
+    const squatters = [...seen].map((name) => createServer().listen({ path: `\0${name}` }));
+    for (const squatter of squatters) squatter.on("error", () => {});
+    try {
+      expect(await withExclusiveLock(directory, async () => "done", { timeoutMs })).toBe("done");
+    } finally {
+      for (const squatter of squatters) squatter.close();
+    }
+  },
+);
 
 test("waiting too long is an error that says so", async () => {
   await withExclusiveLock(
