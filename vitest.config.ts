@@ -5,6 +5,7 @@ export default defineConfig({
     include: ["test/**/*.test.ts"],
     exclude: ["test/torture/**"],
     globalSetup: [
+      "test/support/run-directory.ts",
       "test/support/redis-notice.ts",
       "test/support/image.ts",
       "test/support/global-setup.ts",

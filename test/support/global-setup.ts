@@ -5,7 +5,7 @@ import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { migrateToLatest } from "../../src/platform/migrations.ts";
 import { assertReachable, createDatabase } from "../../src/platform/postgres.ts";
-import { makeDataDir, removeAbandonedServers } from "./data-directory.ts";
+import { makeDataDir } from "./data-directory.ts";
 import { databaseUrl, withServer } from "./server-commands.ts";
 
 declare module "vitest" {
@@ -43,7 +43,6 @@ async function testServer(
     await assertReachable(given, { variable: "TEST_DATABASE_URL" });
     return { url: given, stop: async () => {} };
   }
-  await removeAbandonedServers();
   const dataDir = await makeDataDir();
   const server = await startEmbeddedPostgres({
     dataDir,

@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
-import { cp, mkdir, readFile, rm, symlink } from "node:fs/promises";
+import { cp, mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
 import { projectRoot } from "./holder.ts";
-import { makeOwnedDirectory, removeOrphanedDirectories } from "./owned-directory.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -20,9 +20,7 @@ declare module "vitest" {
  * container. Not under the project, where it would decide which program the user runs.
  */
 export async function setup(project: TestProject): Promise<() => Promise<void>> {
-  const kind = { prefix: "tallyhook-image-" };
-  await removeOrphanedDirectories(kind);
-  const image = await makeOwnedDirectory(kind);
+  const image = await mkdtemp(join(tmpdir(), "tallyhook-image-"));
   const remove = () => rm(image, { recursive: true, force: true });
   try {
     await layOut(image);

@@ -6,6 +6,7 @@ export default defineConfig({
   test: {
     include: ["test/torture/**/*.test.ts"],
     globalSetup: [
+      "test/support/run-directory.ts",
       "test/support/redis-notice.ts",
       "test/support/image.ts",
       "test/support/global-setup.ts",

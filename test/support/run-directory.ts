@@ -1,0 +1,91 @@
+import { spawn } from "node:child_process";
+import { existsSync, readdirSync, readFileSync } from "node:fs";
+import { chmod, mkdtemp, readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import { fileURLToPath } from "node:url";
+import { removeAbandonedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { commandLine } from "../../src/platform/process-table.ts";
+import { signalIfThere } from "./process-tree.ts";
+
+const prefix = "tallyhook-test-";
+const clearScript = fileURLToPath(new URL("clear-run.ts", import.meta.url));
+/** What is told to end may take so long, before it is killed. */
+const graceMs = 5_000;
+
+/**
+ * Everything that a run makes goes into one temporary directory, and bears it in its environment. It is cleared at the
+ * end, and when the run does not get there (Ctrl-C, kill -9), by a process that waits for just that.
+ */
+export async function setup(): Promise<() => Promise<void>> {
+  const place = tmpdir();
+  await clearOrphans(place);
+  const directory = await mkdtemp(join(place, `${prefix}${process.pid}-`));
+  // Other users' processes work in it too: it is to them what the system's directory is.
+  await chmod(directory, 0o1777);
+  const program = [process.execPath, "--import", "tsx", clearScript, directory];
+  // A session of its own, which Ctrl-C does not reach. It reads a line at a good end, and nothing at any other.
+  const caretaker = spawn("/bin/sh", ["-c", 'read -r done || exec "$@"', "sh", ...program], {
+    detached: true,
+    stdio: ["pipe", "ignore", "ignore"],
+  });
+  caretaker.unref();
+  caretaker.stdin.on("error", () => {});
+  process.env["TMPDIR"] = directory;
+  return async () => {
+    process.env["TMPDIR"] = place;
+    await clear(directory);
+    caretaker.stdin.end("done\n");
+  };
+}
+
+/** Removes a run's directory, with the servers whose data is in it. */
+async function clear(directory: string): Promise<void> {
+  for (const name of await readdir(directory)) {
+    for (const dataDir of [join(directory, name), join(directory, name, ".data")]) {
+      if (!existsSync(join(dataDir, "postgres"))) continue;
+      // What cannot be stopped in good order loses its data under its feet, and ends by itself.
+      await removeAbandonedPostgres(dataDir).catch(() => false);
+    }
+  }
+  // A server that ends at this moment may still write.
+  await rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
+}
+
+/** Ends what a run that is over has left, and clears its directory. */
+export async function clearRun(directory: string): Promise<void> {
+  const deadlineMs = performance.now() + graceMs;
+  while (processesOf(directory).length > 0 && performance.now() < deadlineMs) await sleep(50);
+  for (const pid of processesOf(directory)) signalIfThere(pid, "SIGKILL");
+  while (processesOf(directory).length > 0) await sleep(10);
+  await clear(directory);
+}
+
+/** The processes of a run bear its directory in their environments. Linux only: elsewhere none are found. */
+function processesOf(directory: string): number[] {
+  if (process.platform !== "linux") return [];
+  const mark = `TMPDIR=${directory}`;
+  return readdirSync("/proc")
+    .map(Number)
+    .filter((pid) => pid > 0 && environmentOf(pid).includes(mark) && commandLine(pid) !== null);
+}
+
+function environmentOf(pid: number): string[] {
+  try {
+    return readFileSync(`/proc/${pid}/environ`, "latin1").split("\0");
+  } catch {
+    // It has ended, or is another user's.
+    return [];
+  }
+}
+
+/** What runs left behind whose caretaker was killed as well. */
+async function clearOrphans(place: string): Promise<void> {
+  for (const name of await readdir(place)) {
+    const [, owner] = new RegExp(`^${prefix}(\\d+)-\\w+$`).exec(name) ?? [];
+    if (owner === undefined || commandLine(Number(owner)) !== null) continue;
+    // Another user's, or another run clears it at this moment.
+    await clearRun(join(place, name)).catch(() => {});
+  }
+}
