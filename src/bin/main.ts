@@ -6,6 +6,7 @@ import { strikeOutSecrets } from "../platform/secret-shapes.ts";
 import { visibleLines } from "../platform/visible-text.ts";
 import { registerCommands } from "./commands.ts";
 import { guardStandardOutput } from "./standard-output.ts";
+import { endWithNpm } from "./end-with-npm.ts";
 import type { StandardOutput } from "./standard-output.ts";
 
 /** What may still run after a command is done (a socket that lingers) does not hold up the shell for longer. */
@@ -13,6 +14,7 @@ const lingerMs = 3_000;
 
 /** Runs one command line and gives back its exit code; docs/operations.md lists the codes. */
 export async function main(argv: readonly string[], version: string): Promise<number> {
+  endWithNpm(process.env);
   const context = createContext();
   const output = guardStandardOutput(context.stdout, context.stderr);
   const program = new Command("tallyhook")

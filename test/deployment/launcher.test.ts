@@ -130,6 +130,29 @@ describe("the launcher", () => {
   });
 });
 
+test("a program that npx started ends in good order when npx is told to end", async () => {
+  const cache = await mkdtemp(join(tmpdir(), "tallyhook-npm-"));
+  const npx = spawn("npx", ["tallyhook", "sandbox", "--port", "0"], {
+    cwd: projectRoot,
+    env: { ...process.env, npm_config_cache: cache, npm_config_offline: "true" },
+    stdio: ["ignore", "pipe", "inherit"],
+  });
+  let stdout = "";
+  const isUp = new Promise<string>((resolve) => {
+    npx.stdout.on("data", (chunk: Buffer) => {
+      stdout += chunk.toString();
+      const [, url] = /answers at (\S+)/.exec(stdout) ?? [];
+      if (url !== undefined) resolve(url);
+    });
+  });
+  const url = await isUp;
+  npx.kill("SIGTERM");
+  // It holds the pipe until it ends.
+  await once(npx, "close");
+  await expect(fetch(`${url}/_sandbox`)).rejects.toThrow();
+  await rm(cache, { recursive: true, force: true });
+});
+
 test("npx runs it inside the project without asking and without a network", async () => {
   const cache = await mkdtemp(join(tmpdir(), "tallyhook-npm-"));
   const env = { ...process.env, npm_config_cache: cache, npm_config_offline: "true" };
