@@ -1,7 +1,8 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
+import { withEnvFile } from "./config/env-file.ts";
 import { contradictions } from "./config/contradictions.ts";
-import { alertSecretSettings, prefixes, settings } from "./config/variables.ts";
+import { alertSecretSettings, embeddedDatabase, prefixes, settings } from "./config/variables.ts";
 import type { Values } from "./config/variables.ts";
 import { conceal } from "./platform/concealed.ts";
 import { ConfigurationError } from "./platform/errors.ts";
@@ -91,9 +92,23 @@ export interface Secrets {
 export interface LoadedConfig {
   readonly config: Config;
   readonly secrets: Secrets;
-  /** To be shown, not fatal: variables that look like ours and are not. */
+  /** To be shown, not fatal: where settings come from, variables that look like ours and are not. */
   readonly warnings: readonly string[];
 }
+
+/**
+ * The configuration of this process: of its environment, and of the `.env` file where it was started. Throws
+ * `ConfigurationError`.
+ */
+export function loadOwnConfig(): LoadedConfig {
+  const read = withEnvFile(process.env, ".env", readText);
+  const loaded = loadConfig(read.environment);
+  if (read.fromFile === null) return loaded;
+  const settingsRead = `${read.fromFile} ${read.fromFile === 1 ? "setting comes" : "settings come"}`;
+  return { ...loaded, warnings: [`${settingsRead} from .env.`, ...loaded.warnings] };
+}
+
+const readText: ReadFile = (file) => readFileSync(file, "utf8");
 
 /**
  * Turns the environment into a frozen configuration. Decides only: makes, opens and contacts nothing, but for
@@ -102,23 +117,28 @@ export interface LoadedConfig {
  */
 export function loadConfig(
   env: Environment = process.env,
-  readFile: ReadFile = (file) => readFileSync(file, "utf8"),
+  readFile: ReadFile = readText,
 ): LoadedConfig {
   const { values, problems: wrong } = readSettings(settings, env, readFile);
   const alerts = readSettings(alertSecretSettings(env), env, readFile);
   const problems = [...wrong, ...alerts.problems];
   const bad = new Set(problems.map(({ name }) => name));
-  const texts = [...problems.map(({ text }) => text), ...contradictions(values, bad)];
+  const unknown = unknownVariables(settings, env, prefixes);
+  const texts = [
+    ...problems.map(({ text }) => text),
+    ...unknown.problems,
+    ...contradictions(values, bad),
+  ];
   if (texts.length > 0) throw new ConfigurationError(explain(texts));
   return {
     config: freezeDeep(configOf(values)),
     secrets: conceal(secretsOf(values, alerts.values)),
-    warnings: unknownVariables(settings, env, prefixes),
+    warnings: unknown.warnings,
   };
 }
 
 function configOf(values: Values): Config {
-  const database = values.DATABASE_URL === null ? "embedded" : "external";
+  const database = isEmbedded(values.DATABASE_URL) ? "embedded" : "external";
   return {
     database,
     queueBackend: values.REDIS_URL === null ? "postgres" : "redis",
@@ -146,7 +166,9 @@ function configOf(values: Values): Config {
     networkRegion: values.CARD_NETWORK_REGION,
     reconcile: {
       cron: values.RECONCILE_CRON,
-      graceSeconds: values.RECONCILE_GRACE_SECONDS,
+      graceSeconds:
+        values.RECONCILE_GRACE_SECONDS ??
+        (values.SVC_BASE_URL === null ? sandboxGraceSeconds : serviceGraceSeconds),
       reportOnly: values.RECONCILE_MODE === "report",
       identities: values.RECONCILE_IDENTITIES,
     },
@@ -160,9 +182,15 @@ function configOf(values: Values): Config {
   };
 }
 
+/** What is younger may still be on its way here. From the sandbox nothing is for long, and nobody waits for it. */
+const [serviceGraceSeconds, sandboxGraceSeconds] = [600, 5];
+
+const isEmbedded = (databaseUrl: string | null): boolean =>
+  databaseUrl === null || databaseUrl === embeddedDatabase;
+
 function secretsOf(values: Values, alertSecrets: Secrets["alertSecrets"]): Secrets {
   return {
-    databaseUrl: values.DATABASE_URL,
+    databaseUrl: isEmbedded(values.DATABASE_URL) ? null : values.DATABASE_URL,
     redisUrl: values.REDIS_URL,
     serviceApiKey: values.SVC_API_KEY,
     webhookSecrets: values.SVC_WEBHOOK_SECRETS ?? [],

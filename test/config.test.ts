@@ -1,5 +1,6 @@
 import { inspect } from "node:util";
 import { describe, expect, test } from "vitest";
+import { withEnvFile } from "../src/config/env-file.ts";
 import { loadConfig } from "../src/config.ts";
 import { ConfigurationError } from "../src/platform/errors.ts";
 
@@ -177,7 +178,7 @@ describe("bad values", () => {
     expect(message).toBe(
       [
         "4 settings are wrong:",
-        "  - DATABASE_URL does not begin with postgres:// or postgresql://. It should be a URL such as postgres://user:password@host:5432/database (special characters percent-encoded).",
+        "  - DATABASE_URL does not begin with postgres:// or postgresql://. It should be a URL such as postgres://user:password@host:5432/database (special characters percent-encoded), or the word embedded.",
         "  - SVC_WEBHOOK_SECRETS has 7 bytes in its secret number 1. It should be secrets of at least 16 bytes each, newest first, separated by commas.",
         '  - PORT is "70000". It should be a whole number from 0 to 65535 (0 picks a free port).',
         '  - LOG_LEVEL is "loud". It should be one of fatal, error, warn, info, debug, trace, silent.',
@@ -319,7 +320,11 @@ describe("bad values", () => {
 });
 
 describe("the service's address", () => {
-  const withUrl = (url: string): Env => ({ SVC_BASE_URL: url, SVC_API_KEY: "svc_test_sk_1" });
+  const withUrl = (url: string): Env => ({
+    SVC_BASE_URL: url,
+    SVC_API_KEY: "svc_test_sk_1",
+    DATABASE_URL: "embedded",
+  });
 
   test.each([
     ["https://api.example.com", "https://api.example.com"],
@@ -410,16 +415,62 @@ test("secrets of alert channels bear any names, and come from files too", () => 
   );
 });
 
-test("a variable that looks like ours and is not is warned about, with the nearest name", () => {
-  const { warnings } = loadConfig({
+test("a misspelled variable stops the start, with what was meant", () => {
+  const wrong = {
     SVC_WEBHOOK_SECRET: webhookSecret,
     TALLYHOOK_TIMEZONE: "UTC",
+    DATABSE_URL: "postgres://u:hunter2@h/x",
+    REDIS_ULR: "redis://h",
+  };
+  const message = refusal(wrong);
+  for (const [name, meant] of [
+    ["SVC_WEBHOOK_SECRET", "SVC_WEBHOOK_SECRETS"],
+    ["TALLYHOOK_TIMEZONE", "TALLYHOOK_TIME_ZONE"],
+    ["DATABSE_URL", "DATABASE_URL"],
+    ["REDIS_ULR", "REDIS_URL"],
+  ]) {
+    expect(message).toContain(
+      `${name} is no setting. Did you mean ${meant}? Rename it, or unset it.`,
+    );
+  }
+  expect(message).not.toContain("hunter2");
+});
+
+test("others' variables are none of ours, and one that only begins like ours does nothing", () => {
+  const { warnings } = loadConfig({
     TALLYHOOK_SOMETHING_ELSE_ALTOGETHER: "1",
+    DATABASE_USER: "u",
+    DATABASE_NAME: "n",
+    DATABASE_URI: "postgres://h/another",
+    DATABASE_URL: "postgres://h/x",
+    HOSTS: "a",
     PATH: "/bin",
   });
   expect(warnings).toEqual([
-    "SVC_WEBHOOK_SECRET is set, but there is no such setting: it does nothing. Did you mean SVC_WEBHOOK_SECRETS?",
     "TALLYHOOK_SOMETHING_ELSE_ALTOGETHER is set, but there is no such setting: it does nothing.",
-    "TALLYHOOK_TIMEZONE is set, but there is no such setting: it does nothing. Did you mean TALLYHOOK_TIME_ZONE?",
   ]);
+});
+
+test("a service without a database is refused, unless the embedded one is asked for", () => {
+  const service = { SVC_BASE_URL: "https://api.example.com", SVC_API_KEY: "svc_test_sk_1234" };
+  expect(refusal(service)).toContain("SVC_BASE_URL is set and DATABASE_URL is not.");
+  const { config, secrets } = loadConfig({ ...service, DATABASE_URL: "embedded" });
+  expect([config.database, secrets.databaseUrl]).toEqual(["embedded", null]);
+  expect(refusal({ DATABASE_URL: "embeded" })).toContain("or the word embedded");
+});
+
+test("what .env says is added to the environment, which wins", () => {
+  const read = (): string => 'PORT=3005\n# a remark\nLOG_LEVEL="debug"\n';
+  expect(withEnvFile({ PORT: "4000" }, ".env", read)).toEqual({
+    environment: { PORT: "4000", LOG_LEVEL: "debug" },
+    fromFile: 1,
+  });
+  const missing = (): string => {
+    throw Object.assign(new Error("no such file"), { code: "ENOENT" });
+  };
+  expect(withEnvFile({ PORT: "1" }, ".env", missing).fromFile).toBeNull();
+  const unreadable = (): string => {
+    throw Object.assign(new Error("not allowed"), { code: "EACCES" });
+  };
+  expect(() => withEnvFile({}, ".env", unreadable)).toThrow("not allowed");
 });

@@ -1,4 +1,4 @@
-import { loadConfig } from "../config.ts";
+import { loadOwnConfig } from "../config.ts";
 import type { LoadedConfig } from "../config.ts";
 import { createLog } from "../platform/log.ts";
 import type { LogLevel } from "../platform/log.ts";
@@ -11,7 +11,7 @@ export interface CliContext {
   readonly stdout: NodeJS.WriteStream;
   readonly stderr: NodeJS.WriteStream;
   readonly stdin: NodeJS.ReadStream;
-  /** Reads the environment, once. Throws `ConfigurationError`. */
+  /** Reads the environment and the `.env` file where the command was called, once. Throws `ConfigurationError`. */
   loaded(): LoadedConfig;
   /** Runs with everything a command needs and closes it afterwards, whatever happens. */
   withRuntime<T>(
@@ -31,7 +31,7 @@ export function createContext(): CliContext {
   let loaded: LoadedConfig | undefined;
   const load = (): LoadedConfig => {
     if (loaded === undefined) {
-      loaded = loadConfig();
+      loaded = loadOwnConfig();
       for (const warning of loaded.warnings) process.stderr.write(`tallyhook: ${warning}\n`);
     }
     return loaded;

@@ -1,3 +1,4 @@
+import { embeddedDatabase } from "./variables.ts";
 import type { Values } from "./variables.ts";
 
 /** Set together or not at all: what both mean, and what none does. */
@@ -15,6 +16,12 @@ export function contradictions(values: Values, bad: ReadonlySet<string>): string
     if (isSet[0] === isSet[1] || bad.has(one) || bad.has(other)) continue;
     const [present, absent] = isSet[0] === true ? [one, other] : [other, one];
     texts.push(`${present} is set and ${absent} is not. Set both (${both}) or none (${none}).`);
+  }
+  if (values.SVC_BASE_URL !== null && values.DATABASE_URL === null && !bad.has("DATABASE_URL")) {
+    texts.push(
+      "SVC_BASE_URL is set and DATABASE_URL is not. Set it to your PostgreSQL, or, to try Tallyhook with a " +
+        `database on this machine, to the word ${embeddedDatabase}.`,
+    );
   }
   if (values.PORT === values.ADMIN_PORT && values.PORT !== 0) {
     texts.push(

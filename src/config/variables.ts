@@ -13,6 +13,7 @@ import {
   mailAddressList,
   namedItems,
   oneOf,
+  orWord,
   password,
   path,
   port,
@@ -28,12 +29,18 @@ import { optional, secret, setting } from "../platform/settings.ts";
 import { defaultEnvelopePlaces } from "../service/event-envelope.ts";
 import { envelopePlaces } from "../service/places-in-envelope.ts";
 
+/** The value of DATABASE_URL that means our own server, as does none where no service is configured. */
+export const embeddedDatabase = "embedded";
+
 /** Every variable of the environment that Tallyhook reads, but for the secrets of alert channels. */
 export const settings = {
   DATABASE_URL: secret(
-    urlWithScheme(
-      ["postgres", "postgresql"],
-      "postgres://user:password@host:5432/database (special characters percent-encoded)",
+    orWord(
+      embeddedDatabase,
+      urlWithScheme(
+        ["postgres", "postgresql"],
+        "postgres://user:password@host:5432/database (special characters percent-encoded)",
+      ),
     ),
   ),
   REDIS_URL: secret(urlWithScheme(["redis", "rediss"], "redis://host:6379")),
@@ -60,7 +67,7 @@ export const settings = {
   CARD_NETWORK_REGION: setting(oneOf(["global", "lac", "mena"]), "global"),
   // Outside the hours that daylight saving skips or repeats nearly everywhere.
   RECONCILE_CRON: setting(cron, "30 3 * * *"),
-  RECONCILE_GRACE_SECONDS: setting(integer(0, 86_400, "seconds"), 600),
+  RECONCILE_GRACE_SECONDS: optional(integer(0, 86_400, "seconds")),
   RECONCILE_MODE: setting(oneOf(["heal", "report"]), "heal"),
   RECONCILE_IDENTITIES: setting(
     choices(["enforce", "observe", "off"], "chargeback_match=enforce,double_order=off"),

@@ -1,8 +1,14 @@
-/** The known name that `name` is most likely a misspelling of; null when none is near. */
-export function nearestName(name: string, known: Iterable<string>): string | null {
+/**
+ * The known name that `name` is most likely a misspelling of; null when none is near: a third of the letters wrong, or
+ * more of them than `atMost`, is no misspelling any more.
+ */
+export function nearestName(
+  name: string,
+  known: Iterable<string>,
+  { atMost = Infinity }: { atMost?: number } = {},
+): string | null {
   let nearest: string | null = null;
-  // A third of the letters wrong is no misspelling any more.
-  let nearestDistance = Math.floor(name.length / 3) + 1;
+  let nearestDistance = Math.min(Math.floor(name.length / 3), atMost) + 1;
   for (const candidate of known) {
     const distance = editDistance(name, candidate);
     if (distance < nearestDistance) [nearest, nearestDistance] = [candidate, distance];

@@ -108,6 +108,18 @@ export const urlWithScheme = (schemes: readonly string[], example: string): Sett
     `a URL such as ${example}`,
   );
 
+/** A word that stands for something by itself, or what another kind takes. */
+export const orWord = <T>(word: string, other: SettingKind<T>): SettingKind<T | string> => ({
+  schema: z.string().transform((text, context): T | string => {
+    if (text === word) return word;
+    const parsed = other.schema.safeParse(text);
+    if (parsed.success) return parsed.data;
+    for (const { message } of parsed.error.issues) context.addIssue({ code: "custom", message });
+    return z.NEVER;
+  }),
+  should: `${other.should}, or the word ${word}`,
+});
+
 /** A bare address: a display name could smuggle a second one in. */
 export const mailAddress: SettingKind<string> = kind(
   check((text) => z.email().safeParse(text).success, "is no e-mail address"),

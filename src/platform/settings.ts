@@ -148,24 +148,47 @@ function quote(value: string): string {
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);
 }
 
-/** A line for each variable that has one of our prefixes and that nothing reads: most likely misspelled. */
+export interface UnknownVariables {
+  /** Misspelled, as it seems: what was meant is not set, and something else would be done. */
+  problems: string[];
+  /** They do nothing. */
+  warnings: string[];
+}
+
+/** Others' variables may look a little like ours, and short ones do. */
+const [minForeignLength, maxForeignDistance] = [8, 2];
+
+/**
+ * What is set and nothing reads, a line each: with one of our prefixes, or hardly another name than that of a secret of
+ * ours which is not set. A misspelled secret (DATABSE_URL) would have everything go on, elsewhere.
+ */
 export function unknownVariables(
   settings: Settings,
   env: Environment,
   prefixes: readonly string[],
-): string[] {
-  const known = new Set(
-    Object.entries(settings).flatMap(([name, { isSecret }]) =>
-      isSecret ? [name, `${name}_FILE`] : [name],
-    ),
-  );
-  return Object.keys(env)
-    .filter((name) => env[name] !== undefined && !known.has(name))
-    .filter((name) => prefixes.some((prefix) => name.startsWith(prefix)))
-    .sort()
-    .map((name) => {
-      const nearest = nearestName(name, known);
-      const hint = nearest === null ? "" : ` Did you mean ${nearest}?`;
-      return `${name} is set, but there is no such setting: it does nothing.${hint}`;
-    });
+): UnknownVariables {
+  const isSet = (name: string): boolean => env[name] !== undefined;
+  const namesOf = ([name, { isSecret }]: [string, Setting<unknown>]): string[] =>
+    isSecret ? [name, `${name}_FILE`] : [name];
+  const entries = Object.entries(settings);
+  const known = new Set(entries.flatMap(namesOf));
+  const missingSecrets = entries
+    .filter((entry) => entry[1].isSecret && !namesOf(entry).some(isSet))
+    .flatMap(namesOf);
+  const found: UnknownVariables = { problems: [], warnings: [] };
+  for (const name of Object.keys(env).filter(isSet).sort()) {
+    if (known.has(name)) continue;
+    const isOurs = prefixes.some((prefix) => name.startsWith(prefix));
+    const meant = isOurs
+      ? nearestName(name, known)
+      : name.length >= minForeignLength
+        ? nearestName(name, missingSecrets, { atMost: maxForeignDistance })
+        : null;
+    if (meant !== null) {
+      found.problems.push(`${name} is no setting. Did you mean ${meant}? Rename it, or unset it.`);
+    } else if (isOurs) {
+      found.warnings.push(`${name} is set, but there is no such setting: it does nothing.`);
+    }
+  }
+  return found;
 }

@@ -10,7 +10,11 @@ const unavailable = (status: number | null) =>
     { ...request, status },
     { retryAfterMs: null },
   );
-const remote = { SVC_BASE_URL: "https://api.example.com", SVC_API_KEY: "svc_test_sk_0123456789" };
+const remote = {
+  SVC_BASE_URL: "https://api.example.com",
+  SVC_API_KEY: "svc_test_sk_0123456789",
+  DATABASE_URL: "embedded",
+};
 
 test.each([
   [{}, "No service is configured, so the sandbox was asked, on 127.0.0.1:4010"],

@@ -1,7 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { inject } from "vitest";
-import { projectRoot } from "../support/holder.ts";
 import { signalIfThere } from "../support/process-tree.ts";
 
 const maxOutput = 1_000_000;
@@ -49,7 +48,8 @@ export function runTallyhook(
 ): Program {
   const name = `tallyhook ${args.join(" ")}`;
   const child = spawn(process.execPath, [inject("program"), ...args], {
-    cwd: projectRoot,
+    // A developer's .env in the project is none of the tests' business.
+    cwd: inject("image"),
     env: { PATH: process.env["PATH"], ...environment },
     detached: true,
     stdio: ["pipe", "pipe", "pipe"],
