@@ -26,6 +26,10 @@ function section(page: string, heading: string): string {
 const quoted = (text: string): string[] =>
   [...text.matchAll(/`([^`]+)`/g)].map(([, code = ""]) => code.replaceAll("\\|", "|"));
 
+/** With arguments or options of its own it is a command beside those below it. */
+const runsByItself = ({ commands, registeredArguments, options }: Command): boolean =>
+  commands.length === 0 || registeredArguments.length + options.length > 0;
+
 describe("commands", () => {
   const program = new Command("tallyhook");
   beforeAll(() => registerCommands(program, createContext(), []));
@@ -50,10 +54,7 @@ describe("commands", () => {
           : alternatives.split("|").map((second) => `${first} ${second}`);
       });
     const there = program.commands.flatMap((command) => [
-      // With arguments of its own it is a command beside those below it.
-      ...(command.commands.length === 0 || command.registeredArguments.length > 0
-        ? [command.name()]
-        : []),
+      ...(runsByItself(command) ? [command.name()] : []),
       ...command.commands.map((each) => `${command.name()} ${each.name()}`),
     ]);
     expect([...new Set(named)].toSorted()).toEqual(there.toSorted());
@@ -68,8 +69,7 @@ describe("commands", () => {
         const unknown = options.filter(
           (name) => name !== "--help" && !command.options.some(({ long }) => long === name),
         );
-        const isComplete =
-          command !== program && (command.commands.length === 0 || rest[0] !== undefined);
+        const isComplete = command !== program && (runsByItself(command) || rest[0] !== undefined);
         return isComplete && unknown.length === 0 ? [] : [`${page}: tallyhook ${line}`];
       }),
     );

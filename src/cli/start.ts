@@ -1,23 +1,39 @@
 import { randomBytes } from "node:crypto";
+import { rm } from "node:fs/promises";
+import { join, relative } from "node:path";
 import type { Command } from "commander";
 import pc from "picocolors";
+import { removeAbandonedPostgres } from "../platform/embedded-postgres.ts";
+import { UnreachableError, UsageError } from "../platform/errors.ts";
+import { makeDirectory } from "../platform/private-files.ts";
 import { startSandbox } from "../sandbox/start.ts";
-import type { LoadedConfig } from "../config.ts";
+import type { Config, LoadedConfig } from "../config.ts";
 import { sandboxApiKey, serviceLocation } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
+import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
+import { addSecret, listUnendedSecretRows } from "../receiver/secrets-store.ts";
 import { createSandboxCalls } from "./demo/sandbox-calls.ts";
+import type { SandboxCalls } from "./demo/sandbox-calls.ts";
 import { migrateAll } from "./migrate.ts";
 import { runReceiver } from "./receiver.ts";
 import { untilSignal } from "./until-signal.ts";
 import { runWorker } from "./worker.ts";
 
+interface StartOptions {
+  reset?: boolean;
+  yes?: boolean;
+}
+
 export function registerStart(program: Command, context: CliContext): void {
   program
     .command("start")
     .description("everything in one process on the defaults, until Ctrl-C")
-    .action(async () => {
+    .option("--reset", "throw the embedded database and the sandbox's state away first; asks")
+    .option("--yes", "with --reset: do not ask")
+    .action(async (options: StartOptions) => {
       const loaded = context.loaded();
+      if (options.reset === true) await reset(context, loaded.config, options.yes === true);
       const stopped = untilSignal();
       await context.withRuntime("start", async (runtime) => {
         // Ctrl-C during the start: what is being made is made, then closed with the rest.
@@ -30,10 +46,38 @@ export function registerStart(program: Command, context: CliContext): void {
     });
 }
 
+const sandboxDirectory = ({ dataDir }: Config): string => join(dataDir, "sandbox");
+
+/** Both or neither: a mirror of a sandbox that is gone differs from the next one in everything. */
+async function reset(context: CliContext, config: Config, isSure: boolean): Promise<void> {
+  if (config.database === "external" || config.service.kind === "remote") {
+    throw new UsageError(
+      "--reset is for the embedded database and the sandbox. DATABASE_URL or SVC_BASE_URL is set: nothing was removed.",
+    );
+  }
+  const shown = shortPath(config.dataDir);
+  if (!isSure) {
+    assertCanAsk(context);
+    await confirm(context, `Throw away the embedded database and the sandbox's state in ${shown}?`);
+  }
+  if (!(await removeAbandonedPostgres(config.dataDir))) {
+    throw new UnreachableError(
+      `Another process of Tallyhook uses the database in ${shown}. Stop it first; nothing was removed.`,
+    );
+  }
+  await rm(sandboxDirectory(config), { recursive: true, force: true });
+  context.stdout.write(`The embedded database and the sandbox's state in ${shown} are gone.\n`);
+}
+
+const shortPath = (path: string): string => {
+  const short = relative(process.cwd(), path);
+  return short === "" || short.startsWith("..") ? path : short;
+};
+
 interface Running {
   receiverUrl: string;
   databaseUrl: string;
-  sandboxUrl: string | null;
+  sandbox: { url: string; isNew: boolean } | null;
 }
 
 async function startEverything(runtime: Runtime): Promise<Running> {
@@ -42,20 +86,21 @@ async function startEverything(runtime: Runtime): Promise<Running> {
   if (config.service.kind === "remote") {
     const receiver = await runReceiver(runtime);
     await runWorker(runtime);
-    return {
-      receiverUrl: receiver.url,
-      databaseUrl: await runtime.databaseUrl(),
-      sandboxUrl: null,
-    };
+    return { receiverUrl: receiver.url, databaseUrl: await runtime.databaseUrl(), sandbox: null };
   }
   const { port } = config.sandbox;
-  // The mirror outlives the sandbox's memory: with a seed of its own no id of this life is one of the last.
+  // Beside the database: the mirror of yesterday and the sandbox of today agree.
+  const directory = sandboxDirectory(config);
+  await makeDirectory(directory);
+  const stateFile = join(directory, "state.json");
+  // Should the file be removed by hand: no id of the new life is one of the last, which the mirror still has.
   const seed = randomBytes(8).toString("hex");
-  const sandbox = await startSandbox({ port, host: "127.0.0.1", seed, log });
+  const sandbox = await startSandbox({ port, host: "127.0.0.1", seed, log, stateFile });
   runtime.onClose(() => sandbox.close());
   const calls = createSandboxCalls(sandbox.url, sandboxApiKey);
+  const { events } = await calls.control<{ events: number }>("GET", "/");
   const receiver = await runReceiver(runtime, {
-    signingSecrets: async (url) => [await calls.registerEndpoint(`${url}/webhooks`)],
+    signingSecrets: (url) => takeUpEndpoint(runtime, calls, `${url}/webhooks`),
   });
   await runWorker(runtime, {
     service: { ...serviceLocation(config, secrets), baseUrl: sandbox.url },
@@ -63,35 +108,78 @@ async function startEverything(runtime: Runtime): Promise<Running> {
   return {
     receiverUrl: receiver.url,
     databaseUrl: await runtime.databaseUrl(),
-    sandboxUrl: sandbox.url,
+    sandbox: { url: sandbox.url, isNew: events === 0 },
   };
 }
 
-function banner({ config }: LoadedConfig, running: Running): string {
-  const database = new URL(running.databaseUrl);
+/**
+ * Has the sandbox send its webhooks here: to the endpoint of an earlier start, so that what it owes still comes, where its
+ * secret is in the database. Gives back the secret of a new one.
+ */
+async function takeUpEndpoint(
+  runtime: Runtime,
+  calls: SandboxCalls,
+  url: string,
+): Promise<string[]> {
+  const { config, wallClock } = runtime;
+  const db = await runtime.db();
+  const known = await calls.findEndpoint();
+  if (known !== null) {
+    const stored = await listUnendedSecretRows(db, wallClock.now());
+    if (stored.some(({ note }) => note === noteOf(known))) {
+      await calls.moveEndpoint(known, url);
+      return [];
+    }
+    await calls.removeEndpoint(known);
+  }
+  const { id, signingSecret } = await calls.registerEndpoint(url);
+  if (config.encryptionKey !== "none") {
+    const encryption = await runtime.encryption();
+    await addSecret({ db, encryption }, config.signature.scheme, {
+      value: signingSecret,
+      note: noteOf(id),
+    });
+  }
+  return [signingSecret];
+}
+
+const noteOf = (endpointId: string): string => `sandbox endpoint ${endpointId}`;
+
+function banner({ config }: LoadedConfig, { receiverUrl, databaseUrl, sandbox }: Running): string {
+  const database = new URL(databaseUrl);
   const where = `${database.hostname}:${database.port || "5432"}${database.pathname}`;
   const lines = [
     "",
     pc.bold("Tallyhook runs"),
-    `  webhooks   ${running.receiverUrl}/webhooks   (health: /healthz, /readyz)`,
+    `  webhooks   ${receiverUrl}/webhooks   (health: /healthz, /readyz)`,
     `  worker     in this process, queue on ${config.queueBackend === "redis" ? "Redis" : "PostgreSQL"}`,
     `  database   ${config.database === "embedded" ? `embedded PostgreSQL, ${where}` : where}`,
   ];
-  if (running.sandboxUrl === null) {
-    const url = config.service.kind === "remote" ? config.service.baseUrl : "";
-    lines.push(`  service    ${url}`);
-  } else {
+  if (config.service.kind === "remote") lines.push(`  service    ${config.service.baseUrl}`);
+  if (sandbox !== null) {
+    lines.push(`  sandbox    ${sandbox.url}/v1   (key ${sandboxApiKey})`);
+    if (config.database === "embedded") {
+      lines.push(
+        `  on disk    ${shortPath(config.dataDir)}: database and sandbox, kept until "npx tallyhook start --reset"`,
+      );
+    }
     lines.push(
-      `  sandbox    ${running.sandboxUrl}/v1   (key ${sandboxApiKey})`,
       "",
-      pc.yellow(
-        "This is the SANDBOX: no real service, no real money. Its state is gone when it stops.",
-      ),
-      "Make traffic:",
-      `  curl -X POST ${running.sandboxUrl}/_sandbox/traffic -H 'content-type: application/json' -d '{"orders":20,"subscriptions":5}'`,
-      "See it arrive:",
+      pc.yellow("This is the SANDBOX: no real service, no real money."),
+      sandbox.isNew ? "Make a month of traffic, up to now:" : "Make more traffic:",
+      trafficCommand(sandbox),
+      "See it arrive, report on it, and prove that the mirror equals the service:",
       "  npx tallyhook events list",
+      "  npx tallyhook report refunds",
+      "  npx tallyhook reconcile",
     );
   }
   return `${lines.join("\n")}\n\nStop with Ctrl-C.\n`;
+}
+
+function trafficCommand({ url, isNew }: { url: string; isNew: boolean }): string {
+  const wish = isNew
+    ? { orders: 60, subscriptions: 10, past: true }
+    : { orders: 20, subscriptions: 5, days: 0.01 };
+  return `  curl -X POST ${url}/_sandbox/traffic -H 'content-type: application/json' -d '${JSON.stringify(wish)}'`;
 }

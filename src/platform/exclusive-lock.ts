@@ -1,6 +1,6 @@
 import { randomBytes, randomUUID } from "node:crypto";
 import { constants } from "node:fs";
-import { link, open, realpath, rm } from "node:fs/promises";
+import { link, open, readFile, realpath, rm } from "node:fs/promises";
 import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
@@ -53,11 +53,7 @@ type TryLock = () => Promise<Release | null>;
 async function socketLock(directory: string): Promise<TryLock> {
   const file = join(await realpath(directory), "lock-name");
   return async () => {
-    const name = await readIfThere(file);
-    if (name === null) {
-      await placeFirstName(file);
-      return null;
-    }
+    const name = (await readIfThere(file)) ?? (await placeFirstName(file));
     const close = await bindName(name.trim());
     if (close === null) return null;
     // Its last holder gave the name up between our reading it and our taking it.
@@ -76,8 +72,8 @@ async function socketLock(directory: string): Promise<TryLock> {
 
 const newName = (): string => `${randomBytes(16).toString("hex")}\n`;
 
-/** Of several at once, one places it. */
-async function placeFirstName(file: string): Promise<void> {
+/** Of several at once, one places it. Gives back what stands there then. */
+async function placeFirstName(file: string): Promise<string> {
   const own = `${file}.${randomUUID()}`;
   try {
     await writePrivate(own, newName());
@@ -87,6 +83,7 @@ async function placeFirstName(file: string): Promise<void> {
   } finally {
     await rm(own, { force: true });
   }
+  return readFile(file, "utf8");
 }
 
 /** Null when some process has the name. */

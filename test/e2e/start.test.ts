@@ -90,6 +90,33 @@ describe("tallyhook start", () => {
     expect(leftRunning()).toEqual([]);
   }, 60_000);
 
+  test("the sandbox outlives a start as the mirror does, and --reset throws both away", async () => {
+    const sandboxUrl = `http://127.0.0.1:${environment["SANDBOX_PORT"]}/_sandbox`;
+    const first = await started();
+    expect(first.output()).toContain('"past":true');
+    const traffic = await fetch(`${sandboxUrl}/traffic`, {
+      method: "POST",
+      headers: { "content-type": "application/json" },
+      body: JSON.stringify({ orders: 10, subscriptions: 2, past: true }),
+    });
+    const { to } = (await traffic.json()) as { to: string };
+    expect(Math.abs(Date.parse(to) - Date.now())).toBeLessThan(60_000);
+    await interrupted(first);
+
+    const second = await started();
+    expect(second.output()).not.toContain('"past":true');
+    const report = runTallyhook(["reconcile", "--json"], environment);
+    // The grace is short for the sandbox; a wait of ten minutes would be the test's end.
+    expect(await report.exited, report.output()).toEqual({ code: 0, signal: null });
+    await interrupted(second);
+
+    const unasked = runTallyhook(["start", "--reset"], environment);
+    expect(await unasked.exited).toEqual({ code: 64, signal: null });
+    const third = runTallyhook(["start", "--reset", "--yes"], environment);
+    await third.printed('"past":true');
+    await interrupted(third);
+  }, 120_000);
+
   test("Ctrl-C while it starts leaves nothing behind", async () => {
     const program = runTallyhook(["start"], environment);
     await eventually("the database starts", () => leftRunning().length > 0, {

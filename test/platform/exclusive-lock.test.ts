@@ -57,6 +57,11 @@ test.runIf(process.platform === "linux")(
   },
 );
 
+test("a directory's first lock is had without waiting", async () => {
+  const fresh = await mkdtemp(join(directory, "fresh-"));
+  expect(await withExclusiveLock(fresh, async () => "done", { timeoutMs: 0 })).toBe("done");
+});
+
 test("waiting too long is an error that says so", async () => {
   await withExclusiveLock(
     directory,

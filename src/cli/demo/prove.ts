@@ -60,7 +60,9 @@ export async function proveMainJob(runtime: Runtime, options: DemoOptions): Prom
   const calls = createSandboxCalls(sandbox.url, sandboxApiKey, signal);
   const receiver = await runReceiver(runtime, {
     // The receiver's address must be known before the endpoint, and so its secret, can be made.
-    signingSecrets: async (url) => [await calls.registerEndpoint(`${url}/webhooks`)],
+    signingSecrets: async (url) => [
+      (await calls.registerEndpoint(`${url}/webhooks`)).signingSecret,
+    ],
   });
   await runWorker(runtime, { service, missingGraceMs: 0, isNightly: false, sendsAlerts: false });
   const db = await runtime.db();

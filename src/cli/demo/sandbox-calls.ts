@@ -2,7 +2,13 @@ import type { Snapshot } from "./compare.ts";
 
 /** The sandbox's controls and the one call of its API that the demo makes by hand. */
 export interface SandboxCalls {
-  registerEndpoint(webhookUrl: string): Promise<string>;
+  registerEndpoint(webhookUrl: string): Promise<{ id: string; signingSecret: string }>;
+  /** The id of the endpoint that `registerEndpoint` made; null when there is none. */
+  findEndpoint(): Promise<string | null>;
+  /** What it is owed still comes, there. */
+  moveEndpoint(id: string, webhookUrl: string): Promise<void>;
+  /** And what it is owed. */
+  removeEndpoint(id: string): Promise<void>;
   control<T>(method: "GET" | "POST" | "PUT", path: string, body?: unknown): Promise<T>;
   snapshot(): Promise<Snapshot>;
 }
@@ -35,19 +41,23 @@ export function createSandboxCalls(
     }
     return (await response.json()) as T;
   }
+  const endpoints = <T>(method: string, path: string, body?: object): Promise<T> =>
+    call<T>(method, `/v1/webhook_endpoints${path}`, body, {
+      authorization: `Bearer ${apiKey}`,
+      "x-svc-idempotency-key": crypto.randomUUID(),
+    });
   return {
-    registerEndpoint: async (webhookUrl) => {
-      const endpoint = await call<{ signing_secret: string }>(
-        "POST",
-        "/v1/webhook_endpoints",
-        { url: webhookUrl, enabled_events: ["*"] },
-        {
-          authorization: `Bearer ${apiKey}`,
-          "x-svc-idempotency-key": crypto.randomUUID(),
-        },
-      );
-      return endpoint.signing_secret;
+    registerEndpoint: async (url) => {
+      const wanted = { url, enabled_events: ["*"], description: ownDescription };
+      const made = await endpoints<{ id: string; signing_secret: string }>("POST", "", wanted);
+      return { id: made.id, signingSecret: made.signing_secret };
     },
+    findEndpoint: async () => {
+      const { data } = await endpoints<{ data: Described[] }>("GET", "");
+      return data.find(({ description }) => description === ownDescription)?.id ?? null;
+    },
+    moveEndpoint: async (id, url) => void (await endpoints("PATCH", `/${id}`, { url })),
+    removeEndpoint: async (id) => void (await endpoints("DELETE", `/${id}`)),
     control: (method, path, body) => call(method, `/_sandbox${path}`, body, {}),
     snapshot: async () => {
       const state = await call<Record<string, unknown>>("GET", "/_sandbox/snapshot", undefined, {});
@@ -55,6 +65,14 @@ export function createSandboxCalls(
     },
   };
 }
+
+interface Described {
+  id: string;
+  description: string | null;
+}
+
+/** By which an endpoint of ours is known again. */
+const ownDescription = "Tallyhook on this machine";
 
 const list = (value: unknown): Record<string, unknown>[] =>
   Array.isArray(value) ? (value as Record<string, unknown>[]) : [];

@@ -19,6 +19,7 @@ const wish = z.strictObject({
   chargebacks: howMany.optional(),
   seed: seed.default("1"),
   days: z.number().min(0).max(3660).default(30),
+  past: z.boolean().default(false),
   tie_rate: z.number().min(0).max(1).default(0.02),
   ...place,
 });

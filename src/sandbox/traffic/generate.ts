@@ -1,4 +1,5 @@
 import { seededRandom } from "../../platform/random.ts";
+import { Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
 import type { State } from "../state.ts";
 import { createCampaigns } from "./campaigns.ts";
@@ -17,6 +18,8 @@ export interface TrafficWish {
   seed: string;
   /** How much time of the sandbox passes meanwhile. */
   days: number;
+  /** Ends now instead of beginning now. Nothing may have happened yet. */
+  past: boolean;
   tieRate: number;
 }
 
@@ -38,6 +41,7 @@ export async function generateTraffic(
   space: Space,
   wish: TrafficWish,
 ): Promise<TrafficResult> {
+  if (wish.past) beginEarlier(state, space, wish.days);
   const eventsBefore = state.events.total;
   const ordersBefore = space.orders.size;
   return state.time.whileStopped(async (moveTo) => {
@@ -66,6 +70,18 @@ export async function generateTraffic(
     const events = state.events.total - eventsBefore;
     return { counts: { ...script.counts, renewals, events }, from, to: state.time.iso() };
   });
+}
+
+/** Sets the clock back. It goes on from there as it went before. */
+function beginEarlier(state: State, space: Space, days: number): void {
+  const { time } = state;
+  if (space.orders.size + space.customers.size + state.events.total + time.planned().length > 0) {
+    throw new Refusal(
+      "validation_error",
+      "Traffic in the past is for a sandbox in which nothing has happened: POST /_sandbox/reset first.",
+    );
+  }
+  time.restore({ nowMs: time.nowMs() - Math.round(days * dayMs), mode: time.mode });
 }
 
 /** Each order has one kind: what is asked for beyond the orders there are is left out. */
