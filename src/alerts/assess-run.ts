@@ -63,8 +63,8 @@ function partsOf(db: Knex, desk: AlertDesk, run: RunOutcome, at: Date): Part[] {
       name: "outcome",
       find: () => Promise.resolve(runConditions(rules, run, at)),
       ends: [
-        { prefix: "drift:", title: `Drift: run ${run.id} has spoken since` },
-        { prefix: "incomplete:", title: `Reconciliation: run ${run.id} has spoken since` },
+        { prefix: "drift:", title: `Drift: superseded by run ${run.id}` },
+        { prefix: "incomplete:", title: `Reconciliation: superseded by run ${run.id}` },
       ],
     },
     {

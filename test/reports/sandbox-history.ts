@@ -84,15 +84,24 @@ export async function mirrorState(db: Knex, state: ServiceState, seenAt: string)
   }
 }
 
+/** Every time by the database's clock that an answer as of a time rests on. */
+const recordedTimes: readonly (readonly [table: string, columns: readonly string[]])[] = [
+  ["mirror.versions", ["recorded_at"]],
+  ["reconcile.finding_versions", ["recorded_at"]],
+  ["reconcile.run_states", ["recorded_at"]],
+  ["reconcile.coverage", ["completed_at", "revoked_at"]],
+  ["reconcile.doubts", ["recorded_at", "settled_at"]],
+  ["reports.closes", ["closed_at"]],
+];
+
 /** Makes everything recorded so far older, as if time had passed: history and closes are append-only otherwise. */
 export async function letTimePass(db: Knex, interval = "1 hour"): Promise<void> {
   await db.transaction(async (trx) => {
     await trx.raw("set local session_replication_role = replica");
-    await trx.raw("update mirror.versions set recorded_at = recorded_at - ?::interval", [interval]);
-    await trx.raw("update reconcile.finding_versions set recorded_at = recorded_at - ?::interval", [
-      interval,
-    ]);
-    await trx.raw("update reports.closes set closed_at = closed_at - ?::interval", [interval]);
+    for (const [table, columns] of recordedTimes) {
+      const sets = columns.map((column) => `${column} = ${column} - cast(:interval as interval)`);
+      await trx.raw(`update ${table} set ${sets.join(", ")}`, { interval });
+    }
     await resealCloses(trx);
   });
 }

@@ -13,10 +13,12 @@ export async function findBrokenIdentities(db: Knex): Promise<BrokenIdentity[]> 
     }[];
   }>(
     `with open as (
-       select * from reconcile.findings
+       select coalesce(identity, 'without a name') as identity, severity, id, resource, object_id, currency,
+              amount_at_risk_minor
+       from reconcile.findings
        where class = 'identity' and state in ('open', 'reopened') and evidence->>'mode' = 'enforce'
      )
-     select f.identity, f.severity, count(*) as n, (array_agg(f.resource || ' ' || f.object_id order by f.id))[1:5] as examples,
+     select f.identity, f.severity, count(*) as n, (array_agg(concat_ws(' ', f.resource, f.object_id) order by f.id))[1:5] as examples,
        (select jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) order by r.currency)
         from (select o.currency, sum(o.amount_at_risk_minor) as amount from open o
               where o.identity = f.identity and o.currency is not null and o.amount_at_risk_minor is not null
