@@ -42,12 +42,17 @@ export interface RetiredSecret {
 
 /**
  * Ends a secret of the database at a time. Throws `UsageError` for one of the environment, an unknown one, and,
- * unless forced, for the last one: after it every delivery would be refused.
+ * where `confirmLast` throws it, for the last one: after it every delivery would be refused. `confirmLast` is given
+ * the reason to ask, before anything is changed.
  */
 export async function retireGuarded(
   atHand: SecretsAtHand,
   id: string,
-  { at, quietHours, force }: { at: Date; quietHours: number; force: boolean },
+  {
+    at,
+    quietHours,
+    confirmLast,
+  }: { at: Date; quietHours: number; confirmLast: (reason: string) => Promise<void> },
 ): Promise<RetiredSecret> {
   if (id.startsWith("env:")) {
     throw new UsageError(
@@ -60,10 +65,9 @@ export async function retireGuarded(
     throw new UsageError(`There is no secret ${id}. "tallyhook secrets list" shows them.`);
   }
   const remains = all.some((other) => other.id !== id && verifiesAt(other, at));
-  if (!remains && !force) {
-    throw new UsageError(
-      `${id} is the only secret from ${at.toISOString()} on: without it every delivery would be refused. ` +
-        "Add its successor first, or say --force.",
+  if (!remains) {
+    await confirmLast(
+      `${id} is the only secret from ${at.toISOString()} on: without it every delivery would be refused.`,
     );
   }
   await retireSecret(atHand.db, id, { now: atHand.now, at });

@@ -1,15 +1,16 @@
 import Table from "cli-table3";
 import type { Command } from "commander";
-import { InvalidArgumentError } from "commander";
 import { ConfigurationError, UsageError } from "../platform/errors.ts";
 import { visible } from "../platform/visible-text.ts";
 import type { SecretOverview } from "../receiver/secrets-overview.ts";
 import { addSecret } from "../receiver/secrets-store.ts";
 import { migratedDatabase } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
+import { confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 import { parseInstant } from "./instant.ts";
 import { readSecret } from "./secret-input.ts";
+import { wholeNumber } from "./whole-number.ts";
 import { retireGuarded, surveySecrets } from "./secrets-actions.ts";
 import type { SecretsAtHand } from "./secrets-actions.ts";
 
@@ -28,7 +29,7 @@ interface AddOptions {
 interface RetireOptions {
   at?: Date;
   quietHours: number;
-  force?: boolean;
+  yes?: boolean;
 }
 
 export function registerSecrets(program: Command, context: CliContext): void {
@@ -39,7 +40,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
   secrets
     .command("list")
     .description("every secret without its value: last use, and whether it is safe to retire")
-    .option("--quiet-hours <n>", "safe to retire after so long without use", hours, 48)
+    .option("--quiet-hours <n>", "safe to retire after so many hours without use", hours, 48)
     .option("--json", "print JSON")
     .action((options: ListOptions) => list(context, options));
 
@@ -47,18 +48,26 @@ export function registerSecrets(program: Command, context: CliContext): void {
     .command("add")
     .description("store a secret, encrypted; its value comes from standard input or a file")
     .option("--file <file>", "read the value from this file")
-    .option("--not-before <time>", "do not use it before (ISO 8601 with offset)", parseInstant)
-    .option("--not-after <time>", "use it until then", parseInstant)
+    .option(
+      "--not-before <time>",
+      "do not use it before then, such as 2026-10-01T00:00:00Z",
+      parseInstant,
+    )
+    .option("--not-after <time>", "use it until then (ISO 8601 with offset)", parseInstant)
     .option("--note <text>", "for people")
     .action((options: AddOptions) => add(context, options));
 
   secrets
     .command("retire")
-    .description("end a secret, now or at a time")
+    .description("end a secret, now or at a time; asks before it ends the last one")
     .argument("<id>", "as shown by list")
-    .option("--at <time>", "when it ends, such as previous_secret_valid_until", parseInstant)
+    .option(
+      "--at <time>",
+      "when it ends, such as 2026-10-01T00:00:00Z (default: now)",
+      parseInstant,
+    )
     .option("--quiet-hours <n>", "warn when it was used within so many hours", hours, 48)
-    .option("--force", "also when no secret would be left")
+    .option("--yes", "do not ask when no secret would be left")
     .action((id: string, options: RetireOptions) => retire(context, id, options));
 }
 
@@ -116,11 +125,12 @@ async function add(context: CliContext, { file, ...window }: AddOptions): Promis
 async function retire(
   context: CliContext,
   id: string,
-  { at, quietHours, force = false }: RetireOptions,
+  { at, quietHours, yes }: RetireOptions,
 ): Promise<void> {
   const { secret, twin, ends } = await withSecrets(context, async (atHand) => {
     const ends = at ?? atHand.now;
-    return { ...(await retireGuarded(atHand, id, { at: ends, quietHours, force })), ends };
+    const confirmLast = (reason: string) => askForLast(context, reason, yes === true);
+    return { ...(await retireGuarded(atHand, id, { at: ends, quietHours, confirmLast })), ends };
   });
   context.stdout.write(`${id} ends ${ends.toISOString()}. Running receivers follow within 5 s.\n`);
   if (twin !== null) {
@@ -133,6 +143,14 @@ async function retire(
       `tallyhook: it verified a request at ${secret.lastUsedAt.toISOString()}; what is signed with it after its end is refused.\n`,
     );
   }
+}
+
+async function askForLast(context: CliContext, reason: string, isYes: boolean): Promise<void> {
+  if (isYes) return;
+  if (!context.stdin.isTTY) {
+    throw new UsageError(`${reason} Add its successor first, or say --yes to end it all the same.`);
+  }
+  await confirm(context, `${reason} End it all the same?`);
 }
 
 function withSecrets<T>(
@@ -160,10 +178,4 @@ const noKey = () =>
     "TALLYHOOK_ENCRYPTION_KEY is not set, so no secret can be stored. Set it to 64 hex digits, the same on every machine (openssl rand -hex 32).",
   );
 
-function hours(text: string): number {
-  const value = Number(text);
-  if (!/^\d+$/.test(text) || value < 1 || value > 8_760) {
-    throw new InvalidArgumentError("Use a whole number of hours from 1 to 8760.");
-  }
-  return value;
-}
+const hours = wholeNumber(1, 8_760, "hours");

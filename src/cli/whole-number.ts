@@ -1,11 +1,12 @@
 import { InvalidArgumentError } from "commander";
 
-/** Reads an argument of a command that is a whole number of this range. */
-export function wholeNumber(min: number, max: number): (text: string) => number {
+/** Reads an argument of a command that is a whole number of this range; `unit` is what it counts. */
+export function wholeNumber(min: number, max: number, unit?: string): (text: string) => number {
+  const of = unit === undefined ? "" : ` of ${unit}`;
   return (text) => {
     const value = Number(text);
     if (!/^\d{1,15}$/.test(text) || value < min || value > max) {
-      throw new InvalidArgumentError(`Use a whole number from ${min} to ${max}.`);
+      throw new InvalidArgumentError(`Use a whole number${of} from ${min} to ${max}.`);
     }
     return value;
   };

@@ -234,14 +234,26 @@ describe("tallyhook secrets retire", () => {
     expect(err).toContain("is refused");
   });
 
-  it("does not end the last secret unless it is told twice", async () => {
+  it("asks before it ends the last secret", async () => {
     await secrets(["add"], { stdin: value });
     const id = await onlyId();
     const refused = await secrets(["retire", id]);
     expect(refused.error).toBeInstanceOf(UsageError);
     expect(String(refused.error)).toContain("every delivery would be refused");
     expect(await listed()).toMatchObject([{ state: "live" }]);
-    expect((await secrets(["retire", id, "--force"])).error).toBeNull();
+    expect(String(refused.error)).toContain("--yes");
+    const no = await secrets(["retire", id], { stdin: "n\r", terminal: true });
+    expect(String(no.error)).toContain("nothing was done");
+    expect(no.err).toMatch(/every delivery would be refused. End it all the same\? \[y\/N\]/);
+    expect(await listed()).toMatchObject([{ state: "live" }]);
+    const yes = await secrets(["retire", id], { stdin: "y\r", terminal: true });
+    expect(yes.error).toBeNull();
+    expect(await listed()).toMatchObject([{ state: "ended" }]);
+  });
+
+  it("ends the last secret unasked with --yes", async () => {
+    await secrets(["add"], { stdin: value });
+    expect((await secrets(["retire", await onlyId(), "--yes"])).error).toBeNull();
     expect(await listed()).toMatchObject([{ state: "ended" }]);
   });
 

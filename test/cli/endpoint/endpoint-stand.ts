@@ -20,6 +20,8 @@ export interface EndpointStand {
   environment: Record<string, string>;
   /** Runs `tallyhook endpoint …` in this process. */
   endpoint(...args: string[]): Promise<CommandRun>;
+  /** The same with somebody at the terminal who types this. */
+  typing(text: string, ...args: string[]): Promise<CommandRun>;
   /** The account's endpoints, newest first. */
   endpoints(): Promise<Json[]>;
   /** Values of the secrets that are stored, newest first, with their ends. */
@@ -47,6 +49,12 @@ export async function setUpEndpoints(): Promise<EndpointStand> {
     environment,
     endpoint: (...args) =>
       runCommand(registerEndpoint, ["endpoint", ...args], { env: environment }),
+    typing: (stdin, ...args) =>
+      runCommand(registerEndpoint, ["endpoint", ...args], {
+        env: environment,
+        stdin,
+        terminal: true,
+      }),
     endpoints: async () => (await sandbox.ok("GET", "/v1/webhook_endpoints")).data,
     async secrets() {
       const rows = await database.db("receiver.secrets").orderBy("created_at", "desc");

@@ -2,6 +2,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { registerEndpoint } from "../../../src/cli/endpoint.ts";
 import { runReceiver } from "../../../src/cli/receiver.ts";
 import { loadConfig } from "../../../src/config.ts";
+import { UsageError } from "../../../src/platform/errors.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { migrateQueueSchema } from "../../../src/queue/backend.ts";
 import { createRuntime } from "../../../src/runtime.ts";
@@ -182,17 +183,32 @@ describe("endpoint test", () => {
 });
 
 describe("endpoint remove", () => {
+  it("asks first, and removes nothing unless the answer is yes", async () => {
+    const id = await registered();
+    const unasked = await stand.endpoint("remove", id);
+    expect(unasked.error).toBeInstanceOf(UsageError);
+    expect(String(unasked.error)).toContain("--yes");
+    const no = await stand.typing("n\r", "remove", id);
+    expect(no.error).toBeInstanceOf(UsageError);
+    expect(no.err).toContain(`Remove ${id} (http://127.0.0.1:9/webhooks, enabled) at the service?`);
+    expect(await stand.endpoints()).toHaveLength(1);
+    const yes = await stand.typing("y\r", "remove", id);
+    expect(yes.error).toBeNull();
+    expect(yes.out).toContain("is removed");
+    expect(await stand.endpoints()).toEqual([]);
+  });
+
   it("removes it, keeps its secret, and does not mind that it is gone", async () => {
     const id = await registered();
     await stand.sandbox.ok("DELETE", `/v1/webhook_endpoints/${id}`);
-    const { out, error } = await stand.endpoint("remove", id);
+    const { out, error } = await stand.endpoint("remove", id, "--yes");
     expect(error).toBeNull();
     expect(out).toContain("was gone already");
     expect(out).toContain("tallyhook secrets retire db:");
     expect(await stand.secrets()).toMatchObject([{ endsAt: null }]);
-    expect(String((await stand.endpoint("remove", id)).error)).toContain("404");
+    expect(String((await stand.endpoint("remove", id, "--yes")).error)).toContain("404");
     const again = await registered();
-    expect((await stand.endpoint("remove", again)).out).toContain("is removed");
+    expect((await stand.endpoint("remove", again, "--yes")).out).toContain("is removed");
     expect(await stand.endpoints()).toEqual([]);
   });
 });
