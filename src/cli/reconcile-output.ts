@@ -5,6 +5,7 @@ import type { Gap } from "../reconcile/coverage.ts";
 import type { ReconcileResult } from "../reconcile/finish.ts";
 import { answeredRange } from "../reconcile/plan.ts";
 import { sum } from "../reconcile/totals.ts";
+import { counted } from "../platform/counted.ts";
 
 /** Exit codes of `reconcile` and `import`, beside those of every command. */
 export const reconcileExitCodes = { equal: 0, driftLeft: 3, incomplete: 4, healed: 5 } as const;
@@ -23,6 +24,29 @@ export function exitCodeOf(
   return failOnDrift && sum(totals.healed) > 0
     ? reconcileExitCodes.healed
     : reconcileExitCodes.equal;
+}
+
+/**
+ * Why a run whose last line says that all is equal ends with another code than 0 all the same; null where that line
+ * says it. Pure.
+ */
+export function exitReason(
+  result: Pick<ReconcileResult, "complete" | "totals">,
+  options: { failOnDrift: boolean; strict: boolean },
+): string | null {
+  const { left, otherFindings, healed } = result.totals;
+  const code = exitCodeOf(result, options);
+  if (code === reconcileExitCodes.driftLeft && sum(left) === 0) {
+    const open = counted(
+      sum(otherFindings),
+      "open finding that is no drift",
+      "open findings that are no drift",
+    );
+    return `exit code 3, since --strict counts ${open} (${listed(otherFindings)}). "tallyhook findings list" shows them.`;
+  }
+  return code === reconcileExitCodes.healed
+    ? `exit code 5, since --fail-on-drift counts what was healed (${listed(healed)}).`
+    : null;
 }
 
 /** One object for scripts. */
@@ -56,7 +80,7 @@ export function printResult(out: NodeJS.WriteStream, result: ReconcileResult): v
   table.push(
     ["run", `${run.id} (${run.kind}${run.reportOnly ? ", report only" : ""})`],
     scopeRow(run),
-    ["read", `${listed(totals.rows)}; ${totals.calls} calls`],
+    ["read", `${listed(totals.rows)}; ${counted(totals.calls, "call")}`],
     ["compared", listed(verdicts)],
     ["read again by id", listed(totals.confirmed)],
     ["healed", listed(totals.healed)],
@@ -76,8 +100,6 @@ function scopeRow(run: ReconcileResult["run"]): [string, string] {
   return ["created", `from ${from.toISOString()}, before ${before.toISOString()}`];
 }
 
-const differences = (n: number): string => (n === 1 ? "1 difference" : `${n} differences`);
-
 function verdictText({ run, totals }: ReconcileResult, complete: boolean): string {
   const [left, healed] = [sum(totals.left), sum(totals.healed)];
   if (!complete)
@@ -85,7 +107,7 @@ function verdictText({ run, totals }: ReconcileResult, complete: boolean): strin
       "INCOMPLETE: not everything was read and proved, so nothing can be said of the whole.\n",
     );
   if (left > 0) {
-    const differ = left === 1 ? "1 object differs" : `${left} objects differ`;
+    const differ = counted(left, "object differs", "objects differ");
     return pc.red(`DRIFT LEFT: ${differ} from the service.\n`);
   }
   const scope = run.kind === "range" ? "What was created in the range" : "The mirror";
@@ -93,7 +115,7 @@ function verdictText({ run, totals }: ReconcileResult, complete: boolean): strin
   return pc.green(
     `${scope} equals the service` +
       (accepted > 0 ? `, but for what was acknowledged (findings: ${accepted})` : "") +
-      (healed > 0 ? `; healed: ${differences(healed)}.\n` : ".\n"),
+      (healed > 0 ? `; healed: ${counted(healed, "difference")}.\n` : ".\n"),
   );
 }
 

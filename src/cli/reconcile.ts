@@ -6,7 +6,13 @@ import { migratedDatabase } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 import { parseInstant } from "./instant.ts";
-import { exitCodeOf, printResult, reconcileExitCodes, resultJson } from "./reconcile-output.ts";
+import {
+  exitCodeOf,
+  exitReason,
+  printResult,
+  reconcileExitCodes,
+  resultJson,
+} from "./reconcile-output.ts";
 import { printPlan } from "./reconcile-plan.ts";
 import { createReconcileProgress } from "./reconcile-progress.ts";
 import { reconcileDeps, reconcileSettings } from "./run-reconcile.ts";
@@ -27,10 +33,15 @@ export function registerReconcile(program: Command, context: CliContext): void {
   program
     .command("reconcile")
     .description(
-      "make the mirror equal to the service now; exit 0 equal (also when it healed), 3 drift left, 4 incomplete",
+      "make the mirror equal to the service now; exit 0 equal (also when it healed), 3 drift left, 4 incomplete, " +
+        "5 healed (with --fail-on-drift)",
     )
     .option("--full", "everything from the first record on, instead of the nightly plan")
-    .option("--from <time>", "only what was created from then on", parseInstant)
+    .option(
+      "--from <time>",
+      "only what was created from then on, such as 2026-10-01T00:00:00Z",
+      parseInstant,
+    )
     .option("--to <time>", "only what was created before then", parseInstant)
     .option("--dry-run", "print the plan with its estimated calls, read nothing else")
     .option("--report-only", "find and record, and change nothing in the mirror")
@@ -113,7 +124,7 @@ async function reconcileUntilSignal(
   }
 }
 
-function report({ stdout }: CliContext, outcome: ReconcileOutcome, options: Options): void {
+function report({ stdout, stderr }: CliContext, outcome: ReconcileOutcome, options: Options): void {
   if (outcome.kind === "busy") {
     throw new TallyhookError(
       "Another process reconciles this database. One run at a time: wait for it, or look at reconcile.runs.",
@@ -125,8 +136,8 @@ function report({ stdout }: CliContext, outcome: ReconcileOutcome, options: Opti
   }
   if (options.json === true) stdout.write(`${JSON.stringify(resultJson(outcome.result))}\n`);
   else printResult(stdout, outcome.result);
-  process.exitCode = exitCodeOf(outcome.result, {
-    failOnDrift: options.failOnDrift === true,
-    strict: options.strict === true,
-  });
+  const asked = { failOnDrift: options.failOnDrift === true, strict: options.strict === true };
+  const reason = exitReason(outcome.result, asked);
+  if (reason !== null) stderr.write(`tallyhook: ${reason}\n`);
+  process.exitCode = exitCodeOf(outcome.result, asked);
 }

@@ -1,7 +1,7 @@
 import { PassThrough } from "node:stream";
 import { stripVTControlCharacters } from "node:util";
 import { expect, test } from "vitest";
-import { exitCodeOf, printResult } from "../../src/cli/reconcile-output.ts";
+import { exitCodeOf, exitReason, printResult } from "../../src/cli/reconcile-output.ts";
 import type { ReconcileResult } from "../../src/reconcile/finish.ts";
 import type { RunTotals } from "../../src/reconcile/totals.ts";
 
@@ -46,6 +46,34 @@ test.each([
   ["incomplete, with drift left", false, totals({ left: { mismatch: 1 } }), plain, 4],
 ])("%s", (_, complete, given, options, code) => {
   expect(exitCodeOf({ complete, totals: given }, options)).toBe(code);
+});
+
+test.each([
+  [{ otherFindings: { one_sale: 1 } }, "1 open finding that is no drift (one_sale 1)"],
+  [
+    { otherFindings: { one_sale: 1, endpoint: 2 } },
+    "3 open findings that are no drift (one_sale 1, endpoint 2)",
+  ],
+  [
+    { healed: { behind: 2 } },
+    "exit code 5, since --fail-on-drift counts what was healed (behind 2)",
+  ],
+])("a code other than 0 after 'equals the service' has its reason: %j", (given, reason) => {
+  const all = { failOnDrift: true, strict: true };
+  const result = { complete: true, totals: totals(given) };
+  expect(exitReason(result, all)).toContain(reason);
+  expect(exitReason(result, plain)).toBeNull();
+});
+
+test("what the last line says already is not said twice", () => {
+  const all = { failOnDrift: true, strict: true };
+  const worst = totals({
+    left: { mismatch: 1 },
+    otherFindings: { one_sale: 1 },
+    healed: { behind: 1 },
+  });
+  expect(exitReason({ complete: true, totals: worst }, all)).toBeNull();
+  expect(exitReason({ complete: false, totals: worst }, all)).toBeNull();
 });
 
 const t0 = new Date("2025-03-02T00:00:00Z");
