@@ -12,6 +12,7 @@ import { startDemoServer } from "./demo/own-server.ts";
 import { proveMainJob } from "./demo/prove.ts";
 import type { DemoResult } from "./demo/prove.ts";
 import { untilSignal } from "./until-signal.ts";
+import { counted } from "../platform/counted.ts";
 
 const exitWhenNotProved = 3;
 
@@ -90,7 +91,7 @@ function print({ stdout }: CliContext, result: DemoResult): void {
   const { summary } = result;
   stdout.write(`${table.toString()}\n`);
   stdout.write(
-    `${summary.delivered} webhooks arrived: ${summary.accepted} new, ${summary.duplicate} duplicates, ` +
+    `${counted(summary.delivered, "webhook")} arrived: ${summary.accepted} new, ${counted(summary.duplicate, "duplicate")}, ` +
       `${summary.rejected} refused (corrupted). ${summary.applied} applied, ${summary.stale} stale. ` +
       `${summary.seconds} s.\n`,
   );

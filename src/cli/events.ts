@@ -15,6 +15,7 @@ import type { CliContext } from "./context.ts";
 import { createProgress } from "./progress.ts";
 import { hasReplacedText } from "./replaced-text.ts";
 import { wholeNumber } from "./whole-number.ts";
+import { counted } from "../platform/counted.ts";
 
 interface ListOptions {
   state?: EventState;
@@ -152,7 +153,7 @@ async function replay(context: CliContext, ids: string[], dead: boolean): Promis
     { logLevel: "warn" },
   );
   context.stdout.write(
-    `${replayed.length} event${replayed.length === 1 ? "" : "s"} put back; a running worker applies them within seconds.\n`,
+    `${counted(replayed.length, "event")} put back; a running worker applies them within seconds.\n`,
   );
 }
 
@@ -183,8 +184,10 @@ async function prune(
   );
   context.stdout.write(
     dryRun === true
-      ? `${pruned.total} events would be emptied.\n`
-      : `${pruned.done} events were emptied; their rows stay.\n`,
+      ? `${counted(pruned.total, "event")} would be emptied.\n`
+      : pruned.done === 1
+        ? "1 event was emptied; its row stays.\n"
+        : `${pruned.done} events were emptied; their rows stay.\n`,
   );
 }
 

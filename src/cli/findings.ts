@@ -1,4 +1,3 @@
-import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { InvalidArgumentError, Option } from "commander";
 import Table from "cli-table3";
@@ -17,6 +16,7 @@ import { migratedDatabase } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 import { wholeNumber } from "./whole-number.ts";
+import { parsePerson, personAtWork } from "./acting-person.ts";
 
 interface ListOptions {
   state?: FindingState;
@@ -55,8 +55,8 @@ export function registerFindings(program: Command, context: CliContext): void {
     )
     .argument("<id>", "its number", findingNumber)
     .requiredOption("--note <text>", "why it may stay: printed with the exceptions report")
-    .option("--by <name>", "who says so", userInfo().username)
-    .action((id: number, said: { note: string; by: string }) => acknowledge(context, id, said));
+    .option("--by <name>", "who says so (default: this system's user)", parsePerson)
+    .action((id: number, said: { note: string; by?: string }) => acknowledge(context, id, said));
 }
 
 const withDatabase = <T>(context: CliContext, run: (runtime: Runtime) => Promise<T>): Promise<T> =>
@@ -120,7 +120,7 @@ function textOf(value: unknown): string {
 async function acknowledge(
   context: CliContext,
   id: number,
-  { by, note }: { by: string; note: string },
+  { by = personAtWork(), note }: { by?: string; note: string },
 ): Promise<void> {
   if (note.trim() === "") throw new UsageError("--note is empty. Say why the finding may stay.");
   await withDatabase(context, async (runtime) => {

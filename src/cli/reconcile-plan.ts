@@ -6,6 +6,7 @@ import type { ReconcileRequest } from "../reconcile/reconcile.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 import { reconcileDeps, reconcileSettings } from "./run-reconcile.ts";
+import { counted } from "../platform/counted.ts";
 
 /** Prints what a run would read, with its estimated calls. Asks the service for its page size only; changes nothing. */
 export async function printPlan(
@@ -52,7 +53,7 @@ export async function printPlan(
     ]);
   }
   stdout.write(
-    `${table.toString()}\nPages of ${pageSize}: about ${calls} calls, by what the mirror holds now; open items and doubtful ` +
+    `${table.toString()}\nPages of ${pageSize}: about ${counted(calls, "call")}, by what the mirror holds now; open items and doubtful ` +
       "objects are read by id on top. Nothing was changed.\n",
   );
 }

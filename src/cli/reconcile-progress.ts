@@ -1,6 +1,7 @@
 import { Presets, SingleBar } from "cli-progress";
 import type { Clock } from "../platform/clock.ts";
 import type { WalkProgress } from "../reconcile/walk-all.ts";
+import { counted } from "../platform/counted.ts";
 
 export interface ReconcileProgress {
   update(progress: WalkProgress): void;
@@ -72,7 +73,7 @@ function createLines(clock: Clock): TextOf {
     if (clock.now().getTime() < nextLineAt) return null;
     nextLineAt += lineEveryMs;
     const { slicesDone, slices, pages, rows, doubtful } = progress;
-    return `${slicesDone} of ${slices} slices, ${pages} pages, ${rows} rows, ${rateOf(progress)} rows/s, ${doubtful} doubtful`;
+    return `${slicesDone} of ${counted(slices, "slice")}, ${counted(pages, "page")}, ${counted(rows, "row")}, ${rateOf(progress)} rows/s, ${doubtful} doubtful`;
   };
 }
 
@@ -83,7 +84,7 @@ function createWaitNotice({ clock, timeZone }: ProgressOptions): TextOf {
     if (waitMs === 0 || until < toldUntil + waitWorthTellingMs) return null;
     toldUntil = until;
     const time = new Intl.DateTimeFormat("sv-SE", { timeZone, timeStyle: "medium" }).format(until);
-    const objects = doubtful === 1 ? "1 object that differs" : `${doubtful} objects that differ`;
+    const objects = counted(doubtful, "object that differs", "objects that differ");
     return (
       `waits until ${time} (${timeZone}) for ${objects}: an event may be on its way, so each is read again after the grace. ` +
       "A lower RECONCILE_GRACE_SECONDS shortens the wait; Ctrl-C ends it, and the next start goes on here."

@@ -7,6 +7,7 @@ import type { ReportRequest } from "../reports/write-report.ts";
 import { migratedDatabase } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 import { mailerOf, messageIdEnd } from "./report-mail-tasks.ts";
+import { counted } from "../platform/counted.ts";
 
 export interface MailOptions {
   to: readonly string[];
@@ -48,7 +49,7 @@ export async function mailReport(
           },
         );
       }
-      const recipients = to.length === 1 ? "1 address" : `${to.length} addresses`;
+      const recipients = counted(to.length, "address", "addresses");
       context.stdout.write(`${request.report.name} was mailed to ${recipients}.\n`);
     },
     { logLevel: "warn" },

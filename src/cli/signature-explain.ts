@@ -10,6 +10,7 @@ import type { CliContext } from "./context.ts";
 import { readInputFile } from "./input-file.ts";
 import { parseCapturedHeaders } from "./signature-capture.ts";
 import { parseInstant } from "./instant.ts";
+import { counted } from "../platform/counted.ts";
 
 interface ExplainOptions {
   headers: string;
@@ -80,7 +81,7 @@ async function configuredSecrets(context: CliContext): Promise<SigningSecret[]> 
       const rows = await listSecretRows(await migratedDatabase(runtime));
       if (rows.length === 0) return environment;
       if (runtime.config.encryptionKey === "none") {
-        const many = rows.length === 1 ? "1 stored secret is" : `${rows.length} stored secrets are`;
+        const many = counted(rows.length, "stored secret is", "stored secrets are");
         context.stderr.write(`tallyhook: ${many} left out: TALLYHOOK_ENCRYPTION_KEY is not set\n`);
         return environment;
       }

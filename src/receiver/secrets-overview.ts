@@ -2,6 +2,7 @@ import type { SignatureSchemeName } from "../service/signature/scheme.ts";
 import { secretProblem } from "../service/signature/secret-problem.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import type { SecretRow } from "./secrets-store.ts";
+import { counted } from "../platform/counted.ts";
 
 /**
  * `pending`: begins later. `ending`: live, with an end set. `unusable`: it cannot be decrypted or is none of
@@ -109,10 +110,10 @@ function whyRetirable(
   });
   if (!successor) return null;
   if (lastUsedAt !== null && lastUsedAt.getTime() <= quietSince) {
-    return `not used for ${quietHours} hours, while another one was`;
+    return `not used for ${counted(quietHours, "hour")}, while another one was`;
   }
   if (lastUsedAt === null && createdAt !== null && createdAt.getTime() <= quietSince) {
-    return `never used in ${quietHours} hours, while a newer one was`;
+    return `never used in ${counted(quietHours, "hour")}, while a newer one was`;
   }
   return null;
 }

@@ -1,5 +1,6 @@
 import type { Period } from "./period.ts";
 import type { Proof } from "./verdict.ts";
+import { counted } from "../platform/counted.ts";
 
 /** The frozen month that rows come from. */
 export interface CloseMark {
@@ -71,7 +72,9 @@ export function resultLine({ proof, period }: Pick<About, "proof" | "period">): 
     return `INCOMPLETE: not everything before ${period.toUtc} was read and proved ("tallyhook reconcile" reads on)`;
   }
   if (verdict === "PASS") {
-    return openWarnings === "0" ? "PASS" : `PASS (${openWarnings} warnings are open)`;
+    return openWarnings === "0"
+      ? "PASS"
+      : `PASS (${counted(openWarnings, "warning is", "warnings are")} open)`;
   }
-  return `FAIL: ${openFindings === "0" ? "rows of this report differ" : `${openFindings} findings are open`} ("tallyhook report exceptions")`;
+  return `FAIL: ${openFindings === "0" ? "rows of this report differ" : `${counted(openFindings, "finding is", "findings are")} open`} ("tallyhook report exceptions")`;
 }

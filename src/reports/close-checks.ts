@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { UsageError } from "../platform/errors.ts";
 import type { Period } from "./period.ts";
+import { counted } from "../platform/counted.ts";
 
 interface LastClose {
   month: string;
@@ -53,7 +54,7 @@ export async function assertClosable(
     const seconds = Math.max(1, Math.ceil((last.closed_at.getTime() - asOf.getTime()) / 1000));
     throw new UsageError(
       `${last.month} was closed just now, and ${month} is closed as of a minute ago. ` +
-        `Wait ${seconds} seconds and run it again.`,
+        `Wait ${counted(seconds, "second")} and run it again.`,
     );
   }
 }

@@ -1,4 +1,5 @@
 import { createHash } from "node:crypto";
+import { counted } from "../platform/counted.ts";
 
 /** What a close says of itself, as text and in this order; times in UTC with microseconds. */
 export interface CloseFacts {
@@ -126,7 +127,9 @@ export function memberDifferences(
       if (other.sha256 === member.sha256) return [];
       return other.lines === member.lines
         ? [`${member.name} differs from what was sealed`]
-        : [`${member.name} has ${other.lines} lines, but ${member.lines} were sealed`];
+        : [
+            `${member.name} has ${counted(other.lines, "line")}, but ${counted(member.lines, "was", "were")} sealed`,
+          ];
     }),
     ...extra.map(({ name }) => `${name} is there and was not sealed`),
   ];

@@ -3,6 +3,7 @@ import type { About } from "./about.ts";
 import { settledAfterSeconds } from "./as-of.ts";
 import type { Period } from "./period.ts";
 import { isFresh, readProof } from "./verdict.ts";
+import { counted } from "../platform/counted.ts";
 
 interface Unproved {
   month: string;
@@ -25,7 +26,7 @@ export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string
   if (seconds !== null && !isByRows) {
     return (
       `${month} is not proved yet: what was read or acknowledged in the last minute is younger than the cut-off ` +
-      `of a close, which is a minute ago (${asOf}). Wait ${seconds} seconds and run it again.`
+      `of a close, which is a minute ago (${asOf}). Wait ${counted(seconds, "second")} and run it again.`
     );
   }
   const lines = [`${month} is not proved, so nothing was frozen.`, ...verdictLines(abouts)];
@@ -49,7 +50,7 @@ export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string
   }
   if (seconds !== null) {
     lines.push(
-      `What was read in the last minute is not counted in this; it is in ${seconds} seconds.`,
+      `What was read in the last minute is not counted in this; it is in ${counted(seconds, "second")}.`,
     );
   }
   return [...lines, forced].join("\n");

@@ -23,12 +23,18 @@ const latest = "2100-12-31";
  * `to`'s month; without `to`: today, or the end of a month given as `from`. Pure. Throws `UsageError`.
  */
 export function parseDays(given: { from?: string; to?: string }, today: string): Days {
-  const isFromAMonth = given.to === undefined && given.from?.length === 7;
-  const to = dayOf("--to", given.to ?? (isFromAMonth ? given.from : undefined) ?? today, "last");
-  const from = dayOf("--from", given.from ?? to.slice(0, 7), "first");
+  const first = given.from === undefined ? undefined : dayOf("--from", given.from, "first");
+  const isFromAMonth = given.from?.length === 7;
+  const to =
+    given.to === undefined && given.from !== undefined && isFromAMonth
+      ? dayOf("--from", given.from, "last")
+      : dayOf("--to", given.to ?? today, "last");
+  const from = first ?? dayOf("--from", to.slice(0, 7), "first");
   if (from > to) {
     throw new UsageError(
-      `--from ${from} is after --to ${to}. Give the earlier day first; both days are in the report.`,
+      given.to === undefined
+        ? `--from ${from} is after today, ${to}. Use an earlier day, or a month.`
+        : `--from ${from} is after --to ${to}. Give the earlier day first; both days are in the report.`,
     );
   }
   return { from, to };

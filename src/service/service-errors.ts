@@ -1,5 +1,6 @@
 import { exitCodes, TallyhookError } from "../platform/errors.ts";
 import type { FieldError } from "./error-envelope.ts";
+import { counted } from "../platform/counted.ts";
 
 /** What is known of a request that failed. Never holds the API key, a query or a body. */
 export type FailedRequest = {
@@ -17,7 +18,7 @@ export class ServiceError extends TallyhookError {
 
   constructor(what: string, request: FailedRequest, options?: { cause?: unknown }) {
     const id = request.requestId === null ? "" : `, request id ${request.requestId}`;
-    const tries = request.attempts === 1 ? "1 try" : `${request.attempts} tries`;
+    const tries = counted(request.attempts, "try", "tries");
     super(`${request.method} ${request.path}: ${what} (${tries}${id})`, options);
     this.request = request;
   }

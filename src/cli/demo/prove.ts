@@ -21,6 +21,7 @@ import { createSandboxCalls } from "./sandbox-calls.ts";
 import type { SandboxCalls } from "./sandbox-calls.ts";
 import { whyNotProved } from "./verdict.ts";
 import type { DemoSummary } from "./verdict.ts";
+import { counted } from "../../platform/counted.ts";
 
 export interface DemoResult {
   summary: DemoSummary;
@@ -155,7 +156,7 @@ async function untilQuiet(db: Knex, signal: AbortSignal): Promise<void> {
     if (open.events === 0 && open.fetches === 0) return;
     if (deadline.aborted) {
       throw new TallyhookError(
-        `Not quiet after ${quietTimeoutMs / 1_000} s: ${open.events} events and ${open.fetches} reads are open.`,
+        `Not quiet after ${quietTimeoutMs / 1_000} s: still open: ${counted(open.events, "event")}, ${counted(open.fetches, "read")}.`,
       );
     }
     await sleep(100);

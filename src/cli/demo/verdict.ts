@@ -1,3 +1,5 @@
+import { counted } from "../../platform/counted.ts";
+
 export interface DemoSummary {
   delivered: number;
   accepted: number;
@@ -20,10 +22,11 @@ export interface DemoSummary {
  * and overtaking nothing would have been proved.
  */
 export function whyNotProved(summary: DemoSummary, dead: number): string {
-  if (!summary.equal) return `${summary.missing_after} objects differ`;
+  if (!summary.equal)
+    return `${counted(summary.missing_after, "object differs", "objects differ")}`;
   if (!summary.complete) return "reconciliation did not read everything";
-  if (summary.left > 0) return `reconciliation left ${summary.left} differences`;
-  if (dead > 0) return `${dead} events are dead`;
+  if (summary.left > 0) return `reconciliation left ${counted(summary.left, "difference")}`;
+  if (dead > 0) return `${counted(dead, "event is", "events are")} dead`;
   const needed = ["missing_before", "healed", "duplicate", "rejected", "stale"] as const;
   const absent = needed.filter((name) => summary[name] === 0);
   return absent.length === 0 ? "" : `nothing to prove: ${absent.join(", ")} 0`;

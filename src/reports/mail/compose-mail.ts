@@ -4,6 +4,7 @@ import { resultLine } from "../about.ts";
 import type { About } from "../about.ts";
 import type { Verdict } from "../verdict.ts";
 import type { AttachedReport } from "./attach-report.ts";
+import { counted } from "../../platform/counted.ts";
 
 /** The worst first: the subject says it. */
 const verdicts: readonly Verdict[] = ["INCOMPLETE", "FAIL", "PASS"];
@@ -32,7 +33,7 @@ function textOf(reports: readonly AttachedReport[], days: string): string {
   const parts = reports.map(({ about, leftOut }) =>
     [
       `${about.report}: ${resultLine(about)}`,
-      `  ${about.rows} rows, SHA-256 ${about.sha256}`,
+      `  ${counted(about.rows, "row")}, SHA-256 ${about.sha256}`,
       `  again: ${commandFor(about)}`,
       ...leftOut.map(
         (format) => `  Too large to be mailed as ${format}: run the command with --out.`,
@@ -54,7 +55,7 @@ function htmlOf(reports: readonly AttachedReport[], days: string): string {
             <td style="${cell}">
               ${resultLine(about)}${leftOut.map((format) => html`<br />Too large to be mailed as ${format}: run the command with --out.`)}<br />
               <span style="color:#586069;font-size:11px"
-                >${about.rows} rows, SHA-256 ${about.sha256}<br />${commandFor(about)}</span
+                >${counted(about.rows, "row")}, SHA-256 ${about.sha256}<br />${commandFor(about)}</span
               >
             </td>
           </tr>`,
