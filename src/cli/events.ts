@@ -2,18 +2,21 @@ import { isUtf8 } from "node:buffer";
 import type { Command } from "commander";
 import { InvalidArgumentError } from "commander";
 import Table from "cli-table3";
+import type { Knex } from "knex";
 import { eventStates } from "../inbox/event.ts";
 import type { EventState } from "../inbox/event.ts";
 import { countByState, findEvents, listEvents } from "../inbox/queries.ts";
-import type { EventRow } from "../inbox/queries.ts";
-import { countPrunable, pruneEvents, replayEvents } from "../inbox/retention.ts";
+import type { EventFilter, EventRow } from "../inbox/queries.ts";
+import { countPrunable, listPruned, pruneEvents, replayEvents } from "../inbox/retention.ts";
 import { seqsOfIds } from "../inbox/same-id.ts";
 import { UsageError } from "../platform/errors.ts";
 import { visibleLines } from "../platform/visible-text.ts";
 import { migratedDatabase } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
+import { followEvents } from "./events/follow.ts";
 import { createProgress } from "./progress.ts";
 import { hasReplacedText } from "./replaced-text.ts";
+import { untilSignal } from "./until-signal.ts";
 import { wholeNumber } from "./whole-number.ts";
 import { counted } from "../platform/counted.ts";
 
@@ -22,6 +25,7 @@ interface ListOptions {
   type?: string;
   resource?: string;
   limit: number;
+  follow?: boolean;
   json?: boolean;
 }
 
@@ -32,24 +36,32 @@ export function registerEvents(program: Command, context: CliContext): void {
     .command("list")
     .description("the newest events, without their bytes")
     .option("--state <state>", `one of ${eventStates.join(", ")}`, parseState)
-    .option("--type <type>", "exact event type")
-    .option("--resource <id>", "events about this object")
+    .option("--type <type>", "of this type, such as order.paid")
+    .option("--resource <id>", "about this object")
     .option("--limit <n>", "how many", wholeNumber(1, 10_000), 20)
-    .option("--json", "print JSON")
-    .action((options: ListOptions) => list(context, options));
+    .option(
+      "--follow",
+      "then print each new one as it comes, or once it has the state or object asked for, until Ctrl-C",
+    )
+    .option("--json", "print JSON: one object, or with --follow one a line")
+    .action((options: ListOptions) =>
+      options.follow === true ? follow(context, options) : list(context, options),
+    );
 
   events
     .command("show")
     .description("one event with its bytes, by its id or its number")
-    .argument("<id>", "event id, or seq")
+    .argument("<id>", "its id, or its number (seq)")
     .option("--json", "print JSON")
     .action((id: string, { json }: { json?: boolean }) => show(context, id, json === true));
 
   events
     .command("replay")
-    .description("apply events again, through the same path (harmless: applying is idempotent)")
-    .argument("[id...]", "event ids or seqs")
-    .option("--dead", "all dead events")
+    .description(
+      "apply events again, on the same path (harmless: what is known already changes nothing)",
+    )
+    .argument("[id...]", "ids or numbers of events")
+    .option("--dead", "all dead events that still have their bytes")
     .action((ids: string[], { dead }: { dead?: boolean }) => replay(context, ids, dead === true));
 
   events
@@ -58,23 +70,16 @@ export function registerEvents(program: Command, context: CliContext): void {
       "empty the bytes of old events that are applied, stale or ignored; never of others",
     )
     .requiredOption("--older-than <days>", "days since they were received, such as 90 or 90d", days)
-    .option("--dry-run", "only say how many")
+    .option("--dry-run", "only say how many there are")
     .action((options: { olderThan: number; dryRun?: boolean }) => prune(context, options));
 }
 
 async function list(context: CliContext, options: ListOptions): Promise<void> {
-  const { limit, state, type, resource } = options;
   const { rows, counts } = await context.withRuntime(
     "events",
     async (runtime) => {
       const db = await migratedDatabase(runtime);
-      const filter = {
-        limit,
-        ...(state === undefined ? {} : { state }),
-        ...(type === undefined ? {} : { type }),
-        ...(resource === undefined ? {} : { resourceId: resource }),
-      };
-      return { rows: await listEvents(db, filter), counts: await countByState(db) };
+      return { rows: await listEvents(db, filterOf(options)), counts: await countByState(db) };
     },
     { logLevel: "warn" },
   );
@@ -90,6 +95,39 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
   const totals = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
   context.stdout.write(`${table.toString()}\nAll events: ${totals.join(", ")}.\n`);
 }
+
+const filterOf = ({ limit, state, type, resource }: ListOptions): EventFilter => ({
+  limit,
+  ...(state === undefined ? {} : { state }),
+  ...(type === undefined ? {} : { type }),
+  ...(resource === undefined ? {} : { resourceId: resource }),
+});
+
+async function follow(context: CliContext, options: ListOptions): Promise<void> {
+  const stop = new AbortController();
+  void untilSignal().then(() => stop.abort());
+  // A reader that has seen enough, such as `head`, ends it too.
+  context.stdout.once("error", () => stop.abort());
+  const lineOf = options.json === true ? (row: EventRow) => JSON.stringify(row) : followedLine;
+  await context.withRuntime(
+    "events",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      await followEvents(context, { db, clock: runtime.wallClock }, filterOf(options), {
+        lineOf,
+        signal: stop.signal,
+      });
+    },
+    // What follows says itself when the database goes away.
+    { logLevel: "silent" },
+  );
+}
+
+const followedLine = (row: EventRow): string => {
+  const [seq = "", received = "", type = "", state = "", resource = "", , reason = ""] =
+    listRow(row);
+  return `${seq.padStart(8)}  ${received}  ${state.padEnd(8)}  ${type.padEnd(28)}  ${resource}  ${reason}`.trimEnd();
+};
 
 const listRow = (row: EventRow): string[] => [
   String(row.seq),
@@ -136,24 +174,50 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
 async function replay(context: CliContext, ids: string[], dead: boolean): Promise<void> {
   if (ids.length === 0 && !dead)
     throw new UsageError("Name events by id or number, or say --dead.");
-  const replayed = await context.withRuntime(
+  const { replayed, empty } = await context.withRuntime(
     "events",
     async (runtime) => {
       const db = await migratedDatabase(runtime);
+      const named = await seqsNamed(db, ids);
       const seqs = dead
-        ? await db("inbox.progress").where("state", "dead").pluck<string[]>("seq")
+        ? (await db("inbox.progress").where("state", "dead").pluck<string[]>("seq")).map(Number)
         : [];
-      for (const id of ids) {
-        const found = await findEvents(db, id);
-        if (found.length === 0) throw notFound(id);
-        seqs.push(...found.map(({ seq }) => String(seq)));
-      }
-      return replayEvents(db, seqs.map(Number));
+      return db.transaction(async (trx) => {
+        const done = await replayEvents(trx, [...seqs, ...named]);
+        // Asked after the rows are locked: what a prune has just emptied is not put back either.
+        const pruned = await listPruned(trx, [...seqs, ...named]);
+        const refused = pruned.filter(({ seq }) => named.includes(seq));
+        if (refused.length > 0) throw withoutBytes(refused);
+        return { replayed: done, empty: pruned.length };
+      });
     },
     { logLevel: "warn" },
   );
   context.stdout.write(
     `${counted(replayed.length, "event")} put back; a running worker applies them within seconds.\n`,
+  );
+  if (empty > 0) {
+    const left = counted(empty, "dead event has", "dead events have");
+    context.stderr.write(`tallyhook: ${left} no bytes any more: nothing is left to be applied.\n`);
+  }
+}
+
+async function seqsNamed(db: Knex, ids: readonly string[]): Promise<number[]> {
+  const seqs: number[] = [];
+  for (const id of ids) {
+    const found = await findEvents(db, id);
+    if (found.length === 0) throw notFound(id);
+    seqs.push(...found.map(({ seq }) => seq));
+  }
+  return seqs;
+}
+
+function withoutBytes(events: readonly { seq: number; eventId: string }[]): UsageError {
+  const shown = events.slice(0, 5).map(({ seq, eventId }) => `${eventId} (number ${seq})`);
+  const more = events.length > shown.length ? ` and ${events.length - shown.length} more` : "";
+  return new UsageError(
+    `The bytes of ${shown.join(", ")}${more} were pruned, so nothing is left to be applied again; nothing was put back. ` +
+      'Name the others alone. What the mirror lacks is read from the service by "tallyhook reconcile --full".',
   );
 }
 

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { sqlArray } from "../platform/sql-array.ts";
 import type { EventState } from "./event.ts";
 
 /** An event as people and tools see it: everything but its bytes. */
@@ -41,6 +42,16 @@ export interface EventFilter {
   type?: string;
   resourceId?: string;
   limit: number;
+}
+
+/** Events by their numbers, in that order. One statement. */
+export async function listEventsOf(db: Knex, seqs: readonly number[]): Promise<EventRow[]> {
+  if (seqs.length === 0) return [];
+  const rows = await db("inbox.events")
+    .select(eventColumns)
+    .whereRaw("seq = any(?::bigint[])", [sqlArray(seqs)])
+    .orderBy("seq");
+  return rows.map(withNumericSeq);
 }
 
 /** The newest events first. */

@@ -1,6 +1,18 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../platform/sql-array.ts";
 
+/** Of these events those whose bytes are gone: nothing is left of them that could be applied. One statement. */
+export async function listPruned(
+  db: Knex,
+  seqs: readonly number[],
+): Promise<{ seq: number; eventId: string }[]> {
+  const { rows } = await db.raw<{ rows: { seq: string; event_id: string }[] }>(
+    "select seq, event_id from inbox.receipts where seq = any(?::bigint[]) and raw is null order by seq",
+    [sqlArray(seqs)],
+  );
+  return rows.map(({ seq, event_id: eventId }) => ({ seq: Number(seq), eventId }));
+}
+
 /**
  * Puts events back to `received`, to be applied again through the same path. Only rows whose bytes are still
  * there: a prune under way is waited for. Gives back their sequence numbers. Idempotent: applying an event twice

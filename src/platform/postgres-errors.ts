@@ -74,3 +74,21 @@ export function errorCode(error: unknown): string | undefined {
 
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
+
+/** Classes of SQLSTATE: connection, resources, the operator's doing (a shutdown, a start), the system around. */
+const outageClasses: readonly string[] = ["08", "53", "57", "58"];
+
+/**
+ * True for what ends when the server is back, and says nothing of the statement: no connection, a restart, no resources.
+ */
+export function isOutage(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = errorCode(error);
+  if (code === undefined) {
+    // Neither the driver's broken connection nor Knex' full pool has a code; what a program does wrong is of other kinds.
+    return error.name === "Error" || error.name === "KnexTimeoutError";
+  }
+  return /^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]{4}$/.test(code)
+    ? outageClasses.includes(code.slice(0, 2))
+    : true;
+}

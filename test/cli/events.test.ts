@@ -179,6 +179,30 @@ describe("tallyhook events replay", () => {
     expect(await progressOf(database.db, seq)).toMatchObject({ state: "applied" });
   });
 
+  test("refuses an event whose bytes were pruned, says why, and puts none of the others back", async () => {
+    const pruned = await storeRow(database.db, {
+      eventId: "evt_old",
+      state: "applied",
+      raw: null,
+    });
+    const whole = await storeRow(database.db, { eventId: "evt_1", state: "applied" });
+    const { out, error } = await events("replay", "evt_1", "evt_old");
+    expect(error).toBeInstanceOf(UsageError);
+    expect(String(error)).toContain(`The bytes of evt_old (number ${pruned}) were pruned`);
+    expect(out).toBe("");
+    for (const seq of [pruned, whole]) {
+      expect(await progressOf(database.db, seq)).toMatchObject({ state: "applied" });
+    }
+  });
+
+  test("says of dead events without bytes that they stay", async () => {
+    await storeRow(database.db, { state: "dead", raw: null });
+    const { out, err, error } = await events("replay", "--dead");
+    expect(error).toBeNull();
+    expect(out).toMatch(/^0 events put back/);
+    expect(err).toContain("1 dead event has no bytes any more");
+  });
+
   test("without a name it is wrong usage, and says what to name", async () => {
     const { err, error } = await events("replay");
     // What commander refuses is printed by commander; of other errors the program prints the message.
@@ -200,7 +224,9 @@ describe("tallyhook events prune", () => {
     await storeRow(database.db, { ...age(91), state: "dead" });
     expect((await events("prune", "--older-than", days, "--dry-run")).out).toMatch(/^1 /);
     expect(await pruned()).toEqual([]);
-    expect((await events("prune", "--older-than", days)).out).toMatch(/^1 .*their rows stay/);
+    expect((await events("prune", "--older-than", days)).out).toMatch(
+      /^1 event was emptied; its row stays/,
+    );
     expect((await pruned()).map(Number)).toEqual([old]);
     expect((await events("prune", "--older-than", days)).out).toMatch(/^0 /);
   });
