@@ -46,6 +46,9 @@ export interface Runtime {
   close(): Promise<void>;
 }
 
+/** The most connections that each pool of a process opens; the queue has its own (queue/backend.ts). */
+export const poolSizes = { database: 8, inbox: 2 } as const;
+
 /** How long one flush of the inbox may take before the sender is told to come again. */
 const flushTimeoutMs = 5_000;
 
@@ -67,7 +70,7 @@ export function createRuntime({ config, secrets }: LoadedConfig, log: Log): Runt
   const db = once(async () => {
     const knex = createDatabase({
       url: await databaseUrl(),
-      poolMax: 8,
+      poolMax: poolSizes.database,
       applicationName: `tallyhook ${log.bindings()["name"]}`,
       log,
     });
@@ -77,7 +80,7 @@ export function createRuntime({ config, secrets }: LoadedConfig, log: Log): Runt
   const inboxPool = once(async () => {
     const pool = createPool({
       url: await databaseUrl(),
-      max: 2,
+      max: poolSizes.inbox,
       applicationName: "tallyhook inbox",
       connectTimeoutMs: flushTimeoutMs,
       // After the flush itself gives up, which refuses all that wait behind it at once.

@@ -1,17 +1,18 @@
 import type { Command } from "commander";
 import pc from "picocolors";
 import { countByState } from "../inbox/queries.ts";
-import { durabilityProblem, readDurabilitySettings } from "../platform/commit-durability.ts";
-import { newerMigrations, pendingMigrations, someOf } from "../platform/migrations.ts";
-import { listUnendedSecretRows } from "../receiver/secrets-store.ts";
 import { inspectEndpoint } from "../reconcile/endpoint/watch-endpoint.ts";
 import { serviceLocation } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
-import { check, failed, ok, skipped, warning } from "./doctor/finding.ts";
+import { check, checkAll, failed, ok, skipped, warning } from "./doctor/finding.ts";
 import type { Finding } from "./doctor/finding.ts";
 import { examineAlerts } from "./doctor/alerts.ts";
 import { examineProof } from "./doctor/proof.ts";
+import { checkDatabase, checkSchemaText } from "./doctor/schema.ts";
+import { checkSecrets } from "./doctor/secrets.ts";
+import { checkServer } from "./doctor/server-settings.ts";
+import { checkWork } from "./doctor/work.ts";
 import { webhookUrl } from "./endpoint/at-hand.ts";
 
 const exitWhenFailed = 2;
@@ -22,7 +23,8 @@ export function registerDoctor(program: Command, context: CliContext): void {
   program
     .command("doctor")
     .description(
-      "check configuration, database, queue, service key, endpoint, secrets, clock and alert channels",
+      "check configuration, database and its server, queue, workers, secrets, service key, clock, endpoint and alert " +
+        "channels, and say what to do; exit 2 when something failed",
     )
     .option("--json", "print one JSON object")
     .action(async ({ json }: { json?: boolean }) => {
@@ -37,6 +39,18 @@ export function registerDoctor(program: Command, context: CliContext): void {
     });
 }
 
+const needDatabase = [
+  "schema text",
+  "durability",
+  "server",
+  "inbox",
+  "queue",
+  "worker",
+  "scheduler",
+  "signing secrets",
+  "proof",
+];
+
 /** Looks at everything a deployment needs; one check that fails does not hide the others. */
 async function examine(runtime: Runtime): Promise<Finding[]> {
   const findings: Finding[] = [
@@ -48,12 +62,13 @@ async function examine(runtime: Runtime): Promise<Finding[]> {
   const database = await check("database", () => checkDatabase(runtime));
   findings.push(database);
   if (database.status === "failed") {
-    const names = ["durability", "inbox", "queue", "signing secrets", "proof"];
-    findings.push(...names.map((name) => skipped(name, "the database is not ready")));
+    findings.push(...needDatabase.map((name) => skipped(name, "the database is not ready")));
   } else {
-    findings.push(await check("durability", () => checkDurability(runtime)));
+    findings.push(await check("schema text", () => checkSchemaText(runtime)));
+    findings.push(...(await checkAll("server", () => checkServer(runtime))));
     findings.push(await check("inbox", () => checkInbox(runtime)));
     findings.push(await check("queue", () => checkQueue(runtime)));
+    findings.push(...(await checkAll("worker", () => checkWork(runtime))));
     findings.push(await check("signing secrets", () => checkSecrets(runtime)));
     findings.push(await check("proof", () => examineProof(runtime)));
   }
@@ -61,29 +76,6 @@ async function examine(runtime: Runtime): Promise<Finding[]> {
   findings.push(await check("endpoint", () => checkEndpoint(runtime, database)));
   findings.push(...(await examineAlerts(runtime, database)));
   return findings;
-}
-
-async function checkDatabase(runtime: Runtime): Promise<Finding> {
-  const db = await runtime.db();
-  const pending = await pendingMigrations(db);
-  if (pending.length > 0) {
-    return failed("database", `lacks ${someOf(pending)}`, 'run "npx tallyhook migrate"');
-  }
-  const newer = await newerMigrations(db);
-  return newer.length === 0
-    ? ok("database", "answers, schema is current")
-    : warning(
-        "database",
-        `was migrated by a newer version (it has ${someOf(newer)})`,
-        "run that version here as well: this one does not know what changed",
-      );
-}
-
-async function checkDurability(runtime: Runtime): Promise<Finding> {
-  const problem = durabilityProblem(await readDurabilitySettings(await runtime.db()));
-  return problem === null
-    ? ok("durability", "what is committed outlives a crash")
-    : warning("durability", problem.says, problem.remedy);
 }
 
 async function checkInbox(runtime: Runtime): Promise<Finding> {
@@ -102,22 +94,6 @@ async function checkInbox(runtime: Runtime): Promise<Finding> {
 async function checkQueue(runtime: Runtime): Promise<Finding> {
   await (await runtime.queue()).ping();
   return ok("queue", `${runtime.config.queueBackend} answers`);
-}
-
-async function checkSecrets(runtime: Runtime): Promise<Finding> {
-  const db = await runtime.db();
-  const stored = (await listUnendedSecretRows(db, runtime.wallClock.now())).length;
-  const fromEnvironment = runtime.secrets.webhookSecrets.length;
-  const detail = `${fromEnvironment} from the environment, ${stored} in the database`;
-  if (stored > 0) await runtime.encryption();
-  if (fromEnvironment + stored > 0) return ok("signing secrets", detail);
-  return runtime.config.service.kind === "sandbox"
-    ? ok("signing secrets", `${detail}; "tallyhook start" makes one for its sandbox`)
-    : failed(
-        "signing secrets",
-        detail,
-        'set SVC_WEBHOOK_SECRETS or run "npx tallyhook secrets add"',
-      );
 }
 
 async function checkService(runtime: Runtime): Promise<Finding[]> {

@@ -2,6 +2,7 @@ import { readdir } from "node:fs/promises";
 import { fileURLToPath } from "node:url";
 import type { Knex } from "knex";
 import { ConfigurationError } from "./errors.ts";
+import { isRecordOutdated, readSchemaText, recordSchemaText } from "./schema-text.ts";
 
 /** `<root>/migrations` beside `src/`, or `dist/migrations` beside `dist/src/`: the same depth in both. */
 const ownMigrations = new URL("../../migrations/", import.meta.url);
@@ -30,10 +31,13 @@ export async function migrateToLatest(db: Knex, directory: URL = ownMigrations):
     );
     await trx.raw("SELECT pg_advisory_xact_lock(?)", [advisoryLock]);
     await refuseNewerSchema(trx, directory);
+    const isPending = (await pendingMigrations(trx, directory)).length > 0;
+    const before = isPending ? await readSchemaText(trx) : [];
     const [, applied] = (await trx.migrate.latest({
       tableName: ledger,
       migrationSource: migrationSource(directory),
     })) as [number, string[]];
+    if (isPending || (await isRecordOutdated(trx))) await recordSchemaText(trx, before);
     return applied;
   });
 }

@@ -11,12 +11,23 @@ import type {
 import pg from "pg";
 import { createPool } from "../platform/postgres.ts";
 import { withSessionSettings } from "../platform/session-settings.ts";
+import { jobSchemas } from "./jobs.ts";
 
 /** Where BullMQ keeps its jobs. */
 export type BackendLocation = { kind: "postgres"; url: string } | { kind: "redis"; url: string };
 
 /** Schema of BullMQ's own tables and functions. */
 const schema = "bullmq";
+
+/** Every instance of BullMQ owns a pool, and a worker holds four connections at rest: one of them listens. */
+const poolSizes = { queue: 2, worker: 4 } as const;
+const queues = Object.keys(jobSchemas).length;
+
+/** On PostgreSQL the most connections that the queue takes of a process that adds jobs, and what a worker takes besides. */
+export const queuePoolSizes = {
+  producers: queues * poolSizes.queue,
+  worker: queues * poolSizes.worker,
+} as const;
 
 /** A hash tag, so that all keys of a queue are in one slot of a Redis cluster. */
 const redisPrefix = "{tallyhook}";
@@ -80,15 +91,17 @@ function redisBackend(url: string): Backend {
 
 function postgresBackend(url: string): Backend {
   const classes = withBackend(postgresFactory);
-  // Every instance owns a pool, and a worker holds four connections at rest: one of them listens.
   const connection = (max: number): PoolLocation => ({ url, max });
   return {
     queue: (name) =>
-      new classes.Queue(name, { ...queueOptions, connection: connection(2) }) as unknown as Queue,
+      new classes.Queue(name, {
+        ...queueOptions,
+        connection: connection(poolSizes.queue),
+      }) as unknown as Queue,
     worker: (name, processor, concurrency) =>
       new classes.Worker(name, processor, {
         ...workerOptions,
-        connection: connection(4),
+        connection: connection(poolSizes.worker),
         concurrency,
       }) as unknown as Worker,
   };

@@ -10,12 +10,19 @@ export interface Finding {
 
 /** The finding of a check; of an unforeseen error only that there was one. */
 export async function check(name: string, run: () => Promise<Finding>): Promise<Finding> {
+  const [found] = await checkAll(name, async () => [await run()]);
+  if (found === undefined) throw new Error(`the check ${name} found nothing`);
+  return found;
+}
+
+/** The same for a check that has several findings. */
+export async function checkAll(name: string, run: () => Promise<Finding[]>): Promise<Finding[]> {
   try {
     return await run();
   } catch (error) {
     // Errors made for people hold no secrets; of others only the kind is shown.
     const detail = error instanceof TallyhookError ? error.message : "an unexpected error";
-    return failed(name, detail, null);
+    return [failed(name, detail, null)];
   }
 }
 
