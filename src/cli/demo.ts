@@ -3,7 +3,7 @@ import Table from "cli-table3";
 import pc from "picocolors";
 import { loadConfig } from "../config.ts";
 import { wallClock } from "../platform/clock.ts";
-import { TallyhookError } from "../platform/errors.ts";
+import { exitCodes, TallyhookError } from "../platform/errors.ts";
 import { createLog } from "../platform/log.ts";
 import { createRuntime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
@@ -13,8 +13,6 @@ import { proveMainJob } from "./demo/prove.ts";
 import type { DemoResult } from "./demo/prove.ts";
 import { untilSignal } from "./until-signal.ts";
 import { counted } from "../platform/counted.ts";
-
-const exitWhenNotProved = 3;
 
 export function registerDemo(program: Command, context: CliContext): void {
   program
@@ -28,7 +26,7 @@ export function registerDemo(program: Command, context: CliContext): void {
       const result = await runDemo(context, seed, json === true);
       if (json === true) context.stdout.write(`${JSON.stringify(result.summary)}\n`);
       else print(context, result);
-      if (!result.proved) process.exitCode = exitWhenNotProved;
+      if (!result.proved) process.exitCode = exitCodes.differs;
     });
 }
 

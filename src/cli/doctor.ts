@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import pc from "picocolors";
 import { countByState } from "../inbox/queries.ts";
 import { inspectEndpoint } from "../reconcile/endpoint/watch-endpoint.ts";
+import { exitCodes } from "../platform/errors.ts";
 import { serviceLocation } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
@@ -13,9 +14,9 @@ import { checkDatabase, checkSchemaText } from "./doctor/schema.ts";
 import { checkSecrets } from "./doctor/secrets.ts";
 import { checkServer } from "./doctor/server-settings.ts";
 import { checkWork } from "./doctor/work.ts";
+import { withServiceAdvice } from "./service-advice.ts";
 import { webhookUrl } from "./endpoint/at-hand.ts";
 
-const exitWhenFailed = 2;
 /** A receiver refuses signatures that are off by the tolerance; half of it is time to act. */
 const toleratedSkew = 0.5;
 
@@ -35,7 +36,7 @@ export function registerDoctor(program: Command, context: CliContext): void {
       } else {
         for (const finding of findings) context.stdout.write(`${line(finding)}\n`);
       }
-      if (failed) process.exitCode = exitWhenFailed;
+      if (failed) process.exitCode = exitCodes.configuration;
     });
 }
 
@@ -105,8 +106,11 @@ async function checkService(runtime: Runtime): Promise<Finding[]> {
   let date: Date | undefined;
   const service = await check("service", async () => {
     const client = runtime.serviceClient(serviceLocation(config, secrets));
-    const answer = await client.get("/account", {}, { deadlineMs: 10_000 });
-    ({ date } = answer);
+    try {
+      ({ date } = await client.get("/account", {}, { deadlineMs: 10_000 }));
+    } catch (error) {
+      throw withServiceAdvice(error, config);
+    }
     return ok(
       "service",
       `${config.service.kind === "remote" ? config.service.baseUrl : ""} takes the key`,

@@ -6,9 +6,7 @@ import type { ReconcileResult } from "../reconcile/finish.ts";
 import { answeredRange } from "../reconcile/plan.ts";
 import { sum } from "../reconcile/totals.ts";
 import { counted } from "../platform/counted.ts";
-
-/** Exit codes of `reconcile` and `import`, beside those of every command. */
-export const reconcileExitCodes = { equal: 0, driftLeft: 3, incomplete: 4, healed: 5 } as const;
+import { exitCodes } from "../platform/errors.ts";
 
 /**
  * What a run means for a script. Incomplete goes first: what was not read cannot be called equal, nor can the drift be
@@ -18,12 +16,10 @@ export function exitCodeOf(
   { complete, totals }: Pick<ReconcileResult, "complete" | "totals">,
   { failOnDrift, strict }: { failOnDrift: boolean; strict: boolean },
 ): number {
-  if (!complete) return reconcileExitCodes.incomplete;
-  if (sum(totals.left) > 0) return reconcileExitCodes.driftLeft;
-  if (strict && sum(totals.otherFindings) > 0) return reconcileExitCodes.driftLeft;
-  return failOnDrift && sum(totals.healed) > 0
-    ? reconcileExitCodes.healed
-    : reconcileExitCodes.equal;
+  if (!complete) return exitCodes.incomplete;
+  if (sum(totals.left) > 0) return exitCodes.differs;
+  if (strict && sum(totals.otherFindings) > 0) return exitCodes.differs;
+  return failOnDrift && sum(totals.healed) > 0 ? exitCodes.healed : exitCodes.done;
 }
 
 /**
@@ -36,7 +32,7 @@ export function exitReason(
 ): string | null {
   const { left, otherFindings, healed } = result.totals;
   const code = exitCodeOf(result, options);
-  if (code === reconcileExitCodes.driftLeft && sum(left) === 0) {
+  if (code === exitCodes.differs && sum(left) === 0) {
     const open = counted(
       sum(otherFindings),
       "open finding that is no drift",
@@ -44,7 +40,7 @@ export function exitReason(
     );
     return `exit code 3, since --strict counts ${open} (${listed(otherFindings)}). "tallyhook findings list" shows them.`;
   }
-  return code === reconcileExitCodes.healed
+  return code === exitCodes.healed
     ? `exit code 5, since --fail-on-drift counts what was healed (${listed(healed)}).`
     : null;
 }

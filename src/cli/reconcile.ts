@@ -1,18 +1,12 @@
 import type { Command } from "commander";
-import { TallyhookError, UsageError } from "../platform/errors.ts";
+import { exitCodes, TallyhookError, UsageError } from "../platform/errors.ts";
 import { reconcile } from "../reconcile/reconcile.ts";
 import type { ReconcileOutcome, ReconcileRequest } from "../reconcile/reconcile.ts";
 import { migratedDatabase } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
 import { parseInstant } from "./instant.ts";
-import {
-  exitCodeOf,
-  exitReason,
-  printResult,
-  reconcileExitCodes,
-  resultJson,
-} from "./reconcile-output.ts";
+import { exitCodeOf, exitReason, printResult, resultJson } from "./reconcile-output.ts";
 import { printPlan } from "./reconcile-plan.ts";
 import { createReconcileProgress } from "./reconcile-progress.ts";
 import { reconcileDeps, reconcileSettings } from "./run-reconcile.ts";
@@ -91,7 +85,7 @@ async function run(
 
 /** Somebody ended a run. What it did is kept. */
 class StoppedRun extends TallyhookError {
-  override readonly exitCode = reconcileExitCodes.incomplete;
+  override readonly exitCode = exitCodes.incomplete;
 
   constructor(signal: NodeJS.Signals) {
     super(`Stopped by ${signal}. Nothing is lost: the same command goes on where this one was.`);

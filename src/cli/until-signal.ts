@@ -1,3 +1,5 @@
+import { exitCodes } from "../platform/errors.ts";
+
 /** What asks a process to end in good order; SIGHUP is what a terminal sends that is closed. */
 export const stopSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
@@ -9,7 +11,7 @@ export function untilSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {
     let isFirst = true;
     const onSignal = (signal: NodeJS.Signals) => {
-      if (!isFirst) process.exit(130);
+      if (!isFirst) process.exit(exitCodes.endedAtOnce);
       isFirst = false;
       resolve(signal);
     };

@@ -1,7 +1,18 @@
 import { strikeOutSecrets } from "./secret-shapes.ts";
 
-/** Exit codes of the command line (`sysexits.h` where one fits). */
-export const exitCodes = { configuration: 2, differs: 3, usage: 64, unexpected: 70 } as const;
+/** Exit codes of the command line (`sysexits.h` where one fits); docs/operations.md says when each comes. */
+export const exitCodes = {
+  done: 0,
+  /** A setting is wrong, or something cannot be reached. */
+  configuration: 2,
+  differs: 3,
+  incomplete: 4,
+  healed: 5,
+  usage: 64,
+  unexpected: 70,
+  /** A second signal, which waits for nothing. */
+  endedAtOnce: 130,
+} as const;
 
 /**
  * An error that a person is meant to read. Its message says what is wrong, where, and what to do about it;

@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { withServiceAdvice } from "../../src/cli/service-advice.ts";
 import { loadConfig } from "../../src/config.ts";
-import { ServiceUnavailableError } from "../../src/service/service-errors.ts";
+import { ServiceRefusedError, ServiceUnavailableError } from "../../src/service/service-errors.ts";
 
 const request = { method: "GET", path: "/orders", attempts: 6, requestId: null };
 const unavailable = (status: number | null) =>
@@ -29,6 +29,26 @@ test.each([
   });
 });
 
-test.each([unavailable(503), new Error("of another kind")])("leaves alone: %s", (error) => {
-  expect(withServiceAdvice(error, loadConfig(remote).config)).toBe(error);
+const refused = (status: number) =>
+  new ServiceRefusedError(
+    `refused with ${status}`,
+    { ...request, status },
+    { type: null, code: null, param: null, fieldErrors: [] },
+  );
+
+test.each([
+  [401, "check SVC_API_KEY"],
+  [403, "The key may not do this"],
+])("says what to do about a key that is refused with %i", (status, advice) => {
+  expect(withServiceAdvice(refused(status), loadConfig(remote).config)).toMatchObject({
+    exitCode: 2,
+    message: expect.stringMatching(new RegExp(`${advice}.*SVC_BASE_URL is https://api`)) as string,
+  });
 });
+
+test.each([refused(404), unavailable(503), new Error("of another kind")])(
+  "leaves alone: %s",
+  (error) => {
+    expect(withServiceAdvice(error, loadConfig(remote).config)).toBe(error);
+  },
+);
