@@ -1,6 +1,6 @@
-import { userInfo } from "node:os";
 import type { Command } from "commander";
 import { Option } from "commander";
+import { parsePerson } from "./acting-person.ts";
 import { acknowledge } from "./alerts/ack.ts";
 import type { AckOptions } from "./alerts/ack.ts";
 import { parseRule, parseSeverity, parseState, printAlerts } from "./alerts/list.ts";
@@ -14,7 +14,9 @@ import type { CliContext } from "./context.ts";
 import { wholeNumber } from "./whole-number.ts";
 
 export function registerAlerts(program: Command, context: CliContext): void {
-  const alerts = program.command("alerts").description("what people are told");
+  const alerts = program
+    .command("alerts")
+    .description("what people are told: declines, chargebacks, silence, drift");
 
   alerts
     .command("list")
@@ -38,7 +40,7 @@ export function registerAlerts(program: Command, context: CliContext): void {
     .command("ack")
     .description("take an alert: it no longer escalates, and the channels hear who has it")
     .argument("<id>", "its number, or its key")
-    .option("--by <name>", "who takes it", userInfo().username)
+    .option("--by <name>", "who takes it (default: this system's user)", parsePerson)
     .option("--note <text>", "what is done about it")
     .option("--json", "print JSON")
     .action((id: string, options: AckOptions) => acknowledge(context, id, options));
@@ -48,7 +50,7 @@ export function registerAlerts(program: Command, context: CliContext): void {
     .description("send again what was given up, of an alert or to a channel")
     .argument("[id]", "the alert's number, or its key")
     .option("--channel <name>", "what was given up on this channel")
-    .option("--hours <n>", "of the last so many hours", wholeNumber(1, 8_760), 72)
+    .option("--hours <n>", "only of the last so many hours", wholeNumber(1, 8_760), 72)
     .option("--json", "print JSON")
     .action((id: string | undefined, options: ResendOptions) => resend(context, id, options));
 

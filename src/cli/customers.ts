@@ -1,4 +1,3 @@
-import { userInfo } from "node:os";
 import type { Command } from "commander";
 import type { Knex } from "knex";
 import { redactMessages } from "../alerts/redact-messages.ts";
@@ -12,12 +11,15 @@ import { markErased } from "../mirror/erasure/mark-erased.ts";
 import { arrivalOf, redactedArrival } from "../mirror/erasure/redact-arrivals.ts";
 import { UsageError } from "../platform/errors.ts";
 import { sqlArray } from "../platform/sql-array.ts";
+import { visible } from "../platform/visible-text.ts";
 import { redactFindings } from "../reconcile/redact-findings.ts";
 import { migratedDatabase } from "../runtime.ts";
+import { parsePerson, personAtWork } from "./acting-person.ts";
+import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 
 interface EraseOptions {
-  by: string;
+  by?: string;
   reason?: string;
   yes?: boolean;
   json?: boolean;
@@ -28,20 +30,29 @@ export function registerCustomers(program: Command, context: CliContext): void {
     .command("customers")
     .description("the people in the mirror")
     .command("erase")
-    .description("redact one person in mirror, history and raw bytes; cannot be undone")
+    .description(
+      "redact one person for good in mirror, history, stored events, findings and alerts, after asking",
+    )
     .argument("<id>", "the customer's id")
-    .option("--by <name>", "who asks for it, for the record", userInfo().username)
+    .option(
+      "--by <name>",
+      "who asks for it, for the record (default: this system's user)",
+      parsePerson,
+    )
     .option("--reason <text>", "why, for the record")
-    .option("--yes", "do it")
+    .option("--yes", "do not ask")
     .option("--json", "print JSON")
     .action((id: string, options: EraseOptions) => erase(context, id, options));
 }
 
 async function erase(context: CliContext, id: string, options: EraseOptions): Promise<void> {
-  const { by, reason = null, yes, json } = options;
+  const { reason = null, yes, json } = options;
+  if (yes !== true) assertCanAsk(context);
+  const by = options.by ?? personAtWork();
   if (yes !== true) {
-    throw new UsageError(
-      `This redacts everything that tells who the customer ${id} is, for good. Say --yes to do it.`,
+    await confirm(
+      context,
+      `Redact everything that tells who the customer ${visible(id)} is? It cannot be undone.`,
     );
   }
   const erased = await context.withRuntime(

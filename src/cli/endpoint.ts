@@ -21,7 +21,7 @@ export function registerEndpoint(program: Command, context: CliContext): void {
 
   endpoint
     .command("register")
-    .description("make the endpoint and store its signing secret, encrypted")
+    .description("make the endpoint at the service and store its signing secret, encrypted")
     .option("--url <url>", "its address (default: PUBLIC_URL with /webhooks)")
     .option("--events <list>", "event types to subscribe to, separated by commas", list, ["*"])
     .option("--api-version <version>", "pin the schema of its events (default: the newest)")

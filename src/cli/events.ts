@@ -30,7 +30,7 @@ interface ListOptions {
 }
 
 export function registerEvents(program: Command, context: CliContext): void {
-  const events = program.command("events").description("look at the inbox, and repair it");
+  const events = program.command("events").description("the inbox: every webhook that arrived");
 
   events
     .command("list")

@@ -30,7 +30,7 @@ const findingNumber = wholeNumber(1, 999_999_999_999_999);
 export function registerFindings(program: Command, context: CliContext): void {
   const findings = program
     .command("findings")
-    .description("what reconciliation found, and what people said of it");
+    .description("differences and broken identities that reconciliation found");
 
   findings
     .command("list")
@@ -51,10 +51,10 @@ export function registerFindings(program: Command, context: CliContext): void {
   findings
     .command("ack")
     .description(
-      "take a finding as it is: it counts no longer, until it is another, or healed and back",
+      "accept a finding: it fails no report any more, until it changes, or heals and comes back",
     )
     .argument("<id>", "its number", findingNumber)
-    .requiredOption("--note <text>", "why it may stay: printed with the exceptions report")
+    .requiredOption("--note <text>", "why it may stay; the exceptions report prints it")
     .option("--by <name>", "who says so (default: this system's user)", parsePerson)
     .action((id: number, said: { note: string; by?: string }) => acknowledge(context, id, said));
 }

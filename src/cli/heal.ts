@@ -1,4 +1,3 @@
-import { userInfo } from "node:os";
 import { Argument } from "commander";
 import type { Command } from "commander";
 import Table from "cli-table3";
@@ -10,13 +9,14 @@ import { applyHeal, proposeHeal } from "../reconcile/heal-object.ts";
 import type { HealProposal } from "../reconcile/heal-object.ts";
 import { migratedDatabase } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
+import { parsePerson, personAtWork } from "./acting-person.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 import { reconcileDeps } from "./run-reconcile.ts";
 
 interface Options {
   reason: string;
-  by: string;
+  by?: string;
   yes?: boolean;
 }
 
@@ -30,7 +30,7 @@ export function registerHeal(program: Command, context: CliContext): void {
     .argument("<id>", "its id at the service")
     .requiredOption("--from-service", "read it from the service: the only source there is")
     .requiredOption("--reason <text>", "why: kept for ever, with who and when; name no customer")
-    .option("--by <name>", "who decides", userInfo().username)
+    .option("--by <name>", "who decides (default: this system's user)", parsePerson)
     .option("--yes", "do not ask")
     .action((resource: Resource, id: string, options: Options) =>
       context.withRuntime("heal", (runtime) => heal(context, runtime, { resource, id }, options), {
@@ -43,7 +43,7 @@ async function heal(
   context: CliContext,
   runtime: Runtime,
   object: HealProposal["object"],
-  { reason, by, yes }: Options,
+  { reason, by = personAtWork(), yes }: Options,
 ): Promise<void> {
   if (reason.trim() === "")
     throw new UsageError("--reason is empty. Say why it has to be written.");

@@ -35,7 +35,7 @@ export function registerReport(program: Command, context: CliContext): void {
     .option("--to <day>", "last day, included (default: today, or the end of --from's month)")
     .option(
       "--as-of <time>",
-      "what the mirror said then, such as 2026-11-01T00:00:00Z",
+      "what the report said at that time, such as 2026-11-01T00:00:00Z",
       parseInstant,
     )
     .option("--currency <code>", "only this currency, such as usd")
@@ -43,7 +43,11 @@ export function registerReport(program: Command, context: CliContext): void {
     .addOption(new Option("--json", "the same as --format json").conflicts("format"))
     .option("--out <file>", "write to a file")
     .option("--accounts <file>", "account map for the journal (JSON, docs/finance.md)")
-    .option("--mail-to <addresses>", "mail it there instead (a page, or --format)", parseAddresses)
+    .option(
+      "--mail-to <addresses>",
+      "mail it to these addresses instead of printing it (an HTML page, or --format)",
+      parseAddresses,
+    )
     .action((name: string, options: ReportOptions) =>
       name === "list" ? list(context, options.json === true) : run(context, name, options),
     );

@@ -54,7 +54,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
       parseInstant,
     )
     .option("--not-after <time>", "use it until then (ISO 8601 with offset)", parseInstant)
-    .option("--note <text>", "for people")
+    .option("--note <text>", "what list shows for it")
     .action((options: AddOptions) => add(context, options));
 
   secrets

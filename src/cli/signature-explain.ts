@@ -23,11 +23,11 @@ interface ExplainOptions {
 export function registerSignatureExplain(program: Command, context: CliContext): void {
   program
     .command("signature")
-    .description("look at signatures of webhooks")
+    .description("find out why a webhook does or does not verify")
     .command("explain")
     .description("why a captured request does or does not verify")
-    .requiredOption("--headers <file>", "its headers: lines of Name: value, or JSON")
-    .requiredOption("--body <file>", "its body, byte for byte as it came")
+    .requiredOption("--headers <file>", "file with its headers: lines of Name: value, or JSON")
+    .requiredOption("--body <file>", "file with its body, byte for byte as it came")
     .option("--secret-file <file>", "secrets to try, one a line, instead of those configured")
     .option(
       "--at <time>",

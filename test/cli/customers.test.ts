@@ -332,9 +332,9 @@ describe("customers erase", () => {
     await expect(database.db("mirror.versions").delete()).rejects.toThrow("append-only");
   });
 
-  it("does nothing without --yes, and knows when there is nobody", async () => {
+  it("does nothing unasked without --yes, and knows when there is nobody", async () => {
     await fill();
-    expect(String((await erase("customer-1")).error)).toContain("Say --yes");
+    expect(String((await erase("customer-1")).error)).toContain("Add --yes");
     expect(String((await erase("customer-9", "--yes")).error)).toContain("knows no customer");
     expect(await everything()).toContain("Jane");
   });

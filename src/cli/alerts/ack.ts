@@ -1,10 +1,11 @@
 import { acknowledgeAlert } from "../../alerts/actions.ts";
 import { UsageError } from "../../platform/errors.ts";
+import { personAtWork } from "../acting-person.ts";
 import type { CliContext } from "../context.ts";
 import { alertId, noAlert } from "./show.ts";
 
 export interface AckOptions {
-  by: string;
+  by?: string;
   note?: string;
   json?: boolean;
 }
@@ -12,7 +13,7 @@ export interface AckOptions {
 export async function acknowledge(
   context: CliContext,
   given: string,
-  { by, note, json }: AckOptions,
+  { by = personAtWork(), note, json }: AckOptions,
 ): Promise<void> {
   const { id, outcome } = await context.withRuntime(
     "alerts",
