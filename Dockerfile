@@ -1,18 +1,20 @@
-FROM node:20-bookworm-slim AS build
+# A tag can be moved, a digest cannot. To renew it: docs/operations.md, "Containers".
+FROM node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6 AS build
 WORKDIR /app
-COPY package.json package-lock.json .npmrc ./
+COPY package.json package-lock.json .npmrc LICENSE ./
 RUN npm ci
 COPY tsconfig.json tsconfig.build.json ./
 COPY migrations ./migrations
 COPY src ./src
 RUN npm run build && npm prune --omit=dev
 
-FROM node:20-bookworm-slim
+FROM node:24.21.0-bookworm-slim@sha256:0e0ff40c39bc087845bfb27465a0df4ea419520094bc35842ff83dd8cbe6f9b6
 ENV NODE_ENV=production
 # Inside a container loopback reaches nobody: what may come in is decided by the published ports.
 ENV HOST=0.0.0.0
 WORKDIR /app
 COPY --from=build /app/package.json ./package.json
+COPY --from=build /app/LICENSE ./LICENSE
 COPY --from=build /app/node_modules ./node_modules
 COPY --from=build /app/dist ./dist
 COPY --from=build /app/src/bin/tallyhook.js ./src/bin/tallyhook.js
