@@ -9,19 +9,29 @@ import { openAlertChannels } from "../../src/cli/alerts/open-channels.ts";
 import { loadConfig } from "../../src/config.ts";
 import { settings } from "../../src/config/variables.ts";
 import { wallClock } from "../../src/platform/clock.ts";
-import { projectRoot, readCompose, readEnvExample, service } from "./compose-file.ts";
+import {
+  createDatabaseSql,
+  projectRoot,
+  readCompose,
+  readEnvExample,
+  service,
+} from "./compose-file.ts";
 
 const baseUrl = "https://api.example.com";
 const variables = readEnvExample({ SVC_BASE_URL: baseUrl });
 const compose = readCompose(variables);
 const secretValues: Record<string, string> = {
-  postgres_password: "pppppppppppppppp",
+  postgres_password: "ssssssssssssssss",
+  database_password: "pppppppppppppppp",
   database_url: "postgres://tallyhook:pppppppppppppppp@postgres:5432/tallyhook",
   svc_api_key: "svc_test_sk_0123456789",
   svc_webhook_secrets: "whsec_0123456789abcdef",
   tallyhook_encryption_key: "0123456789abcdef".repeat(4),
 };
 const ours = ["migrate", "receiver", "worker", "cli"];
+const theirs = ["postgres", "redis"];
+/** What a tag alone is not: bytes that stay the same. */
+const pinned = /^[a-z]+:\d+\.\d+(?:\.\d+)?-[a-z-]+@sha256:[0-9a-f]{64}$/;
 
 /** dclint ships the schema of the compose specification as it stood at dclint's release. */
 function validateCompose(file: unknown): string[] {
@@ -192,9 +202,79 @@ describe("docker-compose.yml", () => {
     expect(entrypoint).toEqual(["node", "src/bin/tallyhook.js"]);
     expect(secrets?.toSorted()).toEqual(
       Object.keys(secretValues)
-        .filter((name) => name !== "postgres_password")
+        .filter((name) => !["postgres_password", "database_password"].includes(name))
         .toSorted(),
     );
+  });
+
+  test("runs no container as root, and none with a capability or a way to gain one", () => {
+    const dockerfile = readFileSync(join(projectRoot, "Dockerfile"), "utf8");
+    for (const [name, each] of Object.entries(compose.services)) {
+      const imageUser = each.image.startsWith("tallyhook:")
+        ? /^USER (\S+)$/m.exec(dockerfile)?.[1]
+        : undefined;
+      const user = each.user ?? imageUser ?? "root";
+      expect(user, name).toBe({ postgres: "postgres", redis: "redis" }[name] ?? "node");
+      expect(each.cap_drop, name).toEqual(["ALL"]);
+      expect(each.cap_add, name).toBeUndefined();
+      expect(each.security_opt, name).toEqual(["no-new-privileges:true"]);
+    }
+  });
+
+  test("limits the memory and the processes of every container", () => {
+    const limits = Object.entries(compose.services).map(([name, each]) => [
+      name,
+      each.mem_limit,
+      each.pids_limit,
+    ]);
+    expect(limits).toEqual([
+      ["postgres", "2g", 512],
+      ["redis", "1g", 128],
+      ...ours.map((name) => [name, "1g", 256]),
+    ]);
+    // Part of its 2 GiB.
+    expect(service(compose, "postgres").shm_size).toBe("256m");
+  });
+
+  test("makes every container read-only but the one that Compose copies a config into", () => {
+    for (const [name, { read_only: readOnly = false, configs = [], tmpfs }] of Object.entries(
+      compose.services,
+    )) {
+      const copied = configs.filter(
+        ({ source }) => compose.configs?.[source]?.content !== undefined,
+      );
+      expect(readOnly, name).toBe(copied.length === 0);
+      expect(tmpfs, name).toContain("/tmp");
+    }
+    expect(service(compose, "postgres").tmpfs).toContain("/var/run/postgresql");
+  });
+
+  test("keeps what PostgreSQL and Redis have to keep on volumes", () => {
+    expect(service(compose, "postgres").volumes).toEqual(["postgres:/var/lib/postgresql"]);
+    expect(service(compose, "redis").volumes).toEqual(["redis:/data"]);
+  });
+
+  test("names the images of others by version and digest", () => {
+    for (const name of theirs) expect(service(compose, name).image, name).toMatch(pinned);
+  });
+
+  test("logs in as a role that is not the server's superuser", () => {
+    const { environment, configs } = service(compose, "postgres");
+    // Without POSTGRES_USER the image's superuser is postgres.
+    expect(environment).toEqual({ POSTGRES_PASSWORD_FILE: "/run/secrets/postgres_password" });
+    expect(configs).toEqual([
+      {
+        source: "create_database",
+        target: "/docker-entrypoint-initdb.d/create-database.sql",
+      },
+    ]);
+    const { username, password } = new URL(secretValues["database_url"] ?? "");
+    expect(createDatabaseSql(compose)).toContain(`create role ${username} login nosuperuser`);
+    expect(password).toBe(secretValues["database_password"]);
+    for (const name of ours) {
+      expect(service(compose, name).secrets, name).not.toContain("postgres_password");
+      expect(service(compose, name).secrets, name).not.toContain("database_password");
+    }
   });
 
   test("gives each process the secrets of its own work alone", () => {
@@ -254,6 +334,23 @@ describe("Dockerfile", () => {
       `CMD ${JSON.stringify(service(compose, "receiver").command)}`.replaceAll(",", ", "),
     );
     expect(lastStage).toMatch(/^USER node$/m);
+  });
+
+  test("begins both stages with the same image, named by version and digest", () => {
+    const [build, run, ...more] = [...dockerfile.matchAll(/^FROM (\S+)/gm)].map(
+      ([, image]) => image,
+    );
+    expect(build).toMatch(pinned);
+    expect([run, more]).toEqual([build, []]);
+  });
+
+  test("holds the license that package.json names", () => {
+    const { license } = JSON.parse(readFileSync(join(projectRoot, "package.json"), "utf8")) as {
+      license: string;
+    };
+    const [title] = readFileSync(join(projectRoot, "LICENSE"), "utf8").split("\n");
+    expect(title).toBe(`${license} License`);
+    expect(lastStage).toMatch(/^COPY --from=build \S+LICENSE /m);
   });
 
   test("builds from files that enter the build", () => {

@@ -16,7 +16,16 @@ export interface Service {
   entrypoint?: string[];
   profiles?: string[];
   mem_limit?: string;
+  pids_limit?: number;
+  shm_size?: string;
   user?: string;
+  read_only?: boolean;
+  tmpfs?: string[];
+  cap_drop?: string[];
+  cap_add?: string[];
+  security_opt?: string[];
+  configs?: { source: string; target: string }[];
+  volumes?: string[];
   environment?: Record<string, string>;
   secrets?: string[];
   ports?: string[];
@@ -30,6 +39,7 @@ export interface Service {
 export interface ComposeFile {
   services: Record<string, Service>;
   secrets: Record<string, { file: string }>;
+  configs?: Record<string, { file?: string; content?: string }>;
   networks: Record<string, { internal?: boolean }>;
 }
 
@@ -79,6 +89,13 @@ export function service(compose: ComposeFile, name: string): Service {
   const found = compose.services[name];
   if (found === undefined) throw new Error(`docker-compose.yml has no service ${name}`);
   return found;
+}
+
+/** What psql runs in the empty server of the postgres service. */
+export function createDatabaseSql(compose: ComposeFile): string {
+  const content = compose.configs?.["create_database"]?.content;
+  if (content === undefined) throw new Error("docker-compose.yml has no config create_database");
+  return content;
 }
 
 /** `20s`, `1m`, `1m30s` in milliseconds. */

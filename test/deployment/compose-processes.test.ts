@@ -2,12 +2,13 @@ import { mkdir, mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import pg from "pg";
 import { createDatabase } from "../../src/platform/postgres.ts";
 import { signatureScheme } from "../../src/service/signature/signature-scheme.ts";
 import { freePort } from "../support/free-port.ts";
 import { redisAvailable, type RedisServer, startRedis } from "../support/redis.ts";
 import { databaseUrl, withServer } from "../support/server-commands.ts";
-import { readCompose, readEnvExample, service } from "./compose-file.ts";
+import { createDatabaseSql, readCompose, readEnvExample, service } from "./compose-file.ts";
 import { type Container, runContainer } from "./container.ts";
 
 const webhookSecret = "whsec_of_the_deployment_test";
@@ -27,10 +28,33 @@ const order = {
   updated_at: "2026-03-01T10:00:01.000Z",
 };
 
+/** The same database, for the role that owns it and bears its name. */
+function roleUrl(databaseUrl: string, password: string): string {
+  const url = new URL(databaseUrl);
+  url.username = url.pathname.slice(1);
+  url.password = encodeURIComponent(password);
+  return url.href;
+}
+
+/** The statements of the postgres service's script as psql would send them, with names of this test's own. */
+function createDatabaseStatements(name: string, password: string): string[] {
+  const [setPassword = "", ...sql] = createDatabaseSql(compose).split("\n");
+  expect(setPassword).toBe("\\set password `cat /run/secrets/database_password`");
+  return sql
+    .filter((line) => !line.startsWith("--"))
+    .join("\n")
+    .replaceAll(":'password'", pg.escapeLiteral(password))
+    .replaceAll("tallyhook", name)
+    .split(";")
+    .filter((statement) => statement.trim() !== "");
+}
+
 describe.skipIf(!redisAvailable)("the services of docker-compose.yml as plain processes", () => {
   const databaseName = `${inject("templateDatabase")}_compose`;
-  const url = databaseUrl(inject("serverUrl"), databaseName);
+  const databasePassword = "it's the role's password";
+  const url = roleUrl(databaseUrl(inject("serverUrl"), databaseName), databasePassword);
   const secretValues: Record<string, string> = {
+    database_password: databasePassword,
     database_url: url,
     svc_api_key: "svc_test_sk_0123456789",
     svc_webhook_secrets: webhookSecret,
@@ -44,9 +68,11 @@ describe.skipIf(!redisAvailable)("the services of docker-compose.yml as plain pr
   beforeAll(async () => {
     secretsDir = await mkdtemp(join(tmpdir(), "tallyhook-secrets-"));
     redis = await startRedis({ appendOnly: true });
-    await withServer(inject("serverUrl"), (client) =>
-      client.query(`CREATE DATABASE ${databaseName}`),
-    );
+    await withServer(inject("serverUrl"), async (client) => {
+      for (const statement of createDatabaseStatements(databaseName, databasePassword)) {
+        await client.query(statement);
+      }
+    });
   });
 
   afterAll(async () => {
@@ -108,6 +134,28 @@ describe.skipIf(!redisAvailable)("the services of docker-compose.yml as plain pr
       body,
     });
   };
+
+  test("log in as a role that owns the database and may do nothing else on the server", async () => {
+    const { rows } = await withServer(url, (client) =>
+      client.query(
+        `select rolname = current_user and datdba = pg_roles.oid as owner, rolsuper, rolcreaterole, rolcreatedb,
+                rolreplication, rolbypassrls, datlocprovider, pg_encoding_to_char(encoding) as encoding
+         from pg_roles, pg_database where rolname = current_user and datname = current_database()`,
+      ),
+    );
+    expect(rows).toEqual([
+      {
+        owner: true,
+        rolsuper: false,
+        rolcreaterole: false,
+        rolcreatedb: false,
+        rolreplication: false,
+        rolbypassrls: false,
+        datlocprovider: "b",
+        encoding: "UTF8",
+      },
+    ]);
+  });
 
   test("migrate, become healthy, mirror a signed webhook, and end cleanly when asked", async () => {
     const migrate = await run("migrate", await freePorts());
