@@ -80,7 +80,7 @@ test("nothing set gives the embedded defaults and the sandbox", () => {
     encryptionKey: "local",
     timeZone: "UTC",
     networkRegion: "global",
-    reconcile: { cron: "30 3 * * *", graceSeconds: 600, reportOnly: false, identities: {} },
+    reconcile: { cron: "30 3 * * *", graceSeconds: 5, reportOnly: false, identities: {} },
     reportMail: null,
     mailFrom: null,
     alerts: { settingsFile: null },
@@ -472,5 +472,5 @@ test("what .env says is added to the environment, which wins", () => {
   const unreadable = (): string => {
     throw Object.assign(new Error("not allowed"), { code: "EACCES" });
   };
-  expect(() => withEnvFile({}, ".env", unreadable)).toThrow("not allowed");
+  expect(() => withEnvFile({}, ".env", unreadable)).toThrow(".env is there and cannot be read");
 });

@@ -13,7 +13,12 @@ import type { DeclinedOrder } from "./rules/declined-order.ts";
 import { declineStory } from "./rules/declines.ts";
 import { digestWords } from "./rules/digest.ts";
 import type { DigestEntry } from "./rules/digest.ts";
-import { deadEventCondition, duplicateIdCondition, noveltyCondition } from "./rules/events.ts";
+import {
+  deadEventCondition,
+  duplicateIdCondition,
+  futureStateCondition,
+  noveltyCondition,
+} from "./rules/events.ts";
 import { lastRetryStage } from "./rules/last-retry.ts";
 import { endpointCondition, identityCondition, runConditions } from "./rules/reconciliation.ts";
 import type { RunOutcome } from "./rules/reconciliation.ts";
@@ -243,6 +248,13 @@ function eventSamples(desk: AlertDesk, at: Date): Sample[] {
     ...conditionSamples("an alert not described", [undescribedCondition(rules, undescribed, at)]),
     ...conditionSamples("one id twice", [
       duplicateIdCondition(rules, { eventId: "sample-event", bodies: 2 }, at),
+    ]),
+    ...conditionSamples("a state of the future", [
+      futureStateCondition(
+        rules,
+        { resource: "order", id: "sample-order", changedAt: "2036-01-01T00:00:00Z" },
+        at,
+      ),
     ]),
     ...conditionSamples("a card number", [cardNumberCondition(rules, found, at)]),
     ...conditionSamples("bad signatures", [

@@ -63,9 +63,12 @@ async function socketLock(directory: string): Promise<TryLock> {
       return null;
     }
     return async () => {
-      // The directory may be gone: its owner removed it under the lock.
-      if (await exists(file)) await writeWhole(file, newName());
-      await close();
+      try {
+        // The directory may be gone: its owner removed it under the lock.
+        if (await exists(file)) await writeWhole(file, newName());
+      } finally {
+        await close();
+      }
     };
   };
 }

@@ -229,7 +229,8 @@ export async function liveThroughMonth(db: Knex, model: MonthModel): Promise<Mon
     const events = monthOfEvents(model, startMs);
     await rememberBusyHours(db, startMs, model);
     const arrivals = events.map((event) => ({ event, atMs: arrivalOf(event, startMs) }));
-    const deps = { ...applyDeps(db), alerts: desk };
+    // The month is another one than that in which the events are received.
+    const deps = { ...applyDeps(db), alerts: desk, isClockMovable: true };
     let from = 0;
     for (let hour = model.stepHours; hour <= model.days * 24; hour += model.stepHours) {
       const nowMs = startMs + hour * hourMs;

@@ -279,7 +279,7 @@ test("one message that a channel cannot take holds up no other, though it is the
     clock.advanceHours(1 / 3_600);
     return (await outboxOf(database.db)).some(({ state }) => state === "sent");
   });
-  expect(stagesSentTo(team).at(-1)).toBe("other");
+  expect(stagesSentTo(team)).toContain("other");
 });
 
 test("Retry-After holds the whole channel back for so long", async () => {

@@ -1,4 +1,5 @@
 import { readdir, rm } from "node:fs/promises";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
 import { stopAbandonedPostgres } from "../../src/platform/embedded-postgres.ts";
@@ -7,15 +8,18 @@ import { processesWith } from "../support/process-tree.ts";
 import { killPrograms, runTallyhook } from "./program.ts";
 import type { Program } from "./program.ts";
 
+/** Under the directory in which the program is started. */
+const dataDirectory = (): string => join(tmpdir(), ".data");
+
 /** What the demo of this process has under `.data/`. */
 const dataOf = async ({ pid }: Program): Promise<string[]> =>
-  (await readdir(".data")).filter((name) => name.startsWith(`demo-${pid}-`));
+  (await readdir(dataDirectory())).filter((name) => name.startsWith(`demo-${pid}-`));
 
 let directories: string[] = [];
 afterAll(async () => {
   await killPrograms();
-  const names = (await readdir(".data")).filter((name) => directories.includes(name));
-  for (const left of names.map((name) => join(".data", name))) {
+  const names = (await readdir(dataDirectory())).filter((name) => directories.includes(name));
+  for (const left of names.map((name) => join(dataDirectory(), name))) {
     await stopAbandonedPostgres(left);
     await rm(left, { recursive: true, force: true });
   }
@@ -23,7 +27,9 @@ afterAll(async () => {
 
 test("Ctrl-C in the middle of the demo ends all of it, its server and its data, and those of one that was killed", async () => {
   const killed = runTallyhook(["demo"], {});
-  await eventually("its server runs", () => processesWith(`demo-${killed.pid}-`).length > 0);
+  await eventually("its server runs", () => processesWith(`demo-${killed.pid}-`).length > 0, {
+    withinMs: 60_000,
+  });
   directories = await dataOf(killed);
   await killed.kill();
 

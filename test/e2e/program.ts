@@ -1,3 +1,4 @@
+import { tmpdir } from "node:os";
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { inject } from "vitest";
@@ -49,7 +50,7 @@ export function runTallyhook(
   const name = `tallyhook ${args.join(" ")}`;
   const child = spawn(process.execPath, [inject("program"), ...args], {
     // A developer's .env in the project is none of the tests' business.
-    cwd: inject("image"),
+    cwd: tmpdir(),
     env: { PATH: process.env["PATH"], ...environment },
     detached: true,
     stdio: ["pipe", "pipe", "pipe"],

@@ -15,7 +15,8 @@ export function startDeliveries(
   sandbox: TestSandbox,
   isLost: (event: Json) => boolean,
 ): Deliveries {
-  const deps = applyDeps(db);
+  // A test moves the clock of its sandbox.
+  const deps = { ...applyDeps(db), isClockMovable: true };
   const known = new Set<string>();
   return {
     async deliver() {

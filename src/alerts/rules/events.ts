@@ -117,7 +117,7 @@ export function futureStateCondition(
     key: futureStateKey(resource, id),
     rule: "event_future",
     severity: rules.event_future.severity,
-    title: `A state of the ${resource} ${id} is dated ${changedAt.slice(0, 10)}: not believed`,
+    title: `1 ${resource} is dated ${changedAt.slice(0, 10)}, in the future: not believed`,
     advice:
       "The mirror stays as it was, and the object is read from the service again. If the service itself shows this time, tell " +
       `its support, and have what else it shows written with "npx tallyhook heal ${resource} ${id} --from-service --reason …".`,

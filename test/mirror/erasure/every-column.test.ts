@@ -57,6 +57,7 @@ const impersonal: Readonly<Record<string, string>> = {
   "mirror.unbelieved": "resource id content_hash cause",
   "mirror.versions": "resource id content_hash cause",
   "public.tallyhook_migrations": "name",
+  "public.tallyhook_schema_text": "kind name sha256",
   "receiver.answers_by_minute": "reason",
   "receiver.secrets": "id ciphertext key_id note",
   // A note quotes the service's answer to a list, of which no part is of one person.
@@ -81,7 +82,7 @@ const impersonal: Readonly<Record<string, string>> = {
   "reports.currencies": "code",
   "reports.decline_groups": "code code_group",
   "reports.mailings": "key message_id state error",
-  "reports.network_thresholds": "brand programme basis",
+  "reports.network_thresholds": "brand programme basis region min_amount_currency",
 };
 
 const columnsOf = (lists: Readonly<Record<string, string>>): string[] =>
