@@ -103,9 +103,10 @@ export async function up(db: Knex): Promise<void> {
       for each row when ((old.state = 'settled') <> (new.state = 'settled')) execute function reconcile.keep_recheck();
     create index doubts_unsettled on reconcile.doubts (run) where settled_at is null;
     create index doubts_settled on reconcile.doubts (settled_at);
-    create index doubts_unreadable on reconcile.doubts (run) where outcome = 'unreadable';
+    create index doubts_unreadable on reconcile.doubts (run) where outcome in ('unreadable', 'not concluded');
 
-    -- What was not known to be right: an object that waits to be read again, or that could not be read. It is a hole in
+    -- What was not known to be right: an object that waits to be read again, that could not be read, or whose run ended
+    -- before it was (too much was missing at once). It is a hole in
     -- what its run and every earlier one proved, where it was created; a later run that lists it closes the hole. An open
     -- item that no list of the night can show is read by its id as a matter of course: nothing is suspected of it.
     create function reports.unproved_objects(p_as_of timestamptz default null)
@@ -119,7 +120,8 @@ export async function up(db: Knex): Promise<void> {
         union all
         select o.* from reconcile.doubts o where o.settled_at > p_as_of
         union all
-        select o.* from reconcile.doubts o where o.outcome = 'unreadable' and o.settled_at <= ${when}
+        select o.* from reconcile.doubts o
+        where o.outcome in ('unreadable', 'not concluded') and o.settled_at <= ${when}
       ) d
       where d.recorded_at <= ${when}
         and (d.why not in ('open_item', 'out_of_time') or d.outcome = 'unreadable' and d.settled_at <= ${when})

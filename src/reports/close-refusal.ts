@@ -116,8 +116,12 @@ const someOf = (items: readonly string[]): string =>
     ? items.join(", ")
     : `${items.slice(0, shownAtMost).join(", ")} and ${items.length - shownAtMost} more`;
 
-/** The serious ones that are neither healed nor acknowledged, the first of them in words. One statement. */
-async function openFindings(db: Knex, { timeZone }: Period, asOf: string): Promise<string[]> {
+/** The ones that block the period, as in `reports.verdict`, the first of them in words. One statement. */
+async function openFindings(
+  db: Knex,
+  { toUtc, timeZone }: Period,
+  asOf: string,
+): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { line: string }[] }>(
     `select f.finding || ' (' || 
             concat_ws(' ', f.severity, replace(f.class, '_', ' '), f.identity, f.resource, f.object_id) ||
@@ -125,8 +129,9 @@ async function openFindings(db: Knex, { timeZone }: Period, asOf: string): Promi
      from reports.finding_lives(?) f
      where f.healed_at is null and f.ack_by is null and f.severity in ('critical', 'high')
        and not (f.class = 'identity' and coalesce(f.mode, 'enforce') <> 'enforce')
+       and (f.object_at is null or f.object_at < ?)
      order by f.first_seen, f.finding limit ?`,
-    [timeZone, asOf, shownAtMost],
+    [timeZone, asOf, toUtc, shownAtMost],
   );
   return rows.map(({ line }) => line);
 }

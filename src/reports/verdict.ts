@@ -40,5 +40,4 @@ export async function readProof(
 }
 
 /** SQL: whether a row `slice` of `reports.read_slices` still counts for a verdict as of a time, as in `reports.verdict`. */
-export const isFresh = (slice: string, asOf: string): string =>
-  `${slice}.read_at >= ${asOf} - interval '31 days'`;
+export const isFresh = (slice: string, asOf: string): string => `${slice}.fresh_until > ${asOf}`;
