@@ -16,6 +16,7 @@ export default defineConfig({
     isolate: false,
     // Twice the CPUs of the smallest machine: much of the time is waiting, for processes and time limits.
     maxWorkers: 4,
+    provide: { isTorture: false },
     testTimeout: 60_000,
     hookTimeout: 120_000,
   },

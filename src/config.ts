@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import { withEnvFile } from "./config/env-file.ts";
+import { readEnvFile, withEnvFile } from "./config/env-file.ts";
 import { contradictions } from "./config/contradictions.ts";
 import { alertSecretSettings, embeddedDatabase, prefixes, settings } from "./config/variables.ts";
 import type { Values } from "./config/variables.ts";
 import { conceal } from "./platform/concealed.ts";
+import { counted } from "./platform/counted.ts";
 import { ConfigurationError } from "./platform/errors.ts";
 import type { LogLevel } from "./platform/log.ts";
 import type { Environment, ReadFile } from "./platform/settings.ts";
@@ -32,6 +33,8 @@ export interface Config {
     readonly maxConnections: number;
   };
   readonly admin: { readonly host: string; readonly port: number };
+  /** After so long without a byte in a statement a worker gives a database connection up. */
+  readonly databaseSilenceSeconds: number;
   readonly sandbox: { readonly port: number };
   /** Where the service reaches this deployment; without a slash at its end. */
   readonly publicUrl: string | null;
@@ -96,15 +99,18 @@ export interface LoadedConfig {
   readonly warnings: readonly string[];
 }
 
+/** Who called `sudo`; of no use to a program that runs by itself, so that it is no setting. */
+export const sudoUser = (env: Environment = process.env): string | undefined => env["SUDO_USER"];
+
 /**
  * The configuration of this process: of its environment, and of the `.env` file where it was started. Throws
  * `ConfigurationError`.
  */
 export function loadOwnConfig(): LoadedConfig {
-  const read = withEnvFile(process.env, ".env", readText);
+  const read = withEnvFile(process.env, ".env", readEnvFile);
   const loaded = loadConfig(read.environment);
   if (read.fromFile === null) return loaded;
-  const settingsRead = `${read.fromFile} ${read.fromFile === 1 ? "setting comes" : "settings come"}`;
+  const settingsRead = `${counted(read.fromFile, "setting comes", "settings come")}`;
   return { ...loaded, warnings: [`${settingsRead} from .env.`, ...loaded.warnings] };
 }
 
@@ -158,6 +164,7 @@ function configOf(values: Values): Config {
       maxConnections: values.WEBHOOK_MAX_CONNECTIONS,
     },
     admin: { host: values.ADMIN_HOST, port: values.ADMIN_PORT },
+    databaseSilenceSeconds: values.DATABASE_SILENCE_SECONDS,
     sandbox: { port: values.SANDBOX_PORT },
     publicUrl: values.PUBLIC_URL,
     dataDir: resolve(values.TALLYHOOK_DATA_DIR),

@@ -16,7 +16,6 @@ import { assertReachable, createDatabase, createPool } from "./platform/postgres
 import { systemRandom } from "./platform/random.ts";
 import type { Random } from "./platform/random.ts";
 import type { BackendLocation } from "./queue/backend.ts";
-import { createJobQueue } from "./queue/job-queue.ts";
 import type { JobQueue } from "./queue/job-queue.ts";
 import { createServiceClient } from "./service/client.ts";
 import type { ServiceClient } from "./service/client.ts";
@@ -52,7 +51,16 @@ export const poolSizes = { database: 8, inbox: 2 } as const;
 /** How long one flush of the inbox may take before the sender is told to come again. */
 const flushTimeoutMs = 5_000;
 
-export function createRuntime({ config, secrets }: LoadedConfig, log: Log): Runtime {
+export interface RuntimeSettings {
+  /** Of the pool's connections; see `DatabaseOptions`. Unlimited when left out. */
+  databaseSilenceMs?: (config: Config) => number;
+}
+
+export function createRuntime(
+  { config, secrets }: LoadedConfig,
+  log: Log,
+  { databaseSilenceMs }: RuntimeSettings = {},
+): Runtime {
   const closers: (() => Promise<void>)[] = [];
   const serviceClock = createServiceClock(wallClock);
   let closing: Promise<void> | undefined;
@@ -72,6 +80,7 @@ export function createRuntime({ config, secrets }: LoadedConfig, log: Log): Runt
       url: await databaseUrl(),
       poolMax: poolSizes.database,
       applicationName: `tallyhook ${log.bindings()["name"]}`,
+      ...(databaseSilenceMs === undefined ? {} : { silenceMs: databaseSilenceMs(config) }),
       log,
     });
     closers.push(() => knex.destroy());
@@ -96,6 +105,8 @@ export function createRuntime({ config, secrets }: LoadedConfig, log: Log): Runt
       secrets.redisUrl === null
         ? { kind: "postgres", url: await databaseUrl() }
         : { kind: "redis", url: secrets.redisUrl };
+    // Most commands need no queue, and loading BullMQ costs them some 50 ms.
+    const { createJobQueue } = await import("./queue/job-queue.ts");
     const made = createJobQueue({ log }, location);
     closers.push(() => made.close());
     return made;

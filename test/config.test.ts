@@ -1,6 +1,18 @@
+import {
+  chmodSync,
+  chownSync,
+  lchownSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
 import { inspect } from "node:util";
-import { describe, expect, test } from "vitest";
-import { withEnvFile } from "../src/config/env-file.ts";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { readEnvFile, withEnvFile } from "../src/config/env-file.ts";
 import { loadConfig } from "../src/config.ts";
 import { ConfigurationError } from "../src/platform/errors.ts";
 
@@ -33,6 +45,7 @@ const complete: Env = {
   TALLYHOOK_TIME_ZONE: "Europe/Berlin",
   CARD_NETWORK_REGION: "mena",
   RECONCILE_CRON: "0 4 * * *",
+  DATABASE_SILENCE_SECONDS: "60",
   RECONCILE_GRACE_SECONDS: "0",
   RECONCILE_MODE: "report",
   RECONCILE_IDENTITIES: "chargeback_match=enforce, double_order=off",
@@ -74,6 +87,7 @@ test("nothing set gives the embedded defaults and the sandbox", () => {
     },
     receiver: { host: "0.0.0.0", port: 3000, maxBodyBytes: 1_048_576, maxConnections: 1_024 },
     admin: { host: "127.0.0.1", port: 3001 },
+    databaseSilenceSeconds: 300,
     sandbox: { port: 4010 },
     publicUrl: null,
     dataDir: `${process.cwd()}/.data`,
@@ -107,6 +121,7 @@ test("everything set is taken", () => {
     },
     receiver: { host: "::1", port: 0, maxBodyBytes: 2_048, maxConnections: 10 },
     admin: { host: "localhost", port: 0 },
+    databaseSilenceSeconds: 60,
     sandbox: { port: 65_535 },
     publicUrl: "http://127.0.0.1:3000/hooks",
     dataDir: "/srv/tallyhook",
@@ -215,6 +230,7 @@ describe("bad values", () => {
     ["TALLYHOOK_TIME_ZONE", "Mars/Olympus"],
     ["TALLYHOOK_TIME_ZONE", "+01:00"],
     ["RECONCILE_CRON", "@daily"],
+    ["DATABASE_SILENCE_SECONDS", "5"],
     ["RECONCILE_GRACE_SECONDS", "-5"],
     ["RECONCILE_MODE", "look"],
     ["RECONCILE_IDENTITIES", "chargeback_match=strict"],
@@ -473,4 +489,67 @@ test("what .env says is added to the environment, which wins", () => {
     throw Object.assign(new Error("not allowed"), { code: "EACCES" });
   };
   expect(() => withEnvFile({}, ".env", unreadable)).toThrow(".env is there and cannot be read");
+});
+
+test("a .env file of a Windows editor is read: with a byte order mark, and with CR at the ends of lines", () => {
+  const text = "\ufeffPORT=3000\r\n# a comment\r\n\r\nexport LOG_LEVEL=debug\r\nHOST='::1'\r\n";
+  const { environment } = withEnvFile({}, ".env", () => text);
+  expect(environment).toEqual({ PORT: "3000", LOG_LEVEL: "debug", HOST: "::1" });
+});
+
+test.each([
+  ["PORT=1\nwhsec_abc\nDATABASE_URL=x\n", "line 2 is not understood"],
+  ["=x\nPORT=1", "line 1 is not understood"],
+  ["PORT 1", "line 1 is not understood"],
+  ["PORT=1\nSVC_API_KEY='whsec_abc\nHOST=::1\n", "line 2: the quotation mark"],
+])("a .env file with a line that would be lost stops the start and names it: %j", (text, says) => {
+  const refused = () => withEnvFile({}, ".env", () => text);
+  expect(refused).toThrow(`.env, ${says}`);
+  expect(refused).not.toThrow("whsec_abc");
+});
+
+test("a value of several lines in quotation marks is one setting", () => {
+  const text = 'OTHER="one\ntwo words\n"\nPORT=1\n';
+  expect(withEnvFile({}, ".env", () => text).environment["PORT"]).toBe("1");
+});
+
+describe.runIf(process.getuid?.() === 0)("a .env file that root finds", () => {
+  const [writer, other] = [1, 2];
+  let directory: string;
+  let file: string;
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), "tallyhook-env-"));
+    file = join(directory, ".env");
+    writeFileSync(file, "PORT=4001\n", { mode: 0o644 });
+  });
+  afterEach(() => rmSync(directory, { recursive: true }));
+  const port = () => withEnvFile({}, file, readEnvFile).environment["PORT"];
+
+  test("is read where it is root's, or that of the directory's owner", () => {
+    expect(port()).toBe("4001");
+    chownSync(file, writer, writer);
+    chownSync(directory, writer, writer);
+    expect(port()).toBe("4001");
+  });
+
+  test("is refused where another user wrote it, or made a link of it, in a directory such as /tmp", () => {
+    chownSync(file, writer, writer);
+    expect(port).toThrow(/belongs to the user with id 1, who is neither you, nor root/);
+    chownSync(directory, other, other);
+    expect(port).toThrow(ConfigurationError);
+    chownSync(file, 0, 0);
+    renameSync(file, `${file}.root`);
+    symlinkSync(`${file}.root`, file);
+    lchownSync(file, writer, writer);
+    expect(port).toThrow(/belongs to the user with id 1/);
+  });
+
+  test("is refused where every user may write to it", () => {
+    chmodSync(file, 0o666);
+    expect(port).toThrow(
+      /Every user of this machine may write to .*\.env, so root does not read it/,
+    );
+    chmodSync(file, 0o664);
+    expect(port()).toBe("4001");
+  });
 });

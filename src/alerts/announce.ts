@@ -108,7 +108,7 @@ async function announceStages(
   if (single.length === 0) return;
   await dropOvertaken(
     trx,
-    single.map(({ alertId }) => alertId),
+    single.map(({ alertId, stage }) => ({ alertId, channels: routeOf(desk, stage).channels })),
   );
   const customers = await customersOf(trx, single);
   await queueMessages(

@@ -7,6 +7,8 @@ import type { AlertDesk } from "./desk.ts";
 import { findBrokenIdentities, findEndpointProblems } from "./facts/findings.ts";
 import { describedOrNamed, raiseIsolated } from "./isolated-alerts.ts";
 import { undescribedKey } from "./rules/undescribed.ts";
+import { describedEnd, driftEnd, endpointEnd, identityEnd, incompleteEnd } from "./rules/ends.ts";
+import type { End } from "./rules/ends.ts";
 import { endpointCondition, identityCondition, runConditions } from "./rules/reconciliation.ts";
 import type { RunOutcome } from "./rules/reconciliation.ts";
 
@@ -14,7 +16,7 @@ import type { RunOutcome } from "./rules/reconciliation.ts";
 interface Part {
   name: string;
   find(): Promise<Condition[]>;
-  ends: readonly { prefix: string; title: string }[];
+  ends: readonly { prefix: string; end: End }[];
 }
 
 /**
@@ -43,8 +45,8 @@ export async function assessRun(
       const keep = conditions.map(({ key }) => key);
       const ends = areAllDescribed ? [...part.ends, describedAgain(part)] : part.ends;
       await inTransaction(deps.db, async (trx) => {
-        for (const end of ends) {
-          await clearOthers(trx, desk, { ...end, keep, at }, "reconciliation");
+        for (const { prefix, end } of ends) {
+          await clearOthers(trx, desk, { prefix, end, keep, at }, "reconciliation");
         }
       });
     });
@@ -53,7 +55,7 @@ export async function assessRun(
 
 const describedAgain = ({ name }: Part) => ({
   prefix: undescribedKey(name, ""),
-  title: "What could not be described has been described",
+  end: describedEnd,
 });
 
 function partsOf(db: Knex, desk: AlertDesk, run: RunOutcome, at: Date): Part[] {
@@ -63,21 +65,21 @@ function partsOf(db: Knex, desk: AlertDesk, run: RunOutcome, at: Date): Part[] {
       name: "outcome",
       find: () => Promise.resolve(runConditions(rules, run, at)),
       ends: [
-        { prefix: "drift:", title: `Drift: superseded by run ${run.id}` },
-        { prefix: "incomplete:", title: `Reconciliation: superseded by run ${run.id}` },
+        { prefix: "drift:", end: driftEnd(run) },
+        { prefix: "incomplete:", end: incompleteEnd(run) },
       ],
     },
     {
       name: "identities",
       find: async () =>
         (await findBrokenIdentities(db)).map((one) => identityCondition(rules, one, at)),
-      ends: [{ prefix: "identity:", title: "The identity holds again" }],
+      ends: [{ prefix: "identity:", end: identityEnd }],
     },
     {
       name: "endpoint",
       find: async () =>
         (await findEndpointProblems(db)).map((one) => endpointCondition(rules, one, at)),
-      ends: [{ prefix: "endpoint:", title: "The endpoint is in order again" }],
+      ends: [{ prefix: "endpoint:", end: endpointEnd }],
     },
   ];
 }

@@ -17,7 +17,6 @@ import { reportNovelties } from "./novelties.ts";
 import { newestAlerts } from "./stored-alerts.ts";
 import { touchedBy } from "./touched.ts";
 import type { Touched, WrittenState } from "./touched.ts";
-import { clearUndescribed } from "./undescribed.ts";
 import { writeStories } from "./write-stories.ts";
 
 /** What a transaction should order to be read, since alerts lack it. */
@@ -44,28 +43,24 @@ export async function assess(
   if (states.length === 0) return [];
   const masked = states.flatMap(({ maskedCardNumbers }) => maskedCardNumbers ?? []);
   await reportCardNumbers(trx, desk, masked, foundBy);
-  const touched = touchedBy(states);
-  await reportNovelties(trx, desk, touched.novelties, foundBy);
-  return assessTouched(trx, desk, touched, foundBy);
+  return assessTouched(trx, desk, touchedBy(states), foundBy);
 }
 
-/** The same of objects by their ids, from what is known of them now. Needs a transaction; idempotent. */
+/** The same of what a transaction touched, from what is known of it now. Needs a transaction; idempotent. */
 export async function assessTouched(
   trx: Knex.Transaction,
   desk: AlertDesk,
   touched: Touched,
   foundBy: FoundBy,
 ): Promise<MissingFact[]> {
+  await reportNovelties(trx, desk, touched.novelties, foundBy);
   const telling = [...touched.declinedOrders, ...touched.disputed, ...touched.unsettled];
   await takeTurns(trx, telling);
   // Only now: what another worker stored of them meanwhile has to be found.
   const stored = await storedSubjects(trx, touched);
   const orders = [...new Set([...touched.declinedOrders, ...stored.declinedOrders])].sort();
   const disputed = [...new Set([...touched.disputed, ...stored.disputed])].sort();
-  if (orders.length + disputed.length === 0) {
-    await clearUndescribed(trx, desk, stored.undescribed, foundBy);
-    return [];
-  }
+  if (orders.length + disputed.length === 0) return [];
   const isHeld = new Set(telling);
   await takeTurns(
     trx,
@@ -87,7 +82,6 @@ export async function assessTouched(
     ...chargebacks.map((chargeback) => chargebackStory(chargeback, wording)),
   ];
   await writeAll(trx, desk, stories, foundBy);
-  await clearUndescribed(trx, desk, stored.undescribed, foundBy);
   return concerned.flatMap(({ order, story }): MissingFact[] => {
     // Asked for by what the order itself shows, and not again when the answer comes.
     const isSeen = order.ids.some((id) => touched.failedOrders.has(id));

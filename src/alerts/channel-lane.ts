@@ -59,10 +59,10 @@ export function startLane(
   const { db, clock, random } = deps;
   const log = deps.log.child({ channel: name });
   let failedRounds = 0;
-  let pausedUntilMs = 0;
+  let pause = { sinceMs: 0, forMs: 0 };
 
-  return runEvery({ log, clock, name: `alerts ${name}` }, options.pollMs, async () => {
-    if (clock.now().getTime() < pausedUntilMs) return { more: false };
+  return runEvery({ log, name: `alerts ${name}` }, options.pollMs, async () => {
+    if (isPaused()) return { more: false };
     const isProbe = failedRounds > 0;
     const results = isProbe ? await probe() : await sendMany(options.concurrency);
     const sent = results.filter((result) => result !== null);
@@ -73,15 +73,25 @@ export function startLane(
       if (failed !== null) await putBack(row, failed, isTaking && !isProbe);
     }
     const pauseMs = sent.length === 0 ? 0 : pauseAfter(sent, isTaking);
-    if (pauseMs > 0) pausedUntilMs = clock.now().getTime() + pauseMs;
+    if (pauseMs > 0) startPause(pauseMs);
     return { more: results.length > 0 && pauseMs === 0 };
   });
+
+  function startPause(forMs: number): void {
+    pause = { sinceMs: clock.now().getTime(), forMs };
+  }
+
+  /** A clock that was set back ends a pause: else it would last for as long as the clock was wrong. */
+  function isPaused(): boolean {
+    const passedMs = clock.now().getTime() - pause.sinceMs;
+    return passedMs >= 0 && passedMs < pause.forMs;
+  }
 
   async function claim(which: { limit: number; leastTried?: boolean }): Promise<ClaimedRow[]> {
     try {
       return await claimDue(db, name, { ...which, leaseMs: options.leaseMs });
     } catch (error) {
-      pausedUntilMs = clock.now().getTime() + databasePauseMs;
+      startPause(databasePauseMs);
       throw error;
     }
   }

@@ -1,13 +1,14 @@
 import type { Knex } from "knex";
 import { storable } from "../platform/storable-text.ts";
-import type { AlertFact, AlertSeverity } from "./message.ts";
+import type { AlertSeverity } from "./message.ts";
 import type { AlertDesk, FoundBy } from "./desk.ts";
 import { planChange } from "./plan-changes.ts";
 import type { PlannedChange } from "./plan-changes.ts";
-import { conditionStory, worstOf } from "./rules/condition.ts";
+import { conditionStory } from "./rules/condition.ts";
 import type { Condition } from "./rules/condition.ts";
-import { noSubject } from "./rules/story.ts";
-import type { Stage, Story } from "./rules/story.ts";
+import { endStage } from "./rules/ends.ts";
+import type { End } from "./rules/ends.ts";
+import type { Story } from "./rules/story.ts";
 import type { RuleName } from "./settings.ts";
 import { newestAlerts } from "./stored-alerts.ts";
 import type { NewestAlert } from "./stored-alerts.ts";
@@ -48,8 +49,7 @@ export async function raise(
 
 export interface Cleared {
   key: string;
-  title: string;
-  facts?: readonly AlertFact[];
+  end: End;
   at: Date;
 }
 
@@ -72,7 +72,17 @@ export async function clear(
       "id",
       open.map(({ id }) => id),
     )
-    .select<StoredCondition[]>("id", "key", "rule", "severity", "facts");
+    .select<StoredCondition[]>(
+      "id",
+      "key",
+      "rule",
+      "severity",
+      "facts",
+      "order_id",
+      "subscription_id",
+      "transaction_id",
+      "customer_id",
+    );
   const planned = kept.flatMap((row): PlannedChange[] => {
     const stored = newest.get(row.key);
     const ended = cleared.find(({ key }) => key === row.key);
@@ -86,7 +96,7 @@ export async function clear(
 export async function clearOthers(
   trx: Knex.Transaction,
   desk: AlertDesk,
-  { prefix, keep, at, title }: { prefix: string; keep: readonly string[]; at: Date; title: string },
+  { prefix, keep, at, end }: { prefix: string; keep: readonly string[]; at: Date; end: End },
   foundBy: FoundBy,
 ): Promise<void> {
   const open = await trx("alerts.alerts")
@@ -97,7 +107,7 @@ export async function clearOthers(
   await clear(
     trx,
     desk,
-    open.map((key) => ({ key, at, title })),
+    open.map((key) => ({ key, at, end })),
     foundBy,
   );
 }
@@ -108,32 +118,27 @@ interface StoredCondition {
   rule: RuleName;
   severity: AlertSeverity;
   facts: Story["facts"];
+  order_id: string | null;
+  subscription_id: string | null;
+  transaction_id: string | null;
+  customer_id: string | null;
 }
 
-function endedStory(
-  row: StoredCondition,
-  stored: NewestAlert,
-  { title, facts, at }: Cleared,
-): Story {
-  const { rule, severity } = row;
-  const stage: Omit<Stage, "name" | "change" | "at"> = {
-    rule,
-    severity,
-    title,
-    advice: "",
-    facts: [...worstOf(row.facts), ...(facts ?? [])],
-    canWait: false,
-  };
+function endedStory(row: StoredCondition, stored: NewestAlert, { end, at }: Cleared): Story {
+  const stage = endStage(row, end, at);
   return {
     key: row.key,
-    subject: noSubject,
+    // By it an erasure finds the alert, also when it is over.
+    subject: {
+      orderId: row.order_id,
+      subscriptionId: row.subscription_id,
+      transactionId: row.transaction_id,
+      customerId: row.customer_id,
+    },
     amountMinor: null,
     currency: null,
     facts: row.facts,
     family: null,
-    stages: [
-      { ...stage, name: "opened", change: "opened", at: stored.openedAt },
-      { ...stage, name: "resolved", change: "resolved", at },
-    ],
+    stages: [{ ...stage, name: "opened", change: "opened", at: stored.openedAt }, stage],
   };
 }

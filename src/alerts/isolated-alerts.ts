@@ -15,7 +15,9 @@ import type { DeadEvent } from "./report-dead.ts";
 import { reportUnbelieved } from "./report-unbelieved.ts";
 import type { FutureState } from "./report-unbelieved.ts";
 import type { Undescribed } from "./rules/undescribed.ts";
+import { idsOf, touchedBy } from "./touched.ts";
 import { reportUndescribed } from "./undescribed.ts";
+import type { FailedNews } from "./undescribed.ts";
 
 /** What a transaction wrote that somebody may have to hear of. */
 export interface News {
@@ -126,7 +128,13 @@ export async function describedOrNamed(
     log.error({ err, resource, id }, "an alert could not be described");
     try {
       await inTransaction(db, (trx) =>
-        reportUndescribed(trx, desk, [{ ...named, reason: reasonOf(err) }], "reconciliation"),
+        reportUndescribed(
+          trx,
+          desk,
+          // The next run looks at it again.
+          [{ ...named, reason: reasonOf(err), failed: null }],
+          "reconciliation",
+        ),
       );
     } catch (again) {
       log.error({ err: again }, "nor could it be said that alerts could not be described");
@@ -140,7 +148,7 @@ const statementTimeoutMs = 2_000;
 const lockTimeoutMs = 1_000;
 
 /** What is said of something when nothing else can be. */
-export type Named = Omit<Undescribed, "reason">;
+export type Named = Omit<Undescribed, "reason" | "failed">;
 
 /** One object or event, and what is said of it when nothing else can be. */
 interface Piece extends Partial<News> {
@@ -180,14 +188,16 @@ const tellApart =
     }
 
     async function nameAll(some: readonly Piece[], reason: unknown): Promise<void> {
-      const undescribed = some.map(({ named }) => ({
-        ...named,
-        reason: reason === null ? "there was no time" : reasonOf(reason),
-      }));
-      for (const { resource, id } of undescribed) {
+      for (const { named } of some) {
+        const { resource, id } = named;
         log.error({ err: reason, resource, id }, "an alert could not be described");
       }
       try {
+        const undescribed = some.map((piece) => ({
+          ...piece.named,
+          reason: reason === null ? "there was no time" : reasonOf(reason),
+          failed: failedOf(piece, foundBy),
+        }));
         await inTransaction(trx, (savepoint) =>
           reportUndescribed(savepoint, desk, undescribed, foundBy),
         );
@@ -197,6 +207,17 @@ const tellApart =
       }
     }
   };
+
+const failedOf = (
+  { states = [], masked = [], future = [], dead = [] }: Piece,
+  foundBy: FoundBy,
+): FailedNews => ({
+  foundBy,
+  masked: [...masked, ...states.flatMap(({ maskedCardNumbers }) => maskedCardNumbers ?? [])],
+  future,
+  touched: states.length === 0 ? null : idsOf(touchedBy(states)),
+  dead,
+});
 
 /** The server has chosen this transaction to end; a lock that was not had in time is no such thing. */
 const isDeadlock = (error: unknown): boolean =>

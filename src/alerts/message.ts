@@ -35,7 +35,7 @@ export interface AlertMessage {
   /** One line: money or a count first, then the customer, never an id. */
   readonly title: string;
   readonly facts: readonly AlertFact[];
-  /** What to do; empty where there is nothing to do. */
+  /** What to do, or what matters now that it is over; empty where there is nothing to say. */
   readonly advice: string;
   readonly links: readonly { readonly label: string; readonly url: string }[];
   /** When what it tells of happened: ISO 8601, UTC. */

@@ -40,39 +40,52 @@ export async function queueMessages(trx: Knex, rows: readonly OutboxRow[]): Prom
 
 /** Takes back what nobody was told yet of alerts that are over: no message, and no place in a digest. */
 export async function dropUnsent(trx: Knex, alertIds: readonly number[]): Promise<void> {
-  await dropMessages(trx, alertIds, { onlyLater: false });
-  await leaveDigests(trx, alertIds);
-}
-
-/** Takes back what waits for its time, a digest or a storm's list, and has been overtaken by a later stage. */
-export async function dropOvertaken(trx: Knex, alertIds: readonly number[]): Promise<void> {
-  await dropMessages(trx, alertIds, { onlyLater: true });
-  await leaveDigests(trx, alertIds);
-  await trx("alerts.storm_items")
-    .whereIn("alert_id", [...alertIds])
-    .whereNull("told_at")
-    .delete();
-}
-
-async function dropMessages(
-  trx: Knex,
-  alertIds: readonly number[],
-  { onlyLater }: { onlyLater: boolean },
-): Promise<void> {
   // An attempt that is under way, or was cut off, may have been heard.
   await trx.raw(
     `update alerts.outbox set state = 'dropped'
-     where alert_id = any(?::bigint[]) and state = 'pending' and attempts = 0 and not is_list
-       and (due_at > now() or not ?)`,
-    [sqlArray(alertIds), onlyLater],
+     where alert_id = any(?::bigint[]) and state = 'pending' and attempts = 0 and not is_list`,
+    [sqlArray(alertIds)],
   );
-}
-
-const leaveDigests = (trx: Knex, alertIds: readonly number[]): Knex.QueryBuilder<object, number> =>
-  trx("alerts.digest_items")
+  await trx("alerts.digest_items")
     .whereIn("alert_id", [...alertIds])
     .whereNull("told_at")
     .delete();
+}
+
+/** Where a later stage of an alert is told. */
+export interface Overtaken {
+  alertId: number;
+  channels: readonly string[];
+}
+
+/**
+ * Takes back what waits for its time, a digest or a storm's list, and has been overtaken by a later stage: on the
+ * channels where that one is told, since nobody else would hear of the alert at all.
+ */
+export async function dropOvertaken(trx: Knex, overtaken: readonly Overtaken[]): Promise<void> {
+  const pairs = overtaken.flatMap(({ alertId, channels }) =>
+    channels.map((channel) => ({ alertId, channel })),
+  );
+  if (pairs.length === 0) return;
+  const bindings = [
+    sqlArray(pairs.map(({ alertId }) => alertId)),
+    sqlArray(pairs.map(({ channel }) => channel)),
+  ];
+  const told = "unnest(?::bigint[], ?::text[]) as told(alert_id, channel)";
+  await trx.raw(
+    `update alerts.outbox o set state = 'dropped' from ${told}
+     where o.alert_id = told.alert_id and o.channel = told.channel and o.state = 'pending' and o.attempts = 0
+       and not o.is_list and o.due_at > now()`,
+    bindings,
+  );
+  for (const table of ["alerts.digest_items", "alerts.storm_items"]) {
+    await trx.raw(
+      `delete from ${table} i using ${told}
+       where i.alert_id = told.alert_id and i.channel = told.channel and i.told_at is null`,
+      bindings,
+    );
+  }
+}
 
 /** On whose daily lists each of these alerts stood as something to do. One statement. */
 export async function digestChannels(

@@ -115,7 +115,6 @@ export interface StormListing {
   /** `alone`, `at_once`, `at_end`; `over`: it was resolved before its list came. */
   told_how: string;
   storm_id: string;
-  advice: string;
   /** Null: it waits for its list. */
   told_at: Date | null;
 }
@@ -125,6 +124,10 @@ export interface AlertDetails extends AlertRow {
   messages: AlertDelivery[];
   digests: AlertDigest[];
   stormListings: StormListing[];
+}
+
+export async function isAlert(db: Knex, id: number): Promise<boolean> {
+  return (await db("alerts.alerts").where({ id }).first("id")) !== undefined;
 }
 
 /** One alert with its life and its messages, by its number; null where there is none. */
@@ -156,7 +159,7 @@ export async function findAlert(db: Knex, id: number): Promise<AlertDetails | nu
   const stormListings = await db("alerts.storm_items")
     .where("alert_id", id)
     .orderBy(["queued_at", "channel"])
-    .select<StormListing[]>("channel", "stage", "told_how", "storm_id", "advice", "told_at");
+    .select<StormListing[]>("channel", "stage", "told_how", "storm_id", "told_at");
   return { ...row, history, messages, digests, stormListings };
 }
 

@@ -1,9 +1,7 @@
 import type { Knex } from "knex";
-import { inTransaction } from "../platform/transaction.ts";
+import { redacted } from "../platform/known-secrets.ts";
 import { sqlArray } from "../platform/sql-array.ts";
 import type { AlertFact, AlertItem, AlertMessage } from "./message.ts";
-
-const redacted = "[redacted]";
 
 /** Facts of a message whose values stay: amounts, codes, counts, times, numbers of orders and ids. */
 const keptLabels = new Set([
@@ -36,46 +34,74 @@ interface Theirs {
   customerId: string;
   /** Of everything that belonged to the customer. */
   ids: readonly string[];
-  /** By which digests and incidents name those: numbers of their orders. */
+  /** Numbers of stored events about the customer. */
+  seqs: readonly number[];
+  /** By which texts name those: numbers of their orders, addresses, names. */
   names: readonly string[];
 }
 
 /**
  * Takes out of the alerts about a customer, and of the messages about them, sent or waiting, all but ids, codes, amounts
  * and times: titles and advice may name the customer, and so may what somebody noted. Of messages about many alerts it
- * takes the entries about these. Gives back how many alerts there were, and how many messages changed. Opens its own
- * transaction; idempotent.
+ * takes the entries about these; of alerts about something else, notes that name the customer. Gives back how many alerts
+ * there were, and how many messages changed. Needs a transaction; idempotent.
  */
 export async function redactMessages(
-  db: Knex,
+  trx: Knex.Transaction,
   theirs: Theirs,
 ): Promise<{ alerts: number; messages: number }> {
-  return inTransaction(db, async (trx) => {
-    const alerts = await alertsOf(trx, theirs);
-    await redactAlerts(trx, alerts);
-    return { alerts: alerts.length, messages: await redactOutbox(trx, alerts, theirs) };
-  });
+  const alerts = await alertsOf(trx, theirs);
+  const named = namedBy([theirs.customerId, ...theirs.ids, ...theirs.names]);
+  const noted = await notedAlerts(trx, named);
+  await redactAlerts(trx, alerts);
+  await redactNotes(trx, [...alerts, ...noted]);
+  const messages = await redactOutbox(trx, alerts, noted, named);
+  return { alerts: alerts.length, messages };
 }
 
-async function alertsOf(trx: Knex.Transaction, { customerId, ids }: Theirs): Promise<string[]> {
+async function alertsOf(
+  trx: Knex.Transaction,
+  { customerId, ids, seqs }: Theirs,
+): Promise<string[]> {
   const { rows } = await trx.raw<{ rows: { id: string }[] }>(
     `select id from alerts.alerts where customer_id = :customerId or order_id = any(:ids::text[])
-       or subscription_id = any(:ids::text[]) or transaction_id = any(:ids::text[]) order by id for update`,
-    { customerId, ids: sqlArray(ids) },
+       or subscription_id = any(:ids::text[]) or transaction_id = any(:ids::text[])
+       -- What an alert without a subject is about.
+       or facts->>'id' = any(:ids::text[]) or facts->>'seq' = any(:seqs::text[])
+     order by id for update`,
+    { customerId, ids: sqlArray(ids), seqs: sqlArray(seqs.map(String)) },
   );
   return rows.map(({ id }) => id);
+}
+
+/** Alerts in whose notes somebody named the person. */
+async function notedAlerts(
+  trx: Knex.Transaction,
+  named: (text: string) => boolean,
+): Promise<string[]> {
+  const { rows } = await trx.raw<{ rows: { id: string; note: string }[] }>(
+    `select id, acknowledged_note as note from alerts.alerts where acknowledged_note is not null
+     union select alert_id, detail->>'note' from alerts.history where detail->>'note' is not null`,
+  );
+  return [...new Set(rows.flatMap(({ id, note }) => (named(note) ? [id] : [])))];
 }
 
 /** Of an alert's facts stay numbers and what looks like a code or an id. */
 async function redactAlerts(trx: Knex.Transaction, alerts: readonly string[]): Promise<void> {
   await trx.raw(
-    `update alerts.alerts a set
-       acknowledged_note = case when acknowledged_note is not null then :redacted end,
-       facts = (select coalesce(jsonb_object_agg(f.key, case
+    `update alerts.alerts a set facts = (select coalesce(jsonb_object_agg(f.key, case
                   when jsonb_typeof(f.value) <> 'string' or f.value #>> '{}' ~ '^[A-Za-z0-9_.:+-]{0,80}$' then f.value
                   else to_jsonb(cast(:redacted as text)) end), '{}')
                 from jsonb_each(a.facts) f)
      where id = any(:alerts::bigint[])`,
+    { alerts: sqlArray(alerts), redacted },
+  );
+}
+
+async function redactNotes(trx: Knex.Transaction, alerts: readonly string[]): Promise<void> {
+  await trx.raw(
+    `update alerts.alerts set acknowledged_note = :redacted
+     where id = any(:alerts::bigint[]) and acknowledged_note is not null`,
     { alerts: sqlArray(alerts), redacted },
   );
   await trx.raw(
@@ -94,21 +120,20 @@ interface OutboxRow {
 async function redactOutbox(
   trx: Knex.Transaction,
   alerts: readonly string[],
-  { customerId, ids, names }: Theirs,
+  noted: readonly string[],
+  named: (text: string) => boolean,
 ): Promise<number> {
-  const marks = [customerId, ...ids, ...names, ...alerts.map((id) => `Alert ${id}`)];
   const { rows } = await trx.raw<{ rows: OutboxRow[] }>(
     `select id, alert_id, message from alerts.outbox
      where alert_id = any(?::bigint[]) or message->'items' is not null order by id for update`,
-    [sqlArray(alerts)],
+    [sqlArray([...alerts, ...noted])],
   );
-  const theirs = new Set(alerts);
+  const [theirs, withNotes] = [new Set(alerts), new Set(noted)];
   let changed = 0;
   for (const { id, alert_id, message } of rows) {
+    const given = alert_id !== null && withNotes.has(alert_id) ? withoutNote(message) : message;
     const isTheirs = alert_id !== null && theirs.has(alert_id);
-    const left = isTheirs
-      ? withoutPersonalTexts(message, marks, theirs)
-      : withoutItems(message, marks, theirs);
+    const left = withoutItems(isTheirs ? withoutPersonalTexts(given) : given, theirs, named);
     if (JSON.stringify(left) === JSON.stringify(message)) continue;
     changed += await trx("alerts.outbox")
       .where({ id })
@@ -118,42 +143,57 @@ async function redactOutbox(
 }
 
 /** Pure, idempotent. */
-function withoutPersonalTexts(
-  message: AlertMessage,
-  marks: readonly string[],
-  theirs: ReadonlySet<string>,
-): AlertMessage {
-  return withoutItems(
-    {
-      ...message,
-      title: `An alert about a customer who was erased (${message.rule})`,
-      advice: "",
-      facts: keptFacts(message.facts),
-    },
-    marks,
-    theirs,
-  );
-}
+const withoutPersonalTexts = (message: AlertMessage): AlertMessage => ({
+  ...message,
+  title: `An alert about a customer who was erased (${message.rule})`,
+  advice: "",
+  facts: keptFacts(message.facts),
+});
+
+const withoutNote = (message: AlertMessage): AlertMessage => ({
+  ...message,
+  facts: message.facts.map((fact) => (fact.label === "Note" ? { ...fact, value: redacted } : fact)),
+});
 
 function withoutItems(
   message: AlertMessage,
-  marks: readonly string[],
   theirs: ReadonlySet<string>,
+  named: (text: string) => boolean,
 ): AlertMessage {
   const { items } = message;
   if (items === undefined) return message;
-  return {
-    ...message,
-    items: items.map((item) =>
-      theirs.has(String(item.alertId)) || names(item, marks) ? withoutText(item) : item,
-    ),
+  const isTheirs = ({ alertId, title, facts }: AlertItem): boolean =>
+    theirs.has(String(alertId)) || [title, ...facts.map(({ value }) => value)].some(named);
+  return { ...message, items: items.map((item) => (isTheirs(item) ? withoutText(item) : item)) };
+}
+
+/**
+ * Whether a text names one of these, in whatever capitals: as a whole word, so that the number of an order is not found
+ * in an amount, a time, or another id. Pure.
+ */
+function namedBy(names: readonly string[]): (text: string) => boolean {
+  const wanted = names.filter((name) => name !== "").map((name) => name.toLowerCase());
+  return (text) => {
+    const lower = text.toLowerCase();
+    return wanted.some((name) => {
+      for (let at = lower.indexOf(name); at >= 0; at = lower.indexOf(name, at + 1)) {
+        const end = at + name.length;
+        const isAmount = /^\d+$/.test(name) && amountEnd.test(lower.slice(end, end + 6));
+        const isWithin =
+          endsInWord.test(lower.slice(Math.max(0, at - 4), at)) ||
+          beginsInWord.test(lower.slice(end, end + 4));
+        if (!isWithin && !isAmount) return true;
+      }
+      return false;
+    });
   };
 }
 
-const names = ({ title, facts }: AlertItem, marks: readonly string[]): boolean => {
-  const text = [title, ...facts.map(({ value }) => value)].join("\n");
-  return marks.some((mark) => text.includes(mark));
-};
+/** A letter or digit, or behind one of them a sign that stands within ids, amounts and times. */
+const endsInWord = /[\p{L}\p{N}_][.,:@+-]?$/u;
+const beginsInWord = /^[.,:@+-]?[\p{L}\p{N}_]/u;
+/** A currency, behind a number. */
+const amountEnd = /^ [a-z]{3}(?![a-z])/;
 
 const withoutText = ({ facts, ...item }: AlertItem): AlertItem => ({
   ...item,

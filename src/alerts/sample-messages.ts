@@ -3,16 +3,31 @@ import type { CustomerWords } from "./compose-message.ts";
 import { wordingOf } from "./desk.ts";
 import type { AlertDesk } from "./desk.ts";
 import { linksOf } from "./links.ts";
-import type { AlertMessage, AlertSeverity } from "./message.ts";
+import type { AlertItem, AlertMessage, AlertSeverity } from "./message.ts";
 import { cardNumberCondition } from "./rules/card-numbers.ts";
 import { ratioConditions } from "./rules/chargeback-ratio.ts";
 import { chargebackStory } from "./rules/chargebacks.ts";
 import type { Chargeback } from "./rules/chargebacks.ts";
+import { conditionStory } from "./rules/condition.ts";
 import type { Condition } from "./rules/condition.ts";
 import type { DeclinedOrder } from "./rules/declined-order.ts";
 import { declineStory } from "./rules/declines.ts";
-import { digestWords } from "./rules/digest.ts";
+import { digestWords, namedEntries } from "./rules/digest.ts";
 import type { DigestEntry } from "./rules/digest.ts";
+import {
+  deadEventEnd,
+  describedEnd,
+  driftEnd,
+  endpointEnd,
+  endStage,
+  healedByHandEnd,
+  identityEnd,
+  incompleteEnd,
+  ratioEnd,
+  signatureEnds,
+  silenceEnds,
+} from "./rules/ends.ts";
+import type { End } from "./rules/ends.ts";
 import {
   deadEventCondition,
   duplicateIdCondition,
@@ -28,11 +43,14 @@ import {
   missingRenewals,
   missingRetries,
   missingRun,
+  neverScheduled,
   stopped,
 } from "./rules/silence.ts";
 import { stormFamilies } from "./rules/storm-families.ts";
+import { endingOf, listItem, listStage, stormEnd } from "./rules/storm-lists.ts";
+import type { ListedAlert } from "./rules/storm-lists.ts";
 import { stormCondition } from "./rules/storms.ts";
-import { noSubject } from "./rules/story.ts";
+import { gravestStage, noSubject } from "./rules/story.ts";
 import { undescribedCondition } from "./rules/undescribed.ts";
 import type { Family, Stage, Story, Subject } from "./rules/story.ts";
 
@@ -43,6 +61,8 @@ interface Sample {
   key: string;
   subject: Subject;
   stage: Stage;
+  /** Of a list. */
+  items?: readonly AlertItem[];
 }
 
 const dayMs = 86_400_000;
@@ -152,23 +172,25 @@ interface Tries {
   isFinal?: boolean;
 }
 
+const sampleChargeback = (at: Date): Chargeback => ({
+  key: "sample-order",
+  orderId: "sample-order",
+  transactionId: "sample-sale",
+  customerId: "sample-customer",
+  orderNumber: "TEST0002",
+  state: "opened",
+  amountMinor: 12_000n,
+  currency: "EUR",
+  openedAt: at,
+  resolvedAt: at,
+  refundedMinor: 0n,
+  cardBrand: "visa",
+  cardLastFour: "4242",
+});
+
 function chargebackSamples(desk: AlertDesk, at: Date): Sample[] {
   const wording = wordingOf(desk);
-  const chargeback: Chargeback = {
-    key: "sample-order",
-    orderId: "sample-order",
-    transactionId: "sample-sale",
-    customerId: "sample-customer",
-    orderNumber: "TEST0002",
-    state: "opened",
-    amountMinor: 12_000n,
-    currency: "EUR",
-    openedAt: at,
-    resolvedAt: at,
-    refundedMinor: 0n,
-    cardBrand: "visa",
-    cardLastFour: "4242",
-  };
+  const chargeback = sampleChargeback(at);
   const told = (what: string, fields: Partial<Chargeback>): Sample[] =>
     samplesOf(what, chargebackStory({ ...chargeback, ...fields }, wording)).slice(-1);
   const ratio = { brand: "visa", programme: "VAMP", disputes: 95, limit: 100, ratio: 0.83 };
@@ -181,7 +203,7 @@ function chargebackSamples(desk: AlertDesk, at: Date): Sample[] {
     ...told("a chargeback, lost", { state: "accepted" }),
     ...told("a chargeback, won", { state: "dismissed" }),
     ...conditionSamples("chargebacks near a threshold", near ?? []),
-    ...conditionSamples("chargebacks over a threshold", over ?? []),
+    ...conditionSamples("chargebacks over a threshold", over ?? [], ratioEnd),
   ];
 }
 
@@ -198,7 +220,7 @@ function reconciliationSamples(desk: AlertDesk, at: Date): Sample[] {
     amountAtRiskMinor: {},
     slices: { failed: 0, pending: 0 },
   };
-  const left = { left: { mismatch: 1 }, amountAtRiskMinor: { eur: 4_900 } };
+  const left = { left: { mismatch: 1 }, amountAtRiskMinor: { eur: 4_900n } };
   const cut = { complete: false, error: "the service did not answer", healed: {} };
   const broken = {
     name: "one_sale",
@@ -215,10 +237,28 @@ function reconciliationSamples(desk: AlertDesk, at: Date): Sample[] {
   };
   return [
     ...conditionSamples("differences healed", runConditions(rules, run, at)),
-    ...conditionSamples("differences left", runConditions(rules, { ...run, ...left }, at)),
-    ...conditionSamples("a night incomplete", runConditions(rules, { ...run, ...cut }, at)),
-    ...conditionSamples("a rule of the records broken", [identityCondition(rules, broken, at)]),
-    ...conditionSamples("the endpoint disabled", [endpointCondition(rules, endpoint, at)]),
+    ...conditionSamples(
+      "differences left",
+      runConditions(rules, { ...run, ...left }, at),
+      driftEnd({ id: 13, complete: true }),
+      driftEnd({ id: 13, complete: false }),
+    ),
+    ...conditionSamples(
+      "a night incomplete",
+      runConditions(rules, { ...run, ...cut, left: {} }, at),
+      incompleteEnd({ id: 13, complete: true }),
+      incompleteEnd({ id: 13, complete: false }),
+    ),
+    ...conditionSamples(
+      "a rule of the records broken",
+      [identityCondition(rules, broken, at)],
+      identityEnd,
+    ),
+    ...conditionSamples(
+      "the endpoint disabled",
+      [endpointCondition(rules, endpoint, at)],
+      endpointEnd,
+    ),
   ];
 }
 
@@ -236,33 +276,50 @@ function eventSamples(desk: AlertDesk, at: Date): Sample[] {
     resource: "order",
     id: "sample-order",
     orderNumber: "TEST0006",
-    money: "4900 EUR",
+    money: "4900 minor units of EUR",
     command: "npx tallyhook events list --resource sample-order",
     reason: "TypeError",
+    failed: null,
   };
   return [
-    ...conditionSamples("an event not applied", [deadEventCondition(rules, dead, at)]),
+    ...conditionSamples(
+      "an event not applied",
+      [deadEventCondition(rules, dead, at)],
+      deadEventEnd({ seq: "4711", type: dead.type }),
+    ),
     ...conditionSamples("an unknown status", [
       noveltyCondition(rules, { kind: "order.status", value: "in_review" }, at),
     ]),
-    ...conditionSamples("an alert not described", [undescribedCondition(rules, undescribed, at)]),
+    ...conditionSamples(
+      "an alert not described",
+      [undescribedCondition(rules, undescribed, at)],
+      describedEnd,
+    ),
     ...conditionSamples("one id twice", [
       duplicateIdCondition(rules, { eventId: "sample-event", bodies: 2 }, at),
     ]),
-    ...conditionSamples("a state of the future", [
-      futureStateCondition(
-        rules,
-        { resource: "order", id: "sample-order", changedAt: "2036-01-01T00:00:00Z" },
-        at,
-      ),
-    ]),
+    ...conditionSamples(
+      "a state of the future",
+      [
+        futureStateCondition(
+          rules,
+          { resource: "order", id: "sample-order", changedAt: "2036-01-01T00:00:00Z" },
+          at,
+        ),
+      ],
+      healedByHandEnd,
+    ),
     ...conditionSamples("a card number", [cardNumberCondition(rules, found, at)]),
-    ...conditionSamples("bad signatures", [
-      signatureCondition(rules, { kind: "failed", ...counts }, at),
-    ]),
-    ...conditionSamples("expired signatures", [
-      signatureCondition(rules, { kind: "stale", ...counts }, at),
-    ]),
+    ...conditionSamples(
+      "bad signatures",
+      [signatureCondition(rules, { kind: "failed", ...counts }, at)],
+      signatureEnds.failed,
+    ),
+    ...conditionSamples(
+      "expired signatures",
+      [signatureCondition(rules, { kind: "stale", ...counts }, at)],
+      signatureEnds.stale,
+    ),
   ];
 }
 
@@ -272,31 +329,94 @@ function silenceSamples(desk: AlertDesk, at: Date): Sample[] {
   const missing = (count: number, example: string) => ({ count, oldest, examples: [example] });
   const watchedSince = oldest;
   return [
-    ...conditionSamples("retries overdue", [missingRetries(missing(3, "order TEST0005"), context)]),
-    ...conditionSamples("renewals overdue", [
-      missingRenewals(missing(12, "subscription sample-subscription"), context),
-    ]),
-    ...conditionSamples("no webhooks", [
-      missingEvents(new Date(at.getTime() - 2 * hourMs), context),
-    ]),
-    ...conditionSamples("a worker missing", [
-      stopped("worker", missing(1, "worker:17:sample"), context),
-    ]),
-    ...conditionSamples("no schedules", [stopped("scheduler", missing(1, "scheduler"), context)]),
-    ...conditionSamples("no reconciliation", [missingRun({ last: oldest, watchedSince }, context)]),
+    ...conditionSamples(
+      "retries overdue",
+      [missingRetries(missing(3, "order TEST0005"), context)],
+      silenceEnds["silence:retry"],
+    ),
+    ...conditionSamples(
+      "renewals overdue",
+      [missingRenewals(missing(12, "subscription sample-subscription"), context)],
+      silenceEnds["silence:renewal"],
+    ),
+    ...conditionSamples(
+      "no webhooks",
+      [missingEvents(new Date(at.getTime() - 2 * hourMs), context)],
+      silenceEnds["silence:events"],
+    ),
+    ...conditionSamples(
+      "a worker missing",
+      [stopped("worker", missing(1, "worker:17:sample"), context)],
+      silenceEnds["silence:worker"],
+    ),
+    ...conditionSamples(
+      "no schedules",
+      [stopped("scheduler", missing(1, "scheduler"), context)],
+      silenceEnds["silence:scheduler"],
+    ),
+    ...conditionSamples("never a schedule", [neverScheduled(watchedSince, context)]),
+    ...conditionSamples(
+      "no reconciliation",
+      [missingRun({ last: oldest, watchedSince }, context)],
+      silenceEnds["silence:reconcile"],
+    ),
     ...conditionSamples("never reconciled", [missingRun({ last: null, watchedSince }, context)]),
   ];
 }
 
-function stormSamples({ settings }: AlertDesk, at: Date): Sample[] {
+function stormSamples(desk: AlertDesk, at: Date): Sample[] {
+  const { settings } = desk;
   const counts = { alerts: 64, limit: 20, minutes: 10, at };
   return Object.keys(stormFamilies).flatMap((family) => {
     const isMoney = family.endsWith("declines") || family === "chargebacks";
-    const sums = isMoney ? [{ currency: "EUR", amountMinor: 313_600 }] : [];
+    const sums = isMoney ? [{ currency: "EUR", amountMinor: 313_600n }] : [];
     const codes = family.endsWith("declines") ? { do_not_honor: 60, expired_card: 4 } : {};
     const storm = stormCondition(settings, family as Family, { ...counts, sums, codes });
-    return conditionSamples(`a storm of ${family}`, [storm]);
+    const over = [{ toldHow: "at_end", alerts: 63, currency: null, amountMinor: null } as const];
+    const counted = sums.map((sum) => ({ toldHow: "at_end", alerts: 63, ...sum }) as const);
+    const end = stormEnd(family as Family, isMoney ? counted : over);
+    return [
+      ...conditionSamples(`a storm of ${family}`, [storm], end),
+      ...(isMoney ? listSamples(desk, family as Family, at) : []),
+    ];
   });
+}
+
+/** The two lists of a storm: of what could not wait, some of it over already, and of what was held back. */
+function listSamples(desk: AlertDesk, family: Family, at: Date): Sample[] {
+  const story =
+    family === "chargebacks"
+      ? chargebackStory(sampleChargeback(at), wordingOf(desk))
+      : declineStory(declined(at, "expired_card"), wordingOf(desk));
+  if (story === null) return [];
+  const { rule, severity, title, advice } = gravestStage(story);
+  const { amountMinor, currency } = story;
+  const listed: ListedAlert = {
+    id: sampleAlert,
+    rule,
+    severity,
+    title,
+    advice,
+    amountMinor,
+    currency,
+    sinceThen: null,
+    customer: "l…@c….example (sample-customer)",
+  };
+  const over = {
+    ...listed,
+    sinceThen: endingOf(family === "chargebacks" ? "accepted" : "recovered"),
+  };
+  const one = { part: 1, parts: 1, at };
+  return [
+    { cannotWait: true, number: 1, alerts: [listed, listed, over] },
+    { cannotWait: false, number: 2, alerts: [listed, { ...listed, customer: null }] },
+  ].map((list) => ({
+    what: `a storm of ${family}: ${list.cannotWait ? "what cannot wait" : "what was held back"}`,
+    key: `storm:${family}`,
+    subject: noSubject,
+    stage: listStage(family, { ...list, ...one }),
+    items: list.alerts.map(listItem),
+  }));
 }
 
 function samplesOf(what: string, story: Story | null): Sample[] {
@@ -305,13 +425,31 @@ function samplesOf(what: string, story: Story | null): Sample[] {
   return stages.map((stage) => ({ what, key, subject, stage }));
 }
 
-const conditionSamples = (what: string, conditions: readonly Condition[]): Sample[] =>
-  conditions.map((condition) => ({
-    what,
-    key: condition.key,
-    subject: condition.subject ?? noSubject,
-    stage: { ...condition, name: "opened", change: "opened", canWait: false },
-  }));
+/** Each of them as it begins, and the last as each of these ends tells it. */
+function conditionSamples(
+  what: string,
+  conditions: readonly Condition[],
+  ...ends: readonly End[]
+): Sample[] {
+  const stories = conditions.map((condition) => conditionStory(condition, null));
+  const last = conditions.at(-1);
+  const facts = stories.at(-1)?.facts ?? {};
+  return [
+    ...stories.flatMap((story) => samplesOf(what, story)),
+    ...ends.flatMap((end): Sample[] =>
+      last === undefined
+        ? []
+        : [
+            {
+              what: `${what}: over`,
+              key: last.key,
+              subject: last.subject ?? noSubject,
+              stage: endStage({ ...last, facts }, end, last.at),
+            },
+          ],
+    ),
+  ];
+}
 
 /** The day's list, with one of each that it may show. */
 function digestSample(
@@ -346,7 +484,10 @@ function digestSample(
     stage: "digest",
     links: [],
     at: at.toISOString(),
-    ...digestWords(entries, wordingOf(desk)),
+    ...digestWords(
+      [...namedEntries(entries), ...entries.filter(({ section }) => section === "waiting")],
+      wordingOf(desk),
+    ),
   };
 }
 
@@ -382,13 +523,13 @@ export function sampleMessages(
     .map(({ what, message }) => ({ what: `over: ${what}`, message: endOf(message) }));
   return [...begun, digest, ...ends];
 
-  function messageOf({ stage, key, subject, n }: Sample & { n: number }): AlertMessage {
+  function messageOf({ stage, key, subject, items, n }: Sample & { n: number }): AlertMessage {
     const message = composeMessage({
       key,
       occurrence: 1,
       channel,
       stage,
-      alertId: sampleAlert,
+      ...(items === undefined ? { alertId: sampleAlert } : { items }),
       customer: stage.headline === undefined ? null : customer,
       links: linksOf(desk.settings.links, subject),
     });

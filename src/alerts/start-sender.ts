@@ -20,9 +20,9 @@ export function startSender(
   channels: ReadonlyMap<string, Channel>,
   options: LaneOptions = defaultLaneOptions,
 ): RunningSender {
-  const { log, clock, db } = deps;
+  const { log, db } = deps;
   const lanes = [...channels].map((channel) => startLane(deps, channel, options));
-  const orphans = runEvery({ log, clock, name: "alert orphans" }, orphansEveryMs, async () => {
+  const orphans = runEvery({ log, name: "alert orphans" }, orphansEveryMs, async () => {
     const failed = await failOrphans(db, [...channels.keys()]);
     if (failed > 0) log.error({ messages: failed }, "alerts for channels that do not exist");
     return { more: false };

@@ -109,15 +109,15 @@ export async function stormTotals(
           }),
     },
   );
-  const sums = new Map<string, number>();
   const codes: Record<string, number> = {};
-  for (const { currency, code, n, sum } of rows) {
-    if (currency !== null) sums.set(currency, (sums.get(currency) ?? 0) + Number(sum ?? 0));
+  for (const { code, n } of rows) {
     if (code !== null) codes[code] = (codes[code] ?? 0) + Number(n);
   }
   return {
     alerts: rows.reduce((all, { n }) => all + Number(n), 0),
-    sums: [...sums].map(([currency, amountMinor]) => ({ currency, amountMinor })),
+    sums: rows.map(({ currency, n, sum }) => {
+      return { currency, amountMinor: sum === null ? null : BigInt(sum), alerts: Number(n) };
+    }),
     codes,
   };
 }

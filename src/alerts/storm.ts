@@ -156,21 +156,40 @@ async function keepForLists(
   fresh: readonly Announcement[],
 ): Promise<Announcement[]> {
   let left = maxAlone - (await countAlone(trx, desk, stormId));
+  const urgent = await urgentlyWaiting(
+    trx,
+    fresh.map(({ alertId }) => alertId),
+  );
   const items = fresh.flatMap((one): StormItem[] => {
     const { channels, inDigest } = routeOf(desk, one.stage);
     const cannotWait = one.stage.evenInStorm === true;
     if (inDigest && !cannotWait) return [];
     const isAlone = cannotWait && !inDigest && left-- > 0;
-    const toldHow = isAlone ? "alone" : cannotWait ? "at_once" : "at_end";
+    // What could not wait still cannot when a later stage takes its place.
+    const isUrgent = cannotWait || urgent.has(one.alertId);
+    const toldHow = isAlone ? "alone" : isUrgent ? "at_once" : "at_end";
     return [{ one, channels, toldHow }];
   });
   const held = items.flatMap(({ one, toldHow }) => (toldHow === "alone" ? [] : [one]));
   await dropOvertaken(
     trx,
-    held.map(({ alertId }) => alertId),
+    items.flatMap(({ one: { alertId }, channels, toldHow }) =>
+      toldHow === "alone" ? [] : [{ alertId, channels }],
+    ),
   );
   await writeItems(trx, stormId, items);
   return held;
+}
+
+/** Which of these alerts wait for a list that cannot wait for the end of their storm. One statement. */
+async function urgentlyWaiting(trx: Knex, ids: readonly number[]): Promise<ReadonlySet<number>> {
+  const waiting = await trx("alerts.storm_items")
+    .whereIn("alert_id", [...ids])
+    .where("told_how", "at_once")
+    .whereNull("told_at")
+    .distinct()
+    .pluck<string[]>("alert_id");
+  return new Set(waiting.map(Number));
 }
 
 interface StormItem {
@@ -198,15 +217,14 @@ async function writeItems(trx: Knex, stormId: number, items: readonly StormItem[
       toldHow,
       id: one.alertId,
       stage: one.stage.name,
-      advice: one.stage.advice,
     })),
   );
   if (rows.length === 0) return;
   await trx.raw(
-    `insert into alerts.storm_items (storm_id, channel, alert_id, stage, told_how, advice, told_at)
-     select ?, channel, alert_id, stage, told_how, advice, case when told_how = 'alone' then now() end
-     from unnest(?::text[], ?::bigint[], ?::text[], ?::text[], ?::text[])
-       as g(channel, alert_id, stage, told_how, advice)
+    `insert into alerts.storm_items (storm_id, channel, alert_id, stage, told_how, told_at)
+     select ?, channel, alert_id, stage, told_how, case when told_how = 'alone' then now() end
+     from unnest(?::text[], ?::bigint[], ?::text[], ?::text[])
+       as g(channel, alert_id, stage, told_how)
      on conflict do nothing`,
     [
       stormId,
@@ -214,7 +232,6 @@ async function writeItems(trx: Knex, stormId: number, items: readonly StormItem[
       sqlArray(rows.map(({ id }) => id)),
       sqlArray(rows.map(({ stage }) => stage)),
       sqlArray(rows.map(({ toldHow }) => toldHow)),
-      sqlArray(rows.map(({ advice }) => advice)),
     ],
   );
 }

@@ -30,6 +30,44 @@ export interface Touched {
   novelties: Map<string, Set<string>>;
 }
 
+/** The same as JSON takes it: ids, and values that the interface does not name, cut as they are told. */
+export interface TouchedIds extends Record<TouchedSet, string[]> {
+  novelties: [kind: string, values: string[]][];
+}
+
+type TouchedSet = Exclude<keyof Touched, "novelties">;
+
+const touchedSets = [
+  "declinedOrders",
+  "failedOrders",
+  "disputed",
+  "orders",
+  "transactions",
+  "subscriptions",
+  "unsettled",
+] as const satisfies readonly TouchedSet[];
+
+/** Pure. */
+export const idsOf = (touched: Touched): TouchedIds => ({
+  ...(Object.fromEntries(touchedSets.map((name) => [name, [...touched[name]].sort()])) as Record<
+    TouchedSet,
+    string[]
+  >),
+  novelties: [...touched.novelties].map(([kind, values]) => [
+    kind,
+    [...values].map((value) => value.slice(0, 200)),
+  ]),
+});
+
+/** Pure. */
+export const touchedOf = (ids: TouchedIds): Touched => ({
+  ...(Object.fromEntries(touchedSets.map((name) => [name, new Set(ids[name])])) as Record<
+    TouchedSet,
+    Set<string>
+  >),
+  novelties: new Map(ids.novelties.map(([kind, values]) => [kind, new Set(values)])),
+});
+
 /**
  * Sorts out what a transaction wrote, without a query: nearly all of it is of no interest to alerts, and this runs for
  * every event. Pure.

@@ -1,4 +1,5 @@
-import type { Command } from "commander";
+import { InvalidArgumentError } from "commander";
+import type { Argument, Command, Option } from "commander";
 import type { CliContext } from "../cli/context.ts";
 
 type Register = (program: Command, context: CliContext) => void;
@@ -54,4 +55,27 @@ export async function registerCommands(
   for (const register of await Promise.all(wanted.map(({ load }) => load()))) {
     register(program, context);
   }
+  refuseEmptyValues(program);
+}
+
+/**
+ * An empty value is a variable of the shell that is not set, such as `--host "$HOST"`; to the command it would mean
+ * something else, such as every address of the machine.
+ */
+function refuseEmptyValues(command: Command): void {
+  for (const option of command.options) if (option.required) refuseEmpty(option);
+  for (const argument of command.registeredArguments) refuseEmpty(argument);
+  for (const each of command.commands) refuseEmptyValues(each);
+}
+
+function refuseEmpty(taker: Option | Argument): void {
+  const { parseArg } = taker;
+  // Commander itself collects the values of one that takes several and has no parser.
+  if (taker.variadic && parseArg === undefined) return;
+  taker.parseArg = <T>(value: string, previous: T): T => {
+    if (value.trim() !== "") {
+      return parseArg === undefined ? (value as T) : parseArg(value, previous);
+    }
+    throw new InvalidArgumentError("It is empty: is a variable of the shell not set?");
+  };
 }

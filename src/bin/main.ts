@@ -3,7 +3,7 @@ import { createContext } from "../cli/context.ts";
 import { stopSignals } from "../cli/until-signal.ts";
 import { exitCodes, TallyhookError } from "../platform/errors.ts";
 import { strikeOutSecrets } from "../platform/secret-shapes.ts";
-import { visibleLines } from "../platform/visible-text.ts";
+import { visibleLines, visibleMessage } from "../platform/visible-text.ts";
 import { registerCommands } from "./commands.ts";
 import { guardStandardOutput } from "./standard-output.ts";
 import { endWithNpm } from "./end-with-npm.ts";
@@ -14,13 +14,14 @@ const lingerMs = 3_000;
 
 /** Runs one command line and gives back its exit code; docs/operations.md lists the codes. */
 export async function main(argv: readonly string[], version: string): Promise<number> {
-  endWithNpm(process.env);
   const context = createContext();
   const output = guardStandardOutput(context.stdout, context.stderr);
+  endWithNpm(process.env, context.stderr);
   const program = new Command("tallyhook")
     .description("Mirrors a commerce service by its webhooks, and proves that the mirror is right.")
     .version(version, "-V, --version", "print the version")
-    .exitOverride();
+    .exitOverride()
+    .configureOutput({ outputError: (text, write) => write(visibleMessage(text)) });
   await registerCommands(program, context, argv.slice(2));
   pointAtHelp(program, "tallyhook");
   const code = await run(program, argv, context.stderr, output);
@@ -49,7 +50,7 @@ async function run(
     // Commander has printed its own message; help and version that were asked for are no errors.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage;
     if (error instanceof TallyhookError) {
-      stderr.write(`tallyhook: ${visibleLines(error.message)}\n`);
+      stderr.write(`tallyhook: ${visibleMessage(error.message)}\n`);
       return error.exitCode;
     }
     if (output.isItsError(error)) return 0;

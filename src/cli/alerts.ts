@@ -40,7 +40,7 @@ export function registerAlerts(program: Command, context: CliContext): void {
     .command("ack")
     .description("take an alert: it no longer escalates, and the channels hear who has it")
     .argument("<id>", "its number, or its key")
-    .option("--by <name>", "who takes it (default: this system's user)", parsePerson)
+    .option("--by <name>", "who takes it (default: this system's user, if a person)", parsePerson)
     .option("--note <text>", "what is done about it")
     .option("--json", "print JSON")
     .action((id: string, options: AckOptions) => acknowledge(context, id, options));

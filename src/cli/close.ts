@@ -10,8 +10,9 @@ import { closeMonth, previewClose } from "../reports/close-month.ts";
 import type { Booked, Close, ClosePreview, CloseRequest } from "../reports/close-month.ts";
 import { verifyCloses } from "../reports/close-verify.ts";
 import type { CloseCheck, Covers } from "../reports/close-verify.ts";
+import { earliestDay, latestDay } from "../reports/period.ts";
 import { migratedDatabase } from "../runtime.ts";
-import { parsePerson, personAtWork } from "./acting-person.ts";
+import { findPerson, parsePerson, personAtWork } from "./acting-person.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 import { openOutput } from "./report-output.ts";
@@ -38,7 +39,7 @@ export function registerClose(program: Command, context: CliContext): void {
     .option("--accounts <file>", "account map for the journal (JSON, docs/finance.md)")
     .option(
       "--by <name>",
-      "who closes it, for the record (default: this system's user)",
+      "who closes it, for the record (default: this system's user, if a person)",
       parsePerson,
     )
     .option("--dry-run", "print what would be frozen, and freeze nothing")
@@ -66,7 +67,10 @@ export function registerClose(program: Command, context: CliContext): void {
 async function run(context: CliContext, month: string, options: CloseOptions): Promise<void> {
   const isAsking = options.yes !== true && options.dryRun !== true;
   if (isAsking) assertCanAsk(context);
-  const by = options.by ?? personAtWork();
+  const user = context.user();
+  const by =
+    options.by ??
+    (options.dryRun === true ? (findPerson(user) ?? "whoever --by names") : personAtWork(user));
   const accounts =
     options.accounts === undefined ? defaultAccounts : await readAccountMap(options.accounts);
   await context.withRuntime(
@@ -217,8 +221,9 @@ async function exportMonth(context: CliContext, month: string, out: string): Pro
 }
 
 function parseMonth(text: string): string {
-  if (!/^\d{4}-(0[1-9]|1[0-2])$/.test(text)) throw new InvalidArgumentError("Use 2026-10.");
-  return text;
+  const [first, last] = [earliestDay.slice(0, 7), latestDay.slice(0, 7)];
+  if (/^\d{4}-(0[1-9]|1[0-2])$/.test(text) && text >= first && text <= last) return text;
+  throw new InvalidArgumentError(`Use a month such as 2026-10, from ${first} to ${last}.`);
 }
 
 function parseReason(text: string): string {

@@ -1,22 +1,25 @@
 import type { Command } from "commander";
 import type { Knex } from "knex";
 import { redactMessages } from "../alerts/redact-messages.ts";
-import { rewriteBodies } from "../inbox/rewrite-bodies.ts";
+import { rewriteBodies, visitBodiesNaming } from "../inbox/rewrite-bodies.ts";
 import type { Config } from "../config.ts";
-import { contactsOf, eraseHistory, objectsOf } from "../mirror/erasure/erase-history.ts";
-import { erasedContactsAmong } from "../mirror/erasure/erased-people.ts";
+import { eraseHistory, objectsOf, tracesOf } from "../mirror/erasure/erase-history.ts";
+import { erasedContactsAmong, keepContacts } from "../mirror/erasure/erased-people.ts";
 import { eraseRows } from "../mirror/erasure/erase-rows.ts";
 import { logErasure } from "../mirror/erasure/erasure-log.ts";
-import { markErased } from "../mirror/erasure/mark-erased.ts";
-import { arrivalOf, redactedArrival } from "../mirror/erasure/redact-arrivals.ts";
+import { isCustomerKnown, markErased } from "../mirror/erasure/mark-erased.ts";
+import type { PersonTraces } from "../mirror/erasure/owners.ts";
+import { addBody, arrivalOf, redactedArrival } from "../mirror/erasure/redact-arrivals.ts";
 import { UsageError } from "../platform/errors.ts";
 import { sqlArray } from "../platform/sql-array.ts";
+import { inTransaction } from "../platform/transaction.ts";
 import { visible } from "../platform/visible-text.ts";
 import { redactFindings } from "../reconcile/redact-findings.ts";
 import { migratedDatabase } from "../runtime.ts";
 import { parsePerson, personAtWork } from "./acting-person.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
+import { summarizeCustomer, summaryText } from "./customer-summary.ts";
 
 interface EraseOptions {
   by?: string;
@@ -36,7 +39,7 @@ export function registerCustomers(program: Command, context: CliContext): void {
     .argument("<id>", "the customer's id")
     .option(
       "--by <name>",
-      "who asks for it, for the record (default: this system's user)",
+      "who asks for it, for the record (default: this system's user, if a person)",
       parsePerson,
     )
     .option("--reason <text>", "why, for the record")
@@ -48,18 +51,19 @@ export function registerCustomers(program: Command, context: CliContext): void {
 async function erase(context: CliContext, id: string, options: EraseOptions): Promise<void> {
   const { reason = null, yes, json } = options;
   if (yes !== true) assertCanAsk(context);
-  const by = options.by ?? personAtWork();
-  if (yes !== true) {
-    await confirm(
-      context,
-      `Redact everything that tells who the customer ${visible(id)} is? It cannot be undone.`,
-    );
-  }
+  const by = options.by ?? personAtWork(context.user());
   const erased = await context.withRuntime(
     "customers",
     async (runtime) => {
       const db = await migratedDatabase(runtime);
-      return eraseCustomer(db, runtime.config.eventPlaces, { customerId: id, by, reason });
+      const { eventPlaces: places, timeZone } = runtime.config;
+      await assertKnown(db, places, id);
+      if (yes !== true) {
+        // To the terminal alone: who it is belongs into no log.
+        context.stderr.write(summaryText(await summarizeCustomer(db, id), timeZone));
+        await confirm(context, "Redact everything that tells who this is? It cannot be undone.");
+      }
+      return eraseCustomer(db, places, { customerId: id, by, reason });
     },
     { logLevel: "warn" },
   );
@@ -85,33 +89,33 @@ interface Erased {
 
 /**
  * Erases one person everywhere. What comes later is redacted when it arrives, so that neither an event, a replay nor
- * the nightly run brings it back. Idempotent; a run after a crash does the rest. Throws `UsageError` for nobody.
+ * the nightly run brings it back. Idempotent; a run after a crash does the rest.
  */
 async function eraseCustomer(
   db: Knex,
   places: Config["eventPlaces"],
   { customerId, by, reason }: { customerId: string; by: string; reason: string | null },
 ): Promise<Erased> {
-  if (!(await markErased(db, customerId))) {
-    throw new UsageError(`The mirror knows no customer ${customerId}. Nothing was changed.`);
-  }
-  const ids = await objectsOf(db, customerId);
+  await markErased(db, customerId);
+  const { traces, ids, seqs } = await readTraces(db, places, customerId);
+  await keepContacts(db, customerId, [...traces.contacts]);
   const numbers = await db("mirror.orders")
     .whereRaw("id = any(?::text[]) and order_number is not null", [sqlArray(ids)])
     .pluck<string[]>("order_number");
   // First what is found by the addresses: after a crash the rows must still tell them.
-  const events = await eraseBodies(db, places, customerId, ids);
-  const { rows, history } = await db.transaction(async (trx) => {
+  const events = await eraseBodies(db, places, customerId, { ids, contacts: [...traces.contacts] });
+  const names = [...numbers, ...traces.contacts, ...traces.names];
+  // In one transaction, since by what the history tells the rest is found.
+  const counts = await inTransaction(db, async (trx) => {
     const { states, hashes } = await eraseHistory(trx, customerId, ids);
-    return { rows: await eraseRows(trx, customerId, ids, hashes), history: states };
+    return {
+      ...(await eraseRows(trx, customerId, ids, hashes)),
+      history: states,
+      events,
+      findings: await redactFindings(trx, ids),
+      ...(await redactMessages(trx, { customerId, ids, seqs, names })),
+    };
   });
-  const counts = {
-    ...rows,
-    history,
-    events,
-    findings: await redactFindings(db, ids),
-    ...(await redactMessages(db, { customerId, ids, names: numbers })),
-  };
   await logErasure(db, { customerId, by, reason, counts });
   const live = await db("mirror.customers")
     .where({ id: customerId })
@@ -120,14 +124,68 @@ async function eraseCustomer(
   return { customerId, counts, atService: live !== undefined };
 }
 
+/**
+ * Throws `UsageError` for nobody. Asks the inbox only where the mirror does not know: its events may all be dead.
+ */
+async function assertKnown(
+  db: Knex,
+  places: Config["eventPlaces"],
+  customerId: string,
+): Promise<void> {
+  if (await isCustomerKnown(db, customerId)) return;
+  if ((await readBodies(db, places, customerId)).isNamed) return;
+  throw new UsageError(
+    `The mirror knows no customer ${visible(customerId)}, and no stored event names one. Nothing was changed.`,
+  );
+}
+
+/** How the person is known in texts, what belongs to them, and the events that name them. */
+async function readTraces(
+  db: Knex,
+  places: Config["eventPlaces"],
+  customerId: string,
+): Promise<{ traces: PersonTraces; ids: string[]; seqs: number[] }> {
+  const [stored, bodies] = [
+    await tracesOf(db, customerId),
+    await readBodies(db, places, customerId),
+  ];
+  const { contacts, names } = stored;
+  const ids = new Set([...(await objectsOf(db, customerId)), ...bodies.objects]);
+  return {
+    traces: {
+      contacts: new Set([...contacts, ...bodies.traces.contacts]),
+      names: new Set([...names, ...bodies.traces.names]),
+    },
+    ids: [...ids],
+    seqs: bodies.seqs,
+  };
+}
+
+/** The same of stored events alone. */
+async function readBodies(
+  db: Knex,
+  places: Config["eventPlaces"],
+  customerId: string,
+): Promise<{ traces: PersonTraces; objects: Set<string>; seqs: number[]; isNamed: boolean }> {
+  const traces: PersonTraces = { contacts: new Set(), names: new Set() };
+  const found = { traces, objects: new Set<string>() };
+  const seqs: number[] = [];
+  let isNamed = false;
+  await visitBodiesNaming(db, customerId, (seq, raw) => {
+    const role = addBody(places, raw, customerId, found);
+    if (role !== null) isNamed = true;
+    if (role === "subject") seqs.push(seq);
+  });
+  return { ...found, seqs, isNamed };
+}
+
 /** How many stored events changed. */
 async function eraseBodies(
   db: Knex,
   places: Config["eventPlaces"],
   customerId: string,
-  ids: readonly string[],
+  { ids, contacts: known }: { ids: readonly string[]; contacts: readonly string[] },
 ): Promise<number> {
-  const known = await contactsOf(db, customerId);
   const contacts = await erasedContactsAmong(db, known);
   const people = { customers: new Set([customerId]), objects: new Set(ids), contacts };
   const wanted = { customerId, objects: ids, contacts: [...contacts] };

@@ -3,6 +3,7 @@ import pc from "picocolors";
 import { countByState } from "../inbox/queries.ts";
 import { inspectEndpoint } from "../reconcile/endpoint/watch-endpoint.ts";
 import { exitCodes } from "../platform/errors.ts";
+import { QueueUnavailable } from "../queue/job-queue.ts";
 import { serviceLocation } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
@@ -44,6 +45,7 @@ const needDatabase = [
   "schema text",
   "durability",
   "server",
+  "database role",
   "inbox",
   "queue",
   "worker",
@@ -93,8 +95,18 @@ async function checkInbox(runtime: Runtime): Promise<Finding> {
 }
 
 async function checkQueue(runtime: Runtime): Promise<Finding> {
-  await (await runtime.queue()).ping();
-  return ok("queue", `${runtime.config.queueBackend} answers`);
+  const { queueBackend } = runtime.config;
+  try {
+    await (await runtime.queue()).ping();
+  } catch (error) {
+    if (!(error instanceof QueueUnavailable) || queueBackend !== "redis") throw error;
+    return failed(
+      "queue",
+      error.message,
+      "check REDIS_URL (host, port, password) and that Redis runs; until then workers find events in PostgreSQL, later",
+    );
+  }
+  return ok("queue", `${queueBackend} answers`);
 }
 
 async function checkService(runtime: Runtime): Promise<Finding[]> {

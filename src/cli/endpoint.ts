@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { InvalidArgumentError } from "commander";
 import type { CliContext } from "./context.ts";
 import { listOwnEndpoints } from "./endpoint/list.ts";
 import type { ListOptions } from "./endpoint/list.ts";
@@ -22,8 +23,10 @@ export function registerEndpoint(program: Command, context: CliContext): void {
   endpoint
     .command("register")
     .description("make the endpoint at the service and store its signing secret, encrypted")
-    .option("--url <url>", "its address (default: PUBLIC_URL with /webhooks)")
-    .option("--events <list>", "event types to subscribe to, separated by commas", list, ["*"])
+    .option("--url <url>", "its address (default: PUBLIC_URL with /webhooks)", webUrl)
+    .option("--events <list>", "event types to subscribe to, separated by commas", eventTypes, [
+      "*",
+    ])
     .option("--api-version <version>", "pin the schema of its events (default: the newest)")
     .option("--description <text>", "what the service's list shows for it")
     .action((options: RegisterOptions) => registerOwnEndpoint(context, options));
@@ -64,7 +67,20 @@ export function registerEndpoint(program: Command, context: CliContext): void {
     .action((id: string, options: RemoveOptions) => removeOwnEndpoint(context, id, options));
 }
 
-const list = (text: string): string[] => text.split(",").map((item) => item.trim());
+function webUrl(text: string): string {
+  if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text;
+  throw new InvalidArgumentError(
+    "Use the whole address, such as https://hooks.example.com/webhooks.",
+  );
+}
+
+function eventTypes(text: string): string[] {
+  const types = text.split(",").map((item) => item.trim());
+  if (types.every((type) => type !== "")) return types;
+  throw new InvalidArgumentError(
+    "Use types separated by commas, such as order.created,order.refunded; * stands for all.",
+  );
+}
 
 const graceHours = wholeNumber(1, longestGraceHours, "hours");
 const seconds = wholeNumber(1, 600, "seconds");

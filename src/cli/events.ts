@@ -36,7 +36,7 @@ export function registerEvents(program: Command, context: CliContext): void {
     .command("list")
     .description("the newest events, without their bytes")
     .option("--state <state>", `one of ${eventStates.join(", ")}`, parseState)
-    .option("--type <type>", "of this type, such as order.paid")
+    .option("--type <type>", "of this type, such as order.succeeded")
     .option("--resource <id>", "about this object")
     .option("--limit <n>", "how many", wholeNumber(1, 10_000), 20)
     .option(

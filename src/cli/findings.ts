@@ -55,7 +55,7 @@ export function registerFindings(program: Command, context: CliContext): void {
     )
     .argument("<id>", "its number", findingNumber)
     .requiredOption("--note <text>", "why it may stay; the exceptions report prints it")
-    .option("--by <name>", "who says so (default: this system's user)", parsePerson)
+    .option("--by <name>", "who says so (default: this system's user, if a person)", parsePerson)
     .action((id: number, said: { note: string; by?: string }) => acknowledge(context, id, said));
 }
 
@@ -120,7 +120,7 @@ function textOf(value: unknown): string {
 async function acknowledge(
   context: CliContext,
   id: number,
-  { by = personAtWork(), note }: { by?: string; note: string },
+  { by = personAtWork(context.user()), note }: { by?: string; note: string },
 ): Promise<void> {
   if (note.trim() === "") throw new UsageError("--note is empty. Say why the finding may stay.");
   await withDatabase(context, async (runtime) => {

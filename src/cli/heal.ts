@@ -30,7 +30,7 @@ export function registerHeal(program: Command, context: CliContext): void {
     .argument("<id>", "its id at the service")
     .requiredOption("--from-service", "read it from the service: the only source there is")
     .requiredOption("--reason <text>", "why: kept for ever, with who and when; name no customer")
-    .option("--by <name>", "who decides (default: this system's user)", parsePerson)
+    .option("--by <name>", "who decides (default: this system's user, if a person)", parsePerson)
     .option("--yes", "do not ask")
     .action((resource: Resource, id: string, options: Options) =>
       context.withRuntime("heal", (runtime) => heal(context, runtime, { resource, id }, options), {
@@ -43,7 +43,7 @@ async function heal(
   context: CliContext,
   runtime: Runtime,
   object: HealProposal["object"],
-  { reason, by = personAtWork(), yes }: Options,
+  { reason, by = personAtWork(context.user()), yes }: Options,
 ): Promise<void> {
   if (reason.trim() === "")
     throw new UsageError("--reason is empty. Say why it has to be written.");

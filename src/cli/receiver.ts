@@ -13,19 +13,23 @@ import type { SigningSecret } from "../service/signature/scheme.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";
 
+/** Its statements, apart from storing events, take milliseconds: the secrets, the schema, the counts of answers. */
+const databaseSilenceMs = (): number => 10_000;
+
 export function registerReceiver(program: Command, context: CliContext): void {
   program
     .command("receiver")
     .description("take webhooks into the inbox, until a signal")
     .action(async () => {
-      await context.withRuntime("receiver", async (runtime) => {
+      const run = async (runtime: Runtime): Promise<void> => {
         const stopped = untilSignal();
         await migratedDatabase(runtime);
         const { url } = await runReceiver(runtime);
         runtime.log.info({ url: `${url}/webhooks` }, "the receiver listens");
         const signal = await stopped;
         runtime.log.info({ signal }, "the receiver stops");
-      });
+      };
+      await context.withRuntime("receiver", run, { databaseSilenceMs });
     });
 }
 
@@ -99,13 +103,16 @@ export async function runReceiver(runtime: Runtime, role: ReceiverRole = {}): Pr
       places: config.eventPlaces,
     },
   );
-  runtime.onClose(() => receiver.close());
   const countAnswers = createAnswerCounts(receiver.counters);
-  const counting = runEvery({ log, clock: wallClock, name: "answers" }, countEveryMs, async () => {
+  const counting = runEvery({ log, name: "answers" }, countEveryMs, async () => {
     await storeAnswers(db, countAnswers());
     return { more: false };
   });
-  runtime.onClose(() => counting.close());
+  // Whatever the database does: a receiver that is to stop takes nothing more.
+  runtime.onClose(async () => {
+    await receiver.close();
+    await counting.close();
+  });
   if (role.signingSecrets !== undefined) {
     given = environmentSecrets(scheme, await role.signingSecrets(receiver.url));
   }

@@ -4,7 +4,7 @@ import { moneyText } from "../platform/money.ts";
 import type { Gap } from "../reconcile/coverage.ts";
 import type { ReconcileResult } from "../reconcile/finish.ts";
 import { answeredRange } from "../reconcile/plan.ts";
-import { sum } from "../reconcile/totals.ts";
+import { amountsAsText, sum } from "../reconcile/totals.ts";
 import { counted } from "../platform/counted.ts";
 import { exitCodes } from "../platform/errors.ts";
 
@@ -45,7 +45,7 @@ export function exitReason(
     : null;
 }
 
-/** One object for scripts. */
+/** One object for scripts. Money is text of minor units, as in the reports' JSON. */
 export const resultJson = ({ run, totals, coverage, complete, error }: ReconcileResult) => ({
   run: run.id,
   run_key: run.runKey,
@@ -62,7 +62,7 @@ export const resultJson = ({ run, totals, coverage, complete, error }: Reconcile
   healed_by_class: totals.healed,
   left: sum(totals.left),
   left_by_class: totals.left,
-  amount_at_risk_minor: totals.amountAtRiskMinor,
+  amount_at_risk_minor: amountsAsText(totals.amountAtRiskMinor),
   acknowledged: sum(totals.acknowledged),
   other_findings: totals.otherFindings,
   coverage: { complete: coverage.complete, gaps: coverage.gaps, slices: totals.slices },

@@ -92,6 +92,11 @@ class StoppedRun extends TallyhookError {
   }
 }
 
+/** Nothing was read. */
+class BusyError extends TallyhookError {
+  override readonly exitCode = exitCodes.incomplete;
+}
+
 async function reconcileUntilSignal(
   context: CliContext,
   runtime: Runtime,
@@ -120,7 +125,7 @@ async function reconcileUntilSignal(
 
 function report({ stdout, stderr }: CliContext, outcome: ReconcileOutcome, options: Options): void {
   if (outcome.kind === "busy") {
-    throw new TallyhookError(
+    throw new BusyError(
       "Another process reconciles this database. One run at a time: wait for it, or look at reconcile.runs.",
     );
   }

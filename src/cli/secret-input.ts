@@ -2,7 +2,7 @@ import { isUtf8 } from "node:buffer";
 import { createInterface } from "node:readline/promises";
 import { Writable } from "node:stream";
 import { UsageError } from "../platform/errors.ts";
-import { readInputFile } from "./input-file.ts";
+import { readInputFile } from "../platform/input-file.ts";
 
 const maxBytes = 65_536;
 

@@ -4,7 +4,12 @@ import { UsageError } from "../platform/errors.ts";
 import { environmentSecrets } from "../receiver/secrets-environment.ts";
 import { describeSecrets, isUsableRow } from "../receiver/secrets-overview.ts";
 import type { SecretOverview } from "../receiver/secrets-overview.ts";
-import { listSecretRows, recentSecretUses, retireSecret } from "../receiver/secrets-store.ts";
+import {
+  assertSecretRoom,
+  listSecretRows,
+  recentSecretUses,
+  retireSecret,
+} from "../receiver/secrets-store.ts";
 import type { SignatureSchemeName } from "../service/signature/scheme.ts";
 
 export interface SecretsAtHand {
@@ -64,6 +69,8 @@ export async function retireGuarded(
   if (secret === undefined) {
     throw new UsageError(`There is no secret ${id}. "tallyhook secrets list" shows them.`);
   }
+  // An end that is put off may bring a secret back.
+  if (at > atHand.now) await assertSecretRoom(atHand.db, atHand.now, { id });
   const remains = all.some((other) => other.id !== id && verifiesAt(other, at));
   if (!remains) {
     await confirmLast(

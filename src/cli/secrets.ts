@@ -3,7 +3,7 @@ import type { Command } from "commander";
 import { ConfigurationError, UsageError } from "../platform/errors.ts";
 import { visible } from "../platform/visible-text.ts";
 import type { SecretOverview } from "../receiver/secrets-overview.ts";
-import { addSecret } from "../receiver/secrets-store.ts";
+import { addSecret, assertSecretRoom } from "../receiver/secrets-store.ts";
 import { migratedDatabase } from "../runtime.ts";
 import type { Runtime } from "../runtime.ts";
 import { confirm } from "./confirm.ts";
@@ -103,13 +103,14 @@ const listRow = (secret: SecretOverview): string[] => [
 
 async function add(context: CliContext, { file, ...window }: AddOptions): Promise<void> {
   const value = await readSecret(context, file);
-  const { id, outcome } = await withSecrets(context, ({ db, encryption, scheme, now }) => {
+  const { id, outcome } = await withSecrets(context, async ({ db, encryption, scheme, now }) => {
     if (encryption === null) throw noKey();
     if (window.notAfter !== undefined && window.notAfter <= now) {
       throw new UsageError(
         `--not-after ${window.notAfter.toISOString()} is over: the secret would never be used.`,
       );
     }
+    await assertSecretRoom(db, now, { value });
     return addSecret({ db, encryption }, scheme, { value, ...window });
   });
   if (outcome === "known") {

@@ -7,7 +7,7 @@ import type { SignatureExplanation } from "../service/signature/explain.ts";
 import type { SigningSecret } from "../service/signature/scheme.ts";
 import { migratedDatabase } from "../runtime.ts";
 import type { CliContext } from "./context.ts";
-import { readInputFile } from "./input-file.ts";
+import { readInputFile } from "../platform/input-file.ts";
 import { parseCapturedHeaders } from "./signature-capture.ts";
 import { parseInstant } from "./instant.ts";
 import { counted } from "../platform/counted.ts";

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
-import { rm } from "node:fs/promises";
 import { join, relative } from "node:path";
 import type { Command } from "commander";
 import pc from "picocolors";
 import { removeAbandonedPostgres } from "../platform/embedded-postgres.ts";
 import { UnreachableError, UsageError } from "../platform/errors.ts";
 import { makeDirectory } from "../platform/private-files.ts";
+import { holdStateFile, removeStateFile } from "../sandbox/persistence/state-file.ts";
 import { startSandbox } from "../sandbox/start.ts";
 import type { Config, LoadedConfig } from "../config.ts";
 import { sandboxApiKey, serviceLocation } from "../runtime.ts";
@@ -46,9 +46,17 @@ export function registerStart(program: Command, context: CliContext): void {
     });
 }
 
-const sandboxDirectory = ({ dataDir }: Config): string => join(dataDir, "sandbox");
+/** Beside the database: the mirror of yesterday and the sandbox of today agree. */
+async function sandboxStateFile({ dataDir }: Config): Promise<string> {
+  const directory = join(dataDir, "sandbox");
+  await makeDirectory(directory);
+  return join(directory, "state.json");
+}
 
-/** Both or neither: a mirror of a sandbox that is gone differs from the next one in everything. */
+/**
+ * Both or neither: a mirror of a sandbox that is gone differs from the next one in everything. The sandbox may run beside
+ * another database than the embedded one, so each of the two is asked whether it is in use before anything is removed.
+ */
 async function reset(context: CliContext, config: Config, isSure: boolean): Promise<void> {
   if (config.database === "external" || config.service.kind === "remote") {
     throw new UsageError(
@@ -60,12 +68,18 @@ async function reset(context: CliContext, config: Config, isSure: boolean): Prom
     assertCanAsk(context);
     await confirm(context, `Throw away the embedded database and the sandbox's state in ${shown}?`);
   }
-  if (!(await removeAbandonedPostgres(config.dataDir))) {
-    throw new UnreachableError(
-      `Another process of Tallyhook uses the database in ${shown}. Stop it first; nothing was removed.`,
-    );
+  const stateFile = await sandboxStateFile(config);
+  const release = await holdStateFile(stateFile);
+  try {
+    if (!(await removeAbandonedPostgres(config.dataDir))) {
+      throw new UnreachableError(
+        `Another process of Tallyhook uses the database in ${shown}. Stop it first; nothing was removed.`,
+      );
+    }
+    await removeStateFile(stateFile);
+  } finally {
+    await release();
   }
-  await rm(sandboxDirectory(config), { recursive: true, force: true });
   context.stdout.write(`The embedded database and the sandbox's state in ${shown} are gone.\n`);
 }
 
@@ -89,10 +103,7 @@ async function startEverything(runtime: Runtime): Promise<Running> {
     return { receiverUrl: receiver.url, databaseUrl: await runtime.databaseUrl(), sandbox: null };
   }
   const { port } = config.sandbox;
-  // Beside the database: the mirror of yesterday and the sandbox of today agree.
-  const directory = sandboxDirectory(config);
-  await makeDirectory(directory);
-  const stateFile = join(directory, "state.json");
+  const stateFile = await sandboxStateFile(config);
   // Should the file be removed by hand: no id of the new life is one of the last, which the mirror still has.
   const seed = randomBytes(8).toString("hex");
   const sandbox = await startSandbox({ port, host: "127.0.0.1", seed, log, stateFile });

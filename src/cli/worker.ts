@@ -18,7 +18,7 @@ export function registerWorker(program: Command, context: CliContext): void {
     .command("worker")
     .description("apply stored events to the mirror, until a signal")
     .action(async () => {
-      await context.withRuntime("worker", async (runtime) => {
+      const run = async (runtime: Runtime): Promise<void> => {
         const stopped = untilSignal();
         await migratedDatabase(runtime);
         const worker = await runWorker(runtime);
@@ -27,6 +27,9 @@ export function registerWorker(program: Command, context: CliContext): void {
         runtime.log.info({ health: `${health.url}/healthz` }, "the worker runs");
         const signal = await stopped;
         runtime.log.info({ signal }, "the worker stops");
+      };
+      await context.withRuntime("worker", run, {
+        databaseSilenceMs: (config) => config.databaseSilenceSeconds * 1_000,
       });
     });
 }
@@ -44,7 +47,7 @@ export interface WorkerRole {
 
 /** Starts a worker that ends with the runtime. The database must be migrated. */
 export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promise<RunningWorker> {
-  const { config, log, random, wallClock } = runtime;
+  const { config, log, random } = runtime;
   const hasAlerts = role.sendsAlerts !== false;
   if (hasAlerts) await runSender(runtime);
   const worker = startWorker(
@@ -54,7 +57,6 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
       client: runtime.serviceClient(role.service),
       log,
       random,
-      clock: wallClock,
       places: config.eventPlaces,
       alerts: await alertDesk(runtime),
       isClockMovable: config.service.kind === "sandbox",

@@ -67,6 +67,7 @@ export const settings = {
   CARD_NETWORK_REGION: setting(oneOf(["global", "lac", "mena"]), "global"),
   // Outside the hours that daylight saving skips or repeats nearly everywhere.
   RECONCILE_CRON: setting(cron, "30 3 * * *"),
+  DATABASE_SILENCE_SECONDS: setting(integer(10, 86_400, "seconds"), 300),
   RECONCILE_GRACE_SECONDS: optional(integer(0, 86_400, "seconds")),
   RECONCILE_MODE: setting(oneOf(["heal", "report"]), "heal"),
   RECONCILE_IDENTITIES: setting(

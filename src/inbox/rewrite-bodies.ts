@@ -11,6 +11,38 @@ export interface BodiesOf {
   contacts: readonly string[];
 }
 
+/** Characters that are written as their numbers may be any. */
+const escapeMark = "\\u";
+
+/**
+ * Visits the stored bytes of every event in which the customer's id may stand, or that was about the customer, with
+ * null for bytes that are pruned. Reads the whole inbox.
+ */
+export async function visitBodiesNaming(
+  db: Knex,
+  customerId: string,
+  visit: (seq: number, raw: Buffer | null) => void,
+): Promise<void> {
+  const { rows } = await db.raw<{ rows: { seq: string }[] }>(
+    `select r.seq from inbox.receipts r
+     where position(convert_to(:customerId, 'UTF8') in r.raw) > 0
+       or position(convert_to(:escape, 'UTF8') in r.raw) > 0
+     union
+     select seq from inbox.progress where resource_id = :customerId order by seq`,
+    { customerId, escape: escapeMark },
+  );
+  for (let from = 0; from < rows.length; from += batchSize) {
+    const bodies = await db<{ seq: string; raw: Buffer | null }>("inbox.receipts")
+      .whereIn(
+        "seq",
+        rows.slice(from, from + batchSize).map(({ seq }) => seq),
+      )
+      .orderBy("seq")
+      .select("seq", "raw");
+    for (const { seq, raw } of bodies) visit(Number(seq), raw);
+  }
+}
+
 /**
  * Rewrites the stored bytes of every event that may be about a person, and says how many changed. `rewrite` gives the new
  * bytes, the very same where it is about somebody else, or null to empty them, as a prune does. For the erasure of a
@@ -25,17 +57,17 @@ export async function rewriteBodies(
     `select r.seq from inbox.receipts r
      where r.raw is not null
        and (position(convert_to(:customerId, 'UTF8') in r.raw) > 0
-            -- Characters that are written as their numbers may be any.
             or position(convert_to(:escape, 'UTF8') in r.raw) > 0
             -- Most events name a customer, and a search for many texts is ten times as slow as one for a single text.
             or ((position('"customer_id"'::bytea in r.raw) = 0 or position('"customer_id":null'::bytea in r.raw) > 0
                  or position('"customer_id": null'::bytea in r.raw) > 0)
                 and lower(encode(r.raw, 'escape')) ~ :traces)
             or r.seq in (select seq from inbox.progress where resource_id = any(:objects::text[])))
-     order by r.seq`,
+     -- Last those that tell the person's addresses: after a crash they must still tell them.
+     order by position(convert_to(:customerId, 'UTF8') in r.raw) > 0, r.seq`,
     {
       customerId,
-      escape: "\\u",
+      escape: escapeMark,
       traces: [...objects.map(textExpression), ...contacts.map(contactExpression)].join("|"),
       objects: sqlArray(objects),
     },
@@ -54,9 +86,14 @@ const textExpression = (text: string): string =>
     .toLowerCase()
     .replaceAll(/[^a-z0-9@-]/g, (each) => (/[!-~]/.test(each) ? `\\${each}` : ".+"));
 
-/** Between the digits of a phone number may stand what people put there. */
+/** Between the digits of a phone number may stand what people put there; an address may be written for a URL or HTML. */
 const contactExpression = (contact: string): string =>
-  /^\+\d+$/.test(contact) ? contact.slice(1).split("").join("[ ().-]*") : textExpression(contact);
+  /^\+\d+$/.test(contact)
+    ? contact.slice(1).split("").join("[ ().-]*")
+    : textExpression(contact).replaceAll(
+        /\\?[^a-z0-9.+\\]/g,
+        (sign) => `(?:${sign}|%[2-7][0-9a-f]|&#x?[0-9a-f]+;)`,
+      );
 
 /**
  * Rewrites the stored bytes of these events, but where `rewrite` gives back the very bytes, and says how many changed. What

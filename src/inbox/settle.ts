@@ -20,7 +20,8 @@ export async function settleEvents(
   await trx.raw(
     `update inbox.progress p
      set state = s.state, reason = s.reason, resource_type = s.resource_type, resource_id = s.resource_id,
-         attempts = p.attempts + 1, next_attempt_at = null, settled_at = now()
+         attempts = p.attempts + 1, next_attempt_at = null, settled_at = now(),
+         object_known_at = coalesce(p.object_known_at, case when s.resource_id is not null then now() end)
      from unnest(?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[])
        as s(seq, state, reason, resource_type, resource_id)
      where p.seq = s.seq`,

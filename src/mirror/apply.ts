@@ -8,7 +8,7 @@ import { decodeOrder } from "./order.ts";
 import type { Decoded, GroupState, ObjectKey, Observation, Resource } from "./observation.ts";
 import { decodeSubscription } from "./subscription.ts";
 import { tableRows } from "./table-rows.ts";
-import { keepUnbelieved } from "./unbelieved.ts";
+import { findOverruled, keepUnbelieved } from "./unbelieved.ts";
 import { mirrorTables } from "./tables.ts";
 import { decodeTransaction } from "./transaction.ts";
 import { isSettledBy, timeOfVersion } from "./version.ts";
@@ -114,8 +114,8 @@ export const newStates = ({ recorded, changed }: Written): GroupState[] => [
 ];
 
 /**
- * Applies states that were decoded, or made (an absence), already; what is dated later than it can be is kept apart.
- * Needs a transaction.
+ * Applies states that were decoded, or made (an absence), already; what is dated later than it can be is kept apart, and
+ * what a person overruled (`overwriteObject`) is left out. Needs a transaction.
  */
 export async function applyStates(
   trx: Knex.Transaction,
@@ -128,8 +128,11 @@ export async function applyStates(
   await redactErased(trx, states);
   const believed = states.filter(({ isBelieved }) => isBelieved);
   if (believed.length < states.length) await keepUnbelieved(trx, states);
+  const overruled = await findOverruled(trx, believed);
   for (const { table, write } of tables) {
-    const own = believed.filter(({ group }) => Object.hasOwn(table.groups, group));
+    const own = believed.filter(
+      (state) => Object.hasOwn(table.groups, state.group) && !overruled.has(state),
+    );
     if (own.length === 0) continue;
     const { recorded, changed, fresh } = await write(trx, tableRows(table, own));
     for (const state of recorded) all.recorded.add(state);

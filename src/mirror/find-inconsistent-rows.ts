@@ -13,27 +13,38 @@ export interface InconsistentRow {
   columns: string[];
 }
 
-/** Of a fault that is everywhere the first thousand tell as much as the rest. */
-const most = 1_000;
+/** A fault can be in every row: they are read and told of in batches. */
+const batchSize = 1_000;
 
 /**
  * Rows with columns that no list of the service can contradict, and that were changed all the same: a version of the
  * future, which lets nothing newer in; fields of a group that was never seen; a mark of deletion on what cannot be
- * deleted; a hash of other content. Reads every row: for runs that walk everything. `seenAt`: the service's time.
+ * deleted; a hash of other content. All of them, in batches. Reads every row: for runs that walk everything. `seenAt`:
+ * the service's time.
  */
-export async function findInconsistentRows(db: Knex, seenAt: string): Promise<InconsistentRow[]> {
-  const found: InconsistentRow[] = [];
+export async function* inconsistentRows(
+  db: Knex,
+  seenAt: string,
+): AsyncGenerator<InconsistentRow[], void, undefined> {
   for (const table of mirrorTables) {
-    const { rows } = await db.raw<{ rows: InconsistentRow[] }>(
-      `select cast(:resource as text) as resource, id, columns from (
-         select t.id, array_remove(array[${faultsOf(table).join(", ")}]::text[], null) as columns
-         from mirror.${table.name} t
-       ) checked where cardinality(columns) > 0 order by id limit :most`,
-      { resource: table.core, limit: latestPlausible(seenAt), most },
-    );
-    found.push(...rows);
+    let after: string | null = null;
+    for (;;) {
+      const { rows }: { rows: InconsistentRow[] } = await db.raw(
+        `select cast(:resource as text) as resource, id, columns from (
+           select t.id, array_remove(array[${faultsOf(table).join(", ")}]::text[], null) as columns
+           from mirror.${table.name} t where cast(:after as text) is null or t.id > :after
+         ) checked where cardinality(columns) > 0 order by id limit :batchSize`,
+        { resource: table.core, limit: latestPlausible(seenAt), after, batchSize } as Record<
+          string,
+          string | number
+        >,
+      );
+      const last = rows.at(-1);
+      if (last !== undefined) yield rows;
+      if (last === undefined || rows.length < batchSize) break;
+      after = last.id;
+    }
   }
-  return found;
 }
 
 /** SQL of the name of each column that is at fault, else null. */

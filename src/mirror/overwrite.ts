@@ -54,9 +54,10 @@ export async function seeRow(
 
 /**
  * Writes an object as the service shows it now, also where the stored versions are higher: what a person decided, kept
- * in `mirror.heals` with who, why, and the row's hash before and after. States of the object that are dated later than
- * the service's clock allows leave the history (`mirror.unbelieved` has them). Does nothing where the row is no longer
- * the one that was looked at. `states` must be believed ones. Needs a transaction; may fail with 40P01 or 40001.
+ * in `mirror.heals` with who, why, and the row's hash before and after. States that are later than the shown one of
+ * their group, or than the service's clock allows, leave the history for `mirror.unbelieved`, marked with the heal: no
+ * report reads them, and an event that brings one again changes nothing. Does nothing where the row is no longer the one
+ * that was looked at. `states` must be believed ones. Needs a transaction; may fail with 40P01 or 40001.
  */
 export async function overwriteObject(
   trx: Knex.Transaction,
@@ -69,7 +70,6 @@ export async function overwriteObject(
   await limitWriter(trx, defaultWriterLimits);
   const before = await readRow(trx, table, id, { isLocked: true });
   if ((before?.sha256 ?? null) !== shown.seen.sha256) return { kind: "changed" };
-  await forgetFutureStates(trx, shown);
   await forgetVersions(trx, object, shown);
   const written = await applyStates(trx, shown.states);
   const after = await readRow(trx, table, id, { isLocked: false });
@@ -78,15 +78,19 @@ export async function overwriteObject(
   const changedColumns = columns.filter(
     (column) => JSON.stringify(after.row[column]) !== JSON.stringify(before?.row[column] ?? null),
   );
-  await trx("mirror.heals").insert({
-    resource,
-    id,
-    healed_by: by,
-    reason,
-    before_sha256: before?.sha256 ?? null,
-    after_sha256: after.sha256,
-    changed_columns: changedColumns,
-  });
+  const [heal] = await trx("mirror.heals")
+    .insert({
+      resource,
+      id,
+      healed_by: by,
+      reason,
+      before_sha256: before?.sha256 ?? null,
+      after_sha256: after.sha256,
+      changed_columns: changedColumns,
+    })
+    .returning<{ seq: string }[]>("seq");
+  if (heal === undefined) throw new TypeError("a heal was recorded without a number");
+  await overruleStates(trx, object, shown, heal.seq);
   return { kind: "written", written, changedColumns };
 }
 
@@ -111,25 +115,46 @@ async function readRow(
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
-async function forgetFutureStates(
+/** Takes what the decision overrules out of the history: the later states of what is shown, and what cannot be yet. */
+async function overruleStates(
   trx: Knex.Transaction,
+  { resource, id }: ObjectKey,
   { states, observedAt }: { states: readonly GroupState[]; observedAt: string },
+  heal: string,
 ): Promise<void> {
-  const ids = [...new Set(states.map(({ id }) => id))];
+  const shown = states.map((state) => ({ ...keyOf(state), at: state.updatedAt }));
+  // Whoever is shown is not gone.
+  if (resource === "customer") shown.push({ group: "customer.absence", id, at: observedAt });
   // The history's trigger lets nothing else through.
   await trx.raw("select set_config('tallyhook.erasure', 'on', true)");
   await trx.raw(
-    `with gone as (
-       delete from mirror.versions v where v.id = any(?::text[]) and v.source_updated_at > ?
+    `with shown as (
+       select * from unnest(?::text[], ?::text[], ?::timestamptz[]) as s(resource, id, shown_at)
+     ), gone as (
+       delete from mirror.versions v using (select distinct s.id from shown s) object
+       where v.id = object.id and (v.source_updated_at > ? or exists (
+         select from shown s where s.resource = v.resource and s.id = v.id
+           -- Of two states of one time a read is above what an event says, and a later read above an earlier one.
+           and (v.source_updated_at, v.observed_at) > (s.shown_at, ?::timestamptz)))
        returning v.resource, v.id, v.source_updated_at, v.content_hash, v.recorded_at, v.observed_at, v.cause, v.data
      )
      insert into mirror.unbelieved
-       (resource, id, source_updated_at, content_hash, recorded_at, observed_at, cause, data)
-     select * from gone on conflict do nothing`,
-    [sqlArray(ids), latestPlausible(observedAt)],
+       (resource, id, source_updated_at, content_hash, recorded_at, observed_at, cause, data, heal)
+     select distinct on (g.resource, g.id, g.source_updated_at, g.content_hash) g.*, ?::bigint from gone g
+     on conflict (resource, id, source_updated_at, content_hash) do update set heal = excluded.heal`,
+    [
+      sqlArray(shown.map(({ group }) => group)),
+      sqlArray(shown.map((one) => one.id)),
+      sqlArray(shown.map(({ at }) => at)),
+      latestPlausible(observedAt),
+      observedAt,
+      heal,
+    ],
   );
   await trx.raw("select set_config('tallyhook.erasure', 'off', true)");
 }
+
+const keyOf = ({ group, id }: GroupState) => ({ group, id });
 
 /**
  * Rows yield to the states in the groups that are shown. A group that no read shows is emptied where its version is

@@ -48,7 +48,7 @@ export function tableStatement(table: MirrorTable): TableStatement {
       insert into mirror.versions
         (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, data)
       ${inHistory.map(historyOf).join(" union all ")}
-      on conflict (resource, id, source_updated_at, content_hash) do nothing
+      on conflict (resource, id, source_updated_at, content_hash, twin) do nothing
       returning resource, id, source_updated_at, content_hash
     ), written as (
       insert into mirror.${table.name} as t (${columns.map(([column]) => column).join(", ")})

@@ -29,3 +29,29 @@ export async function keepUnbelieved(
     ],
   );
 }
+
+/**
+ * Those of the states that an event brings again although a person had the object written otherwise: they stay
+ * overruled. What a read shows is what the service shows now, and is believed. One statement.
+ */
+export async function findOverruled(
+  trx: Knex.Transaction,
+  states: readonly GroupState[],
+): Promise<ReadonlySet<GroupState>> {
+  const told = states.filter(({ observedAt }) => observedAt === null);
+  if (told.length === 0) return new Set();
+  const { rows } = await trx
+    .raw<{ rows: { n: string }[] }>(
+      `select n from unnest(?::text[], ?::text[], ?::timestamptz[], ?::text[])
+         with ordinality as given(resource, id, source_updated_at, content_hash, n)
+       join mirror.unbelieved u using (resource, id, source_updated_at, content_hash) where u.heal is not null`,
+      [
+        arrayLiteral(told.map(({ group }) => group)),
+        arrayLiteral(told.map(({ id }) => id)),
+        arrayLiteral(told.map(({ updatedAt }) => updatedAt)),
+        arrayLiteral(told.map(({ hash }) => hash)),
+      ],
+    )
+    .options({ name: "mirror-overruled" });
+  return new Set(rows.flatMap(({ n }) => told[Number(n) - 1] ?? []));
+}

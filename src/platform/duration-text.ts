@@ -1,3 +1,5 @@
+import { counted } from "./counted.ts";
+
 const units = [
   ["day", 86_400],
   ["hour", 3_600],
@@ -13,7 +15,7 @@ export function durationText(ms: number): string {
   for (const [unit, length] of units.slice(first, first + 2)) {
     const count = Math.floor(seconds / length);
     seconds -= count * length;
-    if (count > 0) parts.push(`${count} ${unit}${count === 1 ? "" : "s"}`);
+    if (count > 0) parts.push(counted(count, unit));
   }
   return parts.join(" ");
 }

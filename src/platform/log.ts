@@ -1,5 +1,7 @@
 import type { DestinationStream, Logger } from "pino";
 import { pino, stdTimeFunctions } from "pino";
+import { createLogOutput } from "./log-output.ts";
+import type { LogOutput } from "./log-output.ts";
 import { redacted } from "./known-secrets.ts";
 import { loggableError } from "./loggable-error.ts";
 import { cutAt, strikeOutSecrets } from "./secret-shapes.ts";
@@ -33,9 +35,16 @@ export function createLog({ level, name, destination }: LogOptions): Log {
     serializers: { err: (error: unknown) => loggableError(error) },
     hooks: { streamWrite: loggableLine },
   };
-  // At a terminal that was closed pino's own writer would wait for ever; the stream reports it, and goes on.
-  const stream = destination ?? (process.stdout.isTTY ? process.stdout : undefined);
-  return stream === undefined ? pino(options) : pino(options, stream);
+  return pino(options, destination ?? standardOutput());
+}
+
+let toStandardOutput: LogOutput | undefined;
+
+/** A terminal that is closed is noticed, and survived, by the stream alone. All logs of a process share the other. */
+function standardOutput(): DestinationStream {
+  if (process.stdout.isTTY) return process.stdout;
+  toStandardOutput ??= createLogOutput(process.stdout.fd);
+  return toStandardOutput;
 }
 
 /** What of a line is written (docs/operations.md). The rest is counted. */

@@ -1,3 +1,5 @@
+import { ConfigurationError } from "./errors.ts";
+
 /** Where a connection was tried, in words that may be shown: never the password. */
 export interface ConnectionTarget {
   host: string;
@@ -91,4 +93,27 @@ export function isOutage(error: unknown): boolean {
   return /^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]{4}$/.test(code)
     ? outageClasses.includes(code.slice(0, 2))
     : true;
+}
+
+/**
+ * An error to show to a person, where the login may not do what was asked. Without PostgreSQL's own words: knex puts the
+ * statement with its values in front of them.
+ */
+export function withRoleAdvice(error: unknown): unknown {
+  const code = errorCode(error);
+  if (code === "42501") {
+    return new ConfigurationError(
+      "The role of DATABASE_URL lacks a right that this needs (42501). Log in as the role that owns the database and " +
+        "migrated it: commands, receivers and workers all write.",
+      { cause: error },
+    );
+  }
+  if (code === "25006") {
+    return new ConfigurationError(
+      "Nothing can be written where DATABASE_URL leads (25006): it is a standby, or default_transaction_read_only is on. " +
+        '"npx tallyhook doctor" says which.',
+      { cause: error },
+    );
+  }
+  return error;
 }

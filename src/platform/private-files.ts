@@ -22,28 +22,67 @@ export async function readIfThere(path: string): Promise<string | null> {
   }
 }
 
-/** Writes a file that only its owner can read, whole or not at all. One writer at a time. */
-export async function writeWhole(path: string, content: string): Promise<void> {
-  const unfinished = `${path}.new`;
+/**
+ * Writes a file that only its owner can read, whole or not at all: what is there stays as it is until all is written and
+ * synced. A long text comes in pieces, between which other work gets its turn. One writer at a time.
+ */
+export async function writeWhole(path: string, content: string | Iterable<string>): Promise<void> {
+  const unfinished = unfinishedOf(path);
   await rm(unfinished, { force: true });
-  await writePrivate(unfinished, content);
-  await rename(unfinished, path);
+  try {
+    await writePrivate(unfinished, content);
+    await rename(unfinished, path);
+  } catch (error) {
+    // On a full disk it would hold the space that is missing. Why it failed is what the caller must hear.
+    await rm(unfinished, { force: true }).catch(() => {});
+    throw error;
+  }
 }
+
+/** Throws what `writeWhole` would throw where it may not write; what is at `path` stays as it is. */
+export async function tryToWrite(path: string): Promise<void> {
+  const unfinished = unfinishedOf(path);
+  await rm(unfinished, { force: true });
+  await writePrivate(unfinished, "");
+  await rm(unfinished);
+}
+
+/** The name under which `writeWhole` writes; whoever removes the file removes this one too. */
+export const unfinishedOf = (path: string): string => `${path}.new`;
 
 /**
  * Makes a file that only its owner can read, whatever the umask, and that outlives a power failure. Rejects with
  * EEXIST where anything has that name.
  */
-export async function writePrivate(path: string, content: string): Promise<void> {
+export async function writePrivate(
+  path: string,
+  content: string | Iterable<string>,
+): Promise<void> {
   const file = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
   try {
     await file.chmod(0o600);
     await ownLikeParent(file, path);
-    await file.writeFile(content);
+    for (const text of typeof content === "string" ? [content] : batches(content)) {
+      await file.appendFile(text);
+    }
     await file.sync();
   } finally {
     await file.close();
   }
+}
+
+const batchLength = 64 * 1024;
+
+/** Pieces joined until they are worth a write. */
+function* batches(pieces: Iterable<string>): Generator<string> {
+  let batch = "";
+  for (const piece of pieces) {
+    batch += piece;
+    if (batch.length < batchLength) continue;
+    yield batch;
+    batch = "";
+  }
+  if (batch !== "") yield batch;
 }
 
 /**
@@ -105,6 +144,16 @@ async function refuseForeignLink(path: string): Promise<void> {
     `${path} is a link that the user with id ${named.uid} made, to a directory that is not theirs. ` +
       `Root does not follow it: find out why it is there, and remove it.`,
   );
+}
+
+/** As `makeDirectory`, for one directory that only its owner can enter; the one above must be there. */
+export async function makePrivateDirectory(path: string): Promise<void> {
+  try {
+    await makeNewDirectory(path, 0o700);
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST") throw error;
+    await makeDirectory(path);
+  }
 }
 
 /** Makes one directory, which root gives to the owner of the one above. With a mode: that one, whatever the umask. */

@@ -31,24 +31,27 @@ export const cutAt = (text: string, maxCharacters: number): string =>
 
 /**
  * Of each URL, what stands between the first colon after `://` and the last `@` before a blank or a quotation mark. A
- * password may hold slashes and at signs of its own. Looks at each character once: an expression for this begins anew at
- * every letter, and takes seconds for a long text.
+ * password may hold slashes and at signs of its own. A URL without one may hold another URL, as a proxy's does. Looks at
+ * each character a few times: an expression for this begins anew at every letter, and takes seconds for a long text.
  */
 function withoutPasswords(text: string): string {
   let struck = "";
   let from = 0;
+  let [end, atSign] = [0, -1];
   for (let at = text.indexOf("://"); at >= 0; at = text.indexOf("://", at)) {
     const begin = at + 3;
-    urlEnd.lastIndex = begin;
-    const end = urlEnd.test(text) ? urlEnd.lastIndex - 1 : text.length;
-    const url = text.slice(begin, end);
-    const [colon, atSign] = [url.indexOf(":"), url.lastIndexOf("@")];
-    const isHost = url.lastIndexOf("/", colon) >= 0;
-    if (colon >= 0 && colon < atSign && !isHost && url.slice(colon + 1, atSign) !== example) {
-      struck += `${text.slice(from, begin + colon)}:${redacted}`;
-      from = begin + atSign;
+    if (begin > end) {
+      urlEnd.lastIndex = begin;
+      end = urlEnd.test(text) ? urlEnd.lastIndex - 1 : text.length;
+      atSign = begin + text.slice(begin, end).lastIndexOf("@");
     }
-    at = end;
+    const colon = text.indexOf(":", begin);
+    const isPassword = colon >= 0 && colon < atSign && !text.slice(begin, colon).includes("/");
+    if (isPassword && text.slice(colon + 1, atSign) !== example) {
+      struck += `${text.slice(from, colon)}:${redacted}`;
+      from = atSign;
+    }
+    at = isPassword ? end : begin;
   }
   return struck + text.slice(from);
 }

@@ -4,7 +4,7 @@
  *
  * Not here, since they change how long something takes or how much it may use, never what it says: timeouts, planner,
  * memory, jit, parallel workers. They stay the operator's. So does `default_transaction_read_only`: whoever sets that means
- * it. `client_encoding` is the driver's (UTF8); whether a commit outlives a crash is in commit-durability.ts. Formats of a
+ * it. `client_encoding` is the driver's (UTF8); whether a commit outlives a crash is in postgres.ts. Formats of a
  * locale (`lc_numeric`, …) decide nothing: no pattern of ours asks for them.
  */
 export const sessionSettings = {
@@ -39,12 +39,12 @@ type Settings = Readonly<Record<string, string>>;
 /**
  * A URL for connecting with these settings: they travel in `options` of the start-up message, so that they hold before
  * the first statement, cost no round trip, and come back with every new connection. They stand behind options that the URL
- * has already, and win. `own` are settings of this connection alone. Never throws, whatever the URL is. Pure.
+ * has already, and win. Never throws, whatever the URL is. Pure.
  */
-export function withSessionSettings(url: string, own: Settings = {}): string {
+export function withSessionSettings(url: string): string {
   const [place = "", query = ""] = splitOnce(url, "?");
   const theirs = new URLSearchParams(query).getAll("options").map(encodeURIComponent);
-  const ours = Object.entries({ ...sessionSettings, ...own }).map(
+  const ours = Object.entries(sessionSettings).map(
     ([name, value]) => `-c+${name}=${escaped(value)}`,
   );
   const options = `options=${[...theirs, ...ours].join("+")}`;
@@ -94,6 +94,7 @@ export function problemOfSession({ user, database, settings }: SessionState): st
   });
   return (
     `${is}. A connection brings its settings along; something between here and the server, such as a pooler, has dropped ` +
-    `them. Give them to the role instead:\n${statements.join("\n")}`
+    `them. Give them to the role instead, and let the pooler open its connections anew (PgBouncer: RECONNECT):\n` +
+    statements.join("\n")
   );
 }

@@ -62,12 +62,27 @@ export function createBackend(location: BackendLocation): Backend {
 /** BullMQ's own goes up to 20 s, for which the queue would stay away after Redis has come back. */
 const reconnectDelayMs = (attempt: number): number => Math.min(attempt * 100, 1_000);
 
+/**
+ * How long a connection may owe an answer: after a failover that told nobody, the system would give it up only after a
+ * quarter of an hour. A producer's calls take milliseconds; a worker asks for a job and waits up to 10 s for one.
+ */
+const redisSilenceMs = { producer: 5_000, consumer: 20_000 } as const;
+
 function redisBackend(url: string): Backend {
   const location = { url, connectTimeout: 5_000, retryStrategy: reconnectDelayMs };
   // A producer fails fast, since the relay brings back what it could not add; a worker waits for ever. What is
   // asked before the first connection stands waits for it: every call has a time limit of its own.
-  const producer: ConnectionOptions = { url, maxRetriesPerRequest: 1, connectTimeout: 5_000 };
-  const consumer: ConnectionOptions = { ...location, maxRetriesPerRequest: null };
+  const producer: ConnectionOptions = {
+    url,
+    maxRetriesPerRequest: 1,
+    connectTimeout: 5_000,
+    socketTimeout: redisSilenceMs.producer,
+  };
+  const consumer: ConnectionOptions = {
+    ...location,
+    maxRetriesPerRequest: null,
+    socketTimeout: redisSilenceMs.consumer,
+  };
   return {
     queue: (name) =>
       new Queue(name, {
@@ -125,6 +140,8 @@ const postgresFactory: BackendFactory<PostgresQueueBackend, PoolLocation> = (
     ...opts.connection,
     applicationName: "tallyhook queue",
     connectTimeoutMs: 5_000,
+    // Statements take milliseconds; what waits for a job is a connection that idles and listens.
+    silenceMs: 15_000,
     searchPath: schema,
     // The inbox is the record: the relay brings back a job that a crash took.
     mayLoseCommits: true,

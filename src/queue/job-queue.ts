@@ -30,7 +30,10 @@ export interface JobQueue {
   upsertSchedule(task: string, schedule: Schedule): Promise<void>;
   /** Whether the task is there with this schedule, and not with that of an earlier start. Throws `QueueUnavailable`. */
   hasSchedule(task: string, schedule: Schedule): Promise<boolean>;
-  /** Throws `QueueUnavailable` when the backend does not answer within two seconds. */
+  /**
+   * Throws `QueueUnavailable` when the backend does not answer within two seconds, or takes no jobs: where one was
+   * refused, it is that one which is tried again, since a full or read-only Redis still answers whoever reads.
+   */
   ping(): Promise<void>;
   close(): Promise<void>;
 }
@@ -44,6 +47,8 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
   const hasAnswered = new WeakSet<Queue>();
   const consumers = new Set<Consumer>();
   const reportOnce = createOutageLog(log, location.kind);
+  /** The last wake-up, as long as it was refused. One that comes twice does no harm. */
+  let refused: JobPayload<"apply"> | null = null;
 
   function queueOf(name: QueueName): Queue {
     const known = queues.get(name);
@@ -59,7 +64,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
     try {
       const result = await within(answerTimeoutMs, () => call(queue));
       hasAnswered.add(queue);
-      reportOnce.up();
+      if (refused === null) reportOnce.up();
       return result;
     } catch (cause) {
       reportOnce.down(cause);
@@ -72,11 +77,20 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
     }
   }
 
-  return {
-    add: async (name, payload) => {
-      const data = jobSchemas[name].parse(payload);
+  async function addJob<Name extends QueueName>(name: Name, data: JobPayload<Name>): Promise<void> {
+    try {
       await answered(name, (queue) => queue.add(name, data));
-    },
+    } catch (error) {
+      if ("seqs" in data) refused = data;
+      throw error;
+    }
+    if (refused === null) return;
+    refused = null;
+    reportOnce.up();
+  }
+
+  return {
+    add: async (name, payload) => addJob(name, jobSchemas[name].parse(payload) as typeof payload),
     consume(name, handler, { concurrency }) {
       const makeWorker = () => {
         const worker = backend.worker(
@@ -124,6 +138,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
         return known !== undefined && isOf(known, schedule);
       }),
     ping: async () => {
+      if (refused !== null) return addJob("apply", refused);
       await answered("apply", (queue) => queue.getWaitingCount());
     },
     async close() {

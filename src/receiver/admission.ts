@@ -1,5 +1,6 @@
 import type { Server } from "node:http";
 import type { Socket } from "node:net";
+import { isAnswered, isSpent } from "./connections.ts";
 
 export interface AdmissionOptions {
   /** Connections at a time. */
@@ -23,8 +24,10 @@ const closeIdleEveryMs = 100;
 
 /**
  * Caps the connections of a server. Past the cap the least useful one makes room for a new one: the oldest that has
- * sent nothing, else one whose body is not all there, else all that idle between two requests. So whoever opens
- * connections and leaves them keeps out nobody but himself. Where nobody can make room, the new one is closed.
+ * sent nothing, else one whose body is not all there, else one that only holds its place (`isSpent`), else all that
+ * idle between two requests, else one in the middle of its next request's headers. A connection is safe only while a
+ * request that came whole waits for its answer, so whoever opens connections and leaves them keeps out nobody else.
+ * Where nobody can make room, the new one is closed.
  *
  * Only silent connections are limited by address: behind a proxy all senders have one, and a proxy connects to send.
  */
@@ -62,8 +65,18 @@ export function limitConnections(server: Server, options: AdmissionOptions): Adm
     return [...open].some(({ destroyed }) => destroyed);
   }
 
+  /** The oldest of its kind. */
+  function firstOpen(isOne: (socket: Socket) => boolean): Socket | null {
+    for (const socket of open) if (!socket.destroyed && isOne(socket)) return socket;
+    return null;
+  }
+
   const makeRoom = (): boolean =>
-    evict(silent.keys().next().value) || evict(slowest()) || closeIdle();
+    evict(silent.keys().next().value) ||
+    evict(slowest()) ||
+    evict(firstOpen(isSpent)) ||
+    closeIdle() ||
+    evict(firstOpen(isAnswered));
 
   server.on("connection", (socket) => {
     const address = addressGroup(socket.remoteAddress);

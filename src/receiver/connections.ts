@@ -19,6 +19,23 @@ export function noteRequest(res: ServerResponse): void {
 }
 
 /**
+ * Whether a connection only holds its place: its sender does not read what it was answered, or was answered before its
+ * body had arrived and still owes the rest. Pure, but for the time it is called at.
+ */
+export function isSpent(connection: Connection): boolean {
+  const last = connection[lastAnswer];
+  return connection.writableLength > 0 || (hasAnswered(last) && !last.req.complete);
+}
+
+/** Whether every request of a connection has its answer. Further bytes may have come, but no further request. */
+export function isAnswered(connection: Connection): boolean {
+  return hasAnswered(connection[lastAnswer]);
+}
+
+const hasAnswered = (last: ServerResponse | undefined): last is ServerResponse =>
+  last !== undefined && last.writableFinished;
+
+/**
  * Calls back once every request that came whole over a connection has its answer, in their order. A connection may
  * bring several requests before the first is answered, and what is written past them would take the first one's place.
  */

@@ -39,7 +39,8 @@ export function createHttpServer(
   const handleProper = (req: IncomingMessage, res: ServerResponse): void => {
     noteRequest(res);
     admission.noteRequest(req.socket);
-    if (req.headers.host === undefined && req.httpVersion === "1.1") {
+    const hasHost = req.headers.host !== undefined || req.httpVersion !== "1.1";
+    if (!hasHost || !isTarget(req.url ?? "")) {
       refuseRequest(counters, res, refusals.malformed);
       return;
     }
@@ -81,3 +82,7 @@ export function createHttpServer(
   });
   return server;
 }
+
+/** A path, or in the absolute form an address that is one: Koa would fail on another, and answer 500. */
+const isTarget = (target: string): boolean =>
+  target.startsWith("/") || URL.canParse(target, "http://x");

@@ -3,7 +3,7 @@ import type { Encryption } from "../platform/encryption.ts";
 import { UsageError } from "../platform/errors.ts";
 import type { SignatureSchemeName } from "../service/signature/scheme.ts";
 import { secretProblem } from "../service/signature/secret-problem.ts";
-import { secretFingerprint } from "./secrets-environment.ts";
+import { maxSecrets, secretFingerprint } from "./secrets-environment.ts";
 
 /** A row of `receiver.secrets`. */
 export interface SecretRow {
@@ -36,6 +36,25 @@ export function listUnendedSecretRows(db: Knex, now: Date): Promise<SecretRow[]>
     .timeout(queryTimeoutMs);
 }
 
+/**
+ * Throws `UsageError` where another secret that verifies now or later would be one too many. Call it before anything
+ * is done that cannot be undone; two at once may get one past it. Of a secret that is stored already nothing is said.
+ */
+export async function assertSecretRoom(
+  db: Knex,
+  now: Date,
+  secret: { value: string } | { id: string } | null = null,
+): Promise<void> {
+  const unended = await listUnendedSecretRows(db, now);
+  if (unended.length < maxSecrets) return;
+  const id = secret === null ? null : "id" in secret ? secret.id : storedId(secret.value);
+  if (unended.some((row) => row.id === id)) return;
+  throw new UsageError(
+    `There are ${unended.length} signing secrets that have not ended, and ${maxSecrets} is the most: every request is ` +
+      'checked with each of them. "tallyhook secrets list" says which are safe to retire; end one with "tallyhook secrets retire ID".',
+  );
+}
+
 export interface NewSecret {
   value: string;
   notBefore?: Date;
@@ -66,7 +85,7 @@ export async function addSecret(
   if (notBefore !== null && notAfter !== null && notAfter <= notBefore) {
     throw new UsageError("The secret would end before it begins.");
   }
-  const id = `db:${secretFingerprint(value)}`;
+  const id = storedId(value);
   const known = await findSecretRow(db, id);
   if (known !== undefined && isEncryptedNow(encryption, known)) return { id, outcome: "known" };
   const { keyId, ciphertext } = encryption.encrypt(value);
@@ -80,6 +99,8 @@ export async function addSecret(
   });
   return { id, outcome: isNew ? "added" : "encrypted_anew" };
 }
+
+const storedId = (value: string): string => `db:${secretFingerprint(value)}`;
 
 function findSecretRow(db: Knex, id: string): Promise<SecretRow | undefined> {
   return db<SecretRow>("receiver.secrets").where({ id }).first();

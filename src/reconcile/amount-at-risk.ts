@@ -3,7 +3,7 @@ import type { Difference } from "./findings.ts";
 
 export interface AmountAtRisk {
   /** Minor units. */
-  amountMinor: number | null;
+  amountMinor: bigint | null;
   currency: string | null;
 }
 
@@ -29,9 +29,18 @@ export function amountAtRisk(
   const isWhole = stored === null || differs("status") !== undefined;
   return {
     amountMinor:
-      there !== null && here !== null ? Math.abs(there - here) : isWhole ? Math.abs(amount) : 0,
+      there !== null && here !== null ? distance(there, here) : isWhole ? distance(amount, 0n) : 0n,
     currency: typeof currency === "string" ? currency : null,
   };
 }
 
-const asAmount = (value: unknown): number | null => (typeof value === "number" ? value : null);
+const asAmount = (value: unknown): bigint | null =>
+  typeof value === "number" && Number.isInteger(value) ? BigInt(value) : null;
+
+/** The column's largest value: a row that was spoiled to the smallest one would not fit, and stop the run. */
+const most = 2n ** 63n - 1n;
+
+function distance(a: bigint, b: bigint): bigint {
+  const difference = a < b ? b - a : a - b;
+  return difference > most ? most : difference;
+}

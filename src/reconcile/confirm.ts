@@ -4,6 +4,7 @@ import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
 import type { TellAlerts } from "../alerts/isolated-alerts.ts";
 import { inTransaction } from "../platform/transaction.ts";
 import { withRetries } from "../platform/transaction-retry.ts";
+import { timeColumn } from "../mirror/columns.ts";
 import { keepUnbelieved } from "../mirror/unbelieved.ts";
 import { readPlaces } from "../mirror/read-places.ts";
 import type { ServiceAnswer } from "../service/http/call.ts";
@@ -90,11 +91,13 @@ async function confirmOne(
   const { resource } = doubt;
   const { cause } = context;
   const items = isObject(body) && body["id"] === doubt.id ? [body] : [];
+  const [object] = items;
+  const createdAt = object === undefined ? null : timeColumn(object, "created_at");
   const look = lookAt({ resource, date, cause, expectsOrder: false }, items);
   await withIsolatedAlerts(deps.log, (tell) =>
     withRetries(deps, () =>
       inTransaction(deps.db, async (trx) => {
-        const update = await settleFound(trx, context, tell, { doubt, look });
+        const update = await settleFound(trx, context, tell, { doubt, look, createdAt });
         await updateDoubt(trx, context.run, doubt, update);
       }),
     ),
@@ -139,16 +142,17 @@ async function settleFound(
   trx: Parameters<typeof settle>[0],
   context: ConfirmContext,
   tell: TellAlerts,
-  { doubt, look }: { doubt: Doubt; look: PageLook },
+  { doubt, look, createdAt }: { doubt: Doubt; look: PageLook; createdAt: string | null },
 ): Promise<DoubtUpdate> {
   const { run, graceMs } = context;
   const seenAt = new Date(look.observedAt);
   await keepUnbelieved(trx, look.unbelieved);
   await tell(trx, context.alerts, { future: look.unbelieved }, "reconciliation");
   if (look.objects.length === 0 || look.unbelieved.length > 0) {
-    const reason = look.unreadable[0]?.reason ?? "the answer does not show the object in full";
-    await recordUnreadable(trx, { run, seenAt }, [{ ...doubt, reason }]);
-    return { state: "settled", outcome: "unreadable" };
+    const [shown] = look.unreadable;
+    const reason = shown?.reason ?? "the answer does not show the object in full";
+    await recordUnreadable(trx, { run, seenAt }, [{ ...doubt, reason, createdAt }]);
+    return { state: "settled", outcome: "unreadable", createdAt };
   }
   const isConfirmed = doubt.why === "mismatch" || doubt.reads + 1 >= maxReads;
   const sorted = await compareLook(trx, look, { graceMs }, { isConfirmed });

@@ -195,6 +195,8 @@ export interface DoubtUpdate {
   outcome: string | null;
   dueAt?: Date;
   missingSince?: Date;
+  /** When the object was created, as the read shows it, ISO 8601: only that moment is not proved. */
+  createdAt?: string | null;
 }
 
 /** After a read. In the transaction of what the read changed. */
@@ -202,7 +204,7 @@ export async function updateDoubt(
   db: Knex,
   run: number,
   { resource, id }: Pick<Doubt, "resource" | "id">,
-  { state, outcome, dueAt, missingSince }: DoubtUpdate,
+  { state, outcome, dueAt, missingSince, createdAt = null }: DoubtUpdate,
 ): Promise<void> {
   await db("reconcile.doubts")
     .where({ run, resource, id })
@@ -212,5 +214,6 @@ export async function updateDoubt(
       reads: db.raw("reads + 1"),
       ...(dueAt === undefined ? {} : { due_at: dueAt }),
       ...(missingSince === undefined ? {} : { missing_since: missingSince }),
+      ...(createdAt === null ? {} : { object_at: db.raw("coalesce(object_at, ?)", [createdAt]) }),
     });
 }

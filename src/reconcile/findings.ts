@@ -1,10 +1,22 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../platform/sql-array.ts";
 
-/** `drift` classes say that mirror and service differ; the others are findings of their own kind. */
-export const driftClasses = ["missing_here", "behind", "mismatch", "missing_there"] as const;
+/** Mirror and service differ, or what the service shows cannot be read: a run that reads the object again can heal it. */
+export const rereadClasses = [
+  "missing_here",
+  "behind",
+  "mismatch",
+  "missing_there",
+  "unreadable",
+] as const;
+
+/**
+ * Classes of drift: as long as one of their findings is open, the mirror is not known to equal the service. `edited_row`
+ * is a row edited by hand in columns that no read compares, so no read heals it: only a check of all rows, or `heal`.
+ */
+export const driftClasses = [...rereadClasses, "edited_row"] as const;
 export type FindingClass =
-  (typeof driftClasses)[number] | "identity" | "endpoint" | "unsupported_sort" | "unreadable";
+  (typeof driftClasses)[number] | "identity" | "endpoint" | "unsupported_sort";
 
 export type Severity = "critical" | "high" | "warning";
 
@@ -34,7 +46,7 @@ export interface Finding {
   objectAt?: string | null;
   /** Money first. */
   differences: readonly Difference[];
-  amountAtRiskMinor: number | null;
+  amountAtRiskMinor: bigint | null;
   currency: string | null;
   cause: FindingCause | null;
   evidence: Readonly<Record<string, unknown>>;
@@ -52,9 +64,9 @@ export interface RecordedFinding {
   change: "opened" | "reopened" | "refreshed";
 }
 
-/** Of an identity the differences are a text that tells ages, too: there the amount alone says that it is another. */
+/** Of an identity the differences are a text that tells ages, too: there the money alone says that it is another. */
 const isAnew = `(f.state = 'healed' or f.state = 'acknowledged' and (
-  f.amount_at_risk_minor is distinct from excluded.amount_at_risk_minor
+  (f.amount_at_risk_minor, f.currency) is distinct from (excluded.amount_at_risk_minor, excluded.currency)
   or f.class <> 'identity' and f.differences <> excluded.differences))`;
 
 /**
@@ -110,7 +122,7 @@ export async function recordFindings(
       column(({ resource }) => resource),
       column(({ objectId }) => objectId),
       column(({ differences }) => JSON.stringify(differences)),
-      column(({ amountAtRiskMinor }) => amountAtRiskMinor),
+      column(({ amountAtRiskMinor }) => amountAtRiskMinor?.toString() ?? null),
       column(({ currency }) => currency),
       column(({ cause }) => cause),
       column(({ evidence }) => JSON.stringify(evidence)),
@@ -146,11 +158,17 @@ export async function healUnseenFindings(
   { run, seenAt }: Sighting,
   of: { class: FindingClass; identity?: string },
 ): Promise<number> {
-  return db("reconcile.findings")
-    .where(of)
-    .whereNot("state", "healed")
-    .where("last_seen", "<", seenAt)
-    .update({ state: "healed", healed_at: seenAt, run: run ?? db.ref("run") });
+  return (
+    db("reconcile.findings")
+      .where(of)
+      .whereNot("state", "healed")
+      // Also where the service's clock was set back since.
+      .whereRaw("(last_seen < ? or run is distinct from coalesce(?::bigint, run))", [
+        seenAt,
+        run as number,
+      ])
+      .update({ state: "healed", healed_at: seenAt, run: run ?? db.ref("run") })
+  );
 }
 
 /**

@@ -8,7 +8,7 @@ import { answeredRange } from "./plan.ts";
 import { finishRun } from "./runs.ts";
 import type { Run } from "./runs.ts";
 import { bound } from "./slice.ts";
-import { runTotals } from "./totals.ts";
+import { amountsAsText, runTotals } from "./totals.ts";
 import type { RunTotals } from "./totals.ts";
 
 export interface ReconcileResult {
@@ -30,7 +30,8 @@ export async function finish(
 ): Promise<ReconcileResult> {
   const totals = await runTotals(db, run.id, probeCalls);
   let coverage: Coverage = { complete: false, gaps: [] };
-  const complete = await finishRun(db, run.id, { totals, error }, async (trx) => {
+  const stored = { ...totals, amountAtRiskMinor: amountsAsText(totals.amountAtRiskMinor) };
+  const complete = await finishRun(db, run.id, { totals: stored, error }, async (trx) => {
     coverage = await coverageOf(trx, run);
     return isProved(totals, coverage);
   });

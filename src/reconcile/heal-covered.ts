@@ -1,10 +1,11 @@
 import type { Knex } from "knex";
-import { driftClasses } from "./findings.ts";
+import { rereadClasses } from "./findings.ts";
 import type { Sighting } from "./findings.ts";
 
 /**
  * Heals the findings of drift that a run did not see again though it read where they must have shown: in a closed
- * slice that was read to its end, or by id. For the end of a run. One statement; gives back how many.
+ * slice that was read to its end, or by id. Not those of rows edited by hand (`checkRows`): no read shows their fault.
+ * For the end of a run. One statement; gives back how many.
  */
 export async function healCoveredFindings(
   db: Knex,
@@ -31,7 +32,7 @@ export async function healCoveredFindings(
        or exists (
          select from reconcile.doubts d
          where d.run = :run and d.resource = f.resource and d.id = f.object_id and d.outcome = 'equal'))`,
-    { run, seenAt, classes: [...driftClasses, "unreadable"] },
+    { run, seenAt, classes: [...rereadClasses] },
   );
   return rowCount;
 }

@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import { clear } from "../alerts/conditions.ts";
 import type { AlertDesk } from "../alerts/desk.ts";
 import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
+import { healedByHandEnd } from "../alerts/rules/ends.ts";
 import { futureStateKey } from "../alerts/rules/events.ts";
 import { decode, newStates } from "../mirror/apply.ts";
 import { compareStates } from "../mirror/compare-rows.ts";
@@ -11,7 +12,7 @@ import type { Decision, SeenRow } from "../mirror/overwrite.ts";
 import { observed, readPlaces } from "../mirror/read-places.ts";
 import { isPlausibleAt } from "../mirror/version.ts";
 import type { Clock } from "../platform/clock.ts";
-import { UsageError } from "../platform/errors.ts";
+import { ConfigurationError, UsageError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { inTransaction } from "../platform/transaction.ts";
@@ -24,6 +25,7 @@ import { differencesOf } from "./differences.ts";
 import { driftKey } from "./drift-findings.ts";
 import { driftClasses, healFindings } from "./findings.ts";
 import type { Difference } from "./findings.ts";
+import { foreignAccount } from "./same-account.ts";
 import { bound } from "./slice.ts";
 
 /** What would be written, for a person to decide on. */
@@ -42,8 +44,9 @@ export interface HealProposal {
 type WireObject = Readonly<Record<string, unknown>>;
 
 /**
- * Reads an object from the service and says what writing it would change. Only reads. Throws `UsageError` where the
- * service does not know it or shows it in a form that cannot be read, and the client's errors.
+ * Reads an object from the service and says what writing it would change. Writes no object. Throws
+ * `ConfigurationError` where the key is not known to be of the mirror's account, `UsageError` where the service does not
+ * know the object or shows it in a form that cannot be read, and the client's errors.
  */
 export async function proposeHeal(
   { db, client, clock }: { db: Knex; client: Pick<ServiceClient, "get">; clock: Clock },
@@ -52,6 +55,8 @@ export async function proposeHeal(
   const { resource, id } = object;
   const name = `${resource} ${id}`;
   if (!isObjectId(id)) throw new UsageError(`No object can be read by the id "${id}".`);
+  const problem = await foreignAccount({ db, client });
+  if (problem !== null) throw new ConfigurationError(problem);
   const { path, expand } = readPlaces[resource];
   const answer = await client.get(objectPath(path, id), expand === undefined ? {} : { expand });
   if (answer.status === 404) {
@@ -120,8 +125,7 @@ export async function applyHeal(
       inTransaction(deps.db, async (trx) => {
         const done = await overwriteObject(trx, object, { states, observedAt, seen }, decision);
         if (done.kind === "changed") return false;
-        const kinds = [...driftClasses, "unreadable"];
-        const keys = kinds.map((kind) => driftKey(kind, resource, id));
+        const keys = driftClasses.map((kind) => driftKey(kind, resource, id));
         await healFindings(trx, { run: null, seenAt: at }, keys);
         const news = { states: newStates(done.written) };
         await tell(trx, deps.alerts, news, "reconciliation");
@@ -139,7 +143,7 @@ async function endAlert(
   { resource, id }: ObjectKey,
   at: Date,
 ): Promise<void> {
-  const ended = { key: futureStateKey(resource, id), title: "The object was healed by hand", at };
+  const ended = { key: futureStateKey(resource, id), end: healedByHandEnd, at };
   try {
     await inTransaction(db, (trx) => clear(trx, alerts, [ended], "reconciliation"));
   } catch (err) {

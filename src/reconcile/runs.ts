@@ -182,9 +182,19 @@ export async function finishRun(
     const isWhole = await isComplete(trx);
     const complete = error === null && isWhole;
     if (complete) await row().update({ state: "complete" });
-    await trx("reconcile.seen").where("run", "<=", runId).delete();
+    await forgetSeen(trx, runId);
     return complete;
   });
+}
+
+/** What a run that can still be taken up has read stays noted, for a day: it would read every open item again. */
+async function forgetSeen(trx: Knex.Transaction, runId: number): Promise<void> {
+  await trx.raw(
+    `delete from reconcile.seen s using reconcile.runs r, reconcile.runs ended
+     where r.id = s.run and ended.id = ? and (
+       r.state = 'abandoned' or not ${isUnfinished("r")} or r.t0 < ended.t0 - interval '1 day')`,
+    [runId],
+  );
 }
 
 /** Whether the mirror holds nothing yet. */

@@ -9,6 +9,7 @@ import {
   ServiceUnavailableError,
 } from "../service/service-errors.ts";
 import { mirrorTableOf } from "./mirror-tables.ts";
+import { isMirrorEmpty } from "./runs.ts";
 
 interface AccountDeps {
   db: Knex;
@@ -21,61 +22,117 @@ interface KnownObject {
 }
 
 /**
- * Whether the service still shows the account that the mirror was filled from: by the account's id where the service
- * shows one, which is kept the first time, else by the objects that the mirror has held longest. Orders, transactions
- * and subscriptions are never deleted, so that one that is known proves the account, and none that is known disproves
- * it. An empty mirror belongs to nobody yet. Gives back
- * why the key does not belong to it, and what to do; null where it does. Throws the client's errors about the key, and the reason of the signal.
+ * Why the key is not known to belong to the account that the mirror was filled from, and what to do; null where it is.
+ * Proved by the account's id, where the service shows one and an earlier check kept it, else by the objects that the
+ * mirror has held longest: orders, transactions and subscriptions are never deleted. One that the service shows (200)
+ * proves the account; one that it does not know (404) disproves it; any other answer proves nothing, and without a
+ * proof nothing may be written. The id is kept once an object has proved it. An empty mirror belongs to nobody: the id
+ * that was kept for it is forgotten. Throws the client's errors about the key, and the reason of the signal.
  */
 export async function foreignAccount(
   { db, client }: AccountDeps,
-  signal: AbortSignal,
+  signal?: AbortSignal,
 ): Promise<string | null> {
+  if (await isMirrorEmpty(db)) {
+    await db("reconcile.account").delete();
+    return null;
+  }
   const shown = await readAccountId(client, signal);
   const kept = await db("reconcile.account").first<{ id: string } | undefined>("id");
   if (shown !== null && kept !== undefined) {
     return shown === kept.id ? null : foreign(`it is ${shown}, and the mirror is of ${kept.id}`);
   }
-  const first = await firstMissing({ db, client }, signal);
-  if (first !== null) {
+  const known = await longestKnown(db);
+  // Customers alone can all be deleted there: they tell nothing.
+  if (known.length === 0) return null;
+  const { isShown, missing, unanswered } = await ask(client, known, signal);
+  if (isShown) {
+    if (shown !== null) await db("reconcile.account").insert({ id: shown }).onConflict().ignore();
+    return null;
+  }
+  if (missing !== null) {
     return foreign(
-      `it knows none of the objects that the mirror has held longest, such as ${first.resource} ${first.id}`,
+      `it knows none of the objects that the mirror has held longest, such as ${nameOf(missing)}`,
     );
   }
-  if (shown !== null) await db("reconcile.account").insert({ id: shown }).onConflict().ignore();
-  return null;
+  return unanswered === null ? null : unproved(unanswered);
 }
 
 const foreign = (evidence: string): string =>
   `The service shows another account: ${evidence}. Nothing was read into the mirror. Set SVC_API_KEY and SVC_BASE_URL to ` +
   "the account that this mirror is of, or DATABASE_URL to an empty database for the other one, then run again.";
 
+const unproved = ({ object, why }: Unanswered): string =>
+  "Whether the key is of this mirror's account cannot be told: the service shows none of the objects that the mirror " +
+  `has held longest, and does not say that they are unknown (${nameOf(object)}: ${why}). Nothing was read into the ` +
+  "mirror. Run again once the service answers; if it refuses these reads, give the key of SVC_API_KEY the permission " +
+  "to read orders, transactions or subscriptions.";
+
+const nameOf = ({ resource, id }: KnownObject): string => `${resource} ${id}`;
+
 async function readAccountId(
   client: AccountDeps["client"],
-  signal: AbortSignal,
+  signal: AbortSignal | undefined,
 ): Promise<string | null> {
   try {
-    const { body } = await client.get("/account", {}, { lane: "walk", signal });
-    const id = typeof body === "object" && body !== null ? (body as { id?: unknown }).id : null;
+    const { body } = await client.get("/account", {}, walk(signal));
+    const id = idOf(body);
     return typeof id === "string" && id !== "" ? id.slice(0, 255) : null;
   } catch (error) {
     // A key without this permission shows its account by its objects.
-    if (saysNothing(error)) return null;
+    if (provesNothing(error)) return null;
     throw error;
   }
 }
 
-/** Asks for one after the other until one is there. The first of them where none is, else null. */
-async function firstMissing(
-  { db, client }: AccountDeps,
-  signal: AbortSignal,
-): Promise<KnownObject | null> {
-  const known = await longestKnown(db);
-  for (const object of known) {
-    if (!(await isUnknown(client, object, signal))) return null;
-  }
-  return known[0] ?? null;
+const idOf = (body: unknown): unknown =>
+  typeof body === "object" && body !== null ? (body as { id?: unknown }).id : null;
+
+interface Unanswered {
+  object: KnownObject;
+  why: string;
 }
+
+interface Answers {
+  /** The service shows one of them. */
+  isShown: boolean;
+  /** The first that it does not know. */
+  missing: KnownObject | null;
+  /** The first of which it says neither. */
+  unanswered: Unanswered | null;
+}
+
+/** A service that keeps failing, repeat after repeat, is not asked for every object. */
+const outagesAtMost = 2;
+
+/** Asks for one after the other until one is shown. */
+async function ask(
+  client: AccountDeps["client"],
+  known: readonly KnownObject[],
+  signal: AbortSignal | undefined,
+): Promise<Answers> {
+  const answers: Answers = { isShown: false, missing: null, unanswered: null };
+  let outages = 0;
+  for (const object of known) {
+    const { path } = readPlaces[object.resource];
+    try {
+      const { status, body } = await client.get(objectPath(path, object.id), {}, walk(signal));
+      if (status === 404) answers.missing ??= object;
+      else if (idOf(body) === object.id) return { ...answers, isShown: true };
+      else answers.unanswered ??= { object, why: `an answer ${status} that does not show it` };
+    } catch (error) {
+      if (!provesNothing(error)) throw error;
+      answers.unanswered ??= { object, why: error.message };
+      if (error instanceof ServiceUnavailableError && ++outages === outagesAtMost) break;
+    }
+  }
+  return answers;
+}
+
+const walk = (signal: AbortSignal | undefined) => ({
+  lane: "walk" as const,
+  ...(signal === undefined ? {} : { signal }),
+});
 
 const perResource = 2;
 
@@ -93,23 +150,10 @@ async function longestKnown(db: Knex): Promise<KnownObject[]> {
   return known;
 }
 
-async function isUnknown(
-  client: AccountDeps["client"],
-  { resource, id }: KnownObject,
-  signal: AbortSignal,
-): Promise<boolean> {
-  try {
-    const { path } = readPlaces[resource];
-    const { status } = await client.get(objectPath(path, id), {}, { lane: "walk", signal });
-    return status === 404;
-  } catch (error) {
-    if (saysNothing(error)) return false;
-    throw error;
-  }
-}
-
-/** The answer to one request, and no sign that the key cannot be used. The walk finds out whether the service can. */
-const saysNothing = (error: unknown): boolean =>
+/** The answer to one request, and no sign that the key cannot be used at all. */
+const provesNothing = (
+  error: unknown,
+): error is ServiceAnswerError | ServiceUnavailableError | ServiceRefusedError =>
   error instanceof ServiceAnswerError ||
   error instanceof ServiceUnavailableError ||
   (error instanceof ServiceRefusedError && error.status !== 401);

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { AlertDesk } from "../alerts/desk.ts";
+import type { AlertDesk, FoundBy } from "../alerts/desk.ts";
 import type { TellAlerts } from "../alerts/isolated-alerts.ts";
 import { applyStates, newStates } from "../mirror/apply.ts";
 import type { GroupState } from "../mirror/observation.ts";
@@ -24,7 +24,7 @@ export interface SettleContext {
   graceMs: number;
   /** Finds and does not change. */
   reportOnly: boolean;
-  /** Alerts are those of a first fill: of what still matters. */
+  /** Alerts are those of a first fill, of what still matters: of all that this run writes. */
   firstFill: boolean;
   /** What is missing here and has not changed since is imported, and no drift. Fixed form; null: nothing is. */
   importedUntil: string | null;
@@ -79,8 +79,9 @@ export async function settle(
   );
   await healFindings(trx, sighting, healed.map(keyOf));
   // What alerts would have to be read is read by the run itself: it shows every live subscription.
-  const foundBy = context.firstFill ? "import" : "reconciliation";
-  await tell(trx, context.alerts, { states: written }, foundBy);
+  for (const [foundBy, states] of byFinder(written, context)) {
+    if (states.length > 0) await tell(trx, context.alerts, { states }, foundBy);
+  }
   const again = isConfirmed || context.reportOnly ? doubt : [...doubt, ...unhealed];
   await addDoubts(
     trx,
@@ -134,6 +135,22 @@ const verdictOf = (judged: Judged, importedUntil: string | null): Verdict =>
 
 const keyOf = ({ judgement, resource, id }: Judged): string =>
   driftKey(judgement.kind, resource, id);
+
+/**
+ * What was written, by what alerts are to take it for: what was so before the first webhook is old news, whatever it is
+ * here (a transaction may be known from its order); all else was lost since.
+ */
+function byFinder(
+  written: readonly GroupState[],
+  { firstFill, importedUntil }: Pick<SettleContext, "firstFill" | "importedUntil">,
+): [FoundBy, GroupState[]][] {
+  const isOld = (state: GroupState): boolean =>
+    firstFill || (importedUntil !== null && timeOfVersion(state.version) < importedUntil);
+  return [
+    ["import", written.filter(isOld)],
+    ["reconciliation", written.filter((state) => !isOld(state))],
+  ];
+}
 
 const isDrift = (judged: Judged, importedUntil: string | null): boolean =>
   hasDifferences(judged.judgement) && !isImported(judged, importedUntil);

@@ -117,7 +117,7 @@ const asFinding = ({ resource, id, missing_since, amount, currency }: Absent): F
   resource,
   objectId: id,
   differences: [],
-  amountAtRiskMinor: amount === null ? null : Number(amount),
+  amountAtRiskMinor: amount === null ? null : BigInt(amount),
   currency,
   cause: resource === "customer" ? "out_of_band_edit" : "unexplained",
   evidence: { unknown_at_the_service_since: missing_since },

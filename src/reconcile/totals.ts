@@ -21,10 +21,16 @@ export interface RunTotals {
   /** Findings of drift that somebody has taken as they are: mirror and service differ there. */
   acknowledged: Record<string, number>;
   /** Of what is left, in minor units by currency. */
-  amountAtRiskMinor: Record<string, number>;
+  amountAtRiskMinor: Record<string, bigint>;
   /** Open findings that are no drift: enforced identities, endpoint, an unsupported sort. */
   otherFindings: Record<string, number>;
 }
+
+/** As JSON takes them: text of minor units, as in the reports' JSON. Pure. */
+export const amountsAsText = (
+  minorByCurrency: Readonly<Record<string, bigint>>,
+): Record<string, string> =>
+  Object.fromEntries(Object.entries(minorByCurrency).map(([code, minor]) => [code, String(minor)]));
 
 export const sum = (counts: Readonly<Record<string, number | undefined>>): number =>
   Object.values(counts).reduce<number>((all, n) => all + (n ?? 0), 0);
@@ -107,14 +113,14 @@ async function addFindings(db: Knex, run: number, totals: RunTotals): Promise<vo
       db.raw("count(*) as n, sum(amount_at_risk_minor) as amount"),
     );
   for (const row of rows) {
-    const isDrift = driftLike.includes(row.class);
+    const isDrift = isDriftClass(row.class);
     const counts = isDrift ? countsOfDrift(totals, row.state) : otherCounts(totals, row.state);
     if (counts === null) continue;
     const name = row.identity ?? row.class;
     counts[name] = (counts[name] ?? 0) + Number(row.n);
     if (counts !== totals.left || row.currency === null) continue;
     totals.amountAtRiskMinor[row.currency] =
-      (totals.amountAtRiskMinor[row.currency] ?? 0) + Number(row.amount ?? 0);
+      (totals.amountAtRiskMinor[row.currency] ?? 0n) + BigInt(row.amount ?? 0);
   }
 }
 
@@ -126,5 +132,4 @@ function countsOfDrift(totals: RunTotals, state: string): Record<string, number>
 const otherCounts = (totals: RunTotals, state: string): Record<string, number> | null =>
   state === "healed" || state === "acknowledged" ? null : totals.otherFindings;
 
-/** What cannot be read cannot be called equal either. */
-const driftLike: readonly string[] = [...driftClasses, "unreadable"];
+const isDriftClass = (name: string): boolean => (driftClasses as readonly string[]).includes(name);

@@ -1,6 +1,6 @@
-import { readFile } from "node:fs/promises";
 import { z } from "zod";
 import { UsageError } from "../platform/errors.ts";
+import { readInputFile } from "../platform/input-file.ts";
 
 const account = z.string().trim().min(1).max(64);
 const accountMap = z.strictObject({
@@ -24,9 +24,7 @@ export const defaultAccounts: AccountMap = {
 /** Reads a settings file (JSON) with an account for each of the four. Throws `UsageError` that names what is wrong. */
 export async function readAccountMap(path: string): Promise<AccountMap> {
   const wanted = `It should be JSON such as ${JSON.stringify(defaultAccounts)}.`;
-  const text = await readFile(path, "utf8").catch((cause: unknown) => {
-    throw new UsageError(`The account map ${path} cannot be read. ${wanted}`, { cause });
-  });
+  const text = (await readInputFile(path)).toString("utf8");
   let json: unknown;
   try {
     json = JSON.parse(text);

@@ -22,7 +22,7 @@ export async function freezeEvidence(
     [],
   );
   await freezeKind(trx, { close, kind: "coverage", order: bySlice }, coverageQuery, [asOf, asOf]);
-  await freezeKind(trx, { close, kind: "runs", order: byId }, runsQuery, [close, asOf]);
+  await freezeKind(trx, { close, kind: "runs", order: byId }, runsQuery, [asOf, close]);
   await freezeKind(trx, { close, kind: "findings", order: byId }, findingsQuery, [asOf, fromUtc]);
 }
 
@@ -35,13 +35,23 @@ const coverageQuery = `
   from reports.read_slices(?) s left join reconcile.coverage c on c.run = s.run and c.slice = s.slice
   where ${isFresh("s", "?::timestamptz")}`;
 
+/** As they were then: a run that is taken up again later has another state, and another end. */
 const runsQuery = `
   select jsonb_build_object('id', r.id, 'run_key', r.run_key, 'kind', r.kind, 't0', r.t0, 'started_at', r.started_at,
-                            'finished_at', r.finished_at, 'state', r.state) as content
+                            'finished_at', ended.at, 'state', known.state) as content
   from reconcile.runs r
+  cross join (select cast(? as timestamptz) as at) as_of
+  cross join lateral (
+    select s.state from reconcile.run_states s
+    where s.run = r.id and s.recorded_at <= as_of.at order by s.recorded_at desc, s.id desc limit 1
+  ) known
+  cross join lateral (
+    select max(s.recorded_at) as at from reconcile.run_states s
+    where s.run = r.id and s.recorded_at <= as_of.at and s.state <> 'running'
+  ) ended
   where r.id in (select (e.content->>'run')::bigint from reports.closed_evidence e
                  where e.close = ? and e.kind = 'coverage')
-    or r.id = (select max(l.id) from reconcile.runs l where l.finished_at <= ?)`;
+    or r.id = (select max(l.run) from reconcile.run_states l where l.state <> 'running' and l.recorded_at <= as_of.at)`;
 
 /** Anything may stand in a note and in the name of a field that is not the interface's, and a close is for ever. */
 const findingsQuery = `

@@ -34,6 +34,13 @@ export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string
   if (gaps.length > 0) {
     lines.push(`Not read: ${gaps.join("; ")}. "tallyhook reconcile" reads on.`);
   }
+  const unreadSince = await changesUnreadSince(db, period, asOf);
+  if (gaps.length === 0 && unreadSince !== null) {
+    lines.push(
+      `Not read since ${unreadSince}: a list that shows chargebacks, voids and settlements of older sales. ` +
+        `"tallyhook reconcile" reads it, or says why the service does not show it.`,
+    );
+  }
   if (proof !== undefined && proof.openFindings !== "0") {
     const found = await openFindings(db, period, asOf);
     lines.push(
@@ -70,16 +77,41 @@ function verdictLines(abouts: readonly About[]): string[] {
   );
 }
 
-/** How long until the month is proved by what is known already; null where waiting does not help. */
+/**
+ * How long until the month is proved by what was recorded since the cut-off; null where waiting does not help: it is not
+ * proved now either, or nothing was recorded since.
+ */
 async function secondsUntilProved(db: Knex, period: Period, asOf: string): Promise<number | null> {
   const now = await readProof(db, period, null);
   if (now.verdict !== "PASS") return null;
   const { rows } = await db.raw<{ rows: { seconds: number | null }[] }>(
-    `select ceil(extract(epoch from max(r.finished_at) + make_interval(secs => ?) - clock_timestamp()))::int as seconds
-     from reconcile.runs r where r.finished_at > ?::timestamptz and r.finished_at <= clock_timestamp()`,
-    [settledAfterSeconds, asOf],
+    `select ceil(extract(epoch from
+              max(recorded_at) + make_interval(secs => :settledAfterSeconds) - clock_timestamp()))::int as seconds
+     from (
+       select max(s.recorded_at) as recorded_at from reconcile.run_states s
+       union all
+       select max(v.recorded_at) from reconcile.finding_versions v
+       union all
+       select max(d.settled_at) from reconcile.doubts d
+     ) last where recorded_at > cast(:asOf as timestamptz)`,
+    { settledAfterSeconds, asOf },
   );
-  return Math.max(rows[0]?.seconds ?? settledAfterSeconds, 1);
+  const seconds = rows[0]?.seconds ?? null;
+  return seconds === null ? null : Math.max(seconds, 1);
+}
+
+/** Until when what changes older objects was read, where that is before the end of the period; else null. One statement. */
+async function changesUnreadSince(
+  db: Knex,
+  { toUtc }: Period,
+  asOf: string,
+): Promise<string | null> {
+  const { rows } = await db.raw<{ rows: { since: string }[] }>(
+    `select coalesce(to_char(c.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'the beginning') as since
+     from reports.changes_read_until(?) as c(at) where c.at is null or c.at < cast(? as timestamptz)`,
+    [asOf, toUtc],
+  );
+  return rows[0]?.since ?? null;
 }
 
 /** What no fresh slice shows of each resource, in days of the report's zone. One statement. */

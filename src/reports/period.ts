@@ -15,8 +15,9 @@ export interface Period extends Days {
   toUtc: string;
 }
 
-const earliest = "2000-01-01";
-const latest = "2100-12-31";
+/** The days that reports are of. */
+export const earliestDay = "2000-01-01";
+export const latestDay = "2100-12-31";
 
 /**
  * Reads `--from` and `--to`: days, or months that stand for their first and last day. Without `from`: the first of
@@ -51,8 +52,8 @@ function dayOf(option: string, text: string, edge: "first" | "last"): string {
     );
   }
   const found = `${match[1]}-${match[2]}-${String(day).padStart(2, "0")}`;
-  if (found < earliest || found > latest) {
-    throw new UsageError(`${option} ${found} is out of range. Use ${earliest} to ${latest}.`);
+  if (found < earliestDay || found > latestDay) {
+    throw new UsageError(`${option} ${found} is out of range. Use ${earliestDay} to ${latestDay}.`);
   }
   return found;
 }

@@ -1,6 +1,5 @@
 import { takeRelayRows } from "../inbox/relay.ts";
-import type { RelayLimits } from "../inbox/relay.ts";
-import type { Clock } from "../platform/clock.ts";
+import type { RelayLimits, RelayRows } from "../inbox/relay.ts";
 import { QueueUnavailable } from "../queue/job-queue.ts";
 import type { JobQueue } from "../queue/job-queue.ts";
 import { applyBatch } from "./apply-batch.ts";
@@ -14,8 +13,6 @@ import type { ScheduledTask } from "./task-runner.ts";
 import { walkDisputes } from "./walk-disputes.ts";
 
 export interface WorkerDeps extends ApplyDeps, FetchDeps {
-  /** Wall clock. */
-  clock: Clock;
   queue: JobQueue;
 }
 
@@ -24,13 +21,24 @@ export interface WorkerOptions {
   concurrency: number;
   relayIntervalMs: number;
   relay?: RelayLimits;
+  stalledAfterMs?: StallLimits;
   tasks?: Readonly<Record<string, ScheduledTask>>;
 }
 
 export const defaultWorkerOptions: WorkerOptions = { concurrency: 2, relayIntervalMs: 1_000 };
 
+/** How long a loop may give no sign of life, in milliseconds. */
+export interface StallLimits {
+  /** Rounds of statements; one that waits for the database to come back takes far less. */
+  statements: number;
+  /** Rounds that read from the service: a read with all its repeats, and what is applied of it. */
+  reads: number;
+}
+
+const defaultStallLimits: StallLimits = { statements: 60_000, reads: 300_000 };
+
 export interface RunningWorker {
-  /** False when its timers have not come round for a minute: something hangs. */
+  /** False when one of its loops has not come round for too long: something hangs. No clock change deceives it. */
   isAlive(): boolean;
   /** Takes no new work, finishes what is at work. */
   close(): Promise<void>;
@@ -39,15 +47,13 @@ export interface RunningWorker {
 const maxSeqsPerBatch = 500;
 /** Taken at once, to be merged: what costs the queue is the job, whatever its size. */
 const jobsAtOnce = 32;
-/** A round that waits for the database to come back takes far less. */
-const stalledAfterMs = 60_000;
 
 /** Applies events, reads wanted objects, runs schedules, and brings back lost wake-ups. */
 export function startWorker(
   deps: WorkerDeps,
   options: WorkerOptions = defaultWorkerOptions,
 ): RunningWorker {
-  const { queue, log, clock } = deps;
+  const { queue, log } = deps;
   const tasks = options.tasks ?? {};
   const stopping = new AbortController();
   const runTask = createTaskRunner(tasks, stopping.signal);
@@ -56,20 +62,20 @@ export function startWorker(
     atOnce: options.concurrency,
     maxSeqs: maxSeqsPerBatch,
   });
-  const fetches = runEvery({ log, clock, name: "fetches" }, 1_000, async () => ({
+  const fetches = runEvery({ log, name: "fetches" }, 1_000, async () => ({
     more: (await fetchDueObjects(deps)) > 0,
   }));
-  const disputes = runEvery({ log, clock, name: "disputes" }, 1_000, async () => ({
-    more: (await walkDisputes(deps, stopping.signal)) > 0,
+  const disputes = runEvery({ log, name: "disputes" }, 1_000, async (goesOn) => ({
+    more: (await walkDisputes(deps, stopping.signal, goesOn)) > 0,
   }));
-  const relay = runEvery({ log, clock, name: "relay" }, options.relayIntervalMs, async () => {
-    await handOver(deps, await takeRelayRows(deps.db, options.relay));
+  const relay = runEvery({ log, name: "relay" }, options.relayIntervalMs, async (goesOn) => {
+    await handOver(deps, await takeRelayRows(deps.db, options.relay), goesOn);
     return { more: false };
   });
   // Made anew at each start, since one that is there may have lost its next job. Later on, one that has vanished is put
   // back, and so is one of an earlier start: its last job, at work just now, may have brought it back.
   const upserted = new Set<string>();
-  const schedules = runEvery({ log, clock, name: "schedules" }, 10_000, async () => {
+  const schedules = runEvery({ log, name: "schedules" }, 10_000, async () => {
     for (const [task, { schedule }] of Object.entries(tasks)) {
       if (upserted.has(task) && (await queue.hasSchedule(task, schedule))) continue;
       await queue.upsertSchedule(task, schedule);
@@ -84,12 +90,11 @@ export function startWorker(
     }),
   ];
 
-  const startedAt = clock.now();
+  const stalledAfterMs = options.stalledAfterMs ?? defaultStallLimits;
   return {
-    isAlive() {
-      const last = relay.lastRoundAt() ?? startedAt;
-      return clock.now().getTime() - last.getTime() < stalledAfterMs;
-    },
+    isAlive: () =>
+      [relay, schedules].every((loop) => loop.quietMs() < stalledAfterMs.statements) &&
+      [fetches, disputes].every((loop) => loop.quietMs() < stalledAfterMs.reads),
     async close() {
       stopping.abort(new Error("the worker stops"));
       const parts = [...consumers, relay, fetches, disputes, schedules];
@@ -98,13 +103,31 @@ export function startWorker(
   };
 }
 
-/** The queue is how several workers share the work; while it is away, whoever found the rows applies them. */
-async function handOver(deps: WorkerDeps, seqs: readonly number[]): Promise<void> {
+/**
+ * The queue is how several workers share the work; while it is away, whoever found the rows applies them. So it does with
+ * those of which nothing came when they were handed over: a queue that takes jobs may give them to nobody, and where it
+ * was only busy, its later job finds nothing left to do.
+ */
+async function handOver(
+  deps: WorkerDeps,
+  { first, again }: RelayRows,
+  goesOn: () => void,
+): Promise<void> {
   let isQueueAway = false;
-  for (let at = 0; at < seqs.length; at += maxSeqsPerBatch) {
-    const batch = seqs.slice(at, at + maxSeqsPerBatch);
+  for (const batch of batchesOf(first)) {
     isQueueAway ||= !(await isAdded(deps, batch));
     if (isQueueAway) await applyBatch(deps, batch);
+    goesOn();
+  }
+  for (const batch of batchesOf(again)) {
+    await applyBatch(deps, batch);
+    goesOn();
+  }
+}
+
+function* batchesOf(seqs: readonly number[]): Generator<number[]> {
+  for (let at = 0; at < seqs.length; at += maxSeqsPerBatch) {
+    yield seqs.slice(at, at + maxSeqsPerBatch);
   }
 }
 

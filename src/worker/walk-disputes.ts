@@ -17,16 +17,26 @@ const mostPages = 5_000;
 
 /**
  * Reads all charged-back transactions, page by page, where that is wanted and due. Apart from single objects, which must not
- * wait for a long list. Ends between two pages when `stop` aborts: another worker begins anew. Says how many walks it began.
+ * wait for a long list. Ends between two pages when `stop` aborts: another worker begins anew.
+ * Calls `onPage` after each page, since a walk may take hours. Says how many walks it began.
  */
-export async function walkDisputes(deps: FetchDeps, stop: AbortSignal): Promise<number> {
+export async function walkDisputes(
+  deps: FetchDeps,
+  stop: AbortSignal,
+  onPage: () => void = () => {},
+): Promise<number> {
   const { resource: only } = disputedTransactions;
   const due = await takeDueFetches(deps.db, { only, limit: 1, leaseSeconds });
-  for (const fetch of due) await orPutOff(deps, fetch, () => walk(deps, fetch, stop));
+  for (const fetch of due) await orPutOff(deps, fetch, () => walk(deps, fetch, stop, onPage));
   return due.length;
 }
 
-async function walk(deps: FetchDeps, fetch: DueFetch, stop: AbortSignal): Promise<void> {
+async function walk(
+  deps: FetchDeps,
+  fetch: DueFetch,
+  stop: AbortSignal,
+  onPage: () => void,
+): Promise<void> {
   let problem: string | null = null;
   let date = new Date(0);
   let pages = 0;
@@ -36,6 +46,7 @@ async function walk(deps: FetchDeps, fetch: DueFetch, stop: AbortSignal): Promis
     ({ date } = page);
     if (++pages === mostPages) return giveUpOrRetry(deps, fetch, "the list does not end");
     await holdFetch(deps.db, fetch, leaseSeconds);
+    onPage();
   }
   if (problem !== null) return giveUpOrRetry(deps, fetch, problem);
   await conclude(deps, fetch, date);

@@ -58,7 +58,7 @@ const finding = (fields: object) =>
 
 describe("what a run tells", () => {
   test("drift that is left, drift that was healed, and an end that is clean", async () => {
-    const left = { left: { mismatch: 2 }, healed: { behind: 1 }, amountAtRiskMinor: { usd: 500 } };
+    const left = { left: { mismatch: 2 }, healed: { behind: 1 }, amountAtRiskMinor: { usd: 500n } };
     expect(await end(outcome(1, left))).toEqual(["drift:1 error open"]);
     expect(await end(outcome(1, left)), "again").toEqual(["drift:1 error open"]);
     expect(await end(outcome(2, { healed: { missing_here: 3 } }))).toEqual([

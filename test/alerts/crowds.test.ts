@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import type { AlertMessage } from "../../src/alerts/message.ts";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { assess } from "../../src/alerts/assess.ts";
 import type { FoundBy } from "../../src/alerts/desk.ts";
@@ -104,8 +105,13 @@ test("the last retries of many renewals are one list of the day", async () => {
   expect(await told()).toEqual(["100 declines in 10 min, a multiple of what is usual"]);
   const tomorrow = standingClock(new Date(Date.now() + 86_400_000).toISOString());
   await sweep(db, testDesk({ clock: tomorrow, serviceClock: clock }));
-  const lists = await db("alerts.outbox").whereNull("alert_id").pluck("message");
-  expect(lists).toMatchObject([{ title: "100 before the last try (1000.00 USD)" }]);
+  const lists = await db("alerts.outbox").whereNull("alert_id").orderBy("id").pluck("message");
+  expect(lists).toMatchObject([
+    { title: expect.stringMatching(/^\d+ before the last try \(\d+\.00 USD\) \(1 of 2\)$/) },
+    { title: expect.stringContaining("(2 of 2)") },
+  ]);
+  const items = (lists as AlertMessage[]).flatMap((list) => list.items ?? []);
+  expect(new Set(items.map(({ alertId }) => alertId)).size).toBe(100);
 });
 
 test("a rate about the limit is one incident, until it falls to half", async () => {

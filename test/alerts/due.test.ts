@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { acknowledgeAlert } from "../../src/alerts/actions.ts";
+import { slackPayload } from "../../src/alerts/channels/slack.ts";
 import { sampleCustomer, sampleOrder } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
@@ -118,6 +119,54 @@ test("a list that asks nothing is not sent; it is counted with the next that doe
     items: [{ title: "LOST 10.00 USD: 4 tries declined. Collect or cancel" }],
   });
   expect(await waiting()).toEqual([]);
+});
+
+test("a long list is cut into messages that name all, the largest of a currency first", async () => {
+  const settings = settingsOf({
+    channels: { log: { kind: "stdout" }, team: { kind: "slack", urlFrom: "ALERT_TEAM" } },
+    defaultChannels: ["log", "team"],
+    rules: { decline_storm: { enabled: false } },
+  });
+  const clock = standingClock(new Date().toISOString());
+  const desk = testDesk({ settings, clock });
+  const currencies = ["usd", "eur", "jpy"];
+  const orders = Array.from({ length: 330 }, (_, n) => ({
+    ...soft,
+    id: `lost-${n}`,
+    order_number: `NR${n}`,
+    subscription_id: `lost-${n}`,
+    currency: currencies[n % 3],
+    total: 1_000 + n,
+    attempt_count: 4,
+    next_retry_at: null,
+  }));
+  await deliver(db, desk, [orders.map((order) => event("order.failed", order))]);
+  await deliver(db, desk, [[event("order.failed", soft)]]);
+  clock.advanceHours(24);
+  await sweep(db, desk);
+  await sweep(db, desk);
+  expect(await waiting()).toEqual([]);
+  for (const channel of ["log", "team"]) {
+    const lists = await db("alerts.outbox")
+      .where({ channel })
+      .whereNull("alert_id")
+      .orderBy("id")
+      .pluck<(Digest & { items: { title: string; facts: { value: string }[] }[] })[]>("message");
+    expect(lists.length).toBeGreaterThan(1);
+    const named = lists.flatMap(({ items }) => items);
+    expect(new Set(named.map(({ facts }) => facts[0]?.value)).size).toBe(330);
+    expect(named).toHaveLength(330);
+    for (const [n, { title, facts }] of lists.entries()) {
+      expect(title).toMatch(/^\d+ renewals LOST \(.*\) \(\d of \d\)$/);
+      expect(title).toContain(`(${n + 1} of ${lists.length})`);
+      expect(facts.some(({ label }) => label === "Nothing to do yet")).toBe(n === 0);
+    }
+    const amounts = named.map(({ title }) => title.split(" ").slice(1, 3));
+    const eur = amounts.filter(([, code]) => code?.startsWith("EUR")).map(([sum]) => Number(sum));
+    expect(eur).toEqual(eur.toSorted((a, b) => b - a));
+    const text = JSON.stringify(lists.map((list) => slackPayload(list as never)));
+    expect(text).not.toMatch(/and \d+ more\./);
+  }
 });
 
 test("a soft decline leaves the list when the customer is to be written to", async () => {

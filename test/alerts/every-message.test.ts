@@ -59,7 +59,7 @@ describe.each(samples)("%s", (_what, message) => {
     expect(advice).toMatch(/^["A-Z1-9].{20,}\.$/s);
     const said = [advice, ...facts.map(({ value }) => value)].join(" ");
     if (action === "trigger") expect(said).toMatch(/npx tallyhook [a-z]+/);
-    else expect(pages).not.toEqual([]);
+    else if (pages.length === 0) expect(said).toMatch(/npx tallyhook [a-z]+|Nothing is left to do/);
   });
 });
 

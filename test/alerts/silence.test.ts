@@ -124,6 +124,43 @@ describe("silence", () => {
     expect(await unresolved(db), "after a time without any worker").toEqual([]);
   });
 
+  test("a clock that was a week ahead and is set right does not put off what is missed", async () => {
+    const { clock, desk } = standing("2025-03-08T12:00:00.000Z");
+    await sweep(db, desk);
+    clock.set("2025-03-01T12:00:00.000Z");
+    await sweep(db, desk);
+    await db.raw(
+      "insert into alerts.heartbeats values ('worker:1', now() - make_interval(mins => 6))",
+    );
+    for (let n = 0; n < 2; n++) {
+      clock.advanceHours(0.05);
+      await sweep(db, desk);
+    }
+    expect(await unresolved(db)).toContain("silence:worker critical open");
+  });
+
+  test("a scheduler that never started, once its workers had time to start it", async () => {
+    const { clock, desk } = standing("2025-03-01T12:00:00.000Z");
+    const minutes = async (count: number) => {
+      for (let n = 0; n < count; n++) {
+        clock.advanceHours(1 / 60);
+        await sweep(db, desk);
+      }
+    };
+    await sweep(db, desk);
+    await minutes(8);
+    expect(await unresolved(db)).toEqual([]);
+    await minutes(4);
+    expect(await unresolved(db)).toEqual(["silence:scheduler critical open"]);
+    const [message] = await db("alerts.outbox").pluck<AlertMessage[]>("message");
+    expect(message?.title).toBe(
+      "No scheduled task has ever started, though running since 1 Mar 12:00. The nightly run will not start",
+    );
+    await db("alerts.heartbeats").insert({ name: "scheduler", beat_at: db.fn.now() });
+    await minutes(1);
+    expect(await unresolved(db)).toEqual([]);
+  });
+
   test("after a week away: what waits in the inbox is not missing", async () => {
     const { clock, desk } = standing("2025-03-01T13:00:00.000Z");
     await deliver(db, desk, [[event("order.failed", declined)]]);

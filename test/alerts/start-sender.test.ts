@@ -373,3 +373,15 @@ test("closing waits for what is being sent", async () => {
   await closed;
   expect(await outboxOf(database.db)).toMatchObject([{ state: "sent" }]);
 });
+
+test("a clock that is set back by a day does not silence a channel that was paused", async () => {
+  const clock = standingClock("2026-03-02T12:00:00.000Z");
+  team.answerWith(answering(503));
+  await queueMessage(database.db, { channel: "team", alertId: null, stage: "opened" });
+  start({ team: team.url }, { clock });
+  await trouble();
+  team.answerWith(answering(200));
+  clock.advanceHours(-24);
+  await settled(1);
+  expect(await outboxOf(database.db)).toMatchObject([{ state: "sent" }]);
+});

@@ -135,6 +135,78 @@ test("what was paid while it was held back is not listed, and is counted at the 
   expect(end?.message.facts).toContainEqual({ label: "Over before they were listed", value: "1" });
 });
 
+test("fraud and high amounts that are over before their list is written are listed with what became of them", async () => {
+  const high = { ...retried, total: 2_000_000 };
+  await learn(many(60, (n) => lostRenewal(n, ago(1), n < 30 ? high : retried)));
+  const paid = { status: "succeeded", failure_code: null };
+  await learn(
+    [...many(30, (n) => n), 40].map((n) =>
+      lostRenewal(n, ago(0), {
+        ...(n < 30 ? high : retried),
+        ...paid,
+        transactions: [sampleEntry({ id: `sale-${n}`, created_at: ago(0) })],
+      }),
+    ),
+  );
+  await letPass(db, 11);
+  await sweep(db, desk);
+  const rows = await db("alerts.outbox")
+    .where({ channel: "log" })
+    .whereNot("state", "dropped")
+    .orderBy("id")
+    .pluck<AlertMessage[]>("message");
+  const said = rows
+    .flatMap(({ items = [] }) => items)
+    .filter((item) => item.facts[0]?.label === "Since then");
+  expect(said).toHaveLength(10);
+  for (const { title, facts } of said) {
+    expect(title).toMatch(/^20000.00 USD renewal declined/);
+    expect(facts[0]?.value).toBe("paid after all");
+  }
+  const end = rows.find(({ action, rule }) => action === "resolve" && rule === "decline_storm");
+  expect(end?.facts).toContainEqual({ label: "Over before they were listed", value: "1" });
+});
+
+test("a later stage does not make wait what could not wait", async () => {
+  await learn(many(60, (n) => lostRenewal(n, ago(2), retried)));
+  const second = { attempt_count: 2, next_retry_at: "2026-03-13T12:00:00.000Z" };
+  const stolen = { ...retried, failure_code: "fraud_suspected" };
+  await learn(many(25, (n) => lostRenewal(100 + n, ago(2), stolen)));
+  await learn(
+    many(25, (n) => lostRenewal(100 + n, ago(1), { ...second, failure_code: "expired_card" })),
+  );
+  await sweep(db, desk);
+  const told = (await tellings(db)).filter(({ channel }) => channel === "log");
+  expect(new Set(told.map(({ alertId }) => alertId)).size).toBe(25);
+});
+
+test("a storm of five currencies adds and compares none, and says that there are more than it shows", async () => {
+  const currencies = ["eur", "jpy", "kwd", "usd", "huf"];
+  await learn(
+    many(60, (n) =>
+      lostRenewal(n, ago(1), {
+        ...retried,
+        currency: n < 40 ? "eur" : currencies[n % 5],
+        total: currencies[n % 5] === "jpy" && n >= 40 ? 900_000 : 1_000 + n,
+      }),
+    ),
+  );
+  await letPass(db, 11);
+  await sweep(db, desk);
+  const [list] = await db("alerts.outbox")
+    .where({ channel: "log", is_list: true })
+    .orderBy("id")
+    .pluck<AlertMessage[]>("message");
+  expect(list?.title).toMatch(
+    /^\d+\.\d\d EUR, .* and 2 more currencies in \d+ alerts that a storm held back/,
+  );
+  const codes = (list?.items ?? []).map(
+    ({ facts }) => facts.find(({ label }) => label === "Amount")?.value.slice(-3) ?? "",
+  );
+  expect(codes).toEqual([...codes].sort());
+  expect(new Set(list?.facts.filter(({ label }) => label === "Money")).size).toBe(5);
+});
+
 test("what a list told is found with its alert, and its end goes into the next digest", async () => {
   await learn(many(40, (n) => lostRenewal(n, ago(1), retried)));
   await letPass(db, 11);
@@ -146,7 +218,7 @@ test("what a list told is found with its alert, and its end goes into the next d
     { channel: "log", told_how: "at_end", told_at: expect.any(Date) as Date },
     { channel: "team", told_how: "at_end" },
   ]);
-  expect(alert?.stormListings[0]?.advice).toMatch(/\w/);
+  expect(alert?.facts["advice"]).toMatch(/\w/);
   await learn([
     lostRenewal(5, ago(0), {
       status: "succeeded",
@@ -331,7 +403,8 @@ test("an erased customer is in no list any more", async () => {
   await db("alerts.alerts").where("customer_id", "customer-30").update("customer_id", "customer-7");
   const before = JSON.stringify(await listed());
   expect(before).toContain("customer-30");
-  await redactMessages(db, { customerId: "customer-7", ids: [], names: [] });
+  const theirs = { customerId: "customer-7", ids: [], seqs: [], names: [] };
+  await db.transaction((trx) => redactMessages(trx, theirs));
   const after = JSON.stringify(await listed());
   expect(after).not.toContain("customer-30");
   expect(after).toContain("customer-31");

@@ -25,8 +25,9 @@ export async function sendDue(db: Knex): Promise<void> {
 export async function storeBodies(db: Knex, bodies: readonly string[]): Promise<number[]> {
   const { rows } = await db.raw<{ rows: { seq: string }[] }>(
     `with stored as (
-       insert into inbox.receipts (event_id, raw_sha256, type, raw, secret_id)
-       select body::jsonb->>'id', sha256(convert_to(body, 'UTF8')), body::jsonb->>'type', convert_to(body, 'UTF8'), 'env-1'
+       insert into inbox.receipts (event_id, raw_sha256, type, raw, secret_id, event_created_at)
+       select body::jsonb->>'id', sha256(convert_to(body, 'UTF8')), body::jsonb->>'type', convert_to(body, 'UTF8'), 'env-1',
+         (body::jsonb->>'created_at')::timestamptz
        from unnest(?::text[]) with ordinality as each(body, n) order by n returning seq
      )
      insert into inbox.progress (seq) select seq from stored returning seq`,

@@ -22,3 +22,38 @@ test.each([[], ["--help"], ["help", "receiver"], ["recieve"]])(
     expect(await registered(...argv)).toEqual(commandModules.flatMap(({ names }) => names));
   },
 );
+
+test.each([
+  [["sandbox", "--host", ""], "--host"],
+  [["sandbox", "--state", " "], "--state"],
+  [["report", "refunds", "--out", ""], "--out"],
+  [["events", "list", "--type", ""], "--type"],
+  [["close", "export", "2026-10", "--out", ""], "--out"],
+  [["heal", "order", "x", "--from-service", "--reason", ""], "--reason"],
+  [["endpoint", "remove", "", "--yes"], "id"],
+  [["report", ""], "name"],
+])("an empty value is refused before anything is done: %j", async (argv, which) => {
+  let said = "";
+  const program = new Command()
+    .exitOverride()
+    .configureOutput({ writeErr: (text) => (said += text) });
+  await registerCommands(program, createContext(), argv);
+  await expect(program.parseAsync(argv, { from: "user" })).rejects.toMatchObject({
+    code: "commander.invalidArgument",
+  });
+  expect(said).toContain(which);
+  expect(said).toContain("It is empty: is a variable of the shell not set?");
+});
+
+test("a value that is not empty reaches the command as it is", async () => {
+  const program = new Command().exitOverride().configureOutput({ writeErr: () => {} });
+  const argv = ["sandbox", "--allow-host", "one.example", "--allow-host", "two.example"];
+  await registerCommands(program, createContext(), argv);
+  const [sandbox] = program.commands;
+  sandbox?.action(() => {});
+  await program.parseAsync(argv, { from: "user" });
+  expect(sandbox?.opts()).toMatchObject({
+    allowHost: ["one.example", "two.example"],
+    host: "127.0.0.1",
+  });
+});

@@ -1,4 +1,6 @@
 import type { Knex } from "knex";
+import { clear, raise } from "../../src/alerts/conditions.ts";
+import { noSubject } from "../../src/alerts/rules/story.ts";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { registerAlerts } from "../../src/cli/alerts.ts";
 import { registerCustomers } from "../../src/cli/customers.ts";
@@ -147,10 +149,14 @@ describe("alerts", () => {
     await db("alerts.outbox").update({ state: "sent" });
     expect(await json("resend", "--channel", "log")).toEqual({ messages: {} });
     expect(await states()).toEqual(["sent", "sent"]);
-    const refusals = [["resend"], ["resend", "--channel", "lgo"], ["resend", "decline:nobody"]];
-    const words = ["Name an alert", "There are: log.", "No alert has the number"];
-    for (const [n, args] of refusals.entries()) {
-      expect(String((await alerts(...args)).error)).toContain(words[n]);
+    const refusals: [string[], string][] = [
+      [["resend"], "Name an alert"],
+      [["resend", "--channel", "lgo"], "There are: log."],
+      [["resend", "decline:nobody"], 'No alert has the number or key "decline:nobody"'],
+      [["resend", "999999"], 'No alert has the number or key "999999"'],
+    ];
+    for (const [args, words] of refusals) {
+      expect(String((await alerts(...args)).error)).toContain(words);
     }
   });
 });
@@ -169,6 +175,72 @@ test("customers erase takes the person out of messages, and alerts hold none", a
   expect(JSON.parse(out)).toMatchObject({ counts: { alerts: 1, messages: 1 } });
   expect(await all()).not.toMatch(/j…@|4242|jane/i);
   expect(await all()).toContain("[redacted]");
+});
+
+test("customers erase takes out the notes of alerts that are about the person, or name them, and no others", async () => {
+  await deliver(db, testDesk(), [
+    [event("customer.created", sampleCustomer({ last_name: "Doe" }))],
+    [event("order.created", sampleOrder({ order_number: "87654321" }))],
+  ]);
+  const raiseOne = (key: string, kept: object, subject?: object) =>
+    db.transaction((trx) =>
+      raise(
+        trx,
+        testDesk(),
+        [
+          {
+            key,
+            rule: "event_dead",
+            severity: "error",
+            title: "something",
+            advice: "",
+            facts: [],
+            kept: { ...kept },
+            ...(subject === undefined ? {} : { subject: { ...noSubject, ...subject } }),
+            at: new Date(),
+          },
+        ],
+        "sweep",
+      ),
+    );
+  const notes: [key: string, note: string, isRedacted: boolean, kept?: object, subject?: object][] =
+    [
+      ["ended", "she wrote", true, {}, { orderId: "order-1" }],
+      ["object", "he wrote", true, { resource: "customer", id: "customer-1" }],
+      ["mail", "wrote to JANE@example.com.", true],
+      ["name", "called Jane Doe: no answer", true],
+      ["order", "order 87654321, again", true],
+      ["amount", "87654321 JPY at risk, or 87654321.50", false],
+      ["other-id", "see customer-12 and x-customer-1", false],
+      ["first-name", "Jane from support looks at it", false],
+    ];
+  for (const [key, note, , kept = {}, subject] of notes) {
+    await raiseOne(key, kept, subject);
+    expect((await alerts("ack", key, "--by", "bob", "--note", note)).error).toBeNull();
+  }
+  // Over, and its note stays with it.
+  await db.transaction((trx) =>
+    clear(
+      trx,
+      testDesk(),
+      [{ key: "ended", end: { title: "over", advice: "" }, at: new Date() }],
+      "sweep",
+    ),
+  );
+  const erase = ["customers", "erase", "customer-1", "--yes", "--by", "ada"];
+  expect((await runCommand(registerCustomers, erase, { env: env() })).error).toBeNull();
+  for (const [key, note, isRedacted] of notes) {
+    const row = await db("alerts.alerts")
+      .where({ key })
+      .first<{ id: string; acknowledged_note: string }>();
+    const told = JSON.stringify([
+      row,
+      await db("alerts.history").where({ alert_id: row.id }),
+      await db("alerts.outbox").where({ alert_id: row.id }),
+    ]);
+    expect([key, told.includes(note)]).toEqual([key, !isRedacted]);
+    expect(row.acknowledged_note).toBe(isRedacted ? "[redacted]" : note);
+  }
 });
 
 test("customers erase takes the person out of the day's lists, and leaves the others there", async () => {

@@ -1,11 +1,12 @@
 import { mkdtemp, readFile, readdir, rm } from "node:fs/promises";
-import { tmpdir, userInfo } from "node:os";
+import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
+import * as editedRows from "../../migrations/0043_edited_rows.ts";
 import { registerClose } from "../../src/cli/close.ts";
 import { registerReport } from "../../src/cli/report.ts";
 import { UsageError } from "../../src/platform/errors.ts";
-import { recordFindings } from "../../src/reconcile/findings.ts";
+import { healFindings, recordFindings } from "../../src/reconcile/findings.ts";
 import { coverAll } from "../reports/coverage.ts";
 import { letTimePass } from "../reports/sandbox-history.ts";
 import { mirrorSales } from "../reports/shop.ts";
@@ -72,7 +73,7 @@ const findLate = (id: string, seenAt: string) =>
       resource: "order",
       objectId: id,
       differences: [],
-      amountAtRiskMinor: 5,
+      amountAtRiskMinor: 5n,
       currency: "usd",
       cause: "unexplained",
       evidence: {},
@@ -93,9 +94,7 @@ describe("of a month that is proved", () => {
     const hashOf = (text: string) => /month-end [^\n]*([0-9a-f]{64})/.exec(text)?.[1];
     expect(hashOf(out)).toBe(hashOf(err));
     const asOf = /2025-05 as of (\S+):/.exec(err)?.[1];
-    expect(out).toContain(
-      `2025-05 is closed as of ${asOf}: PASS, snapshot 1, by ${userInfo().username} at `,
-    );
+    expect(out).toContain(`2025-05 is closed as of ${asOf}: PASS, snapshot 1, by tester at `);
   });
 
   test.each(["n\r", "\r", "\u0003"])("freezes nothing after %j", async (typed) => {
@@ -132,6 +131,28 @@ describe("of a month that is proved", () => {
     expect(hashes(closed)).toEqual(hashes(shown));
   });
 
+  test("--dry-run needs nobody's name, a close does", async () => {
+    const run = (...args: string[]) =>
+      runCommand(registerClose, ["close", "2025-05", ...args], {
+        env: { DATABASE_URL: database.url, TALLYHOOK_TIME_ZONE: "Europe/Berlin" },
+        user: { name: "root", sudoUser: null },
+      });
+    const shown = await run("--dry-run");
+    expect(shown.error).toBeNull();
+    expect(shown.out).toContain("closed by whoever --by names.");
+    expect(String((await run("--yes")).error)).toContain('Say who you are: --by "Your Name".');
+    expect(await written()).toBe(0);
+  });
+
+  test.each(["2025-13", "1999-12", "9999-12"])(
+    "%s is no month that can be closed",
+    async (month) => {
+      const { err, error } = await close([month, "--dry-run"]);
+      expect(error).toMatchObject({ code: "commander.invalidArgument" });
+      expect(err).toContain("Use a month such as 2026-10, from 2000-01 to 2100-12.");
+    },
+  );
+
   test("who closed it is printed on every report of the month", async () => {
     expect((await close(["2025-05", "--yes", "--by", "Anna Müller "])).error).toBeNull();
     const { out } = await runCommand(registerReport, ["report", "month-end", "--from", "2025-05"], {
@@ -152,6 +173,29 @@ describe("of a month that is proved", () => {
     await close(["2025-05", "--yes"]);
     const { error } = await close(["2025-06", "--yes"]);
     expect(error?.message).toMatch(/2025-05 was closed just now.*Wait ([1-5]?\d|60) seconds/);
+  });
+
+  test("freezes runs as they were at its cut-off, though one of them works again", async () => {
+    const [run] = await database.db("reconcile.runs").pluck<string[]>("id");
+    const evidence = async () => {
+      const [row] = await database
+        .db("reports.closed_evidence")
+        .where("kind", "runs")
+        .whereRaw("content->>'id' = ?", [String(run)])
+        .select("content");
+      return row?.content;
+    };
+    const [before] = await database.db("reconcile.runs").where("id", run).select("finished_at");
+    await database
+      .db("reconcile.runs")
+      .where("id", run)
+      .update({ state: "running", finished_at: database.db.fn.now() });
+    expect((await close(["2025-05", "--yes"])).error).toBeNull();
+    const { state, finished_at } = await evidence();
+    expect({ state, finishedAt: new Date(finished_at) }).toEqual({
+      state: "complete",
+      finishedAt: before.finished_at,
+    });
   });
 
   test("verify lists every close, and exits with 3 when one is not what was sealed", async () => {
@@ -211,6 +255,47 @@ describe("of a month that is not proved", () => {
       );
     }
     expect(await written()).toBe(0);
+  });
+
+  test("does not say to wait where nothing was recorded since: what blocks it is named, however often it is run", async () => {
+    await coverAll(database.db, "2025-06-01T00:00:00Z");
+    await findLate("abc", "2025-07-12T23:00:00Z");
+    await letTimePass(database.db);
+    // As a time it is of was written into findings before, without a version that says so.
+    await database.db.transaction(async (trx) => {
+      await trx.raw("set local session_replication_role = replica");
+      await trx("reconcile.findings").update({ object_at: "2025-07-12T23:00:00Z" });
+    });
+    const { error } = await close(["2025-05", "--yes"]);
+    expect(error?.message).not.toContain("Wait");
+    expect(error?.message).toMatch(/^Open findings \(1\): .* order abc/m);
+  });
+
+  test("is proved again once findings from before their times were recorded have a version with theirs", async () => {
+    await coverAll(database.db, "2025-06-01T00:00:00Z");
+    await findLate("abc", "2025-07-12T23:00:00Z");
+    await findLate("old", "2025-07-12T23:00:00Z");
+    const { db } = database;
+    await healFindings(db, { run: null, seenAt: new Date("2025-07-13T00:00:00Z") }, [
+      "missing:order:old",
+    ]);
+    await letTimePass(db);
+    await db.transaction(async (trx) => {
+      await trx.raw("set local session_replication_role = replica");
+      await trx("reconcile.findings").update({ object_at: "2025-07-12T23:00:00Z" });
+    });
+    const versions = () => db("reconcile.finding_versions").count("* as n").first();
+    const before = await versions();
+    await db.transaction((trx) => editedRows.up(trx));
+    expect(await versions()).toEqual({ n: String(Number(before?.["n"]) + 1) });
+    const early = await close(["2025-05", "--yes"]);
+    expect(early.error?.message).toMatch(
+      /^2025-05 is not proved yet: .*Wait ([1-5]?\d|60) seconds/,
+    );
+    await letTimePass(db);
+    expect((await close(["2025-05", "--yes"])).out).toContain(": PASS, snapshot 1");
+    await db.transaction((trx) => editedRows.up(trx));
+    expect(await versions()).toEqual({ n: String(Number(before?.["n"]) + 1) });
   });
 
   test("names the days that were not read, of which resources, and the command", async () => {

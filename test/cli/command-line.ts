@@ -1,6 +1,7 @@
 import { PassThrough } from "node:stream";
 import { Command } from "commander";
 
+import type { SystemUser } from "../../src/cli/acting-person.ts";
 import type { CliContext } from "../../src/cli/context.ts";
 import { loadConfig } from "../../src/config.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -16,7 +17,12 @@ export interface CommandRun {
 export async function runCommand(
   register: (program: Command, context: CliContext) => void,
   args: string[],
-  given: { env: Record<string, string | undefined>; stdin?: string; terminal?: boolean },
+  given: {
+    env: Record<string, string | undefined>;
+    stdin?: string;
+    terminal?: boolean;
+    user?: SystemUser;
+  },
 ): Promise<CommandRun> {
   const [stdout, stderr, stdin] = [new PassThrough(), new PassThrough(), new PassThrough()];
   const { terminal = false } = given;
@@ -25,6 +31,7 @@ export async function runCommand(
     stdout: stdout as unknown as NodeJS.WriteStream,
     stderr: stderr as unknown as NodeJS.WriteStream,
     stdin: Object.assign(stdin, { isTTY: terminal }) as unknown as NodeJS.ReadStream,
+    user: () => given.user ?? { name: "tester", sudoUser: null },
     loaded: () => loaded,
     async withRuntime(name, run) {
       const runtime = createRuntime(loaded, createLog({ level: "silent", name }));

@@ -96,7 +96,97 @@ async function fill(): Promise<void> {
   await apply(database.db, ...observations());
 }
 
+const answering = (stdin: string, ...args: string[]): Promise<CommandRun> =>
+  runCommand(registerCustomers, ["customers", "erase", ...args], {
+    env: { DATABASE_URL: database.url },
+    stdin,
+    terminal: true,
+  });
+
 describe("customers erase", () => {
+  it("shows before it asks by what one knows the person, and no more than that", async () => {
+    await fill();
+    await apply(
+      database.db,
+      seen(
+        "order",
+        sampleOrder({ id: "order-0", order_number: "ZZ", created_at: at(-86_400) }),
+        900,
+      ),
+    );
+    const { err, error } = await answering("n\r", "customer-1");
+    expect(String(error)).toContain("nothing was done");
+    expect(err).toMatch(
+      /Customer +customer-1\n +Name +J\. D\.\n +E-mail +j…@e…\.com\n +Orders +2\n/,
+    );
+    expect(err).toMatch(/Last order +AB12CD34, of 1 Mar 2025, 10\.00 USD, succeeded\n/);
+    expect(err).toContain("Redact everything that tells who this is?");
+    expect(err).not.toMatch(/Jane|Doe|@example/);
+    expect(await everything()).toContain("Jane");
+
+    expect((await answering("y\r", "customer-1")).error).toBeNull();
+    expect(await everything()).not.toContain("Jane");
+    const again = await answering("n\r", "customer-1");
+    expect(again.err).toMatch(/Name +none\n +E-mail +none\n.*\n.*\n +Erased before +\d/);
+  });
+
+  it.each<[string, () => Promise<unknown>]>([
+    [
+      "a transaction",
+      () =>
+        apply(
+          database.db,
+          seen("transaction", sampleTransaction({ metadata: { who: "Jane" } }), 9),
+        ),
+    ],
+    [
+      "a state that is not believed",
+      () =>
+        apply(database.db, {
+          ...seen("customer", sampleCustomer({ updated_at: "9999-01-01T00:00:00Z" }), 9),
+        }),
+    ],
+    [
+      "an order that has moved",
+      async () => {
+        await apply(database.db, seen("order", order, 9));
+        const moved = sampleOrder({ customer_id: "customer-2", updated_at: at(60) });
+        await apply(database.db, seen("order", moved, 90));
+      },
+    ],
+    [
+      "an event that is dead",
+      async () => {
+        const bad = { ...order, customer_id: "customer-1", id: 7, description: "Jane" };
+        const seq = await storeEvent(database.db, "order.created", bad);
+        await applyBatch(applyDeps(database.db), [seq]);
+        expect((await progressOf(database.db, seq)).state).toBe("dead");
+      },
+    ],
+    [
+      "bytes that are no JSON",
+      () => storeRow(database.db, { raw: Buffer.from("{ customer-1: Jane Doe") }),
+    ],
+  ])("finds a person who is known by %s alone", async (_, known) => {
+    await known();
+    expect(await everything()).toContain("Jane");
+    expect((await erase("customer-1", "--yes")).error).toBeNull();
+    expect(await everything()).not.toContain("Jane");
+    const unbelieved = await database.db("mirror.unbelieved");
+    expect(JSON.stringify(unbelieved)).not.toContain("Jane");
+  });
+
+  it("finds by the addresses that only an event showed the events with an address alone", async () => {
+    const dead = sampleCustomer({ updated_at: 7, created_at: 7, email: "Jane@Example.com" });
+    const seqs = [
+      await storeEvent(database.db, "customer.created", dead),
+      await storeEvent(database.db, "mail.sent", { to: "jane@example.com", text: "Dear Jane" }),
+    ];
+    await applyBatch(applyDeps(database.db), seqs);
+    expect((await erase("customer-1", "--yes")).error).toBeNull();
+    expect(await everything()).not.toMatch(/jane/i);
+  });
+
   it("leaves nothing that tells who it was in rows, history, bytes and findings", async () => {
     await storeEvent(database.db, "customer.created", customer);
     const seq = await storeEvent(database.db, "order.created", { ...order, customer });

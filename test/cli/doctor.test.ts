@@ -40,6 +40,7 @@ const ofDatabase = [
   "schema text",
   "durability",
   "server",
+  "database role",
   "inbox",
   "queue",
   "worker",
@@ -400,6 +401,49 @@ describe("settings of the server, as doctor sees them", () => {
       });
     },
   );
+
+  test("a login that is a superuser of PostgreSQL is a warning; one that owns its database is not", async () => {
+    const { username, password } = new URL(own.url);
+    expect((await server()).of("database role")).toMatchObject({
+      status: "warning",
+      detail: expect.stringContaining(`${username} is a superuser of PostgreSQL`) as string,
+    });
+    const role = `${name}_plain`;
+    await onServer(`create role ${role} login password '${password}'`);
+    await onServer(`grant "${username}" to ${role}`);
+    const url = new URL(own.url);
+    url.username = role;
+    expect((await examine({ DATABASE_URL: url.href })).of("database role")).toMatchObject({
+      status: "ok",
+    });
+    await onServer(`drop role ${role}`);
+  });
+
+  test("a login that may only read fails, and so does one without any right", async () => {
+    const [{ password }, role] = [new URL(own.url), `${name}_reader`];
+    await onServer(`create role ${role} login password '${password}'`);
+    const url = new URL(own.url);
+    url.username = role;
+    const without = await examine({ DATABASE_URL: url.href });
+    expect(without.of("database")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("The role of DATABASE_URL lacks a right") as string,
+    });
+    await onServer(`grant pg_read_all_data to ${role}`);
+    expect((await examine({ DATABASE_URL: url.href })).of("database role")).toMatchObject({
+      status: "failed",
+      detail: `${role} may not write to the inbox: no webhook can be taken`,
+    });
+    await onServer(`drop role ${role}`);
+  });
+
+  test("a Redis that does not answer fails, with the setting to look at", async () => {
+    const { of } = await examine({ REDIS_URL: `redis://127.0.0.1:${await freePort()}` });
+    expect(of("queue")).toMatchObject({
+      status: "failed",
+      remedy: expect.stringContaining("check REDIS_URL") as string,
+    });
+  });
 
   test("triggers that do not run fail, since the database cannot be used", async () => {
     await onServer(`alter database ${name} set session_replication_role = replica`);

@@ -16,7 +16,7 @@ const finding: Finding = {
   resource: "order",
   objectId: "order-1",
   differences: [],
-  amountAtRiskMinor: 1_250,
+  amountAtRiskMinor: 1_250n,
   currency: "usd",
   cause: null,
   evidence: { mode: "enforce" },

@@ -1,8 +1,10 @@
+import { readFile } from "node:fs/promises";
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
 import { registerReconcile } from "../../src/cli/reconcile.ts";
 import { createReconcileProgress } from "../../src/cli/reconcile-progress.ts";
 import { testKey } from "../../src/sandbox/keys.ts";
+import { withRunLock } from "../../src/reconcile/run-lock.ts";
 import type { WalkProgress } from "../../src/reconcile/walk-all.ts";
 import { startHostileService } from "../reconcile/hostile-service.ts";
 import { startRun } from "../reconcile/killed-runs.ts";
@@ -111,6 +113,32 @@ test("a dry run prints the plan, and writes nothing; what makes no sense is refu
       expect((await run(...args)).error, args.join(" ")).toMatchObject({ exitCode: 64 });
     }
     expect(await runs()).toEqual(before);
+  } finally {
+    await stand.close();
+    await service.close();
+  }
+});
+
+test("a run beside another one reads nothing and ends with the exit code of the documents", async () => {
+  const service = await startHostileService();
+  const stand = await createReconcileStand(service.url);
+  try {
+    const env = {
+      DATABASE_URL: stand.database.url,
+      SVC_BASE_URL: service.url,
+      SVC_API_KEY: testKey,
+    };
+    const { error } =
+      (await withRunLock(stand.database.db, () =>
+        runCommand(registerReconcile, ["reconcile"], { env }),
+      )) ?? {};
+    const documents = await readFile(new URL("../../docs/operations.md", import.meta.url), "utf8");
+    const [, code] = /^\| (\d+) .*another one is at work/m.exec(documents) ?? [];
+    expect(error).toMatchObject({
+      message: expect.stringContaining("Another process reconciles this database"),
+      exitCode: Number(code),
+    });
+    expect(service.requests).toEqual([]);
   } finally {
     await stand.close();
     await service.close();

@@ -84,6 +84,24 @@ describe("tallyhook secrets add", () => {
     expect(await listed(env)).toMatchObject([{ state: "live" }]);
   });
 
+  it("refuses a ninth secret that has not ended, and takes it when one has; one that is known is no ninth", async () => {
+    const add = (n: number) => secrets(["add"], { stdin: `${value}-${n}` });
+    for (let n = 1; n <= 8; n++) expect((await add(n)).error).toBeNull();
+    const { error } = await add(9);
+    expect(error).toBeInstanceOf(UsageError);
+    expect(String(error)).toContain(
+      "There are 8 signing secrets that have not ended, and 8 is the most",
+    );
+    const env = { TALLYHOOK_ENCRYPTION_KEY: "cd".repeat(32) };
+    expect((await secrets(["add"], { stdin: `${value}-3`, env })).error).toBeNull();
+
+    const id = await onlyId();
+    expect((await secrets(["retire", id])).error).toBeNull();
+    expect((await add(9)).error).toBeNull();
+    const later = await secrets(["retire", id, "--at", "2199-01-01T00:00:00Z"]);
+    expect(String(later.error)).toContain("8 is the most");
+  });
+
   it("takes the value from a terminal without showing it", async () => {
     const { out, err, error } = await secrets(["add"], { stdin: `${value}\n`, terminal: true });
     expect(error).toBeNull();
@@ -139,6 +157,12 @@ describe("tallyhook secrets add", () => {
     await writeFile(file, content);
     const { error } = await secrets(["add", "--file", file]);
     expect(String(error)).toContain(message);
+    expect(await listed()).toEqual([]);
+  });
+
+  it("refuses a device that never ends, without reading on", async () => {
+    const { error } = await secrets(["add", "--file", "/dev/zero"]);
+    expect(String(error)).toContain("/dev/zero is longer than 67108864 bytes");
     expect(await listed()).toEqual([]);
   });
 

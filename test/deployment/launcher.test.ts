@@ -130,13 +130,15 @@ describe("the launcher", () => {
   });
 });
 
-test("a program that npx started ends in good order when npx is told to end", async () => {
+test("a program that npx started ends in good order when npx is told to end, and says why", async () => {
   const cache = await mkdtemp(join(tmpdir(), "tallyhook-npm-"));
   const npx = spawn("npx", ["tallyhook", "sandbox", "--port", "0"], {
     cwd: projectRoot,
     env: { ...process.env, npm_config_cache: cache, npm_config_offline: "true" },
-    stdio: ["ignore", "pipe", "inherit"],
+    stdio: ["ignore", "pipe", "pipe"],
   });
+  let stderr = "";
+  npx.stderr.setEncoding("utf8").on("data", (text: string) => (stderr += text));
   let stdout = "";
   const isUp = new Promise<string>((resolve) => {
     npx.stdout.on("data", (chunk: Buffer) => {
@@ -150,6 +152,7 @@ test("a program that npx started ends in good order when npx is told to end", as
   // It holds the pipe until it ends.
   await once(npx, "close");
   await expect(fetch(`${url}/_sandbox`)).rejects.toThrow();
+  expect(stderr).toContain("npm, which started this program, has ended. Stopping.");
   await rm(cache, { recursive: true, force: true });
 });
 

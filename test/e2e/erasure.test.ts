@@ -5,7 +5,6 @@ import { registerAlerts } from "../../src/cli/alerts.ts";
 import { registerCustomers } from "../../src/cli/customers.ts";
 import { registerEvents } from "../../src/cli/events.ts";
 import { registerFindings } from "../../src/cli/findings.ts";
-import { wallClock } from "../../src/platform/clock.ts";
 import { createDatabase } from "../../src/platform/postgres.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { createJobQueue } from "../../src/queue/job-queue.ts";
@@ -21,7 +20,7 @@ import { startHostileService } from "../reconcile/hostile-service.ts";
 import { createReconcileStand } from "../reconcile/reconcile-stand.ts";
 import { letTimePass } from "../reports/sandbox-history.ts";
 import { eventually } from "../support/eventually.ts";
-import { everyKey, everyRow, holds } from "../support/everything-stored.ts";
+import { everyKey, everyRow, heldIn } from "../support/everything-stored.ts";
 import { createPerson } from "./person.ts";
 import type { Person } from "./person.ts";
 
@@ -50,7 +49,7 @@ async function deploy(backend: (typeof testBackends)[number]) {
   const random = seededRandom("worker");
   const places = defaultEnvelopePlaces;
   const worker = startWorker(
-    { ...deps, random, places, alerts, clock: wallClock, missingGraceMs: 1_000, queue },
+    { ...deps, random, places, alerts, missingGraceMs: 1_000, queue },
     { concurrency: 2, relayIntervalMs: 50 },
   );
   open.push(() => worker.close());
@@ -113,10 +112,9 @@ function createQueueReader(url: string): Knex {
 
 /** Those of a person's markers that stand somewhere in any form, with their places. */
 function found(places: ReadonlyMap<string, string>, { markers }: Person): string[] {
-  return [...places].flatMap(([place, text]) => {
-    const lower = text.toLowerCase();
-    return [...markers].filter((marker) => holds(text, lower, marker)).map((m) => `${place}: ${m}`);
-  });
+  return [...places].flatMap(([place, text]) =>
+    heldIn(text, markers).map((marker) => `${place}: ${marker}`),
+  );
 }
 
 const eventOf = ({ type, object }: { type: string; object: object }): object => ({

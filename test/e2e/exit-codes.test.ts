@@ -67,6 +67,10 @@ const forget = () =>
     .then(() => {});
 let hidden: (typeof service.objects)[string] = [];
 
+const readerName = () => `${new URL(database.url).pathname.slice(1)}_reader`;
+const readerRole = (statement: string, rest = "") =>
+  database.db.raw(`${statement} ${readerName()} ${rest}`).then(() => {});
+
 /** One after the other: each begins with an equal mirror. */
 const ofReconcile: Case[] = [
   {
@@ -163,10 +167,34 @@ const ofEveryCommand: Case[] = [
     says: /failed +worker/,
   },
   {
+    code: exitCodes.configuration,
+    when: "the role of DATABASE_URL may not do it",
+    given: () => readerRole("create role", `login password '${new URL(database.url).password}'`),
+    after: () => readerRole("drop role"),
+    ends() {
+      const url = new URL(database.url);
+      url.username = readerName();
+      return run(["events", "list"], { DATABASE_URL: url.href });
+    },
+    says: /The role of DATABASE_URL lacks a right that this needs \(42501\)/,
+  },
+  {
     code: exitCodes.usage,
     when: "an option is unknown",
     ends: () => run(["events", "list", "--newest"]),
     says: /unknown option '--newest'/,
+  },
+  {
+    code: exitCodes.usage,
+    when: "a value is no word of any length, and is repeated without what a terminal would obey",
+    ends: () => run(["events", "list", "--state", `\u001b[31m${"x".repeat(10_000)}`]),
+    says: /^error: option '--state <state>' argument '\ufffd\[31mx{50,60}… \(\d+ characters\) is invalid\. Use one of/,
+  },
+  {
+    code: exitCodes.usage,
+    when: "a value is empty",
+    ends: () => run(["sandbox", "--host", ""]),
+    says: /'--host <address>' argument '' is invalid\. It is empty/,
   },
   {
     code: exitCodes.usage,

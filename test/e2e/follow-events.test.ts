@@ -6,6 +6,7 @@ import type { OwnServer } from "../support/own-server.ts";
 import { layOutDeployment, webhookSecret } from "./deployment.ts";
 import type { Deployment } from "./deployment.ts";
 import { killPrograms, runTallyhook } from "./program.ts";
+import type { Program } from "./program.ts";
 
 const withinMs = 60_000;
 let server: OwnServer;
@@ -43,6 +44,9 @@ async function deliver(id: string): Promise<void> {
   );
 }
 
+const linesOf = (program: Program): number =>
+  program.output().match(/^ +\d+ .* received +order\.paid/gm)?.length ?? 0;
+
 test("events list --follow prints what arrives as lines, over a restart of the database, until Ctrl-C", async () => {
   await deliver("evt_before");
   const json = runTallyhook(["events", "list", "--follow", "--json"], deployment.environment);
@@ -54,6 +58,7 @@ test("events list --follow prints what arrives as lines, over a restart of the d
   await lines.printed("order.paid", withinMs);
   await deliver("evt_while");
   await json.printed("evt_while", withinMs);
+  await eventually("both lines are printed", () => linesOf(lines) === 2, { withinMs });
 
   await server.kill();
   for (const each of [json, lines]) await each.printed("the database does not answer", withinMs);
@@ -61,6 +66,7 @@ test("events list --follow prints what arrives as lines, over a restart of the d
   await deliver("evt_after");
   for (const each of [json, lines]) await each.printed("the database answers again", withinMs);
   await json.printed("evt_after", withinMs);
+  await eventually("all lines are printed", () => linesOf(lines) === 3, { withinMs });
 
   for (const each of [json, lines]) {
     each.signalGroup("SIGINT");
@@ -72,6 +78,6 @@ test("events list --follow prints what arrives as lines, over a restart of the d
     .filter((line) => line.startsWith("{"))
     .map((line) => (JSON.parse(line) as { event_id: string }).event_id);
   expect(events).toEqual(["evt_before", "evt_while", "evt_after"]);
-  expect(lines.output().match(/^ +\d+ .* received +order\.paid/gm)).toHaveLength(3);
+  expect(linesOf(lines)).toBe(3);
   expect(json.output().match(/does not answer/g)).toHaveLength(1);
 }, 240_000);

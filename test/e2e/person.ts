@@ -18,6 +18,9 @@ export interface Person {
 
 const firstAt = Date.UTC(2025, 4, 10, 10);
 
+const escaped = (text: string): string =>
+  Array.from(text, (each) => `\\u${each.charCodeAt(0).toString(16).padStart(4, "0")}`).join("");
+
 /** Somebody of whom every field that may tell something holds a text of its own. */
 export function createPerson(name: string, digits: string): Person {
   const markers = new Set<string>();
@@ -230,7 +233,37 @@ export function createPerson(name: string, digits: string): Person {
       { type: "sms.sent", object: { number: phone, text: mark() } },
       { type: "refund.noted", object: { order_id: id("order"), text: mark() } },
       { type: "order.chargeback.updated", object: { id: id("disputed"), reason: mark() } },
+      // Other letters of the same address, escapes, HTML, an address in a URL, and texts in base64.
+      {
+        type: "mail.bounced",
+        object: {
+          recipients: [{ address: email.replace("mail", "MAIL") }],
+          html: `&lt;${email}&gt; ${mark()}`,
+        },
+      },
+      {
+        type: "page.visited",
+        object: {
+          url: `https://shop.example/?email=${encodeURIComponent(email)}&q=${mark()}`,
+          blob: Buffer.from(mark()).toString("base64"),
+        },
+      },
+      {
+        type: "form.sent",
+        object: { form: `email=${encodeURIComponent(email)}&note=${mark()}` },
+      },
+      { type: "page.read", object: { html: `Dear &lt;${email}&gt;`, text: mark() } },
+      { type: "sms.failed", object: { text: `to ${phone}: ${mark()}` } },
+      { type: "call.made", object: { number: phone.replace(/^\+1/, "00 1 "), text: mark() } },
+      { type: "payment.odd", object: { customers: [id("customer")], text: mark() } },
+      { type: "cart.left", object: { user: id("customer"), text: mark() } },
+      { type: "cart.left", object: { [email]: true, text: mark() } },
       `{"type": "order.created", "customer_id": "${id("customer")}", "note": "${mark()}"`,
+      `type=order.created&customer=${id("customer")}&note=${mark()}`,
+      `email=${encodeURIComponent(email)}&note=${mark()}`,
+      `{"customer_id": "${escaped(id("customer"))}", "note": "${mark()}"`,
+      `<mail to="${email}">${mark()}</mail>`,
+      `\u{feff}{"broken": "${email.toUpperCase()}", "note": "${mark()}"`,
     ],
   };
 }

@@ -139,7 +139,6 @@ function startClockwork(location: { databaseUrl: string; redisUrl: string }): Cl
       queue,
       client,
       log,
-      clock: wallClock,
       random: systemRandom,
       places: defaultEnvelopePlaces,
       alerts: testDesk(),

@@ -1,4 +1,5 @@
-import { rm } from "node:fs/promises";
+import { readFile, rm, stat } from "node:fs/promises";
+import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { stopAbandonedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { makeDataDir } from "../support/data-directory.ts";
@@ -116,6 +117,22 @@ describe("tallyhook start", () => {
     await third.printed('"past":true');
     await interrupted(third);
   }, 120_000);
+
+  test("--reset is refused beside a sandbox that runs on another database, and removes nothing", async () => {
+    const stateFile = join(dataDir, "sandbox", "state.json");
+    await interrupted(await started());
+    const seedKept = async () =>
+      (JSON.parse(await readFile(stateFile, "utf8")) as { seed: string }).seed;
+    const seed = await seedKept();
+    const elsewhere = runTallyhook(["sandbox", "--port", "0", "--state", stateFile], environment);
+    await elsewhere.printed("The sandbox answers at");
+    const reset = runTallyhook(["start", "--reset", "--yes"], environment);
+    expect(await reset.exited, reset.output()).toEqual({ code: 2, signal: null });
+    expect(reset.output()).toMatch(/state\.json is in use by another sandbox/);
+    expect(await seedKept()).toBe(seed);
+    await stat(join(dataDir, "postgres", "cluster"));
+    await elsewhere.stop();
+  }, 60_000);
 
   test("Ctrl-C while it starts leaves nothing behind", async () => {
     const program = runTallyhook(["start"], environment);

@@ -34,12 +34,19 @@ export interface GivenRow {
   resourceId?: string | null;
 }
 
-/** Puts a row into the inbox in any state and of any age, and gives back its sequence number. */
+/**
+ * Puts a row into the inbox in any state and of any age, and gives back its sequence number. One statement, as the
+ * receiver's is: nobody may see an event without its progress.
+ */
 export async function storeRow(db: Knex, given: GivenRow = {}): Promise<number> {
   const { eventId = `evt_${randomUUID()}`, raw = Buffer.from(`{"id":"${eventId}"}`) } = given;
   const { rows } = await db.raw<{ rows: { seq: string }[] }>(
-    `insert into inbox.receipts (event_id, raw_sha256, type, event_created_at, api_version, received_at, raw, secret_id)
-     values (?, ?, ?, ?, '2026-01-01', now() - make_interval(secs => ?), ?, 'env-1') returning seq`,
+    `with stored as (
+       insert into inbox.receipts (event_id, raw_sha256, type, event_created_at, api_version, received_at, raw, secret_id)
+       values (?, ?, ?, ?, '2026-01-01', now() - make_interval(secs => ?), ?, 'env-1') returning seq
+     )
+     insert into inbox.progress (seq, state, attempts, next_attempt_at, reason, resource_type, resource_id)
+     select seq, ?, ?, now() + make_interval(secs => ?::float8), ?, ?, ? from stored returning seq`,
     [
       eventId,
       createHash("sha256")
@@ -49,14 +56,6 @@ export async function storeRow(db: Knex, given: GivenRow = {}): Promise<number> 
       given.createdAt ?? null,
       given.receivedAgoSeconds ?? 0,
       raw as Buffer,
-    ] as string[],
-  );
-  const seq = Number(rows[0]?.seq);
-  await db.raw(
-    `insert into inbox.progress (seq, state, attempts, next_attempt_at, reason, resource_type, resource_id)
-     values (?, ?, ?, now() + make_interval(secs => ?::float8), ?, ?, ?)`,
-    [
-      seq,
       given.state ?? "received",
       given.attempts ?? 0,
       given.dueInSeconds ?? null,
@@ -65,7 +64,7 @@ export async function storeRow(db: Knex, given: GivenRow = {}): Promise<number> 
       given.resourceId ?? null,
     ] as string[],
   );
-  return seq;
+  return Number(rows[0]?.seq);
 }
 
 export interface ProgressRow {

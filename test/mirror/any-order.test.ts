@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { seededRandom } from "../../src/platform/random.ts";
 import type { Random } from "../../src/platform/random.ts";
 import { createTestDatabase } from "../support/database.ts";
@@ -29,18 +29,24 @@ const given = process.env["TALLYHOOK_TEST_SEED"];
 const seed = given === undefined ? {} : { seed: Number(given) };
 const longer = Number(process.env["TALLYHOOK_TEST_RUNS"] ?? 1);
 
+/** `npm run torture` does more orders of the same histories. */
+const isTorture = inject("isTorture");
+const permuted = isTorture ? 7 : 6;
+const shuffles = isTorture ? 500 : 100;
+const shuffledHistories = 20;
+
 /** Without shrinking: a run takes seconds, and the seed alone repeats it. */
 const settings = { ...seed, endOnFailure: true };
 
 test(
-  "every permutation of 7 deliveries leaves one mirror, the last state of the service",
+  `every permutation of ${permuted} deliveries leaves one mirror, the last state of the service`,
   async () => {
     await fc.assert(
-      fc.asyncProperty(richHistories(7), fc.integer(), async (history, chance) => {
+      fc.asyncProperty(richHistories(permuted), fc.integer(), async (history, chance) => {
         const random = seededRandom(chance);
         await provesOneMirror(
           history,
-          permutations([0, 1, 2, 3, 4, 5, 6]).map((order) => inBatches(random, order)),
+          permutations([...Array(permuted).keys()]).map((order) => inBatches(random, order)),
         );
       }),
       { ...settings, numRuns: longer },
@@ -67,7 +73,7 @@ test(
 );
 
 test(
-  "10,000 shuffles with duplicates leave one mirror each, the last state of the service",
+  `${shuffles * shuffledHistories} shuffles with duplicates leave one mirror each, the last state of the service`,
   async () => {
     await fc.assert(
       fc.asyncProperty(
@@ -77,13 +83,13 @@ test(
           const random = seededRandom(chance);
           await provesOneMirror(
             history,
-            Array.from({ length: 500 }, () =>
+            Array.from({ length: shuffles }, () =>
               inBatches(random, shuffledWithRepeats(random, history)),
             ),
           );
         },
       ),
-      { ...settings, numRuns: 20 * longer },
+      { ...settings, numRuns: shuffledHistories * longer },
     );
   },
   180_000 * longer,

@@ -9,6 +9,7 @@ import {
   createDatabase,
   createPool,
 } from "../../src/platform/postgres.ts";
+import { startStallingProxy } from "../receiver/stalling-proxy.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { databaseUrl, withServer } from "../support/server-commands.ts";
 
@@ -265,4 +266,55 @@ test("a server that the migrations cannot run on is refused with its version, be
     "DATABASE_URL: the server is PostgreSQL 14. It should be 15 or later.",
   );
   expect(() => assertVersion(150_000, "DATABASE_URL")).not.toThrow();
+});
+
+describe("connections that fall silent for good while new ones work", () => {
+  const silenceMs = 500;
+
+  test("are given up by a Knex once a statement had no answer for so long, the idle ones with it", async () => {
+    const proxy = await startStallingProxy(database.url);
+    const options = { url: proxy.url, poolMax: 4, applicationName: "silent", silenceMs };
+    const db = createDatabase(options);
+    try {
+      await Promise.all([1, 2, 3, 4].map(() => db.raw("select pg_sleep(0.05)")));
+      proxy.strand();
+      await expect(db.raw("select 1")).rejects.toThrow("silent for 500 ms");
+      // Each of the three others would cost as long again.
+      await Promise.all([1, 2, 3, 4].map(() => db.raw("select 1")));
+    } finally {
+      await db.destroy();
+      await proxy.close();
+    }
+  });
+
+  test("are given up by a pool of the driver all at once", async () => {
+    const proxy = await startStallingProxy(database.url);
+    const pool = createPool({ url: proxy.url, max: 4, applicationName: "silent", silenceMs });
+    try {
+      await Promise.all([1, 2, 3, 4].map(() => pool.query("select pg_sleep(0.05)")));
+      proxy.strand();
+      await expect(pool.query("select 1")).rejects.toThrow("silent for 500 ms");
+      await Promise.all([1, 2, 3, 4].map(() => pool.query("select 1")));
+    } finally {
+      await pool.end();
+      await proxy.close();
+    }
+  });
+
+  test("stay where they idle, since a lock may be held by one", async () => {
+    const options = { url: database.url, poolMax: 1, applicationName: "idle", silenceMs };
+    const db = createDatabase(options);
+    const pid = async () =>
+      (await db.raw("select pg_backend_pid() as pid, pg_sleep(0.3)")).rows[0].pid;
+    try {
+      const before: unknown = await pid();
+      const quiet = db.client.pool;
+      const client = await quiet.acquire().promise;
+      await once(client.connection.stream, "timeout");
+      quiet.release(client);
+      expect(await pid()).toBe(before);
+    } finally {
+      await db.destroy();
+    }
+  });
 });

@@ -74,6 +74,9 @@ test.each([
   ["xsvc_test_sk_abc_1", "xsvc_test_sk_[redacted]"],
   ["postgres://user:password@host/shop", "postgres://user:password@host/shop"],
   ["http://h/a:b@c", "http://h/a:b@c"],
+  ["GET http://h/?to=postgres://u:p@d/s end", "GET http://h/?to=postgres://u:[redacted]@d/s end"],
+  ["http://h/http://i/redis://:p@j", "http://h/http://i/redis://:[redacted]@j"],
+  ["http://h:80/a://b:c@d x://e:f@g", "http://h:[redacted]@d x://e:[redacted]@g"],
 ])("of %s stays %s", (text, struck) => {
   expect(strikeOutSecrets(text)).toBe(struck);
   expect(strikeOutSecrets(struck)).toBe(struck);
@@ -91,6 +94,7 @@ describe("the time of a line", () => {
     ["words that could begin a URL", (n) => "a.".repeat(n / 2)],
     ["schemes", (n) => "a://".repeat(n / 4)],
     ["schemes with colons", (n) => "a://:".repeat(n / 5)],
+    ["schemes with slashes before an at sign", (n) => `${"a:///".repeat(n / 5)}@`],
     ["at signs", (n) => `x://${"@".repeat(n)}`],
     ["halves of keys", (n) => "svc_live_sk_".repeat(n / 12)],
     ["Bearers", (n) => "Bearer  ".repeat(n / 8)],

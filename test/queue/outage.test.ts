@@ -1,3 +1,4 @@
+import { Redis } from "ioredis";
 import { describe, expect, test } from "vitest";
 import { createDatabase } from "../../src/platform/postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -6,6 +7,7 @@ import type { JobQueue } from "../../src/queue/job-queue.ts";
 import { startStallingProxy } from "../receiver/stalling-proxy.ts";
 import type { StallingProxy } from "../receiver/stalling-proxy.ts";
 import { eventually } from "../support/eventually.ts";
+import { redisAvailable, startRedis } from "../support/redis.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import { startPostgresBackend, testBackends, untilAnswering } from "./backends.ts";
 import type { TestBackend } from "./backends.ts";
@@ -100,6 +102,26 @@ describe.concurrent.each(testBackends)("an outage of the job queue on $name", ({
       await eventually("a job afterwards", () => got.includes(21));
     }));
 
+  test(
+    "connections that fall silent for good are given up, and producer and consumer go on over new ones",
+    () =>
+      onLine(start, async ({ queue, proxy }) => {
+        const got: number[] = [];
+        queue.consume("apply", async ({ seqs }) => void got.push(...seqs), { concurrency: 1 });
+        await untilAnswering(queue);
+        await queue.add("apply", { seqs: [30] });
+        await eventually("a job before", () => got.includes(30));
+        // New connections pass: as after a failover that nobody was told of.
+        proxy.strand();
+        await eventually("the producer is back", () => queue.ping().then(() => true), {
+          withinMs: 60_000,
+        });
+        await queue.add("apply", { seqs: [31] });
+        await eventually("the consumer is back", () => got.includes(31), { withinMs: 60_000 });
+      }),
+    150_000,
+  );
+
   test.each(["cut", "stall"] as const)("does not hold up closing when the line is %s", (outage) =>
     onLine(start, async ({ queue, proxy }) => {
       queue.consume("apply", async () => {}, { concurrency: 1 });
@@ -108,6 +130,33 @@ describe.concurrent.each(testBackends)("an outage of the job queue on $name", ({
       expect(await secondsOf(() => queue.close())).toBeLessThan(15);
     }),
   );
+});
+
+describe.skipIf(!redisAvailable)("a Redis that answers and takes no jobs", () => {
+  test("is an outage, told of once, until it takes one", async () => {
+    const redis = await startRedis();
+    const admin = new Redis(redis.url);
+    const lines: string[] = [];
+    const destination = { write: (line: string) => void lines.push(line) };
+    const loud = createLog({ level: "info", name: "test", destination });
+    const queue = createJobQueue({ log: loud }, { kind: "redis", url: redis.url });
+    try {
+      await untilAnswering(queue);
+      lines.length = 0;
+      await admin.config("SET", "maxmemory", "1");
+      await expect(queue.add("apply", { seqs: [1] })).rejects.toThrow(QueueUnavailable);
+      for (let n = 0; n < 3; n++) await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
+      expect(await queue.hasSchedule("tick", { everyMs: 1_000 })).toBe(false);
+      expect(lines).toHaveLength(1);
+      await admin.config("SET", "maxmemory", "0");
+      await queue.ping();
+      expect(lines[1]).toContain("the job queue answers again");
+    } finally {
+      await queue.close();
+      admin.disconnect();
+      await redis.stop();
+    }
+  });
 });
 
 test("a connection that breaks while BullMQ makes it ready costs that attempt alone", () =>

@@ -359,6 +359,54 @@ describe("past the cap on connections", () => {
     });
   });
 
+  const unfinished = (path: string, more: readonly (readonly [string, string])[] = []) =>
+    requestBytes({ path, headers: [["Content-Length", "70000"], ...more] });
+  test.each([
+    ["whose refused body is not all there, at an unknown path", unfinished("/nowhere")],
+    ["whose refused body is not all there, for its size", unfinished("/webhooks")],
+    [
+      "whose refused body is not all there, for its encoding",
+      requestBytes({
+        headers: [
+          ["Content-Length", "10"],
+          ["Content-Encoding", "gzip"],
+        ],
+      }),
+    ],
+    [
+      "whose body nobody asked for",
+      requestBytes({ method: "GET", path: "/healthz", headers: [["Content-Length", "10"]] }),
+    ],
+    ["in the middle of the headers of its second request", `${String(health)}GET /heal`],
+  ])("one makes room %s", async (_, bytes) => {
+    await withStand(capped(), async (own) => {
+      const held = await Promise.all([1, 2, 3].map(() => open(own.port)));
+      for (const connection of held) {
+        connection.write(bytes);
+        expect((await connection.answer())?.status).toBeGreaterThan(0);
+      }
+      expect((await own.send(newEvent().body)).status).toBe(200);
+      await Promise.any(held.map(({ closed }) => closed));
+      expect(own.receiver.counters.connectionsRefused).toBe(1);
+    });
+  });
+
+  test("one makes room whose sender does not read what it was answered", async () => {
+    const { options } = capped();
+    await withStand({ options: { ...options, maxConnections: 1 } }, async (own) => {
+      const held = await open(own.port);
+      held.socket.pause();
+      drip(held, Buffer.concat(Array.from({ length: 2_000 }, () => health)), 20);
+      // As soon as the buffers between them are full.
+      await until(async () => {
+        const connection = await open(own.port);
+        connection.write(requestBytes(delivery(newEvent().body)));
+        return (await connection.answer())?.status === 200;
+      });
+      await held.closed;
+    });
+  });
+
   test("of one address's silent ones too, the oldest makes room long before the cap is reached", async () => {
     await withStand(
       { options: { limits: { ...patient, answerMs: 30_000, silentPerAddress: 2 } } },

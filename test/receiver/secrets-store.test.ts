@@ -154,6 +154,13 @@ describe("the secrets of the environment", () => {
     expect(environmentSecrets("svc", [value, value])).toHaveLength(1);
   });
 
+  it("are refused where they are more than eight", () => {
+    const values = Array.from({ length: 9 }, (_, n) => `${value}-${n}`);
+    expect(environmentSecrets("svc", [...values.slice(1), ...values.slice(1)])).toHaveLength(8);
+    expect(() => environmentSecrets("svc", values)).toThrow(ConfigurationError);
+    expect(() => environmentSecrets("svc", values)).toThrow(/9 secrets, and 8 is the most/);
+  });
+
   it.each([
     ["svc", "", "is empty"],
     ["hex", "fifteen-bytes!!", "has 15 bytes"],

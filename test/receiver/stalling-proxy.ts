@@ -7,6 +7,8 @@ export interface StallingProxy {
   url: string;
   /** From now on nothing passes, and nobody is told: as when a cable is pulled. */
   stall(): void;
+  /** Open connections fall silent for good, and new ones pass: a failover that nobody was told of. */
+  strand(): void;
   /** From now on every connection is closed at once. */
   cut(): void;
   /** What waited passes, in both directions, and connections are taken again. */
@@ -18,6 +20,7 @@ export interface StallingProxy {
 export async function startStallingProxy(target: string): Promise<StallingProxy> {
   const { hostname, port } = new URL(target);
   const sockets = new Set<Socket>();
+  const stranded = new Set<Socket>();
   let isStalled = false;
   let isCut = false;
   const server = createServer((client) => {
@@ -52,6 +55,13 @@ export async function startStallingProxy(target: string): Promise<StallingProxy>
       isStalled = true;
       for (const socket of sockets) socket.pause();
     },
+    strand() {
+      for (const socket of sockets) {
+        socket.pause();
+        sockets.delete(socket);
+        stranded.add(socket);
+      }
+    },
     cut() {
       isCut = true;
       for (const socket of sockets) socket.destroy();
@@ -62,7 +72,7 @@ export async function startStallingProxy(target: string): Promise<StallingProxy>
       for (const socket of sockets) socket.resume();
     },
     async close() {
-      for (const socket of sockets) socket.destroy();
+      for (const socket of [...sockets, ...stranded]) socket.destroy();
       server.close();
       await once(server, "close");
     },

@@ -244,6 +244,7 @@ describe("what is refused for its form, before any work", () => {
     ],
     ["a length that is none", "POST /webhooks HTTP/1.1\r\nHost: a\r\nContent-Length: -1\r\n\r\n"],
     ["a line break in a header", "POST /webhooks HTTP/1.1\r\nHost: a\r\nX: a\rb\r\n\r\n"],
+    ["an address that is none", "POST http://[::1:bad/webhooks HTTP/1.1\r\nHost: a\r\n\r\n"],
     ["no host", "POST /webhooks HTTP/1.1\r\nContent-Length: 1\r\n\r\nx"],
   ])("%s", async (_, bytes) => {
     expectRefusal(await lastAnswer(bytes), 400, "invalid_request");
@@ -280,7 +281,7 @@ test("the numbers say what happened", () => {
     content_encoding: 5,
     method_not_allowed: 8,
     not_found: 7,
-    malformed_request: 7,
+    malformed_request: 8,
   });
   expect([unavailable, failed, inFlight]).toEqual([0, 0, 0]);
 });

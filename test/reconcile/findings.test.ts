@@ -19,7 +19,7 @@ const finding = (key: string, total = 1): Finding => ({
   resource: "order",
   objectId: key,
   differences: [{ field: "total", service: total, mirror: 0 }],
-  amountAtRiskMinor: total,
+  amountAtRiskMinor: BigInt(total),
   currency: "usd",
   cause: null,
   evidence: { total },
@@ -64,6 +64,15 @@ test("an acknowledged finding stays so while it lasts, and not beyond", async ()
   expect(await acknowledgeFinding(db, ack)).toBe(false);
   await recordFindings(db, at(5), [finding("b")]);
   expect(await stored("b")).toMatchObject({ state: "reopened", ack_by: null });
+});
+
+test("an acknowledged finding of the same amount in another currency is open again", async () => {
+  const { db } = database;
+  await recordFindings(db, at(1), [finding("c")]);
+  const { id } = await stored("c");
+  await acknowledgeFinding(db, { id: Number(id), by: "jo", note: "a cent", at: at(2).seenAt });
+  await recordFindings(db, at(3), [{ ...finding("c"), currency: "kwd" }]);
+  expect(await stored("c")).toMatchObject({ state: "reopened", ack_by: null, currency: "kwd" });
 });
 
 test.each(["identity", "mismatch"] as const)(

@@ -1,5 +1,6 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { defaultEnvelopePlaces } from "../../src/service/event-envelope.ts";
+import { replayEvents } from "../../src/inbox/retention.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { applyHeal, proposeHeal } from "../../src/reconcile/heal-object.ts";
 import { storeEvent } from "../worker/worker-stand.ts";
@@ -112,8 +113,8 @@ describe("heal", () => {
   test("writes what a version of the future keeps out, and says who did it and why", async () => {
     await poison();
     later();
-    expect((await stand.run()).totals.left).toEqual({ mismatch: 1 });
-    const [finding] = await db("reconcile.findings").where("state", "open");
+    expect((await stand.run()).totals.left).toEqual({ mismatch: 1, edited_row: 1 });
+    const [finding] = await db("reconcile.findings").where({ state: "open", class: "mismatch" });
     expect(finding.evidence.remedy).toContain(
       `npx tallyhook heal order ${order().id} --from-service`,
     );
@@ -171,6 +172,51 @@ describe("heal", () => {
     await heal();
     expect(await db("mirror.chargebacks")).toEqual([]);
     expect(await db("mirror.unbelieved").pluck("id")).toEqual([order().id]);
+  });
+
+  test("overrules later states that could be: no report reads them, no replay brings them back, and what comes later counts", async () => {
+    const { log, random, alerts } = stand.deps;
+    const deps = { db, log, random, places: defaultEnvelopePlaces, alerts };
+    const inMinutes = (n: number) => new Date(Date.now() + n * 60_000).toISOString();
+    const event = (changes: Record<string, unknown>) =>
+      storeEvent(db, "order.updated", { ...order(), ...changes }, new Date().toISOString());
+    const seq = await event({ status: "chargeback", updated_at: inMinutes(30) });
+    await applyBatch(deps, [seq]);
+    expect(await row()).toMatchObject({ status: "chargeback" });
+    expect(await db("mirror.chargebacks").pluck("key")).toEqual([order().id]);
+
+    expect((await heal()).done).toBe(true);
+    expect(await row()).toMatchObject({ status: "succeeded" });
+    expect(await db("mirror.chargebacks")).toEqual([]);
+    expect(await db("mirror.versions").whereRaw("source_updated_at > now()")).toEqual([]);
+    const [{ seq: number }] = await db("mirror.heals").select("seq");
+    expect(await db("mirror.unbelieved").select("id", "cause", "heal")).toEqual([
+      { id: order().id, cause: `event:${seq}`, heal: number },
+    ]);
+
+    const healed = await row();
+    await replayEvents(db, [seq]);
+    await applyBatch(deps, [seq]);
+    expect(await row()).toEqual(healed);
+    expect(await db("mirror.chargebacks")).toEqual([]);
+    expect(await db("mirror.versions").whereRaw("source_updated_at > now()")).toEqual([]);
+
+    await applyBatch(deps, [await event({ status: "refunded", updated_at: inMinutes(31) })]);
+    expect(await row()).toMatchObject({ status: "refunded" });
+  });
+
+  test("believes an overruled state once the service itself shows it", async () => {
+    const { log, random, alerts } = stand.deps;
+    const updatedAt = new Date(Date.now() + 30 * 60_000).toISOString();
+    const changed = { ...order(), description: "changed", updated_at: updatedAt };
+    const seq = await storeEvent(db, "order.updated", changed, new Date().toISOString());
+    await applyBatch({ db, log, random, places: defaultEnvelopePlaces, alerts }, [seq]);
+    await heal();
+    expect(await row()).toMatchObject({ description: null });
+    Object.assign(order(), changed);
+    later();
+    await stand.run();
+    expect(await row()).toMatchObject({ description: "changed" });
   });
 
   test("refuses what the service does not know", async () => {

@@ -31,4 +31,4 @@ test("a run that is killed three times is gone on with, and ends as one that was
     await stand.close();
     await service.close();
   }
-});
+}, 300_000);

@@ -4,7 +4,7 @@ import { storeRow } from "../inbox/stored-events.ts";
 import { never, refusal, startHostileService } from "./hostile-service.ts";
 import type { HostileService, Page } from "./hostile-service.ts";
 import { none } from "./none.ts";
-import { createReconcileStand } from "./reconcile-stand.ts";
+import { createReconcileStand, fingerprint } from "./reconcile-stand.ts";
 import type { ReconcileStand } from "./reconcile-stand.ts";
 
 let service: HostileService;
@@ -271,7 +271,7 @@ test("a version of the future is not taken for an event that was faster than the
     `update mirror.orders set version = '2099' || substr(version, 5), total = 5 where id = 'order-0003'`,
   );
   const result = await stand.run();
-  expect(result.totals.left).toEqual({ mismatch: 1 });
+  expect(result.totals.left).toEqual({ mismatch: 1, edited_row: 1 });
 });
 
 test("an object whose read by id is refused is left, and holds up no other", async () => {
@@ -300,7 +300,11 @@ test("a key that may not read objects by id stops the run", async () => {
   await stand.run();
   await stand.database.db("mirror.orders").where("id", "order-0003").update({ total: 1 });
   service.quirks = { object: () => refusal(403, "insufficient_permissions") };
-  await expect(stand.run()).rejects.toMatchObject({ status: 403, exitCode: 2 });
+  const before = await fingerprint(stand);
+  const result = await stand.run();
+  expect(result).toMatchObject({ complete: false, totals: { rows: {} } });
+  expect(result.error).toMatch(/cannot be told.*refused with 403.*permission to read orders/s);
+  expect(await fingerprint(stand)).toBe(before);
 });
 
 test("an id that the database cannot hold is one object that cannot be read", async () => {

@@ -1,4 +1,6 @@
 import { expect, test } from "vitest";
+import { checkRows } from "../../src/reconcile/check-rows.ts";
+import { acknowledgeFinding } from "../../src/reconcile/findings.ts";
 import { applyHeal, proposeHeal } from "../../src/reconcile/heal-object.ts";
 import type { Resource } from "../../src/mirror/observation.ts";
 import { useWalkedService } from "./use-walked-service.ts";
@@ -112,3 +114,71 @@ test("whatever column of a row is spoiled by hand, two full runs heal it, or the
   expect({ silent, left }).toEqual({ silent: [], left: [] });
   expect(byHand).toContain("orders.version");
 }, 120_000);
+
+test("a row edited in columns that no read compares stays a finding until all rows are checked, or it is healed", async () => {
+  const { stand, service } = walked;
+  const { db } = stand.database;
+  const now = new Date();
+  const never = "9999-01-01T00:00:00.000000Z";
+  await db("mirror.orders").where("id", "order-0001").update({ deleted_at: now });
+  await db("mirror.orders").where("id", "order-0002").update({ deleted_at: now });
+  await db("mirror.orders")
+    .where("id", "order-0003")
+    .update({ version: db.raw("? || substr(version, 28)", [never]) });
+  const states = () =>
+    db("reconcile.findings")
+      .where("class", "edited_row")
+      .orderBy("object_id")
+      .select("object_id", "state");
+  const open = (n: number) => ({ object_id: `order-000${n}`, state: "open" });
+  const healed = (n: number) => ({ object_id: `order-000${n}`, state: "healed" });
+  let skewMs = 60_000;
+  const run = (kind: "full" | "nightly" | "range") => {
+    service.quirks = { skewMs: (skewMs += 5_000) };
+    return stand.run({ kind });
+  };
+  try {
+    await run("full");
+    expect(await states()).toEqual([open(1), open(2), open(3)]);
+    for (const kind of ["nightly", "range", "nightly"] as const) {
+      expect((await run(kind)).totals).toMatchObject({ left: { edited_row: 3 }, healed: {} });
+    }
+    expect(await states()).toEqual([open(1), open(2), open(3)]);
+
+    const proposal = await proposeHeal(stand.deps, { resource: "order", id: "order-0003" });
+    await applyHeal(stand.deps, proposal, { by: "ann", reason: "edited by hand" });
+    expect(await states()).toEqual([open(1), open(2), healed(3)]);
+
+    await db("mirror.orders").where("id", "order-0002").update({ deleted_at: null });
+    expect((await run("full")).totals).toMatchObject({
+      left: { edited_row: 1 },
+      healed: { edited_row: 1 },
+    });
+    expect(await states()).toEqual([open(1), healed(2), healed(3)]);
+
+    const [{ id }] = await db("reconcile.findings").where("object_id", "order-0001").select("id");
+    await acknowledgeFinding(db, { id, by: "ann", note: "known", at: now });
+    expect((await run("full")).totals).toMatchObject({ left: {}, acknowledged: { edited_row: 1 } });
+  } finally {
+    service.quirks = {};
+    await db("mirror.orders").update({ deleted_at: null });
+    await db("reconcile.findings").delete();
+  }
+}, 120_000);
+
+test("of a fault that is in every row, every row is told of, and every row that is right again is healed", async () => {
+  const { db } = walked.stand.database;
+  await db.raw(
+    `insert into mirror.orders (id, version, content_hash, deleted_at, last_cause)
+     select 'x' || lpad(n::text, 5, '0'), version, content_hash, now(), last_cause
+     from mirror.orders cross join generate_series(1, 2500) n where id = 'order-0001'`,
+  );
+  const count = (state: string) =>
+    db("reconcile.findings").where({ class: "edited_row", state }).count("* as n").first();
+  await checkRows(db, { run: null, seenAt: new Date() });
+  expect(await count("open")).toEqual({ n: "2500" });
+  await db("mirror.orders").whereLike("id", "x%").delete();
+  await checkRows(db, { run: null, seenAt: new Date(Date.now() + 1) });
+  expect(await count("open")).toEqual({ n: "0" });
+  await db("reconcile.findings").delete();
+});

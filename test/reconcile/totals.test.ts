@@ -1,6 +1,7 @@
 import { expect, test } from "vitest";
-import { exitCodeOf } from "../../src/cli/reconcile-output.ts";
+import { exitCodeOf, resultJson } from "../../src/cli/reconcile-output.ts";
 import { acknowledgeFinding, recordFindings } from "../../src/reconcile/findings.ts";
+import type { ReconcileResult } from "../../src/reconcile/finish.ts";
 import type { Finding } from "../../src/reconcile/findings.ts";
 import { runTotals } from "../../src/reconcile/totals.ts";
 import { none } from "./none.ts";
@@ -9,7 +10,7 @@ import { useTestDatabase } from "../support/use-database.ts";
 const database = useTestDatabase();
 
 const finding = (given: Partial<Finding> & Pick<Finding, "class">): Finding => ({
-  key: JSON.stringify(given),
+  key: [given.class, given.identity, given.currency, given.amountAtRiskMinor].join(":"),
   identity: null,
   severity: "warning",
   resource: "order",
@@ -52,4 +53,30 @@ test("of identities only those that are enforced count beside the drift", async 
   expect(await runTotals(db, 1, 0)).toMatchObject({ left: none, acknowledged: { mismatch: 1 } });
   const withoutDrift = { ...totals, left: {} };
   expect(exitCodeOf({ complete: true, totals: withoutDrift }, strict)).toBe(3);
+});
+
+test("what is at risk is exact beyond what a number of JavaScript holds, also in the output for scripts", async () => {
+  const { db } = database;
+  const atRisk = [9_007_199_254_740_993n, 9_007_199_254_740_992n, 2n];
+  const sighting = { run: null, seenAt: new Date() };
+  const named = (amountAtRiskMinor: bigint, nth: number) =>
+    finding({ class: "mismatch", key: `big:${nth}`, amountAtRiskMinor, currency: "idr" });
+  await recordFindings(db, sighting, [
+    ...atRisk.map(named),
+    finding({ class: "behind", key: "big:behind", amountAtRiskMinor: 1n, currency: "idr" }),
+  ]);
+  const totals = await runTotals(db, 1, 0);
+  expect(totals.amountAtRiskMinor).toEqual({ idr: 18_014_398_509_481_988n });
+  const run = { id: 1, runKey: "k", kind: "full", t0: new Date(0), reportOnly: false };
+  const coverage = { complete: true, gaps: [] };
+  const result = {
+    run,
+    totals,
+    coverage,
+    complete: true,
+    error: null,
+  } as unknown as ReconcileResult;
+  expect(JSON.parse(JSON.stringify(resultJson(result)))).toMatchObject({
+    amount_at_risk_minor: { idr: "18014398509481988" },
+  });
 });

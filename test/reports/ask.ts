@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import type { About } from "../../src/reports/about.ts";
 import { defaultAccounts } from "../../src/reports/account-map.ts";
+import type { AccountMap } from "../../src/reports/account-map.ts";
 import { findReport } from "../../src/reports/find-report.ts";
 import type { NetworkRegion } from "../../src/reports/network-region.ts";
 import { resolvePeriod } from "../../src/reports/period.ts";
@@ -15,18 +16,27 @@ export interface Asked {
   asOf?: string | null;
   currency?: string | null;
   region?: NetworkRegion;
+  accounts?: AccountMap;
 }
 
 /** Asks one report and gives back its rows by column name. */
 export async function ask(
   db: Knex,
   name: string,
-  { from, to, timeZone = "UTC", asOf = null, currency = null, region = "global" }: Asked,
+  {
+    from,
+    to,
+    timeZone = "UTC",
+    asOf = null,
+    currency = null,
+    region = "global",
+    accounts = defaultAccounts,
+  }: Asked,
 ): Promise<{ rows: Answer[]; about: About }> {
   const report = findReport(name);
   const period = await resolvePeriod(db, { from, to }, timeZone);
   const rows: Answer[] = [];
-  const question = { report, period, asOf, currency, accounts: defaultAccounts, region };
+  const question = { report, period, asOf, currency, accounts, region };
   const about = await readingTransaction(db, (trx) =>
     readReport(trx, question, (batch) => {
       for (const row of batch) {

@@ -76,7 +76,7 @@ beforeAll(async () => {
       differences: [
         { field: "email", service: "somebody@example.com", mirror: "other@example.com" },
       ],
-      amountAtRiskMinor: 5,
+      amountAtRiskMinor: 5n,
       currency: "usd",
       cause: "late",
       evidence: {},

@@ -86,7 +86,7 @@ describe("of a month that is proved", () => {
           resource: "order",
           objectId,
           differences: [{ field: "total", service: amountAtRiskMinor, mirror: 4 }],
-          amountAtRiskMinor,
+          amountAtRiskMinor: BigInt(amountAtRiskMinor),
           currency: "usd",
           cause: "late",
           evidence: {},
@@ -139,6 +139,73 @@ describe("of a month that is proved", () => {
       { number: "PRELIM-20250601-USD", account: "4100", debit: "300", credit: "0" },
       { number: "PRELIM-20250601-USD", account: "1200", debit: "0", credit: "300" },
     ]);
+  });
+
+  test("gives a final number to the days of the zone that months are closed by, and of no other", async () => {
+    const entries = async (zone: string) =>
+      (await ask(database.db, "journal", { ...may, timeZone: zone })).rows.map(
+        ({ number, status }) => [number?.split("-")[0], status],
+      );
+    await close("2025-05");
+    expect(new Set((await entries(timeZone)).map(String))).toEqual(new Set(["TH,final"]));
+    expect(new Set((await entries("Pacific/Auckland")).map(String))).toEqual(
+      new Set(["PRELIM,preliminary"]),
+    );
+  });
+
+  describe("and closed with accounts of its own", () => {
+    const accounts = { clearing: "10", sales: "20", refunds: "30", chargebacks: "40" };
+    const numbers = async (asked: Parameters<typeof ask>[2]) =>
+      (await ask(database.db, "journal", asked)).rows.map(({ number, account }) => [
+        number,
+        account,
+      ]);
+    const frozen = [
+      ["TH-20250510-USD", "10"],
+      ["TH-20250510-USD", "20"],
+      ["TH-20250520-JPY", "10"],
+      ["TH-20250520-JPY", "20"],
+    ];
+
+    beforeEach(() =>
+      closeMonth(database.db, { month: "2025-05", timeZone, accounts, reason: null, by: "anna" }),
+    );
+
+    test("gives a final number to the frozen lines, of the month, of a part of it and of more", async () => {
+      expect(await numbers({ ...may, accounts })).toEqual(frozen);
+      expect(await numbers({ ...may, from: "2025-05-15", accounts })).toEqual(frozen.slice(2));
+      expect(await numbers({ ...may, from: "2025-04-01", to: "2025-06-30", accounts })).toEqual([
+        ...frozen,
+        ["PRELIM-20250602-USD", "10"],
+        ["PRELIM-20250602-USD", "20"],
+      ]);
+    });
+
+    test("gives none to lines that are booked to other accounts, in whichever of its days", async () => {
+      const preliminary = [
+        ["PRELIM-20250510-USD", "1200"],
+        ["PRELIM-20250510-USD", "4000"],
+        ["PRELIM-20250520-JPY", "1200"],
+        ["PRELIM-20250520-JPY", "4000"],
+      ];
+      expect(await numbers(may)).toEqual(preliminary);
+      expect(await numbers({ ...may, from: "2025-05-15" })).toEqual(preliminary.slice(2));
+    });
+
+    test("gives none to a part of a day, which only BI tools can ask for", async () => {
+      const { rows } = await database.db.raw<{ rows: { number: string }[] }>(
+        `select distinct number from reports.journal('2025-05-10T10:00:00Z', '2025-05-10T12:00:00Z', ?, null, ?)
+         union all
+         select distinct number from reports.journal('2025-05-10T11:00:00Z', '2025-05-20T12:00:00Z', ?, null, ?)`,
+        [
+          timeZone,
+          JSON.stringify(accounts),
+          timeZone,
+          JSON.stringify({ ...accounts, sales: "99" }),
+        ],
+      );
+      expect(rows.map(({ number }) => number)).toEqual(["TH-20250510-USD", "PRELIM-20250520-JPY"]);
+    });
   });
 
   test("gives journal entries their final numbers, and none to what may still change", async () => {

@@ -121,6 +121,29 @@ test("a run that stopped for its key proves nothing of what it read, and takes f
   expect(await verdict()).toBe("PASS");
 });
 
+test("an order that only its transaction told of is a hole where its own read says that it was created", async () => {
+  const [sale] = service.objects["transactions"] ?? [];
+  if (sale === undefined) throw new Error("no transaction");
+  const created_at = new Date(Date.now() - 45 * 60_000).toISOString();
+  const unread = { id: "order-unread", total: "12.50", currency: "usd", created_at };
+  service.objects["transactions"]?.push({
+    ...sale,
+    id: "sale-of-unread",
+    order_id: unread.id,
+    created_at,
+    updated_at: created_at,
+  });
+  later({
+    object: (object, list) =>
+      object === undefined && list === "orders" ? { body: unread } : undefined,
+  });
+  const { totals } = await stand.run({ kind: "nightly" });
+  expect(totals.left).toMatchObject({ unreadable: 1 });
+  const before = { fromUtc: `${day(-400)}T00:00:00Z`, toUtc: created_at };
+  expect((await readProof(db, before, null)).verdict).toBe("PASS");
+  expect(await verdict()).toBe("INCOMPLETE");
+});
+
 test("an object that cannot be read is a hole: for the run, for the reports, and not for the next night's window", async () => {
   const { total } = orderOf(20) as { total?: unknown };
   Object.assign(orderOf(20), { total: "12.50" });
@@ -183,7 +206,7 @@ describe("findings touch the periods that they are about", () => {
     objectId,
     objectAt,
     differences: [],
-    amountAtRiskMinor: 5,
+    amountAtRiskMinor: 5n,
     currency: "usd",
     cause: "missed_webhook",
     evidence: {},

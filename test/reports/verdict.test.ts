@@ -27,7 +27,7 @@ const finding: Finding = {
   resource: "order",
   objectId: "1",
   differences: [{ field: "total", service: 5, mirror: 4 }],
-  amountAtRiskMinor: 5,
+  amountAtRiskMinor: 5n,
   currency: "usd",
   cause: "missed_webhook",
   evidence: {},
@@ -130,7 +130,7 @@ test("says as of a time the same for ever, whatever becomes of a finding later",
   expect(then.rows).toMatchObject([{ service_value: "total=5", amount_at_risk: "5", owner: null }]);
   expect(then.about.proof.verdict).toBe("INCOMPLETE");
   const difference = { field: "total", service: 900, mirror: 4 };
-  const larger = { ...finding, severity: "warning" as const, amountAtRiskMinor: 900 };
+  const larger = { ...finding, severity: "warning" as const, amountAtRiskMinor: 900n };
   const steps = [
     () => recordFindings(db, seenAt(3), [{ ...larger, differences: [difference] }]),
     () => db("reconcile.findings").update({ ack_by: "ann", ack_at: new Date(0) }),

@@ -130,7 +130,7 @@ test.each(names)(
     const get = (query: string) => sandbox.call("GET", `/v1/${paths[name]}?${query}`);
     for (const limit of ["0", "-1", "x", "1.5"]) {
       const called = await get(`limit=${limit}`);
-      expect([called.status, called.body.error.param]).toEqual([400, "limit"]);
+      expectRefusal(called, 400, "invalid_value", "limit");
       expect(called.body.error.message).toBe("limit: must be a whole number from 1");
     }
     for (const cursor of ["starting_after", "ending_before"]) {

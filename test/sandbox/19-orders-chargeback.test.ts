@@ -84,3 +84,19 @@ test("[A] 363 a silent change keeps objects usable: fixed fields, wrong types an
   expectRefusal(taken, 409, "email_already_exists");
   await sandbox.ok("POST", "/v1/customers", { email: person.email });
 });
+
+test("[A] 358 [A] 361 an order that was free has no sale to charge back or to void", async () => {
+  await sandbox.ok("POST", "/v1/coupons", {
+    kind: "promo",
+    name: "NOTHING",
+    percentage: 100,
+    duration: "once",
+  });
+  const order = await anOrder(sandbox, customer, { coupon_code: "NOTHING" });
+  expect([order.status, order.total]).toEqual(["succeeded", 0]);
+  for (const move of ["chargeback", "void"]) {
+    const refused = await sandbox.tryControl("POST", `/orders/${order.id}/${move}`);
+    expectRefusal(refused, 400, "invalid_state_transition");
+  }
+  expect((await sandbox.ok("GET", `/v1/orders/${order.id}`)).status).toBe("succeeded");
+});

@@ -132,7 +132,7 @@ test("[A] 537 what is no snapshot is refused and changes nothing", async () => {
   expect((await sandbox.control("GET", "")).counts).toEqual(before);
 });
 
-test("[A] 537 a state file outlives the sandbox, and one that cannot be read stops the start", async () => {
+test("[A] 537 a state file outlives the sandbox, and one that does not add up stops the start", async () => {
   const directory = mkdtempSync(join(tmpdir(), "sandbox-state-"));
   const stateFile = join(directory, "state.json");
   const first = await startTestSandbox(1, { stateFile });
@@ -148,11 +148,10 @@ test("[A] 537 a state file outlives the sandbox, and one that cannot be read sto
   await second.close();
   const broken = JSON.parse(readFileSync(stateFile, "utf8"));
   broken.merchants.merchant_1.spaces.test.tables.transactions = [];
-  for (const text of ["", "{}", JSON.stringify(broken)]) {
-    writeFileSync(stateFile, text);
-    await expect(startTestSandbox(1, { stateFile })).rejects.toThrow(/ cannot be read/);
-    expect(readFileSync(stateFile, "utf8")).toBe(text);
-  }
+  const text = JSON.stringify(broken);
+  writeFileSync(stateFile, text);
+  await expect(startTestSandbox(1, { stateFile })).rejects.toThrow(/ is not one of this sandbox/);
+  expect(readFileSync(stateFile, "utf8")).toBe(text);
   const nowhere = { stateFile: join(directory, "missing", "state.json") };
   await expect(startTestSandbox(1, nowhere)).rejects.toThrow(/ cannot be written/);
   rmSync(directory, { recursive: true });

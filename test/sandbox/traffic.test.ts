@@ -1,7 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 
 import type { Json, TestSandbox } from "./harness.ts";
-import { startTestSandbox } from "./harness.ts";
+import { liveKey, startTestSandbox } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();
@@ -203,4 +203,33 @@ describe("controls", () => {
       expect((await post(body)).status).toBe(400);
     }
   });
+});
+
+test("a history of the live environment has everything that one of the test environment has", async () => {
+  const live = await startTestSandbox();
+  await live.control("PUT", "/switches", { live_settlement_days: 2 });
+  const wish = {
+    orders: 200,
+    subscriptions: 40,
+    refunds: 20,
+    declines: 20,
+    chargebacks: 5,
+    seed: 7,
+  };
+  const { counts } = await live.control("POST", "/traffic", { ...wish, mode: "live" });
+  expect(counts).toMatchObject({ orders: 200, subscriptions: 40 });
+  expect(counts.refunds).toBeGreaterThanOrEqual(20);
+  expect(counts.declines).toBeGreaterThanOrEqual(20);
+  expect(counts.renewals).toBeGreaterThan(20);
+  const { orders } = await live.control("GET", "/snapshot?mode=live");
+  const statuses = new Set(orders.map((order: Json) => order.status));
+  for (const status of ["succeeded", "failed", "refunded", "chargeback"]) {
+    expect(statuses).toContain(status);
+  }
+  expect((await live.control("GET", "/snapshot?mode=test")).orders).toEqual([]);
+  const { data } = await live.ok("GET", "/v1/orders?status=succeeded&limit=1", undefined, {
+    key: liveKey,
+  });
+  expect(data).toHaveLength(1);
+  await live.close();
 });

@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Knex } from "knex";
 import { inject } from "vitest";
 import { createDatabase } from "../../src/platform/postgres.ts";
-import { databaseUrl, withServer } from "./server-commands.ts";
+import { cloneDatabase, databaseUrl, withServer } from "./server-commands.ts";
 
 export interface TestDatabase {
   url: string;
@@ -19,9 +19,7 @@ export async function createTestDatabase({ poolMax = 5 } = {}): Promise<TestData
   const serverUrl = inject("serverUrl");
   const template = inject("templateDatabase");
   const name = `${template}_${randomBytes(4).toString("hex")}`;
-  await withServer(serverUrl, (client) =>
-    client.query(`CREATE DATABASE ${name} TEMPLATE ${template}`),
-  );
+  await cloneDatabase(serverUrl, name, template);
   const url = databaseUrl(serverUrl, name);
   const db = createDatabase({ url, poolMax, applicationName: "tallyhook test" });
   return {

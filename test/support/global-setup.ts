@@ -14,6 +14,8 @@ declare module "vitest" {
     serverUrl: string;
     /** A migrated database to clone; also the prefix of the names of the clones. */
     templateDatabase: string;
+    /** Whether this is `npm run torture`, which does in full what `npm test` does of the costliest a part of. */
+    isTorture: boolean;
   }
 }
 

@@ -45,8 +45,10 @@ export async function startOwnServer(settings: Record<string, string> = {}): Pro
   return {
     url,
     async kill() {
+      // A process of it that ends last holds its port until then.
+      const all = [server.pid, ...childrenOf(server.pid)];
       crash(server.pid);
-      await eventually("the server is gone", () => commandLine(server.pid) === null);
+      await eventually("the server is gone", () => all.every((pid) => commandLine(pid) === null));
     },
     async killBackend(random) {
       const backends = childrenOf(server.pid).filter((pid) =>

@@ -1,7 +1,11 @@
+import { pgbouncerInstalled } from "./pgbouncer.ts";
 import { redisAvailable, redisInstalled } from "./redis.ts";
 
-/** Once a run, before any test: says that the Redis suites are left out, or on CI that they may not be. */
+/** Once a run, before any test: says which suites are left out, or on CI that those with Redis may not be. */
 export function setup(): void {
+  if (!pgbouncerInstalled) {
+    console.warn("pgbouncer is not installed: the tests behind it are skipped.");
+  }
   if (redisInstalled) return;
   if (redisAvailable) {
     throw new Error("redis-server is not installed, and on CI the Redis suites must run");

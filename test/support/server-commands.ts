@@ -21,3 +21,17 @@ export async function withServer<T>(
     await client.end();
   }
 }
+
+/**
+ * A copy of a database to which nobody is connected. By files, not by the write-ahead log: at the template's size, that
+ * takes the server a tenth of the time, where its data are in memory.
+ */
+export async function cloneDatabase(
+  serverUrl: string,
+  name: string,
+  template: string,
+): Promise<void> {
+  await withServer(serverUrl, (client) =>
+    client.query(`CREATE DATABASE ${name} TEMPLATE ${template} STRATEGY file_copy`),
+  );
+}

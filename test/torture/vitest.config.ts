@@ -4,7 +4,16 @@ import { defineConfig } from "vitest/config";
 export default defineConfig({
   root: fileURLToPath(new URL("../../", import.meta.url)),
   test: {
-    include: ["test/torture/**/*.test.ts"],
+    include: [
+      "test/torture/**/*.test.ts",
+      // What these leave out in `npm test` (see isTorture).
+      "test/bench/smoke.test.ts",
+      "test/e2e/silent-failover.test.ts",
+      "test/mirror/any-order.test.ts",
+      "test/nullable-columns.test.ts",
+      "test/platform/session-settings.test.ts",
+    ],
+    provide: { isTorture: true },
     globalSetup: [
       "test/support/run-directory.ts",
       "test/support/redis-notice.ts",

@@ -1,9 +1,11 @@
 import type { Knex } from "knex";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { redactMessages } from "../../src/alerts/redact-messages.ts";
 import { applyAnswer } from "../../src/worker/apply-answer.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import {
+  at,
   rowOf,
   sampleCustomer,
   sampleEntry,
@@ -106,13 +108,134 @@ describe("an alert that cannot be written", () => {
     ]);
   });
 
-  test("is described by the next event about the same order", async () => {
+  test("names all that failed: a field, a decline that its transaction alone shows, a new value", async () => {
+    const card = { ...declined("bad"), status: "in_review", description: "4111 1111 1111 1111" };
+    const sale = sampleTransaction({
+      id: "sale",
+      order_id: "other",
+      type: "sale",
+      status: "failed",
+    });
+    const told = sampleOrder({ id: "other", status: "pending", transactions: [] });
+    const alike = [
+      await storeEvent(db, "order.succeeded", told),
+      await storeEvent(db, "order.updated", card),
+      await storeEvent(db, "transaction.failed", sale),
+    ];
+    await applyBatch(applyDeps(db), alike);
+    const expected = (await unresolved(db)).filter((key) => !key.startsWith("undescribed:"));
+    expect(expected).toEqual([
+      "card-number:order:description critical open",
+      "decline:other warning open",
+      "new-value:order.status:in_review warning open",
+    ]);
+
+    await emptyAll(db);
+    await refuseAlerts(
+      db,
+      "",
+      "if new.rule <> 'alert_undescribed' then raise exception 'no'; end if",
+    );
+    const seqs = [
+      await storeEvent(db, "order.succeeded", told),
+      await storeEvent(db, "order.updated", card),
+      await storeEvent(db, "transaction.failed", sale),
+    ];
+    await applyBatch(applyDeps(db), seqs);
+    const named = await unresolved(db);
+    expect(named.every((key) => key.startsWith("undescribed:"))).toBe(true);
+    expect(named.length).toBeGreaterThan(1);
+    await sweep(db, testDesk());
+    expect(await unresolved(db)).toEqual(named);
+    await acceptAlerts(db);
+    await sweep(db, testDesk());
+    expect(await unresolved(db)).toEqual(expected);
+  });
+
+  test("keeps what failed first when something else of the same order fails", async () => {
+    await refuseAlerts(
+      db,
+      "",
+      "if new.rule <> 'alert_undescribed' then raise exception 'no'; end if",
+    );
+    const first = { ...declined("bad"), description: "4111 1111 1111 1111" };
+    await applyBatch(applyDeps(db), [await storeEvent(db, "order.failed", first)]);
+    const later = {
+      ...declined("bad"),
+      status: "in_review",
+      updated_at: "2025-03-02T13:00:00.000Z",
+    };
+    await applyBatch(applyDeps(db), [await storeEvent(db, "order.updated", later)]);
+    await acceptAlerts(db);
+    await sweep(db, testDesk());
+    expect(await unresolved(db)).toEqual([
+      "card-number:order:description critical open",
+      "new-value:order.status:in_review warning open",
+    ]);
+  });
+
+  test("ends also where it is about a customer, an event or a time that cannot be", async () => {
+    await refuseAlerts(
+      db,
+      "",
+      "if new.rule <> 'alert_undescribed' then raise exception 'no'; end if",
+    );
+    const future = sampleOrder({ id: "late", updated_at: "2099-01-01T00:00:00.000Z" });
+    const seqs = [
+      await storeEvent(db, "customer.updated", sampleCustomer({ name: "4111 1111 1111 1111" })),
+      await storeEvent(db, "order.failed", { id: 5 }),
+      await storeEvent(db, "order.updated", future),
+    ];
+    await applyBatch(applyDeps(db), seqs);
+    const named = await unresolved(db);
+    expect(named.join("\n")).toMatch(/undescribed:card number in the customer:/);
+    expect(named.join("\n")).toMatch(/undescribed:dead event:/);
+    expect(named.join("\n")).toMatch(/undescribed:state of the future of the order:late/);
+    await acceptAlerts(db);
+    await sweep(db, testDesk());
+    const open = await unresolved(db);
+    expect(open.filter((key) => key.startsWith("undescribed:"))).toEqual([]);
+    expect(open).toContain("card-number:customer:name critical open");
+    expect(open.filter((key) => /^(dead|future):/.test(key))).toHaveLength(2);
+  });
+
+  test("is not told of an event that was replayed before it could be described", async () => {
+    await refuseAlerts(db, "dead:");
+    const seq = await storeEvent(db, "order.failed", { id: 5 });
+    await applyBatch(applyDeps(db), [seq]);
+    await acceptAlerts(db);
+    await db("inbox.progress").where({ seq }).update({ state: "applied" });
+    await sweep(db, testDesk());
+    expect(await unresolved(db)).toEqual([]);
+    expect(await messagesOf(db, `dead:evt_order.failed`)).toEqual([]);
+  });
+
+  test("ends where its person was erased meanwhile, and fails again without harm to its batch", async () => {
+    await refuseAlerts(db, "decline:bad");
+    const first = await storeEvent(db, "order.failed", declined("bad"));
+    await applyBatch(applyDeps(db), [first]);
+    await db.transaction((trx) =>
+      redactMessages(trx, { customerId: "customer-1", ids: ["bad"], seqs: [first], names: [] }),
+    );
+    const deps = applyDeps(db);
+    const again = await storeEvent(db, "order.failed", declined("bad", { updated_at: at(60) }));
+    await applyBatch(deps, [again]);
+    expect(await statesOf([again])).toEqual(["applied"]);
+    expect(deps.logged()).not.toContain("JSON");
+    await acceptAlerts(db);
+    await sweep(db, testDesk());
+    expect(await unresolved(db)).toEqual(["decline:bad warning open"]);
+  });
+
+  test("is described by the next event about the same order, and its alert ends with the sweep", async () => {
     await refuseAlerts(db, "decline:bad");
     await applyBatch(applyDeps(db), [await storeEvent(db, "order.failed", declined("bad"))]);
     await sendDue(db);
     await acceptAlerts(db);
     const again = declined("bad", { updated_at: "2025-03-01T13:00:00.000Z", description: "x" });
     await applyBatch(applyDeps(db), [await storeEvent(db, "order.updated", again)]);
+    expect(await unresolved(db)).toContain("decline:bad warning open");
+    await sweep(db, testDesk());
     expect(await unresolved(db)).toEqual(["decline:bad warning open"]);
   });
 

@@ -1,7 +1,6 @@
 import { once } from "node:events";
 import type { Knex } from "knex";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { wallClock } from "../../src/platform/clock.ts";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
 import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import type { BackendLocation } from "../../src/queue/backend.ts";
@@ -17,6 +16,7 @@ import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
+import { withBareQueue } from "../queue/backends.ts";
 import { applyDeps, emptyAll, storeEvent } from "./worker-stand.ts";
 
 const log = createLog({ level: "silent", name: "test" });
@@ -62,12 +62,17 @@ function openQueue(location: BackendLocation = { kind: "postgres", url: database
 
 function work(queue: JobQueue, options: Partial<WorkerOptions> = {}): RunningWorker {
   const worker = startWorker(
-    { ...applyDeps(db), clock: wallClock, client: service.client, missingGraceMs: 1_000, queue },
+    { ...applyDeps(db), client: service.client, missingGraceMs: 1_000, queue },
     { concurrency: 2, relayIntervalMs: 50, ...options },
   );
   open.push(worker);
   return worker;
 }
+
+const settled = (seq: number) =>
+  eventually("the event is settled", async () =>
+    ["applied", "stale"].includes((await progressOf(db, seq)).state),
+  );
 
 const applied = (seq: number) =>
   eventually("the event is applied", async () => (await progressOf(db, seq)).state === "applied");
@@ -106,6 +111,50 @@ describe("a running worker", () => {
     await eventually("the order is read", async () => (await db("mirror.orders")).length === 1);
     expect(worker.isAlive()).toBe(true);
   });
+
+  test("applies by itself what a queue takes and gives to nobody", async () => {
+    await withBareQueue({ kind: "postgres", url: database.url }, "apply", async (bare) => {
+      await bare.pause();
+      try {
+        const limits = { receivedAfterSeconds: 5, againAfterSeconds: 1, maxRows: 100 };
+        work(openQueue(), { relay: limits });
+        const raw = Buffer.from(
+          JSON.stringify({ type: "order.created", data: { object: sampleOrder() } }),
+        );
+        const given = [
+          { state: "received", receivedAgoSeconds: 10 },
+          { state: "failed", attempts: 3, dueInSeconds: -1 },
+        ] as const;
+        const seqs = [];
+        for (const each of given) seqs.push(await storeRow(db, { raw, ...each }));
+        for (const seq of seqs) await settled(seq);
+      } finally {
+        await bare.resume();
+      }
+    });
+  });
+
+  test.each([
+    ["inbox.progress", { statements: 15_000, reads: 300_000 }],
+    ["inbox.fetches", { statements: 300_000, reads: 2_000 }],
+  ])(
+    "is not alive while %s is locked, though the clock is set back, and is afterwards",
+    async (table, limits) => {
+      const worker = work(openQueue(), { stalledAfterMs: limits });
+      expect(worker.isAlive()).toBe(true);
+      const blocker = await db.transaction();
+      await blocker.raw(`lock table ${table} in access exclusive mode`);
+      vi.useFakeTimers({ toFake: ["Date"], now: Date.now() - 3_600_000 });
+      try {
+        await eventually("it is not alive", () => !worker.isAlive(), { withinMs: 60_000 });
+      } finally {
+        vi.useRealTimers();
+        await blocker.rollback();
+      }
+      await eventually("it is alive", () => worker.isAlive());
+    },
+    120_000,
+  );
 
   test("reads what is wanted while a list of disputes is long, and does not wait for its end to close", async () => {
     const worker = work(openQueue());

@@ -62,6 +62,10 @@ export async function findStopped(
   return missingOf(rows[0]);
 }
 
+/** Whether anything was ever heard of one of this name. One statement. */
+export const hasBeaten = async (db: Knex, name: string): Promise<boolean> =>
+  (await db("alerts.heartbeats").where({ name }).first("name")) !== undefined;
+
 /**
  * Whether what arrived some minutes ago has still not been applied: then the mirror is behind, and what it lacks may be
  * waiting. One statement.

@@ -6,8 +6,6 @@ import type { Touched } from "../touched.ts";
 export interface StoredSubjects {
   declinedOrders: string[];
   disputed: string[];
-  /** Keys of alerts that say that something of these could not be described, and are not resolved. */
-  undescribed: string[];
 }
 
 /**
@@ -19,13 +17,12 @@ export async function storedSubjects(
   { orders, transactions, subscriptions }: Touched,
 ): Promise<StoredSubjects> {
   if (orders.size + transactions.size + subscriptions.size === 0) {
-    return { declinedOrders: [], disputed: [], undescribed: [] };
+    return { declinedOrders: [], disputed: [] };
   }
   const { rows } = await db
-    .raw<{ rows: { is_chargeback: boolean; id: string | null; undescribed: string | null }[] }>(
+    .raw<{ rows: { is_chargeback: boolean; id: string | null }[] }>(
       // One scan of each index for all ids of a batch: a join would look up each of them.
-      `select distinct a.rule = 'chargeback' as is_chargeback, coalesce(a.order_id, a.transaction_id) as id,
-              case when a.rule = 'alert_undescribed' and a.state <> 'resolved' then a.key end as undescribed
+      `select distinct a.rule = 'chargeback' as is_chargeback, coalesce(a.order_id, a.transaction_id) as id
        from alerts.alerts a
        where a.order_id = any(?::text[]) or a.transaction_id = any(?::text[]) or a.subscription_id = any(?::text[])`,
       [sqlArray([...orders]), sqlArray([...transactions]), sqlArray([...subscriptions])],
@@ -34,6 +31,5 @@ export async function storedSubjects(
   return {
     declinedOrders: rows.flatMap(({ is_chargeback, id }) => (is_chargeback ? [] : (id ?? []))),
     disputed: rows.flatMap(({ is_chargeback, id }) => (is_chargeback ? (id ?? []) : [])),
-    undescribed: rows.flatMap(({ undescribed }) => undescribed ?? []),
   };
 }

@@ -6,7 +6,8 @@ import type { DeclineGroup, DeclineKind, DeclineRequest } from "./decline-groups
 import { declinedAttempts, isFirstCharge, nextRetryAfter, paidAt } from "./declined-order.ts";
 import type { Attempt, DeclinedOrder, NextRetry } from "./declined-order.ts";
 import type { Stage, Story } from "./story.ts";
-import { counted, ordinal, orderName, titled } from "./wording.ts";
+import { counted } from "../../platform/counted.ts";
+import { ordinal, orderName, titled } from "./wording.ts";
 import type { Headline, Wording } from "./wording.ts";
 
 interface Told extends Wording {

@@ -3,8 +3,10 @@ import { moneyText } from "../../platform/money.ts";
 import { causeOf } from "./decline-groups.ts";
 import { endHeadline, lostHeadline } from "./declines.ts";
 import { lastTryHeadline } from "./last-retry.ts";
-import { counted, headlineText, orderName } from "./wording.ts";
-import type { Wording } from "./wording.ts";
+import { counted } from "../../platform/counted.ts";
+import { byMoney, sumsInTitle, sumTexts } from "./sums.ts";
+import { headlineText, listTitle, orderName } from "./wording.ts";
+import type { Part, Wording } from "./wording.ts";
 
 /** An alert as the day's list shows it. */
 export interface DigestEntry {
@@ -30,17 +32,26 @@ export interface DigestState {
   isFinal: boolean;
   /** The stages that wait for this list. */
   stages: readonly string[];
+  /** Whether one of them came after somebody took the alert. */
+  isNewSinceTaken: boolean;
 }
 
 /**
  * What the list asks about an alert, by how it stands now. Null: nothing any more, since somebody has taken it or it is
- * over without anybody having been told. Pure.
+ * over without anybody having been told. What was taken and has come to something new since is asked for again: who took
+ * it has not heard of that. Pure.
  */
-export function digestSection({ rule, state, isFinal, stages }: DigestState): DigestSection | null {
+export function digestSection({
+  rule,
+  state,
+  isFinal,
+  stages,
+  isNewSinceTaken,
+}: DigestState): DigestSection | null {
   if (state === "resolved") {
     return stages.some((name) => name === "recovered" || name === "canceled") ? "over" : null;
   }
-  if (state === "acknowledged") return null;
+  if (state === "acknowledged" && !isNewSinceTaken) return null;
   if (isFinal) return "lost";
   if (stages.some((name) => name.startsWith("last-retry:"))) return "last-try";
   return rule === "decline" ? "order" : "waiting";
@@ -50,46 +61,56 @@ export function digestSection({ rule, state, isFinal, stages }: DigestState): Di
 export const asksSomething = (entries: readonly DigestEntry[]): boolean =>
   entries.some(({ section }) => section !== "waiting");
 
-/** More than anybody reads. */
-const maxItems = 50;
+/** What the list names, in its order: what is to be done first, and the largest first within a currency. Pure. */
+export const namedEntries = (entries: readonly DigestEntry[]): DigestEntry[] =>
+  digestSections
+    .filter((section) => section !== "waiting")
+    .flatMap((section) =>
+      entries
+        .filter((entry) => entry.section === section)
+        .toSorted((a, b) => byMoney(a, b) || a.alertId - b.alertId),
+    );
 
-/** The day's list as a title, facts, advice and items. Pure. */
+/**
+ * The day's list as a title, facts, advice and items. `entries` are those of this message, in the order of `namedEntries`
+ * (what only waits is counted with them); sums are theirs alone. Pure.
+ */
 export function digestWords(
   entries: readonly DigestEntry[],
   wording: Wording,
+  which: Part = { part: 1, parts: 1 },
 ): Pick<AlertMessage, "severity" | "title" | "facts" | "advice" | "items"> {
   const of = (section: DigestSection) => entries.filter((entry) => entry.section === section);
-  const listed = digestSections
-    .filter((section) => section !== "waiting")
-    .flatMap((section) => of(section).toSorted(byAmount));
   const parts = digestSections.flatMap((section) => {
     const own = of(section);
     return own.length === 0 || section === "waiting"
       ? []
-      : [{ section, says: titles[section](own.length), sum: sumsOf(own) }];
+      : [{ section, says: titles[section](own.length), sums: sumsOf(own) }];
   });
   const waiting = of("waiting");
   return {
     severity: severityOf(parts, wording),
-    title: headlineText({
-      lead: parts.map(({ says, sum }, n) => (n === 0 ? `${says} (${sum})` : says)).join(", "),
-    }),
+    title: listTitle(
+      parts
+        .map(({ says, sums }, n) => (n === 0 ? `${says} (${sumsInTitle(sums)})` : says))
+        .join(", "),
+      which,
+    ),
     facts: [
-      ...parts.map(({ section, sum }) => ({ label: labels[section], value: sum })),
+      ...parts.map(({ section, sums }) => ({ label: labels[section], value: sums.join(", ") })),
       ...(waiting.length === 0
         ? []
         : [
             {
               label: labels.waiting,
-              value: `${counted(waiting.length, "declined renewal")} (${sumsOf(waiting)}): the service tries again`,
+              value: `${counted(waiting.length, "declined renewal")} (${sumsOf(waiting).join(", ")}): the service tries again`,
             },
           ]),
-      ...(listed.length > maxItems
-        ? [{ label: "Not shown here", value: String(listed.length - maxItems) }]
-        : []),
     ],
     advice: parts.map(({ section }) => advice[section]).join(" "),
-    items: listed.slice(0, maxItems).map((entry) => itemOf(entry, wording)),
+    items: entries
+      .filter(({ section }) => section !== "waiting")
+      .map((entry) => digestItem(entry, wording)),
   };
 }
 
@@ -115,7 +136,9 @@ const advice: Readonly<Record<Asking, string>> = {
     'LOST: write to the customer to pay another way, or cancel the subscription ("npx tallyhook alerts list ' +
     '--rule dunning_final" lists ' +
     "all that are open).",
-  "last-try": "Before the last try: write or call today, or the renewal is lost.",
+  "last-try":
+    "Before the last try: write or call today, or the renewal is lost " +
+    '("npx tallyhook alerts list --rule dunning_renewal").',
   order:
     'Orders not paid: nothing retries them; write to who did not come back ("npx tallyhook alerts list --rule ' +
     'decline").',
@@ -132,7 +155,8 @@ function severityOf(
   return has("order") ? rules.decline.severity : "info";
 }
 
-function itemOf(entry: DigestEntry, { shortTime }: Wording): AlertItem {
+/** An alert as the list shows it. Pure. */
+export function digestItem(entry: DigestEntry, { shortTime }: Wording): AlertItem {
   const { alertId, person, orderNumber, failureCode } = entry;
   return {
     alertId,
@@ -168,22 +192,8 @@ function headlineOf(entry: DigestEntry, shortTime: Wording["shortTime"]) {
   }
 }
 
-/** By currency, then the largest first. */
-function byAmount(a: DigestEntry, b: DigestEntry): number {
-  const [ours, theirs] = [a.currency ?? "", b.currency ?? ""];
-  if (ours !== theirs) return ours < theirs ? -1 : 1;
-  const more = (b.amountMinor ?? 0n) - (a.amountMinor ?? 0n);
-  return more === 0n ? a.alertId - b.alertId : Number(more > 0n) * 2 - 1;
-}
-
-/** Currencies are never added. */
-function sumsOf(entries: readonly DigestEntry[]): string {
-  const sums = new Map<string | null, bigint>();
-  for (const { amountMinor, currency } of entries) {
-    sums.set(currency, (sums.get(currency) ?? 0n) + (amountMinor ?? 0n));
-  }
-  return [...sums]
-    .sort(([a], [b]) => ((a ?? "") < (b ?? "") ? -1 : 1))
-    .map(([currency, sum]) => moneyText(sum, currency))
-    .join(", ");
+/** Sums by currency, and how many amounts nobody knows. */
+function sumsOf(entries: readonly DigestEntry[]): string[] {
+  const unknown = entries.filter(({ amountMinor }) => amountMinor === null).length;
+  return [...sumTexts(entries), ...(unknown === 0 ? [] : [counted(unknown, "unknown amount")])];
 }

@@ -1,6 +1,7 @@
 import type { Condition } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
-import { counted, headlineText, short, withoutIds } from "./wording.ts";
+import { counted } from "../../platform/counted.ts";
+import { headlineText, short, withoutIds } from "./wording.ts";
 
 type Rules = AlertSettings["rules"];
 

@@ -3,7 +3,8 @@ import { atRiskIn } from "./condition.ts";
 import type { AlertFact, AlertSeverity } from "../message.ts";
 import { moneyText } from "../../platform/money.ts";
 import type { AlertSettings } from "../settings.ts";
-import { counted, headlineText, short, withoutIds } from "./wording.ts";
+import { counted } from "../../platform/counted.ts";
+import { headlineText, short, withoutIds } from "./wording.ts";
 
 type Rules = AlertSettings["rules"];
 
@@ -18,7 +19,7 @@ export interface RunOutcome {
   /** Findings of drift by class: healed by this run, and open now. */
   healed: Readonly<Record<string, number>>;
   left: Readonly<Record<string, number>>;
-  amountAtRiskMinor: Readonly<Record<string, number>>;
+  amountAtRiskMinor: Readonly<Record<string, bigint>>;
   slices: { failed: number; pending: number };
 }
 

@@ -1,6 +1,7 @@
 import type { Condition } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
-import { counted, headlineText } from "./wording.ts";
+import { counted } from "../../platform/counted.ts";
+import { headlineText } from "./wording.ts";
 
 export interface SignatureFailures {
   kind: "failed" | "stale";

@@ -1,6 +1,7 @@
 import type { Condition } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
-import { counted, headlineText } from "./wording.ts";
+import { counted } from "../../platform/counted.ts";
+import { headlineText } from "./wording.ts";
 import type { Wording } from "./wording.ts";
 
 type Rules = AlertSettings["rules"];
@@ -111,8 +112,8 @@ export function stopped(
     ...silence(kind, "silence_worker", missing, context),
     title: isWorker
       ? headlineText({
-          lead: `${counted(missing.count, "worker")} missed ${missing.count === 1 ? "its" : "their"} heartbeat`,
-          cause: `since ${context.shortTime(missing.oldest)}`,
+          lead: `${counted(missing.count, "worker")} silent since ${context.shortTime(missing.oldest)}`,
+          next: "Stopped, or killed",
         })
       : headlineText({
           lead: `No scheduled task started since ${context.shortTime(missing.oldest)}`,
@@ -121,11 +122,26 @@ export function stopped(
     advice: isWorker
       ? 'Read its log, look at the memory of its machine, and start it again: "npx tallyhook worker". The events ' +
         "that it held go to the others."
-      : 'Workers run, but the queue starts no schedules: "npx tallyhook doctor" shows the queue; look at Redis ' +
-        "and restart a worker. If the " +
-        'nightly run was due meanwhile, "npx tallyhook reconcile".',
+      : schedulerAdvice,
   };
 }
+
+/** A scheduler of which nothing was ever heard, though workers have run since then. Pure. */
+export function neverScheduled(since: Date, context: SilenceContext): Condition {
+  const missing = { count: 1, oldest: since, examples: ["scheduler"] };
+  return {
+    ...silence("scheduler", "silence_worker", missing, context),
+    title: headlineText({
+      lead: `No scheduled task has ever started, though running since ${context.shortTime(since)}`,
+      next: "The nightly run will not start",
+    }),
+    advice: schedulerAdvice,
+  };
+}
+
+const schedulerAdvice =
+  'Workers run, but the queue starts no schedules: "npx tallyhook doctor" shows the queue; look at Redis and ' +
+  'restart a worker. If the nightly run was due meanwhile, "npx tallyhook reconcile".';
 
 /** No reconciliation for too long, or none at all since somebody watches. Pure. */
 export function missingRun(

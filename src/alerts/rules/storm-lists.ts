@@ -1,8 +1,13 @@
 import { alertSeverities } from "../message.ts";
 import type { AlertFact, AlertItem, AlertSeverity } from "../message.ts";
 import { moneyText } from "../../platform/money.ts";
+import { counted } from "../../platform/counted.ts";
+import type { End } from "./ends.ts";
 import { stormFamilies } from "./storm-families.ts";
 import type { Family, Stage } from "./story.ts";
+import { byMoney, sumsInTitle, sumTexts } from "./sums.ts";
+import { listTitle } from "./wording.ts";
+import type { Part } from "./wording.ts";
 
 /** An alert that waits for a list of its storm. */
 export interface ListedAlert {
@@ -12,18 +17,28 @@ export interface ListedAlert {
   title: string;
   advice: string;
   /** Null where it is about no money. */
-  amountMinor: number | null;
+  amountMinor: bigint | null;
   currency: string | null;
+  /** What has become of it while it waited for the list; null while it is open. */
+  sinceThen: string | null;
   /** The masked address and the id; null where it is about nobody. */
   customer: string | null;
 }
 
 /** An alert as a list shows it: how much, who, and the number by which a person looks it up. Pure. */
-export function listItem({ id, title, amountMinor, currency, customer }: ListedAlert): AlertItem {
+export function listItem({
+  id,
+  title,
+  sinceThen,
+  amountMinor,
+  currency,
+  customer,
+}: ListedAlert): AlertItem {
   return {
     title,
     facts: [
-      ...(amountMinor === null || currency === null
+      ...(sinceThen === null ? [] : [{ label: "Since then", value: sinceThen }]),
+      ...(amountMinor === null
         ? []
         : [{ label: "Amount", value: moneyText(amountMinor, currency) }]),
       ...(customer === null ? [] : [{ label: "Customer", value: customer }]),
@@ -33,41 +48,39 @@ export function listItem({ id, title, amountMinor, currency, customer }: ListedA
   };
 }
 
-/** The most urgent first, then the largest amounts. Pure. */
+/** What has become of alerts, by the stages that end them. */
+const endings: Readonly<Record<string, string>> = {
+  recovered: "paid after all",
+  canceled: "the subscription was canceled",
+  accepted: "lost: the bank keeps the money",
+  dismissed: "won: the money stays yours",
+};
+
+/** What a list says of an alert that is over before it was listed. Pure. */
+export const endingOf = (stage: string): string => endings[stage] ?? "over";
+
+/** What is open first, then the most urgent, then by currency the largest amounts. Pure. */
 export const inListOrder = (alerts: readonly ListedAlert[]): ListedAlert[] =>
   [...alerts].sort(
     (a, b) =>
+      Number(a.sinceThen !== null) - Number(b.sinceThen !== null) ||
       alertSeverities.indexOf(a.severity) - alertSeverities.indexOf(b.severity) ||
-      (b.amountMinor ?? 0) - (a.amountMinor ?? 0) ||
+      byMoney(a, b) ||
       a.id - b.id,
   );
 
-/** Sums in words, the largest first; currencies are never added. Pure. */
-function moneyOf(alerts: readonly Pick<ListedAlert, "amountMinor" | "currency">[]): AlertFact[] {
-  const sums = new Map<string, number>();
-  for (const { amountMinor, currency } of alerts) {
-    if (amountMinor === null || currency === null) continue;
-    sums.set(currency, (sums.get(currency) ?? 0) + amountMinor);
-  }
-  return [...sums]
-    .sort(([, a], [, b]) => b - a)
-    .map(([currency, sum]) => ({ label: "Money", value: moneyText(sum, currency) }));
+const moneyFacts = (sums: readonly string[]): AlertFact[] =>
+  sums.map((value) => ({ label: "Money", value }));
+
+/** How many of them ask for nothing any more. */
+function overFacts(alerts: readonly ListedAlert[]): AlertFact[] {
+  const over = alerts.filter(({ sinceThen }) => sinceThen !== null).length;
+  return over === 0 ? [] : [{ label: "Over meanwhile, at the bottom", value: String(over) }];
 }
 
-/** So many currencies fit in a title. */
-const maxSumsInTitle = 3;
-
-const sumText = (money: readonly AlertFact[]): string =>
-  money
-    .slice(0, maxSumsInTitle)
-    .map(({ value }) => value)
-    .join(", ");
-
-export interface ListPart {
-  /** Of this message and its others. */
+export interface ListPart extends Part {
+  /** Of this message. */
   alerts: readonly ListedAlert[];
-  part: number;
-  parts: number;
   /** Whether they could not wait for the end of the storm. */
   cannotWait: boolean;
   /** The list's number among those of its incident and channel. */
@@ -80,19 +93,18 @@ export function listStage(
   family: Family,
   { alerts, part, parts, cannotWait, number, at }: ListPart,
 ): Stage {
-  const money = moneyOf(alerts);
-  const lead = money.length === 0 ? "" : `${sumText(money)} in `;
+  const sums = sumTexts(alerts);
+  const lead = sums.length === 0 ? "" : `${sumsInTitle(sums)} in `;
   const why = cannotWait ? "that cannot wait for the end of a storm" : "that a storm held back";
-  const count = `${alerts.length} ${alerts.length === 1 ? "alert" : "alerts"}`;
   return {
     name: `list:${number}`,
     change: "updated",
     at,
     rule: stormFamilies[family].rule,
     severity: inListOrder(alerts)[0]?.severity ?? "warning",
-    title: `${lead}${count} ${why}${parts > 1 ? ` (${part} of ${parts})` : ""}`,
+    title: listTitle(`${lead}${counted(alerts.length, "alert")} ${why}`, { part, parts }),
     advice: adviceOn(alerts),
-    facts: [...money, ...countsByRule(alerts)],
+    facts: [...moneyFacts(sums), ...overFacts(alerts), ...countsByRule(alerts)],
     canWait: false,
   };
 }
@@ -114,22 +126,19 @@ export interface StormItemCount {
   toldHow: "alone" | "at_once" | "at_end" | "over";
   alerts: number;
   currency: string | null;
-  amountMinor: number | null;
+  amountMinor: bigint | null;
 }
 
 /** What the end of a storm says: how many there were, what became of them, and what they come to. Pure. */
-export function stormEnd(
-  family: Family,
-  counts: readonly StormItemCount[],
-): { title: string; facts: AlertFact[] } {
+export function stormEnd(family: Family, counts: readonly StormItemCount[]): End {
   const of = (...how: StormItemCount["toldHow"][]) =>
     counts.filter(({ toldHow }) => how.includes(toldHow));
   const sum = (some: readonly StormItemCount[]) =>
     some.reduce((all, { alerts }) => all + alerts, 0);
   const listed = of("at_once", "at_end");
-  const money = moneyOf(of("alone", "at_once", "at_end"));
-  const { end } = stormFamilies[family];
-  const inAll = money.length === 0 ? "" : `, ${sumText(money)} in all`;
+  const sums = sumTexts(of("alone", "at_once", "at_end"));
+  const { end, holds } = stormFamilies[family];
+  const inAll = sums.length === 0 ? "" : `, ${sumsInTitle(sums)} in all`;
   const facts: [string, number][] = [
     ["Told by themselves at once", sum(of("alone"))],
     ["Listed at once", sum(of("at_once"))],
@@ -138,9 +147,14 @@ export function stormEnd(
   ];
   return {
     title:
-      listed.length === 0 ? `${end}${inAll}` : `${end}: ${sum(listed)} alerts were listed${inAll}`,
+      listed.length === 0
+        ? `${end}${inAll}`
+        : `${end}: ${counted(sum(listed), "alert was", "alerts were")} listed${inAll}`,
+    advice:
+      `${listed.length === 0 ? "Each was told by itself, or is over." : "The lists name each, the most urgent first."} ` +
+      `What is still open: ${holds.map((rule) => `"npx tallyhook alerts list --rule ${rule}"`).join(", ")}.`,
     facts: [
-      ...money,
+      ...moneyFacts(sums),
       ...facts.flatMap(([label, n]) => (n === 0 ? [] : [{ label, value: String(n) }])),
     ],
   };

@@ -1,8 +1,9 @@
-import { moneyText } from "../../platform/money.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Condition } from "./condition.ts";
 import { stormFamilies } from "./storm-families.ts";
 import type { Family } from "./story.ts";
+import { sumTexts } from "./sums.ts";
+import type { Amount } from "./sums.ts";
 
 /** How many alerts of a family in a window are still told one by one. Pure. */
 export function usualLimit(
@@ -21,7 +22,7 @@ export interface StormTotals {
   /** Alerts, not their stages. */
   alerts: number;
   /** In minor units; currencies are never added. */
-  sums: readonly { currency: string; amountMinor: number }[];
+  sums: readonly Amount[];
   /** By failure code, where the alerts have one. */
   codes: Readonly<Record<string, number>>;
 }
@@ -50,7 +51,7 @@ export function stormCondition(
     title: title(alerts, minutes),
     advice: `${advice} ${isMoney ? moneyInStorm : "Each"} is listed when this is over, or after an hour. Until then: ${named}.`,
     facts: [
-      ...sums.map((sum) => ({ label: "Money", value: moneyText(sum.amountMinor, sum.currency) })),
+      ...sumTexts(sums).map((value) => ({ label: "Money", value })),
       { label: `In ${minutes} minutes`, value: String(alerts) },
       { label: "Told one by one up to", value: String(limit) },
       { label: "Rules that are held back", value: holds.join(", ") },

@@ -17,6 +17,8 @@ export interface Undescribed {
   command: string;
   /** Without values. */
   reason: string;
+  /** What is to be told again, as JSON (undescribed.ts); null where what found it looks at it again by itself. */
+  failed: string | null;
 }
 
 /**
@@ -25,7 +27,7 @@ export interface Undescribed {
  */
 export function undescribedCondition(
   rules: AlertSettings["rules"],
-  { resource, id, orderNumber, money, command, reason }: Undescribed,
+  { resource, id, orderNumber, money, command, reason, failed }: Undescribed,
   at: Date,
 ): Condition {
   const what = orderName(orderNumber) ?? resource;
@@ -45,7 +47,7 @@ export function undescribedCondition(
       ...(money === null ? [] : [{ label: "Amount as it was shown", value: money }]),
       { label: "Reason", value: reason },
     ],
-    kept: { resource, id, reason },
+    kept: { resource, id, reason, ...(failed === null ? {} : { failed }) },
     subject: subjectOf(resource, id),
     family: "undescribed",
     at,
@@ -60,4 +62,5 @@ const subjectOf = (resource: string, id: string): Subject => ({
   ...(resource === "order" ? { orderId: id } : {}),
   ...(resource === "transaction" ? { transactionId: id } : {}),
   ...(resource === "subscription" ? { subscriptionId: id } : {}),
+  ...(resource === "customer" ? { customerId: id } : {}),
 });

@@ -39,9 +39,17 @@ export const titled = (headline: Headline): { title: string; headline: Headline 
   headline,
 });
 
-/** `1 renewal`, `2 renewals`. */
-export const counted = (n: number, one: string, many = `${one}s`): string =>
-  `${n} ${n === 1 ? one : many}`;
+/** Which of the messages a list is cut into; both from 1. */
+export interface Part {
+  part: number;
+  parts: number;
+}
+
+/** A title of a list that may be cut into several: `… (2 of 3)`, whatever else has to go. Pure. */
+export function listTitle(lead: string, { part, parts }: Part): string {
+  const suffix = parts > 1 ? ` (${part} of ${parts})` : "";
+  return `${oneLine(lead, maxTitle - suffix.length)}${suffix}`;
+}
 
 /** `1st`, `2nd`, `3rd`, `11th`. */
 export function ordinal(n: number): string {
@@ -55,11 +63,11 @@ export const short = (text: string, max = 40): string => oneLine(text, max);
 
 const isUuid = /[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}/i;
 
-/** `order ZXYQF2JM`; null where nobody could say its number: there is none, or it is a UUID. */
-export const orderName = (orderNumber: string | null): string | null =>
-  orderNumber === null || orderNumber === "" || isUuid.test(orderNumber)
-    ? null
-    : `order ${short(orderNumber, 24)}`;
+/** `order ZXYQF2JM`; null where nobody could say its number: there is none, nothing of it is seen, or it is a UUID. */
+export function orderName(orderNumber: string | null): string | null {
+  const shown = short(orderNumber ?? "", 24);
+  return shown === "" || isUuid.test(orderNumber ?? "") ? null : `order ${shown}`;
+}
 
 /** A text of others, fit for a title: ids in it, which nobody can read, become `…`. */
 export const withoutIds = (text: string): string =>

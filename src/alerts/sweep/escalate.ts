@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/sql-array.ts";
+import { wordingOf } from "../desk.ts";
 import type { AlertDesk } from "../desk.ts";
 import type { AlertMessage } from "../message.ts";
 import { queueMessages } from "../outbox-rows.ts";
@@ -36,11 +37,13 @@ async function takeStep(
     `update alerts.alerts a set escalations = :number, escalated_at = :now
      from (select id from alerts.alerts
            where state = 'open' and escalations < :number and severity = any(:severities::text[])
-             and coalesce((facts->>'escalates')::boolean, true)
+             and facts->'escalates' is distinct from 'false'::jsonb
              and created_at <= :now::timestamptz - make_interval(mins => :afterMinutes)
              and exists (select from alerts.outbox o
                          where o.alert_id = alerts.id and o.state in ('pending', 'sent', 'failed')
                            and o.action = 'trigger' and not o.is_list
+                           -- An older message may have been less urgent.
+                           and o.message->>'severity' = any(:severities::text[])
                            and o.due_at <= :now::timestamptz - make_interval(mins => :afterMinutes))
            order by id limit 200 for update skip locked) due
      where a.id = due.id
@@ -52,6 +55,7 @@ async function takeStep(
     { number, now, severities: sqlArray(severities), afterMinutes },
   );
   const name = `escalated:${number}`;
+  const { localTime } = wordingOf(desk);
   await writeHistory(
     trx,
     rows.map(({ id }) => ({ alertId: Number(id), change: "escalated", stage: name, at: now })),
@@ -64,7 +68,14 @@ async function takeStep(
         channel,
         alertId: Number(id),
         notBefore: quietEnd(desk, told),
-        message: escalationOf(told, { channel, name, afterMinutes, id, openedAt, at: now }),
+        message: escalationOf(told, {
+          channel,
+          name,
+          afterMinutes,
+          id,
+          openSince: localTime(openedAt),
+          at: now,
+        }),
       })),
     ),
   );
@@ -78,14 +89,14 @@ function escalationOf(
     name,
     afterMinutes,
     id,
-    openedAt,
+    openSince,
     at,
   }: {
     channel: string;
     name: string;
     afterMinutes: number;
     id: string;
-    openedAt: Date;
+    openSince: string;
     at: Date;
   },
 ): AlertMessage {
@@ -95,7 +106,7 @@ function escalationOf(
     action: "trigger",
     stage: name,
     title: `Nobody has taken this for ${afterMinutes} min: ${told.title}`,
-    facts: [...told.facts, { label: "Open since", value: openedAt.toISOString() }],
+    facts: [...told.facts, { label: "Open since", value: openSince }],
     advice: [told.advice, `Take it: "npx tallyhook alerts ack ${id}".`].join(" ").trim(),
     at: at.toISOString(),
   };

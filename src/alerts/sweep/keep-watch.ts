@@ -22,8 +22,11 @@ export async function keepWatch(
   gapMinutes: number,
 ): Promise<Watch> {
   const last = await readMark<Mark>(trx, "watch");
-  const isGap = last === null || now.getTime() - Date.parse(last.seen) > gapMinutes * 60_000;
-  const first = last === null ? now : new Date(last.first);
+  // A clock that was ahead and is set right leaves times of the future, by which nothing would be missed until then.
+  const isGap =
+    last === null || Math.abs(now.getTime() - Date.parse(last.seen)) > gapMinutes * 60_000;
+  const first =
+    last === null || Date.parse(last.first) > now.getTime() ? now : new Date(last.first);
   const since = isGap ? now : new Date(last.since);
   await writeMark(trx, "watch", { first, since, seen: now });
   return { first, since };

@@ -10,6 +10,11 @@ import { writeHistory } from "../stored-alerts.ts";
 
 const hourMs = 3_600_000;
 
+/** Facts that are not what they should be are no reason to tell nobody. */
+const attempts = `case when jsonb_typeof(a.facts->'attempts') = 'number' then (a.facts->>'attempts')::numeric end`;
+const nextRetryAt = `case when a.facts->>'next_retry_at' ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$'
+                          then (a.facts->>'next_retry_at')::timestamptz end`;
+
 interface Row {
   id: string;
   key: string;
@@ -36,8 +41,8 @@ export async function tellNearLastRetries(trx: Knex.Transaction, desk: AlertDesk
     `select a.id, a.key, a.occurrence, a.order_id, a.subscription_id, a.customer_id, a.amount_minor, a.currency, a.opened_at,
             a.facts
      from alerts.alerts a
-     where a.rule = 'dunning_renewal' and a.state <> 'resolved' and (a.facts->>'attempts')::int >= ?
-       and (a.facts->>'next_retry_at')::timestamptz between ? and ?
+     where a.rule = 'dunning_renewal' and a.state <> 'resolved' and ${attempts} >= ?
+       and ${nextRetryAt} between ? and ?
        and not exists (select from alerts.history h
                        where h.alert_id = a.id and h.stage = 'last-retry:' || (a.facts->>'attempts'))
      order by a.id limit 200 for update of a`,

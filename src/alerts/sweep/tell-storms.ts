@@ -9,7 +9,7 @@ import type { AlertSeverity } from "../message.ts";
 import { queueMessages } from "../outbox-rows.ts";
 import { keepsIncidents, quietEnd } from "../route.ts";
 import { stormFamilies } from "../rules/storm-families.ts";
-import { inListOrder, listItem, listStage, stormEnd } from "../rules/storm-lists.ts";
+import { endingOf, inListOrder, listItem, listStage, stormEnd } from "../rules/storm-lists.ts";
 import type { ListedAlert, StormItemCount } from "../rules/storm-lists.ts";
 import { stormCondition } from "../rules/storms.ts";
 import type { Family } from "../rules/story.ts";
@@ -45,7 +45,7 @@ export async function tellStorms(trx: Knex.Transaction, desk: AlertDesk): Promis
     await tellLists(trx, desk, storm, isOver);
     if (!isOver || !storm.isOpen) continue;
     const end = stormEnd(family, await countItems(trx, storm.id));
-    await clear(trx, desk, [{ ...end, key: storm.key, at: desk.serviceClock.now() }], "sweep");
+    await clear(trx, desk, [{ end, key: storm.key, at: desk.serviceClock.now() }], "sweep");
   }
 }
 
@@ -125,24 +125,27 @@ async function tellLists(
   }
 }
 
-/** What is to be listed now, each once. What was resolved while it waited is not listed, and counted as over. */
+/**
+ * What is to be listed now, each once. What was resolved while it waited is not listed, and counted as over; but what
+ * could not wait is listed with what has become of it: fraud, a chargeback or a high amount is never only a number.
+ */
 async function takeWaiting(trx: Knex, storm: Storm, isOver: boolean): Promise<Waiting[]> {
   const { rows } = await trx.raw<{
     rows: {
       channel: string;
       told_how: string;
-      advice: string;
       id: string;
       rule: string;
       severity: AlertSeverity;
       amount_minor: string | null;
       currency: string | null;
       customer_id: string | null;
-      facts: { title?: string };
+      facts: { title?: string; advice?: string };
+      ended: string | null;
     }[];
   }>(
     `with due as (
-       select i.channel, i.alert_id, i.stage, a.state = 'resolved' as is_resolved
+       select i.channel, i.alert_id, i.stage, a.state = 'resolved' and i.told_how <> 'at_once' as is_over
        from alerts.storm_items i join alerts.alerts a on a.id = i.alert_id
        where i.storm_id = :id and i.told_at is null and i.told_how <> 'over'
          and (:isOver or i.told_how = 'at_once' or exists (
@@ -152,12 +155,13 @@ async function takeWaiting(trx: Knex, storm: Storm, isOver: boolean): Promise<Wa
        for update of i
      ), taken as (
        update alerts.storm_items i
-       set told_how = case when due.is_resolved then 'over' else i.told_how end,
-           told_at = case when due.is_resolved then null else now() end
+       set told_how = case when due.is_over then 'over' else i.told_how end,
+           told_at = case when due.is_over then null else now() end
        from due where i.channel = due.channel and i.alert_id = due.alert_id and i.stage = due.stage
-       returning i.channel, i.alert_id, i.told_how, i.advice
+       returning i.channel, i.alert_id, i.told_how
      )
-     select t.channel, t.told_how, t.advice, a.id, a.rule, a.severity, a.amount_minor, a.currency, a.customer_id, a.facts
+     select t.channel, t.told_how, a.id, a.rule, a.severity, a.amount_minor, a.currency, a.customer_id, a.facts,
+            case when a.state = 'resolved' then a.stage end as ended
      from taken t join alerts.alerts a on a.id = t.alert_id
      where t.told_how <> 'over' order by t.channel, a.id`,
     { id: storm.id, isOver, mins: maxHeldMinutes },
@@ -165,16 +169,17 @@ async function takeWaiting(trx: Knex, storm: Storm, isOver: boolean): Promise<Wa
   const names = await customerNames(trx, [
     ...new Set(rows.flatMap(({ customer_id: id }) => id ?? [])),
   ]);
-  return rows.map(({ channel, told_how: toldHow, advice, id, rule, severity, facts, ...row }) => ({
+  return rows.map(({ channel, told_how: toldHow, id, rule, severity, facts, ...row }) => ({
     channel,
-    advice,
+    advice: facts.advice ?? "",
     cannotWait: toldHow === "at_once",
     id: Number(id),
     rule,
     severity,
     title: facts.title ?? `Alert ${id}`,
-    amountMinor: row.amount_minor === null ? null : Number(row.amount_minor),
+    amountMinor: row.amount_minor === null ? null : BigInt(row.amount_minor),
     currency: row.currency,
+    sinceThen: row.ended === null ? null : endingOf(row.ended),
     customer: row.customer_id === null ? null : (names.get(row.customer_id) ?? row.customer_id),
   }));
 }
@@ -216,6 +221,6 @@ async function countItems(trx: Knex, stormId: number): Promise<StormItemCount[]>
     [stormId],
   );
   return rows.map(({ told_how: toldHow, n, currency, sum }) => {
-    return { toldHow, alerts: Number(n), currency, amountMinor: sum === null ? null : Number(sum) };
+    return { toldHow, alerts: Number(n), currency, amountMinor: sum === null ? null : BigInt(sum) };
   });
 }

@@ -3,6 +3,7 @@ import { clearOthers, raise } from "../conditions.ts";
 import { zoneOf } from "../desk.ts";
 import type { AlertDesk } from "../desk.ts";
 import { writeMark } from "../marks.ts";
+import { ratioEnd } from "../rules/ends.ts";
 import { ratioConditions } from "../rules/chargeback-ratio.ts";
 
 interface Row {
@@ -51,6 +52,5 @@ export async function watchChargebackRatio(trx: Knex.Transaction, desk: AlertDes
   });
   await raise(trx, desk, conditions, "sweep");
   const keep = conditions.map(({ key }) => key);
-  const title = "Chargebacks are below the networks' thresholds again";
-  await clearOthers(trx, desk, { prefix: "chargeback-ratio:", keep, at, title }, "sweep");
+  await clearOthers(trx, desk, { prefix: "chargeback-ratio:", keep, at, end: ratioEnd }, "sweep");
 }

@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { clear, raise } from "../conditions.ts";
 import type { AlertDesk } from "../desk.ts";
+import { signatureEnds } from "../rules/ends.ts";
 import { signatureCondition } from "../rules/signatures.ts";
 
 /** Answers of the receivers that a wrong or a late signature got, apart. */
@@ -25,8 +26,7 @@ export async function watchSignatures(trx: Knex.Transaction, desk: AlertDesk): P
     if (failures >= count) await raise(trx, desk, [condition], "sweep");
     // A rate about the threshold is one alert and not many.
     else if (failures < count / 2) {
-      const title = kind === "failed" ? "Signatures verify again" : "Signatures are in time again";
-      await clear(trx, desk, [{ key: condition.key, title, at }], "sweep");
+      await clear(trx, desk, [{ key: condition.key, end: signatureEnds[kind], at }], "sweep");
     }
   }
 }

@@ -3,20 +3,24 @@ import { lastWholeRun } from "../../reconcile/queries/last-whole-run.ts";
 import { clear, raise } from "../conditions.ts";
 import { wordingOf } from "../desk.ts";
 import type { AlertDesk } from "../desk.ts";
+import { schedulerBeat } from "../heartbeats.ts";
 import type { Condition } from "../rules/condition.ts";
 import {
   findEventHours,
   findMissingRenewals,
   findMissingRetries,
   findStopped,
+  hasBeaten,
   isApplyingLate,
   isInboxLookedThrough,
 } from "../facts/missing.ts";
+import { silenceEnds } from "../rules/ends.ts";
 import {
   missingEvents,
   missingRenewals,
   missingRetries,
   missingRun,
+  neverScheduled,
   silentHour,
   stopped,
 } from "../rules/silence.ts";
@@ -26,15 +30,8 @@ const hourMs = 3_600_000;
 const weekMs = 7 * 24 * hourMs;
 const minuteMs = 60_000;
 
-/** What each kind of silence says when it ends. */
-const ends: Readonly<Record<string, string>> = {
-  "silence:retry": "Every retry that was due has come",
-  "silence:renewal": "Every renewal that was due has been charged",
-  "silence:events": "Events arrive again",
-  "silence:worker": "No worker is missing any more",
-  "silence:scheduler": "The scheduler runs again",
-  "silence:reconcile": "Reconciliation runs again",
-};
+/** A first start may take its time to reach the queue. The scheduler beats every minute. */
+const schedulerGraceMinutes = 10;
 
 /**
  * Looks for what should have happened and did not: by the service's clock where the service should have done it, by this
@@ -51,11 +48,11 @@ export async function watchSilence(trx: Knex.Transaction, desk: AlertDesk): Prom
   );
   const at = desk.serviceClock.now();
   const silent = new Set(silences.map(({ key }) => key));
-  const over = Object.entries(ends).filter(([key]) => !silent.has(key));
+  const over = Object.entries(silenceEnds).filter(([key]) => !silent.has(key));
   await clear(
     trx,
     desk,
-    over.map(([key, title]) => ({ key, title, at })),
+    over.map(([key, end]) => ({ key, end, at })),
     "sweep",
   );
 }
@@ -92,6 +89,13 @@ async function findSilences(trx: Knex.Transaction, desk: AlertDesk): Promise<Con
   for (const kind of ["worker", "scheduler"] as const) {
     const missing = await findStopped(trx, { prefix: kind, afterMinutes });
     if (missing !== null && isWatched) found.push(stopped(kind, missing, context));
+  }
+
+  // None is missed that never came, but this one comes with the first worker: it is waited for since sweeps began.
+  const watchedMs = wallNow.getTime() - watch.first.getTime();
+  const isLate = isWatched && watchedMs >= schedulerGraceMinutes * minuteMs;
+  if (isLate && !(await hasBeaten(trx, schedulerBeat))) {
+    found.push(neverScheduled(watch.first, context));
   }
 
   const last = await lastWholeRun(trx);

@@ -13,7 +13,7 @@ export interface AckOptions {
 export async function acknowledge(
   context: CliContext,
   given: string,
-  { by = personAtWork(), note, json }: AckOptions,
+  { by = personAtWork(context.user()), note, json }: AckOptions,
 ): Promise<void> {
   const { id, outcome } = await context.withRuntime(
     "alerts",

@@ -13,11 +13,11 @@ const beatEveryMs = 60_000;
  * that stands still is one of the things it looks for.
  */
 export async function runAlertWatch(runtime: Runtime): Promise<void> {
-  const { log, wallClock: clock } = runtime;
+  const { log } = runtime;
   const db = await runtime.db();
   const desk = await alertDesk(runtime);
   const name = `worker:${process.pid}:${crypto.randomUUID()}`;
-  const watch = runEvery({ log, clock, name: "alerts" }, sweepEveryMs, async () => {
+  const watch = runEvery({ log, name: "alerts" }, sweepEveryMs, async () => {
     await beat(db, name);
     return sweepAlerts({ db, log }, desk);
   });

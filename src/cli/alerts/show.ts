@@ -1,4 +1,4 @@
-import { findAlert, findAlertByKey } from "../../alerts/queries.ts";
+import { findAlert, findAlertByKey, isAlert } from "../../alerts/queries.ts";
 import type { AlertDetails } from "../../alerts/queries.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { visible } from "../../platform/visible-text.ts";
@@ -25,7 +25,7 @@ export async function printAlert(
 export async function alertId(runtime: Pick<Runtime, "db">, given: string): Promise<number> {
   const db = await migratedDatabase(runtime);
   const id = /^\d{1,15}$/.test(given) ? Number(given) : await findAlertByKey(db, given);
-  if (id === null) throw noAlert(given);
+  if (id === null || !(await isAlert(db, id))) throw noAlert(given);
   return id;
 }
 

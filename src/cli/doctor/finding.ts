@@ -1,4 +1,5 @@
 import { TallyhookError } from "../../platform/errors.ts";
+import { withRoleAdvice } from "../../platform/postgres-errors.ts";
 
 export interface Finding {
   check: string;
@@ -19,7 +20,8 @@ export async function check(name: string, run: () => Promise<Finding>): Promise<
 export async function checkAll(name: string, run: () => Promise<Finding[]>): Promise<Finding[]> {
   try {
     return await run();
-  } catch (error) {
+  } catch (unclear) {
+    const error = withRoleAdvice(unclear);
     // Errors made for people hold no secrets; of others only the kind is shown.
     const detail = error instanceof TallyhookError ? error.message : "an unexpected error";
     return [failed(name, detail, null)];

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { Runtime } from "../../runtime.ts";
 import { poolSizes } from "../../runtime.ts";
 import { queuePoolSizes } from "../../queue/backend.ts";
-import { failed, ok, warning } from "./finding.ts";
+import { failed, ok, skipped, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 
 /** A setting as a connection of this program has it. */
@@ -20,6 +20,8 @@ interface ServerSetting {
 interface ServerFacts {
   settings: ReadonlyMap<string, ServerSetting>;
   role: string;
+  isSuperuser: boolean;
+  mayWrite: boolean;
   database: string;
   isStandby: boolean;
   /** The lowest of the limits for this role: of the server, the database and the role. */
@@ -60,12 +62,12 @@ function connectionsNeeded(queueOnPostgres: boolean): number {
     : pools;
 }
 
-/** The settings of the server that hurt, as they reach this program; one line each. */
+/** The settings of the server that hurt, as they reach this program, and the role it logs in as; one line each. */
 export async function checkServer(runtime: Pick<Runtime, "db" | "config">): Promise<Finding[]> {
   const facts = await readServerFacts(await runtime.db());
   const needed = connectionsNeeded(runtime.config.queueBackend === "postgres");
   const troubles = findTroubles(facts, needed);
-  return (["durability", "server"] as const).flatMap((check) => {
+  const settings = (["durability", "server"] as const).flatMap((check) => {
     const own = troubles.filter((trouble) => trouble.check === check);
     if (own.length > 0) {
       return own.map(({ isFatal, says, remedy }) =>
@@ -78,6 +80,31 @@ export async function checkServer(runtime: Pick<Runtime, "db" | "config">): Prom
         : ok(check, `no setting is in the way; ${facts.connections.limit} connections`),
     ];
   });
+  return [...settings, examineRole(facts, runtime.config.database)];
+}
+
+/** The embedded server is this program's own, and holds nothing else. */
+function examineRole(
+  { role, isSuperuser, mayWrite, database }: ServerFacts,
+  kind: "embedded" | "external",
+): Finding {
+  const check = "database role";
+  if (kind === "embedded") return skipped(check, "the embedded PostgreSQL is Tallyhook's own");
+  if (!mayWrite) {
+    return failed(
+      check,
+      `${role} may not write to the inbox: no webhook can be taken`,
+      "name the role that owns the database and migrated it in DATABASE_URL",
+    );
+  }
+  if (!isSuperuser) return ok(check, `${role} is no superuser of PostgreSQL`);
+  return warning(
+    check,
+    `${role} is a superuser of PostgreSQL: who takes over the receiver can read and change every database of the ` +
+      "server, and run programs as its user",
+    `make a role that is no superuser and owns a database of its own, dump ${database} and load it there as that ` +
+      'role, and name both in DATABASE_URL (docs/operations.md, "Database role")',
+  );
 }
 
 /** Two statements. */
@@ -90,6 +117,8 @@ async function readServerFacts(db: Knex): Promise<ServerFacts> {
   const { rows: others } = await db.raw<{
     rows: {
       role: string;
+      is_superuser: boolean;
+      may_write: boolean;
       database: string;
       is_standby: boolean;
       of_server: number;
@@ -101,7 +130,9 @@ async function readServerFacts(db: Knex): Promise<ServerFacts> {
             current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
               - coalesce(current_setting('reserved_connections', true), '0')::int as of_server,
             (select datconnlimit from pg_database where datname = current_database()) as of_database,
-            (select rolconnlimit from pg_roles where rolname = current_user) as of_role`,
+            own.rolconnlimit as of_role, own.rolsuper as is_superuser,
+            has_table_privilege('inbox.receipts', 'insert') as may_write
+     from pg_roles own where own.rolname = current_user`,
   );
   const [other] = others;
   if (other === undefined) throw new Error("the server does not say what it is");
@@ -113,6 +144,8 @@ async function readServerFacts(db: Knex): Promise<ServerFacts> {
   return {
     settings: new Map(rows.map((row) => [row.name, row])),
     role: other.role,
+    isSuperuser: other.is_superuser,
+    mayWrite: other.may_write,
     database: other.database,
     isStandby: other.is_standby,
     connections: limits.reduce((least, each) => (each.limit < least.limit ? each : least)),
@@ -223,7 +256,7 @@ function howToSet(
     case "database user":
       return `it is set for the role in this database: alter role ${quoted(role)} in database ${quoted(database)} set ${name} = ${value}`;
     case "client":
-      return `it comes with the connection: set ${name} = ${value} in the options of DATABASE_URL, or in PGOPTIONS`;
+      return `it comes with the connection: set ${name} = ${value} in the options of DATABASE_URL (docs/operations.md, "Settings of a session")`;
     case "command line":
       return `set ${name} = ${value} on the command line of the server, where it is given, and restart it`;
     default:

@@ -1,4 +1,5 @@
 import { TallyhookError, UsageError } from "../../platform/errors.ts";
+import { assertSecretRoom } from "../../receiver/secrets-store.ts";
 import { beginCall, findOpenCall } from "../../reconcile/endpoint/endpoint-calls.ts";
 import type { EndpointCall } from "../../reconcile/endpoint/endpoint-calls.ts";
 import { ServiceRefusedError } from "../../service/service-errors.ts";
@@ -17,11 +18,15 @@ export async function finishOpenCall(
   return { call, obtained: await make(tools, call, { isRepeat: true }) };
 }
 
-/** Begins a call, makes it, and stores its secret. Throws a `ServiceError`, or `UsageError` beside another call. */
+/**
+ * Begins a call, makes it, and stores its secret. Throws a `ServiceError`, or `UsageError` beside another call and where
+ * there are too many secrets: before the service is asked, which shows a secret once only.
+ */
 export async function obtainSecret(
   tools: EndpointTools,
   wanted: Pick<EndpointCall, "kind" | "endpointId" | "body">,
 ): Promise<ObtainedSecret> {
+  await assertSecretRoom(tools.db, tools.wallClock.now());
   return make(tools, await begin(tools, wanted), { isRepeat: false });
 }
 

@@ -4,6 +4,9 @@ import { isSameUrl, listEndpoints } from "../../reconcile/endpoint/list-endpoint
 import type { WebhookEndpoint } from "../../service/resources/webhook-endpoint.ts";
 import type { EndpointTools } from "./at-hand.ts";
 
+export const noEndpoint = (id: string): UsageError =>
+  new UsageError(`The account has no endpoint "${id}". "tallyhook endpoint list" shows them.`);
+
 /**
  * The endpoint that is meant: by its id, else the only one with this deployment's address or made from here. Throws
  * `UsageError` when there is none, or more than one.
@@ -16,9 +19,7 @@ export async function findOwnEndpoint(
   if (id !== undefined) {
     const named = endpoints.find((endpoint) => endpoint.id === id);
     if (named !== undefined) return named;
-    throw new UsageError(
-      `The account has no endpoint ${id}. "tallyhook endpoint list" shows them.`,
-    );
+    throw noEndpoint(id);
   }
   const known = new Set((await listKnownEndpoints(tools.db)).map((each) => each.id));
   const own = endpoints.filter(

@@ -1,4 +1,5 @@
 import { UsageError } from "../../platform/errors.ts";
+import { ServiceRefusedError } from "../../service/service-errors.ts";
 import { isSameUrl, listEndpoints } from "../../reconcile/endpoint/list-endpoints.ts";
 import type { CliContext } from "../context.ts";
 import { requireUrl, withEndpointTools } from "./at-hand.ts";
@@ -28,18 +29,28 @@ export async function registerOwnEndpoint(
       );
     }
     const { events, apiVersion, description } = options;
-    return obtainSecret(tools, {
-      kind: "register",
-      endpointId: null,
-      body: {
-        url,
-        enabled_events: events,
-        ...(apiVersion === undefined ? {} : { api_version: apiVersion }),
-        ...(description === undefined ? {} : { description }),
+    const body = {
+      url,
+      enabled_events: events,
+      ...(apiVersion === undefined ? {} : { api_version: apiVersion }),
+      ...(description === undefined ? {} : { description }),
+    };
+    return obtainSecret(tools, { kind: "register", endpointId: null, body }).catch(
+      (error: unknown) => {
+        throw isAboutTheBody(error)
+          ? new UsageError(
+              `${error.message}. The service takes no such endpoint: see --url, --events, --api-version and --description.`,
+              { cause: error },
+            )
+          : error;
       },
-    });
+    );
   });
   context.stdout.write(
     `${endpointId} is registered; its secret is stored as ${secretId}. Running receivers use it within 5 s.\n`,
   );
 }
+
+/** What was typed was refused, and not the key or the moment. */
+const isAboutTheBody = (error: unknown): error is ServiceRefusedError =>
+  error instanceof ServiceRefusedError && (error.status === 400 || error.status === 422);

@@ -5,6 +5,7 @@ import { listEndpoints } from "../../reconcile/endpoint/list-endpoints.ts";
 import { assertCanAsk, confirm } from "../confirm.ts";
 import type { CliContext } from "../context.ts";
 import { withEndpointTools } from "./at-hand.ts";
+import { noEndpoint } from "./own-endpoint.ts";
 
 export interface RemoveOptions {
   yes?: boolean;
@@ -22,6 +23,7 @@ export async function removeOwnEndpoint(
   const { secretId, wasThere } = await withEndpointTools(context, async (tools) => {
     const known = (await listKnownEndpoints(tools.db)).find((endpoint) => endpoint.id === id);
     const there = (await listEndpoints(tools)).endpoints.find((endpoint) => endpoint.id === id);
+    if (there === undefined && known === undefined) throw noEndpoint(id);
     if (there !== undefined && yes !== true) {
       const which = `${id} (${visible(there.url)}, ${visible(there.status)})`;
       await confirm(context, `Remove ${which} at the service? No event is sent to it any more.`);

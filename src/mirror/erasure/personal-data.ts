@@ -4,18 +4,46 @@ import { canonicalTimestamp } from "../../service/timestamp.ts";
 /** Stands where something about a person was. */
 export const redacted = "[redacted]";
 
-/** What a text must look like to stay under a key of this kind. Numbers and booleans stay under every key of the list. */
-type Kind = "id" | "code" | "country" | "number" | "time" | "flag" | "object";
+/** What a text must look like to stay under a key of this kind; where a name or an address could stand, it goes. */
+type Kind =
+  | "id"
+  | "reference"
+  | "word"
+  | "code"
+  | "result"
+  | "currency"
+  | "brand"
+  | "country"
+  | "number"
+  | "time"
+  | "flag"
+  | "object";
+
+/** Brands of cards that are spelt with a blank. */
+const longBrands =
+  /^(?:american express|diners club(?: international)?|union pay|china unionpay|carte(?:s)? bancaires?)$/i;
 
 const isText: Readonly<Record<Kind, (text: string) => boolean>> = {
+  // Of the mirror's own objects, and so whatever the service says: rows are found by it.
   id: isWireId,
-  code: (text) => /^[\w .:+-]{1,40}$/.test(text),
+  reference: (text) => /^[\w.:/+=|-]{1,255}$/.test(text),
+  // Of the interface: small letters, such as `partially_refunded` or `order.created`.
+  word: (text) => /^[a-z][a-z0-9]*(?:[_.-][a-z0-9]+)*$/.test(text) && text.length <= 40,
+  // Of the merchant: letters and digits in groups, such as `ZXYQF2JM` or `SPRING-2026`.
+  code: (text) => /^[A-Za-z0-9]+(?:[_.:-][A-Za-z0-9]+)*$/.test(text) && text.length <= 50,
+  // Of a processor.
+  result: (text) => /^(?:[A-Za-z]{1,3}|[A-Za-z]{0,2}\d{1,6})$/.test(text),
+  currency: (text) => /^[A-Za-z]{3}$/.test(text),
+  brand: (text) => /^[A-Za-z][A-Za-z_-]{1,19}$/.test(text) || longBrands.test(text),
   country: (text) => /^[A-Za-z]{2,3}$/.test(text),
   number: (text) => /^-?\d{1,20}(?:\.\d{1,10})?$/.test(text),
   time: (text) => canonicalTimestamp(text) !== null || /^\d{4}-\d{2}-\d{2}$/.test(text),
   flag: () => false,
   object: () => false,
 };
+
+/** A number under another key may be a part of a card's, or a telephone's. */
+const hasNumbers: ReadonlySet<Kind> = new Set(["id", "word", "code", "result", "number", "time"]);
 
 const keys = (text: string): string[] => text.split(/\s+/).filter((key) => key !== "");
 
@@ -26,12 +54,17 @@ const keys = (text: string): string[] => text.split(/\s+/).filter((key) => key !
  */
 const stays: ReadonlyMap<string, Kind> = new Map(
   Object.entries({
-    id: keys(`id customer_id order_id subscription_id transaction_id payment_method_id
-      default_payment_method_id plan_id product_id coupon_id refund_id shipping_address_id
-      processor_transaction_id product_ids plan_ids`),
-    code: keys(`type kind status order_number currency failure_code code coupon_code plan_code interval duration
-      card_brand brand response_code avs_result cvv_result product_scope plan_scope api_version
-      anchor_day`),
+    id: keys(`id customer_id order_id subscription_id transaction_id`),
+    reference:
+      keys(`payment_method_id default_payment_method_id plan_id product_id coupon_id refund_id
+      shipping_address_id processor_transaction_id product_ids plan_ids`),
+    word: keys(
+      `type kind status failure_code interval duration product_scope plan_scope anchor_day`,
+    ),
+    code: keys(`order_number code coupon_code plan_code api_version`),
+    result: keys(`response_code avs_result cvv_result`),
+    currency: ["currency"],
+    brand: keys(`card_brand brand`),
     country: ["country"],
     number: keys(`amount one_time_amount subtotal discount_amount max_discount_amount minimum_amount
       total price percentage quantity attempt_count subscription_cycle cycle billing_cycles
@@ -92,8 +125,8 @@ export function withoutPersonalField(key: string, field: unknown, depth = 0): un
     return leavesTrace.has(key) ? (field === null ? null : redacted) : undefined;
   }
   if (field === null || field === undefined) return field;
-  if (typeof field === "number" || typeof field === "boolean" || field instanceof Date)
-    return field;
+  if (typeof field === "number") return hasNumbers.has(kind) ? field : redacted;
+  if (typeof field === "boolean" || field instanceof Date) return field;
   if (typeof field === "string")
     return field === redacted || isText[kind](field) ? field : redacted;
   // A list of ids or codes stands under their key.

@@ -1,13 +1,15 @@
 import type { Knex } from "knex";
-import { parseEventBody } from "../../service/event-envelope.ts";
+import { parseEventBody, readEventParts } from "../../service/event-envelope.ts";
 import type { EnvelopePlaces } from "../../service/event-envelope.ts";
+import { isWireId } from "../../service/resources/wire-types.ts";
 import {
   erasedAmong,
   erasedContactsAmong,
   erasedObjectsAmong,
   isAnybodyErased,
 } from "./erased-people.ts";
-import { contactsIn, subjectOf, wordsOf } from "./owners.ts";
+import { addTraces, contactsIn, idsIn, subjectOf, wordsOf } from "./owners.ts";
+import type { PersonTraces } from "./owners.ts";
 import { isTextAbout, redactBody } from "./redact-body.ts";
 import type { ErasedPeople } from "./redact-body.ts";
 
@@ -71,8 +73,9 @@ async function erasedPeopleIn(
     const subject = subjectOf(places, body);
     addAll(customers, subject.named);
     if (subject.named.size > 0) continue;
-    addAll(customers, subject.objects);
-    addAll(objects, subject.objects);
+    const ids = idsIn(body);
+    addAll(customers, ids);
+    addAll(objects, ids);
     const words = body === undefined ? wordsOf(raw.toString("utf8")) : [];
     addAll(customers, words);
     addAll(contacts, contactsIn(body ?? words));
@@ -87,3 +90,30 @@ async function erasedPeopleIn(
 }
 
 export const arrivalOf = (raw: Buffer): Arrival => ({ raw, body: parseEventBody(raw) });
+
+/**
+ * Whether a stored event is about this customer, or only names them, with what it shows as theirs added to `found`: the
+ * object that it is about, addresses, names. Bytes that are pruned (null) were chosen by what they were about.
+ */
+export function addBody(
+  places: Readonly<EnvelopePlaces>,
+  raw: Buffer | null,
+  customerId: string,
+  found: { traces: PersonTraces; objects: Set<string> },
+): "subject" | "named" | null {
+  if (raw === null) return "subject";
+  const body = parseEventBody(raw);
+  if (body === undefined) {
+    return wordsOf(raw.toString("utf8")).includes(customerId) ? "subject" : null;
+  }
+  const { customer, named } = subjectOf(places, body);
+  if (named.size === 0) return idsIn(body).has(customerId) ? "subject" : null;
+  const { object } = readEventParts(places, body);
+  if (customer === customerId && object !== null) {
+    if (isWireId(object["id"])) found.objects.add(object["id"]);
+    addTraces(object, customerId, found.traces, { isTheirs: true });
+  }
+  addTraces(body, customerId, found.traces);
+  if (!named.has(customerId)) return null;
+  return customer === customerId || (customer === null && named.size === 1) ? "subject" : "named";
+}

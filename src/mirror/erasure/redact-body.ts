@@ -1,5 +1,5 @@
 import type { EnvelopePlaces } from "../../service/event-envelope.ts";
-import { contactsIn, customerNamedBy, isObject, subjectOf, wordsOf } from "./owners.ts";
+import { contactsIn, customerNamedBy, idsIn, isObject, subjectOf, wordsOf } from "./owners.ts";
 import type { Contact } from "./owners.ts";
 import { redacted, withoutPersonalData, withoutPersonalField } from "./personal-data.ts";
 
@@ -38,12 +38,13 @@ export function isTextAbout(raw: Buffer, { customers, contacts }: ErasedPeople):
   );
 }
 
-/** By the customer of its object; else by all whom it names; else by its objects; else by the addresses in it. */
+/** By the customer of its object; else by all whom it names; else by the ids in it; else by the addresses in it. */
 function isAbout(places: EnvelopePlaces, body: unknown, people: ErasedPeople): boolean {
-  const { customer, named, objects } = subjectOf(places, body);
+  const { customer, named } = subjectOf(places, body);
   if (customer !== null) return people.customers.has(customer);
   if (named.size > 0) return [...named].every((id) => people.customers.has(id));
-  if ([...objects].some((id) => people.objects.has(id) || people.customers.has(id))) return true;
+  if ([...idsIn(body)].some((id) => people.objects.has(id) || people.customers.has(id)))
+    return true;
   return (
     people.contacts.size > 0 && [...contactsIn(body)].some((each) => people.contacts.has(each))
   );

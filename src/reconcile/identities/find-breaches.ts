@@ -41,7 +41,7 @@ export async function findBreaches(
       id: row.id,
       currency: row.currency,
       at: row.at,
-      atRiskMinor: row.at_risk === null ? null : Number(row.at_risk),
+      atRiskMinor: row.at_risk === null ? null : BigInt(row.at_risk),
       expected: row.expected,
       found: row.found,
     })),

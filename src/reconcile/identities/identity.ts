@@ -35,7 +35,7 @@ export interface Breach {
   id: string;
   currency: string | null;
   /** Minor units; null where no sum is known. */
-  atRiskMinor: number | null;
+  atRiskMinor: bigint | null;
   /** ISO 8601; null where it is since the subject was created. */
   at: string | null;
   expected: string;

@@ -46,6 +46,25 @@ export const records: readonly Identity[] = [
       from transaction_facts where order_id is null and type is distinct from 'auth'`,
   },
   {
+    // What lacks one of these stands in no balance, or in none with its amount (reports.movements).
+    name: "bookable",
+    severity: "critical",
+    mode: "enforce",
+    subject: "transaction",
+    holds: "what moves money is a sale or a refund, and has a time, an amount and a currency",
+    breaches: `
+      select id, currency, amount as at_risk, 'a sale or refund with a time, an amount and a currency' as expected,
+             coalesce(type, 'no type') || ', ' || status || concat(
+               case when created_at is null then ', without a time' end,
+               case when amount is null then ', without an amount' end,
+               case when currency is null then ', without a currency' end) as found
+      from transaction_facts t
+      where (captured or refunded
+             or unsettled and exists (select from order_facts o where o.id = t.order_id and o.paid))
+        and num_nulls(created_at, amount, currency) > 0
+        or status = 'succeeded' and coalesce(type not in ('sale', 'refund', 'auth'), true)`,
+  },
+  {
     name: "order_number",
     severity: "warning",
     mode: "enforce",

@@ -4,7 +4,7 @@ import type { FieldError } from "../../service/error-envelope.ts";
 import { Refusal } from "../refusal.ts";
 
 /**
- * The value as the schema understands it. One thing wrong: its own code (`required_field`, `invalid_value`, …); several:
+ * The value as the schema understands it. One field wrong: its own code (`required_field`, `invalid_value`, …); several:
  * `validation_error`. Either way every field is in `field_errors` (statements 48 to 51).
  */
 export function validate<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
@@ -12,7 +12,8 @@ export function validate<S extends z.ZodType>(schema: S, value: unknown): z.outp
   if (parsed.success) return parsed.data;
   const fields = parsed.error.issues.map((issue) => fieldError(issue, value));
   const [first] = fields;
-  const code = fields.length === 1 && first !== undefined ? first.code : "validation_error";
+  const isOneField = new Set(fields.map(({ field }) => field)).size === 1;
+  const code = isOneField && first !== undefined ? first.code : "validation_error";
   const message = fields.map((field) => `${field.field}: ${field.message}`).join("; ");
   throw new Refusal(code, message, first?.field ?? null, fields);
 }

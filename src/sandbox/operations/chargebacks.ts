@@ -12,6 +12,7 @@ import { withTransaction } from "./settle-sale.ts";
 /** The cardholder's bank takes the money back. Only from what was captured and is not refunded whole. */
 export function openChargeback(space: Space, order: OrderRecord): OrderRecord {
   assertStatus(order, ["succeeded", "partially_refunded"], "charged back");
+  assertPaid(order);
   return move(space, order, {
     to: "chargeback",
     sale: "chargeback",
@@ -43,6 +44,7 @@ export function dismissChargeback(space: Space, order: OrderRecord): OrderRecord
 export function voidOrder(space: Space, order: OrderRecord): OrderRecord {
   assertStatus(order, ["succeeded"], "voided");
   if (refundedAmount(order) > 0) throw refusedMove(order, "voided");
+  assertPaid(order);
   return move(space, order, { to: "voided", sale: "voided", event: "order.voided" });
 }
 
@@ -74,6 +76,12 @@ function move(
 
 function assertStatus(order: OrderRecord, allowed: readonly OrderStatus[], action: string): void {
   if (!allowed.includes(order.status)) throw refusedMove(order, action);
+}
+
+/** Of an order that a coupon made free no processor has a sale. */
+function assertPaid({ total }: OrderRecord): void {
+  if (total > 0) return;
+  throw new Refusal("invalid_state_transition", "The order was free: there is no sale to move.");
 }
 
 function refusedMove(order: OrderRecord, action: string): Refusal {

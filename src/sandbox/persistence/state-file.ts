@@ -1,14 +1,21 @@
-import { createWriteStream } from "node:fs";
-import { mkdir, open, readFile, rename, rm } from "node:fs/promises";
-import { Readable } from "node:stream";
-import { pipeline } from "node:stream/promises";
+import { rm } from "node:fs/promises";
+
+import { z } from "zod";
 
 import type { Clock } from "../../platform/clock.ts";
 import { ConfigurationError, UnreachableError } from "../../platform/errors.ts";
 import { withExclusiveLock } from "../../platform/exclusive-lock.ts";
 import type { Log } from "../../platform/log.ts";
+import { errorCode } from "../../platform/postgres-errors.ts";
+import {
+  makePrivateDirectory,
+  readIfThere,
+  tryToWrite,
+  unfinishedOf,
+  writeWhole,
+} from "../../platform/private-files.ts";
 import type { State } from "../state.ts";
-import { dumpState } from "./dump-state.ts";
+import { dumpFormat, dumpState } from "./dump-state.ts";
 import { jsonPieces } from "./json-text.ts";
 import type { StateDump } from "./restore-state.ts";
 import { stateDump } from "./restore-state.ts";
@@ -25,10 +32,8 @@ const restPerWrite = 4;
 export async function holdStateFile(path: string): Promise<() => Promise<void>> {
   // The lock is that of a directory, which stays: were it removed, two processes could each hold one of that name.
   const lock = `${path}.lock`;
-  await mkdir(lock, { mode: 0o700 }).catch((cause: unknown) => {
-    if (!(cause instanceof Error && "code" in cause && cause.code === "EEXIST")) {
-      throw cannotBeWritten(path, cause);
-    }
+  await makePrivateDirectory(lock).catch((cause: unknown) => {
+    throw cause instanceof UnreachableError ? cause : cannotBeWritten(path, cause);
   });
   return new Promise((resolve, reject) => {
     const held = withExclusiveLock(
@@ -50,33 +55,62 @@ export async function holdStateFile(path: string): Promise<() => Promise<void>> 
 
 function isInUse(path: string, cause: unknown): ConfigurationError {
   return new ConfigurationError(
-    `The state file ${path} is in use by another sandbox. Stop that one, or name another file.`,
+    `The state file ${path} is in use by another sandbox. Stop that one, or name another file; "tallyhook start" takes ` +
+      "another one with another TALLYHOOK_DATA_DIR.",
     { cause },
   );
 }
 
-/** Takes up the state of an earlier run, if there is one. Throws `ConfigurationError` for a file that cannot be read or taken up. */
+/**
+ * Takes up the state of an earlier run, if there is one. Throws `ConfigurationError` for a file that cannot be read or
+ * taken up, `UnreachableError` for a link in its place.
+ */
 export async function readStateFile(
   path: string,
   takeUp: (dump: StateDump) => void,
 ): Promise<void> {
   try {
-    takeUp(stateDump.parse(JSON.parse(await readFile(path, "utf8"))));
+    const text = await readIfThere(path);
+    if (text !== null) takeUp(stateOf(JSON.parse(text)));
   } catch (cause) {
-    if (cause instanceof Error && "code" in cause && cause.code === "ENOENT") return;
+    if (cause instanceof UnreachableError) throw cause;
     throw new ConfigurationError(
-      `The state file ${path} cannot be read, or is not one of this sandbox. Name another one, or remove it to start anew.`,
+      `The state file ${path} ${whyNot(cause)}. Name another one, or remove it to start anew: what "tallyhook start" ` +
+        'keeps goes with "tallyhook start --reset", together with its database.',
       { cause },
     );
   }
 }
 
+class OtherFormat extends Error {}
+
+const anyFormat = z.looseObject({ format: z.int() });
+
+function stateOf(value: unknown): StateDump {
+  const { success, data } = anyFormat.safeParse(value);
+  if (success && data.format !== dumpFormat) throw new OtherFormat(`format ${data.format}`);
+  return stateDump.parse(value);
+}
+
+/** Texts of errors may quote the file, so only their kinds are told. */
+function whyNot(cause: unknown): string {
+  if (cause instanceof OtherFormat) {
+    return `was written by another version of the sandbox (${cause.message}; this one has ${dumpFormat})`;
+  }
+  if (cause instanceof SyntaxError) return "is not whole, or no JSON";
+  const code = errorCode(cause);
+  return code === undefined ? "is not one of this sandbox" : `cannot be read (${code})`;
+}
+
+/** Removes a state. Its lock must be held, and stays. */
+export async function removeStateFile(path: string): Promise<void> {
+  for (const each of [path, unfinishedOf(path)]) await rm(each, { force: true });
+}
+
 /** Throws `ConfigurationError` where a state cannot be kept: better before the first change than at the end. */
 export async function assertStatePlace(path: string): Promise<void> {
-  const partial = partialOf(path);
   try {
-    await (await open(partial, "w", 0o600)).close();
-    await rm(partial);
+    await tryToWrite(path);
   } catch (cause) {
     throw cannotBeWritten(path, cause);
   }
@@ -89,18 +123,15 @@ function cannotBeWritten(path: string, cause: unknown): ConfigurationError {
   );
 }
 
-function partialOf(path: string): string {
-  return `${path}.partial`;
-}
-
 export interface StateFile {
-  /** Writes what is not written yet, and stops. */
+  /** Writes what is not written yet, and stops. Throws `UnreachableError` where that cannot be done. */
   close(): Promise<void>;
 }
 
 /**
- * Keeps a state on disk: whole, at most once a second, when something changed. It is written beside the file, synced and renamed over
- * it, so that the file is always one moment's state, also after `kill -9` or a power cut.
+ * Keeps a state on disk: whole, at most once a second, when something changed. It is written beside the
+ * file, synced and renamed over it, so that the file is always one moment's state, also after
+ * `kill -9` or a power cut.
  */
 export function keepStateFile(deps: {
   path: string;
@@ -113,6 +144,8 @@ export function keepStateFile(deps: {
   let written: { state: State; revision: string } | null = null;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
+  /** Told once: it is tried again every second. */
+  let isFailing = false;
   let writing: Promise<void> = Promise.resolve();
 
   async function writeIfChanged(): Promise<number> {
@@ -120,13 +153,7 @@ export function keepStateFile(deps: {
     const revision = current.revision();
     if (written?.state === current && written.revision === revision) return 0;
     const startedMs = performance.now();
-    const partial = partialOf(path);
-    const pieces = Readable.from(jsonPieces(dumpState(current, wallClock)));
-    await pipeline(pieces, createWriteStream(partial, { mode: 0o600 }));
-    const file = await open(partial, "r+");
-    await file.sync();
-    await file.close();
-    await rename(partial, path);
+    await writeWhole(path, jsonPieces(dumpState(current, wallClock)));
     written = { state: current, revision };
     return performance.now() - startedMs;
   }
@@ -134,8 +161,15 @@ export function keepStateFile(deps: {
   function plan(waitMs: number): void {
     timer = setTimeout(() => {
       writing = writeIfChanged()
+        .then((tookMs) => {
+          if (isFailing) log.info({ path }, "the state of the sandbox is written again");
+          isFailing = false;
+          return tookMs;
+        })
         .catch((error: unknown) => {
-          log.error({ err: error, path }, "the state of the sandbox could not be written");
+          if (!isFailing)
+            log.error({ err: error, path }, "the state of the sandbox cannot be written");
+          isFailing = true;
           return 0;
         })
         .then((tookMs) => {
@@ -150,7 +184,13 @@ export function keepStateFile(deps: {
       isClosed = true;
       clearTimeout(timer);
       await writing;
-      await writeIfChanged();
+      await writeIfChanged().catch((cause: unknown) => {
+        throw new UnreachableError(
+          `The last state of the sandbox cannot be written to ${path} (${errorCode(cause) ?? "unknown error"}): what is ` +
+            "there is the last one that could. Make room, or name a file elsewhere.",
+          { cause },
+        );
+      });
     },
   };
 }

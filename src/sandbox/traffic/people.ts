@@ -1,6 +1,7 @@
 import { createCustomer, deleteCustomer, updateCustomer } from "../operations/customers.ts";
 import { addPaymentMethod } from "../operations/payment-methods.ts";
-import { cardOfBilling, cardsOf } from "../operations/cards.ts";
+import { cardLike, cardOfBilling, cardsOf } from "../operations/cards.ts";
+import { addCustomerVault } from "../operations/gateway.ts";
 import type { CustomerRecord, PaymentMethodRecord } from "../records.ts";
 import type { Campaigns } from "./campaigns.ts";
 import type { Stage } from "./script.ts";
@@ -68,7 +69,7 @@ export function createPeople(stage: Stage, expected: number): People {
       company: chance(random, 0.1) ? `${last_name} & Co` : null,
       shipping_address: chance(random, 0.5) ? addressOf(first_name, last_name) : null,
       metadata: chance(random, 0.2) ? { source: "traffic", tag } : {},
-      svc_gateway_customer_vault_id: pick(random, goodCards),
+      svc_gateway_customer_vault_id: vaultCard(pick(random, goodCards)).vaultId,
     });
     counts.customers += 1;
     present.push(customer.id);
@@ -150,8 +151,14 @@ export function createPeople(stage: Stage, expected: number): People {
   };
 
   function addCard(customer: CustomerRecord, token: string): PaymentMethodRecord {
-    const vaulted = cardOfBilling(space, token, "billing_id");
+    const vaulted = cardOfBilling(space, vaultCard(token).billingId, "billing_id");
     const options = { setAsDefault: false, updateSubscriptions: false };
     return addPaymentMethod(space, customer, vaulted, options);
+  }
+
+  /** The ids of a card of a given behaviour. Live keys take no test cards, so theirs are put into the gateway's vault. */
+  function vaultCard(token: string): { vaultId: string; billingId: string } {
+    const card = space.mode === "live" ? cardLike(space, token) : null;
+    return card === null ? { vaultId: token, billingId: token } : addCustomerVault(space, card);
   }
 }

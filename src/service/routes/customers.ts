@@ -145,7 +145,12 @@ export const addPaymentMethod = defineEndpoint({
       set_as_default: z.boolean().default(false),
       update_subscriptions: z.boolean().default(false),
     })
-    .refine((body) => (body.billing_id === undefined) !== (body.card_token === undefined), {
+    .refine((body) => body.billing_id !== undefined || body.card_token !== undefined, {
+      error: "send either billing_id or card_token",
+      path: ["billing_id"],
+      params: { code: "required_field" },
+    })
+    .refine((body) => body.billing_id === undefined || body.card_token === undefined, {
       error: "send either billing_id or card_token",
       path: ["billing_id"],
     }),

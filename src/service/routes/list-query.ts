@@ -9,24 +9,24 @@ import { canonicalTimestamp } from "../timestamp.ts";
 
 const commaSeparated = { style: "form", explode: false } as const;
 
-/** Text that is a whole number of at least 1. */
-const positiveCount = z
-  .string()
-  .regex(/^\d{1,9}$/, "must be a whole number from 1")
-  .transform(Number)
-  .refine((value) => value >= 1, {
-    error: "must be a whole number from 1",
-    params: { code: "invalid_value" },
-  })
-  .optional()
-  .meta({ override: { type: "integer", pattern: undefined, minimum: 1, default: 10 } });
+/** Text that is a whole number from `least`, of so many digits that it is a safe one. */
+const wholeNumber = (least: number, digits: number, error: string) =>
+  z
+    .string()
+    .refine((text) => /^\d+$/.test(text) && text.length <= digits && Number(text) >= least, {
+      error,
+      params: { code: "invalid_value" },
+    })
+    .transform(Number)
+    .optional();
 
-const centsText = z
-  .string()
-  .regex(/^\d{1,15}$/, "must be whole cents")
-  .transform(Number)
-  .optional()
-  .meta({ override: { type: "integer", pattern: undefined, minimum: 0 } });
+const positiveCount = wholeNumber(1, 9, "must be a whole number from 1").meta({
+  override: { type: "integer", minimum: 1, default: 10 },
+});
+
+const centsText = wholeNumber(0, 15, "must be whole cents").meta({
+  override: { type: "integer", minimum: 0 },
+});
 
 /** Left out, or `true` or `false`. */
 export const booleanText = z

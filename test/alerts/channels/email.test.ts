@@ -33,7 +33,7 @@ function open(url = server.url, privateHosts = ["127.0.0.1"]): Channel {
 }
 
 const send = (channel: Channel, sent = message) =>
-  channel.send(sent, { signal: AbortSignal.timeout(10_000) });
+  channel.send(sent, { signal: AbortSignal.timeout(60_000) });
 const header = (source: string, name: string) =>
   new RegExp(`^${name}: (.*(?:\\r\\n[ \\t].*)*)`, "im").exec(source)?.[1];
 

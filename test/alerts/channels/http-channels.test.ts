@@ -42,7 +42,7 @@ function open(settings: ChannelSettings, given: Parameters<typeof channelDeps>[0
 const slack: ChannelSettings = { kind: "slack", urlFrom: "ALERT_URL" };
 const webhook: ChannelSettings = { kind: "webhook", urlFrom: "ALERT_URL", secretFrom: "ALERT_KEY" };
 const send = (channel: Channel, sent = message) =>
-  channel.send(sent, { signal: AbortSignal.timeout(10_000) });
+  channel.send(sent, { signal: AbortSignal.timeout(60_000) });
 const last = () => {
   const post = server.posts.at(-1);
   if (post === undefined) throw new Error("nothing came");
@@ -186,14 +186,14 @@ describe("what is not taken", () => {
     const deps = channelDeps({ privateHosts: ["127.0.0.1"] });
     const http = createHttpPost(deps, new URL(`${server.url}/${token}`), 100);
     server.answerWith(() => {});
-    const silent = http.post("{}", {}, AbortSignal.timeout(10_000));
+    const silent = http.post("{}", {}, AbortSignal.timeout(60_000));
     await expect(silent).rejects.toMatchObject({
       isRetryable: true,
       mayHaveArrived: true,
       message: "127.0.0.1 could not be reached (no answer in time)",
     });
     server.answerWith((response) => response.destroy());
-    const broken = http.post("{}", {}, AbortSignal.timeout(10_000));
+    const broken = http.post("{}", {}, AbortSignal.timeout(60_000));
     await expect(broken).rejects.toMatchObject({ isRetryable: true, mayHaveArrived: true });
     await http.close();
   });

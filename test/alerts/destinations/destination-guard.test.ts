@@ -35,7 +35,7 @@ function open(url: string, hosts: Parameters<typeof channelDeps>[0]): Channel {
   return channel;
 }
 
-const send = (channel: Channel) => channel.send(message, { signal: AbortSignal.timeout(10_000) });
+const send = (channel: Channel) => channel.send(message, { signal: AbortSignal.timeout(60_000) });
 
 /** Answers each question with the next of these addresses. */
 const answeringInTurn = (...addresses: string[]): ResolveHost => {

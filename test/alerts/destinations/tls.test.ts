@@ -54,7 +54,7 @@ test.skipIf(!hasOpenssl)(
       new URL(`https://localhost:${port}/hunter2`),
     );
     try {
-      await expect(http.post("{}", {}, AbortSignal.timeout(5_000))).rejects.toMatchObject({
+      await expect(http.post("{}", {}, AbortSignal.timeout(60_000))).rejects.toMatchObject({
         message: "localhost could not be reached (DEPTH_ZERO_SELF_SIGNED_CERT)",
         isRetryable: true,
         mayHaveArrived: false,

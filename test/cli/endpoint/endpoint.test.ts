@@ -46,8 +46,23 @@ describe("endpoint register", () => {
 
   it("keeps nothing open when the service refuses", async () => {
     const refused = await stand.endpoint("register", "--events", "no.such.event");
+    expect(refused.error).toBeInstanceOf(UsageError);
     expect(String(refused.error)).toContain("400");
+    expect(String(refused.error)).toContain("see --url, --events");
     await registered();
+  });
+
+  it.each([
+    ["--url", "hooks.example.com/webhooks"],
+    ["--url", "ftp://hooks.example.com"],
+    ["--url", "https://"],
+    ["--events", ""],
+    ["--events", "order.created,,order.refunded"],
+  ])("asks the service nothing where %s is %j", async (option, value) => {
+    const { error, err } = await stand.endpoint("register", option, value);
+    expect(error).toMatchObject({ code: "commander.invalidArgument" });
+    expect(err).toContain("such as");
+    expect(await stand.endpoints()).toEqual([]);
   });
 
   it("makes no call when there is no key to encrypt the secret with", async () => {
@@ -132,7 +147,7 @@ describe("endpoint rotate", () => {
     });
     expect(String((await stand.endpoint("rotate")).error)).toContain("Say which:");
     expect((await stand.endpoint("rotate", id)).error).toBeNull();
-    expect(String((await stand.endpoint("rotate", "nope")).error)).toContain("no endpoint nope");
+    expect(String((await stand.endpoint("rotate", "nope")).error)).toContain('no endpoint "nope"');
   });
 });
 
@@ -206,7 +221,9 @@ describe("endpoint remove", () => {
     expect(out).toContain("was gone already");
     expect(out).toContain("tallyhook secrets retire db:");
     expect(await stand.secrets()).toMatchObject([{ endsAt: null }]);
-    expect(String((await stand.endpoint("remove", id, "--yes")).error)).toContain("404");
+    const unknown = await stand.endpoint("remove", id, "--yes");
+    expect(unknown.error).toBeInstanceOf(UsageError);
+    expect(String(unknown.error)).toContain(`The account has no endpoint "${id}".`);
     const again = await registered();
     expect((await stand.endpoint("remove", again, "--yes")).out).toContain("is removed");
     expect(await stand.endpoints()).toEqual([]);

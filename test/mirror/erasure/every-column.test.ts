@@ -34,7 +34,7 @@ const impersonal: Readonly<Record<string, string>> = {
   "alerts.history": "change stage found_by",
   "alerts.marks": "name value",
   "alerts.outbox": "channel stage action state last_error",
-  "alerts.storm_items": "channel stage told_how advice",
+  "alerts.storm_items": "channel stage told_how",
   // Statuses, codes, currencies, and names of fields: words of the interface.
   "alerts.seen_values": "kind value",
   "inbox.fetches": "resource id reason last_error",

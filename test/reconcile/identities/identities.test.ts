@@ -54,6 +54,7 @@ async function check(observations: readonly Observation[]): Promise<Record<strin
 
 const renewal = { created_at: at(5 * days), updated_at: at(5 * days) };
 const usd = "roll_forward of usd";
+const entry = { id: "entry", type: "sale", status: "succeeded", amount: 1_000 };
 const unsettled = { status: "in_progress", created_at: at(8 * days), updated_at: at(8 * days) };
 
 /**
@@ -346,6 +347,26 @@ const faults: Record<string, [what: string, Observation[], Record<string, number
       "a failed sale without an order",
       [listed("transaction", sale(null, { id: "x", status: "failed" }))],
       { "orphan of x": 1_000 },
+    ],
+  ],
+  bookable: [
+    [
+      "a sale whose order's entry, all that is known of it, tells no time",
+      [listed("order", order("x", { transactions: [entry] }))],
+      { "bookable of entry": 1_000 },
+    ],
+    [
+      "a sale without a time that is paid and not settled",
+      [listed("order", order("x", { transactions: [{ ...entry, status: "in_progress" }] }))],
+      { "bookable of entry": 1_000 },
+    ],
+    [
+      "a transaction of a type that no balance knows",
+      [
+        ...paidOrder("x"),
+        listed("transaction", sale("x", { id: "y", type: "adjustment", amount: 70 })),
+      ],
+      { "bookable of y": 70 },
     ],
   ],
   order_number: [
@@ -719,4 +740,10 @@ describe("the smallest fault", () => {
     const names = allIdentities.map(({ name }) => name).filter((name) => name !== "control");
     expect(Object.keys(faults).sort()).toEqual(names.sort());
   });
+});
+
+it("has a sale that no balance contains, since it tells no time, keep every month from being proved", async () => {
+  await check([listed("order", order("x", { transactions: [{ ...entry, created_at: "soon" }] }))]);
+  const [finding] = await database.db("reconcile.findings").select("severity", "object_at");
+  expect(finding).toEqual({ severity: "critical", object_at: null });
 });

@@ -1,0 +1,90 @@
+import { once } from "node:events";
+import { createServer } from "node:http";
+import type { ServerResponse } from "node:http";
+import type { AddressInfo } from "node:net";
+import { expect, test } from "vitest";
+import { wallClock } from "../../src/platform/clock.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { createReceiverCounters } from "../../src/receiver/counters.ts";
+import { createDeadlines } from "../../src/receiver/deadlines.ts";
+import { defaultReceiverLimits } from "../../src/receiver/limits.ts";
+import { createReceiveWebhook } from "../../src/receiver/receive-webhook.ts";
+import { defaultEnvelopePlaces } from "../../src/service/event-envelope.ts";
+import type { SignatureScheme } from "../../src/service/signature/scheme.ts";
+import { signatureScheme } from "../../src/service/signature/signature-scheme.ts";
+import { signatureOf } from "./receiver-stand.ts";
+
+const oldSecret = "whsec_the-secret-before-the-rotation";
+const newSecret = "whsec_the-secret-after-the-rotation";
+
+test("a forged request costs each secret one pass over its body, also where another secret has come meanwhile", async () => {
+  const old = { id: "old", value: oldSecret, notBefore: null, notAfter: null };
+  const fresh = { ...old, id: "new", value: newSecret };
+  const passes: string[][] = [];
+  const scheme: SignatureScheme = {
+    ...signatureScheme("svc"),
+    verify(request) {
+      passes.push(request.secrets.map(({ id }) => id));
+      return signatureScheme("svc").verify(request);
+    },
+  };
+  let known = [old];
+  let whenRead: (typeof old)[] = [old];
+  const log = createLog({ level: "silent", name: "test" });
+  const counters = createReceiverCounters();
+  const deadlines = createDeadlines<ServerResponse>(() => {}, { limitMs: 60_000, tickMs: 1_000 });
+  const receive = createReceiveWebhook(
+    {
+      appender: { append: async ({ eventId }) => ({ eventId, duplicate: false }) },
+      secrets: {
+        current: () => known,
+        refresh: async () => {
+          known = whenRead;
+          return true;
+        },
+        markUsed: () => {},
+      },
+      scheme,
+      clock: wallClock,
+      log,
+      warnSeldom: () => {},
+      counters,
+      deadlines,
+    },
+    {
+      maxBodyBytes: 1_024,
+      maxHeldBodyBytes: 65_536,
+      toleranceSeconds: 300,
+      places: defaultEnvelopePlaces,
+      limits: defaultReceiverLimits,
+    },
+  );
+  const server = createServer((req, res) => void receive(req, res));
+  server.listen(0, "127.0.0.1");
+  await once(server, "listening");
+  const { port } = server.address() as AddressInfo;
+  const post = async (signer: string): Promise<number> => {
+    const signature = signatureOf(Buffer.from("{}"), {
+      secret: signer,
+      t: Math.floor(Date.now() / 1_000),
+    });
+    const headers = { "svc-signature": signature };
+    return (await fetch(`http://127.0.0.1:${port}`, { method: "POST", headers, body: "{}" }))
+      .status;
+  };
+  try {
+    expect(await post("whsec_of-nobody-that-is-known-here")).toBe(401);
+    expect(passes.splice(0)).toEqual([["old"]]);
+    whenRead = [fresh, old];
+    expect(await post(newSecret)).toBe(200);
+    expect(passes.splice(0)).toEqual([["old"], ["new"]]);
+    known = [];
+    whenRead = [];
+    expect(await post(newSecret)).toBe(401);
+    expect(counters.rejected).toMatchObject({ no_match: 1, no_secret: 1 });
+  } finally {
+    deadlines.close();
+    server.closeAllConnections();
+    server.close();
+  }
+});
