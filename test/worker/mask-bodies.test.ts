@@ -117,6 +117,11 @@ test.each([
     }),
     "card-number:event:note",
   ],
+  [
+    "a key that is said again",
+    `{"id": "evt-twice", "type": "order.noted", "note": "${digits}", "note": "x"}`,
+    "card-number:event:(body)",
+  ],
   ["no JSON", `{"note": "${digits}`, "card-number:event:(body)"],
 ])("the bytes of an event that changes no row are masked: %s", async (_, body, key) => {
   await applyBatch(applyDeps(db), [await storeBody(db, body)]);

@@ -1,5 +1,6 @@
 import { NestedTooDeeply } from "../canonical.ts";
-import { maskCardNumbers } from "./card-number.ts";
+import { hasRepeatedKeys } from "../repeated-keys.ts";
+import { maskCardNumbers, mayHoldCardNumber } from "./card-number.ts";
 import { maskFields, mayHoldCardNumbers } from "./mask-fields.ts";
 import type { Masked } from "./mask-fields.ts";
 
@@ -12,14 +13,22 @@ type Body = { raw: Buffer; body: unknown };
  */
 export function maskBody({ raw, body }: Body): Masked<Buffer> | null {
   if (body === undefined) return maskText(raw);
-  if (!mayHoldCardNumbers(body)) return null;
+  if (!mayHoldCardNumbers(body)) return maskHidden(raw, body);
   try {
     const { value, paths } = maskFields(body);
-    return paths.length === 0 ? null : { value: Buffer.from(JSON.stringify(value)), paths };
+    if (paths.length === 0) return maskHidden(raw, body);
+    return { value: Buffer.from(JSON.stringify(value)), paths };
   } catch (error) {
     if (!(error instanceof NestedTooDeeply)) throw error;
     return maskText(raw);
   }
+}
+
+/** A card number under a key that is said again is in the bytes alone: what the body says stays, the rest goes. */
+function maskHidden(raw: Buffer, body: unknown): Masked<Buffer> | null {
+  if (!mayHoldCardNumber(raw.toString("latin1")) || !hasRepeatedKeys(raw, body)) return null;
+  const masked = maskText(raw);
+  return masked === null ? null : { ...masked, value: Buffer.from(JSON.stringify(body)) };
 }
 
 function maskText(raw: Buffer): Masked<Buffer> | null {

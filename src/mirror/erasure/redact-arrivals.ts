@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import { parseEventBody, readEventParts } from "../../service/event-envelope.ts";
 import type { EnvelopePlaces } from "../../service/event-envelope.ts";
 import { isWireId } from "../../service/resources/wire-types.ts";
+import { hasRepeatedKeys } from "../repeated-keys.ts";
 import {
   erasedAmong,
   erasedContactsAmong,
@@ -10,7 +11,7 @@ import {
 } from "./erased-people.ts";
 import { addTraces, contactsIn, idsIn, subjectOf, wordsOf } from "./owners.ts";
 import type { PersonTraces } from "./owners.ts";
-import { isTextAbout, redactBody } from "./redact-body.ts";
+import { isTextAbout, redactBody, withoutEmbedded } from "./redact-body.ts";
 import type { ErasedPeople } from "./redact-body.ts";
 
 /** What an event's bytes say; undefined where they are no JSON. */
@@ -54,10 +55,17 @@ export function redactedArrival(
 ): RedactedArrival | null {
   if (body === undefined) return isTextAbout(raw, people) ? { raw: null, body } : null;
   const redacted = redactBody(places, body, people);
-  if (redacted === body) return null;
-  const text = JSON.stringify(redacted);
+  if (redacted === body) return withoutHidden({ raw, body }, people);
+  const left = Buffer.from(JSON.stringify(redacted));
   // What is redacted already stays as it is, to the byte.
-  return text === JSON.stringify(body) ? null : { raw: Buffer.from(text), body: redacted };
+  return left.equals(raw) ? null : { raw: left, body: redacted };
+}
+
+/** Of somebody else's event that names these people under a key which is said again: what it says to everybody. */
+function withoutHidden({ raw, body }: Arrival, people: ErasedPeople): RedactedArrival | null {
+  if (!hasRepeatedKeys(raw, body) || !isTextAbout(raw, people)) return null;
+  const said = withoutEmbedded(body, people.customers);
+  return { raw: Buffer.from(JSON.stringify(said)), body: said };
 }
 
 async function erasedPeopleIn(
@@ -72,13 +80,14 @@ async function erasedPeopleIn(
   for (const { raw, body } of events) {
     const subject = subjectOf(places, body);
     addAll(customers, subject.named);
-    if (subject.named.size > 0) continue;
+    const isHiding = body !== undefined && hasRepeatedKeys(raw, body);
+    if (subject.named.size > 0 && !isHiding) continue;
     const ids = idsIn(body);
     addAll(customers, ids);
     addAll(objects, ids);
-    const words = body === undefined ? wordsOf(raw.toString("utf8")) : [];
+    const words = body === undefined || isHiding ? wordsOf(raw.toString("utf8")) : [];
     addAll(customers, words);
-    addAll(contacts, contactsIn(body ?? words));
+    addAll(contacts, contactsIn(isHiding ? words : (body ?? words)));
   }
   const people = {
     customers: await erasedAmong(trx, [...customers]),

@@ -25,7 +25,7 @@ export function redactBody(
   if (isAbout(places, body, people)) return withoutPersonalEnvelope(places, body);
   const { named } = subjectOf(places, body);
   return [...named].some((id) => people.customers.has(id))
-    ? withoutEmbedded(body, people.customers, 0)
+    ? withoutEmbedded(body, people.customers)
     : body;
 }
 
@@ -98,7 +98,8 @@ const define = (object: object, key: string, value: unknown): void =>
 
 const maxDepth = 100;
 
-function withoutEmbedded(value: unknown, erased: ReadonlySet<string>, depth: number): unknown {
+/** A JSON value without what it embeds of these customers, and without what is nested too deeply to be looked through. */
+export function withoutEmbedded(value: unknown, erased: ReadonlySet<string>, depth = 0): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (depth > maxDepth) return redacted;
   if (Array.isArray(value)) return value.map((item) => withoutEmbedded(item, erased, depth + 1));

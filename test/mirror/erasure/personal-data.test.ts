@@ -239,6 +239,34 @@ describe("the body of an event", () => {
     );
   });
 
+  // Of a key that is said twice the parser keeps the last: what stood under the first is in the bytes alone.
+  it.each([
+    '{"id":"e","data":{"object":{"id":"o-7","customer_id":"c-1","status":"Jane","status":"paid"}}}',
+    '{"id":"e","data":{"object":{"email":"j@x.example"},"object":{"customer_id":"c-1"},"by":"Jane"}}',
+    '{"id":"e","customer":{"id":"c-1","name":"Jane"},"customer":{"id":"c-2"}}',
+    '{"id":"e","to":"jane@example.com","to":"joe@example.com"}',
+  ])("loses what is theirs under a key that is said again: %s", (text) => {
+    const of = (raw: Buffer) => redactedArrival(defaultEnvelopePlaces, arrivalOf(raw), people);
+    const kept = of(Buffer.from(text))?.raw?.toString("utf8") ?? "nothing";
+    expect(kept).not.toMatch(/jane|j@x/i);
+    expect(JSON.parse(kept)).toMatchObject({ id: "e" });
+    expect(of(Buffer.from(kept))).toBeNull();
+  });
+
+  it("loses what is nested beyond measure as well", () => {
+    const deep = (inner: string): string =>
+      `${'{"data":'.repeat(20_000)}${inner}${"}".repeat(20_000)}`;
+    for (const text of [
+      `{"id":"e","customer_id":"c-1","data":${deep('"Jane"')}}`,
+      `{"id":"e","note":"Jane, c-1","note":"x","customer_id":"c-2","data":${deep('"Jane"')}}`,
+    ]) {
+      const raw = Buffer.from(text);
+      const kept = redactedArrival(defaultEnvelopePlaces, arrivalOf(raw), people);
+      expect(JSON.parse(kept?.raw?.toString("utf8") ?? "null")).toMatchObject({ id: "e" });
+      expect(kept?.raw?.toString("utf8")).not.toContain("Jane");
+    }
+  });
+
   it("is emptied where it is no JSON and names them, and only then", () => {
     const of = (text: string): unknown =>
       redactedArrival(defaultEnvelopePlaces, arrivalOf(Buffer.from(text)), people);

@@ -1,0 +1,36 @@
+const [quote, backslash, colon] = [0x22, 0x5c, 0x3a];
+
+/**
+ * Whether a body says a key twice in one object: of those the parser keeps the last, and what stands under the others is
+ * seen by nobody but whoever reads the stored bytes. `body` is what the bytes say. Pure; linear in their length.
+ */
+export function hasRepeatedKeys(raw: Buffer, body: unknown): boolean {
+  return writtenKeys(raw) > keptKeys(body);
+}
+
+/** One colon a key, where it stands in no text. */
+function writtenKeys(raw: Buffer): number {
+  let keys = 0;
+  let isText = false;
+  for (let at = 0; at < raw.length; at++) {
+    const byte = raw[at];
+    if (byte === quote) isText = !isText;
+    else if (isText && byte === backslash) at++;
+    else if (!isText && byte === colon) keys++;
+  }
+  return keys;
+}
+
+/** Without recursion: a body may be nested more deeply than the stack. */
+function keptKeys(body: unknown): number {
+  let keys = 0;
+  const rest = [body];
+  while (rest.length > 0) {
+    const value = rest.pop();
+    if (typeof value !== "object" || value === null) continue;
+    const fields: unknown[] = Array.isArray(value) ? value : Object.values(value);
+    if (!Array.isArray(value)) keys += fields.length;
+    for (const field of fields) if (typeof field === "object") rest.push(field);
+  }
+  return keys;
+}
