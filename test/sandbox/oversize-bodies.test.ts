@@ -111,3 +111,28 @@ test("[A] 22 the connection of a refused body serves the next request", async ()
   for await (const part of socket.setEncoding("utf8")) answers += part as string;
   expect(answers.match(/HTTP\/1\.1 \d+/g)).toEqual(["HTTP/1.1 400", "HTTP/1.1 404"]);
 });
+
+// As many simple clients do (Python's urllib), which send all of it before they read.
+test("[A] 22 a sender that wants its connection closed gets the refusal of 40 MB, and then the end", async () => {
+  const large = Buffer.alloc(40_000_000, 0x61);
+  for (const [path, status] of [
+    ["/v1/customers", "400"],
+    ["/v1/nothing", "404"],
+  ] as const) {
+    const own = Object.entries({ ...headersOf(), host: "localhost", connection: "close" });
+    const lines = own.map(([name, value]) => `${name}: ${value}`);
+    const head = [`POST ${path} HTTP/1.1`, ...lines, `content-length: ${large.length}`, "", ""];
+    const { hostname, port } = new URL(sandbox.url);
+    const socket = connect(Number(port), hostname);
+    socket.pause();
+    await once(socket, "connect");
+    socket.write(head.join("\r\n"));
+    for (const part of pieces(large)) {
+      if (!socket.write(part)) await once(socket, "drain");
+    }
+    let answer = "";
+    for await (const text of socket.setEncoding("utf8")) answer += text as string;
+    expect(answer.split(" ")[1], path).toBe(status);
+    expect(answer).toContain('"request_id"');
+  }
+});

@@ -49,8 +49,7 @@ export function createApp({ log, isOwnHost, state, api, beside, controls }: AppD
       ctx.set(refusal.headers);
       ctx.type = "application/json";
       ctx.body = JSON.stringify(answer.body);
-      // The rest of a refused body is read and dropped: to close before it came resets the connection, and the answer is lost.
-      ctx.req.resume();
+      dropRest(ctx);
     }
     if (ctx.respond !== false) ctx.set("Date", date());
   });
@@ -59,6 +58,21 @@ export function createApp({ log, isOwnHost, state, api, beside, controls }: AppD
   for (const router of beside) app.use(router.routes());
   app.on("error", (error: unknown) => log.warn({ err: error }, "a connection failed"));
   return app;
+}
+
+/**
+ * The rest of a refused body is read and dropped: to close before it came resets the connection, and the answer is lost,
+ * so whoever asked for the end of his connection gets it after the body.
+ */
+function dropRest({ req, res }: Context): void {
+  req.resume();
+  if (req.complete || res.shouldKeepAlive) return;
+  res.shouldKeepAlive = true;
+  const endWhenDone = (): void => {
+    if (req.complete && res.writableFinished) req.socket.end();
+  };
+  req.once("end", endWhenDone);
+  res.once("finish", endWhenDone);
 }
 
 /** Nothing, or what a proxy in between would say. */
