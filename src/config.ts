@@ -126,13 +126,13 @@ export function loadConfig(
   readFile: ReadFile = readText,
 ): LoadedConfig {
   const { values, problems: wrong } = readSettings(settings, env, readFile);
-  const alerts = readSettings(alertSecretSettings(env), env, readFile);
+  const unknown = unknownVariables(settings, env, prefixes);
+  const misspelled = new Set(unknown.problems.map(({ name }) => name));
+  const alerts = readSettings(alertSecretSettings(env, misspelled), env, readFile);
   const problems = [...wrong, ...alerts.problems];
   const bad = new Set(problems.map(({ name }) => name));
-  const unknown = unknownVariables(settings, env, prefixes);
   const texts = [
-    ...problems.map(({ text }) => text),
-    ...unknown.problems,
+    ...[...problems, ...unknown.problems].map(({ text }) => text),
     ...contradictions(values, bad),
   ];
   if (texts.length > 0) throw new ConfigurationError(explain(texts));

@@ -452,6 +452,31 @@ test("a misspelled variable stops the start, with what was meant", () => {
   expect(message).not.toContain("hunter2");
 });
 
+test("so does a misspelled setting that is no secret: with its default something else would be done", () => {
+  const wrong = {
+    RECONCILE_MOD: "report",
+    RECONCILE_GRACE_SECOND: "0",
+    DATABASE_SILENCE_SECOND: "60",
+    WEBHOOK_MAXBYTES: "2048",
+    TALLYHOK_DATA_DIR: "/data",
+    ALERT_SETTING_FILE: "/alerts.jsonc",
+    ALERT_SETTINGS_FILES: "/alerts.jsonc",
+  };
+  const message = refusal(wrong);
+  for (const [name, meant] of [
+    ["RECONCILE_MOD", "RECONCILE_MODE"],
+    ["RECONCILE_GRACE_SECOND", "RECONCILE_GRACE_SECONDS"],
+    ["DATABASE_SILENCE_SECOND", "DATABASE_SILENCE_SECONDS"],
+    ["WEBHOOK_MAXBYTES", "WEBHOOK_MAX_BYTES"],
+    ["TALLYHOK_DATA_DIR", "TALLYHOOK_DATA_DIR"],
+    ["ALERT_SETTING_FILE", "ALERT_SETTINGS_FILE"],
+    ["ALERT_SETTINGS_FILES", "ALERT_SETTINGS_FILE"],
+  ]) {
+    expect(message).toContain(`${name} is no setting. Did you mean ${meant}?`);
+  }
+  expect(message).toContain("7 settings are wrong");
+});
+
 test("others' variables are none of ours, and one that only begins like ours does nothing", () => {
   const { warnings } = loadConfig({
     TALLYHOOK_SOMETHING_ELSE_ALTOGETHER: "1",
@@ -461,6 +486,11 @@ test("others' variables are none of ours, and one that only begins like ours doe
     DATABASE_URL: "postgres://h/x",
     HOSTS: "a",
     PATH: "/bin",
+    LOGLEVEL: "loud",
+    MAILFROM: "root",
+    WEBHOOK_URL: "https://hooks.example.com",
+    PUBLIC_API: "x",
+    ALERTMANAGER_URL: "http://alerts",
   });
   expect(warnings).toEqual([
     "TALLYHOOK_SOMETHING_ELSE_ALTOGETHER is set, but there is no such setting: it does nothing.",

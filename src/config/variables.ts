@@ -97,12 +97,16 @@ export const settings = {
 export type Values = ReadSettings<typeof settings>["values"];
 
 /** What begins so is meant for Tallyhook. */
-export const prefixes = ["SVC_", "TALLYHOOK_", "REPORTS_"];
+export const prefixes = ["SVC_", "TALLYHOOK_", "REPORTS_", "RECONCILE_"];
 
-/** The channels of alerts bear any names, and so do the variables that hold their secrets. */
-export function alertSecretSettings(env: Environment): Record<string, Setting<string | null>> {
+/** The channels of alerts bear any names, and so do the variables that hold their secrets; a misspelled setting is none. */
+export function alertSecretSettings(
+  env: Environment,
+  misspelled: ReadonlySet<string>,
+): Record<string, Setting<string | null>> {
   const names = Object.keys(env)
-    .filter((name) => name.startsWith("ALERT_") && !Object.hasOwn(settings, name))
+    .filter((name) => name.startsWith("ALERT_"))
+    .filter((name) => !Object.hasOwn(settings, name) && !misspelled.has(name))
     .map((name) => name.replace(/_FILE$/, ""));
   return Object.fromEntries(names.map((name) => [name, secret(printable)]));
 }

@@ -150,17 +150,20 @@ function quote(value: string): string {
 
 export interface UnknownVariables {
   /** Misspelled, as it seems: what was meant is not set, and something else would be done. */
-  problems: string[];
+  problems: { name: string; text: string }[];
   /** They do nothing. */
   warnings: string[];
 }
 
 /** Others' variables may look a little like ours, and short ones do. */
 const [minForeignLength, maxForeignDistance] = [8, 2];
+/** From so many letters on a name is ours alone: LOGLEVEL and MAILFROM are others', RECONCILE_MOD is not. */
+const minOwnLength = 12;
 
 /**
- * What is set and nothing reads, a line each: with one of our prefixes, or hardly another name than that of a secret of
- * ours which is not set. A misspelled secret (DATABSE_URL) would have everything go on, elsewhere.
+ * What is set and nothing reads, a line each: with one of our prefixes, or hardly another name than that of a secret, or
+ * of any setting with a long name, which is not set. A misspelled one (DATABSE_URL, ALERT_SETTINGS_FILES) would have
+ * everything go on, elsewhere or otherwise.
  */
 export function unknownVariables(
   settings: Settings,
@@ -172,8 +175,9 @@ export function unknownVariables(
     isSecret ? [name, `${name}_FILE`] : [name];
   const entries = Object.entries(settings);
   const known = new Set(entries.flatMap(namesOf));
-  const missingSecrets = entries
-    .filter((entry) => entry[1].isSecret && !namesOf(entry).some(isSet))
+  const missing = entries
+    .filter((entry) => entry[1].isSecret || entry[0].length >= minOwnLength)
+    .filter((entry) => !namesOf(entry).some(isSet))
     .flatMap(namesOf);
   const found: UnknownVariables = { problems: [], warnings: [] };
   for (const name of Object.keys(env).filter(isSet).sort()) {
@@ -182,10 +186,13 @@ export function unknownVariables(
     const meant = isOurs
       ? nearestName(name, known)
       : name.length >= minForeignLength
-        ? nearestName(name, missingSecrets, { atMost: maxForeignDistance })
+        ? nearestName(name, missing, { atMost: maxForeignDistance })
         : null;
     if (meant !== null) {
-      found.problems.push(`${name} is no setting. Did you mean ${meant}? Rename it, or unset it.`);
+      found.problems.push({
+        name,
+        text: `${name} is no setting. Did you mean ${meant}? Rename it, or unset it.`,
+      });
     } else if (isOurs) {
       found.warnings.push(`${name} is set, but there is no such setting: it does nothing.`);
     }
