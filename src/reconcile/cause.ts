@@ -32,6 +32,22 @@ const announced: Readonly<Record<Resource, ReadonlySet<string>>> = {
   customer: new Set([]),
 };
 
+/** No event tells that all cycles of a subscription are over (spec, States): from then on nothing is billed next. */
+const endOfSubscription: Readonly<Record<string, string | null>> = {
+  status: "completed",
+  next_billing_date: null,
+};
+
+function isAnnounced({ resource, differences }: CauseFacts): boolean {
+  const isOver =
+    resource === "subscription" &&
+    differences.some(({ field, service }) => field === "status" && service === "completed");
+  return differences.some(
+    ({ field, service }) =>
+      announced[resource].has(field) && !(isOver && endOfSubscription[field] === service),
+  );
+}
+
 /** Why mirror and service differ, as far as the evidence goes. Pure. */
 export function causeOf(facts: CauseFacts): FindingCause {
   if (facts.class === "missing_there") return "out_of_band_edit";
@@ -40,11 +56,11 @@ export function causeOf(facts: CauseFacts): FindingCause {
   const { changedAt, events } = facts;
   const told = events.some(({ createdAt }) => createdAt !== null && createdAt >= changedAt);
   if (facts.isKnownState || told) return "our_fault";
-  const isAnnounced =
+  const wasToBeTold =
     facts.class === "missing_here" ||
-    facts.differences.some(({ field }) => announced[facts.resource].has(field)) ||
+    isAnnounced(facts) ||
     // Nothing changes an order but its charges and refunds (spec, What the service does): a second partial refund
     // shows in its time alone.
     (facts.resource === "order" && facts.differences.every(({ field }) => bookkeeping.has(field)));
-  return isAnnounced ? "missed_webhook" : "out_of_band_edit";
+  return wasToBeTold ? "missed_webhook" : "out_of_band_edit";
 }

@@ -1,5 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { causeOf as causeOfFacts } from "../../src/reconcile/cause.ts";
+import type { Difference } from "../../src/reconcile/findings.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { storeRow } from "../inbox/stored-events.ts";
 import { aCustomer, anOrder, eventsOf, startTestSandbox } from "../sandbox/harness.ts";
@@ -128,4 +129,26 @@ test("a state that the history knows and the row does not show is our own fault,
   const cause = (isKnownState: boolean) =>
     causeOfFacts({ ...facts, class: "behind", resource: "order", isKnownState });
   expect([cause(true), cause(false)]).toEqual(["our_fault", "missed_webhook"]);
+});
+
+test("that all cycles of a subscription are over is announced by no event, unlike a charge before it", () => {
+  const end = [
+    { field: "status", mirror: "active", service: "completed" },
+    { field: "next_billing_date", mirror: "2026-04-01", service: null },
+    { field: "updated_at", mirror: firstDay, service: "2026-04-01T00:00:00Z" },
+  ];
+  const charge = { field: "current_billing_cycle", mirror: 2, service: 3 };
+  const cancellation = { field: "status", mirror: "active", service: "canceled" };
+  const cause = (differences: Difference[]) =>
+    causeOfFacts({
+      class: "behind",
+      resource: "subscription",
+      differences,
+      changedAt: new Date(firstDay),
+      events: [],
+      isKnownState: false,
+    });
+  expect(cause(end)).toBe("out_of_band_edit");
+  expect(cause([...end, charge])).toBe("missed_webhook");
+  expect(cause([cancellation, ...end.slice(1)])).toBe("missed_webhook");
 });
