@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../platform/sql-array.ts";
 import { stormFamilies } from "./rules/storm-families.ts";
+import type { StormItemCount } from "./rules/storm-lists.ts";
 import type { StormTotals } from "./rules/storms.ts";
 import type { Family } from "./rules/story.ts";
 
@@ -120,4 +121,30 @@ export async function stormTotals(
     }),
     codes,
   };
+}
+
+/** What of a storm no message of it tells, since it can wait for a digest: by currency. One statement. */
+export async function digestTotals(
+  db: Knex,
+  family: Family,
+  { stormId, learnedWithinMinutes }: { stormId: number; learnedWithinMinutes: number },
+): Promise<StormItemCount[]> {
+  const { rows } = await db.raw<{
+    rows: { currency: string | null; n: string; sum: string | null }[];
+  }>(
+    `select currency, count(*) as n, sum(amount_minor) as sum from (
+       select distinct a.id, a.currency, a.amount_minor
+       from alerts.history h join alerts.alerts a on a.id = h.alert_id
+       where h.recorded_at > now() - make_interval(mins => :minutes) and ${ofFamily}
+         and exists (select from alerts.digest_items d where d.alert_id = h.alert_id and d.stage = h.stage)
+         and not exists (select from alerts.storm_items i where i.storm_id = :stormId and i.alert_id = h.alert_id)) each
+     group by currency`,
+    { ...familyBindings(family), minutes: learnedWithinMinutes, stormId },
+  );
+  return rows.map(({ currency, n, sum }) => ({
+    toldHow: "in_digest",
+    alerts: Number(n),
+    currency,
+    amountMinor: sum === null ? null : BigInt(sum),
+  }));
 }

@@ -117,6 +117,21 @@ test("fraud, chargebacks and high amounts are told in a storm of others; what wa
   );
 });
 
+test("the end of a storm counts what waits for the daily list, and says that it stands there", async () => {
+  const order = (n: number, failureCode: string) =>
+    lostRenewal(n, ago(1), { subscription_id: null, failure_code: failureCode, total: 1_000 });
+  await learn(many(60, (n) => order(n, "insufficient_funds")));
+  await learn(many(2, (n) => order(100 + n, "fraud_suspected")));
+  await letPass(db, 11);
+  await sweep(db, desk);
+  const end = await db("alerts.outbox")
+    .where({ channel: "log", action: "resolve" })
+    .first<{ message: AlertMessage }>("message");
+  expect(end?.message.title).toBe("Declines are back to their usual rate, 620.00 USD in all");
+  expect(end?.message.facts).toContainEqual({ label: "On the daily list", value: "60" });
+  expect(end?.message.advice).toContain("What can wait is on the daily list");
+});
+
 test("what was paid while it was held back is not listed, and is counted at the end", async () => {
   await learn(many(40, (n) => lostRenewal(n, ago(1), retried)));
   await learn([

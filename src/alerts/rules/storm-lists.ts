@@ -122,8 +122,21 @@ const countsByRule = (alerts: readonly ListedAlert[]): AlertFact[] => {
   return [...counts].map(([label, n]) => ({ label, value: String(n) }));
 };
 
+/** Where somebody finds the alerts of a storm that is over. Pure. */
+function whereTold(isListed: boolean, isInDigest: boolean): string {
+  if (!isInDigest) {
+    return isListed
+      ? "The lists name each, the most urgent first."
+      : "Each was told by itself, or is over.";
+  }
+  const others = isListed
+    ? "the lists name the others"
+    : "the others were told by themselves, or are over";
+  return `What can wait is on the daily list; ${others}.`;
+}
+
 export interface StormItemCount {
-  toldHow: "alone" | "at_once" | "at_end" | "over";
+  toldHow: "alone" | "at_once" | "at_end" | "over" | "in_digest";
   alerts: number;
   currency: string | null;
   amountMinor: bigint | null;
@@ -136,7 +149,7 @@ export function stormEnd(family: Family, counts: readonly StormItemCount[]): End
   const sum = (some: readonly StormItemCount[]) =>
     some.reduce((all, { alerts }) => all + alerts, 0);
   const listed = of("at_once", "at_end");
-  const sums = sumTexts(of("alone", "at_once", "at_end"));
+  const sums = sumTexts(of("alone", "at_once", "at_end", "in_digest"));
   const { end, holds } = stormFamilies[family];
   const inAll = sums.length === 0 ? "" : `, ${sumsInTitle(sums)} in all`;
   const facts: [string, number][] = [
@@ -144,6 +157,7 @@ export function stormEnd(family: Family, counts: readonly StormItemCount[]): End
     ["Listed at once", sum(of("at_once"))],
     ["Held back, and listed now", sum(of("at_end"))],
     ["Over before they were listed", sum(of("over"))],
+    ["On the daily list", sum(of("in_digest"))],
   ];
   return {
     title:
@@ -151,7 +165,7 @@ export function stormEnd(family: Family, counts: readonly StormItemCount[]): End
         ? `${end}${inAll}`
         : `${end}: ${counted(sum(listed), "alert was", "alerts were")} listed${inAll}`,
     advice:
-      `${listed.length === 0 ? "Each was told by itself, or is over." : "The lists name each, the most urgent first."} ` +
+      `${whereTold(listed.length > 0, of("in_digest").length > 0)} ` +
       `What is still open: ${holds.map((rule) => `"npx tallyhook alerts list --rule ${rule}"`).join(", ")}.`,
     facts: [
       ...moneyFacts(sums),

@@ -66,4 +66,5 @@ export function stormCondition(
 }
 
 const moneyInStorm =
-  "Fraud, chargebacks, high amounts and what is lost for good are told at once all the same; the rest";
+  "Fraud, chargebacks, high amounts and what is lost for good are told at once all the same, and what goes into the " +
+  "daily list still does; the rest";

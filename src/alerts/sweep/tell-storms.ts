@@ -14,7 +14,7 @@ import type { ListedAlert, StormItemCount } from "../rules/storm-lists.ts";
 import { stormCondition } from "../rules/storms.ts";
 import type { Family } from "../rules/story.ts";
 import { limitOf } from "../storm.ts";
-import { countArrivals, stormTotals } from "../storm-counts.ts";
+import { countArrivals, digestTotals, stormTotals } from "../storm-counts.ts";
 
 /** What is held back is listed after so long, though the storm goes on. */
 const maxHeldMinutes = 60;
@@ -44,7 +44,12 @@ export async function tellStorms(trx: Knex.Transaction, desk: AlertDesk): Promis
     if (!isOver) await tellGrowth(trx, desk, storm, limit);
     await tellLists(trx, desk, storm, isOver);
     if (!isOver || !storm.isOpen) continue;
-    const end = stormEnd(family, await countItems(trx, storm.id));
+    const span = { stormId: storm.id, learnedWithinMinutes: minutesOf(desk, storm) };
+    const counts = [
+      ...(await countItems(trx, storm.id)),
+      ...(await digestTotals(trx, family, span)),
+    ];
+    const end = stormEnd(family, counts);
     await clear(trx, desk, [{ end, key: storm.key, at: desk.serviceClock.now() }], "sweep");
   }
 }
@@ -70,13 +75,18 @@ async function toldStorms(trx: Knex): Promise<Storm[]> {
   });
 }
 
+/** Since the window in which it was seen began. */
+const minutesOf = (desk: AlertDesk, { minutes }: Storm): number =>
+  Math.ceil(minutes) + desk.settings.rules.decline_storm.withinMinutes;
+
 async function tellGrowth(
   trx: Knex.Transaction,
   desk: AlertDesk,
-  { family, minutes: open }: Storm,
+  storm: Storm,
   limit: number,
 ): Promise<void> {
-  const minutes = Math.ceil(open) + desk.settings.rules.decline_storm.withinMinutes;
+  const { family } = storm;
+  const minutes = minutesOf(desk, storm);
   const totals = await stormTotals(trx, family, { learnedWithinMinutes: minutes });
   const at = desk.serviceClock.now();
   const condition = stormCondition(desk.settings, family, { ...totals, minutes, limit, at });
