@@ -11,7 +11,7 @@ import { ConfigurationError } from "./platform/errors.ts";
 import { knowSecret } from "./platform/known-secrets.ts";
 import { ensureLocalKey } from "./platform/local-key.ts";
 import type { Log } from "./platform/log.ts";
-import { pendingMigrations, someOf } from "./platform/migrations.ts";
+import { someOf } from "./platform/migrations.ts";
 import { assertReachable, createDatabase, createPool } from "./platform/postgres.ts";
 import { systemRandom } from "./platform/random.ts";
 import type { Random } from "./platform/random.ts";
@@ -20,6 +20,7 @@ import type { JobQueue } from "./queue/job-queue.ts";
 import { createServiceClient } from "./service/client.ts";
 import type { ServiceClient } from "./service/client.ts";
 import type { Pool } from "pg";
+import { pendingSchema } from "./schema.ts";
 
 /** What commands are made of. Everything is made when it is first asked for, once. */
 export interface Runtime {
@@ -182,7 +183,7 @@ export function serviceLocation(
 /** The database. Throws `ConfigurationError` when it is not migrated: a command must not guess at a schema. */
 export async function migratedDatabase(runtime: Pick<Runtime, "db">): Promise<Knex> {
   const db = await runtime.db();
-  const pending = await pendingMigrations(db);
+  const pending = await pendingSchema(db);
   if (pending.length > 0) {
     throw new ConfigurationError(
       `The database lacks ${someOf(pending)}. Run "npx tallyhook migrate" first.`,

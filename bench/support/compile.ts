@@ -12,13 +12,10 @@ const built = join(benchDirectory, "build");
  */
 export async function compile(): Promise<void> {
   const tsc = join(projectRoot, "node_modules", "typescript", "bin", "tsc");
-  await promisify(execFile)(
-    process.execPath,
-    [tsc, "-p", join(projectRoot, "bench"), "--noCheck"],
-    {
-      cwd: projectRoot,
-    },
-  );
+  const run = (...args: string[]) =>
+    promisify(execFile)(process.execPath, args, { cwd: projectRoot });
+  await run(tsc, "-p", join(projectRoot, "bench"), "--noCheck");
+  await run(join("src", "bin", "copy-sql.js"), built);
 }
 
 /** Where the compiled form of a source file is. */

@@ -8,7 +8,7 @@ import {
 } from "../../src/platform/embedded-postgres.ts";
 import type { EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { migrateToLatest } from "../../src/platform/migrations.ts";
+import { migrateSchema } from "../../src/schema.ts";
 import { createDatabase } from "../../src/platform/postgres.ts";
 import { commandLine } from "../../src/platform/process-table.ts";
 import { migrateQueueSchema } from "../../src/queue/backend.ts";
@@ -119,7 +119,7 @@ async function removeAbandonedRuns(): Promise<void> {
 async function migrate(url: string): Promise<void> {
   const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook bench" });
   try {
-    await migrateToLatest(db);
+    await migrateSchema(db);
   } finally {
     await db.destroy();
   }

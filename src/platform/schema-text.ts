@@ -1,7 +1,11 @@
 import type { Knex } from "knex";
+import { ConfigurationError } from "./errors.ts";
+import { errorCode } from "./postgres-errors.ts";
 import { sqlArray } from "./sql-array.ts";
+import { runSqlFile } from "./sql-file.ts";
+import type { SqlFile } from "./sql-file.ts";
 
-/** The schemas that the migrations make; a test compares them with a migrated database. */
+/** The schemas of this program; a test compares them with a migrated database. */
 export const migratedSchemas = [
   "alerts",
   "inbox",
@@ -11,28 +15,114 @@ export const migratedSchemas = [
   "reports",
 ] as const;
 
-const recordTable = "tallyhook_schema_text";
+const recordTable = "tallyhook_schema_objects";
 
 /** A function, view or trigger. */
-export interface TextOfObject {
+export interface SchemaObject {
   kind: string;
-  /** With its schema; of a function with its arguments. */
+  /** With its schema; of a function with its arguments, of a trigger with its table. */
   name: string;
+}
+
+/** One in the database, with the hash of what the server says it is. */
+export interface LiveObject extends SchemaObject {
   sha256: string;
 }
 
-export interface ChangedObject {
-  kind: string;
-  name: string;
+export interface ChangedObject extends SchemaObject {
   change: "changed" | "missing" | "added";
 }
 
+/** Whose files they are: the ones do not drop what the others made. */
+export type Owner = "program" | "merchant";
+
+interface RecordedObject extends LiveObject {
+  owner: Owner;
+  file: string;
+  file_sha256: string;
+  server_major: number;
+}
+
 /**
- * The text of everything that can be replaced. The server words views and triggers, by settings that every connection
- * brings (session-settings.ts). One statement.
+ * Replaces the functions, views and triggers whose file is another than the one they were made of, and those that
+ * somebody changed or dropped by hand; and drops those that no file makes any more. Files are run in their order. What
+ * keeps its arguments and columns is replaced in place: grants, and what others built on it, stay. Gives back the names
+ * of the files that were run. Idempotent. Throws `ConfigurationError` where one has to be dropped and something of
+ * somebody else rests on it, which is named. Needs the transaction of the migration.
  */
-export async function readSchemaText(db: Knex): Promise<TextOfObject[]> {
-  const { rows } = await db.raw<{ rows: TextOfObject[] }>(
+export async function replaceObjects(
+  trx: Knex.Transaction,
+  files: readonly SqlFile[],
+  owner: Owner,
+): Promise<string[]> {
+  await trx.raw(
+    `create table if not exists ${recordTable} (
+       owner text not null,
+       kind text collate "C" not null,
+       name text collate "C" not null,
+       file text not null,
+       file_sha256 text not null,
+       sha256 text not null,
+       -- The server words views and triggers; another major version may word them otherwise.
+       server_major integer not null,
+       primary key (kind, name)
+     )`,
+  );
+  const all = await readRecord(trx);
+  refuseUnclear(files, all, owner);
+  const recorded = all.filter((each) => each.owner === owner);
+  const major = await serverMajor(trx);
+  const before = byKey(await readLiveObjects(trx, schemasOf(files.flatMap(declaredObjects))));
+  const run = files.filter((file) => !isAsMade(file, recorded, before, major));
+  for (const file of run) await replaceFile(trx, file, recorded);
+  const declared = new Set(files.flatMap(declaredNames));
+  const dropped = recorded.filter((each) => !declared.has(nameOf(each)));
+  for (const each of dropped.toReversed()) await dropObject(trx, each);
+  const isOutdated = recorded.some((each) => each.server_major !== major);
+  if (run.length > 0 || dropped.length > 0 || isOutdated) await record(trx, files, owner, major);
+  return run.map(({ name }) => name);
+}
+
+/** Names of files whose objects were never made, or of another text. Only reads. */
+export async function pendingObjects(db: Knex, files: readonly SqlFile[]): Promise<string[]> {
+  const recorded = new Map((await readRecord(db)).map((each) => [each.file, each.file_sha256]));
+  return files.filter(({ name, sha256 }) => recorded.get(name) !== sha256).map(({ name }) => name);
+}
+
+/**
+ * What was changed since `migrate` made it, by name. Null where nothing can be said: nothing was recorded, or by
+ * another major version of the server, and `migrate` records it. Only reads.
+ */
+export async function changedObjects(db: Knex): Promise<ChangedObject[] | null> {
+  const recorded = await readRecord(db);
+  const major = await serverMajor(db);
+  if (recorded.length === 0 || recorded.some((each) => each.server_major !== major)) return null;
+  const live = byKey(await readLiveObjects(db, schemasOf(recorded)));
+  const changed: ChangedObject[] = [];
+  for (const { kind, name, sha256 } of recorded) {
+    const now = live.get(keyOf({ kind, name }));
+    if (now?.sha256 === sha256) continue;
+    changed.push({ kind, name, change: now === undefined ? "missing" : "changed" });
+  }
+  const ours = byKey(recorded);
+  for (const [key, { kind, name }] of live) {
+    const isInOurSchemas = (migratedSchemas as readonly string[]).includes(
+      schemaOf({ kind, name }),
+    );
+    if (!ours.has(key) && isInOurSchemas) changed.push({ kind, name, change: "added" });
+  }
+  return changed;
+}
+
+/**
+ * Everything in these schemas that can be replaced. The server words views and triggers, by settings that every
+ * connection brings (session-settings.ts). One statement.
+ */
+export async function readLiveObjects(
+  db: Knex,
+  schemas: readonly string[] = migratedSchemas,
+): Promise<LiveObject[]> {
+  const { rows } = await db.raw<{ rows: LiveObject[] }>(
     `select kind, name, encode(sha256(convert_to(text, 'UTF8')), 'hex') as sha256
      from (
        select 'function' as kind, pg_get_functiondef(p.oid) as text,
@@ -52,99 +142,147 @@ export async function readSchemaText(db: Knex): Promise<TextOfObject[]> {
        where n.nspname = any(:schemas::text[]) and not t.tgisinternal
      ) objects
      order by kind, name`,
-    { schemas: sqlArray(migratedSchemas) },
+    { schemas: sqlArray(schemas) },
   );
   return rows;
 }
 
-/**
- * Notes what the migrations have just made. What they did not touch keeps the text that was noted before, so that a
- * change by hand is not taken for theirs. `before`: the text as they found it. Needs the migrations' transaction.
- */
-export async function recordSchemaText(
-  trx: Knex.Transaction,
-  before: readonly TextOfObject[],
-): Promise<void> {
-  if (!(await isRecorded(trx))) return;
-  const after = await readSchemaText(trx);
-  const { recorded, isOfThisServer } = await readRecord(trx);
-  const wanted = isOfThisServer ? textWanted(recorded, before, after) : after;
-  await trx(recordTable).delete();
-  await trx.raw(
-    `insert into ${recordTable} (kind, name, sha256, server_major)
-     select kind, name, sha256, current_setting('server_version_num')::int / 10000
-     from unnest(?::text[], ?::text[], ?::text[]) o(kind, name, sha256)`,
-    [
-      wanted.map(({ kind }) => kind),
-      wanted.map(({ name }) => name),
-      wanted.map(({ sha256 }) => sha256),
-    ],
+/** Kind and name of what a file makes, without arguments. Pure. */
+export function declaredObjects({ text }: Pick<SqlFile, "text">): SchemaObject[] {
+  const statements = text.matchAll(
+    /^create or replace (?:(function|view) ([a-z_.]+)|trigger ([a-z_]+)[^;]*? on ([a-z_.]+))/gm,
+  );
+  return [...statements].map(([, kind, name, trigger, table]) =>
+    kind === undefined
+      ? { kind: "trigger", name: `${trigger} on ${table}` }
+      : { kind, name: name ?? "" },
   );
 }
 
-/** Pure. */
-function textWanted(
-  recorded: readonly TextOfObject[],
-  before: readonly TextOfObject[],
-  after: readonly TextOfObject[],
-): TextOfObject[] {
-  const [was, is] = [byName(before), byName(after)];
-  const wanted = byName(recorded);
-  for (const key of new Set([...was.keys(), ...is.keys()])) {
-    const now = is.get(key);
-    if (now?.sha256 === was.get(key)?.sha256) continue;
-    if (now === undefined) wanted.delete(key);
-    else wanted.set(key, now);
+const declaredNames = (file: SqlFile): string[] => declaredObjects(file).map(nameOf);
+
+/** Without arguments: of a name there is one function. */
+const nameOf = ({ kind, name }: SchemaObject): string => `${kind} ${name.replace(/\(.*$/s, "")}`;
+const keyOf = ({ kind, name }: SchemaObject): string => `${kind} ${name}`;
+const byKey = <T extends SchemaObject>(objects: readonly T[]): Map<string, T> =>
+  new Map(objects.map((each) => [keyOf(each), each]));
+
+const schemaOf = ({ name }: SchemaObject): string =>
+  name.replace(/^.* on /, "").replace(/\..*$/s, "");
+const schemasOf = (objects: readonly SchemaObject[]): string[] => [
+  ...new Set([...migratedSchemas, ...objects.map(schemaOf)]),
+];
+
+function refuseUnclear(
+  files: readonly SqlFile[],
+  recorded: readonly RecordedObject[],
+  owner: Owner,
+): void {
+  const makers = new Map(
+    recorded.filter((each) => each.owner !== owner).map((each) => [nameOf(each), each.file]),
+  );
+  for (const file of files) {
+    const names = declaredNames(file);
+    if (names.length === 0) {
+      throw new ConfigurationError(
+        `${file.name} makes nothing: "create or replace function" (or view, or trigger) has to begin a line of it.`,
+      );
+    }
+    for (const name of names) {
+      const other = makers.get(name);
+      if (other !== undefined) {
+        throw new ConfigurationError(`${file.name} makes ${name}, which ${other} makes already.`);
+      }
+      makers.set(name, file.name);
+    }
   }
-  return [...wanted.values()];
 }
 
-/**
- * What was changed since the migrations made it, by name. Null where nothing can be said: nothing was recorded, or by
- * another major version of the server, and `migrate` records it. Only reads.
- */
-export async function changedSchemaText(db: Knex): Promise<ChangedObject[] | null> {
-  if (!(await isRecorded(db))) return null;
-  const { recorded, isOfThisServer } = await readRecord(db);
-  if (!isOfThisServer) return null;
-  const [wanted, is] = [byName(recorded), byName(await readSchemaText(db))];
-  const changed: ChangedObject[] = [];
-  for (const [key, { kind, name, sha256 }] of wanted) {
-    const now = is.get(key);
-    if (now?.sha256 === sha256) continue;
-    changed.push({ kind, name, change: now === undefined ? "missing" : "changed" });
-  }
-  for (const [key, { kind, name }] of is) {
-    if (!wanted.has(key)) changed.push({ kind, name, change: "added" });
-  }
-  return changed;
+/** Whether all that a file makes is there as it was made of this very text. Pure. */
+function isAsMade(
+  file: SqlFile,
+  recorded: readonly RecordedObject[],
+  live: ReadonlyMap<string, LiveObject>,
+  major: number,
+): boolean {
+  return declaredNames(file).every((name) => {
+    const made = recorded.find((each) => nameOf(each) === name);
+    if (made === undefined || made.file_sha256 !== file.sha256) return false;
+    const now = live.get(keyOf(made));
+    return now !== undefined && (made.server_major !== major || now.sha256 === made.sha256);
+  });
 }
 
-/** Whether `migrate` should record the text although it has nothing to apply: the server is another one. */
-export async function isRecordOutdated(db: Knex): Promise<boolean> {
-  return (await isRecorded(db)) && !(await readRecord(db)).isOfThisServer;
+/** What cannot be replaced in place: other arguments or results of a function, other columns of a view. */
+const needsDrop: readonly string[] = ["42P13", "42P16", "42725"];
+
+async function replaceFile(
+  trx: Knex.Transaction,
+  file: SqlFile,
+  recorded: readonly RecordedObject[],
+): Promise<void> {
+  const names = declaredNames(file);
+  const made = recorded.filter((each) => names.includes(nameOf(each)));
+  try {
+    await trx.transaction((savepoint) => runSqlFile(savepoint, file));
+  } catch (error) {
+    if (!needsDrop.includes(errorCode((error as Error).cause) ?? "")) throw error;
+    for (const each of made.toReversed()) await dropObject(trx, each);
+    await runSqlFile(trx, file);
+    return;
+  }
+  // With other arguments a function is another one, which has taken the place of this.
+  const live = await readLiveObjects(trx, schemasOf(made));
+  for (const each of made.filter(({ kind }) => kind === "function")) {
+    const namesakes = live.filter((other) => nameOf(other) === nameOf(each));
+    if (namesakes.length > 1) await dropObject(trx, each);
+  }
 }
 
-async function isRecorded(db: Knex): Promise<boolean> {
+async function dropObject(trx: Knex.Transaction, { kind, name }: SchemaObject): Promise<void> {
+  try {
+    await trx.raw(`drop ${kind} if exists ${name}`);
+  } catch (error) {
+    if (errorCode(error) !== "2BP01") throw error;
+    const { detail = "" } = error as { detail?: string };
+    throw new ConfigurationError(
+      `This version replaces ${kind} ${name}, and something that is not ours rests on it: ${detail}. ` +
+        'Drop that, run "tallyhook migrate" again, and make it anew.',
+      { cause: error },
+    );
+  }
+}
+
+async function record(
+  trx: Knex.Transaction,
+  files: readonly SqlFile[],
+  owner: Owner,
+  major: number,
+): Promise<void> {
+  const fileOf = new Map(files.flatMap((file) => declaredNames(file).map((name) => [name, file])));
+  const rows = (await readLiveObjects(trx, schemasOf(files.flatMap(declaredObjects)))).flatMap(
+    ({ kind, name, sha256 }) => {
+      const file = fileOf.get(nameOf({ kind, name }));
+      if (file === undefined) return [];
+      const made = { file: file.name, file_sha256: file.sha256, server_major: major };
+      return [{ owner, kind, name, sha256, ...made }];
+    },
+  );
+  await trx(recordTable).where({ owner }).delete();
+  if (rows.length > 0) await trx(recordTable).insert(rows);
+}
+
+async function readRecord(db: Knex): Promise<RecordedObject[]> {
   const { rows } = await db.raw<{ rows: { there: boolean }[] }>(
     "select to_regclass(?) is not null as there",
     [recordTable],
   );
-  return rows[0]?.there === true;
+  return rows[0]?.there === true ? db<RecordedObject>(recordTable).orderBy(["kind", "name"]) : [];
 }
 
-async function readRecord(
-  db: Knex,
-): Promise<{ recorded: TextOfObject[]; isOfThisServer: boolean }> {
-  const { rows } = await db.raw<{ rows: (TextOfObject & { is_of_this_server: boolean })[] }>(
-    `select kind, name, sha256, server_major = current_setting('server_version_num')::int / 10000 as is_of_this_server
-     from ${recordTable} order by kind, name`,
+async function serverMajor(db: Knex): Promise<number> {
+  const { rows } = await db.raw<{ rows: { major: number }[] }>(
+    "select current_setting('server_version_num')::int / 10000 as major",
   );
-  return {
-    recorded: rows.map(({ kind, name, sha256 }) => ({ kind, name, sha256 })),
-    isOfThisServer: rows.length > 0 && rows.every((row) => row.is_of_this_server),
-  };
+  return rows[0]?.major ?? 0;
 }
-
-const byName = (objects: readonly TextOfObject[]): Map<string, TextOfObject> =>
-  new Map(objects.map((each) => [`${each.kind} ${each.name}`, each]));

@@ -21,6 +21,8 @@ export interface Report {
   readonly explains: string;
   /** `reports.<source>(p_from, p_to, p_zone, p_as_of)`. */
   readonly source: string;
+  /** The file that makes this function. */
+  readonly sql: URL;
   readonly columns: readonly Column[];
   /** SQL: makes the order of the rows total, so that a repeat gives the same bytes. */
   readonly orderBy: string;

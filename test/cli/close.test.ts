@@ -2,11 +2,10 @@ import { mkdtemp, readFile, readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { beforeEach, describe, expect, test } from "vitest";
-import * as editedRows from "../../migrations/0043_edited_rows.ts";
 import { registerClose } from "../../src/cli/close.ts";
 import { registerReport } from "../../src/cli/report.ts";
 import { UsageError } from "../../src/platform/errors.ts";
-import { healFindings, recordFindings } from "../../src/reconcile/findings.ts";
+import { recordFindings } from "../../src/reconcile/findings.ts";
 import { coverAll } from "../reports/coverage.ts";
 import { letTimePass } from "../reports/sandbox-history.ts";
 import { mirrorSales } from "../reports/shop.ts";
@@ -269,33 +268,6 @@ describe("of a month that is not proved", () => {
     const { error } = await close(["2025-05", "--yes"]);
     expect(error?.message).not.toContain("Wait");
     expect(error?.message).toMatch(/^Open findings \(1\): .* order abc/m);
-  });
-
-  test("is proved again once findings from before their times were recorded have a version with theirs", async () => {
-    await coverAll(database.db, "2025-06-01T00:00:00Z");
-    await findLate("abc", "2025-07-12T23:00:00Z");
-    await findLate("old", "2025-07-12T23:00:00Z");
-    const { db } = database;
-    await healFindings(db, { run: null, seenAt: new Date("2025-07-13T00:00:00Z") }, [
-      "missing:order:old",
-    ]);
-    await letTimePass(db);
-    await db.transaction(async (trx) => {
-      await trx.raw("set local session_replication_role = replica");
-      await trx("reconcile.findings").update({ object_at: "2025-07-12T23:00:00Z" });
-    });
-    const versions = () => db("reconcile.finding_versions").count("* as n").first();
-    const before = await versions();
-    await db.transaction((trx) => editedRows.up(trx));
-    expect(await versions()).toEqual({ n: String(Number(before?.["n"]) + 1) });
-    const early = await close(["2025-05", "--yes"]);
-    expect(early.error?.message).toMatch(
-      /^2025-05 is not proved yet: .*Wait ([1-5]?\d|60) seconds/,
-    );
-    await letTimePass(db);
-    expect((await close(["2025-05", "--yes"])).out).toContain(": PASS, snapshot 1");
-    await db.transaction((trx) => editedRows.up(trx));
-    expect(await versions()).toEqual({ n: String(Number(before?.["n"]) + 1) });
   });
 
   test("names the days that were not read, of which resources, and the command", async () => {

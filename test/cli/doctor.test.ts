@@ -5,7 +5,7 @@ import { beat, schedulerBeat } from "../../src/alerts/heartbeats.ts";
 import { registerDoctor } from "../../src/cli/doctor.ts";
 import type { Finding } from "../../src/cli/doctor/finding.ts";
 import { createEncryption } from "../../src/platform/encryption.ts";
-import { migrateToLatest } from "../../src/platform/migrations.ts";
+import { migrateSchema } from "../../src/schema.ts";
 import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import { addSecret } from "../../src/receiver/secrets-store.ts";
 import { createTestDatabase } from "../support/database.ts";
@@ -130,7 +130,7 @@ describe("tallyhook doctor", () => {
   });
 
   test("warns of a database that a newer version migrated", async () => {
-    await database.db("tallyhook_migrations").insert({ name: "9999_later", batch: 99 });
+    await database.db("tallyhook_migrations").insert({ name: "9999_later" });
     try {
       expect((await examine()).of("database")).toMatchObject({
         status: "warning",
@@ -309,7 +309,7 @@ describe("functions, views and triggers, as doctor sees them", () => {
     expect(await schemaText()).toMatchObject({
       status: "failed",
       detail: expect.stringMatching(/function reports\.read_slices\(.*\) \(changed\)$/) as string,
-      remedy: expect.stringContaining("migrations/") as string,
+      remedy: expect.stringContaining("migrate") as string,
     });
   });
 
@@ -322,7 +322,7 @@ describe("functions, views and triggers, as doctor sees them", () => {
     );
     expect(await schemaText()).toMatchObject({
       status: "failed",
-      detail: "not as the migrations made them: view inbox.events (changed)",
+      detail: "not as the program made them: view inbox.events (changed)",
     });
   });
 
@@ -349,9 +349,9 @@ describe("functions, views and triggers, as doctor sees them", () => {
   });
 
   test("nothing is said of a text that another major version of the server worded", async () => {
-    await own.db("tallyhook_schema_text").update({ server_major: 9 });
+    await own.db("tallyhook_schema_objects").update({ server_major: 9 });
     expect(await schemaText()).toMatchObject({ status: "skipped" });
-    await migrateToLatest(own.db);
+    await migrateSchema(own.db);
     expect(await schemaText()).toMatchObject({ status: "ok" });
   });
 });

@@ -26,7 +26,7 @@ describe("the launcher", () => {
     await symlink(join(projectRoot, "node_modules"), join(project, "node_modules"));
     await mkdir(join(project, "src/bin"), { recursive: true });
     await cp(join(projectRoot, "src/bin/tallyhook.js"), join(project, "src/bin/tallyhook.js"));
-    await write("migrations/0001_first.ts", "export {};", past);
+    await write("migrations/0001_first.sql", "select 1;", past);
     await write(source, program("sources: number"), past);
     await settle(past);
   });
@@ -94,7 +94,7 @@ describe("the launcher", () => {
 
   test.each([
     ["a source", source],
-    ["a migration", "migrations/0001_first.ts"],
+    ["a migration", "migrations/0001_first.sql"],
     ["the folder of a deleted source", "src/bin"],
   ])("runs the sources once %s is newer than the build", async (_, path) => {
     await write(built, program("build"), past);

@@ -1,5 +1,4 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import * as entryTimes from "../../migrations/0016_entry_times.ts";
 import { applyStates, decode } from "../../src/mirror/apply.ts";
 import { compareStates } from "../../src/mirror/compare-rows.ts";
 import { customerAbsence } from "../../src/mirror/customer.ts";
@@ -356,25 +355,6 @@ describe("a transaction's row", () => {
           expect(await saleRow()).toMatchObject({ status: "succeeded" });
         }
       }
-    });
-
-    test("is ordered alike where it was stored before entries' times were part of versions", async () => {
-      const { db } = database;
-      const untimed = order("voided", 4, { id: "untimed", updated_at: null });
-      await apply(db, early, late, seen("order", { ...untimed, id: "order-2" }, 5));
-      await apply(db, seen("order", order("voided", 2, { id: "read", updated_at: at(0) }), 9));
-      const versions = () =>
-        db("mirror.transactions").orderBy("id").pluck<string[]>("inline_version");
-      const before = await versions();
-      await db.transaction(async (trx) => {
-        await entryTimes.down(trx);
-        const former = await trx("mirror.transactions")
-          .orderBy("id")
-          .pluck<string[]>("inline_version");
-        expect(former.map((version) => version.length)).toEqual([90, 64, 90]);
-        await entryTimes.up(trx);
-      });
-      expect(await versions()).toEqual(before);
     });
 
     test("follows a read of the order that came late enough", async () => {

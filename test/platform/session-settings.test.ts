@@ -5,7 +5,7 @@ import { connect, createServer } from "node:net";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { ConfigurationError } from "../../src/platform/errors.ts";
-import { migrateToLatest } from "../../src/platform/migrations.ts";
+import { migrateSchema } from "../../src/schema.ts";
 import { assertReachable, createDatabase, createPool } from "../../src/platform/postgres.ts";
 import { sessionSettings, withSessionSettings } from "../../src/platform/session-settings.ts";
 import { migrateQueueSchema } from "../../src/queue/backend.ts";
@@ -249,7 +249,7 @@ describe("the main job comes to the same under", () => {
     const database = await databaseWith(settings, "template0");
     const db = createDatabase({ url: database.url, poolMax: 1, applicationName: "test" });
     try {
-      await migrateToLatest(db);
+      await migrateSchema(db);
       expect(await mainJob(database.url)).toEqual(expected);
     } finally {
       await db.destroy();

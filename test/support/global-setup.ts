@@ -3,7 +3,7 @@ import { rm } from "node:fs/promises";
 import type { TestProject } from "vitest/node";
 import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { migrateToLatest } from "../../src/platform/migrations.ts";
+import { migrateSchema } from "../../src/schema.ts";
 import { assertReachable, createDatabase } from "../../src/platform/postgres.ts";
 import { makeDataDir } from "./data-directory.ts";
 import { databaseUrl, withServer } from "./server-commands.ts";
@@ -70,7 +70,7 @@ async function testServer(
 async function migrateTemplate(url: string): Promise<void> {
   const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook test template" });
   try {
-    await migrateToLatest(db);
+    await migrateSchema(db);
   } finally {
     await db.destroy();
   }

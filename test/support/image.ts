@@ -50,5 +50,7 @@ async function layOut(image: string): Promise<void> {
 async function build(outDir: string): Promise<void> {
   const compiler = join(projectRoot, "node_modules", "typescript", "bin", "tsc");
   const args = [compiler, "-p", "tsconfig.build.json", "--outDir", outDir, "--noCheck"];
-  await promisify(execFile)(process.execPath, args, { cwd: projectRoot });
+  const run = promisify(execFile);
+  await run(process.execPath, args, { cwd: projectRoot });
+  await run(process.execPath, [join("src", "bin", "copy-sql.js"), outDir], { cwd: projectRoot });
 }

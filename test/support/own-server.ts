@@ -2,7 +2,7 @@ import { rm } from "node:fs/promises";
 import type { EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { migrateToLatest } from "../../src/platform/migrations.ts";
+import { migrateSchema } from "../../src/schema.ts";
 import { createDatabase } from "../../src/platform/postgres.ts";
 import { commandLine } from "../../src/platform/process-table.ts";
 import { migrateQueueSchema } from "../../src/queue/backend.ts";
@@ -39,7 +39,7 @@ export async function startOwnServer(settings: Record<string, string> = {}): Pro
   const killWithTests = (): void => void signalIfThere(server.pid, "SIGQUIT");
   process.once("exit", killWithTests);
   const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook test" });
-  await migrateToLatest(db);
+  await migrateSchema(db);
   await db.destroy();
   await migrateQueueSchema(url);
   return {

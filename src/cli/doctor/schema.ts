@@ -1,14 +1,15 @@
-import { newerMigrations, pendingMigrations, someOf } from "../../platform/migrations.ts";
-import { changedSchemaText } from "../../platform/schema-text.ts";
+import { newerMigrations, someOf } from "../../platform/migrations.ts";
+import { changedObjects } from "../../platform/schema-text.ts";
 import type { ChangedObject } from "../../platform/schema-text.ts";
 import type { Runtime } from "../../runtime.ts";
+import { pendingSchema } from "../../schema.ts";
 import { failed, ok, skipped, warning } from "./finding.ts";
 import type { Finding } from "./finding.ts";
 
 /** Whether the database answers, and has the tables of this version. */
 export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<Finding> {
   const db = await runtime.db();
-  const pending = await pendingMigrations(db);
+  const pending = await pendingSchema(db);
   if (pending.length > 0) {
     return failed("database", `lacks ${someOf(pending)}`, 'run "npx tallyhook migrate"');
   }
@@ -22,10 +23,10 @@ export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<Findi
       );
 }
 
-/** Whether functions, views and triggers are what the migrations made. The database must be migrated. */
+/** Whether functions, views and triggers are what the program made. The database must be migrated. */
 export async function checkSchemaText(runtime: Pick<Runtime, "db">): Promise<Finding> {
   const check = "schema text";
-  const changed = await changedSchemaText(await runtime.db());
+  const changed = await changedObjects(await runtime.db());
   if (changed === null) {
     return skipped(
       check,
@@ -33,7 +34,7 @@ export async function checkSchemaText(runtime: Pick<Runtime, "db">): Promise<Fin
     );
   }
   if (changed.length === 0)
-    return ok(check, "functions, views and triggers are as the migrations made them");
+    return ok(check, "functions, views and triggers are as the program made them");
   const harmful = changed.filter(({ change }) => change !== "added");
   if (harmful.length === 0) {
     return warning(
@@ -44,8 +45,8 @@ export async function checkSchemaText(runtime: Pick<Runtime, "db">): Promise<Fin
   }
   return failed(
     check,
-    `not as the migrations made them: ${listed(changed)}`,
-    "somebody changed them by hand, so reports and guards may say or allow something else: put back the text that stands in migrations/, or restore a backup",
+    `not as the program made them: ${listed(changed)}`,
+    'somebody changed them by hand, so reports and guards may say or allow something else: "npx tallyhook migrate" puts back the program\'s text',
   );
 }
 

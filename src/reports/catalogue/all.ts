@@ -1,3 +1,4 @@
+import { ownReports } from "../own/own-reports.ts";
 import type { Report } from "../report.ts";
 import { changesAfterClose } from "./changes-after-close.ts";
 import { chargebackInventory } from "./chargeback-inventory.ts";
@@ -15,8 +16,8 @@ import { networkMonitor } from "./network-monitor.ts";
 import { pastDueAging } from "./past-due-aging.ts";
 import { refunds } from "./refunds.ts";
 
-/** Every report, in the order in which they are listed and closed. */
-export const allReports: readonly Report[] = [
+/** In the order in which they are listed and closed. */
+export const programReports: readonly Report[] = [
   dailyControl,
   exceptions,
   monthEnd,
@@ -33,3 +34,6 @@ export const allReports: readonly Report[] = [
   journal,
   deliveryStatement,
 ];
+
+/** Every report, the merchant's own last. */
+export const allReports: readonly Report[] = [...programReports, ...ownReports];

@@ -5,6 +5,7 @@ export const changesAfterClose: Report = {
   name: "changes-after-close",
   explains: "what was learned after its month was closed, and is booked in a later one",
   source: "changes_after_close",
+  sql: new URL("./changes-after-close/changes-after-close.sql", import.meta.url),
   columns: [
     ...text("movement", "kind", "order_id"),
     ...time("happened_at"),

@@ -6,6 +6,7 @@ export const chargebackInventory: Report = {
   name: "chargeback-inventory",
   explains: "opening + received - accepted - dismissed = closing, in count and sum, a currency",
   source: "chargeback_inventory",
+  sql: new URL("./chargeback-inventory/chargeback-inventory.sql", import.meta.url),
   columns: [
     ...text("currency"),
     ...["opening", "received", "accepted", "dismissed", "closing"].flatMap((name) => [

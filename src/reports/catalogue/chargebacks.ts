@@ -6,6 +6,7 @@ export const chargebacks: Report = {
   explains:
     "each chargeback that was open at any time of the period, and what was refunded before it",
   source: "chargeback_list",
+  sql: new URL("./chargebacks/chargebacks.sql", import.meta.url),
   columns: [
     ...text("chargeback", "order_id", "order_number", "brand"),
     ...day("sold_on", "noticed_on"),

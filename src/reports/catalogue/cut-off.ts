@@ -6,6 +6,7 @@ export const cutOff: Report = {
   explains:
     "each sale that was paid and not settled at the end of the period, and when it was settled since",
   source: "cut_off",
+  sql: new URL("./cut-off/cut-off.sql", import.meta.url),
   columns: [
     ...text("sale", "order_id", "order_number"),
     ...day("paid_on"),

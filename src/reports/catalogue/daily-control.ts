@@ -6,6 +6,7 @@ export const dailyControl: Report = {
   name: "daily-control",
   explains: "does the mirror hold what the service's list shows, day by day, in count and sum?",
   source: "daily_control",
+  sql: new URL("./daily-control/daily-control.sql", import.meta.url),
   columns: [
     ...day("day"),
     ...text("currency", "type", "status"),

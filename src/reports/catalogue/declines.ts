@@ -7,6 +7,7 @@ export const declines: Report = {
   explains:
     "why charges are declined, by code, brand and kind of charge, and what share was recovered later",
   source: "declines",
+  sql: new URL("./declines/declines.sql", import.meta.url),
   columns: [
     ...text("currency", "failure_code", "code_group", "brand", "charge"),
     ...summedCount("declines"),

@@ -6,6 +6,7 @@ export const deliveryStatement: Report = {
   explains:
     "of what changed at the service, how much it had to announce, what was received, in time or late, missed and healed",
   source: "delivery_statement",
+  sql: new URL("./delivery-statement/delivery-statement.sql", import.meta.url),
   columns: [
     ...text("resource", "event"),
     ...summedCount(

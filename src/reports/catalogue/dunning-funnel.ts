@@ -7,6 +7,7 @@ export const dunningFunnel: Report = {
   explains:
     "what became of declined renewals, by the week of the first decline and the attempt that recovered them",
   source: "dunning_funnel",
+  sql: new URL("./dunning-funnel/dunning-funnel.sql", import.meta.url),
   columns: [
     ...day("week"),
     ...text("currency"),

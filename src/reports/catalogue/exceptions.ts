@@ -6,6 +6,7 @@ export const exceptions: Report = {
   explains:
     "what reconciliation found: both values, the amount at risk, its age, its cause and who looked at it",
   source: "exceptions",
+  sql: new URL("./exceptions/exceptions.sql", import.meta.url),
   columns: [
     ...number("finding"),
     ...text(

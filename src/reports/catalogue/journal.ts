@@ -6,6 +6,7 @@ export const journal: Report = {
   explains:
     "double entry for the ledger: one balanced entry a currency and day; final of closed months, else preliminary",
   source: "journal",
+  sql: new URL("./journal/journal.sql", import.meta.url),
   columns: [
     ...text("number", "status"),
     ...day("date"),

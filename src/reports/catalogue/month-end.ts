@@ -8,6 +8,7 @@ export const monthEnd: Report = {
     "cumulative gross: opening + sales - refunds - chargebacks + reversals + corrections = closing, a month and " +
     "currency; and how much of it was paid and not settled",
   source: "month_end",
+  sql: new URL("./month-end/month-end.sql", import.meta.url),
   columns: [
     ...month("month"),
     ...text("currency"),

@@ -8,6 +8,7 @@ export const mrr: Report = {
     "a month's recurring amounts, net of discounts: opening + new + expansion - contraction - churn + " +
     "reactivation = closing; and how much of it is past due",
   source: "mrr",
+  sql: new URL("./mrr/mrr.sql", import.meta.url),
   columns: [
     ...text("currency"),
     ...money(

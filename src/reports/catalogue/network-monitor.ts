@@ -7,6 +7,7 @@ export const networkMonitor: Report = {
   explains:
     "how far each card brand is from its chargeback programme (a lower bound: fraud reports are not known)",
   source: "network_monitor",
+  sql: new URL("./network-monitor/network-monitor.sql", import.meta.url),
   columns: [
     ...month("month"),
     ...text("brand", "programme"),

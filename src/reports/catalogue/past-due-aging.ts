@@ -7,6 +7,7 @@ export const pastDueAging: Report = {
   explains:
     "unpaid renewals of past due subscriptions by age at the end of the period, and the next retry",
   source: "past_due_aging",
+  sql: new URL("./past-due-aging/past-due-aging.sql", import.meta.url),
   columns: [
     ...text("currency", "days_past_due"),
     ...summedCount("orders"),

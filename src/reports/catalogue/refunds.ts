@@ -6,6 +6,7 @@ export const refunds: Report = {
   explains:
     "each refund on its own date, with what was given back of the order so far (sum: all statuses)",
   source: "refunds",
+  sql: new URL("./refunds/refunds.sql", import.meta.url),
   columns: [
     ...text("refund", "order_id", "order_number", "customer_id"),
     ...day("sold_on", "refunded_on"),

@@ -57,7 +57,7 @@ const impersonal: Readonly<Record<string, string>> = {
   "mirror.unbelieved": "resource id content_hash cause",
   "mirror.versions": "resource id content_hash cause",
   "public.tallyhook_migrations": "name",
-  "public.tallyhook_schema_text": "kind name sha256",
+  "public.tallyhook_schema_objects": "owner kind name file file_sha256 sha256",
   "receiver.answers_by_minute": "reason",
   "receiver.secrets": "id ciphertext key_id note",
   // A note quotes the service's answer to a list, of which no part is of one person.

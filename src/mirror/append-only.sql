@@ -1,0 +1,36 @@
+-- Only the audited erasure of one person may change history, and says so in its transaction.
+create or replace function mirror.refuse_change() returns trigger language plpgsql as $$
+begin
+    if current_setting('tallyhook.erasure', true) = 'on' and tg_op <> 'TRUNCATE' then
+      return case tg_op when 'DELETE' then old else new end;
+    end if;
+    raise exception 'mirror.versions is append-only (% refused)', lower(tg_op)
+      using errcode = 'restrict_violation',
+            hint = 'Only "tallyhook customers erase" may change history.';
+end
+$$;
+
+create or replace trigger versions_append_only before update or delete on mirror.versions
+  for each row execute function mirror.refuse_change();
+
+create or replace trigger versions_no_truncate before truncate on mirror.versions
+  for each statement execute function mirror.refuse_change();
+
+create or replace function mirror.refuse_log_change() returns trigger language plpgsql as $$
+begin
+    raise exception 'mirror.erasure_log is append-only (% refused)', lower(tg_op)
+      using errcode = 'restrict_violation';
+end
+$$;
+
+create or replace trigger erasure_log_append_only before update or delete or truncate on mirror.erasure_log
+  for each statement execute function mirror.refuse_log_change();
+
+create or replace function mirror.refuse_heal_change() returns trigger language plpgsql as $$
+begin
+    raise exception 'mirror.heals is append-only (% refused)', lower(tg_op) using errcode = 'restrict_violation';
+end
+$$;
+
+create or replace trigger heals_append_only before update or delete or truncate on mirror.heals
+  for each statement execute function mirror.refuse_heal_change();

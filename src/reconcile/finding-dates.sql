@@ -1,0 +1,26 @@
+-- When an object was created, as the mirror has it; a chargeback as its order, or its transaction.
+create or replace function reconcile.created_at(p_resource text, p_id text) returns timestamptz
+language sql stable as $$
+  select min(known.created_at) from (
+    select m.created_at from mirror.orders m where p_resource in ('order', 'chargeback') and m.id = p_id
+    union all
+    select m.created_at from mirror.transactions m where p_resource in ('transaction', 'chargeback') and m.id = p_id
+    union all
+    select m.created_at from mirror.subscriptions m where p_resource = 'subscription' and m.id = p_id
+    union all
+    select m.created_at from mirror.customers m where p_resource = 'customer' and m.id = p_id
+  ) known
+$$;
+
+-- Where whoever found it does not know better.
+create or replace function reconcile.date_finding() returns trigger language plpgsql as $$
+begin
+    if new.object_at is null then
+      new.object_at := reconcile.created_at(new.resource, new.object_id);
+    end if;
+    return new;
+end
+$$;
+
+create or replace trigger findings_dated before insert or update of object_at on reconcile.findings
+  for each row execute function reconcile.date_finding();

@@ -1,0 +1,16 @@
+-- By the database, since a run changes its state in several places and none may forget it.
+create or replace function reconcile.keep_run_state() returns trigger language plpgsql as $$
+begin
+    insert into reconcile.run_states (run, recorded_at, state, has_ended)
+    values (new.id, case tg_op when 'INSERT' then coalesce(new.finished_at, clock_timestamp()) else clock_timestamp() end,
+            new.state, new.state = 'complete' or new.state = 'incomplete' and new.error is null);
+    return null;
+end
+$$;
+
+create or replace trigger runs_opened after insert on reconcile.runs
+  for each row execute function reconcile.keep_run_state();
+
+create or replace trigger runs_changed after update on reconcile.runs
+  for each row when ((old.state, old.error) is distinct from (new.state, new.error))
+  execute function reconcile.keep_run_state();

@@ -1,0 +1,31 @@
+-- Closed months as they were frozen. What differs from them now is booked at the start of the first open month,
+-- as the difference, with its own date. Without a close, a movement is booked when it happened.
+create or replace function reports.booked_movements(p_as_of timestamptz default null)
+returns table (movement text, kind text, object_id text, order_id text, at timestamptz, booked_at timestamptz,
+               is_late boolean, currency text, amount bigint)
+language sql stable parallel safe as $$
+  select m.movement, m.kind, m.object_id, m.order_id, m.at, m.at, false, m.currency, m.amount
+  from reports.movements(p_as_of) m
+  where not exists (select from reports.closes c where c.closed_at <= coalesce(p_as_of, 'infinity'))
+  union all
+  select f.movement, f.kind, f.object_id, f.order_id, f.at, f.booked_at, f.is_late, f.currency, f.amount
+  from reports.closed_movements f join reports.closes c on c.id = f.close
+  where c.closed_at <= coalesce(p_as_of, 'infinity')
+  union all
+  select coalesce(m.movement, f.movement), coalesce(m.kind, f.kind), coalesce(m.object_id, f.object_id),
+         coalesce(m.order_id, f.order_id), coalesce(m.at, f.at),
+         case when f.movement is null and m.at >= last.to_at then m.at else last.to_at end,
+         f.movement is not null or m.at < last.to_at, coalesce(m.currency, f.currency),
+         coalesce(m.amount, 0) - coalesce(f.amount, 0)
+  from (select max(c.to_at) as to_at from reports.closes c where c.closed_at <= coalesce(p_as_of, 'infinity')
+        having max(c.to_at) is not null) last
+  cross join (
+    reports.movements(p_as_of) m
+    full join (
+      select b.movement, b.kind, b.object_id, b.order_id, b.currency, min(b.at) as at, sum(b.amount)::bigint as amount
+      from reports.closed_movements b join reports.closes c on c.id = b.close
+      where c.closed_at <= coalesce(p_as_of, 'infinity')
+      group by b.movement, b.kind, b.object_id, b.order_id, b.currency
+    ) f on f.movement = m.movement and f.currency = m.currency)
+  where coalesce(m.amount, 0) <> coalesce(f.amount, 0)
+$$;

@@ -1,0 +1,24 @@
+-- The service's time up to which what changes old objects was read: T0 of the newest run that came to its end and read
+-- each list of open items to its end, or everything, and what these lists did not show any more. What a range was
+-- asked for tells nothing of older objects.
+create or replace function reports.changes_read_until(p_as_of timestamptz default null) returns timestamptz
+language sql stable parallel safe as $$
+  select max(r.t0)
+  from reconcile.runs r
+  cross join lateral (
+    select s.has_ended from reconcile.run_states s
+    where s.run = r.id and s.recorded_at <= coalesce(p_as_of, 'infinity') order by s.recorded_at desc, s.id desc limit 1
+  ) last
+  where last.has_ended and r.kind <> 'range'
+    and exists (select from reconcile.coverage c where c.run = r.id and c.step in ('status', 'all'))
+    and not exists (
+      select from reconcile.coverage c
+      where c.run = r.id and c.step in ('status', 'all')
+        and (c.completed_at <= coalesce(p_as_of, 'infinity') and (c.revoked_at is null or c.revoked_at > coalesce(p_as_of, 'infinity'))) is not true)
+    -- What it left to be read by id, and the next run did not take over.
+    and not exists (
+      select from reconcile.doubts d
+      where d.run = r.id and d.recorded_at <= coalesce(p_as_of, 'infinity')
+        and (d.settled_at is null or d.settled_at > coalesce(p_as_of, 'infinity')
+             or d.why in ('open_item', 'out_of_time') and d.outcome like 'left to run %'))
+$$;

@@ -1,0 +1,64 @@
+create or replace function reports.text_of(p_value jsonb) returns text
+language plpgsql immutable parallel safe as $$
+begin
+    return case when jsonb_typeof(p_value) = 'string' then p_value #>> '{}' end;
+end
+$$;
+comment on function reports.text_of is
+  'Null for what is no text.';
+
+create or replace function reports.code_of(p_value jsonb) returns text
+language plpgsql immutable parallel safe as $$
+begin
+    return case when jsonb_typeof(p_value) = 'string' then left(p_value #>> '{}', 40) end;
+end
+$$;
+comment on function reports.code_of is
+  'A status, a type or a currency, no longer than in the columns of the mirror; null for what is no text.';
+
+create or replace function reports.id_of(p_value jsonb) returns text
+language plpgsql immutable parallel safe as $$
+begin
+    return case when jsonb_typeof(p_value) = 'string'
+                  and p_value #>> '{}' ~ '^[^\u0001-\u001f\u007f-\u009f]{1,255}$' then p_value #>> '{}' end;
+end
+$$;
+comment on function reports.id_of is
+  'Null for what is no id.';
+
+-- A time as the service writes it; null for anything else, which a cast would fail on.
+create or replace function reports.moment(p_value jsonb) returns timestamptz
+language plpgsql immutable parallel safe as $$
+declare
+    given text := case when jsonb_typeof(p_value) = 'string' then p_value #>> '{}' end;
+    m text[];
+    day date;
+    utc timestamp;
+begin
+    m := regexp_match(given, '^([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})([.][0-9]{1,9}|)'
+                             || '([Zz]|([+-])([0-9]{2})(:{0,1}[0-9]{2}|))$');
+    if m is null or m[1] = '0000' or m[2] not between '01' and '12' or m[3] not between '01' and '31'
+      or m[4] > '23' or m[5] > '59' or m[6] > '59' or m[10] > '23' or ltrim(m[11], ':') > '59' then
+      return null;
+    end if;
+    day := make_date(m[1]::integer, m[2]::integer, 1) + (m[3]::integer - 1);
+    if extract(day from day) <> m[3]::integer then return null; end if;
+    -- What is finer than a microsecond is cut off.
+    utc := day + (m[4] || ':' || m[5] || ':' || m[6] || '.' || rpad(substr(m[7], 2, 6), 6, '0'))::time;
+    if m[9] is not null then
+      utc := utc - (m[9] || m[10] || ' hours')::interval
+                 - (m[9] || coalesce(nullif(ltrim(m[11], ':'), ''), '0') || ' minutes')::interval;
+      if utc < '0001-01-01' or utc >= '10000-01-01' then return null; end if;
+    end if;
+    return utc at time zone 'UTC';
+end
+$$;
+comment on function reports.moment is
+  'A time of the service, as canonicalTimestamp of src/service/timestamp.ts reads it; null for anything else.';
+
+-- JavaScript's safe integers, as the mirror keeps them; of larger ones no sum could be made.
+create or replace function reports.whole(p_value jsonb) returns bigint
+language sql immutable parallel safe as $$
+  select case when jsonb_typeof(p_value) = 'number' and p_value::text ~ '^(-|)[0-9]{1,16}$'
+                and p_value between '-9007199254740991' and '9007199254740991' then p_value::text::bigint end
+$$;

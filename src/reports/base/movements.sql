@@ -1,0 +1,25 @@
+-- The sign of a refund is not shown by the interface: amounts are taken absolute and signed here. A sale is booked
+-- when it is paid, settled or not, so that its settlement moves nothing. What has no date cannot be booked.
+create or replace function reports.movements(p_as_of timestamptz default null)
+returns table (movement text, kind text, object_id text, order_id text, at timestamptz, currency text,
+               amount bigint)
+language sql stable parallel safe as $$
+  select t.type || ':' || t.id, t.type, t.id, t.order_id, t.created_at, coalesce(t.currency, 'xxx'),
+         case t.type when 'sale' then 1 else -1 end * coalesce(abs(t.amount), 0)
+  from reports.transactions(p_as_of) t
+  where t.created_at is not null and case
+      when t.type = 'sale' and t.status in ('succeeded', 'chargeback') then true
+      when t.type = 'refund' then t.status = 'succeeded'
+      -- One order after another: there are few of them.
+      when reports.is_unsettled(t.type, t.status) then reports.is_paid((
+        select o.status from reports.orders(p_as_of) o where o.id collate "C" = t.order_id limit 1))
+      else false end
+  union all
+  select m.kind || ':' || c.key, m.kind, c.key, c.order_id, m.at, coalesce(c.currency, 'xxx'),
+         coalesce(m.amount, 0)
+  from reports.chargebacks(p_as_of) c
+  cross join lateral (
+    values ('chargeback', c.opened_at, -c.amount), ('reversal', c.resolved_at, c.amount)
+  ) as m(kind, at, amount)
+  where m.at is not null and (m.kind = 'chargeback' or c.state = 'dismissed')
+$$;

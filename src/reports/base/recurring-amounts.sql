@@ -1,0 +1,22 @@
+-- What a coupon takes off a cycle's amount: once covers the first cycle, repeating the first n. The percentage is
+-- exact, rounded down, and then capped (spec, POST /coupons/validate). A coupon that cannot be read takes nothing.
+create or replace function reports.discount(p_coupon jsonb, p_amount bigint, p_cycle bigint) returns bigint
+language sql immutable parallel safe as $$
+  select case when c.is_covered then least(greatest(coalesce(case
+      when jsonb_typeof(p_coupon->'percentage') = 'number' then least(
+        floor(p_amount * (p_coupon->>'percentage')::numeric / 100),
+        coalesce(reports.whole(p_coupon->'max_discount_amount'), p_amount))
+      else reports.whole(p_coupon->'amount') end, 0), 0), p_amount)::bigint else 0 end
+  from (select case p_coupon->>'duration'
+      when 'forever' then true
+      when 'once' then p_cycle <= 1
+      when 'repeating' then p_cycle <= reports.whole(p_coupon->'duration_in_cycles')
+      else false end as is_covered) c
+$$;
+
+-- A month is a twelfth of 365.25 days. Active and past due subscriptions count.
+create or replace function reports.monthly_amount(p_amount bigint, p_interval text, p_count bigint) returns bigint
+language sql immutable parallel safe as $$
+  select round(case p_interval when 'month' then p_amount::numeric / greatest(p_count, 1)
+               when 'day' then p_amount * 365.25 / 12 / greatest(p_count, 1) else p_amount end)::bigint
+$$;

@@ -1,0 +1,56 @@
+-- Sales that were paid and not settled at one or more of the times, which must be in order: `paid_at < time` and
+-- `ended_at` null or not before it. A sale ends unsettled when the service first showed it settled. Of one that
+-- was never seen unsettled only its last change is known, which was its settlement if it came within a week. A sale
+-- that was never settled counts only while a closed month has it on its books.
+create or replace function reports.settlement_spans(p_times timestamptz[], p_as_of timestamptz default null)
+returns table (id text, order_id text, status text, currency text, amount bigint, paid_at timestamptz,
+               ended_at timestamptz)
+language sql stable parallel safe as $$
+  with candidate as (
+    select t.id, t.order_id, t.status, coalesce(t.currency, 'xxx') as currency,
+           coalesce(abs(t.amount), 0) as amount, t.created_at
+    from reports.transactions(p_as_of) t
+    where t.type = 'sale' and t.created_at < p_times[cardinality(p_times)]
+      and (t.status in ('pending', 'in_progress')
+           or width_bucket(t.created_at, p_times) < width_bucket(t.updated_at, p_times)
+           or t.id in (select u.id from reports.read_unsettled(p_as_of) u))
+  ), known as (
+    select c.*, h.was_unsettled, h.settled_at, h.first_status
+    from candidate c
+    cross join lateral (
+      select bool_or(v.data->>'status' in ('pending', 'in_progress')) as was_unsettled,
+             min(v.source_updated_at) filter (where v.data->>'status' in ('succeeded', 'chargeback')) as settled_at,
+             (array_agg(v.data->>'status' order by v.source_updated_at, reports.status_rank(v.data->>'status'),
+                        v.data->>'status' collate "C"))[1] as first_status
+      from mirror.versions v
+      where v.resource in ('transaction', 'transaction.inline') and v.id = c.id
+        and (p_as_of is null or v.recorded_at <= p_as_of)
+    ) h
+  ), closed as (
+    select max(c.to_at) as to_at from reports.closes c where c.closed_at <= coalesce(p_as_of, 'infinity')
+  ), booked as (
+    select f.object_id, min(f.booked_at) filter (where f.amount < 0) as taken_back_at
+    from reports.closed_movements f join reports.closes c on c.id = f.close
+    where c.closed_at <= coalesce(p_as_of, 'infinity') and f.kind = 'sale'
+      and f.object_id in (select k.id from known k where k.status in ('voided', 'failed'))
+    group by f.object_id
+  )
+  select k.id, k.order_id, k.status, k.currency, k.amount, k.created_at, e.ended_at
+  from known k
+  left join booked b on b.object_id = k.id
+  cross join closed
+  cross join lateral (
+    select case
+      when k.status in ('pending', 'in_progress') then null
+      when k.was_unsettled and k.settled_at is not null then k.settled_at
+      when k.status in ('voided', 'failed') then coalesce(b.taken_back_at, closed.to_at)
+      when k.first_status = 'succeeded' and k.settled_at < k.created_at + interval '7 days' then k.settled_at
+      else k.created_at end as ended_at
+  ) e
+  where case
+      when k.status in ('pending', 'in_progress') then reports.is_paid((
+        select o.status from reports.orders(p_as_of) o where o.id collate "C" = k.order_id limit 1))
+      when k.status in ('voided', 'failed') and k.settled_at is null then b.object_id is not null
+      -- The sandbox settles at once, and a moment later is at once.
+      else e.ended_at > k.created_at + interval '2 seconds' end
+$$;

@@ -1,0 +1,43 @@
+-- Whether everything created before p_to was read and proved, not longer ago than the rotation takes, and what changes
+-- older objects after p_to; and what is found and neither healed nor acknowledged. A balance needs all that came before
+-- it, so that both look back to the first record; what is about a later time touches no figure of the period.
+create or replace function reports.verdict(p_from timestamptz, p_to timestamptz, p_as_of timestamptz default null)
+returns table (verdict text, coverage_percent numeric, read_until timestamptz, last_run bigint, open_findings bigint,
+               open_warnings bigint)
+language sql stable as $$
+  with fresh as (
+    select s.resource, s.bounds from reports.read_slices(p_as_of) s
+    where s.fresh_until > coalesce(p_as_of, now())
+  ), start as (
+    select least(p_from, min(lower(f.bounds)), min(upper(f.bounds))) as at from fresh f
+  ), per_resource as (
+    select k.resource, tstzmultirange(tstzrange(s.at, greatest(s.at, p_to))) as wanted,
+           coalesce((select range_agg(f.bounds) from fresh f where f.resource = k.resource), '{}') as got
+    from start s cross join unnest(array['order', 'transaction', 'subscription', 'customer']) as k(resource)
+  ), seconds as (
+    select p.resource, tstzrange(null, p_to) <@ p.got as is_whole,
+           (select sum(extract(epoch from upper(r) - lower(r))) from unnest(p.wanted) r) as wanted,
+           (select sum(extract(epoch from upper(r) - lower(r))) from unnest(p.wanted * p.got) r) as got,
+           (select coalesce(upper(r), p_to) from unnest(p.got) r where lower_inf(r)) as until
+    from per_resource p
+  ), coverage as (
+    select bool_and(s.is_whole) as is_whole,
+           min(trunc(100 * coalesce(s.got, 0) / nullif(s.wanted, 0), 2)) as percent,
+           case when bool_and(s.until is not null) then min(least(s.until, p_to)) end as until
+    from seconds s
+  ), unhealed as (
+    select f.severity in ('critical', 'high')
+           and not (f.class = 'identity' and coalesce(f.mode, 'enforce') <> 'enforce') as is_serious
+    from reports.finding_lives(p_as_of) f
+    where f.healed_at is null and f.ack_by is null and (f.object_at is null or f.object_at < p_to)
+  ), found as (
+    select count(*) filter (where is_serious) as serious, count(*) filter (where not is_serious) as warnings
+    from unhealed
+  )
+  select case when c.is_whole is not true or k.at is null or k.at < p_to then 'INCOMPLETE'
+              when f.serious > 0 then 'FAIL' else 'PASS' end,
+         coalesce(c.percent, 0.00), least(c.until, coalesce(k.at, c.until)),
+         (select max(r.run) from reconcile.run_states r where r.state <> 'running' and r.recorded_at <= coalesce(p_as_of, 'infinity')),
+         f.serious, f.warnings
+  from coverage c cross join found f cross join reports.changes_read_until(p_as_of) as k(at)
+$$;

@@ -1,0 +1,10 @@
+-- Booked in the period although it happened in a month that was closed before.
+create or replace function reports.changes_after_close(p_from timestamptz, p_to timestamptz, p_zone text,
+                                            p_as_of timestamptz default null)
+returns table (movement text, kind text, order_id text, happened_at timestamptz, happened_on date,
+               booked_on date, currency text, amount bigint)
+language sql stable parallel safe as $$
+  select b.movement, b.kind, b.order_id, b.at, (b.at at time zone p_zone)::date,
+         (b.booked_at at time zone p_zone)::date, b.currency, b.amount
+  from reports.booked_movements(p_as_of) b where b.is_late and b.booked_at >= p_from and b.booked_at < p_to
+$$;

@@ -1,0 +1,27 @@
+-- What was open at any time of the period.
+create or replace function reports.chargeback_list(p_from timestamptz, p_to timestamptz, p_zone text,
+                                        p_as_of timestamptz default null)
+returns table (chargeback text, order_id text, order_number text, brand text, sold_on date, noticed_on date,
+               noticed_at timestamptz, state text, resolved_on date, currency text, amount bigint,
+               refunded_before bigint)
+language sql stable parallel safe as $$
+  with listed as materialized (
+    select c.* from reports.chargebacks(p_as_of) c
+    where c.opened_at < p_to and (c.resolved_at is null or c.resolved_at >= p_from)
+  ), before as (
+    select l.key, sum(abs(t.amount)) filter (where t.type = 'refund' and t.status = 'succeeded'
+             and t.created_at < l.opened_at)::bigint as amount,
+           min(t.created_at) filter (where t.id = l.transaction_id) as sold_at
+    from listed l join reports.transactions(p_as_of) t
+      on t.order_id = l.order_id
+    group by l.key
+  )
+  select c.key, c.order_id, o.order_number, coalesce(o.card_brand, 'unknown'), (coalesce(r.sold_at, o.created_at) at time zone p_zone)::date,
+         (c.opened_at at time zone p_zone)::date, c.opened_at,
+         case when c.resolved_at >= p_to then 'opened' else c.state end,
+         case when c.resolved_at < p_to then (c.resolved_at at time zone p_zone)::date end, c.currency, c.amount,
+         coalesce(r.amount, 0)
+  from listed c
+  left join reports.orders(p_as_of) o on o.id = c.order_id
+  left join before r on r.key = c.key
+$$;

@@ -1,0 +1,58 @@
+-- What cannot be summed at the service is left out on both sides.
+create or replace function reports.daily_control(p_from timestamptz, p_to timestamptz, p_zone text,
+                                                 p_as_of timestamptz default null)
+returns table (day date, currency text, type text, status text, service_count bigint, service_sum bigint,
+               mirror_count bigint, mirror_sum bigint, difference_count bigint, difference_sum bigint,
+               coverage_percent numeric, run bigint, outcome text)
+language sql stable parallel safe as $$
+  with days as materialized (
+    select d.day, tstzrange(reports.day_start(d.day, p_zone), reports.day_start(d.day + 1, p_zone)) as bounds
+    from (select generate_series((p_from at time zone p_zone)::date,
+            ((p_to - interval '1 microsecond') at time zone p_zone)::date, interval '1 day')::date as day) d
+  ), slices as materialized (
+    select s.run, s.slice, s.read_at, s.bounds,
+           exists (select from reconcile.daily_sums m where m.run = s.run) as is_summed
+    from reports.read_slices(p_as_of) s
+    where s.resource = 'transaction' and s.bounds && tstzrange(p_from, p_to)
+  ), read as materialized (
+    select d.day, d.bounds, newest.run, newest.slice, newest.read_at,
+           round(100 * coalesce(parts.seconds, 0) / extract(epoch from upper(d.bounds) - lower(d.bounds)), 2) as percent
+    from days d
+    left join lateral (
+      select s.run, s.slice, s.read_at from slices s where s.is_summed and s.bounds @> d.bounds
+      order by s.read_at desc, s.run desc, s.slice limit 1
+    ) newest on true
+    left join lateral (
+      select sum(extract(epoch from upper(r) - lower(r))) as seconds
+      from (select range_agg(s.bounds) as got from slices s where s.bounds && d.bounds) g,
+           unnest(g.got * tstzmultirange(d.bounds)) r
+    ) parts on true
+  ), here as (
+    select (t.created_at at time zone p_zone)::date as day, t.currency, t.type, t.status, count(*) as n,
+           sum(abs(t.amount)) as total, max(t.updated_at) as changed_at
+    from reports.transactions(p_as_of) t
+    -- Other days than those of the period fall out below. So written, the planner knows how many rows there are.
+    where t.created_at >= p_from - interval '26 hours' and t.created_at < p_to + interval '26 hours'
+      and t.currency is not null and t.type is not null and t.status is not null and t.amount is not null
+    group by 1, 2, 3, 4
+  ), changed as (select h.day, max(h.changed_at) as at from here h group by h.day
+  ), there as (
+    select m.day, m.currency, m.type, m.status, m.n, abs(m.sum_minor) as total
+    from read r join reconcile.daily_sums m on m.run = r.run and m.slice = r.slice and m.day = r.day
+  )
+  select coalesce(h.day, s.day), coalesce(h.currency, s.currency), coalesce(h.type, s.type),
+         coalesce(h.status, s.status), f.service_count, f.service_sum, coalesce(h.n, 0),
+         coalesce(h.total, 0)::bigint, f.service_count - coalesce(h.n, 0),
+         (f.service_sum - coalesce(h.total, 0))::bigint, r.percent, r.run,
+         case when r.run is null then 'not read'
+              when f.service_count = coalesce(h.n, 0) and f.service_sum = coalesce(h.total, 0) then 'equal'
+              when c.at >= r.read_at then 'changed since' else 'differs' end
+  from here h
+  full join there s on s.day = h.day and s.currency = h.currency and s.type = h.type and s.status = h.status
+  join read r on r.day = coalesce(h.day, s.day)
+  left join changed c on c.day = r.day
+  cross join lateral (
+    select case when r.run is not null then coalesce(s.n, 0) end as service_count,
+           case when r.run is not null then coalesce(s.total, 0)::bigint end as service_sum
+  ) f
+$$;

@@ -1,0 +1,20 @@
+create or replace function reports.declines(p_from timestamptz, p_to timestamptz, p_zone text, p_as_of timestamptz default null)
+returns table (currency text, failure_code text, code_group text, brand text, charge text, declines bigint,
+               amount bigint, share_percent numeric, recovered_percent numeric)
+language sql stable parallel safe as $$
+  with attempt as (
+    select t.currency, coalesce(t.failure_code, o.failure_code, 'unknown') as code,
+           coalesce(o.card_brand, 'unknown') as brand,
+           case when o.subscription_id is null then 'one-time'
+                when o.subscription_cycle > 1 then 'renewal' else 'first' end as charge,
+           abs(t.amount) as amount,
+           o.status not in ('failed', 'pending', 'voided') as is_recovered
+    from reports.transactions(p_as_of) t left join reports.orders(p_as_of) o on o.id = t.order_id
+    where t.type = 'sale' and t.status = 'failed' and t.created_at >= p_from and t.created_at < p_to
+  )
+  select a.currency, a.code, coalesce(g.code_group, 'other'), a.brand, a.charge, count(*), sum(a.amount)::bigint,
+         round(100.0 * count(*) / sum(count(*)) over (partition by a.currency), 2),
+         round(100.0 * count(*) filter (where a.is_recovered) / count(*), 2)
+  from attempt a left join reports.decline_groups g on g.code = a.code
+  group by a.currency, a.code, g.code_group, a.brand, a.charge
+$$;

@@ -1,0 +1,47 @@
+-- What changed in the period, by the last state of each object: intermediate ones cannot be seen in lists. What
+-- changed before the first fill began and was not received is no missed delivery. In time: here within ten minutes.
+-- An event may be dated a moment before the state that it shows.
+create or replace function reports.delivery_statement(p_from timestamptz, p_to timestamptz, p_zone text,
+                                                      p_as_of timestamptz default null)
+returns table (resource text, event text, changes bigint, announced bigint, received bigint, in_time bigint,
+               late bigint, missed bigint, healed bigint, first_fill bigint)
+language sql stable parallel safe as $$
+  with changed as (
+    select c.* from reports.last_changes(p_as_of) c where c.at >= p_from and c.at < p_to
+  ), filled as (
+    select max(r.t0) as until from reconcile.runs r
+    where r.first_fill and r.started_at <= coalesce(p_as_of, 'infinity')
+  ), arrived as (
+    select c.resource, c.id, min(r.received_at) as received_at
+    from changed c
+    join inbox.progress p on p.resource_type = c.resource and p.resource_id = c.id
+    join inbox.receipts r on r.seq = p.seq
+    where r.event_created_at >= c.at - interval '2 seconds'
+      and (p_as_of is null or p.object_known_at <= p_as_of and r.received_at <= p_as_of)
+      and (r.type = c.event or c.event = 'order.(chargeback)')
+    group by c.resource, c.id
+  ), traced as (
+    select c.resource, c.event, c.at, a.received_at, a.received_at is null and c.at < f.until is true as is_fill
+    from changed c cross join filled f
+    left join arrived a on a.resource = c.resource and a.id = c.id
+  ), counted as (
+    select t.resource, t.event, count(*) filter (where not t.is_fill) as changes,
+           count(*) filter (where t.event is not null and not t.is_fill) as announced,
+           count(t.received_at) as received,
+           count(*) filter (where t.received_at < t.at + interval '10 minutes') as in_time,
+           count(*) filter (where t.event is not null and t.received_at is null and not t.is_fill) as healed,
+           count(*) filter (where t.is_fill) as fill
+    from traced t group by t.resource, t.event
+  ), unhealed as (
+    select l.resource, count(*) as n from reports.finding_lives(p_as_of) l
+    where l.class in ('missing_here', 'behind') and l.resource in ('order', 'subscription', 'customer')
+      and l.healed_at is null and l.first_seen >= p_from and l.first_seen < p_to
+    group by l.resource
+  )
+  -- What is not here yet cannot tell which event it lacks.
+  select c.resource, coalesce(c.event, 'none is documented'), c.changes, c.announced, c.received, c.in_time,
+         c.received - c.in_time, c.healed, c.healed, c.fill
+  from counted c
+  union all
+  select u.resource, 'not yet healed', u.n, u.n, 0, 0, 0, u.n, 0, 0 from unhealed u
+$$;

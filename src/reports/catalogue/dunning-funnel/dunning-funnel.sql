@@ -1,0 +1,44 @@
+-- Renewals whose charge was declined, by the week of the first decline.
+create or replace function reports.dunning_funnel(p_from timestamptz, p_to timestamptz, p_zone text,
+                                       p_as_of timestamptz default null)
+returns table (week date, currency text, entered bigint, entered_amount bigint, recovered_at_2 bigint,
+               recovered_at_3 bigint, recovered_at_4 bigint, recovered_later bigint, recovered bigint,
+               recovered_amount bigint, lost bigint, lost_amount bigint, in_progress bigint,
+               in_progress_amount bigint, recovery_percent numeric, median_days numeric)
+language sql stable parallel safe as $$
+  with renewal as (
+    select o.id, o.currency, o.total, o.status, s.status as subscription_status
+    from reports.orders(p_as_of) o
+    left join reports.subscription_states(p_as_of) s on s.id = o.subscription_id and s.is_last
+    where o.subscription_id is not null and o.subscription_cycle > 1
+  ), attempt as (
+    select r.*, t.status as outcome, t.created_at,
+           row_number() over (partition by t.order_id order by t.created_at, t.id collate "C") as nth
+    from reports.transactions(p_as_of) t join renewal r on r.id = t.order_id where t.type = 'sale'
+  ), tried as (
+    select a.currency, a.total, a.status, a.subscription_status,
+           min(a.created_at) filter (where a.outcome = 'failed') as declined_at,
+           min(a.nth) filter (where a.outcome <> 'failed') as nth,
+           min(a.created_at) filter (where a.outcome <> 'failed') as recovered_at
+    from attempt a group by a.id, a.currency, a.total, a.status, a.subscription_status
+  ), entered as (
+    select date_trunc('week', t.declined_at at time zone p_zone)::date as week, t.currency, t.total, t.nth,
+           extract(epoch from t.recovered_at - t.declined_at) / 86400 as days,
+           case when t.status not in ('failed', 'pending', 'voided') then 'recovered'
+                when t.subscription_status in ('active', 'past_due', 'paused') then 'in progress' else 'lost' end as state
+    from tried t where t.declined_at >= p_from and t.declined_at < p_to
+  )
+  select e.week, e.currency, count(*), sum(e.total)::bigint,
+         count(*) filter (where e.state = 'recovered' and e.nth = 2),
+         count(*) filter (where e.state = 'recovered' and e.nth = 3),
+         count(*) filter (where e.state = 'recovered' and e.nth = 4),
+         count(*) filter (where e.state = 'recovered' and (e.nth is null or e.nth not between 2 and 4)),
+         count(*) filter (where e.state = 'recovered'),
+         coalesce(sum(e.total) filter (where e.state = 'recovered'), 0)::bigint,
+         count(*) filter (where e.state = 'lost'), coalesce(sum(e.total) filter (where e.state = 'lost'), 0)::bigint,
+         count(*) filter (where e.state = 'in progress'),
+         coalesce(sum(e.total) filter (where e.state = 'in progress'), 0)::bigint,
+         round(100.0 * count(*) filter (where e.state = 'recovered') / count(*), 2),
+         round((percentile_cont(0.5) within group (order by e.days) filter (where e.state = 'recovered'))::numeric, 1)
+  from entered e group by e.week, e.currency
+$$;

@@ -1,0 +1,61 @@
+-- The state at a time is the last one known from before. Where none is (the first fill knows present states only),
+-- it is taken from the first known one.
+create or replace function reports.mrr_at(p_at timestamptz, p_as_of timestamptz default null)
+returns table (id text, currency text, amount bigint, discount bigint, is_live boolean, is_at_risk boolean,
+               created_at timestamptz)
+language sql stable parallel safe as $$
+  select n.id, n.currency, case when n.is_live then m.net else 0 end,
+         case when n.is_live then m.gross - m.net else 0 end, n.is_live,
+         n.is_live and n.is_past_due, n.created_at
+  from (
+    select distinct on (s.id) s.id, s.currency, s.amount, s.net_amount, s.cycle_interval, s.interval_count,
+           s.created_at, s.changed_at < p_at and s.status = 'past_due' is true as is_past_due,
+           coalesce(case when s.changed_at < p_at then s.status in ('active', 'past_due')
+                         else s.status in ('active', 'past_due', 'paused', 'completed')
+                           or s.canceled_at >= p_at end, false) as is_live
+    from reports.subscription_states(p_as_of) s
+    where s.created_at < p_at
+    order by s.id, s.changed_at < p_at desc, case when s.changed_at < p_at then s.nth else -s.nth end desc
+  ) n
+  cross join lateral (
+    select reports.monthly_amount(n.amount, n.cycle_interval, n.interval_count) as gross,
+           reports.monthly_amount(n.net_amount, n.cycle_interval, n.interval_count) as net
+  ) m
+$$;
+
+create or replace function reports.mrr(p_from timestamptz, p_to timestamptz, p_zone text, p_as_of timestamptz default null)
+returns table (currency text, opening bigint, new_mrr bigint, expansion bigint, contraction bigint,
+               churn_voluntary bigint, churn_involuntary bigint, reactivation bigint, closing bigint,
+               at_risk_opening bigint, at_risk_closing bigint, discounts bigint, subscriptions bigint)
+language sql stable parallel safe as $$
+  with both_ends as materialized (
+    select coalesce(c.id, o.id) as id, coalesce(o.currency, c.currency) as currency,
+           coalesce(o.amount, 0) as opening, coalesce(c.amount, 0) as closing,
+           coalesce(c.created_at, o.created_at) as created_at, coalesce(c.discount, 0) as discount,
+           coalesce(o.is_live, false) as was_live, coalesce(c.is_live, false) as is_live,
+           coalesce(o.is_at_risk, false) as was_at_risk, coalesce(c.is_at_risk, false) as is_at_risk
+    from reports.mrr_at(p_from, p_as_of) o
+    full join reports.mrr_at(p_to, p_as_of) c on c.id = o.id and c.currency = o.currency
+  ), last_charge as (
+    select distinct on (o.subscription_id) o.subscription_id as id, o.status
+    from reports.orders(p_as_of) o
+    where o.created_at < p_to
+      and o.subscription_id in (select b.id from both_ends b where b.was_live and not b.is_live)
+    order by o.subscription_id, o.created_at desc, o.id collate "C" desc
+  ), moved as (
+    select b.*, l.status is not distinct from 'failed' as is_unpaid
+    from both_ends b left join last_charge l on l.id = b.id
+  )
+  select b.currency, sum(b.opening)::bigint,
+         coalesce(sum(b.closing) filter (where not b.was_live and b.created_at >= p_from), 0)::bigint,
+         coalesce(sum(b.closing - b.opening) filter (where b.was_live and b.closing > b.opening), 0)::bigint,
+         coalesce(sum(b.opening - b.closing) filter (where b.is_live and b.closing < b.opening), 0)::bigint,
+         coalesce(sum(b.opening) filter (where not b.is_live and not b.is_unpaid), 0)::bigint,
+         coalesce(sum(b.opening) filter (where not b.is_live and b.is_unpaid), 0)::bigint,
+         coalesce(sum(b.closing) filter (where not b.was_live and b.created_at < p_from), 0)::bigint,
+         sum(b.closing)::bigint,
+         coalesce(sum(b.opening) filter (where b.was_at_risk), 0)::bigint,
+         coalesce(sum(b.closing) filter (where b.is_at_risk), 0)::bigint,
+         sum(b.discount)::bigint, count(*) filter (where b.is_live)
+  from moved b group by b.currency
+$$;

@@ -1,0 +1,42 @@
+-- A lower bound: fraud reports, which some programmes add, are not in the service. An amount that has to be reached
+-- is in one currency: with disputes in others it is taken for reached.
+create or replace function reports.network_monitor(p_from timestamptz, p_to timestamptz, p_zone text,
+                                        p_as_of timestamptz default null, p_region text default 'global')
+returns table (month date, brand text, programme text, sales bigint, disputes bigint, ratio_percent numeric,
+               threshold_percent numeric, threshold_disputes bigint, headroom bigint, outcome text)
+language sql stable parallel safe as $$
+  with moved as (
+    select date_trunc('month', m.at at time zone p_zone)::date as month, lower(coalesce(o.card_brand, 'unknown')) as brand,
+           m.currency, count(*) filter (where m.kind = 'sale') as sales,
+           count(*) filter (where m.kind = 'chargeback') as disputes,
+           coalesce(-sum(m.amount) filter (where m.kind = 'chargeback'), 0) as disputed
+    from reports.movements(p_as_of) m left join reports.orders(p_as_of) o on o.id = m.order_id
+    where m.kind in ('sale', 'chargeback') and m.at < p_to
+      and m.at >= reports.day_start((date_trunc('month', p_from at time zone p_zone) - interval '1 month')::date, p_zone)
+    group by 1, 2, 3
+  ), counted as (
+    select m.month, m.brand, sum(m.sales)::bigint as sales, sum(m.disputes)::bigint as disputes,
+           jsonb_object_agg(m.currency, m.disputed) filter (where m.disputed > 0) as disputed
+    from moved m group by m.month, m.brand
+  ), months as (
+    select generate_series(date_trunc('month', p_from at time zone p_zone),
+             (p_to - interval '1 microsecond') at time zone p_zone, interval '1 month')::date as month
+  )
+  select m.month, b.brand, t.programme, coalesce(r.sales, 0), coalesce(c.disputes, 0),
+         round(100.0 * coalesce(c.disputes, 0) / nullif(r.sales, 0), 2), t.min_percent, t.min_disputes,
+         l.disputes - coalesce(c.disputes, 0),
+         case when t.programme is null then 'no programme'
+              when coalesce(c.disputes, 0) >= l.disputes and l.is_amount_reached then 'over'
+              when coalesce(c.disputes, 0) >= 0.8 * l.disputes then 'near' else 'below' end
+  from months m cross join (select distinct brand from counted) b
+  left join reports.network_thresholds t on t.brand = b.brand and t.region in ('any', p_region)
+    and t.valid_from <= m.month and (t.valid_until is null or t.valid_until > m.month)
+  left join counted c on c.brand = b.brand and c.month = m.month
+  left join counted r on r.brand = b.brand and r.month = case when t.basis = 'previous_month'
+    then (m.month - interval '1 month')::date else m.month end
+  cross join lateral (
+    select greatest(t.min_disputes, ceil(t.min_percent * coalesce(r.sales, 0) / 100)::bigint) as disputes,
+           t.min_amount is null or coalesce((c.disputed->>t.min_amount_currency)::numeric, 0) >= t.min_amount
+             or coalesce(c.disputed - t.min_amount_currency <> '{}', false) as is_amount_reached
+  ) l
+$$;

@@ -1,0 +1,21 @@
+create or replace function reports.refuse_change() returns trigger language plpgsql as $$
+begin
+    raise exception 'reports.% is append-only (% refused): a closed month never changes', tg_table_name, lower(tg_op)
+      using errcode = 'restrict_violation';
+end
+$$;
+
+create or replace trigger closes_append_only before update or delete or truncate on reports.closes
+  for each statement execute function reports.refuse_change();
+
+create or replace trigger closed_reports_append_only before update or delete or truncate on reports.closed_reports
+  for each statement execute function reports.refuse_change();
+
+create or replace trigger closed_rows_append_only before update or delete or truncate on reports.closed_rows
+  for each statement execute function reports.refuse_change();
+
+create or replace trigger closed_movements_append_only before update or delete or truncate on reports.closed_movements
+  for each statement execute function reports.refuse_change();
+
+create or replace trigger closed_evidence_append_only before update or delete or truncate on reports.closed_evidence
+  for each statement execute function reports.refuse_change();

@@ -1,0 +1,7 @@
+import type { Report } from "../report.ts";
+
+/**
+ * Your own reports, a folder each: `own/<name>/<name>.ts` with the report and `<name>.sql` with its function
+ * (docs/extend.md). New versions of Tallyhook never change this folder.
+ */
+export const ownReports: readonly Report[] = [];

@@ -1,0 +1,137 @@
+import { readFile } from "node:fs/promises";
+import { gunzipSync } from "node:zlib";
+import type { Knex } from "knex";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
+import { createDatabase } from "../../src/platform/postgres.ts";
+import { changedObjects } from "../../src/platform/schema-text.ts";
+import { verifyCloses } from "../../src/reports/close-verify.ts";
+import { migrateSchema, pendingSchema } from "../../src/schema.ts";
+import { ask } from "../reports/ask.ts";
+import { databaseUrl, withServer } from "../support/server-commands.ts";
+import { useTestDatabase } from "../support/use-database.ts";
+
+/**
+ * A database of version 0.1, in which a sandbox's month of traffic was mirrored, a month closed, a person erased, a row
+ * spoiled by hand and found; and what its reports and its close said there.
+ */
+const dump = new URL("version-0.1.sql.gz", import.meta.url);
+const told = JSON.parse(await readFile(new URL("version-0.1.json", import.meta.url), "utf8")) as {
+  asOf: string;
+  reports: Record<string, { verdict: string; rows: number; sha256: string }>;
+  closes: unknown[];
+  problems: unknown[];
+};
+
+const fresh = useTestDatabase();
+const name = `${inject("templateDatabase")}_former`;
+let former: Knex;
+
+beforeAll(async () => {
+  const server = inject("serverUrl");
+  await withServer(server, (client) => client.query(`create database ${name} template template0`));
+  const text = gunzipSync(await readFile(dump)).toString();
+  await withServer(databaseUrl(server, name), (client) =>
+    client.query(text.replace("CREATE SCHEMA public;", "")),
+  );
+  former = createDatabase({
+    url: databaseUrl(server, name),
+    poolMax: 1,
+    applicationName: "tallyhook test",
+  });
+});
+afterAll(async () => {
+  await former.destroy();
+  await withServer(inject("serverUrl"), (client) => client.query(`drop database ${name}`));
+});
+
+describe("a database of version 0.1", () => {
+  test("that lacks one of its migrations is refused, and told what to do", async () => {
+    const last = "0054_open_lists_read";
+    await former("tallyhook_migrations").where({ name: last }).update({ name: "0054_else" });
+    await expect(migrateSchema(former)).rejects.toThrow(
+      /an early version \(up to 0054_else\)\. Run "tallyhook migrate" of version 0\.1\.0 first/,
+    );
+    await former("tallyhook_migrations").where({ name: "0054_else" }).update({ name: last });
+  });
+
+  test("is migrated without a change to its rows", async () => {
+    expect((await pendingSchema(former)).length).toBeGreaterThan(0);
+    const before = await rowsOf(former);
+    const { applied, replaced } = await migrateSchema(former);
+    expect(applied).toEqual([]);
+    expect(replaced.length).toBeGreaterThan(40);
+    expect(await rowsOf(former)).toEqual(before);
+    expect(await pendingSchema(former)).toEqual([]);
+    expect(await migrateSchema(former)).toEqual({ applied: [], replaced: [] });
+  });
+
+  test("then has the schema of a new database", async () => {
+    expect(await schemaOf(former)).toEqual(await schemaOf(fresh.db));
+    expect(await changedObjects(former)).toEqual([]);
+    const names = (db: Knex) => db("tallyhook_migrations").orderBy("name").pluck<string[]>("name");
+    expect(await names(former)).toEqual(await names(fresh.db));
+  });
+
+  test.each(Object.entries(told.reports))("reports %s as before", async (key, expected) => {
+    const [report = "", month = ""] = key.split(" ");
+    const days = { from: `${month}-01`, to: month === "2026-10" ? "2026-10-31" : "2026-11-22" };
+    const { about } = await ask(former, report, { ...days, asOf: told.asOf });
+    expect({
+      verdict: about.proof.verdict,
+      rows: about.rows,
+      sha256: about.sha256,
+    }).toEqual(expected);
+  });
+
+  test("has its closed month under the same hash", async () => {
+    const { closes, problems } = await verifyCloses(former);
+    expect(
+      closes.map(({ month, sha256, problems: own }) => ({ month, sha256, problems: own })),
+    ).toEqual(told.closes);
+    expect(problems).toEqual(told.problems);
+  });
+});
+
+const ourSchemas = `('alerts', 'inbox', 'mirror', 'receiver', 'reconcile', 'reports')`;
+
+/** A hash of all rows of each table. */
+async function rowsOf(db: Knex): Promise<Record<string, string>> {
+  const { rows: tables } = await db.raw<{ rows: { name: string }[] }>(
+    `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in ${ourSchemas} order by 1`,
+  );
+  const hashes: Record<string, string> = {};
+  for (const { name: table } of tables) {
+    const { rows } = await db.raw<{ rows: { hash: string }[] }>(
+      `select md5(coalesce(string_agg(t::text, E'\\n' order by t::text), '')) as hash from ${table} t`,
+    );
+    hashes[table] = rows[0]?.hash ?? "";
+  }
+  return hashes;
+}
+
+/** Columns, constraints, indexes, storage, comments and sequences, a line each. */
+async function schemaOf(db: Knex): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { line: string }[] }>(
+    `with ours as (
+       select c.oid, c.relname, c.relkind, c.reloptions, n.nspname || '.' || c.relname as name
+       from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname in ${ourSchemas}
+     )
+     select concat_ws(' ', 'column', o.name, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
+                      a.attidentity, a.attstorage, a.attcollation::regcollation,
+                      pg_get_expr(d.adbin, d.adrelid), col_description(o.oid, a.attnum)) as line
+     from ours o join pg_attribute a on a.attrelid = o.oid and a.attnum > 0 and not a.attisdropped
+     left join pg_attrdef d on d.adrelid = o.oid and d.adnum = a.attnum
+     where o.relkind in ('r', 'v')
+     union all
+     select concat_ws(' ', 'relation', o.relkind, o.name, o.reloptions::text, obj_description(o.oid, 'pg_class')) from ours o
+     union all
+     select concat_ws(' ', 'constraint', o.name, c.conname, pg_get_constraintdef(c.oid))
+     from ours o join pg_constraint c on c.conrelid = o.oid
+     -- Version 18 has these for columns as well.
+     where c.contype <> 'n'
+     union all
+     select pg_get_indexdef(i.indexrelid) from ours o join pg_index i on i.indrelid = o.oid
+     order by 1`,
+  );
+  return rows.map(({ line }) => line);
+}
