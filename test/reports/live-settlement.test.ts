@@ -11,7 +11,7 @@ import { startTestSandbox } from "../sandbox/harness.ts";
 import type { Json, TestSandbox } from "../sandbox/harness.ts";
 import { applyDeps } from "../worker/worker-stand.ts";
 import { ask } from "./ask.ts";
-import { letTimePass } from "./sandbox-history.ts";
+import { letTimePass, mirrorState } from "./sandbox-history.ts";
 
 /* A month of the live service: a sale is confirmed two business days after it was paid, and no event says so. */
 
@@ -260,5 +260,35 @@ describe("a month in which sales settle two business days after they were paid",
       .whereIn("object_id", [unsettled.id, settled.id])
       .pluck("cause");
     expect(causes).toEqual(["missed_webhook", "missed_webhook"]);
+  });
+
+  test("misses no webhook when order and sale were read at different steps of the settlement", async () => {
+    const { db } = stand.database;
+    const placedAt = new Date(nextMonth.getTime() + 15 * dayMs);
+    await advanceTo(placedAt);
+    const { id } = await shop.order();
+    const refunded = await shop.order();
+    await call("POST", `/orders/${refunded.id}/refund`, { amount: 100 });
+    await deliverAll();
+    await advanceTo(new Date(placedAt.getTime() + dayMs));
+    await stand.run({ kind: "full" });
+    await advanceTo(new Date(placedAt.getTime() + 7 * dayMs));
+    const { orders, transactions } = await sandbox.control("GET", "/snapshot?mode=live");
+    const nothing = { orders: [], transactions: [], subscriptions: [], customers: [] };
+    await mirrorState(
+      db,
+      {
+        ...nothing,
+        orders: (orders as Json[]).filter((order) => order.id === refunded.id),
+        transactions: (transactions as Json[]).filter((sale) => sale.order_id === id),
+      },
+      new Date(placedAt.getTime() + 7 * dayMs).toISOString(),
+    );
+    const day = placedAt.toISOString().slice(0, 10);
+    const { rows } = await ask(db, "delivery-statement", { from: day, to: nextDay(nextDay(day)) });
+    const told = (event: string) => rows.filter((row) => row["event"] === event);
+    const one = { changes: "1", announced: "1", received: "1", missed: "0" };
+    expect(told("order.succeeded")).toMatchObject([one]);
+    expect(told("order.refunded")).toMatchObject([one]);
   });
 });
