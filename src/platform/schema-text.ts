@@ -148,7 +148,7 @@ export async function readLiveObjects(
 }
 
 /** Kind and name of what a file makes, without arguments. Pure. */
-export function declaredObjects({ text }: Pick<SqlFile, "text">): SchemaObject[] {
+function declaredObjects({ text }: Pick<SqlFile, "text">): SchemaObject[] {
   const statements = text.matchAll(
     /^create or replace (?:(function|view) ([a-z_.]+)|trigger ([a-z_]+)[^;]*? on ([a-z_.]+))/gm,
   );
