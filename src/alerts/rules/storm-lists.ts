@@ -2,7 +2,7 @@ import { alertSeverities } from "../message.ts";
 import type { AlertFact, AlertItem, AlertSeverity } from "../message.ts";
 import { moneyText } from "../../platform/money.ts";
 import { counted } from "../../platform/counted.ts";
-import type { End } from "./ends.ts";
+import type { End } from "./condition.ts";
 import { stormFamilies } from "./storm-families.ts";
 import type { Family, Stage } from "./story.ts";
 import { byMoney, sumsInTitle, sumTexts } from "./sums.ts";

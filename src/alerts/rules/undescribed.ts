@@ -1,4 +1,4 @@
-import type { Condition } from "./condition.ts";
+import type { Condition, End } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Subject } from "./story.ts";
 import { noSubject } from "./story.ts";
@@ -64,3 +64,8 @@ const subjectOf = (resource: string, id: string): Subject => ({
   ...(resource === "subscription" ? { subscriptionId: id } : {}),
   ...(resource === "customer" ? { customerId: id } : {}),
 });
+
+export const describedEnd: End = {
+  title: "An alert that could not be described has been described",
+  advice: 'What happened stands in an alert of its own: "npx tallyhook alerts list".',
+};
