@@ -16,7 +16,7 @@ export interface ClaimedRow {
   mayBeRepeat: boolean;
   /** Null for what belongs to no alert: a digest. */
   alertState: "open" | "acknowledged" | "resolved" | null;
-  /** It lists other alerts than its own (storm.ts). */
+  /** It lists other alerts than its own: those of a storm. */
   isList: boolean;
   /** This channel was told, or may have been told, of an earlier stage of the same alert. */
   isEarlierTold: boolean;

@@ -17,7 +17,7 @@ export interface Undescribed {
   command: string;
   /** Without values. */
   reason: string;
-  /** What is to be told again, as JSON (undescribed.ts); null where what found it looks at it again by itself. */
+  /** What is to be told again, as JSON (`FailedNews`); null where what found it looks at it again by itself. */
   failed: string | null;
 }
 
