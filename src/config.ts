@@ -42,7 +42,7 @@ export interface Config {
   readonly dataDir: string;
   /**
    * `environment`: `secrets.encryptionKey`; `local`: made in `dataDir` (embedded defaults only, see
-   * platform/local-key.ts); `none`: nothing can be encrypted, since every machine would have another key.
+   * local-key.ts); `none`: nothing can be encrypted, since every machine would have another key.
    */
   readonly encryptionKey: "environment" | "local" | "none";
   /** IANA name: day cut-offs, the nightly run. */

@@ -8,7 +8,7 @@ import { writeHistory } from "./stored-alerts.ts";
 
 export type Acknowledged = "acknowledged" | "already" | "resolved" | "unknown";
 
-interface Row {
+interface AlertToTake {
   key: string;
   occurrence: number;
   rule: RuleName;
@@ -29,7 +29,7 @@ export async function acknowledgeAlert(
     const row = await trx("alerts.alerts")
       .where({ id })
       .forUpdate()
-      .first<Row | undefined>("key", "occurrence", "rule", "severity", "state", "facts");
+      .first<AlertToTake | undefined>("key", "occurrence", "rule", "severity", "state", "facts");
     if (row === undefined) return "unknown";
     if (row.state !== "open") return row.state === "resolved" ? "resolved" : "already";
     const at = clock.now();
@@ -56,7 +56,7 @@ export async function acknowledgeAlert(
 }
 
 const takenMessage = (
-  { key, occurrence, rule, severity, facts }: Row,
+  { key, occurrence, rule, severity, facts }: AlertToTake,
   channel: string,
   { by, note, at }: { by: string; note: string | null; at: Date },
 ) =>

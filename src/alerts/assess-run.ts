@@ -2,14 +2,20 @@ import type { Knex } from "knex";
 import type { Log } from "../platform/log.ts";
 import { inTransaction } from "../platform/transaction.ts";
 import { clearOthers } from "./conditions.ts";
-import type { Condition } from "./rules/condition.ts";
+import type { Condition, End } from "./rules/condition.ts";
 import type { AlertDesk } from "./desk.ts";
 import { findBrokenIdentities, findEndpointProblems } from "./facts/findings.ts";
 import { describedOrNamed, raiseIsolated } from "./isolated-alerts.ts";
-import { undescribedKey } from "./rules/undescribed.ts";
-import { describedEnd, driftEnd, endpointEnd, identityEnd, incompleteEnd } from "./rules/ends.ts";
-import type { End } from "./rules/ends.ts";
-import { endpointCondition, identityCondition, runConditions } from "./rules/reconciliation.ts";
+import { describedEnd, undescribedKey } from "./rules/undescribed.ts";
+import {
+  driftEnd,
+  endpointCondition,
+  endpointEnd,
+  identityCondition,
+  identityEnd,
+  incompleteEnd,
+  runConditions,
+} from "./rules/reconciliation.ts";
 import type { RunOutcome } from "./rules/reconciliation.ts";
 
 /** Conditions of one kind, and the earlier ones that end where they no longer hold. */

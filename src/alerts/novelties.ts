@@ -3,7 +3,9 @@ import { sqlArray } from "../platform/sql-array.ts";
 import { storable } from "../platform/storable-text.ts";
 import { raise } from "./conditions.ts";
 import type { AlertDesk, FoundBy } from "./desk.ts";
-import { noveltyCondition } from "./rules/events.ts";
+import type { Condition } from "./rules/condition.ts";
+import { headlineText, short, withoutIds } from "./rules/wording.ts";
+import type { AlertSettings } from "./settings.ts";
 
 /** Values that the interface does not name, by the place where they stood. */
 export type Novelties = ReadonlyMap<string, ReadonlySet<string>>;
@@ -43,3 +45,42 @@ export async function remember(
   );
   return rows;
 }
+
+/** Something that the interface does not name, seen for the first time. It was kept verbatim. Pure. */
+export function noveltyCondition(
+  rules: AlertSettings["rules"],
+  { kind, value }: { kind: string; value: string },
+  at: Date,
+): Condition {
+  const what = places[kind] ?? kind;
+  return {
+    key: `new-value:${kind}:${value}`,
+    rule: "event_unknown",
+    severity: rules.event_unknown.severity,
+    title: headlineText({ lead: `Unknown ${what}`, cause: short(withoutIds(value)) }),
+    advice:
+      "It was stored as it came; nothing is lost. Read in the service's changelog what it means, and change " +
+      "rules or reports that should " +
+      'know it. It is told once: "npx tallyhook alerts ack" when that is done.',
+    facts: [{ label: what, value }],
+    kept: { kind, value },
+    family: "new-values",
+    at,
+  };
+}
+
+const places: Readonly<Record<string, string>> = {
+  "event.type": "event type",
+  "event.api_version": "schema version of events",
+  "order.status": "status of orders",
+  "order.currency": "currency of orders",
+  "order.field": "field of orders",
+  "order.failure_code": "decline code",
+  "subscription.status": "status of subscriptions",
+  "subscription.currency": "currency of subscriptions",
+  "subscription.field": "field of subscriptions",
+  "transaction.status": "status of transactions",
+  "transaction.currency": "currency of transactions",
+  "transaction.field": "field of transactions",
+  "customer.field": "field of customers",
+};

@@ -16,7 +16,7 @@ export interface ClaimedRow {
   mayBeRepeat: boolean;
   /** Null for what belongs to no alert: a digest. */
   alertState: "open" | "acknowledged" | "resolved" | null;
-  /** It lists other alerts than its own (storm.ts). */
+  /** It lists other alerts than its own: those of a storm. */
   isList: boolean;
   /** This channel was told, or may have been told, of an earlier stage of the same alert. */
   isEarlierTold: boolean;
@@ -36,7 +36,7 @@ export async function claimDue(
   { limit, leaseMs, leastTried = false }: { limit: number; leaseMs: number; leastTried?: boolean },
 ): Promise<ClaimedRow[]> {
   const order = leastTried ? "o.attempts, o.due_at, o.id" : "o.due_at, o.id";
-  const { rows } = await db.raw<{ rows: OutboxRow[] }>(
+  const { rows } = await db.raw<{ rows: ClaimedColumns[] }>(
     `with due as (
        select o.id, o.maybe_sent, o.alert_id from alerts.outbox o
        where o.channel = ? and o.state = 'pending' and coalesce(o.next_attempt_at, o.due_at) <= now()
@@ -76,7 +76,7 @@ export async function claimDue(
     }));
 }
 
-interface OutboxRow {
+interface ClaimedColumns {
   id: string;
   stage: string;
   action: AlertAction;

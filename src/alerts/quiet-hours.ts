@@ -12,19 +12,23 @@ export function quietUntil(quiet: QuietHours | null, timeZone: string, now: Date
   const local = localTimeIn(timeZone)(now);
   const began = beganOn(timeText(local), local.weekday, quiet);
   if (began === null || !quiet.days.some((day) => day === weekdays[began])) return null;
-  const ends = [0, 1].flatMap((days) => momentsOf(at(quiet.to, local, days), timeZone));
+  const ends = [0, 1].flatMap((days) => momentsOf(onDay(quiet.to, local, days), timeZone));
   return ends.find((end) => end > now) ?? null;
 }
 
 /** The last time at or before `now` at which it became `timeOfDay` (`08:00`) in the zone: once a day. Pure. */
 export function lastTimeOfDay(timeOfDay: string, timeZone: string, now: Date): Date {
   const local = localTimeIn(timeZone)(now);
-  const [today = now] = momentsOf(at(timeOfDay, local, 0), timeZone);
-  const [yesterday = now] = momentsOf(at(timeOfDay, local, -1), timeZone);
+  const [today = now] = momentsOf(onDay(timeOfDay, local, 0), timeZone);
+  const [yesterday = now] = momentsOf(onDay(timeOfDay, local, -1), timeZone);
   return today <= now ? today : yesterday;
 }
 
-const at = (timeOfDay: string, { year, month, day }: LocalTime, daysLater: number): LocalMinute => {
+const onDay = (
+  timeOfDay: string,
+  { year, month, day }: LocalTime,
+  daysLater: number,
+): LocalMinute => {
   const [hour, minute] = [Number(timeOfDay.slice(0, 2)), Number(timeOfDay.slice(3))];
   return { year, month, day: day + daysLater, hour, minute };
 };

@@ -4,54 +4,51 @@ import { wordingOf } from "./desk.ts";
 import type { AlertDesk } from "./desk.ts";
 import { linksOf } from "./links.ts";
 import type { AlertItem, AlertMessage, AlertSeverity } from "./message.ts";
+import { noveltyCondition } from "./novelties.ts";
 import { cardNumberCondition } from "./rules/card-numbers.ts";
-import { ratioConditions } from "./rules/chargeback-ratio.ts";
+import { ratioConditions, ratioEnd } from "./rules/chargeback-ratio.ts";
 import { chargebackStory } from "./rules/chargebacks.ts";
 import type { Chargeback } from "./rules/chargebacks.ts";
-import { conditionStory } from "./rules/condition.ts";
-import type { Condition } from "./rules/condition.ts";
+import { conditionStory, endStage } from "./rules/condition.ts";
+import type { Condition, End } from "./rules/condition.ts";
 import type { DeclinedOrder } from "./rules/declined-order.ts";
 import { declineStory } from "./rules/declines.ts";
 import { digestWords, namedEntries } from "./rules/digest.ts";
 import type { DigestEntry } from "./rules/digest.ts";
 import {
-  deadEventEnd,
-  describedEnd,
-  driftEnd,
-  endpointEnd,
-  endStage,
-  healedByHandEnd,
-  identityEnd,
-  incompleteEnd,
-  ratioEnd,
-  signatureEnds,
-  silenceEnds,
-} from "./rules/ends.ts";
-import type { End } from "./rules/ends.ts";
-import {
   deadEventCondition,
+  deadEventEnd,
   duplicateIdCondition,
   futureStateCondition,
-  noveltyCondition,
+  healedByHandEnd,
 } from "./rules/events.ts";
-import { lastRetryStage } from "./rules/last-retry.ts";
-import { endpointCondition, identityCondition, runConditions } from "./rules/reconciliation.ts";
-import type { RunOutcome } from "./rules/reconciliation.ts";
-import { signatureCondition } from "./rules/signatures.ts";
+import { describedEnd, undescribedCondition } from "./rules/undescribed.ts";
+import {
+  driftEnd,
+  endpointCondition,
+  endpointEnd,
+  identityCondition,
+  identityEnd,
+  incompleteEnd,
+  runConditions,
+} from "./rules/reconciliation.ts";
+import { signatureCondition, signatureEnds } from "./rules/signatures.ts";
 import {
   missingEvents,
   missingRenewals,
   missingRetries,
   missingRun,
   neverScheduled,
+  silenceEnds,
   stopped,
 } from "./rules/silence.ts";
+import { lastRetryStage } from "./rules/last-retry.ts";
+import type { RunOutcome } from "./rules/reconciliation.ts";
 import { stormFamilies } from "./rules/storm-families.ts";
 import { endingOf, listItem, listStage, stormEnd } from "./rules/storm-lists.ts";
 import type { ListedAlert } from "./rules/storm-lists.ts";
 import { stormCondition } from "./rules/storms.ts";
 import { gravestStage, noSubject } from "./rules/story.ts";
-import { undescribedCondition } from "./rules/undescribed.ts";
 import type { Family, Stage, Story, Subject } from "./rules/story.ts";
 
 /** What a rule says of made-up facts. */

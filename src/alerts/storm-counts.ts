@@ -1,8 +1,7 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../platform/sql-array.ts";
 import { stormFamilies } from "./rules/storm-families.ts";
-import type { StormItemCount } from "./rules/storm-lists.ts";
-import type { StormTotals } from "./rules/storms.ts";
+import type { StormItemCount, StormTotals } from "./rules/storms.ts";
 import type { Family } from "./rules/story.ts";
 
 interface Window {

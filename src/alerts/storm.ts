@@ -20,7 +20,7 @@ const maxAlone = 20;
 /**
  * Takes out of the announcements what a storm holds back, and opens the one incident that stands for the crowd. Nothing is
  * only written down: what cannot wait is told by itself or in the next list, the rest in the list when the storm is over
- * (sweep/tell-storms.ts). What ends is told as ever: a resolution goes only where the alert was told; and what waits for a
+ * (tell-storms.ts). What ends is told as ever: a resolution goes only where the alert was told; and what waits for a
  * digest is in no crowd of messages. Two workers may both let a few pass before either sees the crowd; the incident is
  * one, by its key.
  */

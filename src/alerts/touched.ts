@@ -83,11 +83,11 @@ export function touchedBy(states: Iterable<WrittenState>): Touched {
     unsettled: new Set(),
     novelties: new Map(),
   };
-  for (const state of states) note(touched, state);
+  for (const state of states) noteState(touched, state);
   return touched;
 }
 
-function note(touched: Touched, { group, id, json, columns }: WrittenState): void {
+function noteState(touched: Touched, { group, id, json, columns }: WrittenState): void {
   noteNovelties(touched, group, columns);
   switch (group) {
     case "order": {
@@ -128,7 +128,7 @@ const currencies = new Set(
 );
 
 /** What the interface names of each column (spec, Resources and Errors). */
-const named: Readonly<Record<string, Readonly<Record<string, ReadonlySet<string>>>>> = {
+const namedValues: Readonly<Record<string, Readonly<Record<string, ReadonlySet<string>>>>> = {
   order: {
     status: new Set(orderStatuses),
     failure_code: new Set(failureCodes),
@@ -143,7 +143,7 @@ function noteNovelties(
   group: string,
   columns: WrittenState["columns"],
 ): void {
-  const columnsOf = named[group];
+  const columnsOf = namedValues[group];
   if (columnsOf === undefined) return;
   for (const [column, values] of Object.entries(columnsOf)) {
     const value = columns[column];

@@ -5,7 +5,7 @@ const shown = "[secret]";
 
 /**
  * A frozen object whose values can be read by name and by nothing else: not printed, not turned to JSON (so not
- * logged), not listed, spread or copied by accident. Its texts are struck out of whatever is logged (known-secrets.ts).
+ * logged), not listed, spread or copied by accident. Its texts are struck out of whatever is logged (`knowSecret`).
  */
 export function conceal<T extends object>(values: T): Readonly<T> {
   const concealed: object = {};

@@ -3,7 +3,7 @@ export const redacted = "[redacted]";
 
 /** A shorter value would be found in half of all texts. */
 const minLength = 8;
-/** A password that is a plain word cannot be told from the word itself; `secret-shapes.ts` still finds it in its URL. */
+/** A password that is a plain word cannot be told from the word itself; `strikeOutSecrets` still finds it in its URL. */
 const plainWord = /^[a-z]{1,15}$/i;
 /** The oldest is forgotten. Far more than one process has: secrets that are replaced come on top. */
 const maxSecrets = 500;

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { clear } from "../alerts/conditions.ts";
 import type { AlertDesk } from "../alerts/desk.ts";
 import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
-import { healedByHandEnd } from "../alerts/rules/ends.ts";
+import { healedByHandEnd } from "../alerts/rules/events.ts";
 import { futureStateKey } from "../alerts/rules/events.ts";
 import { decode, newStates } from "../mirror/apply.ts";
 import { compareStates } from "../mirror/compare-rows.ts";

@@ -1,6 +1,6 @@
 import type { AlertMessage } from "../message.ts";
 
-/** No channel shows more items of a message: longer lists are cut into several messages (list-parts.ts). */
+/** No channel shows more items of a message: longer lists are cut into several messages. */
 export const maxItems = 500;
 
 /** A place where people are told. It owns its connections. */

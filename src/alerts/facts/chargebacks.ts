@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { sqlArray } from "../../platform/sql-array.ts";
 import type { Chargeback } from "../rules/chargebacks.ts";
 
-interface Row {
+interface ChargebackRow {
   key: string;
   order_id: string | null;
   transaction_id: string | null;
@@ -21,7 +21,7 @@ interface Row {
 /** The chargebacks of these orders and transactions. One statement. */
 export async function findChargebacks(db: Knex, ids: readonly string[]): Promise<Chargeback[]> {
   if (ids.length === 0) return [];
-  const { rows } = await db.raw<{ rows: Row[] }>(
+  const { rows } = await db.raw<{ rows: ChargebackRow[] }>(
     `with asked as materialized (
        select unnest(?::text[]) as key
        union select t.order_id from mirror.transactions t where t.id = any(?::text[]) and t.order_id is not null
@@ -39,7 +39,7 @@ export async function findChargebacks(db: Knex, ids: readonly string[]): Promise
   return rows.map(toChargeback);
 }
 
-const toChargeback = (row: Row): Chargeback => ({
+const toChargeback = (row: ChargebackRow): Chargeback => ({
   key: row.key,
   orderId: row.order_id,
   transactionId: row.transaction_id,

@@ -1,4 +1,4 @@
-import type { Condition } from "./condition.ts";
+import type { Condition, End } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
 import { headlineText, short } from "./wording.ts";
 
@@ -61,3 +61,10 @@ const titleOf = (
     lead: `${disputes} of ${limit} chargebacks on ${short(brand, 24)} this month`,
     cause: `${where} the threshold of ${short(programme)}`,
   });
+
+export const ratioEnd: End = {
+  title: "Chargebacks no longer at a card network's threshold",
+  advice:
+    "Each month counts from zero, so this may be the calendar alone: go on with what was begun. " +
+    '"npx tallyhook report network-monitor" shows how this month stands.',
+};

@@ -93,3 +93,36 @@ const measureText = (name: string, value: number): string =>
   name.startsWith(atRisk)
     ? `${moneyText(value, name.slice(atRisk.length))} at risk`
     : `${value} ${name}`;
+
+/** What is said when a condition is over: that it is, and what matters now. */
+export interface End {
+  title: string;
+  advice: string;
+  facts?: readonly AlertFact[];
+}
+
+/** The last stage of a condition. Pure. */
+export function endStage(
+  { rule, severity, facts }: EndedCondition,
+  { title, advice, facts: more = [] }: End,
+  at: Date,
+): Stage {
+  return {
+    name: "resolved",
+    change: "resolved",
+    at,
+    rule,
+    severity,
+    title,
+    advice,
+    facts: [...worstOf(facts), ...more],
+    canWait: false,
+  };
+}
+
+export interface EndedCondition {
+  rule: RuleName;
+  severity: AlertSeverity;
+  /** What is stored of it. */
+  facts: KnownCondition["facts"];
+}

@@ -1,4 +1,4 @@
-import type { Condition } from "./condition.ts";
+import type { Condition, End } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
 import { counted } from "../../platform/counted.ts";
 import { headlineText, short, withoutIds } from "./wording.ts";
@@ -34,45 +34,6 @@ export function deadEventCondition(
     ],
     kept: { seq, event_type: type, reason },
     family: "dead",
-    at,
-  };
-}
-
-const places: Readonly<Record<string, string>> = {
-  "event.type": "event type",
-  "event.api_version": "schema version of events",
-  "order.status": "status of orders",
-  "order.currency": "currency of orders",
-  "order.field": "field of orders",
-  "order.failure_code": "decline code",
-  "subscription.status": "status of subscriptions",
-  "subscription.currency": "currency of subscriptions",
-  "subscription.field": "field of subscriptions",
-  "transaction.status": "status of transactions",
-  "transaction.currency": "currency of transactions",
-  "transaction.field": "field of transactions",
-  "customer.field": "field of customers",
-};
-
-/** Something that the interface does not name, seen for the first time. It was kept verbatim. Pure. */
-export function noveltyCondition(
-  rules: Rules,
-  { kind, value }: { kind: string; value: string },
-  at: Date,
-): Condition {
-  const what = places[kind] ?? kind;
-  return {
-    key: `new-value:${kind}:${value}`,
-    rule: "event_unknown",
-    severity: rules.event_unknown.severity,
-    title: headlineText({ lead: `Unknown ${what}`, cause: short(withoutIds(value)) }),
-    advice:
-      "It was stored as it came; nothing is lost. Read in the service's changelog what it means, and change " +
-      "rules or reports that should " +
-      'know it. It is told once: "npx tallyhook alerts ack" when that is done.',
-    facts: [{ label: what, value }],
-    kept: { kind, value },
-    family: "new-values",
     at,
   };
 }
@@ -143,3 +104,20 @@ const families: ReadonlySet<string> = new Set([
 /** Whether events of this type are understood. Any type of a known family is: its object is what counts. Pure. */
 export const isKnownType = (type: string): boolean =>
   families.has(type.split(".", 1)[0] ?? "") || /chargeback|dispute/i.test(type);
+
+/** Of an event that was replayed. Pure. */
+export function deadEventEnd({ seq, type }: { seq: string; type: string | null }): End {
+  return {
+    title: headlineText({
+      lead: `1 event was taken after all (${short(type ?? "no type", 30)}, number ${seq})`,
+    }),
+    advice:
+      "The mirror has what it tells, or something newer. Whether others failed for the same cause: " +
+      '"npx tallyhook events list --state dead".',
+  };
+}
+
+export const healedByHandEnd: End = {
+  title: "An object dated in the future was written by hand, as the service shows it",
+  advice: "Who decided it and why is kept with the change. Nothing is left to do.",
+};

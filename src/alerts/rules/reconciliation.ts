@@ -1,10 +1,10 @@
-import type { Condition } from "./condition.ts";
+import type { Condition, End } from "./condition.ts";
 import { atRiskIn } from "./condition.ts";
 import type { AlertFact, AlertSeverity } from "../message.ts";
 import { moneyText } from "../../platform/money.ts";
 import type { AlertSettings } from "../settings.ts";
 import { counted } from "../../platform/counted.ts";
-import { headlineText, short, withoutIds } from "./wording.ts";
+import { headlineText, missedComesBack, short, withoutIds } from "./wording.ts";
 
 type Rules = AlertSettings["rules"];
 
@@ -195,3 +195,42 @@ const counts = (label: string, byClass: Readonly<Record<string, number>>): Alert
 
 const sum = (all: Readonly<Record<string, number>>): number =>
   Object.values(all).reduce((total, n) => total + n, 0);
+
+/** Of differences that a later run has compared anew. Pure. */
+export function driftEnd({ id, complete }: { id: number; complete: boolean }): End {
+  return {
+    title: `Differences compared anew by run ${id}`,
+    advice: complete
+      ? `What is still different stands in the alert on run ${id} ("npx tallyhook alerts list --rule reconcile_drift"); ` +
+        "where there is none, mirror and service are equal."
+      : `Run ${id} did not read everything, so this may not be all: go by what it tells ("npx tallyhook alerts list").`,
+  };
+}
+
+/** Of a run that was incomplete, when a later one has ended. Pure. */
+export function incompleteEnd({ id, complete }: { id: number; complete: boolean }): End {
+  return complete
+    ? {
+        title: `Reconciliation complete again (run ${id})`,
+        advice:
+          'All that was not read has been. "npx tallyhook findings list" shows what was found; nothing else is left to do.',
+      }
+    : {
+        title: `A later reconciliation was INCOMPLETE as well (run ${id})`,
+        advice:
+          `The alert on run ${id} has the reason as it is now: ` +
+          '"npx tallyhook alerts list --rule reconcile_incomplete".',
+      };
+}
+
+export const identityEnd: End = {
+  title: "A broken rule of the records holds again",
+  advice:
+    'No record breaks it any more. "npx tallyhook findings list" shows what is still open; a customer who was charged ' +
+    "twice has to see the refund.",
+};
+
+export const endpointEnd: End = {
+  title: "Webhook endpoint in order again",
+  advice: `Run it now: ${missedComesBack}.`,
+};

@@ -1,7 +1,7 @@
-import type { Condition } from "./condition.ts";
+import type { Condition, End } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
 import { counted } from "../../platform/counted.ts";
-import { headlineText } from "./wording.ts";
+import { headlineText, missedComesBack } from "./wording.ts";
 
 export interface SignatureFailures {
   kind: "failed" | "stale";
@@ -46,3 +46,14 @@ export function signatureCondition(
     at,
   };
 }
+
+export const signatureEnds = {
+  failed: {
+    title: "Webhook signatures verify again",
+    advice: `If the secret was the reason, what was refused were real events: ${missedComesBack}.`,
+  },
+  stale: {
+    title: "Webhooks are signed in time again",
+    advice: `If the clock was the reason, what was refused were real events: ${missedComesBack}.`,
+  },
+} as const satisfies Readonly<Record<string, End>>;

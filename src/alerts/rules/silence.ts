@@ -1,7 +1,7 @@
-import type { Condition } from "./condition.ts";
+import type { Condition, End } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
 import { counted } from "../../platform/counted.ts";
-import { headlineText } from "./wording.ts";
+import { headlineText, missedComesBack } from "./wording.ts";
 import type { Wording } from "./wording.ts";
 
 type Rules = AlertSettings["rules"];
@@ -188,3 +188,37 @@ function silence(
     at,
   };
 }
+
+/** The silences that end by themselves, by their keys. */
+export const silenceEnds = {
+  "silence:retry": {
+    title: "No retry is overdue any more",
+    advice:
+      "They came, or their orders were paid or given up. If somebody charged one by hand meanwhile, see that nobody paid " +
+      'twice: "npx tallyhook report exceptions".',
+  },
+  "silence:renewal": {
+    title: "No renewal is overdue any more",
+    advice:
+      "They were charged, or their subscriptions ended. If somebody charged one by hand meanwhile, see that nobody paid " +
+      'twice: "npx tallyhook report exceptions".',
+  },
+  "silence:events": {
+    title: "Webhooks arrive again",
+    advice: `Run it now: ${missedComesBack}.`,
+  },
+  "silence:worker": {
+    title: "No worker is missing any more",
+    advice:
+      '"npx tallyhook doctor" shows whether events still wait. If nobody restarted it on purpose, its log says why it ' +
+      "stopped.",
+  },
+  "silence:scheduler": {
+    title: "Scheduled tasks start again",
+    advice: 'If the nightly run was due meanwhile, it was not made: "npx tallyhook reconcile".',
+  },
+  "silence:reconcile": {
+    title: "Mirror and service were compared again",
+    advice: '"npx tallyhook findings list" shows what the run found; nothing else is left to do.',
+  },
+} as const satisfies Readonly<Record<string, End>>;

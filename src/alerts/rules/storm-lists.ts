@@ -2,8 +2,9 @@ import { alertSeverities } from "../message.ts";
 import type { AlertFact, AlertItem, AlertSeverity } from "../message.ts";
 import { moneyText } from "../../platform/money.ts";
 import { counted } from "../../platform/counted.ts";
-import type { End } from "./ends.ts";
+import type { End } from "./condition.ts";
 import { stormFamilies } from "./storm-families.ts";
+import type { StormItemCount } from "./storms.ts";
 import type { Family, Stage } from "./story.ts";
 import { byMoney, sumsInTitle, sumTexts } from "./sums.ts";
 import { listTitle } from "./wording.ts";
@@ -133,13 +134,6 @@ function whereTold(isListed: boolean, isInDigest: boolean): string {
     ? "the lists name the others"
     : "the others were told by themselves, or are over";
   return `What can wait is on the daily list; ${others}.`;
-}
-
-export interface StormItemCount {
-  toldHow: "alone" | "at_once" | "at_end" | "over" | "in_digest";
-  alerts: number;
-  currency: string | null;
-  amountMinor: bigint | null;
 }
 
 /** What the end of a storm says: how many there were, what became of them, and what they come to. Pure. */

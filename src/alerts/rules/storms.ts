@@ -34,6 +34,14 @@ export interface StormCount extends StormTotals {
   at: Date;
 }
 
+/** How many alerts of a storm were told in one way, and their money in one currency. */
+export interface StormItemCount {
+  toldHow: "alone" | "at_once" | "at_end" | "over" | "in_digest";
+  alerts: number;
+  currency: string | null;
+  amountMinor: bigint | null;
+}
+
 /** The incident that stands for a crowd of alerts; it grows with them. Pure. */
 export function stormCondition(
   { rules }: Pick<AlertSettings, "rules">,

@@ -1,4 +1,4 @@
-import type { Condition } from "./condition.ts";
+import type { Condition, End } from "./condition.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Subject } from "./story.ts";
 import { noSubject } from "./story.ts";
@@ -17,7 +17,7 @@ export interface Undescribed {
   command: string;
   /** Without values. */
   reason: string;
-  /** What is to be told again, as JSON (undescribed.ts); null where what found it looks at it again by itself. */
+  /** What is to be told again, as JSON (`FailedNews`); null where what found it looks at it again by itself. */
   failed: string | null;
 }
 
@@ -64,3 +64,8 @@ const subjectOf = (resource: string, id: string): Subject => ({
   ...(resource === "subscription" ? { subscriptionId: id } : {}),
   ...(resource === "customer" ? { customerId: id } : {}),
 });
+
+export const describedEnd: End = {
+  title: "An alert that could not be described has been described",
+  advice: 'What happened stands in an alert of its own: "npx tallyhook alerts list".',
+};

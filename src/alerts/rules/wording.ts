@@ -72,3 +72,6 @@ export function orderName(orderNumber: string | null): string | null {
 /** A text of others, fit for a title: ids in it, which nobody can read, become `…`. */
 export const withoutIds = (text: string): string =>
   text.replace(new RegExp(isUuid.source, "gi"), "…");
+
+/** For advice about webhooks that did not arrive. */
+export const missedComesBack = '"npx tallyhook reconcile" brings what was missed meanwhile';

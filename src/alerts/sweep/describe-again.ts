@@ -8,7 +8,7 @@ import { readMark, writeMark } from "../marks.ts";
 import { reportDead } from "../report-dead.ts";
 import type { DeadEvent } from "../report-dead.ts";
 import { reportUnbelieved } from "../report-unbelieved.ts";
-import { describedEnd } from "../rules/ends.ts";
+import { describedEnd } from "../rules/undescribed.ts";
 import { newestAlerts } from "../stored-alerts.ts";
 import { touchedOf } from "../touched.ts";
 import { failedIn } from "../undescribed.ts";

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { clear } from "../conditions.ts";
 import type { AlertDesk } from "../desk.ts";
-import { deadEventEnd } from "../rules/ends.ts";
+import { deadEventEnd } from "../rules/events.ts";
 
 /** Ends the alerts on events that were replayed and are no longer dead. Needs a transaction; idempotent. */
 export async function endDeadEvents(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {

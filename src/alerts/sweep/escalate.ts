@@ -8,7 +8,7 @@ import { quietEnd } from "../route.ts";
 import type { AlertSettings } from "../settings.ts";
 import { writeHistory } from "../stored-alerts.ts";
 
-interface Row {
+interface EscalatedRow {
   id: string;
   opened_at: Date;
   /** What was told of it last, whether or not it was taken. */
@@ -33,7 +33,7 @@ async function takeStep(
   { number, afterMinutes, severities, channels }: Step,
 ): Promise<void> {
   const now = desk.clock.now();
-  const { rows } = await trx.raw<{ rows: Row[] }>(
+  const { rows } = await trx.raw<{ rows: EscalatedRow[] }>(
     `update alerts.alerts a set escalations = :number, escalated_at = :now
      from (select id from alerts.alerts
            where state = 'open' and escalations < :number and severity = any(:severities::text[])

@@ -2,8 +2,8 @@ import type { Knex } from "knex";
 import { raise } from "../conditions.ts";
 import type { AlertDesk } from "../desk.ts";
 import { readMark, writeMark } from "../marks.ts";
-import { remember } from "../novelties.ts";
-import { duplicateIdCondition, isKnownType, noveltyCondition } from "../rules/events.ts";
+import { noveltyCondition, remember } from "../novelties.ts";
+import { duplicateIdCondition, isKnownType } from "../rules/events.ts";
 
 /** In one step; what is left waits for the next. */
 const maxEvents = 20_000;

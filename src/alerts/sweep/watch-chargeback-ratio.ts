@@ -3,10 +3,9 @@ import { clearOthers, raise } from "../conditions.ts";
 import { zoneOf } from "../desk.ts";
 import type { AlertDesk } from "../desk.ts";
 import { writeMark } from "../marks.ts";
-import { ratioEnd } from "../rules/ends.ts";
-import { ratioConditions } from "../rules/chargeback-ratio.ts";
+import { ratioConditions, ratioEnd } from "../rules/chargeback-ratio.ts";
 
-interface Row {
+interface RatioRow {
   brand: string;
   programme: string;
   disputes: string;
@@ -28,7 +27,7 @@ export async function watchChargebackRatio(trx: Knex.Transaction, desk: AlertDes
   const { rules } = desk.settings;
   const at = desk.serviceClock.now();
   const zone = zoneOf(desk);
-  const { rows } = await trx.raw<{ rows: Row[] }>(
+  const { rows } = await trx.raw<{ rows: RatioRow[] }>(
     `select brand, programme, disputes, headroom, ratio_percent
      from reports.network_monitor(date_trunc('month', ?::timestamptz at time zone ?) at time zone ?,
                                   ?::timestamptz, ?, null, ?)

@@ -1,8 +1,7 @@
 import type { Knex } from "knex";
 import { clear, raise } from "../conditions.ts";
 import type { AlertDesk } from "../desk.ts";
-import { signatureEnds } from "../rules/ends.ts";
-import { signatureCondition } from "../rules/signatures.ts";
+import { signatureCondition, signatureEnds } from "../rules/signatures.ts";
 
 /** Answers of the receivers that a wrong or a late signature got, apart. */
 const reasonsOf = {

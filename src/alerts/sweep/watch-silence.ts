@@ -14,13 +14,13 @@ import {
   isApplyingLate,
   isInboxLookedThrough,
 } from "../facts/missing.ts";
-import { silenceEnds } from "../rules/ends.ts";
 import {
   missingEvents,
   missingRenewals,
   missingRetries,
   missingRun,
   neverScheduled,
+  silenceEnds,
   silentHour,
   stopped,
 } from "../rules/silence.ts";
