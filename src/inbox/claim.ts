@@ -1,6 +1,10 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../platform/sql-array.ts";
 
+/** States of the work on an event; docs/architecture.md draws who moves a row between them. */
+export const eventStates = ["received", "applied", "stale", "ignored", "failed", "dead"] as const;
+export type EventState = (typeof eventStates)[number];
+
 /** A stored event that a worker holds for the length of its transaction. */
 export interface ClaimedEvent {
   seq: number;

@@ -1,10 +1,6 @@
 /** The longest text that is taken out of an event into a column of its own. */
 export const maxExtractLength = 255;
 
-/** States of the work on an event; docs/architecture.md draws who moves a row between them. */
-export const eventStates = ["received", "applied", "stale", "ignored", "failed", "dead"] as const;
-export type EventState = (typeof eventStates)[number];
-
 /** An event whose signature held: its exact bytes, and what could be read of them. */
 export interface VerifiedEvent {
   raw: Buffer;

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../platform/sql-array.ts";
-import type { EventState } from "./event.ts";
+import type { EventState } from "./claim.ts";
 
 /** An event as people and tools see it: everything but its bytes. */
 export interface EventRow {

@@ -1,16 +1,10 @@
 import type { Knex } from "knex";
-import { NestedTooDeeply } from "./canonical.ts";
-import { maskFields } from "./card-numbers/mask-fields.ts";
-import { decodeCustomer } from "./customer.ts";
 import { redactErased } from "./erasure/redact-states.ts";
 import { findTies } from "./history.ts";
-import { decodeOrder } from "./order.ts";
-import type { Decoded, GroupState, ObjectKey, Observation, Resource } from "./observation.ts";
-import { decodeSubscription } from "./subscription.ts";
+import type { GroupState, ObjectKey, Observation } from "./observation.ts";
 import { tableRows } from "./table-rows.ts";
 import { findOverruled, keepUnbelieved } from "./unbelieved.ts";
-import { mirrorTables } from "./tables.ts";
-import { decodeTransaction } from "./transaction.ts";
+import { decode, mirrorTables } from "./tables.ts";
 import { isSettledBy, timeOfVersion } from "./version.ts";
 import { rowWriter } from "./write-rows.ts";
 import type { Written } from "./write-rows.ts";
@@ -43,37 +37,7 @@ export interface Applied {
   unbelieved: GroupState[];
 }
 
-const decoders: Readonly<Record<Resource, (observation: Observation) => Decoded>> = {
-  order: decodeOrder,
-  transaction: decodeTransaction,
-  subscription: decodeSubscription,
-  customer: decodeCustomer,
-};
-
 const tables = mirrorTables.map((table) => ({ table, write: rowWriter(table) }));
-
-/** Reads one observation without applying it; card numbers in it are masked. Pure. */
-export function decode(observation: Observation): Decoded {
-  try {
-    const decoded = decoders[observation.resource](observation);
-    return holdsNoCardNumber(decoded) ? decoded : decodeMasked(observation, decoded);
-  } catch (error) {
-    if (!(error instanceof NestedTooDeeply)) throw error;
-    return { ok: false, thin: false, reason: "object: nested too deeply" };
-  }
-}
-
-/** Noticed while the canonical text is made: to look at every field once more would be felt. */
-const holdsNoCardNumber = (decoded: Decoded): boolean =>
-  !("states" in decoded) || !decoded.states.some(({ mayHoldCardNumber }) => mayHoldCardNumber);
-
-function decodeMasked(observation: Observation, decoded: Decoded): Decoded {
-  const { resource, object } = observation;
-  const { value, paths } = maskFields(object);
-  if (paths.length === 0 || !("id" in decoded)) return decoded;
-  const maskedCardNumbers = { resource, id: decoded.id, paths };
-  return decoders[resource]({ ...observation, object: value, maskedCardNumbers });
-}
 
 /**
  * The one writer of the mirror. Brings the rows up to the newest of their known states and these, and keeps every

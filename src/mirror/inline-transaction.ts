@@ -20,7 +20,7 @@ import { isSettledBy, statusRank } from "./version.ts";
 type WireObject = Readonly<Record<string, unknown>>;
 
 /** What the mirror needs of an entry; the spec names neither, so an entry without them is thin. */
-const required = z
+const requiredOfEntry = z
   .object({ type: z.string().nullish(), status: z.string(), amount: signedMinorUnits })
   .refine(isPlausibleAmount);
 
@@ -41,7 +41,7 @@ export function inlineTransactions(
     const transaction = entry as WireObject;
     const id = wireId.safeParse(transaction["id"]);
     if (!id.success) continue;
-    if (required.safeParse(transaction).success) {
+    if (requiredOfEntry.safeParse(transaction).success) {
       states.push(inlineState(observation, order, { ...transaction, id: id.data }));
     } else {
       unread.push({ resource: "transaction", id: id.data });

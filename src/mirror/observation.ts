@@ -31,6 +31,21 @@ export interface Observation {
   maskedCardNumbers?: MaskedCardNumbers;
 }
 
+/** A state as an answer shows it that bears this `Date` of the service's, in the fixed form. */
+export const observed = (
+  resource: Resource,
+  object: Observation["object"],
+  observedAt: string | null,
+  cause: string,
+): Observation => ({
+  resource,
+  object,
+  fallbackUpdatedAt: null,
+  observedAt,
+  receivedAt: observedAt,
+  cause,
+});
+
 export type Column = string | number | boolean | null;
 
 /** The state of one group of fields: the unit that wins or loses as a whole. */

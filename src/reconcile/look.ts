@@ -1,8 +1,8 @@
-import { decode } from "../mirror/apply.ts";
 import { timeColumn } from "../mirror/columns.ts";
 import { storable } from "../platform/storable-text.ts";
+import { observed } from "../mirror/observation.ts";
 import type { GroupState, ObjectKey, Resource } from "../mirror/observation.ts";
-import { observed } from "../mirror/read-places.ts";
+import { decode } from "../mirror/tables.ts";
 import { wireId } from "../service/resources/wire-types.ts";
 import { bound } from "./slice.ts";
 

@@ -13,12 +13,12 @@ import { reasonOf } from "../platform/loggable-error.ts";
 import type { Random } from "../platform/random.ts";
 import { eventRetryPolicy, retryDelayMs } from "../queue/retry-policy.ts";
 import type { EnvelopePlaces } from "../service/event-envelope.ts";
+import { canonicalTimestamp } from "../service/timestamp.ts";
 import { isEventFault } from "./event-fault.ts";
-import { fixedForm } from "./read-object.ts";
 import { interpretEvent } from "./interpret-event.ts";
 import type { Interpretation } from "./interpret-event.ts";
-import { maskedObjects, readsForAlerts, settlementsOf, wantedReads } from "./conclusions.ts";
-import { keepStoredBody, readKept } from "./mask-bodies.ts";
+import { readsForAlerts, settlementsOf, wantedReads } from "./conclusions.ts";
+import { keepStoredBody, maskedObjects, readKept } from "./mask-bodies.ts";
 import { inTransaction } from "../platform/transaction.ts";
 import { withRetries } from "../platform/transaction-retry.ts";
 
@@ -129,7 +129,7 @@ async function applyInTransaction(
   const aheadMs = serviceAheadMs(alerts);
   const meanings = bodies.map((body, n) => {
     const received = events[n]?.receivedAt.getTime() ?? 0;
-    const receivedAt = fixedForm(new Date(received + aheadMs));
+    const receivedAt = canonicalTimestamp(new Date(received + aheadMs).toISOString());
     const meaning = interpretEvent(places, { ...body, receivedAt });
     return isClockMovable === true ? receivedWhenMade(meaning) : meaning;
   });

@@ -1,13 +1,10 @@
 import type { MissingFact } from "../alerts/assess.ts";
-import type { MaskedObject } from "../alerts/card-numbers.ts";
 import type { WantedFetch } from "../inbox/fetches.ts";
 import type { Settlement } from "../inbox/settle.ts";
 import type { Applied, Outcome } from "../mirror/apply.ts";
 import type { ObjectKey, Observation } from "../mirror/observation.ts";
 import { settledFrom } from "../mirror/version.ts";
-import type { EnvelopePlaces } from "../service/event-envelope.ts";
 import type { Interpretation } from "./interpret-event.ts";
-import type { MaskedBodies } from "./mask-bodies.ts";
 
 /** The service's lists have no filter for disputes but this one; it stands for all of them. */
 export const disputedTransactions = { resource: "disputed-transactions", id: "*" } as const;
@@ -106,24 +103,6 @@ export function readsAfter({ ties, unread }: Pick<Applied, "ties" | "unread">): 
 /** The reads that alerts ask for: what an event left out of a decline. */
 export const readsForAlerts = (missing: readonly MissingFact[]): WantedFetch[] =>
   missing.map(({ resource, id }) => ({ resource, id, reason: "alert", notBefore: null }));
-
-/** In which fields of which objects bodies held card numbers; of an event without an object, in the event. Pure. */
-export function maskedObjects(
-  settlements: readonly Pick<Settlement, "seq" | "resourceType" | "resourceId">[],
-  masked: MaskedBodies,
-  places: Readonly<EnvelopePlaces>,
-): MaskedObject[] {
-  const ofObject = `${places.object}.`;
-  return settlements.flatMap(({ seq, resourceType, resourceId }) => {
-    const paths = masked
-      .get(seq)
-      ?.paths.map((path) => (path.startsWith(ofObject) ? path.slice(ofObject.length) : path));
-    if (paths === undefined) return [];
-    return resourceType === null || resourceId === null
-      ? [{ resource: "event", id: String(seq), paths }]
-      : [{ resource: resourceType, id: resourceId, paths }];
-  });
-}
 
 /** The objects of which an observation told without showing their state. */
 export const thinObjects = (

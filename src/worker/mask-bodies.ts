@@ -1,5 +1,7 @@
 import type { Knex } from "knex";
+import type { MaskedObject } from "../alerts/card-numbers.ts";
 import { rewriteBatch } from "../inbox/rewrite-bodies.ts";
+import type { Settlement } from "../inbox/settle.ts";
 import { arrivalOf, redactArrivals } from "../mirror/erasure/redact-arrivals.ts";
 import { maskBody } from "../mirror/card-numbers/mask-body.ts";
 import type { Masked } from "../mirror/card-numbers/mask-fields.ts";
@@ -58,6 +60,24 @@ export async function keepStoredBody(
   if (stored === undefined || stored.raw === null) return new Map();
   const { masked } = await readKept(trx, places, [{ seq, raw: stored.raw }]);
   return masked;
+}
+
+/** In which fields of which objects bodies held card numbers; of an event without an object, in the event. Pure. */
+export function maskedObjects(
+  settlements: readonly Pick<Settlement, "seq" | "resourceType" | "resourceId">[],
+  masked: MaskedBodies,
+  places: Readonly<EnvelopePlaces>,
+): MaskedObject[] {
+  const ofObject = `${places.object}.`;
+  return settlements.flatMap(({ seq, resourceType, resourceId }) => {
+    const paths = masked
+      .get(seq)
+      ?.paths.map((path) => (path.startsWith(ofObject) ? path.slice(ofObject.length) : path));
+    if (paths === undefined) return [];
+    return resourceType === null || resourceId === null
+      ? [{ resource: "event", id: String(seq), paths }]
+      : [{ resource: resourceType, id: resourceId, paths }];
+  });
 }
 
 async function storeRedacted(

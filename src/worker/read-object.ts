@@ -1,5 +1,6 @@
+import { observed } from "../mirror/observation.ts";
 import type { Resource } from "../mirror/observation.ts";
-import { observed, readPlaces } from "../mirror/read-places.ts";
+import { readPlaces } from "../mirror/read-places.ts";
 import type { ServiceClient } from "../service/client.ts";
 import { isObjectId, objectPath } from "../service/http/request-path.ts";
 import { canonicalTimestamp } from "../service/timestamp.ts";

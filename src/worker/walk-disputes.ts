@@ -1,6 +1,6 @@
 import { holdFetch, takeDueFetches } from "../inbox/fetches.ts";
 import type { DueFetch } from "../inbox/fetches.ts";
-import { observed } from "../mirror/read-places.ts";
+import { observed } from "../mirror/observation.ts";
 import { withBelievedDates } from "../service/believed-dates.ts";
 import { wireId } from "../service/resources/wire-types.ts";
 import { applyAnswer } from "./apply-answer.ts";

@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { eventStates } from "../../src/inbox/event.ts";
+import { eventStates } from "../../src/inbox/claim.ts";
 import { countPrunable, pruneEvents, replayEvents } from "../../src/inbox/retention.ts";
 import { createTestDatabase } from "../support/database.ts";
 import type { TestDatabase } from "../support/database.ts";

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { compareStates } from "../../src/mirror/compare-rows.ts";
-import { decode } from "../../src/mirror/apply.ts";
 import type { GroupState, Observation } from "../../src/mirror/observation.ts";
-import { mirrorTables } from "../../src/mirror/tables.ts";
+import { decode, mirrorTables } from "../../src/mirror/tables.ts";
 import { listed } from "../reconcile/sandbox-observations.ts";
 import { startTestSandbox } from "../sandbox/harness.ts";
 import { createReconcileStand } from "../reconcile/reconcile-stand.ts";

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { decode } from "../../src/mirror/apply.ts";
+import { decode } from "../../src/mirror/tables.ts";
 import type { GroupState, Resource } from "../../src/mirror/observation.ts";
 import {
   at,

@@ -1,5 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { applyStates, decode } from "../../src/mirror/apply.ts";
+import { applyStates } from "../../src/mirror/apply.ts";
+import { decode } from "../../src/mirror/tables.ts";
 import { compareStates } from "../../src/mirror/compare-rows.ts";
 import { customerAbsence } from "../../src/mirror/customer.ts";
 import { seededRandom } from "../../src/platform/random.ts";

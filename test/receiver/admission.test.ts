@@ -1,5 +1,6 @@
 import { expect, test } from "vitest";
-import { addressGroup, createPlaces } from "../../src/receiver/admission.ts";
+import { addressGroup } from "../../src/receiver/admission.ts";
+import { createPlaces } from "../../src/receiver/byte-room.ts";
 
 test.each([
   ["127.0.0.1", "127.0.0.1"],

@@ -11,7 +11,7 @@ export const groupsInHistory = mirrorTables.flatMap((table) =>
 
 /**
  * Whether anybody was ever erased. Whoever writes asks this, or `erasedAmong`, first in his transaction: an erasure that
- * begins waits for its end (mark-erased.ts).
+ * begins waits for its end (`markErased`).
  */
 export async function isAnybodyErased(db: Knex): Promise<boolean> {
   const { rows } = await db

@@ -23,7 +23,7 @@ export async function isCustomerKnown(db: Knex, customerId: string): Promise<boo
 }
 
 /**
- * From here on everything that is written about the person is redacted (redact-states.ts, redact-arrivals.ts), and no
+ * From here on everything that is written about the person is redacted (`redactErased`, redact-arrivals.ts), and no
  * message names them: waits until no writer is under way that began before. Opens its own transactions. Idempotent.
  */
 export async function markErased(db: Knex, customerId: string): Promise<void> {
