@@ -16,7 +16,7 @@ import { checkSecrets } from "./doctor/secrets.ts";
 import { checkServer } from "./doctor/server-settings.ts";
 import { checkWork } from "./doctor/work.ts";
 import { withServiceAdvice } from "./service-advice.ts";
-import { webhookUrl } from "./endpoint/at-hand.ts";
+import { webhookUrl } from "./endpoint/own-endpoint.ts";
 
 /** A receiver refuses signatures that are off by the tolerance; half of it is time to act. */
 const toleratedSkew = 0.5;

@@ -1,8 +1,9 @@
+import { watchEndpoint } from "../reconcile/endpoint/watch-endpoint.ts";
 import { defaultReconcileSettings } from "../reconcile/settings.ts";
 import type { ReconcileSettings } from "../reconcile/settings.ts";
 import type { ReconcileDeps } from "../reconcile/reconcile.ts";
 import { alertDesk } from "./alerts/alert-desk.ts";
-import { webhookUrl } from "./endpoint/at-hand.ts";
+import { webhookUrl } from "./endpoint/own-endpoint.ts";
 import type { Runtime } from "../runtime.ts";
 
 /** What reconciliation needs of a runtime. The database must be migrated. */
@@ -18,6 +19,8 @@ export async function reconcileDeps(
     clock: runtime.wallClock,
     serviceClock: runtime.serviceClock,
     alerts: await alertDesk(runtime),
+    watchEndpoint: (tools, run) =>
+      watchEndpoint(tools, { url: webhookUrl(runtime.config.publicUrl), run }),
   };
 }
 
@@ -28,6 +31,5 @@ export const reconcileSettings = ({ config }: Pick<Runtime, "config">): Reconcil
   timeZone: config.timeZone,
   checks: {
     identityModes: config.reconcile.identities,
-    endpointUrl: webhookUrl(config.publicUrl),
   },
 });

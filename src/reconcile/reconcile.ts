@@ -1,11 +1,15 @@
+import type { Knex } from "knex";
 import { TallyhookError } from "../platform/errors.ts";
 import { withBelievedDates } from "../service/believed-dates.ts";
+import type { ServiceClient } from "../service/client.ts";
+import { ServiceError } from "../service/service-errors.ts";
 import { checkRows } from "./check-rows.ts";
 import { confirmDoubts } from "./confirm.ts";
 import type { ConfirmContext, ConfirmDeps } from "./confirm.ts";
 import { finish } from "./finish.ts";
 import type { ReconcileResult } from "./finish.ts";
 import { healCoveredFindings } from "./heal-covered.ts";
+import { checkIdentities } from "./identities/check-identities.ts";
 import { correctLateCauses } from "./late.ts";
 import { adoptDoubts } from "./doubts.ts";
 import { doubtUnseen } from "./doubt-unseen.ts";
@@ -17,7 +21,6 @@ import { abandonOthers, canGoOn, findRun, openRun, reopenRun } from "./runs.ts";
 import type { Run, RunKind } from "./runs.ts";
 import { dayMs } from "./settings.ts";
 import type { ReconcileSettings } from "./settings.ts";
-import { runChecks } from "./run-checks.ts";
 import { absenceLimit, concludeAbsent, concludeNothing, countAbsent } from "./tombstones.ts";
 import { walkAll } from "./walk-all.ts";
 import type { WalkProgress } from "./walk-all.ts";
@@ -27,7 +30,13 @@ import { bound } from "./slice.ts";
 import { takeUpOrOpen } from "./take-up-run.ts";
 import { importedUntil } from "./first-fill.ts";
 
-export type ReconcileDeps = ConfirmDeps;
+export interface ReconcileDeps extends ConfirmDeps {
+  /** Looks after this deployment's webhook endpoint, which no walk shows. Left out: nobody does. */
+  watchEndpoint?(
+    tools: { db: Knex; client: Pick<ServiceClient, "listPages"> },
+    run: number,
+  ): Promise<unknown>;
+}
 
 export interface ReconcileRequest {
   kind: RunKind;
@@ -177,6 +186,26 @@ async function work(
   if (run.kind !== "range") await runChecks(deps, settings, run);
   await healCoveredFindings(db, { run: run.id, seenAt: deps.serviceClock.now() });
   return null;
+}
+
+/**
+ * What is looked at once the mirror was walked: the identities, and this deployment's endpoint. Their findings are no
+ * drift. An endpoint that cannot be looked at does not make the run incomplete.
+ */
+async function runChecks(
+  { db, client, log, serviceClock, watchEndpoint }: ReconcileDeps,
+  { checks, timeZone }: Pick<ReconcileSettings, "checks" | "timeZone">,
+  { id: run, t0 }: Pick<Run, "id" | "t0">,
+): Promise<void> {
+  if (checks === null) return;
+  const moment = { now: serviceClock.now(), asOf: t0 };
+  await checkIdentities(db, moment, { modes: checks.identityModes, run, timeZone });
+  try {
+    await watchEndpoint?.({ db, client }, run);
+  } catch (err) {
+    if (!(err instanceof ServiceError)) throw err;
+    log.warn({ err, run }, "the webhook endpoint could not be looked at");
+  }
 }
 
 const messageOf = (failure: unknown): string =>

@@ -29,8 +29,6 @@ export interface ReconcileSettings {
 export interface CheckSettings {
   /** Of identities, by name, where they differ from their own. */
   identityModes: Readonly<Record<string, IdentityMode>>;
-  /** Of this deployment's webhook endpoint, where it is known. */
-  endpointUrl: string | null;
 }
 
 const minuteMs = 60_000;

@@ -2,13 +2,7 @@ import type { DifferentObject } from "../mirror/compare-rows.ts";
 import type { GroupState, Resource } from "../mirror/observation.ts";
 import { judge } from "./judge.ts";
 import type { Judgement, Look } from "./judge.ts";
-
-const resourceOfTable: Readonly<Record<string, Resource>> = {
-  orders: "order",
-  transactions: "transaction",
-  subscriptions: "subscription",
-  customers: "customer",
-};
+import { resourceIn } from "./mirror-tables.ts";
 
 /** An object that differs, and what that means. */
 export interface Judged {
@@ -40,8 +34,7 @@ export function sortOut(
 ): Sorted {
   const sorted: Sorted = { apply: [], doubt: [], overtaken: [] };
   for (const object of differing) {
-    const resource = resourceOfTable[object.table];
-    if (resource === undefined) throw new TypeError(`no resource lies in ${object.table}`);
+    const resource = resourceIn(object.table);
     const judgement = judge(object, look);
     const judged = { resource, id: object.id, object, judgement };
     sorted[placeOf(judgement, isConfirmed)].push(judged);

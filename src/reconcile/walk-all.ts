@@ -4,13 +4,13 @@ import {
   ServiceRefusedError,
   ServiceUnavailableError,
 } from "../service/service-errors.ts";
-import type { ConfirmContext } from "./confirm.ts";
 import { recordFindings } from "./findings.ts";
 import { closeSlice, pendingSlices, restartSlice } from "./ledger.ts";
 import type { LedgerSlice } from "./ledger.ts";
 import { estimatePlan } from "./make-plan.ts";
 import { UnorderedPage } from "./page-order.ts";
 import type { Run } from "./runs.ts";
+import type { SettleContext } from "./settle-look.ts";
 import type { ReconcileSettings } from "./settings.ts";
 import { walkSlice } from "./walk-slice.ts";
 import type { WalkContext, WalkDeps } from "./walk-slice.ts";
@@ -42,7 +42,7 @@ interface WalkAll {
  */
 export async function walkAll(
   deps: WalkDeps,
-  confirm: ConfirmContext,
+  shared: SettleContext & Pick<WalkContext, "cause" | "signal">,
   { run, settings, failedSince, onProgress }: WalkAll,
 ): Promise<WalkProgress> {
   const slices = await pendingSlices(deps.db, run.id);
@@ -60,7 +60,7 @@ export async function walkAll(
   };
   const isPartial = run.kind === "nightly" && slices.some(({ step }) => step !== "all");
   const context: WalkContext = {
-    ...confirm,
+    ...shared,
     pageSize,
     pagesPerCheckpoint: settings.pagesPerCheckpoint,
     failedSince: isPartial ? failedSince : null,

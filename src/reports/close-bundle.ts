@@ -7,7 +7,7 @@ import { assertNone, readIntactCloses } from "./close-verify.ts";
 import type { StoredClose } from "./close-verify.ts";
 import type { Write } from "./render/rendering.ts";
 
-const version = 1;
+const bundleVersion = 1;
 
 /**
  * Writes all of a sealed close as lines of text, the same bytes each time: a head, its manifest, then the lines of
@@ -29,7 +29,7 @@ export async function writeBundle(db: Knex, month: string, write: Write): Promis
         );
       }
       const lines = manifest.trimEnd().split("\n").length;
-      const head = { tallyhook_close_bundle: version, manifest_lines: lines, sha256 };
+      const head = { tallyhook_close_bundle: bundleVersion, manifest_lines: lines, sha256 };
       await write(`${JSON.stringify(head)}\n${manifest}`);
       const found: (Member | BrokenMember)[] = [];
       for (const source of await storedMembers(trx, close.facts.snapshot)) {

@@ -151,7 +151,7 @@ describe("charts", () => {
     const read = visibleText(figure);
     expect(read).toContain("Opening 10.00 USD Sales +51.00 USD Refunds -20.00 USD");
     expect(read).toContain("Corrections -5.00 USD Closing 36.00 USD");
-    const widths = [...figure.matchAll(/<rect class="(\w+)"[^>]* width="([\d.]+)"/g)];
+    const widths = [...figure.matchAll(/<rect\s+class="(\w+)"[^>]*\swidth="([\d.]+)"/g)];
     const [opening, sales] = widths.map(([, , width]) => Number(width));
     expect((sales ?? 0) / (opening ?? 1)).toBeCloseTo(5.1, 1);
   });

@@ -3,9 +3,8 @@ import { assertSecretRoom } from "../../receiver/secrets-store.ts";
 import { beginCall, findOpenCall } from "../../reconcile/endpoint/endpoint-calls.ts";
 import type { EndpointCall } from "../../reconcile/endpoint/endpoint-calls.ts";
 import { ServiceRefusedError } from "../../service/service-errors.ts";
-import type { EndpointTools } from "./at-hand.ts";
 import { makeSecretCall } from "./secret-call.ts";
-import type { SecretCallResult } from "./secret-call.ts";
+import type { EndpointTools, SecretCallResult } from "./secret-call.ts";
 
 export type ObtainedSecret = Extract<SecretCallResult, { outcome: "done" }>;
 

@@ -1,8 +1,13 @@
+import type { Knex } from "knex";
 import { UsageError } from "../../platform/errors.ts";
 import { listKnownEndpoints } from "../../reconcile/endpoint/known-endpoints.ts";
 import { isSameUrl, listEndpoints } from "../../reconcile/endpoint/list-endpoints.ts";
+import type { ServiceClient } from "../../service/client.ts";
 import type { WebhookEndpoint } from "../../service/resources/webhook-endpoint.ts";
-import type { EndpointTools } from "./at-hand.ts";
+
+/** The address that the service sends events to. */
+export const webhookUrl = (publicUrl: string | null): string | null =>
+  publicUrl === null ? null : `${publicUrl}/webhooks`;
 
 export const noEndpoint = (id: string): UsageError =>
   new UsageError(`The account has no endpoint "${id}". "tallyhook endpoint list" shows them.`);
@@ -12,7 +17,7 @@ export const noEndpoint = (id: string): UsageError =>
  * `UsageError` when there is none, or more than one.
  */
 export async function findOwnEndpoint(
-  tools: EndpointTools,
+  tools: { db: Knex; client: Pick<ServiceClient, "listPages">; url: string | null },
   id: string | undefined,
 ): Promise<WebhookEndpoint> {
   const { endpoints } = await listEndpoints(tools);

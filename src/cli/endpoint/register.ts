@@ -1,8 +1,8 @@
-import { UsageError } from "../../platform/errors.ts";
+import { ConfigurationError, UsageError } from "../../platform/errors.ts";
 import { ServiceRefusedError } from "../../service/service-errors.ts";
 import { isSameUrl, listEndpoints } from "../../reconcile/endpoint/list-endpoints.ts";
 import type { CliContext } from "../context.ts";
-import { requireUrl, withEndpointTools } from "./at-hand.ts";
+import { withEndpointTools } from "./at-hand.ts";
 import { finishOpenCall, obtainSecret } from "./obtain-secret.ts";
 
 export interface RegisterOptions {
@@ -48,6 +48,13 @@ export async function registerOwnEndpoint(
   });
   context.stdout.write(
     `${endpointId} is registered; its secret is stored as ${secretId}. Running receivers use it within 5 s.\n`,
+  );
+}
+
+function requireUrl(url: string | null): string {
+  if (url !== null) return url;
+  throw new ConfigurationError(
+    "PUBLIC_URL is not set, so the service cannot be told where to send events. Set it, such as https://hooks.example.com, or say --url.",
   );
 }
 

@@ -2,10 +2,10 @@ import { UsageError } from "../../platform/errors.ts";
 import { findHiddenSecrets } from "../../reconcile/endpoint/endpoint-calls.ts";
 import type { CliContext } from "../context.ts";
 import { withEndpointTools } from "./at-hand.ts";
-import type { EndpointTools } from "./at-hand.ts";
 import { finishOpenCall, obtainSecret } from "./obtain-secret.ts";
 import type { ObtainedSecret } from "./obtain-secret.ts";
 import { findOwnEndpoint } from "./own-endpoint.ts";
+import type { EndpointTools } from "./secret-call.ts";
 
 export interface RotateOptions {
   graceHours?: number;

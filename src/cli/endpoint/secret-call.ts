@@ -1,12 +1,29 @@
+import type { Knex } from "knex";
 import { z } from "zod";
+import type { Clock } from "../../platform/clock.ts";
+import type { Encryption } from "../../platform/encryption.ts";
 import { TallyhookError } from "../../platform/errors.ts";
 import { addSecret, retireSecret } from "../../receiver/secrets-store.ts";
 import { settleCall } from "../../reconcile/endpoint/endpoint-calls.ts";
 import type { EndpointCall } from "../../reconcile/endpoint/endpoint-calls.ts";
 import { listKnownEndpoints, rememberEndpoint } from "../../reconcile/endpoint/known-endpoints.ts";
+import type { ServiceClient } from "../../service/client.ts";
 import { ServiceRefusedError } from "../../service/service-errors.ts";
 import type { ServiceAnswer } from "../../service/http/call.ts";
-import type { EndpointTools } from "./at-hand.ts";
+import type { SignatureSchemeName } from "../../service/signature/scheme.ts";
+
+/** What the endpoint commands work with. */
+export interface EndpointTools {
+  db: Knex;
+  client: ServiceClient;
+  encryption: Encryption;
+  scheme: SignatureSchemeName;
+  wallClock: Clock;
+  /** A UUID v4. */
+  newKey(): string;
+  /** Where the service reaches this deployment; null when no setting says so. */
+  url: string | null;
+}
 
 export type SecretCallResult =
   | {

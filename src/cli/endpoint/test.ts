@@ -4,8 +4,8 @@ import { findEvents } from "../../inbox/queries.ts";
 import { UnreachableError } from "../../platform/errors.ts";
 import type { CliContext } from "../context.ts";
 import { withEndpointTools } from "./at-hand.ts";
-import type { EndpointTools } from "./at-hand.ts";
 import { findOwnEndpoint } from "./own-endpoint.ts";
+import type { EndpointTools } from "./secret-call.ts";
 
 export interface TestOptions {
   /** Seconds. */

@@ -19,7 +19,7 @@ export interface Identity {
   /** What holds, for people. */
   holds: string;
   /**
-   * SQL over the facts (facts.ts) and the mirror that gives one row a breach: `id` of the subject, `currency`,
+   * SQL over the facts (`gatherFacts`) and the mirror that gives one row a breach: `id` of the subject, `currency`,
    * `at_risk` in minor units of it (null where no sum is known), `expected` and `found` as text; `resource` where it
    * is not that of `subject`; `at`, when what is broken happened or was due, where that is later than the creation of
    * the subject: no figure of before is wrong.

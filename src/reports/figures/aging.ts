@@ -1,12 +1,13 @@
+import type { Exponents } from "../currencies.ts";
 import { amountText, shortAmount } from "./amounts.ts";
 import { groupBy, sumOf } from "./figure.ts";
-import type { Figure, MakeFigures } from "./figure.ts";
+import type { Cells, Figure } from "./figure.ts";
 
 const ages = ["0-7", "8-14", "15-30", "31-60", "61+"];
 
 /** What is past due by its age in days, a figure for each currency. */
-export const aging: MakeFigures = (rows, exponents) =>
-  groupBy(rows, "currency").map(([currency, own]): Figure => {
+export function aging(rows: readonly Cells[], exponents: Exponents): Figure[] {
+  return groupBy(rows, "currency").map(([currency, own]): Figure => {
     const byAge = new Map(groupBy(own, "days_past_due"));
     const columns = ages.map((age) => {
       const orders = byAge.get(age) ?? [];
@@ -33,3 +34,4 @@ export const aging: MakeFigures = (rows, exponents) =>
       legend: [],
     };
   });
+}

@@ -1,6 +1,7 @@
+import type { Exponents } from "../currencies.ts";
 import { amountText, shortAmount } from "./amounts.ts";
 import { groupBy, sumOf } from "./figure.ts";
-import type { Cells, Column, Figure, MakeFigures } from "./figure.ts";
+import type { Cells, Column, Figure } from "./figure.ts";
 
 /** More days than these are shown by month: a column must be wide enough to see. */
 const mostDays = 100;
@@ -12,8 +13,8 @@ const marks: readonly { outcome: string; sign: string; meaning: string }[] = [
 ];
 
 /** What the mirror holds of each day, with a mark where the service's list says otherwise; a figure for each currency. */
-export const controlTotals: MakeFigures = (rows, exponents) =>
-  groupBy(rows, "currency").map(([currency, own]): Figure => {
+export function controlTotals(rows: readonly Cells[], exponents: Exponents): Figure[] {
+  return groupBy(rows, "currency").map(([currency, own]): Figure => {
     const byDay = everyDay(groupBy(own, "day"));
     const isByDay = byDay.length <= mostDays;
     const byMonth = () =>
@@ -39,6 +40,7 @@ export const controlTotals: MakeFigures = (rows, exponents) =>
       ],
     };
   });
+}
 
 /** Also the days between without a row: a gap in time must be seen as one. */
 function everyDay(days: readonly [string, Cells[]][]): [string, Cells[]][] {

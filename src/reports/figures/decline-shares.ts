@@ -1,10 +1,11 @@
+import type { Exponents } from "../currencies.ts";
 import { amountText, grouped } from "./amounts.ts";
 import { groupBy, sumOf } from "./figure.ts";
-import type { Figure, MakeFigures } from "./figure.ts";
+import type { Cells, Figure } from "./figure.ts";
 
 /** Declined attempts by their code, the most frequent first; a figure for each currency. */
-export const declineShares: MakeFigures = (rows, exponents) =>
-  groupBy(rows, "currency").map(([currency, own]): Figure => {
+export function declineShares(rows: readonly Cells[], exponents: Exponents): Figure[] {
+  return groupBy(rows, "currency").map(([currency, own]): Figure => {
     const all = sumOf(own, "declines");
     const codes = groupBy(own, "failure_code")
       .map(([code, ofCode]) => ({
@@ -26,3 +27,4 @@ export const declineShares: MakeFigures = (rows, exponents) =>
       })),
     };
   });
+}

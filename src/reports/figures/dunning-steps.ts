@@ -1,6 +1,7 @@
+import type { Exponents } from "../currencies.ts";
 import { amountText, grouped } from "./amounts.ts";
 import { groupBy, sumOf } from "./figure.ts";
-import type { Bar, Figure, MakeFigures, Tone } from "./figure.ts";
+import type { Cells, Bar, Figure, Tone } from "./figure.ts";
 
 const ends: readonly { column: string; amount?: string; label: string; tone: Tone }[] = [
   { column: "recovered_at_2", label: "Recovered at attempt 2", tone: "gain" },
@@ -17,8 +18,8 @@ const ends: readonly { column: string; amount?: string; label: string; tone: Ton
 ];
 
 /** How the declined renewals of all weeks fall away, from those that entered to none; a figure for each currency. */
-export const dunningSteps: MakeFigures = (rows, exponents) =>
-  groupBy(rows, "currency").map(([currency, own]): Figure => {
+export function dunningSteps(rows: readonly Cells[], exponents: Exponents): Figure[] {
+  return groupBy(rows, "currency").map(([currency, own]): Figure => {
     const entered = sumOf(own, "entered");
     const amount = (column: string) => amountText(sumOf(own, column), currency, exponents);
     let left = entered;
@@ -47,3 +48,4 @@ export const dunningSteps: MakeFigures = (rows, exponents) =>
       bars: [first, ...bars],
     };
   });
+}

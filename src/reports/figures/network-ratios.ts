@@ -1,9 +1,9 @@
 import { groupBy } from "./figure.ts";
-import type { Figure, MakeFigures } from "./figure.ts";
+import type { Cells, Figure } from "./figure.ts";
 
 /** The chargeback ratio of each month against the threshold of a programme; brands without a programme have no figure. */
-export const networkRatios: MakeFigures = (rows) =>
-  groupBy(
+export function networkRatios(rows: readonly Cells[]): Figure[] {
+  return groupBy(
     rows.filter((row) => row["programme"] !== null),
     "brand",
   ).flatMap(([brand, ofBrand]) =>
@@ -28,6 +28,7 @@ export const networkRatios: MakeFigures = (rows) =>
       };
     }),
   );
+}
 
 const toneOf = (outcome: string | null | undefined) => (outcome === "below" ? "base" : "loss");
 

@@ -3,10 +3,10 @@ import type { Html } from "../../../platform/html.ts";
 import type { Bar, BarFigure } from "../../figures/figure.ts";
 import { rounded } from "./scale.ts";
 
-const row = 27;
-const bar = 15;
+const rowHeight = 27;
+const barHeight = 15;
 /** About what a character takes, in units of the drawing. */
-const character = 6;
+const characterWidth = 6;
 
 /** The inside of an `<svg>` and its size. Pure. */
 export function drawBars({ bars }: BarFigure, width: number): { height: number; drawing: Html } {
@@ -16,7 +16,7 @@ export function drawBars({ bars }: BarFigure, width: number): { height: number; 
   const room = width - labels - roomFor(bars.map(({ value }) => value));
   const x = (value: number) =>
     rounded(labels + (max === min ? 0 : ((value - min) / (max - min)) * room));
-  const height = bars.length * row + 6;
+  const height = bars.length * rowHeight + 6;
   const drawing = html`<line
       class="zero"
       x1="${x(0)}"
@@ -24,8 +24,8 @@ export function drawBars({ bars }: BarFigure, width: number): { height: number; 
       y1="0"
       y2="${height}"
     />${bars.map((each, n) => [
-      drawBar(each, n * row + 6, { x, labels, width }),
-      n > 0 ? drawStep(each, bars[n - 1] as Bar, n * row + 6, x) : null,
+      drawBar(each, n * rowHeight + 6, { x, labels, width }),
+      n > 0 ? drawStep(each, bars[n - 1] as Bar, n * rowHeight + 6, x) : null,
     ])}`;
   return { height, drawing };
 }
@@ -38,17 +38,18 @@ function drawBar(
   const [start, end] = [Math.min(x(from), x(to)), Math.max(x(from), x(to))];
   const long = rounded(Math.max(end - start, from === to ? 0 : 1.5));
   return html`<text class="label" x="${labels - 10}" y="${y + 12}" text-anchor="end">${label}</text
-    ><rect class="${tone}" x="${start}" y="${y}" width="${long}" height="${bar}" rx="1.5" /><text
-      class="value"
-      x="${width}"
-      y="${y + 12}"
-      text-anchor="end"
-      >${value}</text
-    >`;
+    ><rect
+      class="${tone}"
+      x="${start}"
+      y="${y}"
+      width="${long}"
+      height="${barHeight}"
+      rx="1.5"
+    /><text class="value" x="${width}" y="${y + 12}" text-anchor="end">${value}</text>`;
 }
 
 const roomFor = (texts: readonly string[]): number =>
-  Math.ceil(texts.reduce((most, text) => Math.max(most, text.length), 0) * character) + 18;
+  Math.ceil(texts.reduce((most, text) => Math.max(most, text.length), 0) * characterWidth) + 18;
 
 /** Where a bar goes on from the end of the one above it, a hair joins them. */
 function drawStep(
@@ -63,7 +64,7 @@ function drawStep(
     class="joint"
     x1="${x(joint)}"
     x2="${x(joint)}"
-    y1="${y - (row - bar)}"
+    y1="${y - (rowHeight - barHeight)}"
     y2="${y}"
   />`;
 }

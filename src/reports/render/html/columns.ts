@@ -4,8 +4,8 @@ import type { Column, ColumnFigure } from "../../figures/figure.ts";
 import { rounded, scaleFor } from "./scale.ts";
 import type { Scale } from "./scale.ts";
 
-const height = 248;
-const area = { top: 22, left: 54, bottom: height - 40 };
+const columnsHeight = 248;
+const plot = { top: 22, left: 54, bottom: columnsHeight - 40 };
 /** Room that a label below a column takes. */
 const labelWidth = 76;
 
@@ -17,22 +17,22 @@ export function drawColumns(
   const totals = columns.map(({ parts }) => parts.reduce((sum, { value }) => sum + value, 0));
   const scale = scaleFor([...totals, ...thresholds.map(({ value }) => value)]);
   const y = toHeight(scale);
-  const each = (width - area.left) / Math.max(columns.length, 1);
+  const each = (width - plot.left) / Math.max(columns.length, 1);
   const thick = rounded(Math.min(each * 0.72, 46));
   const everyNth = Math.ceil(labelWidth / each);
   const drawing = html`${scale.ticks.map(
     (tick) =>
       html`<line
           class="${tick === 0 ? "zero" : "grid"}"
-          x1="${area.left}"
+          x1="${plot.left}"
           x2="${width}"
           y1="${y(tick)}"
           y2="${y(tick)}"
-        /><text class="tick" x="${area.left - 8}" y="${y(tick) + 4}" text-anchor="end"
+        /><text class="tick" x="${plot.left - 8}" y="${y(tick) + 4}" text-anchor="end"
           >${axis(tick)}</text
         >`,
   )}${columns.map((column, n) => {
-    const middle = rounded(area.left + each * (n + 0.5));
+    const middle = rounded(plot.left + each * (n + 0.5));
     return [
       drawColumn(column, { middle, thick, y }),
       n % everyNth === 0 && drawLabel(column, middle, width),
@@ -41,7 +41,7 @@ export function drawColumns(
     ({ value, label }) =>
       html`<line
           class="threshold"
-          x1="${area.left}"
+          x1="${plot.left}"
           x2="${width}"
           y1="${y(value)}"
           y2="${y(value)}"
@@ -49,13 +49,13 @@ export function drawColumns(
           >threshold ${label}</text
         >`,
   )}`;
-  return { height, drawing };
+  return { height: columnsHeight, drawing };
 }
 
 const toHeight =
   ({ min, max }: Scale) =>
   (value: number): number =>
-    rounded(area.bottom - ((value - min) / (max - min)) * (area.bottom - area.top));
+    rounded(plot.bottom - ((value - min) / (max - min)) * (plot.bottom - plot.top));
 
 function drawColumn(
   { parts, note, mark }: Column,
@@ -73,7 +73,7 @@ function drawColumn(
   });
   return html`${stacked}${note !== null && html`<text class="value" x="${middle}" y="${y(top) - 6}" text-anchor="middle">${note}</text>`}${
     mark !== null &&
-    html`<text class="mark" x="${middle}" y="${area.bottom + 13}" text-anchor="middle"
+    html`<text class="mark" x="${middle}" y="${plot.bottom + 13}" text-anchor="middle"
       >${mark.sign}</text
     >`
   }`;
@@ -82,7 +82,7 @@ function drawColumn(
 function drawLabel({ label }: Column, middle: number, width: number): Html {
   const isLast = middle + labelWidth / 2 > width;
   const [x, anchor] = isLast ? [width, "end"] : [middle, "middle"];
-  return html`<text class="tick" x="${x}" y="${area.bottom + 30}" text-anchor="${anchor}"
+  return html`<text class="tick" x="${x}" y="${plot.bottom + 30}" text-anchor="${anchor}"
     >${label}</text
   >`;
 }

@@ -11,7 +11,7 @@ export type CellStyle =
   | `money${0 | 1 | 2 | 3 | 4}`;
 
 /** Number formats of ECMA-376, 18.8.30. */
-const formats: Readonly<Record<CellStyle, string>> = {
+const numberFormats: Readonly<Record<CellStyle, string>> = {
   text: "General",
   count: "#,##0",
   number: "General",
@@ -29,21 +29,21 @@ const formats: Readonly<Record<CellStyle, string>> = {
   money4: "#,##0.0000",
 };
 
-const names = Object.keys(formats) as CellStyle[];
+const styleNames = Object.keys(numberFormats) as CellStyle[];
 /** Lower numbers are built in. */
 const firstId = 164;
 
 /** The number of a style in the sheet of styles: plain ones first, then the same in bold. Pure. */
 export const styleNumber = (style: CellStyle, isBold: boolean): number =>
-  names.indexOf(style) + (isBold ? names.length : 0);
+  styleNames.indexOf(style) + (isBold ? styleNames.length : 0);
 
 /** `xl/styles.xml`. */
 export const stylesXml = ((): string => {
-  const numbered = names.map(
-    (name, n) => `<numFmt numFmtId="${firstId + n}" formatCode="${formats[name]}"/>`,
+  const numbered = styleNames.map(
+    (name, n) => `<numFmt numFmtId="${firstId + n}" formatCode="${numberFormats[name]}"/>`,
   );
   const cells = [0, 1].flatMap((font) =>
-    names.map(
+    styleNames.map(
       (_, n) =>
         `<xf numFmtId="${firstId + n}" fontId="${font}" fillId="0" borderId="0" xfId="0" applyNumberFormat="1" applyFont="1"/>`,
     ),

@@ -12,7 +12,7 @@ export interface ZipStream {
 /** The earliest that the format knows: the same content gives the same bytes, whenever it is made. */
 const noTime = new Date(1980, 0, 1);
 /** Two thirds of the work of the usual 6, and a few per cent larger. */
-const level = 3;
+const compressionLevel = 3;
 
 export function createZipStream(write: Write): ZipStream {
   let ready: Uint8Array[] = [];
@@ -33,7 +33,7 @@ export function createZipStream(write: Write): ZipStream {
   return {
     async open(name) {
       file?.push(nothing, true);
-      file = new ZipDeflate(name, { level });
+      file = new ZipDeflate(name, { level: compressionLevel });
       file.mtime = noTime;
       zip.add(file);
       await flush();
