@@ -60,6 +60,14 @@ export interface CouponCodeRecord {
   readonly created_at: string;
 }
 
+/**
+ * The form in which codes are kept and compared: a sent code matches in any letter case (spec, `coupon_code`), and a
+ * promo's code is its name in this form (spec, `POST /coupons`, rule 4).
+ */
+export function codeValue(sent: string): string {
+  return sent.trim().toUpperCase();
+}
+
 /** Kept for good: who redeemed what with which order. */
 export interface RedemptionRecord {
   readonly id: string;

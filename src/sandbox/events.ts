@@ -1,9 +1,7 @@
-import type {
-  CustomerRecord,
-  OrderRecord,
-  SubscriptionRecord,
-  WebhookEndpointRecord,
-} from "./records.ts";
+import type { CustomerRecord } from "./records/customer.ts";
+import type { OrderRecord } from "./records/order.ts";
+import type { SubscriptionRecord } from "./records/subscription.ts";
+import type { WebhookEndpointRecord } from "./records/webhook-endpoint.ts";
 import type { Mode } from "./mode.ts";
 import { createRing } from "./store/ring.ts";
 

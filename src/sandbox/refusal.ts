@@ -1,6 +1,6 @@
 import type { FieldError } from "../service/error-envelope.ts";
 
-/** A request that the service turns down, by its stable code. `http/errors.ts` knows status and type of each. */
+/** A request that the service turns down, by its stable code. One table has the status and type of each code. */
 export class Refusal extends Error {
   readonly code: string;
   readonly param: string | null;

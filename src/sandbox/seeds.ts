@@ -1,4 +1,5 @@
-import type { PlanRecord, ProductRecord } from "./records.ts";
+import type { PlanRecord } from "./records/plan.ts";
+import type { ProductRecord } from "./records/product.ts";
 import type { Space } from "./space.ts";
 
 type ProductSeed = [sku: string, name: string, amount: number, currency: string];

@@ -1,15 +1,11 @@
-import type {
-  AddressRecord,
-  CustomerRecord,
-  OrderRecord,
-  PaymentMethodRecord,
-  PlanRecord,
-  ProductImageRecord,
-  ProductRecord,
-  SubscriptionRecord,
-  TransactionRecord,
-  WebhookEndpointRecord,
-} from "./records.ts";
+import type { AddressRecord, CustomerRecord } from "./records/customer.ts";
+import type { OrderRecord } from "./records/order.ts";
+import type { PaymentMethodRecord } from "./records/payment-method.ts";
+import type { PlanRecord } from "./records/plan.ts";
+import type { ProductImageRecord, ProductRecord } from "./records/product.ts";
+import type { SubscriptionRecord } from "./records/subscription.ts";
+import type { TransactionRecord } from "./records/transaction.ts";
+import type { WebhookEndpointRecord } from "./records/webhook-endpoint.ts";
 import type { CouponCodeRecord, CouponRecord, RedemptionRecord } from "./coupon-records.ts";
 import type { EventSubject } from "./events.ts";
 import type { Mode } from "./mode.ts";

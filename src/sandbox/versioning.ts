@@ -1,7 +1,6 @@
 import { Refusal } from "./refusal.ts";
 import type { ApiVersion } from "./rules/versions.ts";
 import { findVersion, latestVersion } from "./rules/versions.ts";
-import type { Space } from "./space.ts";
 
 /** The published version of that name; refuses an unknown one and a retired one. `param` is where it was named. */
 export function usableVersion(name: string, param: string): ApiVersion {
@@ -16,7 +15,10 @@ export function usableVersion(name: string, param: string): ApiVersion {
 }
 
 /** The version of one request: that of its `SVC-Version` header, else the account's, else the latest (spec, Versioning). */
-export function effectiveVersion(space: Pick<Space, "account">, header: string): string {
+export function effectiveVersion(
+  { account }: { account: { readonly api_version: string | null } },
+  header: string,
+): string {
   if (header !== "") return usableVersion(header, "SVC-Version").version;
-  return space.account.api_version ?? latestVersion.version;
+  return account.api_version ?? latestVersion.version;
 }

@@ -96,8 +96,8 @@ test("a client whose types openapi-typescript generates compiles, and runs again
   const write = (name: string, text: string) => writeFile(join(directory, name), text);
   await write("openapi.json", document);
   await write("package.json", JSON.stringify({ type: "module" }));
-  await write("tsconfig.json", JSON.stringify({ compilerOptions, include: ["client.ts"] }));
-  await write("client.ts", program);
+  await write("tsconfig.json", JSON.stringify({ compilerOptions, include: ["program.ts"] }));
+  await write("program.ts", program);
   const node = (...args: string[]) =>
     run(process.execPath, args, { cwd: directory }).catch((error: unknown) => {
       // The compiler tells its errors on standard output.
@@ -113,7 +113,7 @@ test("a client whose types openapi-typescript generates compiles, and runs again
     "service.d.ts",
   );
   await node(join(modules, "typescript/bin/tsc"), "-p", "tsconfig.json");
-  const { stdout } = await node("out/client.js", sandbox.url, testKey);
+  const { stdout } = await node("out/program.js", sandbox.url, testKey);
   const result: unknown = JSON.parse(stdout);
   expect(result).toMatchObject({
     isPaid: true,

@@ -4,11 +4,11 @@ import type { z } from "zod";
 
 import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
+import { isLoopbackHost } from "../http/own-site.ts";
 import { readJsonObject } from "../http/read-body.ts";
 import { validate } from "../http/validate.ts";
 import type { StateDump } from "../persistence/restore-state.ts";
 import { Refusal } from "../refusal.ts";
-import { isLoopbackHost } from "../rules/webhook-urls.ts";
 import type { State } from "../state.ts";
 
 /** What controls act on. */

@@ -4,7 +4,7 @@ import { z } from "zod";
 import { modes } from "../mode.ts";
 import { billIfDue, retryIfDue } from "../operations/bill-subscription.ts";
 import { settleIfDue } from "../operations/settle-sale.ts";
-import type { SubscriptionRecord } from "../records.ts";
+import type { SubscriptionRecord } from "../records/subscription.ts";
 import type { Space } from "../space.ts";
 import type { State } from "../state.ts";
 import type { ControlDeps } from "./control.ts";

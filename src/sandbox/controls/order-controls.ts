@@ -7,7 +7,7 @@ import {
   voidOrder,
 } from "../operations/chargebacks.ts";
 import { modes } from "../mode.ts";
-import type { OrderRecord } from "../records.ts";
+import type { OrderRecord } from "../records/order.ts";
 import { notFound } from "../refusal.ts";
 import type { Space } from "../space.ts";
 import type { State } from "../state.ts";
@@ -16,7 +16,7 @@ import type { ControlDeps } from "./control.ts";
 import { addControl } from "./control.ts";
 import { nothing } from "./fields.ts";
 
-const moves = {
+const orderMoves = {
   chargeback: openChargeback,
   chargeback_accept: acceptChargeback,
   chargeback_dismiss: dismissChargeback,
@@ -25,7 +25,7 @@ const moves = {
 
 /** `POST /_sandbox/orders/{id}/chargeback` and its like: transitions that no call of the service causes. */
 export function addOrderControls(router: Router, { state }: ControlDeps): void {
-  for (const [name, move] of Object.entries(moves)) {
+  for (const [name, move] of Object.entries(orderMoves)) {
     addControl(router, {
       method: "POST",
       path: `/orders/:id/${name}`,

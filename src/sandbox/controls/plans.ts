@@ -7,7 +7,7 @@ import {
   currency,
   plainText,
 } from "../../service/routes/request-fields.ts";
-import type { PlanRecord } from "../records.ts";
+import type { PlanRecord } from "../records/plan.ts";
 import { notFound } from "../refusal.ts";
 import type { Space } from "../space.ts";
 import type { ControlDeps } from "./control.ts";

@@ -11,11 +11,11 @@ import type { ControlDeps } from "./control.ts";
 import { addControl } from "./control.ts";
 import { nothing } from "./fields.ts";
 
-const moves = { accept: acceptInvitation, block: blockMember } as const;
+const memberMoves = { accept: acceptInvitation, block: blockMember } as const;
 
 /** `POST /_sandbox/team_members/{id}/accept|block`: what the invited person, or the account's owner, would do elsewhere. */
 export function addTeamMembers(router: Router, { state }: ControlDeps): void {
-  for (const [name, move] of Object.entries(moves)) {
+  for (const [name, move] of Object.entries(memberMoves)) {
     addControl(router, {
       method: "POST",
       path: `/team_members/:id/${name}`,

@@ -1,7 +1,7 @@
 import type { Clock } from "../../platform/clock.ts";
 import { signatureScheme } from "../../service/signature/signature-scheme.ts";
 import type { EventRecord } from "../events.ts";
-import type { WebhookEndpointRecord } from "../records.ts";
+import type { WebhookEndpointRecord } from "../records/webhook-endpoint.ts";
 import type { Settings } from "../settings.ts";
 import { eventBody } from "../wire/event.ts";
 import { liveSecrets } from "../wire/webhook-endpoint.ts";

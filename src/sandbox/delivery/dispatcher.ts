@@ -2,7 +2,7 @@ import type { Random } from "../../platform/random.ts";
 import { coversEvent } from "../../service/resources/webhook-endpoint.ts";
 import type { EventRecord } from "../events.ts";
 import type { Faults } from "../faults.ts";
-import type { WebhookEndpointRecord } from "../records.ts";
+import type { WebhookEndpointRecord } from "../records/webhook-endpoint.ts";
 import type { Table } from "../store/table.ts";
 import type { Timeline } from "../timeline.ts";
 import { createAbsentHosts } from "./absent-hosts.ts";

@@ -2,7 +2,7 @@ import Router from "@koa/router";
 import type { Context } from "koa";
 
 import { modes } from "../mode.ts";
-import type { ProductImageRecord } from "../records.ts";
+import type { ProductImageRecord } from "../records/product.ts";
 import { notFound } from "../refusal.ts";
 import type { State } from "../state.ts";
 

@@ -1,7 +1,7 @@
 import type { ErrorEnvelope, ErrorType } from "../../service/error-envelope.ts";
 import { errorEnvelope } from "../../service/error-envelope.ts";
+import { couponErrors } from "../../service/routes/coupon-fields.ts";
 import type { Refusal } from "../refusal.ts";
-import { couponProblems } from "../rules/coupon-eligibility.ts";
 
 type Kind = readonly [status: number, type: ErrorType];
 
@@ -13,7 +13,7 @@ const limited: Kind = [429, "rate_limit_error"];
 
 /** Status and type of every code (spec, Errors). Where the interface shows no status: docs/assumptions.md. */
 const kinds: Readonly<Record<string, Kind>> = {
-  ...Object.fromEntries(Object.keys(couponProblems).map((code) => [code, badRequest])),
+  ...Object.fromEntries(couponErrors.map((code) => [code, badRequest])),
   invalid_request: badRequest,
   validation_error: badRequest,
   required_field: badRequest,

@@ -3,7 +3,7 @@ import { hash } from "node:crypto";
 import type { Idempotency } from "../../service/routes/endpoint.ts";
 import type { Answer } from "../answer.ts";
 import { GatewayTimeout, Refusal } from "../refusal.ts";
-import type { Space } from "../space.ts";
+import type { IdempotencyStore } from "../store/idempotency-store.ts";
 
 const uuidV4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 
@@ -25,7 +25,7 @@ export function idempotencyKey(header: string | undefined, rule: Idempotency): s
  * are stored; `resumes` names the order that an earlier request left pending. The scope is the endpoint with its path (statement 86).
  */
 export async function onceAKey(
-  space: Space,
+  space: { readonly time: { nowMs(): number }; readonly idempotency: IdempotencyStore },
   request: { key: string; endpoint: string; body: unknown },
   execute: (resumes: string | null) => Answer | Promise<Answer>,
 ): Promise<Answer> {

@@ -2,7 +2,6 @@ import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
 
 import { Refusal } from "../refusal.ts";
-import { isLoopbackHost } from "../rules/webhook-urls.ts";
 
 /** Whether the sandbox may be addressed by a host name, as URLs write it: lower case, IPv6 in brackets. */
 export type IsOwnHost = (hostname: string) => boolean;
@@ -20,6 +19,11 @@ export function ownHosts(host: string, allowed: readonly string[]): IsOwnHost {
     isLoopbackHost(hostname) ||
     names.has(hostname) ||
     (takesAddresses && isIP(hostname.replace(/^\[|\]$/g, "")) !== 0);
+}
+
+/** A name that stands for this machine, as URLs write it. */
+export function isLoopbackHost(hostname: string): boolean {
+  return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
 }
 
 /** A host name without a port, as `--allow-host` takes it. */

@@ -1,4 +1,4 @@
-import type { AddressRecord } from "../records.ts";
+import type { AddressRecord } from "../records/customer.ts";
 import { notFound, Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
 

@@ -1,4 +1,4 @@
-import type { OrderRecord } from "../records.ts";
+import type { OrderRecord } from "../records/order.ts";
 import type { Space } from "../space.ts";
 
 /**

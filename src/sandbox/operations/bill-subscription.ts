@@ -1,4 +1,5 @@
-import type { OrderRecord, SubscriptionRecord } from "../records.ts";
+import type { OrderRecord } from "../records/order.ts";
+import type { SubscriptionRecord } from "../records/subscription.ts";
 import { nextRetryAt } from "../rules/dunning.ts";
 import type { Space } from "../space.ts";
 import { announceOutcome } from "./announce-order.ts";

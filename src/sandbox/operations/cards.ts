@@ -1,4 +1,5 @@
-import type { CustomerRecord, PaymentMethodRecord } from "../records.ts";
+import type { CustomerRecord } from "../records/customer.ts";
+import type { PaymentMethodRecord } from "../records/payment-method.ts";
 import { invalidValue } from "../refusal.ts";
 import { testCards } from "../rules/cards.ts";
 import type { Space } from "../space.ts";

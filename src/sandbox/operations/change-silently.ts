@@ -1,4 +1,4 @@
-import type { CustomerRecord } from "../records.ts";
+import type { CustomerRecord } from "../records/customer.ts";
 import { invalidValue, notFound } from "../refusal.ts";
 import type { Space } from "../space.ts";
 import type { StoredRecord, Table } from "../store/table.ts";

@@ -1,4 +1,6 @@
-import type { AddressRecord, PaymentMethodRecord, SubscriptionRecord } from "../records.ts";
+import type { AddressRecord } from "../records/customer.ts";
+import type { PaymentMethodRecord } from "../records/payment-method.ts";
+import type { SubscriptionRecord } from "../records/subscription.ts";
 import { Refusal } from "../refusal.ts";
 import { nextBillingDateAfter, resolveBillingCycle } from "../rules/billing-dates.ts";
 import type { Space } from "../space.ts";

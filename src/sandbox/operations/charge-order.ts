@@ -1,4 +1,6 @@
-import type { OrderRecord, PaymentMethodRecord, TransactionRecord } from "../records.ts";
+import type { OrderRecord } from "../records/order.ts";
+import type { PaymentMethodRecord } from "../records/payment-method.ts";
+import type { TransactionRecord } from "../records/transaction.ts";
 import { Refusal } from "../refusal.ts";
 import { outcomeOf, testCards } from "../rules/cards.ts";
 import type { Space } from "../space.ts";

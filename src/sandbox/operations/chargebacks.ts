@@ -1,4 +1,5 @@
-import type { OrderRecord, OrderStatus, TransactionStatus } from "../records.ts";
+import type { OrderRecord, OrderStatus } from "../records/order.ts";
+import type { TransactionStatus } from "../records/transaction.ts";
 import { Refusal } from "../refusal.ts";
 import { refundedAmount } from "../rules/refunds.ts";
 import type { Space } from "../space.ts";

@@ -2,14 +2,6 @@ import type { CouponCodeRecord, CouponRecord } from "../coupon-records.ts";
 import { invalidValue, Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
 
-/**
- * The form in which codes are kept and compared: a sent code matches in any letter case (spec, `coupon_code`), and a
- * promo's code is its name in this form (spec, `POST /coupons`, rule 4).
- */
-export function codeValue(sent: string): string {
-  return sent.trim().toUpperCase();
-}
-
 export function assertCodeUnused(space: Space, code: string, param: string): void {
   if (!space.codes.has(code)) return;
   throw new Refusal("resource_already_exists", `The code ${code} is in use.`, param);

@@ -1,8 +1,9 @@
 import type { CouponCodeRecord, CouponRecord, CouponTerms } from "../coupon-records.ts";
+import { codeValue } from "../coupon-records.ts";
 import { invalidValue, Refusal } from "../refusal.ts";
 import { lockedField, termProblem } from "../rules/coupon-terms.ts";
 import type { Space } from "../space.ts";
-import { assertCodeUnused, codeValue, mintRandomCodes, storeCode } from "./coupon-codes.ts";
+import { assertCodeUnused, mintRandomCodes, storeCode } from "./coupon-codes.ts";
 
 /** Terms as they are sent: what is left out has a default. */
 export type CouponInput = { [Field in keyof CouponTerms]?: CouponTerms[Field] | undefined };

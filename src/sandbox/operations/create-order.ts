@@ -1,10 +1,7 @@
-import type {
-  AddressRecord,
-  Metadata,
-  OrderItemRecord,
-  OrderRecord,
-  PaymentMethodRecord,
-} from "../records.ts";
+import type { AddressRecord } from "../records/customer.ts";
+import type { Metadata } from "../store/table.ts";
+import type { OrderItemRecord, OrderRecord } from "../records/order.ts";
+import type { PaymentMethodRecord } from "../records/payment-method.ts";
 import type { AppliedCoupon } from "../coupon-records.ts";
 import type { Price, PricedItem } from "../rules/pricing.ts";
 import type { Space } from "../space.ts";

@@ -1,10 +1,7 @@
-import type {
-  AddressRecord,
-  CustomerRecord,
-  PaymentMethodRecord,
-  PlanRecord,
-  SubscriptionRecord,
-} from "../records.ts";
+import type { AddressRecord, CustomerRecord } from "../records/customer.ts";
+import type { PaymentMethodRecord } from "../records/payment-method.ts";
+import type { PlanRecord } from "../records/plan.ts";
+import type { SubscriptionRecord } from "../records/subscription.ts";
 import type { BillingCycle } from "../rules/billing-dates.ts";
 import { periodsAfterPayment } from "../rules/subscription-periods.ts";
 import type { Space } from "../space.ts";

@@ -1,4 +1,5 @@
-import type { CustomerRecord, Metadata } from "../records.ts";
+import type { CustomerRecord } from "../records/customer.ts";
+import type { Metadata } from "../store/table.ts";
 import { Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
 import type { VaultedCard } from "../store/vault.ts";

@@ -1,4 +1,6 @@
-import type { CustomerRecord, PaymentMethodRecord, SubscriptionRecord } from "../records.ts";
+import type { CustomerRecord } from "../records/customer.ts";
+import type { PaymentMethodRecord } from "../records/payment-method.ts";
+import type { SubscriptionRecord } from "../records/subscription.ts";
 import { invalidValue, notFound, Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
 import type { VaultedCard } from "../store/vault.ts";

@@ -1,5 +1,5 @@
 import { maxImageBytes, maxImages } from "../../service/routes/product-images.ts";
-import type { ProductImageRecord, ProductRecord } from "../records.ts";
+import type { ProductImageRecord, ProductRecord } from "../records/product.ts";
 import { invalidValue, notFound, Refusal } from "../refusal.ts";
 import { imageFormat } from "../rules/image-format.ts";
 import type { Space } from "../space.ts";

@@ -1,4 +1,5 @@
-import type { Metadata, ProductRecord } from "../records.ts";
+import type { Metadata } from "../store/table.ts";
+import type { ProductRecord } from "../records/product.ts";
 import { Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
 import { ascending } from "../store/sorted-index.ts";

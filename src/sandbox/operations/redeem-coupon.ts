@@ -1,5 +1,7 @@
 import type { AppliedCoupon, CouponCodeRecord, CouponRecord } from "../coupon-records.ts";
-import type { OrderRecord, PlanRecord } from "../records.ts";
+import { codeValue } from "../coupon-records.ts";
+import type { OrderRecord } from "../records/order.ts";
+import type { PlanRecord } from "../records/plan.ts";
 import { Refusal } from "../refusal.ts";
 import { discountOf } from "../rules/coupon-discount.ts";
 import type { CouponProblem, CouponUse } from "../rules/coupon-eligibility.ts";
@@ -7,7 +9,6 @@ import { couponProblem, couponProblems, coversProduct } from "../rules/coupon-el
 import type { PricedItem } from "../rules/pricing.ts";
 import { subtotalOf } from "../rules/pricing.ts";
 import type { Space } from "../space.ts";
-import { codeValue } from "./coupon-codes.ts";
 
 /** A code that may be redeemed, with the snapshot that the order or subscription will carry. */
 export interface CouponQuote {

@@ -1,4 +1,5 @@
-import type { OrderRecord, TransactionRecord } from "../records.ts";
+import type { OrderRecord } from "../records/order.ts";
+import type { TransactionRecord } from "../records/transaction.ts";
 import { Refusal } from "../refusal.ts";
 import type { Outcome } from "../rules/cards.ts";
 import { outcomeOf, testCards } from "../rules/cards.ts";

@@ -1,4 +1,4 @@
-import type { OrderRecord } from "../records.ts";
+import type { OrderRecord } from "../records/order.ts";
 import { Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
 import { announceOutcome } from "./announce-order.ts";

@@ -1,4 +1,5 @@
-import type { CycleRecord, OrderRecord, SubscriptionRecord } from "../records.ts";
+import type { CycleRecord, SubscriptionRecord } from "../records/subscription.ts";
+import type { OrderRecord } from "../records/order.ts";
 import { periodsAfterPayment } from "../rules/subscription-periods.ts";
 import { billingDate } from "../rules/billing-dates.ts";
 import type { Space } from "../space.ts";

@@ -1,4 +1,5 @@
-import type { OrderRecord, TransactionRecord } from "../records.ts";
+import type { OrderRecord } from "../records/order.ts";
+import type { TransactionRecord } from "../records/transaction.ts";
 import { businessDaysAfter, nextMidnight } from "../rules/business-days.ts";
 import type { Space } from "../space.ts";
 

@@ -1,9 +1,7 @@
-import type {
-  OrderRecord,
-  PaymentMethodRecord,
-  PlanRecord,
-  SubscriptionRecord,
-} from "../records.ts";
+import type { OrderRecord } from "../records/order.ts";
+import type { PaymentMethodRecord } from "../records/payment-method.ts";
+import type { PlanRecord } from "../records/plan.ts";
+import type { SubscriptionRecord } from "../records/subscription.ts";
 import type { AppliedCoupon } from "../coupon-records.ts";
 import { coversCycle, discountOf } from "../rules/coupon-discount.ts";
 import type { PricedItem } from "../rules/pricing.ts";

@@ -1,4 +1,4 @@
-import type { WebhookEndpointRecord } from "../records.ts";
+import type { WebhookEndpointRecord } from "../records/webhook-endpoint.ts";
 import { invalidValue, Refusal } from "../refusal.ts";
 import { knownEventTypes } from "../events.ts";
 import { latestVersion } from "../rules/versions.ts";

@@ -1,5 +1,6 @@
 import { bodyOf } from "../answer.ts";
-import type { OrderRecord, ProductImageRecord } from "../records.ts";
+import type { OrderRecord } from "../records/order.ts";
+import type { ProductImageRecord } from "../records/product.ts";
 import type { Space } from "../space.ts";
 import type { TokenStore } from "../store/vault.ts";
 import type { StoredRecord, Table } from "../store/table.ts";

@@ -3,6 +3,7 @@ import { accountEndpoints } from "./account.ts";
 import { couponEndpoints } from "./coupons.ts";
 import { customerEndpoints } from "./customers.ts";
 import { orderEndpoints } from "./orders.ts";
+import { paymentMethodEndpoints } from "./payment-methods.ts";
 import { planEndpoints } from "./plans.ts";
 import { productImageEndpoints } from "./product-images.ts";
 import { productEndpoints } from "./products.ts";
@@ -14,6 +15,7 @@ import { webhookEndpointEndpoints } from "./webhook-endpoints.ts";
 /** Every endpoint of the service that is built. A new resource adds its file here. */
 export const allEndpoints: readonly Mounted[] = [
   ...customerEndpoints,
+  ...paymentMethodEndpoints,
   ...productEndpoints,
   ...productImageEndpoints,
   ...planEndpoints,

@@ -1,4 +1,4 @@
-import { captureCard } from "../../service/routes/capture.ts";
+import * as routes from "../../service/routes/capture.ts";
 import { answerWith } from "../answer.ts";
 import { mounted } from "../http/mount.ts";
 import {
@@ -9,11 +9,11 @@ import {
 } from "../operations/gateway.ts";
 import { addPaymentMethod } from "../operations/payment-methods.ts";
 import { Refusal } from "../refusal.ts";
-import { paymentMethodBody } from "../wire/customer.ts";
+import { paymentMethodBody } from "../wire/payment-method.ts";
 import { find } from "./find.ts";
 
 /** Of the card, only its last digits, brand and expiry outlive the request (statement 227). */
-export const captureEndpoint = mounted(captureCard, (space, { body }, state) => {
+export const captureEndpoint = mounted(routes.captureCard, (space, { body }, state) => {
   const customer = find(state, space, "customers", body.customer_id, "customer_id");
   assertGateway(space);
   assertBillingDetails(space, body.billing_details);

@@ -1,6 +1,7 @@
 import { cardsOf } from "../operations/cards.ts";
 import { assertGateway } from "../operations/gateway.ts";
-import type { CustomerRecord, PaymentMethodRecord } from "../records.ts";
+import type { CustomerRecord } from "../records/customer.ts";
+import type { PaymentMethodRecord } from "../records/payment-method.ts";
 import { invalidValue, notFound, Refusal } from "../refusal.ts";
 import type { Space } from "../space.ts";
 import type { State } from "../state.ts";

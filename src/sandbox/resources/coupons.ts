@@ -1,4 +1,3 @@
-import * as codeRoutes from "../../service/routes/coupon-codes.ts";
 import * as routes from "../../service/routes/coupons.ts";
 import { answerWith, plainAnswer } from "../answer.ts";
 import { listAnswer } from "../http/list.ts";
@@ -55,7 +54,7 @@ const archive = mounted(routes.archiveCoupon, (space, { params, body }, state) =
   return answerWith(200, setArchived(space, coupon, body.archived), couponBody);
 });
 
-const mint = mounted(codeRoutes.mintCouponCodes, (space, { params, body }, state) => {
+const mint = mounted(routes.mintCouponCodes, (space, { params, body }, state) => {
   const coupon = find(state, space, "coupons", params.id);
   return answerWith(201, mintCodes(space, coupon, body), (minted) => ({
     data: minted.map(couponCodeBody),
@@ -63,7 +62,7 @@ const mint = mounted(codeRoutes.mintCouponCodes, (space, { params, body }, state
   }));
 });
 
-const listCodes = mounted(codeRoutes.listCouponCodes, (space, { params, query }, state) => {
+const listCodes = mounted(routes.listCouponCodes, (space, { params, query }, state) => {
   const { id } = find(state, space, "coupons", params.id);
   return listAnswer(space, space.couponCodes, query, {
     url: codesPath(id),

@@ -3,8 +3,12 @@ import { answerWith, plainAnswer } from "../answer.ts";
 import { listAnswer } from "../http/list.ts";
 import type { Mounted } from "../http/mount.ts";
 import { mounted } from "../http/mount.ts";
+import { imagesOf } from "../operations/product-images.ts";
 import { createProduct, deleteProduct, updateProduct } from "../operations/products.ts";
-import { expandedProduct, productBody } from "../wire/product.ts";
+import type { ProductRecord } from "../records/product.ts";
+import type { Space } from "../space.ts";
+import { productImageBody } from "../wire/product-image.ts";
+import { productBody } from "../wire/product.ts";
 import { find } from "./find.ts";
 
 const create = mounted(routes.createProduct, (space, { body }) =>
@@ -37,5 +41,16 @@ const remove = mounted(routes.deleteProduct, (space, { params }, state) => {
   deleteProduct(space, find(state, space, "products", params.id));
   return plainAnswer(200, { id: params.id, deleted: true, message: "The product was deleted." });
 });
+
+/** A product with its images, when they are asked for. */
+function expandedProduct(
+  space: Space,
+  product: ProductRecord,
+  expand: readonly "images"[] = [],
+): Record<string, unknown> {
+  const body = productBody(product);
+  if (expand.includes("images")) body.images = imagesOf(space, product.id).map(productImageBody);
+  return body;
+}
 
 export const productEndpoints: readonly Mounted[] = [create, list, retrieve, update, remove];

@@ -3,8 +3,11 @@ import { plainAnswer } from "../answer.ts";
 import { centsWithin, listAnswer } from "../http/list.ts";
 import type { Mounted } from "../http/mount.ts";
 import { mounted } from "../http/mount.ts";
+import type { TransactionRecord } from "../records/transaction.ts";
 import type { Space } from "../space.ts";
-import { expandedTransaction } from "../wire/transaction.ts";
+import { embedCustomer } from "../wire/customer.ts";
+import { orderBody } from "../wire/order.ts";
+import { transactionBody } from "../wire/transaction.ts";
 import { find } from "./find.ts";
 
 const grouped = ["customer_id", "status", "type"] as const;
@@ -35,5 +38,20 @@ const retrieve = mounted(routes.getTransaction, (space, { params, query }, state
   const transaction = find(state, space, "transactions", params.id);
   return plainAnswer(200, expandedTransaction(space, transaction, query.expand));
 });
+
+function expandedTransaction(
+  space: Space,
+  transaction: TransactionRecord,
+  expand: readonly ("customer" | "order")[] = [],
+): Record<string, unknown> {
+  const body = transactionBody(transaction);
+  if (expand.includes("customer")) embedCustomer(space, body, transaction.customer_id);
+  if (expand.includes("order")) {
+    const order =
+      transaction.order_id === null ? undefined : space.orders.get(transaction.order_id);
+    body.order = order === undefined ? null : orderBody(order);
+  }
+  return body;
+}
 
 export const transactionEndpoints: readonly Mounted[] = [list, retrieve];

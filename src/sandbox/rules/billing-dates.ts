@@ -6,7 +6,7 @@ export interface BillingCycle {
   anchor_day: number | null;
 }
 
-const dayMs = 86_400_000;
+export const dayMs = 86_400_000;
 
 /**
  * The n-th billing date after `start` (n = 0 is the start itself), in UTC, at the start's time of day.

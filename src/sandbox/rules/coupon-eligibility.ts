@@ -1,4 +1,4 @@
-import type { couponErrors } from "../../service/routes/shared.ts";
+import type { couponErrors } from "../../service/routes/coupon-fields.ts";
 import type { CouponCodeRecord, CouponRecord, CouponScope } from "../coupon-records.ts";
 
 /** What a code would be redeemed for. What is left out is not checked: a preview may know less than an order. */

@@ -1,4 +1,4 @@
-const dayMs = 86_400_000;
+import { dayMs } from "./billing-dates.ts";
 
 /**
  * When a declined renewal is tried next: `retryDays` are days after the first decline of the cycle.

@@ -1,4 +1,4 @@
-import type { OrderRecord, OrderStatus } from "../records.ts";
+import type { OrderRecord, OrderStatus } from "../records/order.ts";
 
 /** The statuses that `POST /orders/{id}/refund` accepts (spec, Order transitions). */
 function isRefundable(status: OrderStatus): boolean {

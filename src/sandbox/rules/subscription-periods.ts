@@ -1,4 +1,4 @@
-import type { SubscriptionRecord, SubscriptionStatus } from "../records.ts";
+import type { SubscriptionRecord, SubscriptionStatus } from "../records/subscription.ts";
 import { billingDate } from "./billing-dates.ts";
 
 export type PeriodFields = Pick<

@@ -1,3 +1,4 @@
+import { isLoopbackHost } from "../http/own-site.ts";
 import type { Settings } from "../settings.ts";
 
 export type UrlVerdict = "ok" | "malformed" | "insecure";
@@ -13,9 +14,4 @@ export function judgeWebhookUrl(
   if (url.protocol !== "http:") return "malformed";
   if (allowHttp === true) return "ok";
   return allowHttp === "loopback" && isLoopbackHost(url.hostname) ? "ok" : "insecure";
-}
-
-/** A name that stands for this machine, as URLs write it. */
-export function isLoopbackHost(hostname: string): boolean {
-  return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
 }

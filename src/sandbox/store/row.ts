@@ -4,7 +4,7 @@ import type { SortedIndex } from "./sorted-index.ts";
 export interface Row<T> {
   readonly id: string;
   readonly createdAtMs: number;
-  /** Among which rows it was created (`spans.ts`). */
+  /** Among which rows it was created (`Spans`). */
   readonly span: number;
   /** The how-manieth of its table. */
   readonly number: number;

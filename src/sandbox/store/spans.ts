@@ -3,7 +3,7 @@ const usualRows = 16_384;
 
 /**
  * Rows that were created one after the other share a span. Other orders than that of creation are kept for each span
- * (`span-order.ts`): a list of one month by time of change reads that month, and not whatever was changed since.
+ * (`SpanOrder`): a list of one month by time of change reads that month, and not whatever was changed since.
  */
 export interface Spans {
   /** The span of a new row. */

@@ -9,11 +9,16 @@ import { createSpans } from "./spans.ts";
 import type { WordIndex } from "./word-index.ts";
 import { createWordIndex } from "./word-index.ts";
 
-/** What every stored record has. Records are never changed, only replaced: a reference to one is a snapshot. */
+/**
+ * What every stored record has. Fields bear the interface's names. Records are never changed, only replaced: whoever
+ * holds one (an event, a stored answer) holds a snapshot.
+ */
 export interface StoredRecord {
   readonly id: string;
   readonly created_at: string;
 }
+
+export type Metadata = Readonly<Record<string, unknown>>;
 
 export interface Table<T extends StoredRecord> {
   readonly size: number;

@@ -3,7 +3,7 @@ import type { CouponTerms } from "../coupon-records.ts";
 import { createCoupon } from "../operations/coupons.ts";
 import type { CouponQuote } from "../operations/redeem-coupon.ts";
 import { quoteForItems, quoteForPlan } from "../operations/redeem-coupon.ts";
-import type { PlanRecord } from "../records.ts";
+import type { PlanRecord } from "../records/plan.ts";
 import { Refusal } from "../refusal.ts";
 import type { PricedItem } from "../rules/pricing.ts";
 import type { Space } from "../space.ts";

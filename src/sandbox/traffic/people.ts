@@ -2,7 +2,8 @@ import { createCustomer, deleteCustomer, updateCustomer } from "../operations/cu
 import { addPaymentMethod } from "../operations/payment-methods.ts";
 import { cardLike, cardOfBilling, cardsOf } from "../operations/cards.ts";
 import { addCustomerVault } from "../operations/gateway.ts";
-import type { CustomerRecord, PaymentMethodRecord } from "../records.ts";
+import type { CustomerRecord } from "../records/customer.ts";
+import type { PaymentMethodRecord } from "../records/payment-method.ts";
 import type { Campaigns } from "./campaigns.ts";
 import type { Stage } from "./script.ts";
 import { between, chance, dayMs, pick } from "./script.ts";

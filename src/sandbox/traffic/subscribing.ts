@@ -1,7 +1,8 @@
 import { cancelSubscription, changeSubscription } from "../operations/change-subscription.ts";
 import { createSubscription } from "../operations/create-subscription.ts";
 import { storeAddress } from "../operations/addresses.ts";
-import type { PlanRecord, SubscriptionRecord } from "../records.ts";
+import type { PlanRecord } from "../records/plan.ts";
+import type { SubscriptionRecord } from "../records/subscription.ts";
 import { resolveBillingCycle } from "../rules/billing-dates.ts";
 import type { Market } from "./people.ts";
 import type { Stage } from "./script.ts";

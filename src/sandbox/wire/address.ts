@@ -1,4 +1,4 @@
-import type { AddressRecord } from "../records.ts";
+import type { AddressRecord } from "../records/customer.ts";
 
 /** An address as customers show it: one full name (spec, Customer). */
 export function customerAddress(address: AddressRecord | null): unknown {

@@ -1,7 +1,8 @@
 import { cardsOf } from "../operations/cards.ts";
-import type { CustomerRecord } from "../records.ts";
+import type { CustomerRecord } from "../records/customer.ts";
 import type { Space } from "../space.ts";
-import { customerBody, paymentMethodBody } from "./customer.ts";
+import { customerBody } from "./customer.ts";
+import { paymentMethodBody } from "./payment-method.ts";
 import { subscriptionBody } from "./subscription.ts";
 
 export type CustomerRelation = "payment_methods" | "subscriptions";

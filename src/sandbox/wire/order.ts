@@ -1,5 +1,6 @@
-import type { OrderRecord, TransactionRecord } from "../records.ts";
-import type { Space } from "../space.ts";
+import type { OrderRecord } from "../records/order.ts";
+import type { TransactionRecord } from "../records/transaction.ts";
+import type { WithCustomers } from "./customer.ts";
 import { embedCustomer } from "./customer.ts";
 
 /** An order with its items and its transactions inline (spec, Order). */
@@ -26,7 +27,7 @@ function inlineTransaction(transaction: TransactionRecord): unknown {
 
 /** An order retrieved on its own: items and transactions stand inline, a customer when asked for. */
 export function expandedOrder(
-  space: Space,
+  space: WithCustomers,
   order: OrderRecord,
   expand: readonly ("customer" | "transactions")[] = [],
 ): Record<string, unknown> {
@@ -37,7 +38,7 @@ export function expandedOrder(
 
 /** An order in a list: items, transactions and the customer are there when asked for (spec, `GET /orders`). */
 export function listedOrder(
-  space: Space,
+  space: WithCustomers,
   order: OrderRecord,
   expand: readonly ("customer" | "items" | "transactions")[] = [],
 ): Record<string, unknown> {

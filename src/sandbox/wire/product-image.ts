@@ -1,4 +1,4 @@
-import type { ProductImageRecord } from "../records.ts";
+import type { ProductImageRecord } from "../records/product.ts";
 
 /** An image with its place among those of its product (spec, ProductImage). */
 export function productImageBody(

@@ -1,5 +1,7 @@
-import type { SubscriptionRecord } from "../records.ts";
-import type { Space } from "../space.ts";
+import type { SubscriptionRecord } from "../records/subscription.ts";
+import type { PlanRecord } from "../records/plan.ts";
+import type { Table } from "../store/table.ts";
+import type { WithCustomers } from "./customer.ts";
 import { embedCustomer } from "./customer.ts";
 
 /** A subscription without its cycles (spec, Subscription). The detailed fields are always shown. */
@@ -17,7 +19,7 @@ export function subscriptionBody(subscription: SubscriptionRecord): Record<strin
 export type SubscriptionRelation = "customer" | "plan" | "cycles";
 
 export function expandedSubscription(
-  space: Space,
+  space: WithCustomers & { readonly plans: Pick<Table<PlanRecord>, "get"> },
   subscription: SubscriptionRecord,
   expand: readonly SubscriptionRelation[] = [],
 ): Record<string, unknown> {

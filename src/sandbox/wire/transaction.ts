@@ -1,7 +1,4 @@
-import type { TransactionRecord } from "../records.ts";
-import type { Space } from "../space.ts";
-import { embedCustomer } from "./customer.ts";
-import { orderBody } from "./order.ts";
+import type { TransactionRecord } from "../records/transaction.ts";
 
 /** A transaction (spec, Transaction). */
 export function transactionBody(transaction: TransactionRecord): Record<string, unknown> {
@@ -34,19 +31,4 @@ function processorResponse(transaction: TransactionRecord): unknown {
     response_code: declined ? "200" : "100",
     response_text: declined ? transaction.failure_code : "approved",
   };
-}
-
-export function expandedTransaction(
-  space: Space,
-  transaction: TransactionRecord,
-  expand: readonly ("customer" | "order")[] = [],
-): Record<string, unknown> {
-  const body = transactionBody(transaction);
-  if (expand.includes("customer")) embedCustomer(space, body, transaction.customer_id);
-  if (expand.includes("order")) {
-    const order =
-      transaction.order_id === null ? undefined : space.orders.get(transaction.order_id);
-    body.order = order === undefined ? null : orderBody(order);
-  }
-  return body;
 }

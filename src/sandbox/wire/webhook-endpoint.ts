@@ -1,4 +1,4 @@
-import type { WebhookEndpointRecord } from "../records.ts";
+import type { WebhookEndpointRecord } from "../records/webhook-endpoint.ts";
 import { findVersion } from "../rules/versions.ts";
 
 /** An endpoint as it stands at `nowIso`, never with a secret (spec, WebhookEndpoint). */

@@ -2,7 +2,12 @@ import { z } from "zod";
 
 import { appliedCouponSchema, couponKinds } from "../resources/applied-coupon.ts";
 import { couponCodeSchema, couponSchema } from "../resources/coupon.ts";
-import { couponChangeInput, couponPreviewInput, newCouponInput } from "./coupon-fields.ts";
+import {
+  couponChangeInput,
+  couponPreviewInput,
+  mintInput,
+  newCouponInput,
+} from "./coupon-fields.ts";
 import { defineEndpoint } from "./endpoint.ts";
 import { booleanText, listOf, pageQuery, sortQuery } from "./list-query.ts";
 import { idParam, noBody, noParams, noQuery } from "./shared.ts";
@@ -122,5 +127,36 @@ export const archiveCoupon = defineEndpoint({
   body: z.object({ archived: z.boolean() }),
   status: 200,
   answer: couponSchema,
+  errors: ["resource_not_found"],
+});
+
+export const mintCouponCodes = defineEndpoint({
+  name: "mintCouponCodes",
+  method: "POST",
+  path: "/coupons/{id}/codes",
+  summary: "Mint random codes, or codes of one's own, for a generated coupon",
+  permission: "coupons:write",
+  idempotency: "required",
+  params: idParam,
+  query: noQuery,
+  body: mintInput,
+  status: 201,
+  // The answer is not shown.
+  answer: z.object({ data: z.array(couponCodeSchema), url: z.string() }),
+  errors: ["resource_not_found", "resource_already_exists", "field_locked"],
+});
+
+export const listCouponCodes = defineEndpoint({
+  name: "listCouponCodes",
+  method: "GET",
+  path: "/coupons/{id}/codes",
+  summary: "List the codes of a coupon",
+  permission: "coupons:read",
+  idempotency: "none",
+  params: idParam,
+  query: pageQuery,
+  body: noBody,
+  status: 200,
+  answer: listOf(couponCodeSchema),
   errors: ["resource_not_found"],
 });

@@ -1,6 +1,7 @@
 import { z } from "zod";
 
 import { orderSchema, orderStatuses } from "../resources/order.ts";
+import { couponErrors } from "./coupon-fields.ts";
 import { defineEndpoint } from "./endpoint.ts";
 import {
   centsRange,
@@ -19,7 +20,7 @@ import {
   positiveCents,
   shippingAddressInput,
 } from "./request-fields.ts";
-import { chargeErrors, couponErrors, idParam, noBody, noParams, noQuery } from "./shared.ts";
+import { chargeErrors, idParam, noBody, noParams, noQuery } from "./shared.ts";
 
 const maxItems = 100;
 const maxQuantity = 1_000_000;

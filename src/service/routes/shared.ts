@@ -20,20 +20,3 @@ export const chargeErrors = [
   "merchant_not_configured",
   "replacement_required",
 ] as const;
-
-/** Why a coupon code is refused. The interface names `coupon_expired` and the two of scopes. */
-export const couponErrors = [
-  "code_not_found",
-  "coupon_archived",
-  "coupon_inactive",
-  "coupon_not_started",
-  "coupon_expired",
-  "coupon_exhausted",
-  "coupon_code_exhausted",
-  "coupon_currency_mismatch",
-  "product_not_eligible",
-  "plan_not_eligible",
-  "coupon_minimum_not_met",
-  "coupon_first_time_only",
-  "coupon_customer_limit_reached",
-] as const;

@@ -2,10 +2,11 @@ import { z } from "zod";
 
 import { subscriptionSchema } from "../resources/subscription.ts";
 import { timestamp, wireId } from "../resources/wire-types.ts";
+import { couponErrors } from "./coupon-fields.ts";
 import { defineEndpoint } from "./endpoint.ts";
 import { expandQuery, fieldsQuery, listOf, pageQuery, sortQuery } from "./list-query.ts";
 import { billingCycleInput, isoDate, plainText, shippingAddressInput } from "./request-fields.ts";
-import { chargeErrors, couponErrors, idParam, noBody, noParams, noQuery } from "./shared.ts";
+import { chargeErrors, idParam, noBody, noParams, noQuery } from "./shared.ts";
 
 const expandable = expandQuery(["customer", "plan", "cycles"]);
 

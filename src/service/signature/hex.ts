@@ -3,7 +3,7 @@ import { matchSecret } from "./match-secret.ts";
 import type { SignatureScheme, SignedRequest, Verification } from "./scheme.ts";
 import { singleHeader } from "./single-header.ts";
 
-const keyOf = keyCache(utf8Key);
+const hexKeyOf = keyCache(utf8Key);
 
 /**
  * `SVC-Signature: <lower-case hex>` over the raw body. It carries no time, so a replay cannot be
@@ -18,7 +18,7 @@ export const hexScheme: SignatureScheme = {
     if (!/^[0-9a-f]{64}$/.test(header.value)) return { ok: false, reason: "malformed_header" };
 
     const digest = Buffer.from(header.value, "hex");
-    const match = matchSecret(keyOf, request, [request.body], [digest]);
+    const match = matchSecret(hexKeyOf, request, [request.body], [digest]);
     return match.reason === "match"
       ? { ok: true, secretId: match.secretId }
       : { ok: false, reason: match.reason };

@@ -4,7 +4,7 @@ import type { SignatureScheme, SignedRequest, Verification } from "./scheme.ts";
 import { isWithinTolerance, parseUnixSeconds, unixSeconds } from "./signed-time.ts";
 import { singleHeader } from "./single-header.ts";
 
-const keyOf = keyCache(standardWebhooksKey);
+const standardKeyOf = keyCache(standardWebhooksKey);
 
 /**
  * The Standard Webhooks headers `webhook-id`, `webhook-timestamp` and `webhook-signature` (a list of
@@ -29,7 +29,7 @@ export const standardWebhooksScheme: SignatureScheme = {
     if (seconds === null || digests === null) return { ok: false, reason: "malformed_header" };
 
     const signedParts = [`${id.value}.${timestamp.value}.`, request.body];
-    const match = matchSecret(keyOf, request, signedParts, digests);
+    const match = matchSecret(standardKeyOf, request, signedParts, digests);
     if (match.reason !== "match") return { ok: false, reason: match.reason };
     const { secretId } = match;
     return isWithinTolerance(seconds, request.now, request.toleranceSeconds)

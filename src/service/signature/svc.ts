@@ -4,7 +4,7 @@ import type { SignatureScheme, SignedRequest, Verification } from "./scheme.ts";
 import { isWithinTolerance, parseUnixSeconds, unixSeconds } from "./signed-time.ts";
 import { singleHeader } from "./single-header.ts";
 
-const keyOf = keyCache(utf8Key);
+const svcKeyOf = keyCache(utf8Key);
 
 /**
  * `SVC-Signature: t=<unix seconds>,v1=<lower-case hex>` over `<t>.<raw body>`, one `v1` for each
@@ -20,7 +20,7 @@ export const svcScheme: SignatureScheme = {
     if (parsed === null) return { ok: false, reason: "malformed_header" };
 
     const signedParts = [`${parsed.time}.`, request.body];
-    const match = matchSecret(keyOf, request, signedParts, parsed.digests);
+    const match = matchSecret(svcKeyOf, request, signedParts, parsed.digests);
     if (match.reason !== "match") return { ok: false, reason: match.reason };
     const { secretId } = match;
     return isWithinTolerance(parsed.seconds, request.now, request.toleranceSeconds)
