@@ -1,15 +1,12 @@
 import type { Benchmark, BenchOptions } from "./benchmark.ts";
-import { meterCpu } from "./support/cpu-meter.ts";
-import type { CpuUse } from "./support/cpu-meter.ts";
+import { type CpuUse, meterCpu } from "./support/cpu-meter.ts";
 import { describeCpu } from "./support/format.ts";
-import { startLoadGenerator } from "./support/load-generator.ts";
-import type { LoadGenerator } from "./support/load-generator.ts";
+import { type LoadGenerator, startLoadGenerator } from "./support/load-generator.ts";
 import { pinningNote, placement } from "./support/pinning.ts";
 import { whenQuiet } from "./support/quiet.ts";
 import type { QueueBackend, Stand } from "./support/stand.ts";
 import { median } from "./support/statistics.ts";
-import { startOtherServer, startReceiver } from "./support/tallyhook.ts";
-import type { RunningServer } from "./support/tallyhook.ts";
+import { type RunningServer, startOtherServer, startReceiver } from "./support/tallyhook.ts";
 
 interface Candidate {
   name: string;

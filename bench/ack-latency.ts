@@ -1,8 +1,7 @@
 import type { Benchmark } from "./benchmark.ts";
 import { meterCpu } from "./support/cpu-meter.ts";
 import { whenQuiet } from "./support/quiet.ts";
-import { median } from "./support/statistics.ts";
-import type { Spread } from "./support/statistics.ts";
+import { type Spread, median } from "./support/statistics.ts";
 import { untilApplied, withSystem } from "./support/system.ts";
 
 const perSecond = 1_000;

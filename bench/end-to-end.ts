@@ -1,12 +1,10 @@
 import type { Benchmark } from "./benchmark.ts";
-import { meterCpu } from "./support/cpu-meter.ts";
-import type { CpuUse } from "./support/cpu-meter.ts";
+import { type CpuUse, meterCpu } from "./support/cpu-meter.ts";
 import { describeCost } from "./support/format.ts";
 import { leastDisturbed, whenQuiet } from "./support/quiet.ts";
 import { sampleMemory } from "./support/resident-memory.ts";
 import { median } from "./support/statistics.ts";
-import { untilApplied, withSystem } from "./support/system.ts";
-import type { System } from "./support/system.ts";
+import { type System, untilApplied, withSystem } from "./support/system.ts";
 
 const wantedPerSecond = 5_000;
 

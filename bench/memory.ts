@@ -1,6 +1,5 @@
 import type { Benchmark } from "./benchmark.ts";
-import { sampleMemory } from "./support/resident-memory.ts";
-import type { MemorySample } from "./support/resident-memory.ts";
+import { type MemorySample, sampleMemory } from "./support/resident-memory.ts";
 import { slope } from "./support/statistics.ts";
 import { untilApplied, withSystem } from "./support/system.ts";
 

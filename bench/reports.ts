@@ -1,10 +1,10 @@
 import pg from "pg";
 import type { Benchmark } from "./benchmark.ts";
 import { allReports } from "../src/reports/catalogue/all.ts";
-import { defaultAccounts } from "../src/reports/account-map.ts";
-import { resolvePeriod } from "../src/reports/period.ts";
-import { readingTransaction, readReport } from "../src/reports/read-report.ts";
-import { createDatabase } from "../src/platform/postgres.ts";
+import { defaultAccounts } from "../src/reports/base/account-map.ts";
+import { resolvePeriod } from "../src/reports/base/period.ts";
+import { readingTransaction, readReport } from "../src/reports/base/read-report.ts";
+import { createDatabase } from "../src/platform/postgres/pool.ts";
 import { placement } from "./support/pinning.ts";
 
 const sizes = [100_000, 1_000_000];

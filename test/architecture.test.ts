@@ -85,27 +85,28 @@ describe("the import table", () => {
     });
 
   test.each([
-    ["platform/a.ts", "service/b.ts"],
-    ["platform/a.ts", "config.ts"],
-    ["service/a.ts", "mirror/b.ts"],
+    ["platform/a.ts", "contract/b.ts"],
+    ["platform/a.ts", "main/config/config.ts"],
+    ["contract/a.ts", "platform/b.ts"],
+    ["client/a.ts", "mirror/b.ts"],
     ["queue/a.ts", "inbox/b.ts"],
     ["inbox/a.ts", "mirror/b.ts"],
-    ["inbox/a.ts", "service/b.ts"],
+    ["inbox/a.ts", "queue/b.ts"],
     ["mirror/a.ts", "inbox/queries.ts"],
     ["receiver/a.ts", "mirror/b.ts"],
     ["receiver/a.ts", "queue/b.ts"],
-    ["receiver/a.ts", "service/client.ts"],
+    ["receiver/a.ts", "client/service-client.ts"],
+    ["receiver/a.ts", "inbox/claim.ts"],
     ["worker/a.ts", "receiver/b.ts"],
-    ["worker/a.ts", "config.ts"],
+    ["worker/a.ts", "main/config/config.ts"],
     ["sandbox/a.ts", "mirror/b.ts"],
-    ["sandbox/a.ts", "service/client.ts"],
-    ["alerts/a.ts", "mirror/orders.ts"],
-    ["alerts/a.ts", "service/client.ts"],
+    ["sandbox/a.ts", "client/call.ts"],
+    ["alerts/a.ts", "mirror/version.ts"],
+    ["alerts/a.ts", "client/call.ts"],
     ["reconcile/a.ts", "inbox/append.ts"],
-    ["reports/a.ts", "service/b.ts"],
-    ["dashboard/a.ts", "inbox/append.ts"],
-    ["mirror/a.ts", "runtime.ts"],
-    ["config.ts", "inbox/b.ts"],
+    ["reconcile/a.ts", "endpoint/endpoints.ts"],
+    ["reports/a.ts", "reconcile/b.ts"],
+    ["mirror/a.ts", "main/runtime.ts"],
   ])("forbids %s → %s", (from, to) => {
     expect(edge(from, to)).toEqual([
       expect.stringMatching(new RegExp(`^src/${from}:1 imports src/${to}: \\w+ may import `)),
@@ -113,22 +114,18 @@ describe("the import table", () => {
   });
 
   test.each([
-    ["service/a.ts", "platform/b.ts"],
-    ["inbox/a.ts", "queue/b.ts"],
-    ["mirror/a.ts", "service/resources/order.ts"],
-    ["receiver/a.ts", "service/signature/scheme.ts"],
-    ["receiver/a.ts", "service/error-envelope.ts"],
+    ["client/a.ts", "contract/b.ts"],
+    ["inbox/a.ts", "platform/b.ts"],
+    ["mirror/a.ts", "contract/resources/orders.ts"],
+    ["receiver/a.ts", "contract/signature/verification.ts"],
     ["receiver/a.ts", "inbox/append.ts"],
     ["worker/a.ts", "mirror/b.ts"],
-    ["sandbox/a.ts", "service/routes/orders.ts"],
-    ["alerts/a.ts", "mirror/queries.ts"],
-    ["alerts/a.ts", "service/signature/scheme.ts"],
-    ["alerts/a.ts", "inbox/queries/backlog.ts"],
-    ["reports/a.ts", "reconcile/queries.ts"],
-    ["dashboard/a.ts", "inbox/actions.ts"],
+    ["sandbox/a.ts", "contract/resources/orders.ts"],
+    ["alerts/a.ts", "contract/decline-codes.ts"],
+    ["endpoint/a.ts", "reconcile/findings/findings.ts"],
     ["mirror/a.ts", "mirror/deep/b.ts"],
-    ["cli/a.ts", "receiver/b.ts"],
-    ["runtime.ts", "worker/b.ts"],
+    ["main/a.ts", "receiver/b.ts"],
+    ["bin/a.ts", "main/main.ts"],
   ])("allows %s → %s", (from, to) => {
     expect(edge(from, to)).toEqual([]);
   });
@@ -159,15 +156,15 @@ describe("the import table", () => {
   test("lets src import nothing outside itself", () => {
     expect(
       faultsOf({
-        "src/cli/a.ts": 'import { x } from "../../test/b.ts";',
+        "src/main/a.ts": 'import { x } from "../../test/b.ts";',
         "test/b.ts": "export const x = 1;",
       }),
-    ).toEqual(["src/cli/a.ts:1 imports test/b.ts, which is outside src/"]);
+    ).toEqual(["src/main/a.ts:1 imports test/b.ts, which is outside src/"]);
   });
 
   test("reports an import of a file that is not there", () => {
-    expect(faultsOf({ "src/cli/a.ts": 'import { x } from "./gone.ts";' })).toEqual([
-      "src/cli/a.ts:1 imports src/cli/gone.ts, which does not exist",
+    expect(faultsOf({ "src/main/a.ts": 'import { x } from "./gone.ts";' })).toEqual([
+      "src/main/a.ts:1 imports src/main/gone.ts, which does not exist",
     ]);
   });
 });
@@ -186,10 +183,10 @@ describe("cycles", () => {
   test("are found where a file imports itself and where they are not at the entry", () => {
     expect(
       faultsOf({
-        "src/cli/entry.ts": 'import { a } from "./a.ts";',
-        "src/cli/a.ts": 'import { a } from "./a.ts";',
+        "src/main/entry.ts": 'import { a } from "./a.ts";',
+        "src/main/a.ts": 'import { a } from "./a.ts";',
       }),
-    ).toEqual(["cycle: src/cli/a.ts → src/cli/a.ts"]);
+    ).toEqual(["cycle: src/main/a.ts → src/main/a.ts"]);
   });
 
   test("are not seen where two paths lead to one file", () => {
@@ -222,8 +219,8 @@ describe("environment, clock and chance", () => {
   });
 
   test.each([
-    ["src/config.ts", "process.env.PORT"],
-    ["src/bin/main.ts", "process.env.PORT"],
+    ["src/main/config/config.ts", "process.env.PORT"],
+    ["src/main/main.ts", "process.env.PORT"],
     ["src/platform/clock.ts", "new Date()"],
     ["src/platform/random.ts", "Math.random()"],
     ["src/mirror/a.ts", "new Date(text); Date.parse(text); Date.UTC(2026, 1)"],

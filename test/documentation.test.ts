@@ -3,9 +3,9 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { Command } from "commander";
 import { beforeAll, describe, expect, test } from "vitest";
-import { registerCommands } from "../src/bin/commands.ts";
-import { createContext } from "../src/cli/context.ts";
-import { settings } from "../src/config/variables.ts";
+import { registerCommands } from "../src/main/commands.ts";
+import { createContext } from "../src/main/cli/context.ts";
+import { settings } from "../src/main/config/variables.ts";
 import { exitCodes } from "../src/platform/errors.ts";
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");

@@ -3,8 +3,7 @@
  * "ready" to its parent when all have been opened once, keeps on until it is told to end, and connects again wherever
  * it is thrown out.
  */
-import { connect } from "node:net";
-import type { Socket } from "node:net";
+import { type Socket, connect } from "node:net";
 import type { Attack } from "./attacks.ts";
 
 const [kind = "", port = "", count = ""] = process.argv.slice(2);

@@ -1,5 +1,4 @@
-import { createTally } from "./tally.ts";
-import type { Tally } from "./tally.ts";
+import { type Tally, createTally } from "./tally.ts";
 import type { Connections } from "./connections.ts";
 import type { ClosedLoop } from "./protocol.ts";
 import type { SignedRequest } from "./signed-request.ts";

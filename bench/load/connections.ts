@@ -1,5 +1,4 @@
-import { openConnection } from "./http-connection.ts";
-import type { HttpConnection } from "./http-connection.ts";
+import { type HttpConnection, openConnection } from "./http-connection.ts";
 
 export interface Connections {
   readonly free: HttpConnection[];

@@ -2,8 +2,7 @@ import { seededRandom } from "../../src/platform/random.ts";
 import type { Connections } from "./connections.ts";
 import type { OpenLoop } from "./protocol.ts";
 import type { SignedRequest } from "./signed-request.ts";
-import { createTally } from "./tally.ts";
-import type { Tally } from "./tally.ts";
+import { type Tally, createTally } from "./tally.ts";
 
 /** So many requests lie ready; more are made whenever there is nothing to send. */
 const readyRequests = 200;

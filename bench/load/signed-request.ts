@@ -1,4 +1,4 @@
-import { signatureScheme } from "../../src/service/signature/signature-scheme.ts";
+import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
 import { sampleEvent } from "./sample-events.ts";
 
 /** Shared by the generator and every server it is pointed at. */

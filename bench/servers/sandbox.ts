@@ -1,6 +1,6 @@
 /** The sandbox on the port that the command line gives, until SIGTERM. */
 import { createLog } from "../../src/platform/log.ts";
-import { startSandbox } from "../../src/sandbox/start.ts";
+import { startSandbox } from "../../src/sandbox/start-sandbox.ts";
 
 const log = createLog({ level: "error", name: "sandbox" });
 const sandbox = await startSandbox({ port: Number(process.argv[2]), log });

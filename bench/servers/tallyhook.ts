@@ -1,4 +1,4 @@
 /** The program itself, as a build runs it: `tallyhook receiver`, `tallyhook worker`. */
-import { main } from "../../src/bin/main.ts";
+import { main } from "../../src/main/main.ts";
 
 process.exitCode = await main(process.argv, "bench");

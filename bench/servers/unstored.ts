@@ -2,17 +2,15 @@
  * The receiver's own HTTP side over an inbox that forgets: beside the whole receiver it shows what durability
  * costs, beside bare Koa what the rest of the receiver costs.
  */
-import { createServer } from "node:http";
-import type { ServerResponse } from "node:http";
+import { type ServerResponse, createServer } from "node:http";
+import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
+import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { createApp } from "../../src/receiver/app.ts";
 import { createReceiverCounters } from "../../src/receiver/counters.ts";
-import { createDeadlines } from "../../src/receiver/deadlines.ts";
-import { defaultReceiverLimits } from "../../src/receiver/limits.ts";
-import { createReceiveWebhook } from "../../src/receiver/receive-webhook.ts";
-import { defaultEnvelopePlaces } from "../../src/service/event-envelope.ts";
-import { signatureScheme } from "../../src/service/signature/signature-scheme.ts";
+import { createDeadlines, defaultReceiverLimits } from "../../src/receiver/limits.ts";
+import { createApp } from "../../src/receiver/server.ts";
+import { createReceiveWebhook } from "../../src/receiver/webhook.ts";
 import { serve } from "./serve.ts";
 import { benchSigningSecret } from "./verify.ts";
 

@@ -1,8 +1,8 @@
 import { createAppender } from "../../src/inbox/append.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { createPool } from "../../src/platform/postgres.ts";
-import { extractEvent } from "../../src/receiver/extract-event.ts";
-import { defaultEnvelopePlaces } from "../../src/service/event-envelope.ts";
+import { createPool } from "../../src/platform/postgres/pool.ts";
+import { extractEvent } from "../../src/receiver/webhook.ts";
+import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
 import { sampleEvent } from "../load/sample-events.ts";
 
 /** Stores sample events as a receiver would, and gives back their sequence numbers. */

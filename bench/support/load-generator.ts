@@ -1,7 +1,6 @@
 import { compiled } from "./compile.ts";
 import type { CpuSet } from "./pinning.ts";
-import { nextMessage, startProcess } from "./processes.ts";
-import type { BenchProcess } from "./processes.ts";
+import { type BenchProcess, nextMessage, startProcess } from "./processes.ts";
 import type { FromGenerator, LoadOrder, LoadReport, ToGenerator } from "../load/protocol.ts";
 
 export interface LoadGenerator {

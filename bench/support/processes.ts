@@ -1,10 +1,8 @@
-import { spawn } from "node:child_process";
-import type { ChildProcess } from "node:child_process";
+import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { closeSync, openSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-import { pinnedCommand } from "./pinning.ts";
-import type { CpuSet } from "./pinning.ts";
+import { type CpuSet, pinnedCommand } from "./pinning.ts";
 
 export interface ProcessOptions {
   name: string;

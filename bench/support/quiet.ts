@@ -1,6 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { meterCpu } from "./cpu-meter.ts";
-import type { CpuUse } from "./cpu-meter.ts";
+import { type CpuUse, meterCpu } from "./cpu-meter.ts";
 
 /** More than this many CPUs taken by programs that are not ours make a round worthless. */
 const maxElsewhere = 0.15;

@@ -3,20 +3,19 @@ import { mkdir, readdir, rm, writeFile } from "node:fs/promises";
 import { join } from "node:path";
 import { Redis } from "ioredis";
 import {
+  type EmbeddedPostgres,
   startEmbeddedPostgres,
   stopAbandonedPostgres,
-} from "../../src/platform/embedded-postgres.ts";
-import type { EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+} from "../../src/platform/embedded/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { migrateSchema } from "../../src/schema.ts";
-import { createDatabase } from "../../src/platform/postgres.ts";
+import { migrateSchema } from "../../src/main/schema.ts";
+import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { commandLine } from "../../src/platform/process-table.ts";
 import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import { redisInstalled, startRedis } from "../../test/support/redis.ts";
 import { databaseUrl, withServer } from "../../test/support/server-commands.ts";
 import { formatTable } from "./format.ts";
-import { pinTree } from "./pinning.ts";
-import type { CpuSet } from "./pinning.ts";
+import { type CpuSet, pinTree } from "./pinning.ts";
 import { benchDirectory } from "./places.ts";
 import { statementSettings, topStatements } from "./statement-statistics.ts";
 

@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import type { BenchOptions } from "../benchmark.ts";
-import { startLoadGenerator } from "./load-generator.ts";
-import type { LoadGenerator } from "./load-generator.ts";
+import { type LoadGenerator, startLoadGenerator } from "./load-generator.ts";
 import { placement } from "./pinning.ts";
 import type { BenchProcess } from "./processes.ts";
 import type { QueueBackend, Stand } from "./stand.ts";

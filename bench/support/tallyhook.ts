@@ -3,8 +3,7 @@ import { freePort } from "../../test/support/free-port.ts";
 import { benchSecret } from "../load/signed-request.ts";
 import { compiled } from "./compile.ts";
 import type { CpuSet } from "./pinning.ts";
-import { startProcess } from "./processes.ts";
-import type { BenchProcess } from "./processes.ts";
+import { type BenchProcess, startProcess } from "./processes.ts";
 import type { DataPlace } from "./stand.ts";
 
 export interface Placed {

@@ -1,23 +1,18 @@
 import type { Knex } from "knex";
-import { sqlArray } from "../platform/sql-array.ts";
-import { reportCardNumbers } from "./card-numbers.ts";
-import type { MaskedObject } from "./card-numbers.ts";
-import { wordingOf } from "./desk.ts";
-import type { AlertDesk, FoundBy } from "./desk.ts";
-import { findChargebacks } from "./facts/chargebacks.ts";
-import { findDeclinedOrders } from "./facts/declined-orders.ts";
-import { storedSubjects } from "./facts/stored-subjects.ts";
-import { planChange } from "./plan-changes.ts";
-import { chargebackStory } from "./rules/chargebacks.ts";
+import { failureCodes } from "../contract/decline-codes.ts";
+import { orderStatuses } from "../contract/resources/orders.ts";
+import { subscriptionStatuses } from "../contract/resources/subscriptions.ts";
+import { currencyDigits } from "../platform/money.ts";
+import { sqlArray } from "../platform/postgres/values.ts";
+import { type AlertDesk, type FoundBy, wordingOf } from "./alert-context.ts";
+import { writeStories } from "./raise-conditions.ts";
+import { type MaskedObject, reportCardNumbers } from "./rules/card-numbers.ts";
+import { chargebackStory, findChargebacks } from "./rules/chargebacks.ts";
+import { findDeclinedOrders, mergedOrders } from "./rules/declined-orders.ts";
 import { declineStory } from "./rules/declines.ts";
-import { mergedOrders } from "./rules/merged-orders.ts";
-import { isNews } from "./rules/news.ts";
-import type { Story } from "./rules/story.ts";
-import { reportNovelties } from "./novelties.ts";
-import { newestAlerts } from "./stored-alerts.ts";
-import { touchedBy } from "./touched.ts";
-import type { Touched, WrittenState } from "./touched.ts";
-import { writeStories } from "./write-stories.ts";
+import { reportNovelties } from "./rules/unknown-values.ts";
+import { newestAlerts } from "./store.ts";
+import { type Story, isNews, planChange } from "./timeline.ts";
 
 /** What a transaction should order to be read, since alerts lack it. */
 export interface MissingFact {
@@ -128,4 +123,197 @@ async function takeTurns(trx: Knex.Transaction, ids: readonly string[]): Promise
        where subject.id is not null order by 1 offset 0) turns`,
     [sqlArray(ids)],
   );
+}
+
+/** A state that was just written, as far as alerts look at it. */
+export interface WrittenState {
+  group: string;
+  id: string;
+  /** Its content. */
+  json: string;
+  columns: Readonly<Record<string, unknown>>;
+}
+
+/** What a transaction of the mirror touched that an alert may be about. */
+export interface Touched {
+  /** Orders that show a decline: there is a story to tell, whether or not one was told before. */
+  declinedOrders: Set<string>;
+  /** Of those, the ones whose own state was seen, so that what it lacks can be asked for. */
+  failedOrders: Set<string>;
+  /** Orders and transactions that show a chargeback. */
+  disputed: Set<string>;
+  /** All ids: only where an alert about them is stored already are they looked at. */
+  orders: Set<string>;
+  transactions: Set<string>;
+  subscriptions: Set<string>;
+  /** Of those, the ones that may end or change a story of dunning. */
+  unsettled: Set<string>;
+  /** Values that the interface does not name, as `order.status` and the value. */
+  novelties: Map<string, Set<string>>;
+}
+
+/** The same as JSON takes it: ids, and values that the interface does not name, cut as they are told. */
+export interface TouchedIds extends Record<TouchedSet, string[]> {
+  novelties: [kind: string, values: string[]][];
+}
+
+type TouchedSet = Exclude<keyof Touched, "novelties">;
+
+const touchedSets = [
+  "declinedOrders",
+  "failedOrders",
+  "disputed",
+  "orders",
+  "transactions",
+  "subscriptions",
+  "unsettled",
+] as const satisfies readonly TouchedSet[];
+
+/** Pure. */
+export const idsOf = (touched: Touched): TouchedIds => ({
+  ...(Object.fromEntries(touchedSets.map((name) => [name, [...touched[name]].sort()])) as Record<
+    TouchedSet,
+    string[]
+  >),
+  novelties: [...touched.novelties].map(([kind, values]) => [
+    kind,
+    [...values].map((value) => value.slice(0, 200)),
+  ]),
+});
+
+/** Pure. */
+export const touchedOf = (ids: TouchedIds): Touched => ({
+  ...(Object.fromEntries(touchedSets.map((name) => [name, new Set(ids[name])])) as Record<
+    TouchedSet,
+    Set<string>
+  >),
+  novelties: new Map(ids.novelties.map(([kind, values]) => [kind, new Set(values)])),
+});
+
+/**
+ * Sorts out what a transaction wrote, without a query: nearly all of it is of no interest to alerts, and this runs for
+ * every event. Pure.
+ */
+export function touchedBy(states: Iterable<WrittenState>): Touched {
+  const touched: Touched = {
+    declinedOrders: new Set(),
+    failedOrders: new Set(),
+    disputed: new Set(),
+    orders: new Set(),
+    transactions: new Set(),
+    subscriptions: new Set(),
+    unsettled: new Set(),
+    novelties: new Map(),
+  };
+  for (const state of states) noteState(touched, state);
+  return touched;
+}
+
+function noteState(touched: Touched, { group, id, json, columns }: WrittenState): void {
+  noteNovelties(touched, group, columns);
+  switch (group) {
+    case "order": {
+      touched.orders.add(id);
+      const status = columns["status"];
+      if (status === "failed") {
+        touched.declinedOrders.add(id);
+        touched.failedOrders.add(id);
+      } else if (isDisputed(status)) {
+        touched.disputed.add(id);
+      }
+      return;
+    }
+    case "order.dunning":
+      touched.declinedOrders.add(id);
+      return;
+    case "transaction":
+    case "transaction.inline": {
+      touched.transactions.add(id);
+      // A status is no column of a transaction, and its content is parsed only where it may matter.
+      if (!json.includes('"failed"') && !json.includes('"chargeback')) return;
+      const { status, orderId } = saleOf(json);
+      if (isDisputed(status)) touched.disputed.add(id);
+      if (status !== "failed" || columns["type"] !== "sale" || orderId === null) return;
+      touched.declinedOrders.add(orderId);
+      return;
+    }
+    case "subscription":
+    case "subscription.detail":
+      touched.subscriptions.add(id);
+      if (columns["status"] !== "active") touched.unsettled.add(id);
+  }
+}
+
+/** As the service may write them: of another it is not known what a minor unit is. */
+const currencies = new Set(
+  [...currencyDigits.keys()].flatMap((code) => [code, code.toUpperCase()]),
+);
+
+/** What the interface names of each column (spec, Resources and Errors). */
+const namedValues: Readonly<Record<string, Readonly<Record<string, ReadonlySet<string>>>>> = {
+  order: {
+    status: new Set(orderStatuses),
+    failure_code: new Set(failureCodes),
+    currency: currencies,
+  },
+  subscription: { status: new Set(subscriptionStatuses), currency: currencies },
+  transaction: { currency: currencies },
+};
+
+function noteNovelties(
+  { novelties }: Touched,
+  group: string,
+  columns: WrittenState["columns"],
+): void {
+  const columnsOf = namedValues[group];
+  if (columnsOf === undefined) return;
+  for (const [column, values] of Object.entries(columnsOf)) {
+    const value = columns[column];
+    if (typeof value !== "string" || values.has(value)) continue;
+    const kind = `${group}.${column}`;
+    novelties.set(kind, (novelties.get(kind) ?? new Set()).add(value));
+  }
+}
+
+const isDisputed = (status: unknown): boolean =>
+  typeof status === "string" && status.startsWith("chargeback");
+
+function saleOf(json: string): { status: unknown; orderId: string | null } {
+  const { status, order_id: orderId } = JSON.parse(json) as {
+    status?: unknown;
+    order_id?: unknown;
+  };
+  return { status, orderId: typeof orderId === "string" ? orderId : null };
+}
+
+/** What stored alerts say they are about. */
+export interface StoredSubjects {
+  declinedOrders: string[];
+  disputed: string[];
+}
+
+/**
+ * The orders and chargebacks among what was touched of which an alert was told before. One statement over the indexes of
+ * a small table: every batch asks it.
+ */
+async function storedSubjects(
+  db: Knex,
+  { orders, transactions, subscriptions }: Touched,
+): Promise<StoredSubjects> {
+  if (orders.size + transactions.size + subscriptions.size === 0) {
+    return { declinedOrders: [], disputed: [] };
+  }
+  const { rows } = await db
+    .raw<{ rows: { is_chargeback: boolean; id: string | null }[] }>(
+      // One scan of each index for all ids of a batch: a join would look up each of them.
+      `select distinct a.rule = 'chargeback' as is_chargeback, coalesce(a.order_id, a.transaction_id) as id
+       from alerts.alerts a
+       where a.order_id = any(?::text[]) or a.transaction_id = any(?::text[]) or a.subscription_id = any(?::text[])`,
+      [sqlArray([...orders]), sqlArray([...transactions]), sqlArray([...subscriptions])],
+    )
+    .options({ name: "alerts-subjects" });
+  return {
+    declinedOrders: rows.flatMap(({ is_chargeback, id }) => (is_chargeback ? [] : (id ?? []))),
+    disputed: rows.flatMap(({ is_chargeback, id }) => (is_chargeback ? (id ?? []) : [])),
+  };
 }

@@ -1,23 +1,13 @@
 import type { Knex } from "knex";
-import type { Log } from "../platform/log.ts";
-import { reasonOf } from "../platform/loggable-error.ts";
-import { inTransaction } from "../platform/transaction.ts";
-import { isSerializationFailure } from "../platform/transaction-retry.ts";
-import { assess } from "./assess.ts";
-import type { AssessedState, MissingFact } from "./assess.ts";
-import { reportCardNumbers } from "./card-numbers.ts";
-import type { MaskedObject } from "./card-numbers.ts";
-import { raise } from "./conditions.ts";
-import type { Condition } from "./rules/condition.ts";
-import type { AlertDesk, FoundBy } from "./desk.ts";
-import { reportDead } from "./report-dead.ts";
-import type { DeadEvent } from "./report-dead.ts";
-import { reportUnbelieved } from "./report-unbelieved.ts";
-import type { FutureState } from "./report-unbelieved.ts";
-import type { Undescribed } from "./rules/undescribed.ts";
-import { idsOf, touchedBy } from "./touched.ts";
-import { reportUndescribed } from "./undescribed.ts";
-import type { FailedNews } from "./undescribed.ts";
+import { type Log, reasonOf } from "../platform/log.ts";
+import { inTransaction, isSerializationFailure } from "../platform/postgres/transactions.ts";
+import type { AlertDesk, FoundBy } from "./alert-context.ts";
+import { type AssessedState, type MissingFact, assess, idsOf, touchedBy } from "./assess.ts";
+import { raise } from "./raise-conditions.ts";
+import { type MaskedObject, reportCardNumbers } from "./rules/card-numbers.ts";
+import { type DeadEvent, type FutureState, reportDead, reportUnbelieved } from "./rules/events.ts";
+import type { Condition } from "./timeline.ts";
+import { type FailedNews, type Undescribed, reportUndescribed } from "./undescribed.ts";
 
 /** What a transaction wrote that somebody may have to hear of. */
 export interface News {

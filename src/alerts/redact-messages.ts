@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
-import { redacted } from "../platform/known-secrets.ts";
-import { sqlArray } from "../platform/sql-array.ts";
+import { redacted } from "../platform/redaction.ts";
+import { sqlArray } from "../platform/postgres/values.ts";
 import type { AlertFact, AlertItem, AlertMessage } from "./message.ts";
 
 /** Facts of a message whose values stay: amounts, codes, counts, times, numbers of orders and ids. */

@@ -1,20 +1,25 @@
-import { composeMessage } from "./compose-message.ts";
-import type { CustomerWords } from "./compose-message.ts";
-import { wordingOf } from "./desk.ts";
-import type { AlertDesk } from "./desk.ts";
-import { linksOf } from "./links.ts";
+import { type AlertDesk, wordingOf } from "./alert-context.ts";
+import { type CustomerWords, composeMessage, linksOf } from "./compose-message.ts";
 import type { AlertItem, AlertMessage, AlertSeverity } from "./message.ts";
-import { noveltyCondition } from "./novelties.ts";
+import {
+  missingEvents,
+  missingRenewals,
+  missingRetries,
+  missingRun,
+  neverScheduled,
+  silenceEnds,
+  stopped,
+} from "./rules/absence.ts";
 import { cardNumberCondition } from "./rules/card-numbers.ts";
-import { ratioConditions, ratioEnd } from "./rules/chargeback-ratio.ts";
-import { chargebackStory } from "./rules/chargebacks.ts";
-import type { Chargeback } from "./rules/chargebacks.ts";
-import { conditionStory, endStage } from "./rules/condition.ts";
-import type { Condition, End } from "./rules/condition.ts";
-import type { DeclinedOrder } from "./rules/declined-order.ts";
-import { declineStory } from "./rules/declines.ts";
-import { digestWords, namedEntries } from "./rules/digest.ts";
-import type { DigestEntry } from "./rules/digest.ts";
+import {
+  type Chargeback,
+  chargebackStory,
+  ratioConditions,
+  ratioEnd,
+} from "./rules/chargebacks.ts";
+import type { DeclinedOrder } from "./rules/declined-orders.ts";
+import { declineStory, lastRetryStage } from "./rules/declines.ts";
+import { type DigestEntry, digestWords, namedEntries } from "./rules/digests.ts";
 import {
   deadEventCondition,
   deadEventEnd,
@@ -22,8 +27,8 @@ import {
   futureStateCondition,
   healedByHandEnd,
 } from "./rules/events.ts";
-import { describedEnd, undescribedCondition } from "./rules/undescribed.ts";
 import {
+  type RunOutcome,
   driftEnd,
   endpointCondition,
   endpointEnd,
@@ -33,23 +38,22 @@ import {
   runConditions,
 } from "./rules/reconciliation.ts";
 import { signatureCondition, signatureEnds } from "./rules/signatures.ts";
+import { noveltyCondition } from "./rules/unknown-values.ts";
+import { type ListedAlert, endingOf, listItem, listStage, stormEnd } from "./storms/list-storms.ts";
+import { stormCondition, stormFamilies } from "./storms/storms.ts";
 import {
-  missingEvents,
-  missingRenewals,
-  missingRetries,
-  missingRun,
-  neverScheduled,
-  silenceEnds,
-  stopped,
-} from "./rules/silence.ts";
-import { lastRetryStage } from "./rules/last-retry.ts";
-import type { RunOutcome } from "./rules/reconciliation.ts";
-import { stormFamilies } from "./rules/storm-families.ts";
-import { endingOf, listItem, listStage, stormEnd } from "./rules/storm-lists.ts";
-import type { ListedAlert } from "./rules/storm-lists.ts";
-import { stormCondition } from "./rules/storms.ts";
-import { gravestStage, noSubject } from "./rules/story.ts";
-import type { Family, Stage, Story, Subject } from "./rules/story.ts";
+  type Condition,
+  type End,
+  type Family,
+  type Stage,
+  type Story,
+  type Subject,
+  conditionStory,
+  endStage,
+  gravestStage,
+  noSubject,
+} from "./timeline.ts";
+import { describedEnd, undescribedCondition } from "./undescribed.ts";
 
 /** What a rule says of made-up facts. */
 interface Sample {

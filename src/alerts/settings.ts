@@ -1,14 +1,201 @@
 import { readFileSync } from "node:fs";
+import { isIP } from "node:net";
 import { z } from "zod";
 import { ConfigurationError } from "../platform/errors.ts";
-import { parseJsonWithComments } from "../platform/json-with-comments.ts";
-import type { Path } from "../platform/json-with-comments.ts";
+import { type Path, parseJsonWithComments } from "../platform/json-with-comments.ts";
 import { nearestName } from "../platform/nearest-name.ts";
 import { timeZone } from "../platform/setting-kinds.ts";
-import { channelSettings, destinationSettings } from "./channel-settings.ts";
-import { linkTemplates } from "./link-settings.ts";
-import { channelNames, ruleSettings, severity } from "./rule-settings.ts";
-import { byName, listOf, oneOf, settingsObject, should, wholeNumber } from "./setting-words.ts";
+import { type AlertSeverity, alertSeverities } from "./message.ts";
+import {
+  byName,
+  listOf,
+  ofKind,
+  oneOf,
+  settingsObject,
+  should,
+  shouldHidden,
+  wholeNumber,
+  yesOrNo,
+} from "./setting-schemas.ts";
+
+const severity = oneOf(alertSeverities);
+const channelNames = listOf(z.string(should('the name of a channel, such as "log"')), '["log"]');
+
+/** What every rule has: whether it is on, how urgent it is, and who hears of it (left out: `defaultChannels`). */
+const rule = <Thresholds extends z.core.$ZodLooseShape>(
+  fallback: AlertSeverity,
+  thresholds: Thresholds,
+) =>
+  settingsObject({
+    enabled: yesOrNo.default(true),
+    severity: severity.default(fallback),
+    channels: channelNames.optional(),
+    ...thresholds,
+    // Every key has a default or may be left out, which the type of any shape cannot show.
+  }).prefault({} as never);
+
+const count = (min: number, max: number, fallback: number) =>
+  wholeNumber(min, max).default(fallback);
+
+const share = should("a share above 0 and up to 1, such as 0.8 for 80 %");
+const ratio = (fallback: number) => z.number(share).gt(0, share).max(1, share).default(fallback);
+
+const factorWords = should("a number from 1.1 to 100, such as 3");
+const amountWords = should("a whole number of minor units above 0, such as 50000 for 500.00 EUR");
+
+/** Minor units by currency, such as `{"USD": 50000}`; a currency that is not named has no high amounts. */
+const highAmountMinor = byName(
+  { pattern: /^[A-Z]{3}$/, should: "a currency in three capital letters, such as EUR" },
+  z.int(amountWords).positive(amountWords),
+  '{ "EUR": 50000 }, in minor units',
+).default({});
+
+/** Every rule with its thresholds. What each of them watches is told in docs/operations.md. */
+const ruleSettings = settingsObject({
+  /** A one-time order was declined. */
+  decline: rule("warning", { highAmountMinor }),
+  /** The first charge of a subscription was declined: nothing retries it. */
+  dunning_first: rule("error", { highAmountMinor }),
+  /** A renewal was declined and will be retried. */
+  dunning_renewal: rule("warning", { highAmountMinor, contactAtAttempt: count(1, 20, 3) }),
+  /** The last retry of a renewal is near: told on the daily list, so that a day is left to write to the customer. */
+  dunning_last_retry: rule("error", {
+    withinHours: count(1, 240, 48),
+    lastAttempt: count(1, 20, 3),
+  }),
+  /** No retry follows any more. From `dunning_renewal.highAmountMinor` on it is critical. */
+  dunning_final: rule("error", {}),
+  chargeback: rule("critical", {}),
+  chargeback_ratio: rule("error", { share: ratio(0.8) }),
+  reconcile_drift: rule("error", {}),
+  reconcile_incomplete: rule("error", {}),
+  reconcile_missing: rule("critical", { afterHours: count(1, 240, 26) }),
+  identity_broken: rule("critical", {}),
+  event_dead: rule("error", {}),
+  /** A state is dated later than it can be. */
+  event_future: rule("error", {}),
+  event_unknown: rule("warning", {}),
+  event_duplicate_id: rule("warning", {}),
+  card_number: rule("critical", {}),
+  /** An alert could not be described, because of the data it is about or a fault of the program. */
+  alert_undescribed: rule("error", {}),
+  signature_failures: rule("critical", {
+    count: count(1, 1_000_000, 20),
+    withinMinutes: count(1, 1_440, 5),
+  }),
+  endpoint: rule("critical", {}),
+  silence_retry: rule("error", { afterHours: count(1, 240, 24) }),
+  silence_renewal: rule("error", { afterHours: count(1, 240, 24) }),
+  silence_events: rule("critical", {
+    usuallyAtLeast: count(1, 1_000_000, 10),
+    weeks: count(1, 12, 4),
+  }),
+  silence_worker: rule("critical", { afterMinutes: count(1, 1_440, 5) }),
+  /** Declines at a multiple of their usual rate become one incident; the single ones are held back. */
+  decline_storm: rule("critical", {
+    factor: z.number(factorWords).min(1.1, factorWords).max(100, factorWords).default(3),
+    atLeast: count(1, 1_000_000, 20),
+    withinMinutes: count(1, 1_440, 10),
+    baselineDays: count(1, 60, 14),
+  }),
+}).prefault({});
+
+/** Secrets are not in the file: it names the variable of the environment that holds one (or `<NAME>_FILE` does). */
+const variableWords = shouldHidden(
+  "the name of an environment variable that begins with ALERT_; the secret itself does not stand in this file",
+);
+const fromVariable = z
+  .string(variableWords)
+  .regex(/^ALERT_[A-Z0-9_]{1,80}$/, variableWords)
+  .refine((name) => name !== "ALERT_SETTINGS" && !name.endsWith("_FILE"), {
+    error: "should be the variable's name without _FILE, which is tried as well",
+  });
+
+const httpsUrl = z.url({
+  protocol: /^https?$/,
+  ...shouldHidden("an address such as https://events.pagerduty.com/v2/enqueue"),
+});
+const mailAddress = z.email(should("an e-mail address alone, such as finance@example.com"));
+
+export const channelSettings = ofKind(
+  ["slack", "email", "pagerduty", "webhook", "stdout"],
+  [
+    /** An incoming webhook of Slack, or of what understands the same: Mattermost, Rocket.Chat. */
+    settingsObject({ kind: z.literal("slack"), urlFrom: fromVariable }),
+    /** By the server that SMTP_URL names, from MAIL_FROM. */
+    settingsObject({
+      kind: z.literal("email"),
+      to: listOf(mailAddress, '["finance@example.com"]').max(
+        50,
+        should("a list of at most 50 addresses"),
+      ),
+    }),
+    /** Events API v2. */
+    settingsObject({
+      kind: z.literal("pagerduty"),
+      routingKeyFrom: fromVariable,
+      url: httpsUrl.default("https://events.pagerduty.com/v2/enqueue"),
+    }),
+    /** Any other receiver; signed as the service's webhooks are (SVC_SIGNATURE_SCHEME). */
+    settingsObject({ kind: z.literal("webhook"), urlFrom: fromVariable, secretFrom: fromVariable }),
+    /** The worker's standard output. */
+    settingsObject({ kind: z.literal("stdout"), format: oneOf(["json", "text"]).default("json") }),
+  ],
+);
+
+export type ChannelSettings = z.infer<typeof channelSettings>;
+
+const hostWords = should(
+  "a host name or an address alone, without scheme, port and path, such as hooks.slack.com",
+);
+const hostName = z
+  .string(hostWords)
+  .toLowerCase()
+  .refine((text) => isIP(text) > 0 || /^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/.test(text), hostWords);
+const hostNames = z.array(hostName, should('a list such as ["hooks.slack.com"]'));
+
+/** Where alerts may go at all. */
+export const destinationSettings = settingsObject({
+  /** Reached by https, at addresses of the public internet only. */
+  allowedHosts: hostNames.default([
+    "hooks.slack.com",
+    "events.pagerduty.com",
+    "events.eu.pagerduty.com",
+  ]),
+  /** Also reached by http, also at loopback and private addresses; never at metadata or link-local ones. */
+  privateHosts: hostNames.default([]),
+}).prefault({});
+
+export type DestinationSettings = z.infer<typeof destinationSettings>;
+
+const words = should(
+  'an address with {id} in its path or query, such as "https://admin.example.com/orders/{id}"',
+);
+const template = z.string(words).refine(isTemplate, words).optional();
+
+/** Of each kind of object, its page; what is left out has no link. */
+export const linkTemplates = settingsObject({
+  order: template,
+  subscription: template,
+  customer: template,
+  transaction: template,
+}).prefault({});
+
+export type LinkTemplates = z.infer<typeof linkTemplates>;
+
+/** An id must not choose the host, nor stand in a part that is never sent. */
+function isTemplate(text: string): boolean {
+  const [one, other] = ["a", "b"].map((id) => text.replaceAll("{id}", id));
+  if (one === undefined || other === undefined || one === other) return false;
+  if (!URL.canParse(one) || !URL.canParse(other)) return false;
+  const [first, second] = [new URL(one), new URL(other)];
+  return (
+    /^https?:$/.test(first.protocol) &&
+    first.username + first.password === "" &&
+    first.origin === second.origin &&
+    first.pathname + first.search !== second.pathname + second.search
+  );
+}
 
 const timeWords = should("a time from 00:00 to 23:59, such as 08:30");
 const timeOfDay = z.string(timeWords).regex(/^([01]\d|2[0-3]):[0-5]\d$/, timeWords);

@@ -1,19 +1,17 @@
 import type { Knex } from "knex";
 import type { Log } from "../platform/log.ts";
-import type { AlertDesk } from "./desk.ts";
-import { endDeadEvents } from "./sweep/end-dead-events.ts";
-import { describeAgain } from "./sweep/describe-again.ts";
-import { escalate } from "./sweep/escalate.ts";
-import { lookThroughInbox } from "./sweep/look-through-inbox.ts";
-import { lookThroughStates } from "./sweep/look-through-states.ts";
-import { tellNearLastRetries } from "./sweep/near-last-retries.ts";
-import { sendDigests } from "./sweep/send-digests.ts";
-import { tellStorms } from "./sweep/tell-storms.ts";
-import { tidyUp } from "./sweep/tidy-up.ts";
-import { watchChargebackRatio } from "./sweep/watch-chargeback-ratio.ts";
-import { watchSignatures } from "./sweep/watch-signatures.ts";
-import { watchSilence } from "./sweep/watch-silence.ts";
-import { learnUsualDeclines } from "./usual-declines.ts";
+import type { AlertDesk } from "./alert-context.ts";
+import { escalate } from "./escalation.ts";
+import { watchChargebackRatio } from "./rules/chargebacks.ts";
+import { tellNearLastRetries } from "./rules/declines.ts";
+import { sendDigests } from "./rules/digests.ts";
+import { endDeadEvents, lookThroughInbox } from "./rules/events.ts";
+import { watchSignatures } from "./rules/signatures.ts";
+import { lookThroughStates } from "./rules/unknown-values.ts";
+import { watchSilence } from "./rules/watch-absence.ts";
+import { tellStorms } from "./storms/list-storms.ts";
+import { learnUsualDeclines } from "./storms/storms.ts";
+import { describeAgain } from "./undescribed.ts";
 
 /** Held by the one sweep that works now, for the length of each of its transactions. Any fixed number of our own. */
 const sweepLock = 7_255_011_936;
@@ -62,4 +60,16 @@ export async function sweepAlerts(
     }
   }
   return { more };
+}
+
+const dayMs = 86_400_000;
+
+/** Forgets what no rule looks at any more, and workers that were missed for an hour. */
+async function tidyUp(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
+  const oldestHour = new Date(desk.serviceClock.now().getTime() - 100 * dayMs);
+  await trx("alerts.event_hours").where("hour", "<", oldestHour).delete();
+  await trx("receiver.answers_by_minute").whereRaw("minute < now() - interval '7 days'").delete();
+  await trx("alerts.heartbeats")
+    .whereRaw("starts_with(name, 'worker') and beat_at < now() - interval '1 hour'")
+    .delete();
 }

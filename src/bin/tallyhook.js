@@ -14,8 +14,8 @@ const EXIT_NOT_INSTALLED = 2;
 const EXIT_UNEXPECTED = 70;
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
-const built = join(root, "dist", "src", "bin", "main.js");
-const source = join(root, "src", "bin", "main.ts");
+const built = join(root, "dist", "src", "main", "main.js");
+const source = join(root, "src", "main", "main.ts");
 
 /** Newest change under a directory. Directories count too: a deleted file changes only its directory. */
 function newestChangeMs(directory) {

@@ -1,9 +1,29 @@
 import { hash } from "node:crypto";
-import { rowKey } from "./append-statement.ts";
-import type { Appended, VerifiedEvent } from "./event.ts";
-import { flush, InboxUnavailable, refuse } from "./flush.ts";
-import type { Flushed, FlushDeps } from "./flush.ts";
-import type { WaitingRow } from "./store-batch.ts";
+import type { ClientBase, Pool, PoolClient } from "pg";
+import { TallyhookError } from "../platform/errors.ts";
+import type { Log } from "../platform/log.ts";
+
+/** The longest text that is taken out of an event into a column of its own. */
+export const maxExtractLength = 255;
+
+/** An event whose signature held: its exact bytes, and what could be read of them. */
+export interface VerifiedEvent {
+  raw: Buffer;
+  /** Which signing secret matched. */
+  secretId: string;
+  /** The envelope's id, `sha256:<hex>` where it has none or one that no column should hold. */
+  eventId: string;
+  type: string | null;
+  apiVersion: string | null;
+  /** In the fixed form of `canonicalTimestamp`. */
+  createdAt: string | null;
+}
+
+export interface Appended {
+  eventId: string;
+  /** The same bytes under the same id were already there. */
+  duplicate: boolean;
+}
 
 export interface AppendLimits {
   maxRowsPerFlush: number;
@@ -101,3 +121,308 @@ const all: Pick<AppendLimits, "maxRowsPerFlush" | "maxBytesPerFlush"> = {
   maxRowsPerFlush: Number.POSITIVE_INFINITY,
   maxBytesPerFlush: Number.POSITIVE_INFINITY,
 };
+
+/** The inbox cannot take an event now: nothing is wrong with the event, the sender should come again. */
+export class InboxUnavailable extends TallyhookError {}
+
+export interface FlushDeps {
+  /** Its own small pool with a query time-out: one connection carries all flushes. */
+  pool: Pool;
+  log: Log;
+  /** Told of every committed batch of new events, after the answers were released. Must not throw. */
+  onCommitted(seqs: number[]): void;
+}
+
+export interface Flushed {
+  /** For the next flush; null when it was given up. */
+  client: PoolClient | null;
+  /** Answers those whose events are stored, and makes them known. Must be called once. Never throws. */
+  finish(): void;
+  /** Why all that wait are refused too. */
+  hung: Error | null;
+}
+
+/** Stores one batch, or refuses it, on the connection of the flush before or one of its own. Never throws. */
+async function flush(
+  deps: FlushDeps,
+  client: PoolClient | null,
+  batch: WaitingRow[],
+  timeoutMs: number,
+): Promise<Flushed> {
+  const line: Line = { client, isGivenUp: false };
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<Error>((resolve) => {
+    timer = setTimeout(() => resolve(new Error(`not stored within ${timeoutMs} ms`)), timeoutMs);
+  });
+  const outcome = await Promise.race([storeAndCount(deps, line, batch), late]);
+  clearTimeout(timer);
+  if (!(outcome instanceof Error)) return { client: line.client, finish: outcome, hung: null };
+  line.isGivenUp = true;
+  deps.log.warn({ err: outcome, events: batch.length }, "the database does not answer");
+  refuse(batch, outcome);
+  // Destroyed, not used again: it may still be in the statement. If that commits, the relay finds the events.
+  line.client?.release(outcome);
+  return { client: null, finish: () => {}, hung: outcome };
+}
+
+interface Line {
+  client: PoolClient | null;
+  /** Its flush is over: whoever still holds it must not touch it. */
+  isGivenUp: boolean;
+}
+
+/** Gives back what is left to do once the events are stored. */
+async function storeAndCount(
+  { pool, log, onCommitted }: FlushDeps,
+  line: Line,
+  batch: WaitingRow[],
+): Promise<() => void> {
+  const nothing = () => {};
+  try {
+    if (line.client === null) {
+      const client = await pool.connect();
+      if (line.isGivenUp) {
+        client.release();
+        return nothing;
+      }
+      line.client = client;
+    }
+    const { client } = line;
+    const { seqs, repeats, answer } = await storeBatch({ client, log }, batch);
+    const finish = () => {
+      answer();
+      if (seqs.length > 0) onCommitted(seqs);
+    };
+    if (repeats.length === 0) return finish;
+    finish();
+    await countRepeatedRows(client, repeats);
+  } catch (cause) {
+    if (line.isGivenUp) return nothing;
+    const failure = cause instanceof Error ? cause : new Error(String(cause));
+    log.warn({ err: failure, events: batch.length }, "a batch of events could not be stored");
+    // Rows that were answered already stay answered: only a count of repeats is lost then.
+    refuse(batch, failure);
+    line.client?.release(failure);
+    line.client = null;
+  }
+  return nothing;
+}
+
+function refuse(batch: readonly WaitingRow[], cause: unknown): void {
+  const error = new InboxUnavailable("The database does not take events.", { cause });
+  for (const { reject } of batch) reject(error);
+}
+
+/** A row that somebody waits for. */
+export interface WaitingRow extends PendingRow {
+  key: string;
+  resolve(appended: Appended): void;
+  reject(error: Error): void;
+}
+
+export interface StoreDeps {
+  client: ClientBase;
+  log: Log;
+}
+
+export interface StoredBatch {
+  /** Of the new rows. */
+  seqs: number[];
+  repeats: { row: PendingRow; times: number }[];
+  /** Releases the answers, all together. */
+  answer(): void;
+}
+
+/** Stores a batch; of two copies in it, the first is the new one. Nobody is answered yet. */
+async function storeBatch(deps: StoreDeps, batch: readonly WaitingRow[]): Promise<StoredBatch> {
+  const first = new Map<string, WaitingRow>();
+  const copies: WaitingRow[] = [];
+  for (const row of batch) {
+    if (first.has(row.key)) copies.push(row);
+    else first.set(row.key, row);
+  }
+  const distinct = [...first.values()];
+  const { seqs, keys: newKeys } = await insertOrSplit(deps, distinct);
+  const duplicates = [...distinct.filter(({ key }) => !newKeys.has(key)), ...copies];
+  const repeats = new Map<string, { row: PendingRow; times: number }>();
+  for (const { key } of duplicates) {
+    const row = first.get(key);
+    if (row !== undefined) repeats.set(key, { row, times: (repeats.get(key)?.times ?? 0) + 1 });
+  }
+  const answer = () => {
+    for (const row of distinct) {
+      row.resolve({ eventId: row.event.eventId, duplicate: !newKeys.has(row.key) });
+    }
+    for (const { key, event, resolve } of copies) {
+      // An event that was stored without its extracts has another id.
+      resolve({ eventId: (first.get(key)?.event ?? event).eventId, duplicate: true });
+    }
+  };
+  return { seqs, repeats: [...repeats.values()], answer };
+}
+
+/**
+ * One statement for all; when the server refuses a value of one row, the batch is halved until that row stands
+ * alone, and it is stored without its extracts. Its neighbours do not notice.
+ */
+async function insertOrSplit(deps: StoreDeps, rows: WaitingRow[]): Promise<NewRows> {
+  try {
+    return await insertNewRows(deps.client, rows);
+  } catch (error) {
+    if (!isRefusedValue(error)) throw error;
+    const [only] = rows;
+    if (rows.length === 1 && only !== undefined) return insertBare(deps, only, error);
+    const half = Math.ceil(rows.length / 2);
+    const first = await insertOrSplit(deps, rows.slice(0, half));
+    const second = await insertOrSplit(deps, rows.slice(half));
+    return {
+      seqs: [...first.seqs, ...second.seqs],
+      keys: new Set([...first.keys, ...second.keys]),
+    };
+  }
+}
+
+async function insertBare(
+  { client, log }: StoreDeps,
+  row: WaitingRow,
+  refusal: unknown,
+): Promise<NewRows> {
+  const { code } = refusal as { code?: string };
+  const eventId = `sha256:${row.sha256}`;
+  log.warn({ code, eventId }, "an event is stored without its extracts");
+  row.event = { ...row.event, eventId, type: null, apiVersion: null, createdAt: null };
+  const { seqs } = await insertNewRows(client, [row]);
+  return { seqs, keys: new Set(seqs.length > 0 ? [row.key] : []) };
+}
+
+/** SQLSTATE class 22: data exception. Nothing else is the fault of a value. */
+function isRefusedValue(error: unknown): boolean {
+  const { code } = error as { code?: unknown };
+  return typeof code === "string" && code.startsWith("22");
+}
+
+/** An event waiting to be stored, with the key that makes it unique. */
+export interface PendingRow {
+  event: VerifiedEvent;
+  /** Of the body, in hex. */
+  sha256: string;
+}
+
+/** What a statement stored. */
+export interface NewRows {
+  seqs: number[];
+  /** By `rowKey`. */
+  keys: ReadonlySet<string>;
+}
+
+/**
+ * All bodies travel as one binary parameter and are cut apart by the server: an array of Buffers would be
+ * hex-encoded by the driver, an array of texts escaped quote by quote, and both cost more than the INSERT.
+ * One row comes back, since reading many costs more than making them: nearly always all rows are new, and only
+ * where they are not does it say which.
+ */
+const insertNew = {
+  name: "inbox-append",
+  text: `
+    with input as (
+      select * from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::int[], $7::int[])
+        with ordinality as i(event_id, type, api_version, created_at, secret_id, body_at, body_length, n)
+    ), hashes as materialized (
+      select decode($9::text, 'hex') as joined
+    ), stored as (
+      insert into inbox.receipts (event_id, raw_sha256, type, api_version, event_created_at, raw, secret_id)
+      select event_id, substr(joined, (n::int - 1) * 32 + 1, 32), type, api_version, created_at,
+             substr($8::bytea, body_at, body_length), secret_id
+      -- One order for all receivers, so that two with the same events cannot wait for each other.
+      from input, hashes order by event_id collate "C", substr(joined, (n::int - 1) * 32 + 1, 32)
+      on conflict (event_id, raw_sha256) do nothing
+      returning seq, event_id, raw_sha256
+    ), opened as (
+      insert into inbox.progress (seq) select seq from stored
+    )
+    select (select string_agg(seq::text, ',') from stored) as seqs,
+           case when (select count(*) from stored) < cardinality($1::text[])
+             then (select array_agg(encode(raw_sha256, 'hex') || ':' || event_id) from stored)
+           end as keys`,
+};
+
+/**
+ * Stores what is not there yet, in one statement, and says what was new. The rows must differ from each other.
+ * Idempotent; its own transaction unless one is open.
+ */
+async function insertNewRows(client: ClientBase, rows: readonly PendingRow[]): Promise<NewRows> {
+  const positions: number[] = [];
+  let next = 1;
+  for (const { event } of rows) {
+    positions.push(next);
+    next += event.raw.length;
+  }
+  const { rows: found } = await client.query<{ seqs: string | null; keys: string[] | null }>({
+    ...insertNew,
+    values: [
+      textArray(rows.map(({ event }) => event.eventId)),
+      textArray(rows.map(({ event }) => event.type)),
+      textArray(rows.map(({ event }) => event.apiVersion)),
+      textArray(rows.map(({ event }) => event.createdAt)),
+      textArray(rows.map(({ event }) => event.secretId)),
+      `{${positions.join(",")}}`,
+      `{${rows.map(({ event }) => event.raw.length).join(",")}}`,
+      Buffer.concat(rows.map(({ event }) => event.raw)),
+      rows.map(({ sha256 }) => sha256).join(""),
+    ],
+  });
+  const { seqs = null, keys = null } = found[0] ?? {};
+  if (seqs === null) return { seqs: [], keys: new Set() };
+  return { seqs: seqs.split(",").map(Number), keys: new Set(keys ?? rows.map(rowKey)) };
+}
+
+/**
+ * Stores no event, by the locks and with the rights that storing one takes; rejects where they cannot be had. For a
+ * probe.
+ */
+export async function insertNoRows(client: ClientBase): Promise<void> {
+  await client.query(
+    `with stored as (
+       insert into inbox.receipts (event_id, raw_sha256, raw, secret_id)
+       select '', ''::bytea, ''::bytea, '' where false returning seq
+     )
+     insert into inbox.progress (seq) select seq from stored`,
+  );
+}
+
+/** An array as a parameter. The driver looks for quotes value by value; nearly always there are none. */
+function textArray(values: readonly (string | null)[]): string | readonly (string | null)[] {
+  const needsCare = values.includes(null) || /["\\]/.test(values.join(""));
+  return needsCare ? values : `{"${values.join('","')}"}`;
+}
+
+/** What makes a row unique: the bytes and the event's id, as the server gives it back. */
+const rowKey = ({ event, sha256 }: PendingRow): string =>
+  `${sha256}:${event.eventId.toWellFormed()}`;
+
+const countRepeats = {
+  name: "inbox-count-repeats",
+  text: `
+    insert into inbox.repeats as known (seq, times)
+    select r.seq, sum(i.times)
+    from unnest($1::text[], $2::int[], $3::text[]) as i(event_id, times, sha256)
+      join inbox.receipts r
+        on r.event_id = i.event_id and r.raw_sha256 = decode(i.sha256, 'hex')
+    group by r.seq order by r.seq
+    on conflict (seq) do update set times = known.times + excluded.times`,
+};
+
+/** Counts further deliveries of rows that are stored already. */
+async function countRepeatedRows(
+  client: ClientBase,
+  repeats: readonly { row: PendingRow; times: number }[],
+): Promise<void> {
+  await client.query({
+    ...countRepeats,
+    values: [
+      repeats.map(({ row }) => row.event.eventId),
+      repeats.map(({ times }) => times),
+      repeats.map(({ row }) => row.sha256),
+    ],
+  });
+}

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { Clock } from "../platform/clock.ts";
-import { sqlArray } from "../platform/sql-array.ts";
+import { sqlArray } from "../platform/postgres/values.ts";
 
 /** The numbers of events as they come, each once, and none is left out. */
 export interface Arrivals {

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { sqlArray } from "../platform/sql-array.ts";
+import { sqlArray } from "../platform/postgres/values.ts";
 import type { EventState } from "./claim.ts";
 
 /** An event as people and tools see it: everything but its bytes. */
@@ -65,7 +65,7 @@ export async function listEvents(db: Knex, filter: EventFilter): Promise<EventRo
 
 export interface StoredEvent extends EventRow {
   raw: Buffer | null;
-  /** Whether the bytes are no longer those that arrived (rewrite-bodies.ts); null where they were pruned. */
+  /** Whether the bytes are no longer those that arrived (retention.ts); null where they were pruned. */
   rewritten: boolean | null;
 }
 
@@ -170,4 +170,20 @@ interface TraceRow {
   state: EventState;
   event_created_at: Date | null;
   received_at: Date;
+}
+
+/**
+ * The numbers of all events that bear each of these ids, in the order of their arrival: more than one where the
+ * service sent other bytes under the same id.
+ */
+export async function seqsOfIds(
+  db: Knex,
+  eventIds: readonly string[],
+): Promise<Map<string, number[]>> {
+  const { rows } = await db.raw<{ rows: { event_id: string; seqs: string[] }[] }>(
+    `select event_id, array_agg(seq order by seq) as seqs from inbox.receipts
+     where event_id = any(?::text[]) group by event_id`,
+    [sqlArray(eventIds)],
+  );
+  return new Map(rows.map(({ event_id, seqs }) => [event_id, seqs.map(Number)]));
 }

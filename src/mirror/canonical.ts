@@ -1,8 +1,6 @@
 import { hash } from "node:crypto";
-import { storable } from "../platform/storable-text.ts";
-import { mayBeCardNumber, mayHoldCardNumber } from "./card-numbers/card-number.ts";
-import { isKept } from "./card-numbers/kept-keys.ts";
-import { plainDecimal } from "./plain-decimal.ts";
+import { storable } from "../platform/postgres/values.ts";
+import { isKept, mayBeCardNumber, mayHoldCardNumber } from "./privacy/card-number.ts";
 
 type JsonSource = Readonly<Record<string, unknown>>;
 
@@ -175,3 +173,18 @@ const textJson = (text: string): string =>
 
 /** 32 hex digits that stand for the content: equal exactly when the canonical forms are. */
 export const contentHash = (json: string): string => hash("sha256", json, "hex").slice(0, 32);
+
+/** A finite number in its shortest digits, without an exponent, as Postgres prints a `numeric` of them. Pure. */
+function plainDecimal(value: number): string {
+  const text = String(value);
+  if (!text.includes("e")) return text;
+  const [mantissa = "", exponent = ""] = text.split("e");
+  const sign = mantissa.startsWith("-") ? "-" : "";
+  const [whole = "", fraction = ""] = mantissa.slice(sign.length).split(".");
+  const digits = whole + fraction;
+  // JavaScript writes an exponent only where the point lies outside of the digits.
+  const point = whole.length + Number(exponent);
+  return point > 0
+    ? `${sign}${digits.padEnd(point, "0")}`
+    : `${sign}0.${digits.padStart(digits.length - point, "0")}`;
+}

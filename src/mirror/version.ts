@@ -1,4 +1,4 @@
-import { canonicalTimestamp } from "../service/timestamp.ts";
+import { canonicalTimestamp } from "../contract/timestamp.ts";
 
 /**
  * The version of a state, as text that compares byte by byte: when the object says it changed, when it was seen

@@ -1,6 +1,9 @@
-import { createCipheriv, createDecipheriv, createHash, randomBytes } from "node:crypto";
+import { createCipheriv, createDecipheriv, createHash, randomBytes, randomUUID } from "node:crypto";
+import { link, rm } from "node:fs/promises";
+import { join } from "node:path";
 import { ConfigurationError, TallyhookError } from "./errors.ts";
-import { knowSecret } from "./known-secrets.ts";
+import { makeDirectory, readIfThere, writePrivate } from "./files.ts";
+import { knowSecret } from "./redaction.ts";
 
 export interface EncryptedText {
   /** Which key was used: stored beside the ciphertext, so that the key can be changed. */
@@ -85,4 +88,30 @@ function readKey(hex: string): { id: string; bytes: Buffer } {
     .digest("hex")
     .slice(0, 16);
   return { id, bytes };
+}
+
+/**
+ * The encryption key of an installation on the embedded defaults: made once in the data directory, with mode
+ * 600, and the same ever after, also when several processes start at once. 64 hex digits.
+ */
+export async function ensureLocalKey(dataDir: string): Promise<string> {
+  const path = join(dataDir, "encryption-key");
+  const own = `${path}.${randomUUID()}`;
+  await makeDirectory(dataDir);
+  try {
+    await writePrivate(own, `${randomBytes(32).toString("hex")}\n`);
+    // Fails when there is one already; what is there is whole, since a link is made at once.
+    await link(own, path);
+  } catch (error) {
+    if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;
+  } finally {
+    await rm(own, { force: true });
+  }
+  const key = (await readIfThere(path))?.trim() ?? "";
+  if (!/^[0-9a-f]{64}$/.test(key)) {
+    throw new ConfigurationError(
+      `${path} should hold 64 hex digits. Bring the right key back; a new one cannot read what is stored.`,
+    );
+  }
+  return key;
 }

@@ -1,4 +1,4 @@
-import { strikeOutSecrets } from "./secret-shapes.ts";
+import { strikeOutSecrets } from "./redaction.ts";
 
 /** Exit codes of the command line (`sysexits.h` where one fits); docs/operations.md says when each comes. */
 export const exitCodes = {

@@ -5,8 +5,8 @@ import { createServer } from "node:net";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { UnreachableError } from "./errors.ts";
-import { errorCode } from "./postgres-errors.ts";
-import { exists, readIfThere, writePrivate, writeWhole } from "./private-files.ts";
+import { errorCode } from "./postgres/errors.ts";
+import { exists, readIfThere, writePrivate, writeWhole } from "./files.ts";
 
 const pollMs = 25;
 

@@ -1,6 +1,6 @@
 import { isIP } from "node:net";
 import { z } from "zod";
-import { isCronExpression } from "./cron-expression.ts";
+import { isCronExpression } from "./cron.ts";
 
 /** How the text of one environment variable becomes a value. */
 export interface SettingKind<T> {

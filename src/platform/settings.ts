@@ -1,5 +1,5 @@
 import { nearestName } from "./nearest-name.ts";
-import { strikeOutSecrets } from "./secret-shapes.ts";
+import { strikeOutSecrets } from "./redaction.ts";
 import type { SettingKind } from "./setting-kinds.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;

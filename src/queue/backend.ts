@@ -1,17 +1,32 @@
-import { createPostgresBackend, Queue, runMigrations, withBackend, Worker } from "bullmq";
-import type {
-  BackendFactory,
-  ConnectionOptions,
-  PgPool,
-  PostgresQueueBackend,
-  Processor,
-  QueueOptions,
-  WorkerOptions,
+import {
+  type BackendFactory,
+  type ConnectionOptions,
+  type PgPool,
+  type PostgresQueueBackend,
+  type Processor,
+  Queue,
+  type QueueOptions,
+  Worker,
+  type WorkerOptions,
+  createPostgresBackend,
+  runMigrations,
+  withBackend,
 } from "bullmq";
 import pg from "pg";
-import { createPool } from "../platform/postgres.ts";
-import { withSessionSettings } from "../platform/session-settings.ts";
-import { jobSchemas } from "./jobs.ts";
+import { z } from "zod";
+import { createPool } from "../platform/postgres/pool.ts";
+import { withSessionSettings } from "../platform/postgres/session-settings.ts";
+
+/** The queues and what their jobs carry: numbers and names only, never data of an event. */
+export const jobSchemas = {
+  /** A committed batch of the inbox. */
+  apply: z.object({ seqs: z.array(z.int().positive()).min(1).max(5_000) }),
+  /** Something that runs on a schedule. */
+  schedule: z.object({ task: z.string().min(1) }),
+} as const;
+
+export type QueueName = keyof typeof jobSchemas;
+export type JobPayload<Name extends QueueName> = z.infer<(typeof jobSchemas)[Name]>;
 
 /** Where BullMQ keeps its jobs. */
 export type BackendLocation = { kind: "postgres"; url: string } | { kind: "redis"; url: string };

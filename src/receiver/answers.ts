@@ -1,7 +1,6 @@
 import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
-import { errorEnvelope } from "../service/error-envelope.ts";
-import type { ErrorType } from "../service/error-envelope.ts";
+import { type ErrorType, errorEnvelope } from "../contract/error-envelope.ts";
 
 /** An answer that is not 2xx, in the service's own form (spec, Errors). */
 export interface Refusal {

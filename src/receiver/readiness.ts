@@ -1,9 +1,9 @@
 import type { Knex } from "knex";
 import type { Pool } from "pg";
-import { insertNoRows } from "../inbox/append-statement.ts";
+import { insertNoRows } from "../inbox/append.ts";
 import type { Log } from "../platform/log.ts";
-import { pendingMigrations } from "../platform/migrations.ts";
-import { errorCode } from "../platform/postgres-errors.ts";
+import { pendingMigrations } from "../platform/postgres/migrations.ts";
+import { errorCode } from "../platform/postgres/errors.ts";
 
 /** Something whose absence is worth knowing; `check` rejects when it is away. Its name is shown in public. */
 export interface ReadinessCheck {

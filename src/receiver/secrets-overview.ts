@@ -1,8 +1,7 @@
-import type { SignatureSchemeName } from "../service/signature/scheme.ts";
-import { secretProblem } from "../service/signature/secret-problem.ts";
+import { type SignatureSchemeName, secretProblem } from "../contract/signature/verification.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import type { SecretRow } from "./secrets-store.ts";
-import { counted } from "../platform/counted.ts";
+import { counted } from "../platform/readable-text.ts";
 
 /**
  * `pending`: begins later. `ending`: live, with an end set. `unusable`: it cannot be decrypted or is none of

@@ -1,32 +1,32 @@
 import { once } from "node:events";
 import type { ServerResponse } from "node:http";
-import type { AddressInfo } from "node:net";
-import type { Socket } from "node:net";
+import type { AddressInfo, Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
+import Router from "@koa/router";
 import type { Knex } from "knex";
+import Koa from "koa";
+import type { Context, Middleware } from "koa";
 import type { Pool } from "pg";
-import { createAppender } from "../inbox/append.ts";
-import type { AppendLimits } from "../inbox/append.ts";
+import { type EnvelopePlaces, defaultEnvelopePlaces } from "../contract/event-envelope.ts";
+import { signatureScheme } from "../contract/signature/signature-scheme.ts";
+import type { SignatureSchemeName } from "../contract/signature/verification.ts";
+import { type AppendLimits, createAppender } from "../inbox/append.ts";
 import type { Clock } from "../platform/clock.ts";
-import { listen, localAddress } from "../platform/listen.ts";
+import { listen, localAddress } from "../platform/http/listen.ts";
 import type { Log } from "../platform/log.ts";
-import { defaultEnvelopePlaces } from "../service/event-envelope.ts";
-import type { EnvelopePlaces } from "../service/event-envelope.ts";
-import type { SignatureSchemeName } from "../service/signature/scheme.ts";
-import { signatureScheme } from "../service/signature/signature-scheme.ts";
-import { createApp } from "./app.ts";
-import { createReceiverCounters } from "./counters.ts";
-import type { ReceiverCounters } from "./counters.ts";
-import { createDeadlines } from "./deadlines.ts";
-import { createHttpServer } from "./http-server.ts";
-import { defaultHeldBodyBytes, defaultReceiverLimits } from "./limits.ts";
-import type { ReceiverLimits } from "./limits.ts";
-import { createReadiness } from "./readiness.ts";
-import type { ReadinessCheck } from "./readiness.ts";
-import { createReceiveWebhook } from "./receive-webhook.ts";
-import { refuseLate } from "./refuse-webhook.ts";
-import { createSeldomWarnings } from "./seldom-warnings.ts";
-import type { LiveSecrets } from "./secrets.ts";
+import { createSeldomWarnings } from "../platform/rate-limited-warnings.ts";
+import { refusals, sendRefusal } from "./answers.ts";
+import { createHttpServer } from "./connections.ts";
+import { type ReceiverCounters, createReceiverCounters } from "./counters.ts";
+import {
+  type ReceiverLimits,
+  createDeadlines,
+  defaultHeldBodyBytes,
+  defaultReceiverLimits,
+} from "./limits.ts";
+import type { LiveSecrets } from "./live-secrets.ts";
+import { type ReadinessCheck, type ReadinessReport, createReadiness } from "./readiness.ts";
+import { type ReceiveWebhook, createReceiveWebhook, refuseLate } from "./webhook.ts";
 
 export interface ReceiverDeps {
   db: Knex;
@@ -181,4 +181,50 @@ async function assertSecrets({
   if (problem !== undefined) throw new Error(problem);
   if (current().length === 0)
     throw new Error("there is no signing secret: nothing can be verified");
+}
+
+export interface AppDeps {
+  receiveWebhook: ReceiveWebhook;
+  readiness: () => Promise<ReadinessReport>;
+  counters: ReceiverCounters;
+  log: Log;
+}
+
+/** The public HTTP side. Shows nothing but what the design lists: no counters, no names of what lies behind. */
+export function createApp({ receiveWebhook, readiness, counters, log }: AppDeps): Koa {
+  const router = new Router();
+  router.post("/webhooks", (ctx) => {
+    ctx.respond = false;
+    return receiveWebhook(ctx.req, ctx.res);
+  });
+  router.get("/healthz", (ctx) => {
+    ctx.body = { status: "ok" };
+  });
+  router.get("/readyz", async (ctx) => {
+    const report = await readiness();
+    ctx.status = report.status === "unavailable" ? 503 : 200;
+    ctx.set("Cache-Control", "no-store");
+    ctx.body = report;
+  });
+
+  const app = new Koa();
+  app.use(router.routes() as unknown as Middleware);
+  app.use((ctx) => refuseUnrouted(counters, ctx));
+  // Without a listener of ours Koa writes errors to the standard error output, whatever they hold.
+  app.on("error", (err: unknown) => log.debug({ err }, "a connection failed"));
+  return app;
+}
+
+function refuseUnrouted(counters: ReceiverCounters, ctx: Context): void {
+  const allowed = new Set<string>(
+    (ctx["matched"] as Router["stack"]).flatMap(({ methods }) => methods),
+  );
+  ctx.respond = false;
+  if (allowed.size === 0) {
+    counters.rejected.not_found += 1;
+    sendRefusal(ctx.res, refusals.notFound);
+  } else {
+    counters.rejected.method_not_allowed += 1;
+    sendRefusal(ctx.res, refusals.method, { Allow: [...allowed].join(", ") });
+  }
 }

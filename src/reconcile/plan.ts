@@ -1,9 +1,84 @@
-import type { Resource } from "../mirror/observation.ts";
+import type { Knex } from "knex";
+import type { Resource } from "../mirror/snapshot.ts";
 import { UsageError } from "../platform/errors.ts";
-import type { RotationPart } from "./rotation.ts";
-import type { ReconcileSettings } from "./settings.ts";
-import { bound, slice, slicedResources } from "./slice.ts";
-import type { Slice } from "./slice.ts";
+import { coveredUntil } from "./coverage/coverage.ts";
+import { type Slice, bound, mirrorTableOf, slice, slicedResources } from "./coverage/slice.ts";
+import type { RunKind } from "./runs/runs.ts";
+import { type ReconcileSettings, dayMs } from "./settings.ts";
+
+export interface WantedRun {
+  kind: RunKind;
+  t0: Date;
+  rangeFrom: Date | null;
+  rangeTo: Date | null;
+}
+
+/** The plan of a run, as data. A night before which nothing was read whole reads everything. Only reads. */
+export async function makePlan(
+  db: Knex,
+  settings: ReconcileSettings,
+  { kind, t0, rangeFrom, rangeTo }: WantedRun,
+): Promise<Slice[]> {
+  if (kind === "range") {
+    const { from, before } = answeredRange({ t0, rangeFrom, rangeTo });
+    return planRange(from, before);
+  }
+  if (kind !== "nightly") return planFull(t0);
+  const until = await coveredUntil(db, t0);
+  if (until === null) return planFull(t0);
+  const rotation = await rotationParts(db, settings, { t0, coveredUntil: until });
+  return rotation === null
+    ? planFull(t0)
+    : planNightly({ t0, coveredUntil: until, rotation }, settings);
+}
+
+async function rotationParts(
+  db: Knex,
+  settings: ReconcileSettings,
+  facts: { t0: Date; coveredUntil: Date },
+): Promise<Record<Resource, RotationPart | null> | null> {
+  const windowFrom = windowStart(facts, settings);
+  const parts: Partial<Record<Resource, RotationPart | null>> = {};
+  for (const resource of slicedResources) {
+    const state = await rotationState(db, resource);
+    if (state === null) return null;
+    const wanted = { resource, t0: facts.t0, windowFrom };
+    parts[resource] = await rotationPart(db, wanted, state, settings.rotationNights);
+  }
+  return parts as Record<Resource, RotationPart | null>;
+}
+
+export interface EstimatedSlice {
+  slice: Slice;
+  rows: number;
+  calls: number;
+}
+
+/** How many rows and calls a plan should cost, by what the mirror holds now. One statement a slice. */
+export async function estimatePlan(
+  db: Knex,
+  slices: readonly Slice[],
+  pageSize: number,
+): Promise<EstimatedSlice[]> {
+  const estimated: EstimatedSlice[] = [];
+  for (const slice of slices) {
+    const rows = await expectedRows(db, slice);
+    estimated.push({ slice, rows, calls: Math.max(1, Math.ceil(rows / pageSize)) });
+  }
+  return estimated;
+}
+
+async function expectedRows(db: Knex, slice: Slice): Promise<number> {
+  const query = db(`mirror.${mirrorTableOf[slice.resource]}`);
+  if (slice.createdFrom !== null) void query.where("created_at", ">=", slice.createdFrom);
+  if (slice.createdBefore !== null) void query.where("created_at", "<", slice.createdBefore);
+  for (const column of ["status", "type"]) {
+    const value = slice.filter[column];
+    if (value !== undefined) void query.where(column, value);
+  }
+  const [counted] = await query.count<{ n: string }[]>("* as n");
+  return Number(counted?.n ?? 0);
+}
 
 /** What a nightly plan depends on. */
 export interface NightlyFacts {
@@ -20,7 +95,7 @@ type Horizons = Pick<ReconcileSettings, "overlapMs" | "failedHorizonMs" | "voide
  * The slices of a night, in the order in which they are walked (steps 2 to 6, 8 and 9 of the nightly run; the page
  * size comes before them, open items and confirmation after them). Pure.
  */
-export function planNightly(facts: NightlyFacts, horizons: Horizons): Slice[] {
+function planNightly(facts: NightlyFacts, horizons: Horizons): Slice[] {
   const from = windowStart(facts, horizons);
   const rotation = slicedResources.flatMap((resource) => {
     const part = facts.rotation[resource];
@@ -36,13 +111,13 @@ export function planNightly(facts: NightlyFacts, horizons: Horizons): Slice[] {
 }
 
 /** Tonight's window begins before the end of what was covered. */
-export const windowStart = (
+const windowStart = (
   { coveredUntil }: Pick<NightlyFacts, "coveredUntil">,
   { overlapMs }: Pick<Horizons, "overlapMs">,
 ): string => bound(new Date(coveredUntil.getTime() - overlapMs));
 
 /** Everything from the first record to T0, in one slice a resource. */
-export const planFull = (t0: Date): Slice[] =>
+const planFull = (t0: Date): Slice[] =>
   slicedResources.map((resource) =>
     slice({
       step: "all",
@@ -77,7 +152,7 @@ export function answeredRange({
 }
 
 /** What was created in a range. */
-export const planRange = (from: Date, to: Date): Slice[] =>
+const planRange = (from: Date, to: Date): Slice[] =>
   slicedResources.map((resource) =>
     slice({
       step: "range",
@@ -165,3 +240,89 @@ const orderCheck = (rotation: Slice): Slice => ({
   closesCycle: false,
   reason: "what a walk in the other direction shows must be the same",
 });
+
+/** The part of a resource's history that a night reads. */
+export interface RotationPart {
+  /** Null: from the first record on. */
+  from: string | null;
+  before: string;
+  /** It reaches the window: the next night begins at the first record again. */
+  closesCycle: boolean;
+}
+
+export interface RotationState {
+  /** Up to where this cycle has read; null before its first night. */
+  position: string | null;
+  /** T0 of the run that ended the last cycle. */
+  cycleStart: Date;
+}
+
+/**
+ * How many of the rows that this cycle still has to read are due tonight: enough that every night that remains of
+ * the cycle takes as many, and all in its last. A night that was missed is caught up by the next ones. Pure.
+ */
+export function rowsDue(
+  { remainingRows, cycleStart, t0 }: { remainingRows: number; cycleStart: Date; t0: Date },
+  nights: number,
+): number {
+  const nightsLeft = Math.max(1, nights - nightOf({ cycleStart, t0 }) + 1);
+  return Math.ceil(remainingRows / nightsLeft);
+}
+
+/** From 1. A day may have 23 or 25 hours. */
+const nightOf = ({ cycleStart, t0 }: { cycleStart: Date; t0: Date }): number =>
+  Math.max(1, Math.round((t0.getTime() - cycleStart.getTime()) / dayMs));
+
+/** Where the rotation of a resource stands: after its last part that counts. Null when nothing was ever walked whole. */
+export async function rotationState(db: Knex, resource: Resource): Promise<RotationState | null> {
+  const { rows } = await db.raw<{ rows: { position: Date | null; cycle_start: Date | null }[] }>(
+    `with parts as (
+       select r.t0, c.created_before, c.closes_cycle
+       from reconcile.coverage c join reconcile.runs r on r.id = c.run
+       where c.resource = ? and c.step in ('rotation', 'all')
+         and (c.run, c.slice) in (select s.run, s.slice from reports.read_slices() s)
+     ), closed as (select max(t0) as at from parts where closes_cycle)
+     select closed.at as cycle_start,
+            (select max(created_before) from parts where t0 > closed.at and not closes_cycle) as position
+     from closed`,
+    [resource],
+  );
+  const [row] = rows;
+  if (row === undefined || row.cycle_start === null) return null;
+  return {
+    position: row.position === null ? null : bound(row.position),
+    cycleStart: row.cycle_start,
+  };
+}
+
+/**
+ * Tonight's part, cut by the mirror's own rows: from where the rotation stands, as many rows as are due, at most to
+ * the window, which is read every night anyway.
+ */
+async function rotationPart(
+  db: Knex,
+  { resource, t0, windowFrom }: { resource: Resource; t0: Date; windowFrom: string },
+  { position, cycleStart }: RotationState,
+  nights: number,
+): Promise<RotationPart | null> {
+  const whole = { from: null, before: windowFrom, closesCycle: true };
+  // Their list knows no dates: a part of it would cost all that is newer, so they are read whole, once a cycle.
+  if (resource === "subscription") return nightOf({ cycleStart, t0 }) < nights ? null : whole;
+  const from = position !== null && position < windowFrom ? position : null;
+  const history = () =>
+    db(`mirror.${mirrorTableOf[resource]}`)
+      .where("created_at", "<", windowFrom)
+      .modify((query) => {
+        if (from !== null) void query.where("created_at", ">=", from);
+      });
+  const [counted] = await history().count<{ n: string }[]>("* as n");
+  const due = rowsDue({ remainingRows: Number(counted?.n ?? 0), cycleStart, t0 }, nights);
+  const next = await history()
+    .orderBy("created_at")
+    .offset(due)
+    .first<{ created_at: Date } | undefined>("created_at");
+  const before = next === undefined ? windowFrom : bound(next.created_at);
+  const isStuck = from !== null && before <= from;
+  if (next === undefined || isStuck) return { from, before: windowFrom, closesCycle: true };
+  return { from, before, closesCycle: false };
+}

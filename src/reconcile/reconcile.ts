@@ -1,34 +1,42 @@
 import type { Knex } from "knex";
+import { withBelievedDates } from "../client/believed-dates.ts";
+import type { ServiceClient } from "../client/service-client.ts";
+import { ServiceError } from "../client/service-errors.ts";
 import { TallyhookError } from "../platform/errors.ts";
-import { withBelievedDates } from "../service/believed-dates.ts";
-import type { ServiceClient } from "../service/client.ts";
-import { ServiceError } from "../service/service-errors.ts";
-import { checkRows } from "./check-rows.ts";
-import { confirmDoubts } from "./confirm.ts";
-import type { ConfirmContext, ConfirmDeps } from "./confirm.ts";
-import { finish } from "./finish.ts";
-import type { ReconcileResult } from "./finish.ts";
-import { healCoveredFindings } from "./heal-covered.ts";
-import { checkIdentities } from "./identities/check-identities.ts";
-import { correctLateCauses } from "./late.ts";
-import { adoptDoubts } from "./doubts.ts";
-import { doubtUnseen } from "./doubt-unseen.ts";
-import { walksEverything } from "./ledger.ts";
-import { probePageSize } from "./page-size.ts";
-import type { Probed } from "./page-size.ts";
-import { withRunLock } from "./run-lock.ts";
-import { abandonOthers, canGoOn, findRun, openRun, reopenRun } from "./runs.ts";
-import type { Run, RunKind } from "./runs.ts";
-import { dayMs } from "./settings.ts";
-import type { ReconcileSettings } from "./settings.ts";
-import { absenceLimit, concludeAbsent, concludeNothing, countAbsent } from "./tombstones.ts";
-import { walkAll } from "./walk-all.ts";
-import type { WalkProgress } from "./walk-all.ts";
-import { failSlicesThatLost } from "./lost-in-list.ts";
+import { failSlicesThatLost, walksEverything } from "./coverage/ledger.ts";
+import { bound } from "./coverage/slice.ts";
+import { checkRows, correctLateCauses } from "./findings/drift-findings.ts";
+import { healCoveredFindings } from "./findings/findings.ts";
+import { checkIdentities } from "./invariants/check-invariants.ts";
+import { adoptDoubts } from "./recheck/rechecks.ts";
+import { type ConfirmContext, type ConfirmDeps, confirmDoubts } from "./recheck/run-rechecks.ts";
+import {
+  absenceLimit,
+  concludeAbsent,
+  concludeNothing,
+  countAbsent,
+} from "./recheck/tombstones.ts";
+import { doubtUnseen } from "./recheck/unseen.ts";
+import { type ReconcileResult, finish } from "./runs/finish-run.ts";
+import {
+  type Run,
+  type RunKind,
+  abandonOthers,
+  canGoOn,
+  findRun,
+  openRun,
+  reopenRun,
+} from "./runs/runs.ts";
+import {
+  type Probed,
+  importedUntil,
+  probePageSize,
+  takeUpOrOpen,
+  withRunLock,
+} from "./runs/start-run.ts";
 import { foreignAccount } from "./same-account.ts";
-import { bound } from "./slice.ts";
-import { takeUpOrOpen } from "./take-up-run.ts";
-import { importedUntil } from "./first-fill.ts";
+import { type ReconcileSettings, dayMs } from "./settings.ts";
+import { type WalkProgress, walkAll } from "./walk/walk-all.ts";
 
 export interface ReconcileDeps extends ConfirmDeps {
   /** Looks after this deployment's webhook endpoint, which no walk shows. Left out: nobody does. */

@@ -1,15 +1,14 @@
 import type { Knex } from "knex";
-import type { Resource } from "../mirror/observation.ts";
-import { readPlaces } from "../mirror/read-places.ts";
-import type { ServiceClient } from "../service/client.ts";
-import { isObjectId, objectPath } from "../service/http/request-path.ts";
+import type { Resource } from "../mirror/snapshot.ts";
+import { readPlaces } from "../mirror/resources.ts";
+import { type ServiceClient, isObjectId, objectPath } from "../client/service-client.ts";
 import {
   ServiceAnswerError,
   ServiceRefusedError,
   ServiceUnavailableError,
-} from "../service/service-errors.ts";
-import { mirrorTableOf } from "./mirror-tables.ts";
-import { isMirrorEmpty } from "./runs.ts";
+} from "../client/service-errors.ts";
+import { mirrorTableOf } from "./coverage/slice.ts";
+import { isMirrorEmpty } from "./runs/runs.ts";
 
 interface AccountDeps {
   db: Knex;

@@ -1,4 +1,4 @@
-import type { IdentityMode } from "./identities/identity.ts";
+import type { IdentityMode } from "./invariants/invariant.ts";
 
 /** How a run reconciles. Times in milliseconds. */
 export interface ReconcileSettings {

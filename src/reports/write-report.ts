@@ -1,21 +1,17 @@
 import type { Knex } from "knex";
 import type { Clock } from "../platform/clock.ts";
 import { UsageError } from "../platform/errors.ts";
-import { currencyDigits } from "../platform/money.ts";
 import { dayIn } from "../platform/local-time.ts";
-import type { About } from "./about.ts";
-import { defaultAccounts, readAccountMap } from "./account-map.ts";
-import { assertSettled } from "./as-of.ts";
-import { findCurrency } from "./currencies.ts";
-import { findFrozen, readFrozen } from "./frozen.ts";
-import type { NetworkRegion } from "./network-region.ts";
-import { parseDays, resolvePeriod } from "./period.ts";
-import { readingTransaction, readReport } from "./read-report.ts";
-import { createRendering } from "./render/formats.ts";
-import type { Format } from "./render/formats.ts";
+import { currencyDigits } from "../platform/money.ts";
+import type { About } from "./base/about.ts";
+import { defaultAccounts, readAccountMap } from "./base/account-map.ts";
+import { findCurrency } from "./base/currencies.ts";
+import { assertSettled, parseDays, resolvePeriod } from "./base/period.ts";
+import { type NetworkRegion, readReport, readingTransaction } from "./base/read-report.ts";
+import { type Report, hasCurrency } from "./base/report.ts";
+import { findFrozen, readFrozen } from "./close/frozen.ts";
+import { type Format, createRendering } from "./render/formats.ts";
 import type { Write } from "./render/rendering.ts";
-import { hasCurrency } from "./report.ts";
-import type { Report } from "./report.ts";
 
 export interface ReportDeps {
   db: Knex;

@@ -1,26 +1,22 @@
 import type { Knex } from "knex";
-import type { AlertDesk } from "../alerts/desk.ts";
-import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
-import type { TellAlerts } from "../alerts/isolated-alerts.ts";
-import { claimEvents } from "../inbox/claim.ts";
-import { wantFetches } from "../inbox/fetches.ts";
-import { postponeEvent, settleEvents } from "../inbox/settle.ts";
-import { applyObservations } from "../mirror/apply.ts";
+import type { AlertDesk } from "../alerts/alert-context.ts";
+import { type TellAlerts, withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
+import type { MaskedObject } from "../alerts/rules/card-numbers.ts";
+import { type EnvelopePlaces, parseEventBody } from "../contract/event-envelope.ts";
+import { canonicalTimestamp } from "../contract/timestamp.ts";
+import { type Settlement, claimEvents, postponeEvent, settleEvents } from "../inbox/claim.ts";
+import { wantFetches } from "../inbox/refetch.ts";
+import { rewriteBatch } from "../inbox/retention.ts";
+import { type Masked, maskBody } from "../mirror/privacy/mask.ts";
+import { arrivalOf, redactArrivals } from "../mirror/privacy/redact-events.ts";
 import { clockToleranceMs } from "../mirror/version.ts";
-import type { WriterLimits } from "../mirror/writer-limits.ts";
-import type { Log } from "../platform/log.ts";
-import { reasonOf } from "../platform/loggable-error.ts";
+import { type WriterLimits, applyObservations } from "../mirror/write/apply.ts";
+import { type Log, reasonOf } from "../platform/log.ts";
+import { inTransaction, withRetries } from "../platform/postgres/transactions.ts";
 import type { Random } from "../platform/random.ts";
 import { eventRetryPolicy, retryDelayMs } from "../queue/retry-policy.ts";
-import type { EnvelopePlaces } from "../service/event-envelope.ts";
-import { canonicalTimestamp } from "../service/timestamp.ts";
-import { isEventFault } from "./event-fault.ts";
-import { interpretEvent } from "./interpret-event.ts";
-import type { Interpretation } from "./interpret-event.ts";
-import { readsForAlerts, settlementsOf, wantedReads } from "./conclusions.ts";
-import { keepStoredBody, maskedObjects, readKept } from "./mask-bodies.ts";
-import { inTransaction } from "../platform/transaction.ts";
-import { withRetries } from "../platform/transaction-retry.ts";
+import { type Interpretation, interpretEvent } from "./interpret-event.ts";
+import { readsForAlerts, settlementsOf, wantedReads } from "./outcomes.ts";
 
 export interface ApplyDeps {
   db: Knex;
@@ -151,4 +147,125 @@ async function applyInTransaction(
   await wantFetches(trx, [...wantedReads(meanings, applied), ...readsForAlerts(missing)]);
   await settleEvents(trx, settlements);
   return left;
+}
+
+/** New bodies by the numbers of their events, with where card numbers stood in them. */
+export type MaskedBodies = ReadonlyMap<number, Masked<Buffer>>;
+
+/**
+ * Parses the bodies of claimed events as they may be kept: without what is personal of people who were erased, and with
+ * card numbers masked. What is read from them and what is stored are the same from then on. Needs the transaction that
+ * settles the events.
+ */
+async function readKept(
+  trx: Knex.Transaction,
+  places: Readonly<EnvelopePlaces>,
+  events: readonly { seq: number; raw: Buffer }[],
+): Promise<{ bodies: { seq: number; body: unknown }[]; masked: MaskedBodies }> {
+  const arrived = events.map(({ seq, raw }) => ({ seq, ...arrivalOf(raw) }));
+  const left = await redactArrivals(trx, places, arrived);
+  await storeRedacted(
+    trx,
+    new Map([...left].map(([{ seq }, { raw }]) => [String(seq), raw] as const)),
+  );
+  const parsed = arrived.map((event) => {
+    const redacted = left.get(event);
+    return redacted === undefined
+      ? event
+      : { seq: event.seq, raw: redacted.raw ?? Buffer.alloc(0), body: redacted.body };
+  });
+  const found = parsed.filter((event) => maskBody(event) !== null);
+  const masked = await maskStoredBodies(
+    trx,
+    found.map(({ seq }) => seq),
+  );
+  const bodies = parsed.map(({ seq, body }) => {
+    const rewritten = masked.get(seq);
+    return { seq, body: rewritten === undefined ? body : parseEventBody(rewritten.value) };
+  });
+  return { bodies, masked };
+}
+
+/**
+ * The same for an event that fails: its stored body keeps neither beyond the first attempt. Needs the transaction that
+ * puts it off. Idempotent.
+ */
+async function keepStoredBody(
+  trx: Knex.Transaction,
+  places: Readonly<EnvelopePlaces>,
+  seq: number,
+): Promise<MaskedBodies> {
+  const stored = await trx("inbox.receipts")
+    .where({ seq })
+    .first<{ raw: Buffer | null } | undefined>("raw");
+  if (stored === undefined || stored.raw === null) return new Map();
+  const { masked } = await readKept(trx, places, [{ seq, raw: stored.raw }]);
+  return masked;
+}
+
+/** In which fields of which objects bodies held card numbers; of an event without an object, in the event. Pure. */
+function maskedObjects(
+  settlements: readonly Pick<Settlement, "seq" | "resourceType" | "resourceId">[],
+  masked: MaskedBodies,
+  places: Readonly<EnvelopePlaces>,
+): MaskedObject[] {
+  const ofObject = `${places.object}.`;
+  return settlements.flatMap(({ seq, resourceType, resourceId }) => {
+    const paths = masked
+      .get(seq)
+      ?.paths.map((path) => (path.startsWith(ofObject) ? path.slice(ofObject.length) : path));
+    if (paths === undefined) return [];
+    return resourceType === null || resourceId === null
+      ? [{ resource: "event", id: String(seq), paths }]
+      : [{ resource: resourceType, id: resourceId, paths }];
+  });
+}
+
+async function storeRedacted(
+  trx: Knex.Transaction,
+  bodies: ReadonlyMap<string, Buffer | null>,
+): Promise<void> {
+  if (bodies.size === 0) return;
+  await rewriteBatch(trx, [...bodies.keys()], (raw, seq) => {
+    const body = bodies.get(seq);
+    return body === undefined ? raw : body;
+  });
+}
+
+/** Masks card numbers in the stored bodies of these events. */
+async function maskStoredBodies(
+  trx: Knex.Transaction,
+  seqs: readonly number[],
+): Promise<MaskedBodies> {
+  const masked = new Map<number, Masked<Buffer>>();
+  if (seqs.length === 0) return masked;
+  // Read again under a lock: an erasure may have rewritten them since.
+  await rewriteBatch(trx, seqs.map(String), (raw, seq) => {
+    const body = maskBody({ raw, body: parseEventBody(raw) });
+    if (body !== null) masked.set(Number(seq), body);
+    return body?.value ?? raw;
+  });
+  return masked;
+}
+
+/** Errors of our own code: an event that nobody thought of. */
+const ownErrors = [TypeError, RangeError, ReferenceError, SyntaxError];
+
+/**
+ * Classes of SQLSTATE that say nothing about an event: connection, transaction state, authorisation, catalog,
+ * rollback, resources, operator, system, and a plan that a migration made old. A statement or a transaction that
+ * was cut off for its time (57014, 25P04) is not among them: it may be the event that takes so long.
+ */
+const notTheEvent = /^(08|25(?!P04)|28|3D|40|53|58|57P|55P03|0A000)/;
+
+/**
+ * Whether the event may be what made its transaction fail, so that it must not be tried for ever. Where the
+ * database does not answer or something else is amiss, every event would fail, and none is counted.
+ */
+export function isEventFault(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const { code, severity } = error as { code?: unknown; severity?: unknown };
+  // What has a severity, the server said. A lost connection is an Error of the driver, with or without a code.
+  if (severity !== undefined) return !notTheEvent.test(String(code));
+  return ownErrors.some((own) => error instanceof own);
 }

@@ -1,7 +1,6 @@
-import type { ObjectKey, Observation, Resource } from "../mirror/observation.ts";
-import { readEventParts } from "../service/event-envelope.ts";
-import type { EnvelopePlaces } from "../service/event-envelope.ts";
-import { wireId } from "../service/resources/wire-types.ts";
+import type { ObjectKey, Observation, Resource } from "../mirror/snapshot.ts";
+import { type EnvelopePlaces, readEventParts } from "../contract/event-envelope.ts";
+import { wireId } from "../contract/wire-types.ts";
 
 /** What an event asks for. */
 export type Interpretation =

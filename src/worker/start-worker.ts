@@ -1,15 +1,8 @@
-import { takeRelayRows } from "../inbox/relay.ts";
-import type { RelayLimits, RelayRows } from "../inbox/relay.ts";
-import { QueueUnavailable } from "../queue/job-queue.ts";
-import type { JobQueue } from "../queue/job-queue.ts";
-import { applyBatch } from "./apply-batch.ts";
-import type { ApplyDeps } from "./apply-batch.ts";
-import { runEvery } from "../platform/every.ts";
-import { fetchDueObjects } from "./fetch-objects.ts";
-import type { FetchDeps } from "./fetch-deps.ts";
-import { mergeBatches } from "./merge-batches.ts";
-import { createTaskRunner } from "./task-runner.ts";
-import type { ScheduledTask } from "./task-runner.ts";
+import { type RelayLimits, type RelayRows, takeRelayRows } from "../inbox/relay.ts";
+import { runEvery } from "../platform/run-every.ts";
+import { type JobQueue, QueueUnavailable, type Schedule } from "../queue/job-queue.ts";
+import { type ApplyDeps, applyBatch } from "./apply-batch.ts";
+import { type FetchDeps, fetchDueObjects } from "./refetch.ts";
 import { walkDisputes } from "./walk-disputes.ts";
 
 export interface WorkerDeps extends ApplyDeps, FetchDeps {
@@ -139,4 +132,93 @@ async function isAdded({ queue }: WorkerDeps, seqs: number[]): Promise<boolean> 
     if (!(error instanceof QueueUnavailable)) throw error;
     return false;
   }
+}
+
+interface Waiting {
+  seqs: readonly number[];
+  resolve(): void;
+  reject(error: unknown): void;
+}
+
+export interface MergeLimits {
+  /** Batches at work at the same time. */
+  atOnce: number;
+  /** A merged batch is closed once it has so many. */
+  maxSeqs: number;
+}
+
+/**
+ * Makes one batch of all that is handed in while others are at work, as the inbox does with its INSERTs: a worker
+ * that keeps up applies each job at once, one that has fallen behind applies many in one transaction. Each call
+ * ends as its batch does.
+ */
+export function mergeBatches(
+  apply: (seqs: readonly number[]) => Promise<void>,
+  { atOnce, maxSeqs }: MergeLimits,
+): (seqs: readonly number[]) => Promise<void> {
+  let waiting: Waiting[] = [];
+  let working = 0;
+
+  function takeBatch(): Waiting[] {
+    let count = 0;
+    let seqs = 0;
+    for (const each of waiting) {
+      if (count > 0 && seqs + each.seqs.length > maxSeqs) break;
+      seqs += each.seqs.length;
+      count++;
+    }
+    const batch = waiting.slice(0, count);
+    waiting = waiting.slice(count);
+    return batch;
+  }
+
+  async function work(): Promise<void> {
+    working++;
+    while (waiting.length > 0) {
+      const batch = takeBatch();
+      try {
+        await apply([...new Set(batch.flatMap(({ seqs }) => seqs))]);
+        for (const { resolve } of batch) resolve();
+      } catch (error) {
+        for (const { reject } of batch) reject(error);
+      }
+    }
+    working--;
+  }
+
+  return (seqs) =>
+    new Promise((resolve, reject) => {
+      waiting.push({ seqs, resolve, reject });
+      if (working < atOnce) void work();
+    });
+}
+
+/**
+ * Something that runs on a schedule, on one worker at a time as a rule: two that overlap must do no harm. `stopping` is
+ * aborted when the worker stops, which then waits some seconds for the task.
+ */
+export interface ScheduledTask {
+  schedule: Schedule;
+  run(stopping: AbortSignal): Promise<void>;
+}
+
+/**
+ * Makes what runs a task by its name, but for one that is still at work here: its schedule fires on. A task that no
+ * longer exists may have its schedule in the queue all the same.
+ */
+function createTaskRunner(
+  tasks: Readonly<Record<string, ScheduledTask>>,
+  stopping: AbortSignal,
+): (name: string) => Promise<void> {
+  const atWork = new Set<string>();
+  return async (name) => {
+    const task = Object.hasOwn(tasks, name) ? tasks[name] : undefined;
+    if (task === undefined || atWork.has(name) || stopping.aborted) return;
+    atWork.add(name);
+    try {
+      await task.run(stopping);
+    } finally {
+      atWork.delete(name);
+    }
+  };
 }

@@ -1,14 +1,18 @@
-import { holdFetch, takeDueFetches } from "../inbox/fetches.ts";
-import type { DueFetch } from "../inbox/fetches.ts";
-import { observed } from "../mirror/observation.ts";
-import { withBelievedDates } from "../service/believed-dates.ts";
-import { wireId } from "../service/resources/wire-types.ts";
-import { applyAnswer } from "./apply-answer.ts";
-import type { ReadPage } from "./apply-answer.ts";
-import { disputedTransactions } from "./conclusions.ts";
-import type { FetchDeps } from "./fetch-deps.ts";
-import { conclude, giveUpOrRetry, orPutOff } from "./put-off-reads.ts";
-import { asObject, fixedForm } from "./read-object.ts";
+import { withBelievedDates } from "../client/believed-dates.ts";
+import { wireId } from "../contract/wire-types.ts";
+import { type DueFetch, holdFetch, takeDueFetches } from "../inbox/refetch.ts";
+import { observed } from "../mirror/snapshot.ts";
+import { disputedTransactions } from "./outcomes.ts";
+import {
+  type FetchDeps,
+  type ReadPage,
+  applyAnswer,
+  asObject,
+  conclude,
+  fixedForm,
+  giveUpOrRetry,
+  orPutOff,
+} from "./refetch.ts";
 
 /** For one page; each page takes it anew. */
 const leaseSeconds = 120;

@@ -1,10 +1,8 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { assessRun } from "../../src/alerts/assess-run.ts";
-import type { RunOutcome } from "../../src/alerts/rules/reconciliation.ts";
+import { type RunOutcome, assessRun } from "../../src/alerts/rules/reconciliation.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { acceptAlerts, refuseAlerts } from "./refused-alerts.ts";
 import { messagesOf, sendDue } from "./story-stand.ts";
 import { unresolved } from "./sweep-stand.ts";

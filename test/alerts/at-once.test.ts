@@ -1,9 +1,9 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { assess } from "../../src/alerts/assess.ts";
-import type { FoundBy } from "../../src/alerts/desk.ts";
-import { applyObservations } from "../../src/mirror/apply.ts";
-import type { Observation } from "../../src/mirror/observation.ts";
+import type { FoundBy } from "../../src/alerts/alert-context.ts";
+import { applyObservations } from "../../src/mirror/write/apply.ts";
+import type { Observation } from "../../src/mirror/snapshot.ts";
 import {
   at,
   sampleEntry,

@@ -1,21 +1,17 @@
 import { randomUUID } from "node:crypto";
 import type { Knex } from "knex";
-import { assessRun } from "../../src/alerts/assess-run.ts";
-import { defaultLaneOptions } from "../../src/alerts/channel-lane.ts";
-import { openChannels } from "../../src/alerts/channels/open-channels.ts";
-import type { RunOutcome } from "../../src/alerts/rules/reconciliation.ts";
-import { startSender } from "../../src/alerts/start-sender.ts";
+import { openChannels } from "../../src/alerts/channels/channel-kinds.ts";
+import { defaultLaneOptions, startSender } from "../../src/alerts/outbox/sender.ts";
+import { type RunOutcome, assessRun } from "../../src/alerts/rules/reconciliation.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { seededRandom } from "../../src/platform/random.ts";
-import type { Random } from "../../src/platform/random.ts";
+import { type Random, seededRandom } from "../../src/platform/random.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { sampleCustomer, sampleEntry, sampleOrder, sampleSubscription } from "../mirror/samples.ts";
 import { eventually } from "../support/eventually.ts";
 import { applyDeps } from "../worker/worker-stand.ts";
 import { channelDeps } from "./channel-deps.ts";
-import { startChannelServer } from "./channel-server.ts";
-import type { ReceivedPost } from "./channel-server.ts";
+import { type ReceivedPost, startChannelServer } from "./channel-server.ts";
 import { standingClock, sweep } from "./sweep-stand.ts";
 import { settingsOf, testDesk } from "./test-desk.ts";
 

@@ -1,8 +1,10 @@
-import type { ChannelDeps } from "../../src/alerts/channels/open-channels.ts";
-import { createDestinationGuard } from "../../src/alerts/destinations/destination-guard.ts";
-import type { ResolveHost } from "../../src/alerts/destinations/destination-guard.ts";
+import type { ChannelDeps } from "../../src/alerts/channels/channel-kinds.ts";
+import {
+  type ResolveHost,
+  createDestinationGuard,
+} from "../../src/alerts/channels/destinations.ts";
 import { wallClock } from "../../src/platform/clock.ts";
-import { signatureScheme } from "../../src/service/signature/signature-scheme.ts";
+import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
 
 /** What a deployment gives its channels; the hosts are those of the test. */
 export function channelDeps({

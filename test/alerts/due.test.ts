@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, expect, test } from "vitest";
-import { acknowledgeAlert } from "../../src/alerts/actions.ts";
+import { acknowledgeAlert } from "../../src/alerts/escalation.ts";
 import { slackPayload } from "../../src/alerts/channels/slack.ts";
 import { sampleCustomer, sampleOrder } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";

@@ -1,10 +1,15 @@
 import fc from "fast-check";
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { createReconcileStand } from "../reconcile/reconcile-stand.ts";
-import type { ReconcileStand } from "../reconcile/reconcile-stand.ts";
-import { aCustomer, anOrder, aSubscription, startTestSandbox } from "../sandbox/harness.ts";
-import type { Json, TestSandbox } from "../sandbox/harness.ts";
+import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
+import {
+  type Json,
+  type TestSandbox,
+  aCustomer,
+  aSubscription,
+  anOrder,
+  startTestSandbox,
+} from "../sandbox/harness.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import {
   advance,

@@ -1,24 +1,24 @@
 import type { Knex } from "knex";
 import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { defaultLaneOptions } from "../../src/alerts/channel-lane.ts";
-import { openChannels } from "../../src/alerts/channels/open-channels.ts";
+import { openChannels } from "../../src/alerts/channels/channel-kinds.ts";
+import {
+  type RunningSender,
+  defaultLaneOptions,
+  startSender,
+} from "../../src/alerts/outbox/sender.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
-import { startSender } from "../../src/alerts/start-sender.ts";
-import type { RunningSender } from "../../src/alerts/start-sender.ts";
-import { createLog } from "../../src/platform/log.ts";
 import { wallClock } from "../../src/platform/clock.ts";
-import { durationText } from "../../src/platform/duration-text.ts";
+import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
+import { durationText } from "../../src/platform/readable-text.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { sampleCustomer, sampleOrder } from "../mirror/samples.ts";
 import { eventually } from "../support/eventually.ts";
-import { startMailServer } from "../support/mail-server.ts";
-import type { MailServer } from "../support/mail-server.ts";
+import { type MailServer, startMailServer } from "../support/mail-server.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { applyDeps, emptyAll } from "../worker/worker-stand.ts";
 import { channelDeps } from "./channel-deps.ts";
-import { startChannelServer } from "./channel-server.ts";
-import type { ChannelServer } from "./channel-server.ts";
+import { type ChannelServer, startChannelServer } from "./channel-server.ts";
 import { deliver, storeBodies } from "./story-stand.ts";
 import { declined, event, standingClock } from "./sweep-stand.ts";
 import { settingsOf, testDesk } from "./test-desk.ts";

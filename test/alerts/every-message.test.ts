@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { alertText } from "../../src/alerts/channels/email-body.ts";
+import { alertText } from "../../src/alerts/channels/email.ts";
 import type { AlertMessage } from "../../src/alerts/message.ts";
 import { sampleMessages } from "../../src/alerts/sample-messages.ts";
 import { loadAlertSettings } from "../../src/alerts/settings.ts";

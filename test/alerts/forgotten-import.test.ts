@@ -1,9 +1,12 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createReconcileStand } from "../reconcile/reconcile-stand.ts";
-import type { ReconcileStand } from "../reconcile/reconcile-stand.ts";
-import { aCustomer, aSubscription, startTestSandbox } from "../sandbox/harness.ts";
-import type { TestSandbox } from "../sandbox/harness.ts";
+import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
+import {
+  type TestSandbox,
+  aCustomer,
+  aSubscription,
+  startTestSandbox,
+} from "../sandbox/harness.ts";
 import { advance, deliver, eventsSoFar } from "./story-stand.ts";
 import { settingsOf, testDesk } from "./test-desk.ts";
 

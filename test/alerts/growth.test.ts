@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { atRiskIn, conditionStory, worstOf } from "../../src/alerts/rules/condition.ts";
-import type { Condition } from "../../src/alerts/rules/condition.ts";
+import { type Condition, atRiskIn, conditionStory, worstOf } from "../../src/alerts/timeline.ts";
 
 const at = new Date("2026-03-01T12:00:00Z");
 const broken = (measures: Record<string, number>): Condition => ({

@@ -1,13 +1,14 @@
 import type { Knex } from "knex";
-import { startSender } from "../../src/alerts/start-sender.ts";
-import type { RunningSender } from "../../src/alerts/start-sender.ts";
-import { defaultLaneOptions } from "../../src/alerts/channel-lane.ts";
-import type { LaneOptions } from "../../src/alerts/channel-lane.ts";
-import { openChannels } from "../../src/alerts/channels/open-channels.ts";
-import type { ChannelSettings } from "../../src/alerts/channel-settings.ts";
+import { openChannels } from "../../src/alerts/channels/channel-kinds.ts";
 import type { AlertMessage } from "../../src/alerts/message.ts";
-import { wallClock } from "../../src/platform/clock.ts";
-import type { Clock } from "../../src/platform/clock.ts";
+import {
+  type LaneOptions,
+  type RunningSender,
+  defaultLaneOptions,
+  startSender,
+} from "../../src/alerts/outbox/sender.ts";
+import type { ChannelSettings } from "../../src/alerts/settings.ts";
+import { type Clock, wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { channelDeps } from "./channel-deps.ts";

@@ -1,17 +1,20 @@
 import { describe, expect, test } from "vitest";
-import { wordingOf } from "../../src/alerts/desk.ts";
+import { wordingOf } from "../../src/alerts/alert-context.ts";
 import { declineGroupOf } from "../../src/alerts/rules/decline-groups.ts";
-import { declinedAttempts, nextRetryAfter } from "../../src/alerts/rules/declined-order.ts";
-import type { DeclinedOrder } from "../../src/alerts/rules/declined-order.ts";
+import {
+  type DeclinedOrder,
+  declinedAttempts,
+  nextRetryAfter,
+} from "../../src/alerts/rules/declined-orders.ts";
 import { declineStory } from "../../src/alerts/rules/declines.ts";
-import { isNews } from "../../src/alerts/rules/news.ts";
+import { isNews } from "../../src/alerts/timeline.ts";
 import { headlineText } from "../../src/alerts/rules/wording.ts";
-import { silentHour } from "../../src/alerts/rules/silence.ts";
-import { usualLimit } from "../../src/alerts/rules/storms.ts";
-import { maskedEmail } from "../../src/alerts/facts/customers.ts";
+import { silentHour } from "../../src/alerts/rules/absence.ts";
+import { usualLimit } from "../../src/alerts/storms/storms.ts";
+import { maskedEmail } from "../../src/alerts/compose-message.ts";
 import { moneyText } from "../../src/platform/money.ts";
-import { touchedBy } from "../../src/alerts/touched.ts";
-import { failureCodes } from "../../src/service/resources/failure-codes.ts";
+import { touchedBy } from "../../src/alerts/assess.ts";
+import { failureCodes } from "../../src/contract/decline-codes.ts";
 import { settingsOf, testDesk } from "./test-desk.ts";
 
 const day = (n: number) => new Date(Date.UTC(2026, 2, n, 9));

@@ -3,7 +3,7 @@
  * begins when its parent tells it to, and ends with its parent.
  */
 import { once } from "node:events";
-import { createDatabase } from "../../src/platform/postgres.ts";
+import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { startTestSender } from "./outbox-stand.ts";
 
 const [databaseUrl = "", channelUrl = "", leaseMs = ""] = process.argv.slice(2);

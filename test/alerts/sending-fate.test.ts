@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fateOf } from "../../src/alerts/sending-fate.ts";
+import { fateOf } from "../../src/alerts/outbox/sender.ts";
 
 const fresh = {
   action: "trigger",

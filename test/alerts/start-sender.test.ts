@@ -1,14 +1,17 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
-import { giveUpAfterMs } from "../../src/alerts/delivery-outcome.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { giveUpAfterMs } from "../../src/alerts/outbox/sender.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { eventually as eventuallyWithin } from "../support/eventually.ts";
-import { answering, startChannelServer } from "./channel-server.ts";
-import type { ChannelServer } from "./channel-server.ts";
+import { type ChannelServer, answering, startChannelServer } from "./channel-server.ts";
 import { startMailServer } from "../support/mail-server.ts";
 import { standingClock } from "./sweep-stand.ts";
-import { outboxOf, queueMessage, startTestSender, storeAlert } from "./outbox-stand.ts";
-import type { TestSender } from "./outbox-stand.ts";
+import {
+  type TestSender,
+  outboxOf,
+  queueMessage,
+  startTestSender,
+  storeAlert,
+} from "./outbox-stand.ts";
 
 let database: TestDatabase;
 let team: ChannelServer;

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { AlertDesk } from "../../src/alerts/desk.ts";
+import type { AlertDesk } from "../../src/alerts/alert-context.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import type { Json, TestSandbox } from "../sandbox/harness.ts";
 import { applyDeps } from "../worker/worker-stand.ts";

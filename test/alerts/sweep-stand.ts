@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { AlertDesk } from "../../src/alerts/desk.ts";
+import type { AlertDesk } from "../../src/alerts/alert-context.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { sampleOrder } from "../mirror/samples.ts";

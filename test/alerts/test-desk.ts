@@ -1,9 +1,7 @@
 import type { Knex } from "knex";
-import type { AlertDesk } from "../../src/alerts/desk.ts";
-import { loadAlertSettings } from "../../src/alerts/settings.ts";
-import type { AlertSettings } from "../../src/alerts/settings.ts";
-import { wallClock } from "../../src/platform/clock.ts";
-import type { Clock } from "../../src/platform/clock.ts";
+import type { AlertDesk } from "../../src/alerts/alert-context.ts";
+import { type AlertSettings, loadAlertSettings } from "../../src/alerts/settings.ts";
+import { type Clock, wallClock } from "../../src/platform/clock.ts";
 
 /** A desk with the defaults, but for what is given. */
 export const testDesk = (

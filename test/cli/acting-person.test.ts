@@ -1,12 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, inject, test } from "vitest";
-import { personAtWork } from "../../src/cli/acting-person.ts";
-import { registerAlerts } from "../../src/cli/alerts.ts";
-import { registerClose } from "../../src/cli/close.ts";
-import { registerCustomers } from "../../src/cli/customers.ts";
-import { registerFindings } from "../../src/cli/findings.ts";
-import { registerHeal } from "../../src/cli/heal.ts";
+import { personAtWork } from "../../src/main/cli/acting-person.ts";
+import { registerAlerts } from "../../src/main/cli/alerts.ts";
+import { registerClose } from "../../src/main/cli/close.ts";
+import { registerCustomers } from "../../src/main/cli/customers.ts";
+import { registerFindings } from "../../src/main/cli/findings.ts";
+import { registerHeal } from "../../src/main/cli/heal.ts";
 import { exitCodes } from "../../src/platform/errors.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { runCommand } from "./command-line.ts";

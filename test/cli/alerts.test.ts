@@ -1,17 +1,16 @@
 import type { Knex } from "knex";
-import { clear, raise } from "../../src/alerts/conditions.ts";
-import { noSubject } from "../../src/alerts/rules/story.ts";
+import { clear, raise } from "../../src/alerts/raise-conditions.ts";
+import { noSubject } from "../../src/alerts/timeline.ts";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { registerAlerts } from "../../src/cli/alerts.ts";
-import { registerCustomers } from "../../src/cli/customers.ts";
+import { registerAlerts } from "../../src/main/cli/alerts.ts";
+import { registerCustomers } from "../../src/main/cli/customers.ts";
 import { deliver, oneByOne } from "../alerts/story-stand.ts";
 import { standingClock, sweep } from "../alerts/sweep-stand.ts";
 import { settingsOf, testDesk } from "../alerts/test-desk.ts";
 import { sampleCustomer, sampleOrder } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
-import { runCommand } from "./command-line.ts";
-import type { CommandRun } from "./command-line.ts";
+import { type CommandRun, runCommand } from "./command-line.ts";
 
 const database = useTestDatabase();
 let db: Knex;

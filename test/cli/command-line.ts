@@ -1,11 +1,11 @@
 import { PassThrough } from "node:stream";
 import { Command } from "commander";
 
-import type { SystemUser } from "../../src/cli/acting-person.ts";
-import type { CliContext } from "../../src/cli/context.ts";
-import { loadConfig } from "../../src/config.ts";
+import type { SystemUser } from "../../src/main/cli/acting-person.ts";
+import type { CliContext } from "../../src/main/cli/context.ts";
+import { loadConfig } from "../../src/main/config/config.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { createRuntime } from "../../src/runtime.ts";
+import { createRuntime } from "../../src/main/runtime.ts";
 
 export interface CommandRun {
   out: string;

@@ -1,11 +1,11 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import { registerCustomers } from "../../src/cli/customers.ts";
+import { registerCustomers } from "../../src/main/cli/customers.ts";
 import { replayEvents } from "../../src/inbox/retention.ts";
-import { compareStates } from "../../src/mirror/compare-rows.ts";
-import { applyObservations } from "../../src/mirror/apply.ts";
-import type { Observation } from "../../src/mirror/observation.ts";
-import { decode } from "../../src/mirror/tables.ts";
-import { recordFindings } from "../../src/reconcile/findings.ts";
+import { compareStates } from "../../src/mirror/compare/compare-states.ts";
+import { applyObservations } from "../../src/mirror/write/apply.ts";
+import type { Observation } from "../../src/mirror/snapshot.ts";
+import { decode } from "../../src/mirror/resources.ts";
+import { recordFindings } from "../../src/reconcile/findings/findings.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";
 import {
@@ -22,8 +22,7 @@ import {
 } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { applyDeps, emptyAll, poisonOrder, storeEvent } from "../worker/worker-stand.ts";
-import { runCommand } from "./command-line.ts";
-import type { CommandRun } from "./command-line.ts";
+import { type CommandRun, runCommand } from "./command-line.ts";
 
 const database = useTestDatabase();
 beforeEach(async () => {

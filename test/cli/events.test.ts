@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { registerEvents } from "../../src/cli/events.ts";
+import { registerEvents } from "../../src/main/cli/events.ts";
 import { UsageError } from "../../src/platform/errors.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { emptyInbox, progressOf, storeRow } from "../inbox/stored-events.ts";
 import { runCommand } from "./command-line.ts";
 

@@ -1,7 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
-import { registerFindings } from "../../src/cli/findings.ts";
-import { recordFindings } from "../../src/reconcile/findings.ts";
-import type { Finding } from "../../src/reconcile/findings.ts";
+import { registerFindings } from "../../src/main/cli/findings.ts";
+import { type Finding, recordFindings } from "../../src/reconcile/findings/findings.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { runCommand } from "./command-line.ts";
 

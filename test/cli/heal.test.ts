@@ -1,10 +1,8 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { registerHeal } from "../../src/cli/heal.ts";
-import { testKey } from "../../src/sandbox/keys.ts";
-import { startHostileService } from "../reconcile/hostile-service.ts";
-import type { HostileService } from "../reconcile/hostile-service.ts";
-import { createReconcileStand } from "../reconcile/reconcile-stand.ts";
-import type { ReconcileStand } from "../reconcile/reconcile-stand.ts";
+import { registerHeal } from "../../src/main/cli/heal.ts";
+import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { type HostileService, startHostileService } from "../reconcile/hostile-service.ts";
+import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
 import { runCommand } from "./command-line.ts";
 
 let service: HostileService;

@@ -1,15 +1,12 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { nightlyTasks } from "../../src/cli/nightly-tasks.ts";
-import { loadConfig } from "../../src/config.ts";
+import { nightlyTasks } from "../../src/main/reconciliation.ts";
+import { loadConfig } from "../../src/main/config/config.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { nightlyKey } from "../../src/reconcile/nightly.ts";
-import { createRuntime } from "../../src/runtime.ts";
-import type { Runtime } from "../../src/runtime.ts";
-import { testKey } from "../../src/sandbox/keys.ts";
-import { startHostileService } from "../reconcile/hostile-service.ts";
-import type { HostileService } from "../reconcile/hostile-service.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { nightlyKey } from "../../src/reconcile/runs/runs.ts";
+import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
+import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { type HostileService, startHostileService } from "../reconcile/hostile-service.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
 let service: HostileService;

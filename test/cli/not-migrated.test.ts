@@ -1,5 +1,5 @@
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { commandModules } from "../../src/bin/commands.ts";
+import { commandModules } from "../../src/main/commands.ts";
 import { databaseUrl, withServer } from "../support/server-commands.ts";
 import { runCommand } from "./command-line.ts";
 

@@ -1,13 +1,12 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { runReceiver } from "../../src/cli/receiver.ts";
-import { loadConfig } from "../../src/config.ts";
+import { runReceiver } from "../../src/main/cli/receiver.ts";
+import { loadConfig } from "../../src/main/config/config.ts";
 import { createEncryption } from "../../src/platform/encryption.ts";
 import { ConfigurationError } from "../../src/platform/errors.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { addSecret } from "../../src/receiver/secrets-store.ts";
-import { createRuntime } from "../../src/runtime.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { createRuntime } from "../../src/main/runtime.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 
 const value = "whsec_a-secret-that-is-long-enough";
 

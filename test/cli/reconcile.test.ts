@@ -1,11 +1,11 @@
 import { readFile } from "node:fs/promises";
 import { PassThrough } from "node:stream";
 import { expect, test } from "vitest";
-import { registerReconcile } from "../../src/cli/reconcile.ts";
-import { createReconcileProgress } from "../../src/cli/reconcile-progress.ts";
-import { testKey } from "../../src/sandbox/keys.ts";
-import { withRunLock } from "../../src/reconcile/run-lock.ts";
-import type { WalkProgress } from "../../src/reconcile/walk-all.ts";
+import { registerReconcile } from "../../src/main/cli/reconcile.ts";
+import { createReconcileProgress } from "../../src/main/cli/progress.ts";
+import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { withRunLock } from "../../src/reconcile/runs/start-run.ts";
+import type { WalkProgress } from "../../src/reconcile/walk/walk-all.ts";
 import { startHostileService } from "../reconcile/hostile-service.ts";
 import { startRun } from "../reconcile/killed-runs.ts";
 import { createReconcileStand } from "../reconcile/reconcile-stand.ts";

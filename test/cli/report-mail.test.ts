@@ -1,17 +1,14 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { registerReport } from "../../src/cli/report.ts";
-import { reportMailTasks } from "../../src/cli/report-mail-tasks.ts";
-import { loadConfig } from "../../src/config.ts";
+import { registerReport } from "../../src/main/cli/report.ts";
+import { reportMailTasks } from "../../src/main/report-mail.ts";
+import { loadConfig } from "../../src/main/config/config.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { createRuntime } from "../../src/runtime.ts";
-import type { Runtime } from "../../src/runtime.ts";
-import type { ScheduledTask } from "../../src/worker/task-runner.ts";
+import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
+import type { ScheduledTask } from "../../src/worker/start-worker.ts";
 import { letTimePass } from "../reports/sandbox-history.ts";
 import { mirrorSales } from "../reports/shop.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { startMailServer } from "../support/mail-server.ts";
-import type { MailServer } from "../support/mail-server.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
+import { type MailServer, startMailServer } from "../support/mail-server.ts";
 import { runCommand } from "./command-line.ts";
 
 let database: TestDatabase;

@@ -13,14 +13,13 @@ import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { registerClose } from "../../src/cli/close.ts";
-import { registerReport } from "../../src/cli/report.ts";
+import { registerClose } from "../../src/main/cli/close.ts";
+import { registerReport } from "../../src/main/cli/report.ts";
 import { allReports } from "../../src/reports/catalogue/all.ts";
 import { coverAll } from "../reports/coverage.ts";
 import { letTimePass } from "../reports/sandbox-history.ts";
 import { mirrorSales } from "../reports/shop.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { runCommand } from "./command-line.ts";
 
 let database: TestDatabase;

@@ -3,12 +3,10 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 
-import { registerSecrets } from "../../src/cli/secrets.ts";
+import { registerSecrets } from "../../src/main/cli/secrets.ts";
 import { ConfigurationError, UsageError } from "../../src/platform/errors.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { runCommand } from "./command-line.ts";
-import type { CommandRun } from "./command-line.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
+import { type CommandRun, runCommand } from "./command-line.ts";
 
 const value = "whsec_a-secret-that-is-long-enough";
 const second = "whsec_another-secret-that-is-long";

@@ -2,16 +2,12 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, it } from "vitest";
-
-import { registerSecrets } from "../../src/cli/secrets.ts";
-import { parseCapturedHeaders } from "../../src/cli/signature-capture.ts";
-import { registerSignatureExplain } from "../../src/cli/signature-explain.ts";
+import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
+import { registerSecrets } from "../../src/main/cli/secrets.ts";
+import { parseCapturedHeaders, registerSignatureExplain } from "../../src/main/cli/signature.ts";
 import { UsageError } from "../../src/platform/errors.ts";
-import { signatureScheme } from "../../src/service/signature/signature-scheme.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { runCommand } from "./command-line.ts";
-import type { CommandRun } from "./command-line.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
+import { type CommandRun, runCommand } from "./command-line.ts";
 
 const value = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";
 const body = '{"id":"evt_1"}';

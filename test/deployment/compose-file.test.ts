@@ -5,9 +5,9 @@ import { Ajv } from "ajv";
 import { describe, expect, test } from "vitest";
 import { parse } from "yaml";
 import { loadAlertSettings } from "../../src/alerts/settings.ts";
-import { openAlertChannels } from "../../src/cli/alerts/open-channels.ts";
-import { loadConfig } from "../../src/config.ts";
-import { settings } from "../../src/config/variables.ts";
+import { openAlertChannels } from "../../src/main/alerts.ts";
+import { loadConfig } from "../../src/main/config/config.ts";
+import { settings } from "../../src/main/config/variables.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import {
   createDatabaseSql,

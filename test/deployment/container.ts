@@ -1,8 +1,7 @@
 import { type ChildProcess, spawn } from "node:child_process";
 import { once } from "node:events";
 import { setTimeout as delay } from "node:timers/promises";
-import type { Service } from "./compose-file.ts";
-import { durationMs } from "./compose-file.ts";
+import { type Service, durationMs } from "./compose-file.ts";
 
 const HEALTHY_WITHIN_MS = 30_000;
 const CHECK_EVERY_MS = 100;

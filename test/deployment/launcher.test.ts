@@ -12,8 +12,8 @@ interface Outcome {
   readonly stderr: string;
 }
 
-const source = "src/bin/main.ts";
-const built = "dist/src/bin/main.js";
+const source = "src/main/main.ts";
+const built = "dist/src/main/main.js";
 const [past, present] = [new Date("2026-01-01T00:00:00Z"), new Date("2026-01-02T00:00:00Z")];
 
 describe("the launcher", () => {
@@ -63,7 +63,7 @@ describe("the launcher", () => {
 
   /** Writing a file touches its directories: sets them and the launcher's copy back. */
   const settle = async (at: Date): Promise<void> => {
-    for (const path of ["src", "src/bin", "src/bin/tallyhook.js", "migrations"]) {
+    for (const path of ["src", "src/bin", "src/main", "src/bin/tallyhook.js", "migrations"]) {
       await utimes(join(project, path), at, at);
     }
   };
@@ -95,7 +95,7 @@ describe("the launcher", () => {
   test.each([
     ["a source", source],
     ["a migration", "migrations/0001_first.sql"],
-    ["the folder of a deleted source", "src/bin"],
+    ["the folder of a deleted source", "src/main"],
   ])("runs the sources once %s is newer than the build", async (_, path) => {
     await write(built, program("build"), past);
     await utimes(join(project, path), present, present);

@@ -1,19 +1,14 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
-import { createDatabase } from "../../src/platform/postgres.ts";
-import { seededRandom } from "../../src/platform/random.ts";
-import type { Random } from "../../src/platform/random.ts";
-import { startOwnServer } from "../support/own-server.ts";
-import type { OwnServer } from "../support/own-server.ts";
-import { audit } from "./audit.ts";
-import type { Audit } from "./audit.ts";
-import { layOutDeployment, webhookSecret } from "./deployment.ts";
-import type { Deployment } from "./deployment.ts";
+import { createDatabase } from "../../src/platform/postgres/pool.ts";
+import { type Random, seededRandom } from "../../src/platform/random.ts";
+import { type OwnServer, startOwnServer } from "../support/own-server.ts";
+import { type Audit, audit } from "./audit.ts";
+import { type Deployment, layOutDeployment, webhookSecret } from "./deployment.ts";
 import { createHistory } from "./history.ts";
 import { settledFromNow, storedAreSettled } from "./inbox-progress.ts";
 import type { Program } from "./program.ts";
-import { startSender } from "./sender.ts";
-import type { Sender, SenderCounts } from "./sender.ts";
+import { type Sender, type SenderCounts, startSender } from "./sender.ts";
 
 /** `backend`: one process of the database's, after which the server recovers by itself. */
 export type Victim = "receiver" | "worker" | "postgres" | "backend";

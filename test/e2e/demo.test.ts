@@ -2,11 +2,10 @@ import { readdir, rm } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, expect, test } from "vitest";
-import { stopAbandonedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { stopAbandonedPostgres } from "../../src/platform/embedded/embedded-postgres.ts";
 import { eventually } from "../support/eventually.ts";
 import { processesWith } from "../support/process-tree.ts";
-import { killPrograms, runTallyhook } from "./program.ts";
-import type { Program } from "./program.ts";
+import { type Program, killPrograms, runTallyhook } from "./program.ts";
 
 /** Under the directory in which the program is started. */
 const dataDirectory = (): string => join(tmpdir(), ".data");

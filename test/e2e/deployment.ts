@@ -1,6 +1,5 @@
 import { freePort } from "../support/free-port.ts";
-import { runTallyhook } from "./program.ts";
-import type { Program } from "./program.ts";
+import { type Program, runTallyhook } from "./program.ts";
 
 export const webhookSecret = "whsec_of_the_tests_end_to_end";
 const encryptionKey = "0123456789abcdef".repeat(4);

@@ -1,16 +1,16 @@
 import type { Knex } from "knex";
 import { afterEach, describe, expect, test } from "vitest";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
-import { registerAlerts } from "../../src/cli/alerts.ts";
-import { registerCustomers } from "../../src/cli/customers.ts";
-import { registerEvents } from "../../src/cli/events.ts";
-import { registerFindings } from "../../src/cli/findings.ts";
-import { createDatabase } from "../../src/platform/postgres.ts";
+import { registerAlerts } from "../../src/main/cli/alerts.ts";
+import { registerCustomers } from "../../src/main/cli/customers.ts";
+import { registerEvents } from "../../src/main/cli/events.ts";
+import { registerFindings } from "../../src/main/cli/findings.ts";
+import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { createJobQueue } from "../../src/queue/job-queue.ts";
-import { defaultAccounts } from "../../src/reports/account-map.ts";
-import { closeMonth } from "../../src/reports/close-month.ts";
-import { defaultEnvelopePlaces } from "../../src/service/event-envelope.ts";
+import { defaultAccounts } from "../../src/reports/base/account-map.ts";
+import { closeMonth } from "../../src/reports/close/close-month.ts";
+import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
 import { startWorker } from "../../src/worker/start-worker.ts";
 import { settingsOf, testDesk } from "../alerts/test-desk.ts";
 import { runCommand } from "../cli/command-line.ts";
@@ -21,8 +21,7 @@ import { createReconcileStand } from "../reconcile/reconcile-stand.ts";
 import { letTimePass } from "../reports/sandbox-history.ts";
 import { eventually } from "../support/eventually.ts";
 import { everyKey, everyRow, heldIn } from "../support/everything-stored.ts";
-import { createPerson } from "./person.ts";
-import type { Person } from "./person.ts";
+import { type Person, createPerson } from "./person.ts";
 
 const open: (() => Promise<unknown>)[] = [];
 afterEach(async () => {

@@ -1,12 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { signatureScheme } from "../../src/service/signature/signature-scheme.ts";
+import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
 import { eventually } from "../support/eventually.ts";
-import { startOwnServer } from "../support/own-server.ts";
-import type { OwnServer } from "../support/own-server.ts";
-import { layOutDeployment, webhookSecret } from "./deployment.ts";
-import type { Deployment } from "./deployment.ts";
-import { killPrograms, runTallyhook } from "./program.ts";
-import type { Program } from "./program.ts";
+import { type OwnServer, startOwnServer } from "../support/own-server.ts";
+import { type Deployment, layOutDeployment, webhookSecret } from "./deployment.ts";
+import { type Program, killPrograms, runTallyhook } from "./program.ts";
 
 const withinMs = 60_000;
 let server: OwnServer;

@@ -1,12 +1,10 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import { ConfigurationError } from "../../src/platform/errors.ts";
-import { assertReachable } from "../../src/platform/postgres.ts";
+import { assertReachable } from "../../src/platform/postgres/pool.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { pgbouncerInstalled, startPgBouncer } from "../support/pgbouncer.ts";
-import type { PgBouncer } from "../support/pgbouncer.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
+import { type PgBouncer, pgbouncerInstalled, startPgBouncer } from "../support/pgbouncer.ts";
 import { withServer } from "../support/server-commands.ts";
 import { audit, faultless } from "./audit.ts";
 import { layOutDeployment, webhookSecret } from "./deployment.ts";

@@ -1,20 +1,16 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import type { Knex } from "knex";
-import { createDatabase } from "../../src/platform/postgres.ts";
+import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { signatureScheme } from "../../src/service/signature/signature-scheme.ts";
+import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
 import { eventually } from "../support/eventually.ts";
-import { startOwnServer } from "../support/own-server.ts";
-import type { OwnServer } from "../support/own-server.ts";
+import { type OwnServer, startOwnServer } from "../support/own-server.ts";
 import { audit, faultless } from "./audit.ts";
-import { layOutDeployment, webhookSecret } from "./deployment.ts";
-import type { Deployment } from "./deployment.ts";
+import { type Deployment, layOutDeployment, webhookSecret } from "./deployment.ts";
 import { createHistory } from "./history.ts";
 import { settledFromNow, storedAreSettled } from "./inbox-progress.ts";
-import { killPrograms, runTallyhook } from "./program.ts";
-import type { Program } from "./program.ts";
-import { startSender } from "./sender.ts";
-import type { Sender } from "./sender.ts";
+import { type Program, killPrograms, runTallyhook } from "./program.ts";
+import { type Sender, startSender } from "./sender.ts";
 
 /** One deployment, always under load, goes through these one after the other; nothing is restarted. */
 describe("a deployment on PostgreSQL alone under load", () => {

@@ -1,28 +1,23 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { createDatabase } from "../../src/platform/postgres.ts";
+import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { seededRandom, systemRandom } from "../../src/platform/random.ts";
 import { createServiceClock, wallClock } from "../../src/platform/clock.ts";
-import { createJobQueue } from "../../src/queue/job-queue.ts";
-import type { JobQueue } from "../../src/queue/job-queue.ts";
-import { createServiceClient } from "../../src/service/client.ts";
-import { defaultEnvelopePlaces } from "../../src/service/event-envelope.ts";
+import { type JobQueue, createJobQueue } from "../../src/queue/job-queue.ts";
+import { createServiceClient } from "../../src/client/service-client.ts";
+import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
 import { defaultWorkerOptions, startWorker } from "../../src/worker/start-worker.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { testDesk } from "../alerts/test-desk.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
-import { redisAvailable, startRedis } from "../support/redis.ts";
-import type { RedisServer } from "../support/redis.ts";
+import { type RedisServer, redisAvailable, startRedis } from "../support/redis.ts";
 import { audit, faultless } from "./audit.ts";
-import { layOutDeployment, webhookSecret } from "./deployment.ts";
-import type { Deployment } from "./deployment.ts";
+import { type Deployment, layOutDeployment, webhookSecret } from "./deployment.ts";
 import { createHistory } from "./history.ts";
 import { settledFromNow, storedAreSettled } from "./inbox-progress.ts";
 import { killPrograms } from "./program.ts";
-import { startSender } from "./sender.ts";
-import type { Sender } from "./sender.ts";
+import { type Sender, startSender } from "./sender.ts";
 
 /** One deployment, always under load, goes through these one after the other. */
 describe.skipIf(!redisAvailable)("a deployment on Redis under load", () => {

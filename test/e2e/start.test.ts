@@ -1,13 +1,12 @@
 import { readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { stopAbandonedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { stopAbandonedPostgres } from "../../src/platform/embedded/embedded-postgres.ts";
 import { makeDataDir } from "../support/data-directory.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { crash, isGroupAlive, processesWith, withoutChildren } from "../support/process-tree.ts";
-import { killPrograms, runTallyhook } from "./program.ts";
-import type { Program } from "./program.ts";
+import { type Program, killPrograms, runTallyhook } from "./program.ts";
 
 const endsWithinMs = 10_000;
 

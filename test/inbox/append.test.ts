@@ -1,15 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import type { VerifiedEvent } from "../../src/inbox/event.ts";
-import { InboxUnavailable } from "../../src/inbox/flush.ts";
+import { InboxUnavailable, type VerifiedEvent } from "../../src/inbox/append.ts";
 import { findEvents, listEvents } from "../../src/inbox/queries.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { startDatabaseProxy } from "./database-proxy.ts";
-import type { DatabaseProxy } from "./database-proxy.ts";
-import { openInbox } from "./inbox-stand.ts";
-import type { InboxStand } from "./inbox-stand.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
+import { type DatabaseProxy, startDatabaseProxy } from "./database-proxy.ts";
+import { type InboxStand, openInbox } from "./inbox-stand.ts";
 import { emptyInbox, sha256, verifiedEvent } from "./stored-events.ts";
 
 let database: TestDatabase;

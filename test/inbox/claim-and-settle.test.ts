@@ -1,9 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { claimEvents } from "../../src/inbox/claim.ts";
-import { postponeEvent, settleEvents } from "../../src/inbox/settle.ts";
-import type { Settlement } from "../../src/inbox/settle.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import {
+  type Settlement,
+  claimEvents,
+  postponeEvent,
+  settleEvents,
+} from "../../src/inbox/claim.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
 
 let database: TestDatabase;

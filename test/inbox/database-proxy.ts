@@ -1,6 +1,5 @@
 import { once } from "node:events";
-import { connect, createServer } from "node:net";
-import type { AddressInfo, Server, Socket } from "node:net";
+import { type AddressInfo, type Server, type Socket, connect, createServer } from "node:net";
 
 export interface DatabaseProxy {
   /** The same database, through the proxy. */

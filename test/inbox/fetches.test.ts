@@ -1,13 +1,12 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import {
+  type WantedFetch,
   postponeFetch,
   settleFetch,
   takeDueFetches,
   wantFetches,
-} from "../../src/inbox/fetches.ts";
-import type { WantedFetch } from "../../src/inbox/fetches.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+} from "../../src/inbox/refetch.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { emptyInbox } from "./stored-events.ts";
 
 let database: TestDatabase;

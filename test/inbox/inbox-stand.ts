@@ -1,7 +1,11 @@
-import { createAppender, defaultAppendLimits } from "../../src/inbox/append.ts";
-import type { Appender, AppendLimits } from "../../src/inbox/append.ts";
+import {
+  type AppendLimits,
+  type Appender,
+  createAppender,
+  defaultAppendLimits,
+} from "../../src/inbox/append.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { createPool } from "../../src/platform/postgres.ts";
+import { createPool } from "../../src/platform/postgres/pool.ts";
 
 export interface InboxStand {
   appender: Appender;

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { wantFetches } from "../../src/inbox/fetches.ts";
+import { wantFetches } from "../../src/inbox/refetch.ts";
 import { countByState, countOpenWork, findEvents, listEvents } from "../../src/inbox/queries.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { emptyInbox, storeRow } from "./stored-events.ts";
 
 let database: TestDatabase;

@@ -1,11 +1,8 @@
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
-import { claimEvents } from "../../src/inbox/claim.ts";
 import type { Knex } from "knex";
-import { defaultRelayLimits, takeRelayRows } from "../../src/inbox/relay.ts";
-import type { RelayLimits } from "../../src/inbox/relay.ts";
-import { settleEvents } from "../../src/inbox/settle.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { claimEvents, settleEvents } from "../../src/inbox/claim.ts";
+import { type RelayLimits, defaultRelayLimits, takeRelayRows } from "../../src/inbox/relay.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
 
 let database: TestDatabase;

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { eventStates } from "../../src/inbox/claim.ts";
 import { countPrunable, pruneEvents, replayEvents } from "../../src/inbox/retention.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
 

@@ -1,7 +1,7 @@
 import { createHash, randomUUID } from "node:crypto";
 import type { Knex } from "knex";
 import type { EventState } from "../../src/inbox/claim.ts";
-import type { VerifiedEvent } from "../../src/inbox/event.ts";
+import type { VerifiedEvent } from "../../src/inbox/append.ts";
 
 /** An event as the receiver hands it over; each one differs from all others. */
 export function verifiedEvent(given: Partial<VerifiedEvent> = {}): VerifiedEvent {

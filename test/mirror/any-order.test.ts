@@ -1,21 +1,19 @@
 import fc from "fast-check";
 import { afterAll, beforeAll, expect, inject, test } from "vitest";
-import { seededRandom } from "../../src/platform/random.ts";
-import type { Random } from "../../src/platform/random.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type Random, seededRandom } from "../../src/platform/random.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import {
+  type Arrival,
+  type SharedRow,
   deliverCopies,
   emptyMirror,
   inBatches,
-  withoutLog,
   mirrorAfter,
   settleCopies,
   sharedRows,
+  withoutLog,
 } from "./copies.ts";
-import type { Arrival, SharedRow } from "./copies.ts";
-import { histories } from "./shop-history.ts";
-import type { Expected, History } from "./shop-history.ts";
+import { type Expected, type History, histories } from "./shop-history.ts";
 
 let database: TestDatabase;
 beforeAll(async () => {

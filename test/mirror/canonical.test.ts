@@ -7,10 +7,9 @@ import {
   NestedTooDeeply,
   rememberedShapeKeys,
 } from "../../src/mirror/canonical.ts";
-import { arrayLiteral } from "../../src/mirror/array-literal.ts";
-import { rowText } from "../../src/mirror/row-text.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { arrayLiteral } from "../../src/mirror/write/write-rows.ts";
+import { rowText } from "../../src/mirror/compare/stored-rows.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 
 const parse = (json: string): Record<string, unknown> =>
   JSON.parse(json) as Record<string, unknown>;

@@ -1,11 +1,10 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { compareStates } from "../../src/mirror/compare-rows.ts";
-import type { GroupState, Observation } from "../../src/mirror/observation.ts";
-import { decode, mirrorTables } from "../../src/mirror/tables.ts";
+import { compareStates } from "../../src/mirror/compare/compare-states.ts";
+import type { GroupState, Observation } from "../../src/mirror/snapshot.ts";
+import { decode, mirrorTables } from "../../src/mirror/resources.ts";
 import { listed } from "../reconcile/sandbox-observations.ts";
 import { startTestSandbox } from "../sandbox/harness.ts";
-import { createReconcileStand } from "../reconcile/reconcile-stand.ts";
-import type { ReconcileStand } from "../reconcile/reconcile-stand.ts";
+import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
 
 let stand: ReconcileStand;
 let shown: Observation[];

@@ -1,9 +1,8 @@
 import type { Knex } from "knex";
-import { applyObservations } from "../../src/mirror/apply.ts";
-import type { Observation, ObjectKey } from "../../src/mirror/observation.ts";
+import { applyObservations } from "../../src/mirror/write/apply.ts";
+import type { Observation, ObjectKey } from "../../src/mirror/snapshot.ts";
 import type { Random } from "../../src/platform/random.ts";
-import { copyMark } from "./shop-history.ts";
-import type { Delivery, History } from "./shop-history.ts";
+import { type Delivery, type History, copyMark } from "./shop-history.ts";
 
 /** One order of arrival: which delivery comes when, and in which batch. */
 export interface Arrival {

@@ -1,6 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { decode } from "../../src/mirror/tables.ts";
-import type { GroupState, Resource } from "../../src/mirror/observation.ts";
+import { decode } from "../../src/mirror/resources.ts";
+import type { GroupState, Resource } from "../../src/mirror/snapshot.ts";
 import {
   at,
   sampleCustomer,

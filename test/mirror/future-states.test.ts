@@ -1,8 +1,8 @@
 import type { Knex } from "knex";
 import { beforeEach, describe, expect, test } from "vitest";
-import { eraseHistory } from "../../src/mirror/erasure/erase-history.ts";
-import type { Observation } from "../../src/mirror/observation.ts";
-import { canonicalTimestamp } from "../../src/service/timestamp.ts";
+import { eraseHistory } from "../../src/mirror/privacy/erase-mirror.ts";
+import type { Observation } from "../../src/mirror/snapshot.ts";
+import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyMirror } from "./copies.ts";
 import {

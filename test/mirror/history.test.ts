@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { applyObservations } from "../../src/mirror/apply.ts";
+import { applyObservations } from "../../src/mirror/write/apply.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyMirror } from "./copies.ts";

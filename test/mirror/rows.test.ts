@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { applyStates } from "../../src/mirror/apply.ts";
-import { decode } from "../../src/mirror/tables.ts";
-import { compareStates } from "../../src/mirror/compare-rows.ts";
-import { customerAbsence } from "../../src/mirror/customer.ts";
+import { applyStates } from "../../src/mirror/write/apply.ts";
+import { decode } from "../../src/mirror/resources.ts";
+import { compareStates } from "../../src/mirror/compare/compare-states.ts";
+import { customerAbsence } from "../../src/mirror/resources/customer.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { canonicalTimestamp } from "../../src/service/timestamp.ts";
+import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyMirror } from "./copies.ts";
 import {

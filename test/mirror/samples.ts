@@ -1,8 +1,7 @@
 import type { Knex } from "knex";
-import { applyObservations } from "../../src/mirror/apply.ts";
-import type { Applied } from "../../src/mirror/apply.ts";
-import type { Observation, Resource } from "../../src/mirror/observation.ts";
-import { canonicalTimestamp } from "../../src/service/timestamp.ts";
+import { type Applied, applyObservations } from "../../src/mirror/write/apply.ts";
+import type { Observation, Resource } from "../../src/mirror/snapshot.ts";
+import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 
 type Wire = Record<string, unknown>;
 

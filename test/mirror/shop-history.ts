@@ -1,6 +1,6 @@
 import fc from "fast-check";
-import type { Observation, Resource } from "../../src/mirror/observation.ts";
-import { canonicalTimestamp } from "../../src/service/timestamp.ts";
+import type { Observation, Resource } from "../../src/mirror/snapshot.ts";
+import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 
 /** Stands in every id of a history, so that copies of it can live side by side. */
 export const copyMark = "~@";

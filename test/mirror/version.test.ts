@@ -1,8 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { settledFrom, statusRank, versionOf } from "../../src/mirror/version.ts";
-import type { VersionParts } from "../../src/mirror/version.ts";
-import { canonicalTimestamp } from "../../src/service/timestamp.ts";
+import { type VersionParts, settledFrom, statusRank, versionOf } from "../../src/mirror/version.ts";
+import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 
 const time = fc
   .date({

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { lastDue } from "../../src/platform/cron-due.ts";
+import { lastDue } from "../../src/platform/cron.ts";
 
 const dayMs = 86_400_000;
 const due = (expression: string, now: string, timeZone = "UTC"): string | null =>

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { isCronExpression } from "../../src/platform/cron-expression.ts";
+import { isCronExpression } from "../../src/platform/cron.ts";
 
 test.each([
   "* * * * *",

@@ -2,7 +2,7 @@ import { mkdtemp, mkdir, readlink, rm, stat, symlink, writeFile } from "node:fs/
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { binariesPackage, installBinaries } from "../../src/platform/embedded-postgres-binaries.ts";
+import { binariesPackage, installBinaries } from "../../src/platform/embedded/cluster.ts";
 
 let directory: string;
 beforeAll(async () => {

@@ -4,8 +4,8 @@ import {
   lchown,
   mkdir,
   mkdtemp,
-  readdir,
   readFile,
+  readdir,
   rm,
   stat,
   symlink,
@@ -14,11 +14,9 @@ import {
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
-import type { Account } from "../../src/platform/embedded-postgres-account.ts";
-import { canRead } from "../../src/platform/embedded-postgres-account.ts";
-import { installBinaries } from "../../src/platform/embedded-postgres-binaries.ts";
-import { prepareBase } from "../../src/platform/embedded-postgres-place.ts";
-import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { installBinaries } from "../../src/platform/embedded/cluster.ts";
+import { startEmbeddedPostgres } from "../../src/platform/embedded/embedded-postgres.ts";
+import { type Account, canRead, prepareBase } from "../../src/platform/embedded/place.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { makeDataDir } from "../support/data-directory.ts";
 import { projectRoot, startHolder } from "../support/holder.ts";

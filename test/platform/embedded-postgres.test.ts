@@ -3,8 +3,10 @@ import { lstat, readFile, readdir, rename, rm, stat, writeFile } from "node:fs/p
 import { join } from "node:path";
 import pg from "pg";
 import { afterAll, beforeAll, expect, test } from "vitest";
-import type { EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
-import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from "../../src/platform/embedded/embedded-postgres.ts";
 import { UnreachableError } from "../../src/platform/errors.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { commandLine } from "../../src/platform/process-table.ts";

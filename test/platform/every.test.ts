@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { runEvery } from "../../src/platform/every.ts";
-import type { Loop } from "../../src/platform/every.ts";
+import { type Loop, runEvery } from "../../src/platform/run-every.ts";
 import { eventually } from "../support/eventually.ts";
 
 const deps = { log: createLog({ level: "silent", name: "test" }), name: "test" };

@@ -1,7 +1,6 @@
 import { afterEach, expect, test } from "vitest";
 import { ConfigurationError } from "../../src/platform/errors.ts";
-import { startHealthServer } from "../../src/platform/health-server.ts";
-import type { HealthServer } from "../../src/platform/health-server.ts";
+import { type HealthServer, startHealthServer } from "../../src/platform/http/listen.ts";
 
 const servers: HealthServer[] = [];
 

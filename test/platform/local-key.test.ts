@@ -3,7 +3,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { ConfigurationError } from "../../src/platform/errors.ts";
-import { ensureLocalKey } from "../../src/platform/local-key.ts";
+import { ensureLocalKey } from "../../src/platform/encryption.ts";
 
 let directory: string;
 beforeEach(async () => {

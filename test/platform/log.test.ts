@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import type { LogLevel } from "../../src/platform/log.ts";
-import { createLog } from "../../src/platform/log.ts";
+import { type LogLevel, createLog } from "../../src/platform/log.ts";
 
 /** A log and the lines that came out of it, parsed. */
 function makeLog(level: LogLevel = "info") {

@@ -1,9 +1,7 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { openMailer } from "../../src/platform/mail.ts";
-import type { Mail, Mailer } from "../../src/platform/mail.ts";
+import { type Mail, type Mailer, openMailer } from "../../src/platform/mail.ts";
 import { freePort } from "../support/free-port.ts";
-import { startMailServer } from "../support/mail-server.ts";
-import type { MailServer } from "../support/mail-server.ts";
+import { type MailServer, startMailServer } from "../support/mail-server.ts";
 
 let server: MailServer;
 const opened: Mailer[] = [];

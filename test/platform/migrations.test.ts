@@ -4,14 +4,16 @@ import { join } from "node:path";
 import { pathToFileURL } from "node:url";
 import type { Knex } from "knex";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { migrateSchema, pendingSchema } from "../../src/main/schema.ts";
 import { ConfigurationError } from "../../src/platform/errors.ts";
-import { migrateToLatest, pendingMigrations } from "../../src/platform/migrations.ts";
-import type { Schema } from "../../src/platform/migrations.ts";
-import { createDatabase } from "../../src/platform/postgres.ts";
-import { changedObjects } from "../../src/platform/schema-text.ts";
-import { migrateSchema, pendingSchema } from "../../src/schema.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import {
+  type Schema,
+  changedObjects,
+  migrateToLatest,
+  pendingMigrations,
+} from "../../src/platform/postgres/migrations.ts";
+import { createDatabase } from "../../src/platform/postgres/pool.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;
 let folder: string;

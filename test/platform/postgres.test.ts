@@ -1,6 +1,5 @@
 import { once } from "node:events";
-import type { AddressInfo, Socket } from "node:net";
-import { createServer } from "node:net";
+import { type AddressInfo, type Socket, createServer } from "node:net";
 import { describe, expect, test } from "vitest";
 import { ConfigurationError, UnreachableError } from "../../src/platform/errors.ts";
 import {
@@ -8,7 +7,7 @@ import {
   assertVersion,
   createDatabase,
   createPool,
-} from "../../src/platform/postgres.ts";
+} from "../../src/platform/postgres/pool.ts";
 import { startStallingProxy } from "../receiver/stalling-proxy.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { databaseUrl, withServer } from "../support/server-commands.ts";

@@ -3,7 +3,7 @@ import {
   changedObjects,
   migratedSchemas,
   readLiveObjects,
-} from "../../src/platform/schema-text.ts";
+} from "../../src/platform/postgres/migrations.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();

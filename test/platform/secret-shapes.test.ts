@@ -1,10 +1,13 @@
 import { describe, expect, it, test } from "vitest";
-import { conceal } from "../../src/platform/concealed.ts";
 import { createEncryption } from "../../src/platform/encryption.ts";
 import { TallyhookError } from "../../src/platform/errors.ts";
-import { knowSecret } from "../../src/platform/known-secrets.ts";
 import { createLog, lineLimits } from "../../src/platform/log.ts";
-import { foreignText, strikeOutSecrets } from "../../src/platform/secret-shapes.ts";
+import {
+  conceal,
+  foreignText,
+  knowSecret,
+  strikeOutSecrets,
+} from "../../src/platform/redaction.ts";
 import { cpuMs } from "../support/cpu-time.ts";
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64");

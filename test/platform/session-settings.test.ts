@@ -1,13 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { once } from "node:events";
 import { readdirSync, readFileSync } from "node:fs";
-import { connect, createServer } from "node:net";
-import type { AddressInfo } from "node:net";
+import { type AddressInfo, connect, createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { ConfigurationError } from "../../src/platform/errors.ts";
-import { migrateSchema } from "../../src/schema.ts";
-import { assertReachable, createDatabase, createPool } from "../../src/platform/postgres.ts";
-import { sessionSettings, withSessionSettings } from "../../src/platform/session-settings.ts";
+import { migrateSchema } from "../../src/main/schema.ts";
+import { assertReachable, createDatabase, createPool } from "../../src/platform/postgres/pool.ts";
+import {
+  sessionSettings,
+  withSessionSettings,
+} from "../../src/platform/postgres/session-settings.ts";
 import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import { createJobQueue } from "../../src/queue/job-queue.ts";
 import { createServiceClock, wallClock } from "../../src/platform/clock.ts";
@@ -16,16 +18,15 @@ import { seededRandom } from "../../src/platform/random.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
 import { allReports } from "../../src/reports/catalogue/all.ts";
-import { testKey } from "../../src/sandbox/keys.ts";
-import { createServiceClient } from "../../src/service/client.ts";
+import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { createServiceClient } from "../../src/client/service-client.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { alertRows, eventsSoFar } from "../alerts/story-stand.ts";
 import { sweep } from "../alerts/sweep-stand.ts";
 import { testDesk } from "../alerts/test-desk.ts";
 import { startStand } from "../receiver/receiver-stand.ts";
 import { ask } from "../reports/ask.ts";
-import { startTestSandbox } from "../sandbox/harness.ts";
-import type { Json, TestSandbox } from "../sandbox/harness.ts";
+import { type Json, type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";
 import { cloneDatabase, databaseUrl, withServer } from "../support/server-commands.ts";
 import { applyDeps } from "../worker/worker-stand.ts";
 

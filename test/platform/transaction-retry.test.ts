@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { seededRandom } from "../../src/platform/random.ts";
-import { withRetries } from "../../src/platform/transaction-retry.ts";
+import { withRetries } from "../../src/platform/postgres/transactions.ts";
 
 const deps = { random: seededRandom("retries") };
 const failing = (code: string, times: number) => {

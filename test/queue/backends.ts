@@ -1,8 +1,11 @@
 import type { Queue } from "bullmq";
-import { createBackend, migrateQueueSchema } from "../../src/queue/backend.ts";
-import type { BackendLocation } from "../../src/queue/backend.ts";
+import {
+  type BackendLocation,
+  type QueueName,
+  createBackend,
+  migrateQueueSchema,
+} from "../../src/queue/backend.ts";
 import type { JobQueue } from "../../src/queue/job-queue.ts";
-import type { QueueName } from "../../src/queue/jobs.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
 import { redisAvailable, startRedis } from "../support/redis.ts";

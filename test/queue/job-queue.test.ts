@@ -1,10 +1,14 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { createJobQueue } from "../../src/queue/job-queue.ts";
-import type { JobQueue } from "../../src/queue/job-queue.ts";
+import { type JobQueue, createJobQueue } from "../../src/queue/job-queue.ts";
 import { eventually } from "../support/eventually.ts";
-import { createGate, testBackends, untilAnswering, withBareQueue } from "./backends.ts";
-import type { TestBackend } from "./backends.ts";
+import {
+  type TestBackend,
+  createGate,
+  testBackends,
+  untilAnswering,
+  withBareQueue,
+} from "./backends.ts";
 
 const log = createLog({ level: "silent", name: "test" });
 

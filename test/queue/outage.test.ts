@@ -1,16 +1,18 @@
 import { Redis } from "ioredis";
 import { describe, expect, test } from "vitest";
-import { createDatabase } from "../../src/platform/postgres.ts";
+import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { createJobQueue, QueueUnavailable } from "../../src/queue/job-queue.ts";
-import type { JobQueue } from "../../src/queue/job-queue.ts";
-import { startStallingProxy } from "../receiver/stalling-proxy.ts";
-import type { StallingProxy } from "../receiver/stalling-proxy.ts";
+import { type JobQueue, QueueUnavailable, createJobQueue } from "../../src/queue/job-queue.ts";
+import { type StallingProxy, startStallingProxy } from "../receiver/stalling-proxy.ts";
 import { eventually } from "../support/eventually.ts";
 import { redisAvailable, startRedis } from "../support/redis.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
-import { startPostgresBackend, testBackends, untilAnswering } from "./backends.ts";
-import type { TestBackend } from "./backends.ts";
+import {
+  type TestBackend,
+  startPostgresBackend,
+  testBackends,
+  untilAnswering,
+} from "./backends.ts";
 
 const log = createLog({ level: "silent", name: "test" });
 

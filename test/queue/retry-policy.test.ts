@@ -1,7 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { eventRetryPolicy, fetchRetryPolicy, retryDelayMs } from "../../src/queue/retry-policy.ts";
-import type { RetryPolicy } from "../../src/queue/retry-policy.ts";
+import {
+  type RetryPolicy,
+  eventRetryPolicy,
+  fetchRetryPolicy,
+  retryDelayMs,
+} from "../../src/queue/retry-policy.ts";
 
 const policies: fc.Arbitrary<RetryPolicy> = fc
   .record({

@@ -1,12 +1,10 @@
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { createJobQueue } from "../../src/queue/job-queue.ts";
-import type { JobQueue } from "../../src/queue/job-queue.ts";
+import { type JobQueue, createJobQueue } from "../../src/queue/job-queue.ts";
 import { createWakeUps } from "../../src/queue/wake-ups.ts";
 import { startStallingProxy } from "../receiver/stalling-proxy.ts";
 import { eventually } from "../support/eventually.ts";
-import { createGate, testBackends, untilAnswering } from "./backends.ts";
-import type { TestBackend } from "./backends.ts";
+import { type TestBackend, createGate, testBackends, untilAnswering } from "./backends.ts";
 
 const log = createLog({ level: "silent", name: "test" });
 

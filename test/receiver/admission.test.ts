@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
-import { addressGroup } from "../../src/receiver/admission.ts";
-import { createPlaces } from "../../src/receiver/byte-room.ts";
+import { addressGroup } from "../../src/receiver/connections.ts";
+import { createPlaces } from "../../src/receiver/limits.ts";
 
 test.each([
   ["127.0.0.1", "127.0.0.1"],

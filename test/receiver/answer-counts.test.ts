@@ -1,6 +1,9 @@
 import { expect, test } from "vitest";
-import { createAnswerCounts, storeAnswers } from "../../src/receiver/answer-counts.ts";
-import { createReceiverCounters } from "../../src/receiver/counters.ts";
+import {
+  createAnswerCounts,
+  createReceiverCounters,
+  storeAnswers,
+} from "../../src/receiver/counters.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();

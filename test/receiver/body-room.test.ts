@@ -1,10 +1,14 @@
 import { afterEach, beforeAll, afterAll, expect, test } from "vitest";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { openConnection, requestBytes } from "./raw-http.ts";
-import type { RawConnection } from "./raw-http.ts";
-import { delivery, expectRefusal, newEvent, startStand, until } from "./receiver-stand.ts";
-import type { Stand } from "./receiver-stand.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
+import { type RawConnection, openConnection, requestBytes } from "./raw-http.ts";
+import {
+  type Stand,
+  delivery,
+  expectRefusal,
+  newEvent,
+  startStand,
+  until,
+} from "./receiver-stand.ts";
 
 const maxHeldBodyBytes = 40_000;
 

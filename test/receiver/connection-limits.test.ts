@@ -1,11 +1,11 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { ConfigurationError } from "../../src/platform/errors.ts";
 import { defaultReceiverLimits } from "../../src/receiver/limits.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { openConnection, requestBytes } from "./raw-http.ts";
-import type { RawConnection } from "./raw-http.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
+import { type RawConnection, openConnection, requestBytes } from "./raw-http.ts";
 import {
+  type Stand,
+  type StandOptions,
   delivery,
   expectRefusal,
   newEvent,
@@ -14,7 +14,6 @@ import {
   timed,
   until,
 } from "./receiver-stand.ts";
-import type { Stand, StandOptions } from "./receiver-stand.ts";
 
 const limits = { headersMs: 300, requestMs: 700, answerMs: 1_500, tickMs: 50, keepAliveMs: 400 };
 /** By how much a loaded machine may be late; who is not cut off waits for ever. */

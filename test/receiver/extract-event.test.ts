@@ -1,8 +1,8 @@
 import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { extractEvent } from "../../src/receiver/extract-event.ts";
-import { defaultEnvelopePlaces } from "../../src/service/event-envelope.ts";
+import { extractEvent } from "../../src/receiver/webhook.ts";
+import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
 
 const extract = (body: string | Buffer) =>
   extractEvent(defaultEnvelopePlaces, Buffer.from(body as string));

@@ -1,17 +1,15 @@
 import { once } from "node:events";
-import { createServer } from "node:http";
-import type { ServerResponse } from "node:http";
+import { type ServerResponse, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
+import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
+import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
+import type { SignatureScheme } from "../../src/contract/signature/verification.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createReceiverCounters } from "../../src/receiver/counters.ts";
-import { createDeadlines } from "../../src/receiver/deadlines.ts";
-import { defaultReceiverLimits } from "../../src/receiver/limits.ts";
-import { createReceiveWebhook } from "../../src/receiver/receive-webhook.ts";
-import { defaultEnvelopePlaces } from "../../src/service/event-envelope.ts";
-import type { SignatureScheme } from "../../src/service/signature/scheme.ts";
-import { signatureScheme } from "../../src/service/signature/signature-scheme.ts";
+import { createDeadlines, defaultReceiverLimits } from "../../src/receiver/limits.ts";
+import { createReceiveWebhook } from "../../src/receiver/webhook.ts";
 import { signatureOf } from "./receiver-stand.ts";
 
 const oldSecret = "whsec_the-secret-before-the-rotation";

@@ -1,10 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import { defaultAppendLimits } from "../../src/inbox/append.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { startOwnServer } from "../support/own-server.ts";
-import { expectRefusal, newEvent, startStand, timed, until } from "./receiver-stand.ts";
-import type { Stand } from "./receiver-stand.ts";
+import { type Stand, expectRefusal, newEvent, startStand, timed, until } from "./receiver-stand.ts";
 import { startStallingProxy } from "./stalling-proxy.ts";
 
 let database: TestDatabase;

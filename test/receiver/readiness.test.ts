@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { createDatabase, createPool } from "../../src/platform/postgres.ts";
-import { createReadiness } from "../../src/receiver/readiness.ts";
-import type { ReadinessDeps } from "../../src/receiver/readiness.ts";
+import { createDatabase, createPool } from "../../src/platform/postgres/pool.ts";
+import { type ReadinessDeps, createReadiness } from "../../src/receiver/readiness.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { startStand, timed } from "./receiver-stand.ts";

@@ -2,18 +2,19 @@ import { createHmac } from "node:crypto";
 import type { Pool } from "pg";
 import type { Knex } from "knex";
 import { expect } from "vitest";
-import { wallClock } from "../../src/platform/clock.ts";
-import type { Clock } from "../../src/platform/clock.ts";
+import { type Clock, wallClock } from "../../src/platform/clock.ts";
 import { createEncryption } from "../../src/platform/encryption.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { createDatabase, createPool } from "../../src/platform/postgres.ts";
-import { environmentSecrets } from "../../src/receiver/secrets-environment.ts";
-import { startLiveSecrets } from "../../src/receiver/secrets.ts";
-import type { LiveSecretsOptions } from "../../src/receiver/secrets.ts";
-import { startReceiver } from "../../src/receiver/server.ts";
-import type { ReceiverDeps, ReceiverOptions, RunningReceiver } from "../../src/receiver/server.ts";
-import { openConnection, requestBytes } from "./raw-http.ts";
-import type { RawAnswer } from "./raw-http.ts";
+import { createDatabase, createPool } from "../../src/platform/postgres/pool.ts";
+import { environmentSecrets } from "../../src/receiver/secrets-store.ts";
+import { type LiveSecretsOptions, startLiveSecrets } from "../../src/receiver/live-secrets.ts";
+import {
+  type ReceiverDeps,
+  type ReceiverOptions,
+  type RunningReceiver,
+  startReceiver,
+} from "../../src/receiver/server.ts";
+import { type RawAnswer, openConnection, requestBytes } from "./raw-http.ts";
 
 export const secret = "whsec_the-secret-of-the-receiver-tests";
 export const encryption = createEncryption({ current: "ab".repeat(32) });

@@ -2,12 +2,16 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import type { Clock } from "../../src/platform/clock.ts";
 import { addSecret, retireSecret } from "../../src/receiver/secrets-store.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { encryption, newEvent, signatureOf, startStand, until } from "./receiver-stand.ts";
-import type { Stand } from "./receiver-stand.ts";
-import { startStallingProxy } from "./stalling-proxy.ts";
-import type { StallingProxy } from "./stalling-proxy.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
+import {
+  type Stand,
+  encryption,
+  newEvent,
+  signatureOf,
+  startStand,
+  until,
+} from "./receiver-stand.ts";
+import { type StallingProxy, startStallingProxy } from "./stalling-proxy.ts";
 
 const oldSecret = "whsec_the-secret-before-the-rotation";
 const newSecret = "whsec_the-secret-after-the-rotation";

@@ -1,8 +1,11 @@
 import { describe, expect, it } from "vitest";
 
 import { createEncryption } from "../../src/platform/encryption.ts";
-import { describeSecrets, isUsableRow } from "../../src/receiver/secrets-overview.ts";
-import type { OverviewSources } from "../../src/receiver/secrets-overview.ts";
+import {
+  type OverviewSources,
+  describeSecrets,
+  isUsableRow,
+} from "../../src/receiver/secrets-overview.ts";
 import type { SecretRow } from "../../src/receiver/secrets-store.ts";
 
 const now = new Date("2026-03-10T12:00:00Z");

@@ -1,18 +1,16 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-
 import { createEncryption } from "../../src/platform/encryption.ts";
 import { ConfigurationError, UsageError } from "../../src/platform/errors.ts";
-import { environmentSecrets } from "../../src/receiver/secrets-environment.ts";
 import {
+  type NewSecret,
   addSecret,
+  environmentSecrets,
   listSecretRows,
   listUnendedSecretRows,
   recentSecretUses,
   retireSecret,
 } from "../../src/receiver/secrets-store.ts";
-import type { NewSecret } from "../../src/receiver/secrets-store.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 
 const encryption = createEncryption({ current: "ab".repeat(32) });
 const value = "whsec_a-secret-that-is-long-enough";

@@ -1,21 +1,23 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
-
+import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createEncryption } from "../../src/platform/encryption.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { createDatabase } from "../../src/platform/postgres.ts";
-import { environmentSecrets } from "../../src/receiver/secrets-environment.ts";
-import { addSecret, listSecretRows, retireSecret } from "../../src/receiver/secrets-store.ts";
-import { startLiveSecrets } from "../../src/receiver/secrets.ts";
-import type {
-  LiveSecrets,
-  LiveSecretsDependencies,
-  LiveSecretsOptions,
-} from "../../src/receiver/secrets.ts";
-import { signatureScheme } from "../../src/service/signature/signature-scheme.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { createDatabase } from "../../src/platform/postgres/pool.ts";
+import {
+  type LiveSecrets,
+  type LiveSecretsDependencies,
+  type LiveSecretsOptions,
+  startLiveSecrets,
+} from "../../src/receiver/live-secrets.ts";
+import {
+  addSecret,
+  environmentSecrets,
+  listSecretRows,
+  retireSecret,
+} from "../../src/receiver/secrets-store.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 
 const encryption = createEncryption({ current: "ab".repeat(32) });
 const values = {

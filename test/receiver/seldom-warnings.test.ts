@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { createSeldomWarnings } from "../../src/receiver/seldom-warnings.ts";
+import { createSeldomWarnings } from "../../src/platform/rate-limited-warnings.ts";
 
 test("the same warning is logged at once and then seldom, with the number of those left out", () => {
   const lines: { msg: string; leftOut: number; n: number }[] = [];

@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 import { useTestDatabase } from "../support/use-database.ts";
 import { openConnection, requestBytes } from "./raw-http.ts";
-import { delivery, newEvent, startStand, timed, until } from "./receiver-stand.ts";
-import type { Stand } from "./receiver-stand.ts";
+import { type Stand, delivery, newEvent, startStand, timed, until } from "./receiver-stand.ts";
 
 const database = useTestDatabase();
 

@@ -1,13 +1,10 @@
 import { createHash } from "node:crypto";
 import { gzipSync } from "node:zlib";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
-import { openConnection, requestBytes } from "./raw-http.ts";
-import type { RawAnswer } from "./raw-http.ts";
-import { expectRefusal, newEvent, signatureOf, startStand } from "./receiver-stand.ts";
-import type { Stand } from "./receiver-stand.ts";
+import { type RawAnswer, openConnection, requestBytes } from "./raw-http.ts";
+import { type Stand, expectRefusal, newEvent, signatureOf, startStand } from "./receiver-stand.ts";
 
 let database: TestDatabase;
 let stand: Stand;

@@ -1,9 +1,9 @@
 import { createHmac } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { openConnection, requestBytes } from "./raw-http.ts";
 import {
+  type Stand,
   delivery,
   expectRefusal,
   newEvent,
@@ -12,7 +12,6 @@ import {
   signatureOf,
   startStand,
 } from "./receiver-stand.ts";
-import type { Stand } from "./receiver-stand.ts";
 
 let database: TestDatabase;
 let stand: Stand;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { amountAtRisk } from "../../src/reconcile/amount-at-risk.ts";
+import { amountAtRisk } from "../../src/reconcile/findings/drift-findings.ts";
 
 const stored = (amount: number) => ({ stored: { amount, currency: "usd" }, groups: [] });
 

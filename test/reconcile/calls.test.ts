@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
-import { estimatePlan, makePlan } from "../../src/reconcile/make-plan.ts";
+import { estimatePlan, makePlan } from "../../src/reconcile/plan.ts";
 import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
-import { startTestSandbox } from "../sandbox/harness.ts";
-import type { Json, TestSandbox } from "../sandbox/harness.ts";
+import { type Json, type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";
 import { startDeliveries } from "./deliveries.ts";
 import { advanceDays, snapshotOf } from "./nights.ts";
 import { createReconcileStand } from "./reconcile-stand.ts";

@@ -1,12 +1,16 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { eventsSoFar, storeBodies } from "../alerts/story-stand.ts";
-import { aCustomer, anOrder, startTestSandbox } from "../sandbox/harness.ts";
-import type { Json, TestSandbox } from "../sandbox/harness.ts";
+import {
+  type Json,
+  type TestSandbox,
+  aCustomer,
+  anOrder,
+  startTestSandbox,
+} from "../sandbox/harness.ts";
 import { applyDeps } from "../worker/worker-stand.ts";
 import { none } from "./none.ts";
-import { createReconcileStand, fingerprint } from "./reconcile-stand.ts";
-import type { ReconcileStand } from "./reconcile-stand.ts";
+import { type ReconcileStand, createReconcileStand, fingerprint } from "./reconcile-stand.ts";
 
 const number = "4242 4242 4242 4242";
 const masked = "[card number ending 4242]";

@@ -1,16 +1,21 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { causeOf as causeOfFacts } from "../../src/reconcile/cause.ts";
-import type { Difference } from "../../src/reconcile/findings.ts";
+import { causeOf as causeOfFacts } from "../../src/reconcile/findings/drift-findings.ts";
+import type { Difference } from "../../src/reconcile/findings/findings.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { storeRow } from "../inbox/stored-events.ts";
-import { aCustomer, anOrder, eventsOf, startTestSandbox } from "../sandbox/harness.ts";
-import type { Json, TestSandbox } from "../sandbox/harness.ts";
+import {
+  type Json,
+  type TestSandbox,
+  aCustomer,
+  anOrder,
+  eventsOf,
+  startTestSandbox,
+} from "../sandbox/harness.ts";
 import { applyDeps } from "../worker/worker-stand.ts";
 import { storeEvent } from "./deliveries.ts";
 import { advanceDays, firstDay } from "./nights.ts";
 import { none } from "./none.ts";
-import { createReconcileStand } from "./reconcile-stand.ts";
-import type { ReconcileStand } from "./reconcile-stand.ts";
+import { type ReconcileStand, createReconcileStand } from "./reconcile-stand.ts";
 
 let sandbox: TestSandbox;
 let stand: ReconcileStand;

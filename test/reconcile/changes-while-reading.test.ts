@@ -2,13 +2,11 @@ import { afterAll, beforeAll, expect, test } from "vitest";
 import { seededRandom } from "../../src/platform/random.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
-import { startTestSandbox } from "../sandbox/harness.ts";
-import type { Json, TestSandbox } from "../sandbox/harness.ts";
+import { type Json, type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";
 import { startDeliveries } from "./deliveries.ts";
 import { advanceDays, snapshotOf, wrongObjects } from "./nights.ts";
 import { none } from "./none.ts";
-import { createReconcileStand, fingerprint } from "./reconcile-stand.ts";
-import type { ReconcileStand } from "./reconcile-stand.ts";
+import { type ReconcileStand, createReconcileStand, fingerprint } from "./reconcile-stand.ts";
 
 let sandbox: TestSandbox;
 let stand: ReconcileStand;

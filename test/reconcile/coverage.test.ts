@@ -1,13 +1,13 @@
 import { describe, expect, test } from "vitest";
 import {
+  type ReadInterval,
   computeCoverage,
   contiguousUntil,
   gapsOf,
   readIntervals,
-} from "../../src/reconcile/coverage.ts";
-import type { ReadInterval } from "../../src/reconcile/coverage.ts";
-import { advanceSlice, pendingSlices } from "../../src/reconcile/ledger.ts";
-import { rotationState } from "../../src/reconcile/rotation.ts";
+} from "../../src/reconcile/coverage/coverage.ts";
+import { advanceSlice, pendingSlices } from "../../src/reconcile/coverage/ledger.ts";
+import { rotationState } from "../../src/reconcile/plan.ts";
 import { useWalkedService } from "./use-walked-service.ts";
 
 const orders = (from: string | null, before: string | null): ReadInterval => ({

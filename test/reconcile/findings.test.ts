@@ -1,11 +1,11 @@
 import { expect, test } from "vitest";
 import {
+  type Finding,
   acknowledgeFinding,
   healFindings,
   healUnseenFindings,
   recordFindings,
-} from "../../src/reconcile/findings.ts";
-import type { Finding } from "../../src/reconcile/findings.ts";
+} from "../../src/reconcile/findings/findings.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();

@@ -1,13 +1,11 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { defaultEnvelopePlaces } from "../../src/service/event-envelope.ts";
+import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
 import { replayEvents } from "../../src/inbox/retention.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { applyHeal, proposeHeal } from "../../src/reconcile/heal-object.ts";
 import { storeEvent } from "../worker/worker-stand.ts";
-import { startHostileService } from "./hostile-service.ts";
-import type { HostileService } from "./hostile-service.ts";
-import { createReconcileStand } from "./reconcile-stand.ts";
-import type { ReconcileStand } from "./reconcile-stand.ts";
+import { type HostileService, startHostileService } from "./hostile-service.ts";
+import { type ReconcileStand, createReconcileStand } from "./reconcile-stand.ts";
 
 const never = "9999-01-01T00:00:00.000Z";
 const decision = { by: "ann", reason: "dated 9999 by a fault of the service" };

@@ -1,17 +1,17 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import {
-  anOrder,
+  type Json,
+  type TestSandbox,
   aCustomer,
   aSubscription,
+  anOrder,
   productsOf,
   startTestSandbox,
 } from "../sandbox/harness.ts";
-import type { Json, TestSandbox } from "../sandbox/harness.ts";
 import { advanceDays, firstDay, wrongObjects } from "./nights.ts";
 import { acceptAlerts, refuseAlerts } from "../alerts/refused-alerts.ts";
 import { none } from "./none.ts";
-import { createReconcileStand, fingerprint } from "./reconcile-stand.ts";
-import type { ReconcileStand } from "./reconcile-stand.ts";
+import { type ReconcileStand, createReconcileStand, fingerprint } from "./reconcile-stand.ts";
 
 let sandbox: TestSandbox;
 let stand: ReconcileStand;

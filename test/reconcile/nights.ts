@@ -1,7 +1,15 @@
-import { compareWithSnapshot } from "../../src/cli/demo/compare.ts";
-import type { ResourceComparison, Snapshot } from "../../src/cli/demo/compare.ts";
-import { aCustomer, anOrder, aSubscription } from "../sandbox/harness.ts";
-import type { Json, TestSandbox } from "../sandbox/harness.ts";
+import {
+  type ResourceComparison,
+  type Snapshot,
+  compareWithSnapshot,
+} from "../../src/main/cli/demo/compare.ts";
+import {
+  type Json,
+  type TestSandbox,
+  aCustomer,
+  aSubscription,
+  anOrder,
+} from "../sandbox/harness.ts";
 import type { ReconcileStand } from "./reconcile-stand.ts";
 
 export interface Change {

@@ -1,11 +1,15 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { dayMs } from "../../src/reconcile/settings.ts";
 import { storeRow } from "../inbox/stored-events.ts";
-import { never, refusal, startHostileService } from "./hostile-service.ts";
-import type { HostileService, Page } from "./hostile-service.ts";
+import {
+  type HostileService,
+  type Page,
+  never,
+  refusal,
+  startHostileService,
+} from "./hostile-service.ts";
 import { none } from "./none.ts";
-import { createReconcileStand, fingerprint } from "./reconcile-stand.ts";
-import type { ReconcileStand } from "./reconcile-stand.ts";
+import { type ReconcileStand, createReconcileStand, fingerprint } from "./reconcile-stand.ts";
 
 let service: HostileService;
 let stand: ReconcileStand;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { makePlan } from "../../src/reconcile/make-plan.ts";
+import { makePlan } from "../../src/reconcile/plan.ts";
 import { dayMs, defaultReconcileSettings } from "../../src/reconcile/settings.ts";
 import { none } from "./none.ts";
 import { useWalkedService } from "./use-walked-service.ts";

@@ -2,17 +2,18 @@ import type { AlertSettings } from "../../src/alerts/settings.ts";
 import { createServiceClock, wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { reconcile } from "../../src/reconcile/reconcile.ts";
-import type { ReconcileResult } from "../../src/reconcile/finish.ts";
-import type { ReconcileDeps, ReconcileRequest } from "../../src/reconcile/reconcile.ts";
-import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
-import type { ReconcileSettings } from "../../src/reconcile/settings.ts";
-import type { WalkProgress } from "../../src/reconcile/walk-all.ts";
-import { testKey } from "../../src/sandbox/keys.ts";
-import { createServiceClient } from "../../src/service/client.ts";
+import {
+  type ReconcileDeps,
+  type ReconcileRequest,
+  reconcile,
+} from "../../src/reconcile/reconcile.ts";
+import type { ReconcileResult } from "../../src/reconcile/runs/finish-run.ts";
+import { type ReconcileSettings, defaultReconcileSettings } from "../../src/reconcile/settings.ts";
+import type { WalkProgress } from "../../src/reconcile/walk/walk-all.ts";
+import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { createServiceClient } from "../../src/client/service-client.ts";
 import { testDesk } from "../alerts/test-desk.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 
 export interface ReconcileStand {
   database: TestDatabase;

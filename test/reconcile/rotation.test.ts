@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { rowsDue } from "../../src/reconcile/rotation.ts";
+import { rowsDue } from "../../src/reconcile/plan.ts";
 import { dayMs } from "../../src/reconcile/settings.ts";
 
 const cycleStart = new Date("2025-01-01T03:30:00Z");

@@ -1,7 +1,6 @@
 import { expect, test } from "vitest";
 import { applyHeal, proposeHeal } from "../../src/reconcile/heal-object.ts";
-import { refusal, startHostileService } from "./hostile-service.ts";
-import type { Answer } from "./hostile-service.ts";
+import { type Answer, refusal, startHostileService } from "./hostile-service.ts";
 import { createReconcileStand, fingerprint } from "./reconcile-stand.ts";
 import { useWalkedService } from "./use-walked-service.ts";
 

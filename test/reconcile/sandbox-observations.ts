@@ -1,5 +1,5 @@
-import type { Observation, Resource } from "../../src/mirror/observation.ts";
-import { canonicalTimestamp } from "../../src/service/timestamp.ts";
+import type { Observation, Resource } from "../../src/mirror/snapshot.ts";
+import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 import type { Json, TestSandbox } from "../sandbox/harness.ts";
 
 const families: Readonly<Record<string, Resource>> = {

@@ -1,8 +1,8 @@
 import { expect, test } from "vitest";
-import { checkRows } from "../../src/reconcile/check-rows.ts";
-import { acknowledgeFinding } from "../../src/reconcile/findings.ts";
+import { checkRows } from "../../src/reconcile/findings/drift-findings.ts";
+import { acknowledgeFinding } from "../../src/reconcile/findings/findings.ts";
 import { applyHeal, proposeHeal } from "../../src/reconcile/heal-object.ts";
-import type { Resource } from "../../src/mirror/observation.ts";
+import type { Resource } from "../../src/mirror/snapshot.ts";
 import { useWalkedService } from "./use-walked-service.ts";
 
 const walked = useWalkedService();

@@ -1,9 +1,11 @@
 import { expect, test } from "vitest";
-import { exitCodeOf, resultJson } from "../../src/cli/reconcile-output.ts";
-import { acknowledgeFinding, recordFindings } from "../../src/reconcile/findings.ts";
-import type { ReconcileResult } from "../../src/reconcile/finish.ts";
-import type { Finding } from "../../src/reconcile/findings.ts";
-import { runTotals } from "../../src/reconcile/totals.ts";
+import { exitCodeOf, resultJson } from "../../src/main/cli/reconcile.ts";
+import {
+  type Finding,
+  acknowledgeFinding,
+  recordFindings,
+} from "../../src/reconcile/findings/findings.ts";
+import { type ReconcileResult, runTotals } from "../../src/reconcile/runs/finish-run.ts";
 import { none } from "./none.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 

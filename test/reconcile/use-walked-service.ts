@@ -1,8 +1,6 @@
 import { afterAll, beforeAll, beforeEach } from "vitest";
-import { startHostileService } from "./hostile-service.ts";
-import type { HostileService } from "./hostile-service.ts";
-import { createReconcileStand } from "./reconcile-stand.ts";
-import type { ReconcileStand } from "./reconcile-stand.ts";
+import { type HostileService, startHostileService } from "./hostile-service.ts";
+import { type ReconcileStand, createReconcileStand } from "./reconcile-stand.ts";
 
 /** A service and a mirror of it, for the tests of a file or of a block: before each, one run has read everything. */
 export function useWalkedService(): {

@@ -1,6 +1,5 @@
 import { expect } from "vitest";
-import { startTestSandbox } from "../sandbox/harness.ts";
-import type { Json } from "../sandbox/harness.ts";
+import { type Json, startTestSandbox } from "../sandbox/harness.ts";
 import {
   advanceDays,
   changesOf,

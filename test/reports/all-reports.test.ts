@@ -1,12 +1,16 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { allReports } from "../../src/reports/catalogue/all.ts";
-import { latestAsOf } from "../../src/reports/as-of.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { latestAsOf } from "../../src/reports/base/period.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { ask } from "./ask.ts";
-import type { ServiceState, WireObject } from "./sandbox-history.ts";
-import { letTimePass, mirrorState, playHistory } from "./sandbox-history.ts";
+import {
+  type ServiceState,
+  type WireObject,
+  letTimePass,
+  mirrorState,
+  playHistory,
+} from "./sandbox-history.ts";
 
 let database: TestDatabase;
 let service: ServiceState;

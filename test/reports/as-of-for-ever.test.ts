@@ -1,14 +1,12 @@
 import type { Knex } from "knex";
 import { afterEach, expect, test } from "vitest";
-import { settleEvents } from "../../src/inbox/settle.ts";
+import { settleEvents } from "../../src/inbox/claim.ts";
 import { replayEvents } from "../../src/inbox/retention.ts";
-import { applyObservations } from "../../src/mirror/apply.ts";
-import { eraseHistory, objectsOf } from "../../src/mirror/erasure/erase-history.ts";
-import { eraseRows } from "../../src/mirror/erasure/erase-rows.ts";
-import { markErased } from "../../src/mirror/erasure/mark-erased.ts";
-import type { Observation, Resource } from "../../src/mirror/observation.ts";
-import { seededRandom } from "../../src/platform/random.ts";
-import type { Random } from "../../src/platform/random.ts";
+import { eraseHistory, eraseRows, objectsOf } from "../../src/mirror/privacy/erase-mirror.ts";
+import { markErased } from "../../src/mirror/privacy/erased-people.ts";
+import type { Observation, Resource } from "../../src/mirror/snapshot.ts";
+import { applyObservations } from "../../src/mirror/write/apply.ts";
+import { type Random, seededRandom } from "../../src/platform/random.ts";
 import { allReports } from "../../src/reports/catalogue/all.ts";
 import { storeRow } from "../inbox/stored-events.ts";
 import {
@@ -22,8 +20,7 @@ import {
   seen,
   shown,
 } from "../mirror/samples.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { ask } from "./ask.ts";
 
 /* What a report says as of a time is signed and filed: the same question must have the same answer for ever. */

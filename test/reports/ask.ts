@@ -1,11 +1,13 @@
 import type { Knex } from "knex";
-import type { About } from "../../src/reports/about.ts";
-import { defaultAccounts } from "../../src/reports/account-map.ts";
-import type { AccountMap } from "../../src/reports/account-map.ts";
-import { findReport } from "../../src/reports/find-report.ts";
-import type { NetworkRegion } from "../../src/reports/network-region.ts";
-import { resolvePeriod } from "../../src/reports/period.ts";
-import { readingTransaction, readReport } from "../../src/reports/read-report.ts";
+import type { About } from "../../src/reports/base/about.ts";
+import { type AccountMap, defaultAccounts } from "../../src/reports/base/account-map.ts";
+import { findReport } from "../../src/reports/catalogue/all.ts";
+import { resolvePeriod } from "../../src/reports/base/period.ts";
+import {
+  type NetworkRegion,
+  readReport,
+  readingTransaction,
+} from "../../src/reports/base/read-report.ts";
 
 export type Answer = Record<string, string | null>;
 

@@ -1,17 +1,20 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { recordFindings } from "../../src/reconcile/findings.ts";
-import { defaultAccounts } from "../../src/reports/account-map.ts";
-import { closeMonth } from "../../src/reports/close-month.ts";
-import { manifestText, membersOf, sha256Of } from "../../src/reports/close-manifest.ts";
-import { resultsSha256, rowsSha256 } from "../../src/reports/close-statement.ts";
-import { readCloses, verifyCloses } from "../../src/reports/close-verify.ts";
-import { findReport } from "../../src/reports/find-report.ts";
-import { findFrozen, readFrozen } from "../../src/reports/frozen.ts";
-import type { About } from "../../src/reports/about.ts";
-import { digestOf, storedMembers } from "../../src/reports/close-members.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { recordFindings } from "../../src/reconcile/findings/findings.ts";
+import type { About } from "../../src/reports/base/about.ts";
+import { defaultAccounts } from "../../src/reports/base/account-map.ts";
+import { findReport } from "../../src/reports/catalogue/all.ts";
+import { closeMonth } from "../../src/reports/close/close-month.ts";
+import { findFrozen, readFrozen } from "../../src/reports/close/frozen.ts";
+import { manifestText, membersOf, sha256Of } from "../../src/reports/close/manifest.ts";
+import { digestOf, storedMembers } from "../../src/reports/close/members.ts";
+import {
+  readCloses,
+  resultsSha256,
+  rowsSha256,
+  verifyCloses,
+} from "../../src/reports/close/verify.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { coverAll } from "./coverage.ts";
 import { letTimePass } from "./sandbox-history.ts";
 import { mirrorSales } from "./shop.ts";

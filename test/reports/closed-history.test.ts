@@ -1,11 +1,15 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { defaultAccounts } from "../../src/reports/account-map.ts";
-import { closeMonth } from "../../src/reports/close-month.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { defaultAccounts } from "../../src/reports/base/account-map.ts";
+import { closeMonth } from "../../src/reports/close/close-month.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { ask } from "./ask.ts";
-import { letTimePass, mirrorState, playHistory } from "./sandbox-history.ts";
-import type { ServiceState, WireObject } from "./sandbox-history.ts";
+import {
+  type ServiceState,
+  type WireObject,
+  letTimePass,
+  mirrorState,
+  playHistory,
+} from "./sandbox-history.ts";
 import { balances } from "./service-sums.ts";
 
 const timeZone = "America/Los_Angeles";

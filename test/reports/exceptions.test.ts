@@ -1,11 +1,9 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { createSandboxCalls } from "../../src/cli/demo/sandbox-calls.ts";
+import { createSandboxCalls } from "../../src/main/cli/demo/sandbox-calls.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { sandboxApiKey } from "../../src/runtime.ts";
-import { createReconcileStand } from "../reconcile/reconcile-stand.ts";
-import type { ReconcileStand } from "../reconcile/reconcile-stand.ts";
-import { startTestSandbox } from "../sandbox/harness.ts";
-import type { TestSandbox } from "../sandbox/harness.ts";
+import { sandboxApiKey } from "../../src/main/runtime.ts";
+import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
+import { type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";
 import { ask } from "./ask.ts";
 import type { WireObject } from "./sandbox-history.ts";
 import { sumBy, text } from "./service-sums.ts";

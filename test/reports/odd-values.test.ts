@@ -1,7 +1,7 @@
 import { expect, test } from "vitest";
 import { allReports } from "../../src/reports/catalogue/all.ts";
-import { canonicalTimestamp } from "../../src/service/timestamp.ts";
-import { isWireId } from "../../src/service/resources/wire-types.ts";
+import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
+import { isWireId } from "../../src/contract/wire-types.ts";
 import {
   apply,
   at,

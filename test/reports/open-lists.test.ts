@@ -1,13 +1,10 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-import { latestAsOf } from "../../src/reports/as-of.ts";
-import type { About } from "../../src/reports/about.ts";
-import { whyNotProved } from "../../src/reports/close-refusal.ts";
-import { readProof } from "../../src/reports/verdict.ts";
+import { latestAsOf } from "../../src/reports/base/period.ts";
+import { whyNotProved } from "../../src/reports/close/refusal.ts";
+import { type About, readProof } from "../../src/reports/base/about.ts";
 import { letTimePass } from "./sandbox-history.ts";
-import { refusal, startHostileService } from "../reconcile/hostile-service.ts";
-import type { HostileService } from "../reconcile/hostile-service.ts";
-import { createReconcileStand } from "../reconcile/reconcile-stand.ts";
-import type { ReconcileStand } from "../reconcile/reconcile-stand.ts";
+import { type HostileService, refusal, startHostileService } from "../reconcile/hostile-service.ts";
+import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
 
 const hourMs = 3_600_000;
 const hoursAgo = (hours: number): string => new Date(Date.now() - hours * hourMs).toISOString();

@@ -1,14 +1,20 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { acknowledgeFinding, healFindings, recordFindings } from "../../src/reconcile/findings.ts";
-import type { Finding } from "../../src/reconcile/findings.ts";
+import {
+  type Finding,
+  acknowledgeFinding,
+  healFindings,
+  recordFindings,
+} from "../../src/reconcile/findings/findings.ts";
 import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
 import { reconcile } from "../../src/reconcile/reconcile.ts";
-import { refusal, startHostileService } from "../reconcile/hostile-service.ts";
-import type { HostileService, Quirks } from "../reconcile/hostile-service.ts";
-import { createReconcileStand } from "../reconcile/reconcile-stand.ts";
-import type { ReconcileStand } from "../reconcile/reconcile-stand.ts";
-import { readProof } from "../../src/reports/verdict.ts";
-import type { Proof } from "../../src/reports/verdict.ts";
+import {
+  type HostileService,
+  type Quirks,
+  refusal,
+  startHostileService,
+} from "../reconcile/hostile-service.ts";
+import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
+import { type Proof, readProof } from "../../src/reports/base/about.ts";
 import { ask } from "./ask.ts";
 
 const dayMs = 86_400_000;

@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { statusRank } from "../../src/mirror/version.ts";
-import { defaultAccounts } from "../../src/reports/account-map.ts";
+import { defaultAccounts } from "../../src/reports/base/account-map.ts";
 import { currencyDigits } from "../../src/platform/money.ts";
 import { allReports } from "../../src/reports/catalogue/all.ts";
-import { failureCodes } from "../../src/service/resources/failure-codes.ts";
+import { failureCodes } from "../../src/contract/decline-codes.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();

@@ -3,10 +3,9 @@ import { read, utils } from "@e965/xlsx";
 import { describe, expect, test, vi } from "vitest";
 import { currencyDigits, decimalText } from "../../src/platform/money.ts";
 import { defuse } from "../../src/reports/render/csv.ts";
-import { createRendering } from "../../src/reports/render/formats.ts";
-import type { Format } from "../../src/reports/render/formats.ts";
-import { renderXlsx } from "../../src/reports/render/xlsx/render-xlsx.ts";
-import type { Column, Row } from "../../src/reports/report.ts";
+import { type Format, createRendering } from "../../src/reports/render/formats.ts";
+import { renderXlsx } from "../../src/reports/render/xlsx.ts";
+import type { Column, Row } from "../../src/reports/base/report.ts";
 import { about } from "./sample-about.ts";
 
 const columns: Column[] = [

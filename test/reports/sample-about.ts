@@ -1,4 +1,4 @@
-import type { About } from "../../src/reports/about.ts";
+import type { About } from "../../src/reports/base/about.ts";
 
 /** What stands above the rows of a sample. */
 export const about: About = {

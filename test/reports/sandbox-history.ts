@@ -1,11 +1,11 @@
 import type { Knex } from "knex";
-import { createSandboxCalls } from "../../src/cli/demo/sandbox-calls.ts";
-import { applyObservations } from "../../src/mirror/apply.ts";
-import type { Observation, Resource } from "../../src/mirror/observation.ts";
+import { createSandboxCalls } from "../../src/main/cli/demo/sandbox-calls.ts";
+import { applyObservations } from "../../src/mirror/write/apply.ts";
+import type { Observation, Resource } from "../../src/mirror/snapshot.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { sandboxApiKey } from "../../src/runtime.ts";
+import { sandboxApiKey } from "../../src/main/runtime.ts";
 import { resealCloses } from "./reseal-closes.ts";
-import { startSandbox } from "../../src/sandbox/start.ts";
+import { startSandbox } from "../../src/sandbox/start-sandbox.ts";
 
 export type WireObject = Readonly<Record<string, unknown>>;
 

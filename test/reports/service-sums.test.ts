@@ -1,10 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
-import { ask } from "./ask.ts";
-import type { Answer } from "./ask.ts";
-import type { ServiceState, WireObject } from "./sandbox-history.ts";
-import { playHistory } from "./sandbox-history.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
+import { type Answer, ask } from "./ask.ts";
+import { type ServiceState, type WireObject, playHistory } from "./sandbox-history.ts";
 import { deliver, fateOf, orderEvent } from "./deliveries.ts";
 import { balances, dayOf, isCaptured, recurring, sumBy, text } from "./service-sums.ts";
 

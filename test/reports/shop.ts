@@ -1,7 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Knex } from "knex";
-import { mirrorState } from "./sandbox-history.ts";
-import type { WireObject } from "./sandbox-history.ts";
+import { type WireObject, mirrorState } from "./sandbox-history.ts";
 
 export interface Sale {
   at: string;

@@ -9,7 +9,7 @@ import {
   seen,
   shown,
 } from "../mirror/samples.ts";
-import type { Observation } from "../../src/mirror/observation.ts";
+import type { Observation } from "../../src/mirror/snapshot.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { letTimePass } from "./sandbox-history.ts";
 

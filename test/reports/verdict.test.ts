@@ -1,9 +1,11 @@
 import { beforeEach, expect, test } from "vitest";
-import { healFindings, recordFindings } from "../../src/reconcile/findings.ts";
-import type { Finding } from "../../src/reconcile/findings.ts";
-import { latestAsOf } from "../../src/reports/as-of.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import {
+  type Finding,
+  healFindings,
+  recordFindings,
+} from "../../src/reconcile/findings/findings.ts";
+import { latestAsOf } from "../../src/reports/base/period.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { ask } from "./ask.ts";
 import { coverAll } from "./coverage.ts";
 import { mirrorSales } from "./shop.ts";

@@ -1,9 +1,7 @@
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { ask } from "./ask.ts";
-import type { ServiceState, WireObject } from "./sandbox-history.ts";
-import { playHistory } from "./sandbox-history.ts";
+import { type ServiceState, type WireObject, playHistory } from "./sandbox-history.ts";
 import { dayOf, isCaptured, text } from "./service-sums.ts";
 
 // Half an hour beside UTC; midnight that is skipped; and a day of 25 hours at a month's end.

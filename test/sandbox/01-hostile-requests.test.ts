@@ -1,10 +1,9 @@
 import { beforeAll, expect, test } from "vitest";
 import { z } from "zod";
 
-import { allEndpoints } from "../../src/sandbox/resources/all.ts";
+import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
 import type { Called, Json } from "./harness.ts";
-import type { GoodRequest } from "./request-bodies.ts";
-import { goodRequests } from "./request-bodies.ts";
+import { type GoodRequest, goodRequests } from "./request-bodies.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 
-import { testKey } from "../../src/sandbox/keys.ts";
+import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 

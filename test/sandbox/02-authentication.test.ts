@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
 
-import { testKey } from "../../src/sandbox/keys.ts";
-import { allEndpoints } from "../../src/sandbox/resources/all.ts";
-import type { Endpoint } from "../../src/service/routes/endpoint.ts";
-import type { Json } from "./harness.ts";
-import { aCustomer, anOrder, expectRefusal, liveKey } from "./harness.ts";
+import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
+import type { Endpoint } from "../../src/contract/endpoint.ts";
+import { type Json, aCustomer, anOrder, expectRefusal, liveKey } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

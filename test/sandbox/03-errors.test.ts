@@ -1,13 +1,13 @@
 import { expect, test } from "vitest";
 
-import { testKey } from "../../src/sandbox/keys.ts";
-import { allEndpoints } from "../../src/sandbox/resources/all.ts";
-import type { Json } from "./harness.ts";
+import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
 import {
+  type Json,
   aCustomer,
-  anOrder,
   aPlan,
   aSubscription,
+  anOrder,
   expectRefusal,
   register,
   startReceiver,

@@ -2,10 +2,9 @@ import { randomUUID } from "node:crypto";
 
 import { beforeAll, expect, test } from "vitest";
 
-import { allEndpoints } from "../../src/sandbox/resources/all.ts";
+import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
 import { appendix } from "./appendix.ts";
-import type { Json } from "./harness.ts";
-import { aCustomer, anOrder, aPlan, expectRefusal, liveKey } from "./harness.ts";
+import { type Json, aCustomer, aPlan, anOrder, expectRefusal, liveKey } from "./harness.ts";
 import { orderBody } from "./support/request-bodies.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 

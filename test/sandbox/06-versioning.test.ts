@@ -1,7 +1,11 @@
 import { afterAll, beforeEach, describe, expect, test } from "vitest";
-
-import type { Called, TestSandbox } from "./harness.ts";
-import { expectRefusal, liveKey, startTestSandbox } from "./harness.ts";
+import {
+  type Called,
+  type TestSandbox,
+  expectRefusal,
+  liveKey,
+  startTestSandbox,
+} from "./harness.ts";
 
 const retired = "2024-03-01";
 const deprecated = "2024-11-15";

@@ -1,8 +1,6 @@
 import fc from "fast-check";
 import { beforeAll, expect, test } from "vitest";
-
-import type { Json } from "./harness.ts";
-import { expectRefusal } from "./harness.ts";
+import { type Json, expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

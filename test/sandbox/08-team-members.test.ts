@@ -1,7 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-
-import type { Called, Json } from "./harness.ts";
-import { expectRefusal, liveKey, startTestSandbox } from "./harness.ts";
+import { type Called, type Json, expectRefusal, liveKey, startTestSandbox } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

@@ -1,10 +1,9 @@
 import { expect, test } from "vitest";
-
-import type { Json } from "./harness.ts";
 import {
+  type Json,
   aCustomer,
-  anOrder,
   aSubscription,
+  anOrder,
   eventTypesOf,
   expectRefusal,
   liveKey,

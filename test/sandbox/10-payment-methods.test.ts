@@ -1,13 +1,14 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
 
-import { testKey } from "../../src/sandbox/keys.ts";
-import { allEndpoints } from "../../src/sandbox/resources/all.ts";
-import type { Called, Json } from "./harness.ts";
+import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
 import {
+  type Called,
+  type Json,
   aCustomer,
-  anOrder,
   aSubscription,
+  anOrder,
   eventTypesOf,
   expectRefusal,
   liveKey,

@@ -1,9 +1,8 @@
 import { expect, test } from "vitest";
 
-import { testCards } from "../../src/sandbox/rules/cards.ts";
-import { failureCodes } from "../../src/service/resources/failure-codes.ts";
-import type { Json } from "./harness.ts";
-import { aCustomer, anOrder, eventTypesOf, liveKey } from "./harness.ts";
+import { testCards } from "../../src/sandbox/resources/payment-methods/test-cards.ts";
+import { failureCodes } from "../../src/contract/decline-codes.ts";
+import { type Json, aCustomer, anOrder, eventTypesOf, liveKey } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

@@ -1,8 +1,14 @@
 import { expect, test } from "vitest";
 
-import { testKey } from "../../src/sandbox/keys.ts";
-import type { Called, Json } from "./harness.ts";
-import { aCustomer, anOrder, expectRefusal, productsOf } from "./harness.ts";
+import { testKey } from "../../src/sandbox/engine/keys.ts";
+import {
+  type Called,
+  type Json,
+  aCustomer,
+  anOrder,
+  expectRefusal,
+  productsOf,
+} from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

@@ -1,7 +1,5 @@
 import { expect, test } from "vitest";
-
-import type { Json } from "./harness.ts";
-import { expectRefusal } from "./harness.ts";
+import { type Json, expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

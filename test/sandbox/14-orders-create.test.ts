@@ -1,7 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-
-import type { Json } from "./harness.ts";
-import { aCustomer, anOrder, eventsOf, expectRefusal, productsOf } from "./harness.ts";
+import { type Json, aCustomer, anOrder, eventsOf, expectRefusal, productsOf } from "./harness.ts";
 import { orderBody } from "./support/request-bodies.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 

@@ -9,8 +9,7 @@ import {
   orderWith,
   redemptionsOf,
 } from "./coupon-support.ts";
-import type { Json } from "./harness.ts";
-import { aCustomer, eventsOf, expectRefusal } from "./harness.ts";
+import { type Json, aCustomer, eventsOf, expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

@@ -1,7 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-
-import type { Json, TestSandbox } from "./harness.ts";
-import { expectRefusal } from "./harness.ts";
+import { type Json, type TestSandbox, expectRefusal } from "./harness.ts";
 import { idsOf, startWithOrders, walkList } from "./order-history.ts";
 
 let sandbox: TestSandbox;

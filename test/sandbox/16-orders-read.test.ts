@@ -1,7 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-
-import type { Json } from "./harness.ts";
-import { aCustomer, anOrder, aSubscription, expectRefusal } from "./harness.ts";
+import { type Json, aCustomer, aSubscription, anOrder, expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 /* The list is tested in 16-orders-list.test.ts. */

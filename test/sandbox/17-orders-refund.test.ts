@@ -1,7 +1,5 @@
 import { beforeAll, expect, test } from "vitest";
-
-import type { Json } from "./harness.ts";
-import { aCustomer, anOrder, eventTypesOf, expectRefusal } from "./harness.ts";
+import { type Json, aCustomer, anOrder, eventTypesOf, expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

@@ -1,7 +1,12 @@
 import { expect, test } from "vitest";
-
-import type { Json } from "./harness.ts";
-import { aCustomer, anOrder, aSubscription, eventTypesOf, expectRefusal } from "./harness.ts";
+import {
+  type Json,
+  aCustomer,
+  aSubscription,
+  anOrder,
+  eventTypesOf,
+  expectRefusal,
+} from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

@@ -1,13 +1,13 @@
 import { beforeAll, expect, test } from "vitest";
 
 import { aPromo, redemptionsOf } from "./coupon-support.ts";
-import type { Json } from "./harness.ts";
 import {
+  type Json,
   aCustomer,
   aPlan,
   aSubscription,
-  eventsOf,
   eventTypesOf,
+  eventsOf,
   expectRefusal,
   startTestSandbox,
 } from "./harness.ts";

@@ -1,7 +1,6 @@
 import { beforeAll, expect, test } from "vitest";
-
-import type { Json } from "./harness.ts";
 import {
+  type Json,
   aCustomer,
   aPlan,
   aSubscription,

@@ -1,8 +1,14 @@
 import { beforeAll, describe, expect, test } from "vitest";
 
 import { aPromo } from "./coupon-support.ts";
-import type { Json } from "./harness.ts";
-import { aCustomer, aSubscription, eventsOf, eventTypesOf, startTestSandbox } from "./harness.ts";
+import {
+  type Json,
+  aCustomer,
+  aSubscription,
+  eventTypesOf,
+  eventsOf,
+  startTestSandbox,
+} from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

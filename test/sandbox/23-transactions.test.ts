@@ -1,8 +1,7 @@
 import { expect, test } from "vitest";
 
-import { transactionSchema } from "../../src/service/resources/transaction.ts";
-import type { Json } from "./harness.ts";
-import { aCustomer, anOrder, expectRefusal } from "./harness.ts";
+import { transactionSchema } from "../../src/contract/resources/transactions.ts";
+import { type Json, aCustomer, anOrder, expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

@@ -8,8 +8,14 @@ import {
   ordersOf,
   orderWith,
 } from "./coupon-support.ts";
-import type { Called, Json } from "./harness.ts";
-import { aCustomer, aPlan, expectRefusal, startTestSandbox } from "./harness.ts";
+import {
+  type Called,
+  type Json,
+  aCustomer,
+  aPlan,
+  expectRefusal,
+  startTestSandbox,
+} from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

@@ -8,8 +8,7 @@ import {
   orderWith,
   redemptionsOf,
 } from "./coupon-support.ts";
-import type { Json } from "./harness.ts";
-import { aCustomer, aPlan, expectRefusal } from "./harness.ts";
+import { type Json, aCustomer, aPlan, expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

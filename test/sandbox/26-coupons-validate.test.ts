@@ -1,8 +1,7 @@
 import { beforeAll, describe, expect, test } from "vitest";
 
 import { aGenerated, aProduct, aPromo, orderWith, redemptionsOf } from "./coupon-support.ts";
-import type { Json } from "./harness.ts";
-import { aCustomer, aPlan, expectRefusal } from "./harness.ts";
+import { type Json, aCustomer, aPlan, expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

@@ -1,9 +1,19 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
-
-import type { Json, Received, TestSandbox } from "./harness.ts";
-import { aCustomer, anOrder, expectRefusal, register } from "./harness.ts";
-import type { WebhookStage } from "./support/webhook-stage.ts";
-import { deliveriesOf, startWebhookStage, verify } from "./support/webhook-stage.ts";
+import {
+  type Json,
+  type Received,
+  type TestSandbox,
+  aCustomer,
+  anOrder,
+  expectRefusal,
+  register,
+} from "./harness.ts";
+import {
+  type WebhookStage,
+  deliveriesOf,
+  startWebhookStage,
+  verify,
+} from "./support/webhook-stage.ts";
 
 let stage: WebhookStage;
 let sandbox: TestSandbox;

@@ -1,9 +1,20 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-
-import type { Json, Received, TestSandbox } from "./harness.ts";
-import { aCustomer, anOrder, aSubscription, register, startReceiver } from "./harness.ts";
-import type { WebhookStage } from "./support/webhook-stage.ts";
-import { deliveriesOf, startWebhookStage, verify } from "./support/webhook-stage.ts";
+import {
+  type Json,
+  type Received,
+  type TestSandbox,
+  aCustomer,
+  aSubscription,
+  anOrder,
+  register,
+  startReceiver,
+} from "./harness.ts";
+import {
+  type WebhookStage,
+  deliveriesOf,
+  startWebhookStage,
+  verify,
+} from "./support/webhook-stage.ts";
 
 let stage: WebhookStage;
 let sandbox: TestSandbox;

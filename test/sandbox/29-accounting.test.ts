@@ -9,8 +9,7 @@ import {
   expectSumsToAgree,
 } from "./accounting.ts";
 import { aPromo } from "./coupon-support.ts";
-import type { Json } from "./harness.ts";
-import { aCustomer, aPlan, productsOf } from "./harness.ts";
+import { type Json, aCustomer, aPlan, productsOf } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

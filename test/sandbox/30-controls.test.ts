@@ -7,13 +7,13 @@ import { join } from "node:path";
 
 import { expect, inject, test } from "vitest";
 
-import { testKey } from "../../src/sandbox/keys.ts";
+import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { eventually } from "../support/eventually.ts";
-import type { Json } from "./harness.ts";
 import {
+  type Json,
   aCustomer,
-  anOrder,
   aSubscription,
+  anOrder,
   expectRefusal,
   register,
   startReceiver,

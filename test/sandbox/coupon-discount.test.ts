@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 
-import { coversCycle, discountOf } from "../../src/sandbox/rules/coupon-discount.ts";
+import { coversCycle, discountOf } from "../../src/sandbox/resources/coupons/coupon.ts";
 
 const cents = fc.oneof(
   fc.integer({ min: 0, max: 100_000 }),

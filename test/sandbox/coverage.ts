@@ -1,5 +1,4 @@
-import type { StatementGroup } from "./statements.ts";
-import { statementGroups } from "./statements.ts";
+import { type StatementGroup, statementGroups } from "./statements.ts";
 
 export interface TestFile {
   name: string;

@@ -1,17 +1,15 @@
-import { createServer } from "node:http";
-import type { RequestListener } from "node:http";
+import { type RequestListener, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
 import { afterAll, expect, test } from "vitest";
 
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
-import type { Transport } from "../../src/sandbox/delivery/transport.ts";
-import { createTransport } from "../../src/sandbox/delivery/transport.ts";
-import { createSubscription } from "../../src/sandbox/operations/create-subscription.ts";
-import { createCustomer } from "../../src/sandbox/operations/customers.ts";
-import { createWebhookEndpoint } from "../../src/sandbox/operations/webhook-endpoints.ts";
-import { createState } from "../../src/sandbox/state.ts";
+import { type Transport, createTransport } from "../../src/sandbox/engine/delivery/attempt.ts";
+import { createSubscription } from "../../src/sandbox/resources/subscriptions/subscription-operations.ts";
+import { createCustomer } from "../../src/sandbox/resources/customers/customer-operations.ts";
+import { createWebhookEndpoint } from "../../src/sandbox/resources/webhook-endpoints/webhook-endpoint-routes.ts";
+import { createState } from "../../src/sandbox/engine/state.ts";
 import { startReceiver } from "./harness.ts";
 
 const transport = createTransport(250);

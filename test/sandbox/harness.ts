@@ -1,16 +1,14 @@
-import { createServer } from "node:http";
-import type { IncomingHttpHeaders } from "node:http";
+import { type IncomingHttpHeaders, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 
 import { expect } from "vitest";
 
 import { createLog } from "../../src/platform/log.ts";
-import { liveKey, testKey } from "../../src/sandbox/keys.ts";
-import { errorCodesOf } from "../../src/sandbox/openapi.ts";
-import { allEndpoints } from "../../src/sandbox/resources/all.ts";
-import type { SandboxOptions } from "../../src/sandbox/start.ts";
-import { startSandbox } from "../../src/sandbox/start.ts";
-import { errorEnvelopeSchema, errorTypes } from "../../src/service/error-envelope.ts";
+import { liveKey, testKey } from "../../src/sandbox/engine/keys.ts";
+import { errorCodesOf } from "../../src/sandbox/docs/openapi.ts";
+import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
+import { type SandboxOptions, startSandbox } from "../../src/sandbox/start-sandbox.ts";
+import { errorEnvelopeSchema, errorTypes } from "../../src/contract/error-envelope.ts";
 
 /** A JSON object of which a test knows the shape. */
 // oxlint-disable-next-line typescript/no-explicit-any -- bodies are looked into freely; the harness checks them against the contract

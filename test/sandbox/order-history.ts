@@ -1,5 +1,4 @@
-import type { Json, TestSandbox } from "./harness.ts";
-import { aCustomer, anOrder, startTestSandbox } from "./harness.ts";
+import { type Json, type TestSandbox, aCustomer, anOrder, startTestSandbox } from "./harness.ts";
 
 /** A sandbox with 26 orders of two customers in two instants: 12 in the first, 14 a minute later; every fifth is declined. */
 export async function startWithOrders() {

@@ -3,10 +3,9 @@ import { connect } from "node:net";
 
 import { expect, test } from "vitest";
 
-import { testKey } from "../../src/sandbox/keys.ts";
-import { maxImageBytes } from "../../src/service/routes/product-images.ts";
-import type { Json } from "./harness.ts";
-import { productsOf } from "./harness.ts";
+import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { maxImageBytes } from "../../src/contract/resources/products.ts";
+import { type Json, productsOf } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

@@ -1,15 +1,13 @@
 import { once } from "node:events";
-import type { IncomingMessage, OutgoingHttpHeaders } from "node:http";
-import { request } from "node:http";
+import { type IncomingMessage, type OutgoingHttpHeaders, request } from "node:http";
 import { json } from "node:stream/consumers";
 
 import { expect, test } from "vitest";
 
 import { createLog } from "../../src/platform/log.ts";
-import { testKey } from "../../src/sandbox/keys.ts";
-import { startSandbox } from "../../src/sandbox/start.ts";
-import type { Json } from "./harness.ts";
-import { aCustomer } from "./harness.ts";
+import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { startSandbox } from "../../src/sandbox/start-sandbox.ts";
+import { type Json, aCustomer } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

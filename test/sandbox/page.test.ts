@@ -1,11 +1,10 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import type { PageQuery } from "../../src/sandbox/store/page-query.ts";
-import { readPage } from "../../src/sandbox/store/page.ts";
-import { indexesAt } from "../../src/sandbox/store/span-order.ts";
-import type { Table } from "../../src/sandbox/store/table.ts";
-import { createTable } from "../../src/sandbox/store/table.ts";
+import type { PageQuery } from "../../src/sandbox/engine/store/page-filter.ts";
+import { readPage } from "../../src/sandbox/engine/store/read-page.ts";
+import { indexesAt } from "../../src/sandbox/engine/store/group.ts";
+import { type Table, createTable } from "../../src/sandbox/engine/store/table.ts";
 
 interface Thing {
   id: string;

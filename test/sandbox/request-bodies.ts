@@ -1,5 +1,12 @@
-import type { Json, TestSandbox } from "./harness.ts";
-import { aCustomer, anOrder, aPlan, aSubscription, productsOf } from "./harness.ts";
+import {
+  type Json,
+  type TestSandbox,
+  aCustomer,
+  aPlan,
+  aSubscription,
+  anOrder,
+  productsOf,
+} from "./harness.ts";
 
 export interface GoodRequest {
   /** Of the endpoint's declaration. */

@@ -1,14 +1,16 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-
-import { billingDate, nextBillingDateAfter } from "../../src/sandbox/rules/billing-dates.ts";
-import { testCards } from "../../src/sandbox/rules/cards.ts";
-import { nextRetryAt } from "../../src/sandbox/rules/dunning.ts";
-import { coversEvent } from "../../src/service/resources/webhook-endpoint.ts";
-import { orderNumber } from "../../src/sandbox/rules/order-numbers.ts";
-import { nextUpdatedAt } from "../../src/sandbox/rules/stamps.ts";
-import { judgeWebhookUrl } from "../../src/sandbox/rules/webhook-urls.ts";
-import { failureCodes } from "../../src/service/resources/failure-codes.ts";
+import { failureCodes } from "../../src/contract/decline-codes.ts";
+import { coversEvent } from "../../src/contract/resources/webhook-endpoints.ts";
+import { orderNumber } from "../../src/sandbox/engine/ids.ts";
+import { nextUpdatedAt } from "../../src/sandbox/engine/state.ts";
+import { testCards } from "../../src/sandbox/resources/payment-methods/test-cards.ts";
+import {
+  billingDate,
+  nextBillingDateAfter,
+  nextRetryAt,
+} from "../../src/sandbox/resources/subscriptions/subscription.ts";
+import { judgeWebhookUrl } from "../../src/sandbox/resources/webhook-endpoints/webhook-endpoint.ts";
 
 const day = (date: Date) => date.toISOString().slice(0, 10);
 

@@ -7,7 +7,7 @@ import {
   descending,
   insertSorted,
   removeSorted,
-} from "../../src/sandbox/store/sorted-index.ts";
+} from "../../src/sandbox/engine/store/sorted-index.ts";
 
 const byNumber = (a: number, b: number) => a - b;
 

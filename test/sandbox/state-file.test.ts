@@ -23,8 +23,14 @@ import { afterAll, beforeEach, describe, expect, inject, test } from "vitest";
 
 import { eventually } from "../support/eventually.ts";
 import { expectCyclesWithoutGap, expectSumsToAgree } from "./accounting.ts";
-import type { Json } from "./harness.ts";
-import { aCustomer, aSubscription, register, startReceiver, startTestSandbox } from "./harness.ts";
+import {
+  type Json,
+  aCustomer,
+  aSubscription,
+  register,
+  startReceiver,
+  startTestSandbox,
+} from "./harness.ts";
 
 const directory = mkdtempSync(join(tmpdir(), "sandbox-state-"));
 afterAll(() => rmSync(directory, { recursive: true }));

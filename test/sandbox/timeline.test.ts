@@ -1,7 +1,5 @@
 import { afterEach, expect, test } from "vitest";
-
-import type { Job, Timeline } from "../../src/sandbox/timeline.ts";
-import { createTimeline } from "../../src/sandbox/timeline.ts";
+import { type Job, type Timeline, createTimeline } from "../../src/sandbox/engine/clock.ts";
 
 let wallMs = Date.parse("2026-01-01T00:00:00Z");
 const wallClock = { now: () => new Date(wallMs) };

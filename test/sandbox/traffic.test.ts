@@ -1,7 +1,5 @@
 import { beforeAll, describe, expect, test } from "vitest";
-
-import type { Json, TestSandbox } from "./harness.ts";
-import { liveKey, startTestSandbox } from "./harness.ts";
+import { type Json, type TestSandbox, liveKey, startTestSandbox } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 
 const sandbox = useSandbox();

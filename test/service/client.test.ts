@@ -2,16 +2,22 @@ import type { IncomingMessage, RequestListener } from "node:http";
 
 import { afterEach, describe, expect, it } from "vitest";
 
-import type { ServiceClient, ServiceClientOptions } from "../../src/service/client.ts";
+import type { ServiceClient, ServiceClientOptions } from "../../src/client/service-client.ts";
 import {
   ServiceAnswerError,
   ServiceError,
   ServiceRefusedError,
   ServiceUnavailableError,
-} from "../../src/service/service-errors.ts";
-import { serviceVersion } from "../../src/service/routes/version.ts";
-import { apiKey, readText, sendJson, serviceError, standUp } from "./service-stand.ts";
-import type { ServiceStand } from "./service-stand.ts";
+} from "../../src/client/service-errors.ts";
+import { serviceVersion } from "../../src/contract/endpoint.ts";
+import {
+  type ServiceStand,
+  apiKey,
+  readText,
+  sendJson,
+  serviceError,
+  standUp,
+} from "./service-stand.ts";
 
 const stands: ServiceStand[] = [];
 

@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { errorEnvelope, errorEnvelopeSchema } from "../../src/service/error-envelope.ts";
+import { errorEnvelope, errorEnvelopeSchema } from "../../src/contract/error-envelope.ts";
 
 it("writes every key of the service's error form", () => {
   const body = errorEnvelope({

@@ -5,7 +5,7 @@ import {
   defaultEnvelopePlaces,
   eventEnvelopeSchema,
   readEventParts,
-} from "../../src/service/event-envelope.ts";
+} from "../../src/contract/event-envelope.ts";
 
 const nothing = { id: null, type: null, createdAt: null, apiVersion: null, object: null };
 

@@ -3,9 +3,8 @@ import type { RequestListener } from "node:http";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 
-import { ServiceAnswerError } from "../../src/service/service-errors.ts";
-import { sendJson, standUp } from "./service-stand.ts";
-import type { ServiceStand } from "./service-stand.ts";
+import { ServiceAnswerError } from "../../src/client/service-errors.ts";
+import { type ServiceStand, sendJson, standUp } from "./service-stand.ts";
 
 const stands: ServiceStand[] = [];
 

@@ -1,5 +1,5 @@
 import type { Clock } from "../../src/platform/clock.ts";
-import type { Sleep } from "../../src/service/http/lanes.ts";
+import type { Sleep } from "../../src/client/pace.ts";
 
 export interface TestTime {
   clock: Clock;

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
-import { canonicalTimestamp } from "../../src/service/timestamp.ts";
+import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 
 describe("canonicalTimestamp", () => {
   it.each([

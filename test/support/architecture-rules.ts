@@ -7,60 +7,50 @@ export interface SourceFile {
   readonly text: string;
 }
 
-/** What a folder may use of another: all of it, or the files that bear these names. */
+/** What a room may use of another: all of it, or the files that bear these names. */
 type Allowance = string;
 
-/** Files that only read, for the folders that may show another's data and not its machinery. */
-const queriesOf = (folder: string): Allowance[] => [`${folder}/queries.ts`, `${folder}/queries/**`];
-const actionsOf = (folder: string): Allowance[] => [`${folder}/actions.ts`, `${folder}/actions/**`];
-
-/** The contract with the service without the client that calls it: neither end of it may call back. */
-const SERVICE_CONTRACT = [
-  "service/resources/**",
-  "service/routes/**",
-  "service/signature/**",
-  "service/*envelope.ts",
-];
-
-const EVERYTHING = ["**"];
-
 /**
- * The import table of docs/architecture.md. A folder always sees itself; what is not named is
- * forbidden, type imports included. `config.ts` is handed down as values: only what assembles the
- * program sees it.
+ * The import table of docs/architecture.md. A room always sees itself; what is not named is forbidden, type imports
+ * included. Only what assembles the program sees everybody.
  */
 export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
   platform: [],
-  service: ["platform/**"],
+  contract: [],
+  client: ["platform/**", "contract/**"],
   queue: ["platform/**"],
-  inbox: ["platform/**", "queue/**"],
-  mirror: ["platform/**", "service/**"],
-  alerts: [
+  inbox: ["platform/**"],
+  receiver: ["platform/**", "contract/**", "inbox/append.ts"],
+  mirror: ["platform/**", "contract/**"],
+  alerts: ["platform/**", "contract/**", "queue/retry-policy.ts", "reconcile/runs/runs.ts"],
+  reconcile: [
     "platform/**",
-    "service/resources/**",
-    "service/signature/**",
-    "queue/**",
-    ...["mirror", "inbox", "reconcile"].flatMap(queriesOf),
+    "contract/**",
+    "client/**",
+    "mirror/**",
+    "alerts/**",
+    "inbox/queries.ts",
   ],
-  receiver: ["platform/**", "service/signature/**", "service/*envelope.ts", "inbox/**"],
-  reconcile: ["platform/**", "service/**", "mirror/**", "alerts/**", ...queriesOf("inbox")],
+  endpoint: [
+    "platform/**",
+    "contract/**",
+    "client/**",
+    "receiver/secrets-store.ts",
+    "reconcile/findings/findings.ts",
+  ],
   worker: [
     "platform/**",
-    "service/**",
+    "contract/**",
+    "client/**",
     "queue/**",
     "inbox/**",
     "mirror/**",
     "alerts/**",
-    "reconcile/**",
   ],
-  reports: ["platform/**", ...["mirror", "reconcile", "alerts", "inbox"].flatMap(queriesOf)],
-  dashboard: ["platform/**", ...queriesOf("*"), ...actionsOf("*")],
-  sandbox: ["platform/**", ...SERVICE_CONTRACT],
-  config: ["platform/**", ...SERVICE_CONTRACT],
-  cli: EVERYTHING,
-  runtime: EVERYTHING,
-  schema: EVERYTHING,
-  bin: EVERYTHING,
+  reports: ["platform/**"],
+  sandbox: ["platform/**", "contract/**"],
+  main: ["**"],
+  bin: ["**"],
 };
 
 /** Names that say nothing of what a file does (docs: style). */
@@ -71,8 +61,8 @@ const CONFINED = [
   {
     what: "process.env",
     pattern: /\bprocess\s*(?:\??\.\s*env\b|\[)|\benv\b[^;{}]*\}\s*=\s*process\b/g,
-    where: ["config.ts", "bin/**"],
-    instead: "read it in config.ts and pass the value",
+    where: ["main/config/config.ts", "main/main.ts"],
+    instead: "read it in main/config/config.ts and pass the value",
   },
   {
     what: "the wall clock",
@@ -99,7 +89,7 @@ function matches(pattern: string, path: string): boolean {
   return new RegExp(`^${source}$`).test(path);
 }
 
-/** `src/inbox/append.ts` → `inbox`, `src/runtime.ts` → `runtime`. */
+/** `src/inbox/append.ts` → `inbox`, `src/main/runtime.ts` → `runtime`. */
 function folderOf(path: string): string {
   return (path.split("/")[1] ?? "").replace(/\.[jt]s$/, "");
 }
@@ -146,7 +136,7 @@ function formFaults(file: SourceFile): string[] {
     if (reExport && specifier?.startsWith(".")) {
       faults.push(`${file.path}:${line} hands on ${specifier}: import it where it is made`);
     }
-    if (specifier === null && !["bin", "platform"].includes(folderOf(file.path))) {
+    if (specifier === null && !["main", "platform"].includes(folderOf(file.path))) {
       faults.push(`${file.path}:${line} imports a computed path: no rule can see where it leads`);
     }
   }

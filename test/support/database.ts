@@ -1,7 +1,7 @@
 import { randomBytes } from "node:crypto";
 import type { Knex } from "knex";
 import { inject } from "vitest";
-import { createDatabase } from "../../src/platform/postgres.ts";
+import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { cloneDatabase, databaseUrl, withServer } from "./server-commands.ts";
 
 export interface TestDatabase {

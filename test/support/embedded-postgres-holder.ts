@@ -5,7 +5,7 @@
  * not end an application that still drains.
  */
 import { once } from "node:events";
-import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { startEmbeddedPostgres } from "../../src/platform/embedded/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
 
 process.on("SIGINT", () => {});

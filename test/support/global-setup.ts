@@ -1,10 +1,10 @@
 import { randomBytes } from "node:crypto";
 import { rm } from "node:fs/promises";
 import type { TestProject } from "vitest/node";
-import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { startEmbeddedPostgres } from "../../src/platform/embedded/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { migrateSchema } from "../../src/schema.ts";
-import { assertReachable, createDatabase } from "../../src/platform/postgres.ts";
+import { migrateSchema } from "../../src/main/schema.ts";
+import { assertReachable, createDatabase } from "../../src/platform/postgres/pool.ts";
 import { makeDataDir } from "./data-directory.ts";
 import { databaseUrl, withServer } from "./server-commands.ts";
 

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
-import { pendingMigrations } from "../../src/platform/migrations.ts";
-import { createDatabase } from "../../src/platform/postgres.ts";
-import type { OwnServer } from "./own-server.ts";
-import { startOwnServer } from "./own-server.ts";
+import { pendingMigrations } from "../../src/platform/postgres/migrations.ts";
+import { createDatabase } from "../../src/platform/postgres/pool.ts";
+import { type OwnServer, startOwnServer } from "./own-server.ts";
 
 let server: OwnServer;
 beforeAll(async () => {

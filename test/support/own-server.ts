@@ -1,9 +1,11 @@
 import { rm } from "node:fs/promises";
-import type { EmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
-import { startEmbeddedPostgres } from "../../src/platform/embedded-postgres.ts";
+import {
+  type EmbeddedPostgres,
+  startEmbeddedPostgres,
+} from "../../src/platform/embedded/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { migrateSchema } from "../../src/schema.ts";
-import { createDatabase } from "../../src/platform/postgres.ts";
+import { migrateSchema } from "../../src/main/schema.ts";
+import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { commandLine } from "../../src/platform/process-table.ts";
 import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import { makeDataDir } from "./data-directory.ts";

@@ -5,7 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
-import { removeAbandonedPostgres } from "../../src/platform/embedded-postgres.ts";
+import { removeAbandonedPostgres } from "../../src/platform/embedded/embedded-postgres.ts";
 import { commandLine } from "../../src/platform/process-table.ts";
 import { signalIfThere } from "./process-tree.ts";
 

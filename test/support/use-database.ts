@@ -1,6 +1,5 @@
 import { afterAll, beforeAll } from "vitest";
-import { createTestDatabase } from "./database.ts";
-import type { TestDatabase } from "./database.ts";
+import { type TestDatabase, createTestDatabase } from "./database.ts";
 
 /** A migrated database for the tests of a file: made before the first, dropped after the last. */
 export function useTestDatabase(): TestDatabase {

@@ -1,7 +1,6 @@
 import { afterAll, describe, expect, test } from "vitest";
 import { faultless } from "../e2e/audit.ts";
-import { runCrashes } from "../e2e/crash-run.ts";
-import type { CrashPlan, CrashReport } from "../e2e/crash-run.ts";
+import { type CrashPlan, type CrashReport, runCrashes } from "../e2e/crash-run.ts";
 import { killPrograms } from "../e2e/program.ts";
 import { redisAvailable, startRedis } from "../support/redis.ts";
 

@@ -1,11 +1,11 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { replayEvents } from "../../src/inbox/retention.ts";
-import { applyObservations } from "../../src/mirror/apply.ts";
-import { defaultWriterLimits } from "../../src/mirror/writer-limits.ts";
+import { applyObservations, defaultWriterLimits } from "../../src/mirror/write/apply.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { eventRetryPolicy } from "../../src/queue/retry-policy.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { progressOf, storeRow } from "../inbox/stored-events.ts";
 import {
   at,
   rowOf,
@@ -15,10 +15,8 @@ import {
   sampleTransaction,
   shown,
 } from "../mirror/samples.ts";
-import { progressOf, storeRow } from "../inbox/stored-events.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
 import {
   applyDeps,
   emptyAll,

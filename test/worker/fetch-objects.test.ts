@@ -1,9 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Knex } from "knex";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { wantFetches } from "../../src/inbox/fetches.ts";
-import type { WantedFetch } from "../../src/inbox/fetches.ts";
-import { fetchDueObjects } from "../../src/worker/fetch-objects.ts";
+import { type WantedFetch, wantFetches } from "../../src/inbox/refetch.ts";
+import { fetchDueObjects } from "../../src/worker/refetch.ts";
 import { walkDisputes } from "../../src/worker/walk-disputes.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import {
@@ -16,10 +15,8 @@ import {
   sampleTransaction,
   shown,
 } from "../mirror/samples.ts";
-import { sendJson, serviceError, standUp } from "../service/service-stand.ts";
-import type { ServiceStand } from "../service/service-stand.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type ServiceStand, sendJson, serviceError, standUp } from "../service/service-stand.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { applyDeps, emptyAll, poisonOrder, storeEvent } from "./worker-stand.ts";
 
 /** What the service answers now, by path. */

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { defaultEnvelopePlaces, parseEventBody } from "../../src/service/event-envelope.ts";
+import { defaultEnvelopePlaces, parseEventBody } from "../../src/contract/event-envelope.ts";
 import { interpretEvent } from "../../src/worker/interpret-event.ts";
 import {
   sampleCustomer,

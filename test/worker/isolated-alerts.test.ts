@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { redactMessages } from "../../src/alerts/redact-messages.ts";
-import { applyAnswer } from "../../src/worker/apply-answer.ts";
+import { applyAnswer } from "../../src/worker/refetch.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import {
   at,
@@ -18,8 +18,7 @@ import { acceptAlerts, refuseAlerts } from "../alerts/refused-alerts.ts";
 import { messagesOf, sendDue } from "../alerts/story-stand.ts";
 import { sweep, unresolved } from "../alerts/sweep-stand.ts";
 import { testDesk } from "../alerts/test-desk.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { applyDeps, emptyAll, storeEvent } from "./worker-stand.ts";
 
 let database: TestDatabase;

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { mergeBatches } from "../../src/worker/merge-batches.ts";
+import { mergeBatches } from "../../src/worker/start-worker.ts";
 
 /** Records batches and holds each until it is told to end. */
 function heldBatches() {

@@ -2,18 +2,17 @@ import { once } from "node:events";
 import type { Knex } from "knex";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test, vi } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { migrateQueueSchema } from "../../src/queue/backend.ts";
-import type { BackendLocation } from "../../src/queue/backend.ts";
-import { createJobQueue } from "../../src/queue/job-queue.ts";
-import type { JobQueue } from "../../src/queue/job-queue.ts";
-import { startWorker } from "../../src/worker/start-worker.ts";
-import type { RunningWorker, WorkerOptions } from "../../src/worker/start-worker.ts";
+import { type BackendLocation, migrateQueueSchema } from "../../src/queue/backend.ts";
+import { type JobQueue, createJobQueue } from "../../src/queue/job-queue.ts";
+import {
+  type RunningWorker,
+  type WorkerOptions,
+  startWorker,
+} from "../../src/worker/start-worker.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";
 import { rowOf, sampleOrder } from "../mirror/samples.ts";
-import { sendJson, serviceError, standUp } from "../service/service-stand.ts";
-import type { ServiceStand } from "../service/service-stand.ts";
-import { createTestDatabase } from "../support/database.ts";
-import type { TestDatabase } from "../support/database.ts";
+import { type ServiceStand, sendJson, serviceError, standUp } from "../service/service-stand.ts";
+import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { withBareQueue } from "../queue/backends.ts";

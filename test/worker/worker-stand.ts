@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { defaultEnvelopePlaces } from "../../src/service/event-envelope.ts";
+import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
 import type { ApplyDeps } from "../../src/worker/apply-batch.ts";
 import { emptyAlerts, testDesk } from "../alerts/test-desk.ts";
 import { emptyInbox, storeRow } from "../inbox/stored-events.ts";

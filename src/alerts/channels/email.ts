@@ -1,13 +1,18 @@
-import type { Mailer } from "../../platform/mail.ts";
-import { MailNotSent } from "../../platform/mail.ts";
-import { DestinationRefused } from "../destinations/destination-guard.ts";
-import type { AlertMessage } from "../message.ts";
-import type { Channel } from "./channel.ts";
-import { DeliveryFailed } from "./channel.ts";
-import { alertHtml, alertText } from "./email-body.ts";
-import { headlineOf } from "./headline.ts";
-import { digestOf } from "./message-keys.ts";
-import { oneLine } from "./plain-text.ts";
+import { type Html, html } from "../../platform/html.ts";
+import { MailNotSent, type Mailer } from "../../platform/mail.ts";
+import type { AlertFact, AlertItem, AlertMessage } from "../message.ts";
+import {
+  type Channel,
+  DeliveryFailed,
+  digestOf,
+  headlineOf,
+  maxItems,
+  oneLine,
+  safeLink,
+  shortMark,
+  wordsOfAction,
+} from "./channel.ts";
+import { DestinationRefused } from "./destinations.ts";
 
 export interface EmailChannelOptions {
   mailer: Mailer;
@@ -76,3 +81,98 @@ function notDelivered(host: string, error: unknown): DeliveryFailed {
 }
 
 const neverSent = new Set(["ECONNECTION", "EAUTH", "EENVELOPE", "EDNS", "ETLS"]);
+
+// A mail stays small whatever it tells of.
+const maxFacts = 60;
+const maxFactsOfItem = 5;
+const maxValueOfItem = 200;
+const maxValue = 400;
+
+const factLine = ({ label, value }: AlertFact): string =>
+  `${oneLine(label, 80)}: ${oneLine(value, maxValue)}`;
+/** An item's facts are short: a list has many. */
+const shortFacts = ({ facts }: AlertItem): AlertFact[] =>
+  facts.slice(0, maxFactsOfItem).map(({ label, value }) => ({
+    label: oneLine(label, 40),
+    value: oneLine(value, maxValueOfItem),
+  }));
+
+const footerOf = (message: AlertMessage): string =>
+  [wordsOfAction[message.action], message.rule, message.stage, message.at, shortMark(message)]
+    .map((part) => oneLine(part, 100))
+    .join(" · ");
+
+const moreItems = (count: number): string[] =>
+  count > maxItems ? [`… and ${count - maxItems} more.`] : [];
+
+/** The body in plain text. */
+export function alertText(message: AlertMessage): string {
+  const { facts, items = [], advice, links } = message;
+  const paragraphs = [
+    headlineOf(message),
+    facts.slice(0, maxFacts).map(factLine).join("\n"),
+    items
+      .slice(0, maxItems)
+      .map((item) =>
+        [
+          `- ${oneLine(item.title, 300)}`,
+          ...shortFacts(item).map((fact) => `  ${factLine(fact)}`),
+        ].join("\n"),
+      )
+      .join("\n"),
+    ...moreItems(items.length),
+    advice === "" ? "" : `What to do: ${oneLine(advice, 2_000)}`,
+    links.flatMap(linkLine).join("\n"),
+    footerOf(message),
+  ];
+  return `${paragraphs.filter((paragraph) => paragraph !== "").join("\n\n")}\n`;
+}
+
+function linkLine({ label, url }: { label: string; url: string }): string[] {
+  const link = safeLink(url);
+  return link === null ? [] : [`${oneLine(label, 80)}: ${link}`];
+}
+
+const colours = { critical: "#b3261e", error: "#b3261e", warning: "#8a6100", info: "#1f5fa8" };
+const resolvedColour = "#1b6e3c";
+
+/** The same in HTML, with styles in place: mail programs know no style sheets. */
+export function alertHtml(message: AlertMessage): string {
+  const { facts, items = [], advice, links } = message;
+  const colour = message.action === "resolve" ? resolvedColour : colours[message.severity];
+  const told = items.slice(0, maxItems).map(itemHtml);
+  const more = moreItems(items.length).map((text) => html`<p>${text}</p>`);
+  const page = html`<!doctype html>
+    <html lang="en">
+      <body style="font-family:sans-serif">
+        <h2 style="color:${colour};font-size:18px">${headlineOf(message)}</h2>
+        ${facts.length > 0 && factTable(facts.slice(0, maxFacts))}${told}${more}
+        ${advice !== "" && html`<p><b>What to do:</b> ${oneLine(advice, 2_000)}</p>`}
+        ${links.flatMap(anchor)}
+        <p style="color:#666;font-size:12px">${oneLine(footerOf(message), 500)}</p>
+      </body>
+    </html>`;
+  return page.markup;
+}
+
+const itemHtml = (item: AlertItem): Html =>
+  html`<h3 style="font-size:15px">${oneLine(item.title, 300)}</h3>
+    ${factTable(shortFacts(item))}`;
+
+const factTable = (facts: readonly AlertFact[]): Html =>
+  html`<table>
+    ${facts.map(factRow)}
+  </table>`;
+
+const factRow = ({ label, value }: AlertFact): Html =>
+  html`<tr>
+    <th align="left" style="padding-right:12px">${oneLine(label, 80)}</th>
+    <td>${oneLine(value, maxValue)}</td>
+  </tr>`;
+
+function anchor({ label, url }: { label: string; url: string }): Html[] {
+  const link = safeLink(url);
+  return link === null
+    ? []
+    : [html`<p><a href="${oneLine(link, 2_000)}">${oneLine(label, 80)}</a></p>`];
+}

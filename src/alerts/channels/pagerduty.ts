@@ -1,10 +1,14 @@
 import type { AlertMessage } from "../message.ts";
-import { maxItems } from "./channel.ts";
-import type { Channel } from "./channel.ts";
-import type { HttpPost } from "./http-post.ts";
-import { titleOf } from "./headline.ts";
-import { digestOf, headerKey } from "./message-keys.ts";
-import { oneLine, safeLink } from "./plain-text.ts";
+import {
+  type Channel,
+  digestOf,
+  headerKey,
+  maxItems,
+  oneLine,
+  safeLink,
+  titleOf,
+} from "./channel.ts";
+import type { HttpPost } from "./destinations.ts";
 
 /**
  * PagerDuty's Events API v2. An alert is one incident by its `dedup_key`: repeats and later stages join it, and the

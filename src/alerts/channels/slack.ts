@@ -1,9 +1,14 @@
 import type { AlertFact, AlertItem, AlertMessage } from "../message.ts";
-import type { Channel } from "./channel.ts";
-import { headlineOf, wordsOfAction } from "./headline.ts";
-import type { HttpPost } from "./http-post.ts";
-import { headerKey, shortMark } from "./message-keys.ts";
-import { oneLine, safeLink } from "./plain-text.ts";
+import {
+  type Channel,
+  headerKey,
+  headlineOf,
+  oneLine,
+  safeLink,
+  shortMark,
+  wordsOfAction,
+} from "./channel.ts";
+import type { HttpPost } from "./destinations.ts";
 
 /**
  * An incoming webhook of Slack, or of what understands the same. It takes a message once for each time it is sent:

@@ -1,9 +1,5 @@
 import type { AlertItem, AlertMessage } from "../message.ts";
-import { maxItems } from "./channel.ts";
-import type { Channel } from "./channel.ts";
-import { headlineOf, titleOf } from "./headline.ts";
-import { shortMark } from "./message-keys.ts";
-import { oneLine } from "./plain-text.ts";
+import { type Channel, headlineOf, maxItems, oneLine, shortMark, titleOf } from "./channel.ts";
 
 /** One line a message: JSON, as the worker's log is, or text for people. */
 export function createStandardOutputChannel(

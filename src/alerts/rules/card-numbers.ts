@@ -1,6 +1,33 @@
-import type { Condition } from "./condition.ts";
+import type { Knex } from "knex";
+import type { AlertDesk, FoundBy } from "../alert-context.ts";
+import { raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
+import type { Condition } from "../timeline.ts";
 import { headlineText, short } from "./wording.ts";
+
+/** An object in which card numbers were masked, and the fields in which they stood. */
+export interface MaskedObject {
+  resource: string;
+  id: string;
+  paths: readonly string[];
+}
+
+/**
+ * Tells in which fields card numbers stood. Belongs into the transaction that stores what was masked, before anything
+ * else that locks alerts; costs nothing where there are none. Idempotent.
+ */
+export async function reportCardNumbers(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  masked: readonly MaskedObject[],
+  foundBy: FoundBy,
+): Promise<void> {
+  const at = desk.clock.now();
+  const conditions = masked.flatMap(({ resource, id, paths }) =>
+    paths.map((path) => cardNumberCondition(desk.settings.rules, { resource, id, path }, at)),
+  );
+  await raise(trx, desk, conditions, foundBy);
+}
 
 /** A field in which a card number stood, and the object that showed it. */
 export interface CardNumberField {

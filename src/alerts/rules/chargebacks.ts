@@ -1,7 +1,12 @@
+import type { Knex } from "knex";
 import { moneyText } from "../../platform/money.ts";
-import type { Stage, Story } from "./story.ts";
-import { orderName, titled } from "./wording.ts";
-import type { Wording } from "./wording.ts";
+import { sqlArray } from "../../platform/postgres/values.ts";
+import { type AlertDesk, zoneOf } from "../alert-context.ts";
+import { clearOthers, raise } from "../raise-conditions.ts";
+import type { AlertSettings } from "../settings.ts";
+import { writeMark } from "../store.ts";
+import type { Condition, End, Stage, Story } from "../timeline.ts";
+import { type Wording, headlineText, orderName, short, titled } from "./wording.ts";
 
 /** A chargeback as `mirror.chargebacks` derives it from all known states. */
 export interface Chargeback {
@@ -101,3 +106,172 @@ export function chargebackStory(
     stages,
   };
 }
+
+interface ChargebackRow {
+  key: string;
+  order_id: string | null;
+  transaction_id: string | null;
+  customer_id: string | null;
+  order_number: string | null;
+  state: Chargeback["state"];
+  amount: string | null;
+  currency: string | null;
+  opened_at: Date;
+  resolved_at: Date | null;
+  refunded: string;
+  card_brand: string | null;
+  card_last_four: string | null;
+}
+
+/** The chargebacks of these orders and transactions. One statement. */
+export async function findChargebacks(db: Knex, ids: readonly string[]): Promise<Chargeback[]> {
+  if (ids.length === 0) return [];
+  const { rows } = await db.raw<{ rows: ChargebackRow[] }>(
+    `with asked as materialized (
+       select unnest(?::text[]) as key
+       union select t.order_id from mirror.transactions t where t.id = any(?::text[]) and t.order_id is not null
+     )
+     select c.key, c.order_id, c.transaction_id, coalesce(o.customer_id, t.customer_id) as customer_id, o.order_number,
+            c.state, c.amount, c.currency, c.opened_at, c.resolved_at, coalesce(o.card_brand, t.card_brand) as card_brand,
+            coalesce(o.card_last_four, t.card_last_four) as card_last_four, (
+              select coalesce(sum(abs(r.amount)), 0) from mirror.transactions r
+              where r.order_id = c.order_id and r.type = 'refund' and r.status = 'succeeded') as refunded
+     from mirror.chargebacks c left join mirror.orders o on o.id = c.order_id
+     left join mirror.transactions t on t.id = c.transaction_id
+     where c.key in (select key from asked) and c.opened_at is not null order by c.key`,
+    [sqlArray(ids), sqlArray(ids)],
+  );
+  return rows.map(toChargeback);
+}
+
+const toChargeback = (row: ChargebackRow): Chargeback => ({
+  key: row.key,
+  orderId: row.order_id,
+  transactionId: row.transaction_id,
+  customerId: row.customer_id,
+  orderNumber: row.order_number,
+  state: row.state,
+  amountMinor: row.amount === null ? null : BigInt(row.amount),
+  currency: row.currency,
+  openedAt: row.opened_at,
+  resolvedAt: row.resolved_at,
+  refundedMinor: BigInt(row.refunded),
+  cardBrand: row.card_brand,
+  cardLastFour: row.card_last_four,
+});
+
+interface RatioRow {
+  brand: string;
+  programme: string;
+  disputes: string;
+  headroom: string;
+  ratio_percent: string | null;
+}
+
+/**
+ * Looks, once an hour, how near this month's chargebacks are to what the card networks tolerate: by the same function as
+ * the report network-monitor. Needs a transaction.
+ */
+export async function watchChargebackRatio(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
+  const fresh = await trx("alerts.marks")
+    .where("name", "chargeback-ratio")
+    .whereRaw("updated_at > now() - interval '1 hour'")
+    .first("name");
+  if (fresh !== undefined) return;
+  await writeMark(trx, "chargeback-ratio", {});
+  const { rules } = desk.settings;
+  const at = desk.serviceClock.now();
+  const zone = zoneOf(desk);
+  const { rows } = await trx.raw<{ rows: RatioRow[] }>(
+    `select brand, programme, disputes, headroom, ratio_percent
+     from reports.network_monitor(date_trunc('month', ?::timestamptz at time zone ?) at time zone ?,
+                                  ?::timestamptz, ?, null, ?)
+     where programme is not null and disputes > 0 and disputes >= ?::numeric * (disputes + headroom)
+     order by brand, programme`,
+    [
+      at,
+      zone,
+      zone,
+      new Date(at.getTime() + 1),
+      zone,
+      desk.networkRegion,
+      rules.chargeback_ratio.share,
+    ],
+  );
+  const conditions = rows.flatMap((row) => {
+    const disputes = Number(row.disputes);
+    const limit = disputes + Number(row.headroom);
+    const ratio = row.ratio_percent === null ? null : Number(row.ratio_percent);
+    return ratioConditions(rules, { ...row, disputes, limit, ratio }, at);
+  });
+  await raise(trx, desk, conditions, "sweep");
+  const keep = conditions.map(({ key }) => key);
+  await clearOthers(trx, desk, { prefix: "chargeback-ratio:", keep, at, end: ratioEnd }, "sweep");
+}
+
+export interface ChargebackRatio {
+  brand: string;
+  programme: string;
+  disputes: number;
+  /** At how many disputes the programme begins. */
+  limit: number;
+  /** Percent of settled sales; null where there are none. */
+  ratio: number | null;
+}
+
+/**
+ * Chargebacks near what a card network tolerates, and over it: two alerts, so that the second is told though the first
+ * is open. Pure.
+ */
+export function ratioConditions(
+  rules: AlertSettings["rules"],
+  ratio: ChargebackRatio,
+  at: Date,
+): Condition[] {
+  const near = nearCondition(rules, ratio, at);
+  if (ratio.disputes < ratio.limit) return [near];
+  const title = titleOf(ratio, "over");
+  return [near, { ...near, key: `${near.key}:over`, severity: "critical", title }];
+}
+
+function nearCondition(rules: AlertSettings["rules"], found: ChargebackRatio, at: Date): Condition {
+  const { brand, programme, disputes, limit, ratio } = found;
+  return {
+    key: `chargeback-ratio:${brand}:${programme}`,
+    rule: "chargeback_ratio",
+    severity: rules.chargeback_ratio.severity,
+    title: titleOf(found, "near"),
+    advice:
+      'Over the threshold the card network fines the merchant. "npx tallyhook report chargebacks" lists them: ' +
+      "look for what they have in " +
+      "common (one product, one country, a name on the statement that nobody knows, a cancellation that is hard " +
+      "to find) and stop that. " +
+      'Refund who complains before it becomes a dispute. "npx tallyhook report network-monitor" shows what is ' +
+      "left; the true number may be " +
+      "higher, as reports of fraud are not known here.",
+    facts: [
+      { label: "Disputes this month", value: String(disputes) },
+      { label: "Threshold", value: String(limit) },
+      ...(ratio === null ? [] : [{ label: "Share of sales", value: `${ratio} %` }]),
+    ],
+    kept: { brand, programme, disputes, limit },
+    measures: { disputes },
+    at,
+  };
+}
+
+const titleOf = (
+  { brand, programme, disputes, limit }: ChargebackRatio,
+  where: "near" | "over",
+): string =>
+  headlineText({
+    lead: `${disputes} of ${limit} chargebacks on ${short(brand, 24)} this month`,
+    cause: `${where} the threshold of ${short(programme)}`,
+  });
+
+export const ratioEnd: End = {
+  title: "Chargebacks no longer at a card network's threshold",
+  advice:
+    "Each month counts from zero, so this may be the calendar alone: go on with what was begun. " +
+    '"npx tallyhook report network-monitor" shows how this month stands.',
+};

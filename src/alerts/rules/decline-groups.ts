@@ -1,4 +1,4 @@
-import { failureCodeGroups } from "../../service/resources/failure-codes.ts";
+import { failureCodeGroups } from "../../contract/decline-codes.ts";
 import { short } from "./wording.ts";
 
 export type DeclineGroup = keyof typeof failureCodeGroups | "unknown";

@@ -1,14 +1,32 @@
-import type { AlertFact, AlertSeverity } from "../message.ts";
+import type { Knex } from "knex";
 import { moneyText } from "../../platform/money.ts";
+import { counted } from "../../platform/readable-text.ts";
+import { type AlertDesk, wordingOf } from "../alert-context.ts";
+import type { AlertFact, AlertSeverity } from "../message.ts";
+import { type Announcement, announce } from "../outbox/announce.ts";
 import type { RuleName } from "../settings.ts";
-import { causeOf, declineAdvice, declineGroupOf, groupNames, requestOf } from "./decline-groups.ts";
-import type { DeclineGroup, DeclineKind, DeclineRequest } from "./decline-groups.ts";
-import { declinedAttempts, isFirstCharge, nextRetryAfter, paidAt } from "./declined-order.ts";
-import type { Attempt, DeclinedOrder, NextRetry } from "./declined-order.ts";
-import type { Stage, Story } from "./story.ts";
-import { counted } from "../../platform/counted.ts";
-import { ordinal, orderName, titled } from "./wording.ts";
-import type { Headline, Wording } from "./wording.ts";
+import { writeHistory } from "../store.ts";
+import { type Stage, type Story, noSubject } from "../timeline.ts";
+import {
+  type DeclineGroup,
+  type DeclineKind,
+  type DeclineRequest,
+  causeOf,
+  declineAdvice,
+  declineGroupOf,
+  groupNames,
+  requestOf,
+} from "./decline-groups.ts";
+import {
+  type Attempt,
+  type DeclinedOrder,
+  type NextRetry,
+  declinedAttempts,
+  isFirstCharge,
+  nextRetryAfter,
+  paidAt,
+} from "./declined-orders.ts";
+import { type Headline, type Wording, orderName, ordinal, titled } from "./wording.ts";
 
 interface Told extends Wording {
   order: DeclinedOrder;
@@ -278,4 +296,125 @@ const amountOf = ({ totalMinor, currency }: DeclinedOrder): string =>
 function isHighAmount({ order: { totalMinor, currency }, kind, rules }: Told): boolean {
   const limit = rules[ruleOf[kind]].highAmountMinor[currency?.toUpperCase() ?? ""];
   return limit !== undefined && totalMinor !== null && totalMinor >= limit;
+}
+
+const hourMs = 3_600_000;
+
+/** Facts that are not what they should be are no reason to tell nobody. */
+const attempts = `case when jsonb_typeof(a.facts->'attempts') = 'number' then (a.facts->>'attempts')::numeric end`;
+const nextRetryAt = `case when a.facts->>'next_retry_at' ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$'
+                          then (a.facts->>'next_retry_at')::timestamptz end`;
+
+interface Row {
+  id: string;
+  key: string;
+  occurrence: number;
+  order_id: string | null;
+  subscription_id: string | null;
+  customer_id: string | null;
+  amount_minor: string | null;
+  currency: string | null;
+  opened_at: Date;
+  facts: { attempts: number; next_retry_at: string };
+}
+
+/**
+ * Tells the owner, once for each, of renewals whose last retry is near. The interface does not say which retry is the
+ * last: a setting does (`lastAttempt`). Needs a transaction; idempotent.
+ */
+export async function tellNearLastRetries(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
+  const { dunning_last_retry: rule } = desk.settings.rules;
+  if (!rule.enabled) return;
+  const now = desk.serviceClock.now();
+  const until = new Date(now.getTime() + rule.withinHours * hourMs);
+  const { rows } = await trx.raw<{ rows: Row[] }>(
+    `select a.id, a.key, a.occurrence, a.order_id, a.subscription_id, a.customer_id, a.amount_minor, a.currency, a.opened_at,
+            a.facts
+     from alerts.alerts a
+     where a.rule = 'dunning_renewal' and a.state <> 'resolved' and ${attempts} >= ?
+       and ${nextRetryAt} between ? and ?
+       and not exists (select from alerts.history h
+                       where h.alert_id = a.id and h.stage = 'last-retry:' || (a.facts->>'attempts'))
+     order by a.id limit 200 for update of a`,
+    [rule.lastAttempt, now, until],
+  );
+  const announcements = rows.map((row) => announcementOf(desk, row, now));
+  await writeHistory(
+    trx,
+    announcements.map(({ alertId, stage }) => ({
+      alertId,
+      change: "updated",
+      stage: stage.name,
+      at: now,
+    })),
+    "sweep",
+  );
+  await announce(trx, desk, announcements);
+}
+
+function announcementOf(desk: AlertDesk, row: Row, at: Date): Announcement {
+  const { attempts, next_retry_at: nextRetryAt } = row.facts;
+  const amount = moneyText(row.amount_minor, row.currency);
+  return {
+    alertId: Number(row.id),
+    occurrence: row.occurrence,
+    openedAt: row.opened_at,
+    story: {
+      key: row.key,
+      // Told on the daily list, which is one message however many there are.
+      family: null,
+      subject: {
+        ...noSubject,
+        orderId: row.order_id,
+        subscriptionId: row.subscription_id,
+        customerId: row.customer_id,
+      },
+    },
+    stage: lastRetryStage(
+      { amount, attempts, retryAt: new Date(nextRetryAt) },
+      wordingOf(desk),
+      at,
+    ),
+  };
+}
+
+/** A renewal whose last retry is near. */
+export interface NearLastRetry {
+  /** For people. */
+  amount: string;
+  attempts: number;
+  retryAt: Date;
+}
+
+/** How it is told, also on the day's list. Pure. */
+export const lastTryHeadline = (amount: string, retryAt: string): Headline => ({
+  lead: `${amount} renewal`,
+  cause: `last try ${retryAt}`,
+  next: "Write to the customer before it",
+});
+
+/** Tells the owner that one try is left. It goes on the day's list, which comes before it. Pure. */
+export function lastRetryStage(
+  { amount, attempts, retryAt }: NearLastRetry,
+  { rules, localTime, shortTime }: Wording,
+  at: Date,
+): Stage {
+  const { severity } = rules.dunning_last_retry;
+  return {
+    name: `last-retry:${attempts}`,
+    change: "updated",
+    at,
+    rule: "dunning_last_retry",
+    severity,
+    ...titled(lastTryHeadline(amount, shortTime(retryAt))),
+    advice:
+      "Write or call: the card is tried once more, and then the renewal is lost. Ask for money on the account, " +
+      "or for another way to pay.",
+    facts: [
+      { label: "Amount", value: amount },
+      { label: "Declined so far", value: String(attempts) },
+      { label: "Last try", value: localTime(retryAt) },
+    ],
+    canWait: severity !== "critical",
+  };
 }

@@ -1,10 +1,88 @@
-import type { Condition, End } from "./condition.ts";
-import { atRiskIn } from "./condition.ts";
-import type { AlertFact, AlertSeverity } from "../message.ts";
+import type { Knex } from "knex";
+import type { Log } from "../../platform/log.ts";
 import { moneyText } from "../../platform/money.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
+import { counted } from "../../platform/readable-text.ts";
+import type { AlertDesk } from "../alert-context.ts";
+import { describedOrNamed, raiseIsolated } from "../isolated-alerts.ts";
+import type { AlertFact, AlertSeverity } from "../message.ts";
+import { clearOthers } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
-import { counted } from "../../platform/counted.ts";
+import { type Condition, type End, atRiskIn } from "../timeline.ts";
+import { describedEnd, undescribedKey } from "../undescribed.ts";
 import { headlineText, missedComesBack, short, withoutIds } from "./wording.ts";
+
+/** Conditions of one kind, and the earlier ones that end where they no longer hold. */
+interface Part {
+  name: string;
+  find(): Promise<Condition[]>;
+  ends: readonly { prefix: string; end: End }[];
+}
+
+/**
+ * Tells how a run ended, and brings the alerts on identities and the endpoint up to its findings. A run that answers for
+ * everything speaks for the earlier ones as well: their alerts end. What cannot be described gets an alert that says so,
+ * and fails neither the run nor the other alerts. Opens its own transactions; idempotent.
+ */
+export async function assessRun(
+  deps: { db: Knex; log: Log },
+  desk: AlertDesk,
+  run: RunOutcome,
+): Promise<void> {
+  const at = desk.serviceClock.now();
+  for (const part of partsOf(deps.db, desk, run, at)) {
+    const named = {
+      resource: part.name,
+      id: `run ${run.id}`,
+      orderNumber: null,
+      money: null,
+      command: "npx tallyhook findings list",
+    };
+    await describedOrNamed(deps, desk, named, async () => {
+      const conditions = await part.find();
+      const areAllDescribed = await raiseIsolated(deps, desk, conditions, named);
+      if (run.kind === "range") return;
+      const keep = conditions.map(({ key }) => key);
+      const ends = areAllDescribed ? [...part.ends, describedAgain(part)] : part.ends;
+      await inTransaction(deps.db, async (trx) => {
+        for (const { prefix, end } of ends) {
+          await clearOthers(trx, desk, { prefix, end, keep, at }, "reconciliation");
+        }
+      });
+    });
+  }
+}
+
+const describedAgain = ({ name }: Part) => ({
+  prefix: undescribedKey(name, ""),
+  end: describedEnd,
+});
+
+function partsOf(db: Knex, desk: AlertDesk, run: RunOutcome, at: Date): Part[] {
+  const { rules } = desk.settings;
+  return [
+    {
+      name: "outcome",
+      find: () => Promise.resolve(runConditions(rules, run, at)),
+      ends: [
+        { prefix: "drift:", end: driftEnd(run) },
+        { prefix: "incomplete:", end: incompleteEnd(run) },
+      ],
+    },
+    {
+      name: "identities",
+      find: async () =>
+        (await findBrokenIdentities(db)).map((one) => identityCondition(rules, one, at)),
+      ends: [{ prefix: "identity:", end: identityEnd }],
+    },
+    {
+      name: "endpoint",
+      find: async () =>
+        (await findEndpointProblems(db)).map((one) => endpointCondition(rules, one, at)),
+      ends: [{ prefix: "endpoint:", end: endpointEnd }],
+    },
+  ];
+}
 
 type Rules = AlertSettings["rules"];
 
@@ -234,3 +312,52 @@ export const endpointEnd: End = {
   title: "Webhook endpoint in order again",
   advice: `Run it now: ${missedComesBack}.`,
 };
+
+/** The identities that are enforced and do not hold; acknowledged breaches are not among them. One statement. */
+async function findBrokenIdentities(db: Knex): Promise<BrokenIdentity[]> {
+  const { rows } = await db.raw<{
+    rows: {
+      identity: string;
+      severity: BrokenIdentity["severity"];
+      n: string;
+      at_risk: { currency: string; amount: string }[] | null;
+      examples: string[];
+    }[];
+  }>(
+    `with open as (
+       select coalesce(identity, 'without a name') as identity, severity, id, resource, object_id, currency,
+              amount_at_risk_minor
+       from reconcile.findings
+       where class = 'identity' and state in ('open', 'reopened') and evidence->>'mode' = 'enforce'
+     )
+     select f.identity, f.severity, count(*) as n, (array_agg(concat_ws(' ', f.resource, f.object_id) order by f.id))[1:5] as examples,
+       (select jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) order by r.currency)
+        from (select o.currency, sum(o.amount_at_risk_minor) as amount from open o
+              where o.identity = f.identity and o.currency is not null and o.amount_at_risk_minor is not null
+              group by o.currency) r) as at_risk
+     from open f group by f.identity, f.severity order by f.identity`,
+  );
+  return rows.map((row) => ({
+    name: row.identity,
+    severity: row.severity,
+    breaches: Number(row.n),
+    amountAtRisk: (row.at_risk ?? []).map(({ currency, amount }) => {
+      return { currency, amountMinor: BigInt(amount) };
+    }),
+    examples: row.examples,
+  }));
+}
+
+/** What is wrong with the endpoint now, by the last look at it. One statement. */
+async function findEndpointProblems(db: Knex): Promise<EndpointFinding[]> {
+  return db("reconcile.findings")
+    .where("class", "endpoint")
+    .whereIn("state", ["open", "reopened"])
+    .orderBy("key")
+    .select<EndpointFinding[]>(
+      "key",
+      "severity",
+      db.raw("evidence->>'says' as says"),
+      db.raw("evidence->>'remedy' as remedy"),
+    );
+}

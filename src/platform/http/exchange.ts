@@ -1,7 +1,5 @@
 import type { Dispatcher } from "undici";
 
-import { startDeadline } from "./deadline.ts";
-
 export type HttpMethod = "GET" | "POST" | "PATCH" | "DELETE";
 
 export type HttpRequest = {
@@ -72,4 +70,63 @@ async function readBody(
     return "cut_short";
   }
   return Buffer.concat(chunks, bytes);
+}
+
+/** A signal that aborts after a time, or with any of its parents. Always `dispose` it. */
+export interface Deadline {
+  readonly signal: AbortSignal;
+  /** True once the time is up, as opposed to a parent's abort. */
+  expired(): boolean;
+  dispose(): void;
+}
+
+/**
+ * `AbortSignal.any` and `AbortSignal.timeout` would do, but leave a listener and a timer behind for
+ * every call made under a parent that lives as long as the process.
+ */
+export function startDeadline(ms: number, parents: readonly AbortSignal[]): Deadline {
+  const controller = new AbortController();
+  let timeIsUp = false;
+  const timer = setTimeout(() => {
+    timeIsUp = true;
+    controller.abort(new Error(`no answer within ${ms} ms`));
+  }, ms);
+  const follow = (event: Event): void => controller.abort((event.target as AbortSignal).reason);
+  for (const parent of parents) {
+    if (parent.aborted) controller.abort(parent.reason);
+    else parent.addEventListener("abort", follow, { once: true });
+  }
+  return {
+    signal: controller.signal,
+    expired: () => timeIsUp,
+    dispose() {
+      clearTimeout(timer);
+      for (const parent of parents) parent.removeEventListener("abort", follow);
+    },
+  };
+}
+
+/** One bad answer, of a proxy for example, must not park a read for years. */
+const longestWaitMs = 3_600_000;
+
+/**
+ * How long a `Retry-After` header asks to wait, in milliseconds, an hour at most; null when it is absent or unreadable.
+ * Both forms of the header are read: seconds, and an HTTP date. A date is measured against the same
+ * answer's `Date`, so that neither clock skew nor a service whose clock was moved changes the wait.
+ */
+export function parseRetryAfter(header: string | null, answeredAt: Date): number | null {
+  if (header === null) return null;
+  const text = header.trim();
+  if (/^\d+$/.test(text)) return Math.min(longestWaitMs, Number(text) * 1_000);
+  const until = parseHttpDate(text);
+  if (until === null) return null;
+  return Math.min(longestWaitMs, Math.max(0, until.getTime() - answeredAt.getTime()));
+}
+
+/** An HTTP date (RFC 9110, 5.6.7) in its current form or one of the two obsolete ones, or null. */
+export function parseHttpDate(text: string): Date | null {
+  if (!/^(Mon|Tue|Wed|Thu|Fri|Sat|Sun)[a-z]*,? /.test(text)) return null;
+  // The asctime form names no zone and would be read as local time.
+  const instant = new Date(text.endsWith(" GMT") ? text : `${text} GMT`);
+  return Number.isNaN(instant.getTime()) ? null : instant;
 }

@@ -54,7 +54,7 @@ begin
 end
 $$;
 comment on function reports.moment is
-  'A time of the service, as canonicalTimestamp of src/service/timestamp.ts reads it; null for anything else.';
+  'A time of the service, as canonicalTimestamp of src/contract/timestamp.ts reads it; null for anything else.';
 
 -- JavaScript's safe integers, as the mirror keeps them; of larger ones no sum could be made.
 create or replace function reports.whole(p_value jsonb) returns bigint

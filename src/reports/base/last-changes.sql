@@ -1,6 +1,6 @@
 -- The last change of each object, and the event that documents it (spec, Events); null: none does. A chargeback's
 -- event has no name there: any event about the order stands for it. Of customers only the creation is a change. A
--- settlement is none, though the order's time moves with it (src/reconcile/settlement.ts). What the service announces of
+-- settlement is none, though the order's time moves with it (src/reconcile/compare/classify.ts). What the service announces of
 -- an order, but for chargebacks, makes a transaction: a sale, a decline, a refund. So where a sale is confirmed later
 -- than it was made, the last change is the making of the last transaction.
 create or replace function reports.last_changes(p_as_of timestamptz default null)

@@ -1,20 +1,22 @@
+import { UsageError } from "../../platform/errors.ts";
+import { nearestName } from "../../platform/nearest-name.ts";
+import type { Report } from "../base/report.ts";
 import { ownReports } from "../own/own-reports.ts";
-import type { Report } from "../report.ts";
-import { changesAfterClose } from "./changes-after-close.ts";
-import { chargebackInventory } from "./chargeback-inventory.ts";
-import { chargebacks } from "./chargebacks.ts";
-import { cutOff } from "./cut-off.ts";
-import { dailyControl } from "./daily-control.ts";
-import { declines } from "./declines.ts";
-import { deliveryStatement } from "./delivery-statement.ts";
-import { dunningFunnel } from "./dunning-funnel.ts";
-import { exceptions } from "./exceptions.ts";
-import { journal } from "./journal.ts";
-import { monthEnd } from "./month-end.ts";
-import { mrr } from "./mrr.ts";
-import { networkMonitor } from "./network-monitor.ts";
-import { pastDueAging } from "./past-due-aging.ts";
-import { refunds } from "./refunds.ts";
+import { changesAfterClose } from "./changes-after-close/changes-after-close.ts";
+import { chargebackInventory } from "./chargeback-inventory/chargeback-inventory.ts";
+import { chargebacks } from "./chargebacks/chargebacks.ts";
+import { cutOff } from "./cut-off/cut-off.ts";
+import { dailyControl } from "./daily-control/daily-control.ts";
+import { declines } from "./declines/declines.ts";
+import { deliveryStatement } from "./delivery-statement/delivery-statement.ts";
+import { dunningFunnel } from "./dunning-funnel/dunning-funnel.ts";
+import { exceptions } from "./exceptions/exceptions.ts";
+import { journal } from "./journal/journal.ts";
+import { monthEnd } from "./month-end/month-end.ts";
+import { mrr } from "./mrr/mrr.ts";
+import { networkMonitor } from "./network-monitor/network-monitor.ts";
+import { pastDueAging } from "./past-due-aging/past-due-aging.ts";
+import { refunds } from "./refunds/refunds.ts";
 
 /** In the order in which they are listed and closed. */
 export const programReports: readonly Report[] = [
@@ -37,3 +39,15 @@ export const programReports: readonly Report[] = [
 
 /** Every report, the merchant's own last. */
 export const allReports: readonly Report[] = [...programReports, ...ownReports];
+
+/** Throws `UsageError` with the nearest name, or all of them. */
+export function findReport(name: string): Report {
+  const found = allReports.find((report) => report.name === name);
+  if (found !== undefined) return found;
+  const names = allReports.map((report) => report.name);
+  const near = nearestName(name, names);
+  const hint = near === null ? `There are ${names.join(", ")}.` : `Did you mean "${near}"?`;
+  throw new UsageError(
+    `There is no report "${name}". ${hint} "tallyhook report list" explains each.`,
+  );
+}

@@ -1,14 +1,15 @@
 import type { Log } from "../../platform/log.ts";
-import { MailNotSent } from "../../platform/mail.ts";
-import type { Mailer } from "../../platform/mail.ts";
+import { MailNotSent, type Mailer } from "../../platform/mail.ts";
 import type { ReportDeps } from "../write-report.ts";
-import { attachReport } from "./attach-report.ts";
-import type { AttachedReport, MailFormat } from "./attach-report.ts";
-import { composeMail } from "./compose-mail.ts";
-import { reportsOf } from "./mail-plan.ts";
-import type { MailPlan } from "./mail-plan.ts";
-import { settleFailed, settleSent, takeDueMailing } from "./mailings.ts";
-import type { Mailing } from "./mailings.ts";
+import { type AttachedReport, type MailFormat, attachReport, composeMail } from "./compose-mail.ts";
+import {
+  type MailPlan,
+  type Mailing,
+  reportsOf,
+  settleFailed,
+  settleSent,
+  takeDueMailing,
+} from "./mailings.ts";
 
 export interface MailingDeps extends Omit<ReportDeps, "write"> {
   log: Log;

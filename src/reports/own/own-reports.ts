@@ -1,4 +1,4 @@
-import type { Report } from "../report.ts";
+import type { Report } from "../base/report.ts";
 
 /**
  * Your own reports, a folder each: `own/<name>/<name>.ts` with the report and `<name>.sql` with its function

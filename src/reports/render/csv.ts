@@ -1,7 +1,6 @@
 import { stringify } from "csv-stringify/sync";
-import type { Cell, ColumnKind } from "../report.ts";
-import type { Rendering, RenderingInput } from "./rendering.ts";
-import { readable } from "./totals.ts";
+import type { Cell, ColumnKind } from "../base/report.ts";
+import { type Rendering, type RenderingInput, readable } from "./rendering.ts";
 
 /** A spreadsheet takes a text that begins so for a formula and runs it. */
 const startsFormula = /^[=+\-@\t\r\n]/;

@@ -1,9 +1,9 @@
 import { renderCsv } from "./csv.ts";
-import { renderHtml } from "./html/render-html.ts";
+import { renderHtml } from "./html.ts";
 import { renderJson } from "./json.ts";
 import type { Rendering, RenderingInput } from "./rendering.ts";
 import { renderTable } from "./table.ts";
-import { renderXlsx } from "./xlsx/render-xlsx.ts";
+import { renderXlsx } from "./xlsx.ts";
 
 export const formats = ["table", "csv", "xlsx", "json", "html"] as const;
 export type Format = (typeof formats)[number];

@@ -1,4 +1,4 @@
-import type { Cell, Column, Row } from "../report.ts";
+import type { Cell, Column, Row } from "../base/report.ts";
 import type { Rendering, RenderingInput } from "./rendering.ts";
 
 /**

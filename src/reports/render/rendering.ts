@@ -1,6 +1,7 @@
-import type { About } from "../about.ts";
-import type { Exponents } from "../currencies.ts";
-import type { Column, Report, Row } from "../report.ts";
+import { amountIn } from "../../platform/money.ts";
+import type { About } from "../base/about.ts";
+import type { Exponents } from "../base/currencies.ts";
+import type { Cell, Column, Report, Row } from "../base/report.ts";
 
 /** Where a rendering writes to; resolves when more may come. */
 export type Write = (chunk: string | Uint8Array) => Promise<void>;
@@ -16,4 +17,51 @@ export interface RenderingInput {
 export interface Rendering {
   rows(rows: readonly Row[]): Promise<void>;
   end(about: About): Promise<void>;
+}
+
+export interface Totals {
+  add(rows: readonly Row[]): void;
+  /** A row for each currency, in its order; one for reports without. Null where a column is not summed. */
+  rows(): { currency: string | null; cells: Row }[];
+}
+
+/** Sums the columns that may be summed, exactly, each currency for itself: no currency is ever added to another. */
+export function createTotals(columns: readonly Column[]): Totals {
+  const currencyAt = columns.findIndex(({ name }) => name === "currency");
+  const sums = new Map<string | null, (bigint | null)[]>();
+  const isSummed = columns.map((column) => column.isSummed === true);
+  return {
+    add(rows) {
+      if (!isSummed.includes(true)) return;
+      for (const row of rows) {
+        const currency = currencyAt < 0 ? null : (row[currencyAt] ?? null);
+        const known = sums.get(currency) ?? isSummed.map((summed) => (summed ? 0n : null));
+        sums.set(
+          currency,
+          known.map((sum, n) => (sum === null ? null : sum + BigInt(row[n] ?? "0"))),
+        );
+      }
+    },
+    rows: () =>
+      [...sums.entries()]
+        .sort(([a], [b]) => ((a ?? "") < (b ?? "") ? -1 : 1))
+        .map(([currency, cells]) => ({
+          currency,
+          cells: cells.map((sum, n) => (n === currencyAt ? currency : (sum?.toString() ?? null))),
+        })),
+  };
+}
+
+/**
+ * Cells as a person reads them: money as a decimal number of its row's currency (of one without known decimals in minor
+ * units, and it says so), the rest as it is. Pure.
+ */
+export function readable(columns: readonly Column[], row: Row, exponents: Exponents): Cell[] {
+  const currency = row[columns.findIndex(({ name }) => name === "currency")] ?? null;
+  return row.map((cell, n) => {
+    if (cell === null) return null;
+    const kind = columns[n]?.kind;
+    if (kind === "money") return amountIn(cell, currency, exponents);
+    return kind === "month" ? cell.slice(0, 7) : cell;
+  });
 }

@@ -1,9 +1,8 @@
 import Table from "cli-table3";
-import { visible } from "../../platform/visible-text.ts";
-import { aboutLines } from "../about.ts";
-import type { Cell, Row } from "../report.ts";
-import type { Rendering, RenderingInput } from "./rendering.ts";
-import { createTotals, readable } from "./totals.ts";
+import { visible } from "../../platform/readable-text.ts";
+import { aboutLines } from "../base/about.ts";
+import type { Cell, Row } from "../base/report.ts";
+import { type Rendering, type RenderingInput, createTotals, readable } from "./rendering.ts";
 
 /** More than a person reads; the sums, the hash and the number of rows are of all rows. */
 const shownRows = 500;

@@ -1,11 +1,14 @@
 import type Router from "@koa/router";
 import { z } from "zod";
-
-import { invalidValue, Refusal } from "../refusal.ts";
-import type { Timeline } from "../timeline.ts";
-import type { ControlDeps } from "./control.ts";
-import { addControl } from "./control.ts";
-import { nothing } from "./fields.ts";
+import { Refusal, invalidValue } from "../engine/api-error.ts";
+import type { Timeline } from "../engine/clock.ts";
+import { modes } from "../engine/keys.ts";
+import type { Space } from "../engine/space.ts";
+import type { State } from "../engine/state.ts";
+import { settleIfDue } from "../resources/orders/charge-order.ts";
+import { billIfDue, retryIfDue } from "../resources/subscriptions/bill-subscription.ts";
+import type { SubscriptionRecord } from "../resources/subscriptions/subscription.ts";
+import { type ControlDeps, addControl, nothing } from "./control.ts";
 import { clockBody } from "./overview.ts";
 
 const yearSeconds = 366 * 86_400;
@@ -57,4 +60,91 @@ function assertReachable(time: Timeline, targetMs: number): void {
     param,
     "there are jobs on the way: move the clock by at most a hundred years at a time",
   );
+}
+
+/** What one job finds to do in an environment, and does. */
+const jobs: Readonly<Record<string, (space: Space, nowIso: string) => number>> = {
+  billing: (space, nowIso) =>
+    runFor(space, "active", ({ next_billing_date }) => isDue(next_billing_date, nowIso), billIfDue),
+  dunning: (space, nowIso) =>
+    runFor(space, "past_due", ({ next_retry_at }) => isDue(next_retry_at, nowIso), retryIfDue),
+  // Only live sales wait for it, and only by the switch (spec, Sandbox: confirmations are immediate).
+  settlement: (space) =>
+    [
+      ...space.transactions.inGroup("status", "pending"),
+      ...space.transactions.inGroup("status", "in_progress"),
+    ].filter(({ id }) => settleIfDue(space, id)).length,
+};
+
+/**
+ * `POST /_sandbox/jobs/{billing|dunning|settlement}`: does now what is due now, once. The clock does the same as it moves, so that a
+ * call finds nothing to do unless something was changed silently.
+ */
+export function addJobs(router: Router, { state }: ControlDeps): void {
+  for (const [name, job] of Object.entries(jobs)) {
+    addControl(router, {
+      method: "POST",
+      path: `/jobs/${name}`,
+      query: nothing,
+      body: z.object({}),
+      async run() {
+        const current = state();
+        const ran = everySpace(current).reduce(
+          (sum, space) => sum + job(space, current.time.iso()),
+          0,
+        );
+        await current.idle();
+        return { job: name, ran, ...clockBody(current) };
+      },
+    });
+  }
+}
+
+function everySpace({ merchants }: State): Space[] {
+  return Array.from(merchants.values()).flatMap(({ spaces }) => modes.map((mode) => spaces[mode]));
+}
+
+function runFor(
+  space: Space,
+  status: SubscriptionRecord["status"],
+  isWanted: (subscription: SubscriptionRecord) => boolean,
+  run: (space: Space, id: string) => void,
+): number {
+  const due = space.subscriptions.inGroup("status", status).filter(isWanted);
+  for (const { id } of due) run(space, id);
+  return due.length;
+}
+
+function isDue(at: string | null, nowIso: string): boolean {
+  return at !== null && Date.parse(at) <= Date.parse(nowIso);
+}
+
+/** `GET /_sandbox/idle`: answers when nothing is due or under way; later retries do not count. 503 after `timeout_seconds`. */
+export function addIdle(router: Router, { state }: ControlDeps): void {
+  addControl(router, {
+    method: "GET",
+    path: "/idle",
+    query: z.object({
+      timeout_seconds: z
+        .string()
+        .regex(/^\d{1,4}$/)
+        .transform(Number)
+        .default(120),
+    }),
+    body: nothing,
+    async run({ query }) {
+      const current = state();
+      let timer: NodeJS.Timeout | undefined;
+      const timeout = new Promise<"timeout">((resolve) => {
+        timer = setTimeout(() => resolve("timeout"), query.timeout_seconds * 1000);
+      });
+      const first = await Promise.race([current.idle(), timeout]);
+      clearTimeout(timer);
+      if (first === "timeout") {
+        const { pending } = current.dispatcher;
+        throw new Refusal("service_unavailable", `Not idle yet: ${pending} deliveries pending.`);
+      }
+      return { idle: true, ...clockBody(current) };
+    },
+  });
 }

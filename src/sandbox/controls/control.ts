@@ -1,15 +1,15 @@
 import type Router from "@koa/router";
 import type { Context } from "koa";
-import type { z } from "zod";
-
+import { z } from "zod";
 import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
+import { Refusal, notFound } from "../engine/api-error.ts";
+import { firstMerchant } from "../engine/keys.ts";
+import type { Space } from "../engine/space.ts";
+import type { StateDump } from "../engine/state-dump.ts";
+import type { Merchant, State } from "../engine/state.ts";
 import { isLoopbackHost } from "../http/own-site.ts";
-import { readJsonObject } from "../http/read-body.ts";
-import { validate } from "../http/validate.ts";
-import type { StateDump } from "../persistence/restore-state.ts";
-import { Refusal } from "../refusal.ts";
-import type { State } from "../state.ts";
+import { readJsonObject, validate } from "../http/read-request.ts";
 
 /** What controls act on. */
 export interface ControlDeps {
@@ -66,4 +66,32 @@ export function assertLocal(ctx: Context): void {
   if (ctx.get("Authorization") !== "") {
     throw new Refusal("insufficient_permissions", "Controls take no API key.");
   }
+}
+
+export const nothing = z.object({});
+export const seed = z.union([z.int(), z.string().max(200)]).transform(String);
+export const mode = z.enum(["test", "live"]).default("test");
+export const modeQuery = z.object({ mode });
+
+/** How many of the latest entries a log shows. */
+export const latest = z
+  .string()
+  .regex(/^\d{1,6}$/)
+  .transform(Number)
+  .default(1000);
+
+/** Where a control acts: the first merchant's test environment, unless it says otherwise. */
+export const place = { merchant: z.string().max(100).default(firstMerchant), mode };
+
+export function merchantNamed(state: Pick<State, "merchants">, id: string): Merchant {
+  const merchant = state.merchants.get(id);
+  if (merchant === undefined) throw notFound("merchant", "merchant");
+  return merchant;
+}
+
+export function spaceAt(
+  state: Pick<State, "merchants">,
+  { merchant, mode: environment }: { merchant: string; mode: "test" | "live" },
+): Space {
+  return merchantNamed(state, merchant).spaces[environment];
 }

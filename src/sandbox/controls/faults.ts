@@ -1,14 +1,10 @@
 import type Router from "@koa/router";
 import { z } from "zod";
-
-import { isKnownCode } from "../http/errors.ts";
-import { validate } from "../http/validate.ts";
-import { faultsSchema } from "../faults.ts";
-import { invalidValue } from "../refusal.ts";
-import { settingsSchema } from "../settings.ts";
-import type { ControlDeps } from "./control.ts";
-import { addControl } from "./control.ts";
-import { nothing } from "./fields.ts";
+import { invalidValue, isKnownCode } from "../engine/api-error.ts";
+import { faultsSchema } from "../engine/faults.ts";
+import { settingsSchema } from "../engine/settings.ts";
+import { validate } from "../http/read-request.ts";
+import { type ControlDeps, addControl, nothing } from "./control.ts";
 
 /** `GET|PUT /_sandbox/faults`: what is put replaces all faults; what it leaves out is off. */
 export function addFaults(router: Router, { state }: ControlDeps): void {

@@ -1,12 +1,8 @@
 import type Router from "@koa/router";
 import { z } from "zod";
-
 import { generateTraffic } from "../traffic/generate.ts";
-import type { ControlDeps } from "./control.ts";
-import { addControl } from "./control.ts";
-import { nothing, seed } from "./fields.ts";
+import { type ControlDeps, addControl, nothing, place, seed, spaceAt } from "./control.ts";
 import { clockBody } from "./overview.ts";
-import { place, spaceAt } from "./places.ts";
 
 const most = 1_000_000;
 const howMany = z.int().min(0).max(most);

@@ -1,13 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-
-import type { Endpoint } from "../../service/routes/endpoint.ts";
-import { Refusal } from "../refusal.ts";
-import type { State } from "../state.ts";
-import type { Spoil } from "./api-fault-plan.ts";
-import { drawApiFaults, takeForced } from "./api-fault-plan.ts";
-import { statusOf } from "./errors.ts";
-import { rateHeaders, retryAfter } from "./rate-limit.ts";
-import { SpoiledAnswer } from "./spoiled-answer.ts";
+import type { Endpoint } from "../../contract/endpoint.ts";
+import { Refusal, statusOf } from "../engine/api-error.ts";
+import { type Spoil, drawApiFaults, takeForced } from "../engine/faults.ts";
+import { rateHeaders, retryAfter } from "../engine/rate-limit.ts";
+import type { State } from "../engine/state.ts";
 
 /** The faults of one request, at the three places where they strike. `before` and `after` throw what spoils the answer. */
 export interface ApiFaults {
@@ -47,3 +43,17 @@ function spoiled(state: State, spoil: Spoil): Error {
   }
   return refusal;
 }
+
+/** An answer that is none: the connection is cut, or a page of a proxy stands where JSON should. Thrown by API faults. */
+export class SpoiledAnswer extends Error {
+  readonly kind: "cut" | "html";
+
+  constructor(kind: "cut" | "html") {
+    super(`an answer spoiled by a fault: ${kind}`);
+    this.name = "SpoiledAnswer";
+    this.kind = kind;
+  }
+}
+
+export const proxyPage =
+  "<!doctype html><html><head><title>502 Bad Gateway</title></head><body><h1>502 Bad Gateway</h1></body></html>\n";

@@ -1,14 +1,11 @@
 import Router from "@koa/router";
-import type { Context } from "koa";
 import Koa from "koa";
-
+import type { Context } from "koa";
 import type { Log } from "../../platform/log.ts";
-import { Refusal } from "../refusal.ts";
-import type { State } from "../state.ts";
-import { refusalAnswer } from "./errors.ts";
-import type { IsOwnHost } from "./own-site.ts";
-import { assertOwnSite } from "./own-site.ts";
-import { proxyPage, SpoiledAnswer } from "./spoiled-answer.ts";
+import { Refusal, refusalAnswer } from "../engine/api-error.ts";
+import type { State } from "../engine/state.ts";
+import { SpoiledAnswer, proxyPage } from "./api-faults.ts";
+import { type IsOwnHost, assertOwnSite } from "./own-site.ts";
 
 export interface AppDeps {
   log: Log;

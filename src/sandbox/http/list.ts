@@ -1,12 +1,11 @@
-import type { Answer } from "../answer.ts";
-import { plainAnswer } from "../answer.ts";
-import { invalidValue, Refusal } from "../refusal.ts";
-import type { Settings } from "../settings.ts";
-import type { Space } from "../space.ts";
-import type { PageQuery } from "../store/page-query.ts";
-import { readPage } from "../store/page.ts";
-import type { Row } from "../store/row.ts";
-import type { StoredRecord, Table } from "../store/table.ts";
+import { type Answer, plainAnswer } from "../engine/answer.ts";
+import { invalidValue, Refusal } from "../engine/api-error.ts";
+import type { Settings } from "../engine/settings.ts";
+import type { Space } from "../engine/space.ts";
+import type { PageQuery } from "../engine/store/page-filter.ts";
+import { readPage } from "../engine/store/read-page.ts";
+import type { Row } from "../engine/store/sorted-index.ts";
+import type { StoredRecord, Table } from "../engine/store/table.ts";
 
 const defaultLimit = 10;
 

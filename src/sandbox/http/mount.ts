@@ -1,21 +1,16 @@
 import Router from "@koa/router";
 import type { Context } from "koa";
-
-import type { Endpoint, EndpointRequest, Permission } from "../../service/routes/endpoint.ts";
-import type { Answer } from "../answer.ts";
-import { bodyOf } from "../answer.ts";
-import type { ApiKey } from "../keys.ts";
-import { Refusal } from "../refusal.ts";
-import type { Space } from "../space.ts";
-import type { State } from "../state.ts";
-import { effectiveVersion } from "../versioning.ts";
-import { authenticate } from "./authenticate.ts";
-import { idempotencyKey, onceAKey } from "./idempotency.ts";
+import type { Endpoint, EndpointRequest, Permission } from "../../contract/endpoint.ts";
+import { type Answer, bodyOf } from "../engine/answer.ts";
+import { Refusal } from "../engine/api-error.ts";
+import { effectiveVersion } from "../engine/api-versions.ts";
+import { idempotencyKey, onceAKey } from "../engine/idempotency.ts";
+import { type ApiKey, isAllowedAddress } from "../engine/keys.ts";
+import { countRequest, rateCategory } from "../engine/rate-limit.ts";
+import type { Space } from "../engine/space.ts";
+import type { State } from "../engine/state.ts";
 import { apiFaultsFor } from "./api-faults.ts";
-import { countRequest, rateCategory } from "./rate-limit.ts";
-import { readJsonObject } from "./read-body.ts";
-import { readUpload } from "./read-upload.ts";
-import { validate } from "./validate.ts";
+import { readJsonObject, readUpload, validate } from "./read-request.ts";
 
 /** `resumes` is the order that an earlier request with the same key left pending. */
 type Request<E extends Endpoint> = EndpointRequest<E> & { resumes: string | null };
@@ -116,4 +111,31 @@ function headerOf(ctx: Context, name: string): string | undefined {
 function assertPermission(key: ApiKey, permission: Permission): void {
   if (key.permissions === "all" || key.permissions.includes(permission)) return;
   throw new Refusal("insufficient_permissions", `The API key lacks ${permission}.`);
+}
+
+const keyShape = /^svc_(test|live)_sk_[A-Za-z0-9_-]+$/;
+
+/** The key of a request (spec, Authentication). Throws a refusal that says what is wrong with it. */
+function authenticate(
+  keys: ReadonlyMap<string, ApiKey>,
+  request: { authorization: string | undefined; remoteAddress: string; nowMs: number },
+): ApiKey {
+  const { authorization, remoteAddress, nowMs } = request;
+  if (authorization === undefined) {
+    throw new Refusal("missing_api_key", "Send Authorization: Bearer <API key>.");
+  }
+  const match = /^Bearer (\S+)$/i.exec(authorization);
+  if (match?.[1] === undefined || !keyShape.test(match[1])) {
+    throw new Refusal("invalid_api_key_format", "The API key has not the form of one.");
+  }
+  const key = keys.get(match[1]);
+  if (key === undefined) throw new Refusal("invalid_api_key", "No such API key.");
+  if (key.revoked) throw new Refusal("revoked_api_key", "The API key was revoked.");
+  if (key.expires_at !== null && Date.parse(key.expires_at) <= nowMs) {
+    throw new Refusal("expired_api_key", "The API key has expired.");
+  }
+  if (key.allow !== null && !isAllowedAddress(remoteAddress, key.allow)) {
+    throw new Refusal("ip_not_allowed", "The API key may not be used from this address.");
+  }
+  return key;
 }

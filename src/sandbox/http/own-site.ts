@@ -1,7 +1,7 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
 
-import { Refusal } from "../refusal.ts";
+import { Refusal } from "../engine/api-error.ts";
 
 /** Whether the sandbox may be addressed by a host name, as URLs write it: lower case, IPv6 in brackets. */
 export type IsOwnHost = (hostname: string) => boolean;

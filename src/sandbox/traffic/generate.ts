@@ -1,11 +1,9 @@
 import { seededRandom } from "../../platform/random.ts";
-import { Refusal } from "../refusal.ts";
-import type { Space } from "../space.ts";
-import type { State } from "../state.ts";
-import { createCampaigns } from "./campaigns.ts";
-import { createPeople } from "./people.ts";
-import type { TrafficCounts } from "./script.ts";
-import { createScript, dayMs } from "./script.ts";
+import { Refusal } from "../engine/api-error.ts";
+import type { Space } from "../engine/space.ts";
+import type { State } from "../engine/state.ts";
+import { createCampaigns, createPeople } from "./market.ts";
+import { type TrafficCounts, createScript, dayMs } from "./script.ts";
 import { planShopping } from "./shopping.ts";
 import { planSubscribing } from "./subscribing.ts";
 

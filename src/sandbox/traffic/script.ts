@@ -1,7 +1,7 @@
 import type { Random } from "../../platform/random.ts";
-import { Refusal } from "../refusal.ts";
-import type { Space } from "../space.ts";
-import { createHeap } from "../store/heap.ts";
+import { Refusal } from "../engine/api-error.ts";
+import type { Space } from "../engine/space.ts";
+import { createHeap } from "../engine/heap.ts";
 
 /** What the actors of generated traffic act with. */
 export interface Stage {

@@ -1,20 +1,18 @@
+import { redeem } from "../resources/coupons/redeem-coupon.ts";
+import { createOrder } from "../resources/orders/charge-order.ts";
 import {
   acceptChargeback,
   dismissChargeback,
   openChargeback,
+  refundOrder,
+  retryOrder,
   voidOrder,
-} from "../operations/chargebacks.ts";
-import { createOrder } from "../operations/create-order.ts";
-import { redeem } from "../operations/redeem-coupon.ts";
-import { refundOrder } from "../operations/refund-order.ts";
-import { retryOrder } from "../operations/retry-order.ts";
-import type { OrderRecord } from "../records/order.ts";
-import type { PaymentMethodRecord } from "../records/payment-method.ts";
-import type { ProductRecord } from "../records/product.ts";
-import { priceOf } from "../rules/pricing.ts";
-import type { Market } from "./people.ts";
-import type { Stage } from "./script.ts";
-import { between, chance, dayMs, pick, pickWeighted } from "./script.ts";
+} from "../resources/orders/order-transitions.ts";
+import { type OrderRecord, priceOf } from "../resources/orders/order.ts";
+import type { PaymentMethodRecord } from "../resources/payment-methods/payment-method.ts";
+import type { ProductRecord } from "../resources/products/product.ts";
+import type { Market } from "./market.ts";
+import { type Stage, between, chance, dayMs, pick, pickWeighted } from "./script.ts";
 
 const decliningCards = [
   ["card_visa_declined", 3],

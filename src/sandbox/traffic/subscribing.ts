@@ -1,12 +1,16 @@
-import { cancelSubscription, changeSubscription } from "../operations/change-subscription.ts";
-import { createSubscription } from "../operations/create-subscription.ts";
-import { storeAddress } from "../operations/addresses.ts";
-import type { PlanRecord } from "../records/plan.ts";
-import type { SubscriptionRecord } from "../records/subscription.ts";
-import { resolveBillingCycle } from "../rules/billing-dates.ts";
-import type { Market } from "./people.ts";
-import type { Stage } from "./script.ts";
-import { between, chance, dayMs, pick, pickWeighted } from "./script.ts";
+import { storeAddress } from "../resources/customers/customer-operations.ts";
+import type { PlanRecord } from "../resources/plans/plan.ts";
+import {
+  cancelSubscription,
+  changeSubscription,
+  createSubscription,
+} from "../resources/subscriptions/subscription-operations.ts";
+import {
+  type SubscriptionRecord,
+  resolveBillingCycle,
+} from "../resources/subscriptions/subscription.ts";
+import type { Market } from "./market.ts";
+import { type Stage, between, chance, dayMs, pick, pickWeighted } from "./script.ts";
 
 /** Cards of subscribers: dunning that recovers at the first or second retry, dunning that is lost, first charges declined. */
 const subscriberCards = [

@@ -1,9 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
-import { alertHtml, alertText } from "../../../src/alerts/channels/email-body.ts";
-import { tryOpen } from "../../../src/alerts/channels/open-channels.ts";
+import { alertHtml, alertText } from "../../../src/alerts/channels/email.ts";
+import { tryOpen } from "../../../src/alerts/channels/channel-kinds.ts";
 import type { Channel } from "../../../src/alerts/channels/channel.ts";
-import { startMailServer } from "../../support/mail-server.ts";
-import type { MailServer } from "../../support/mail-server.ts";
+import { type MailServer, startMailServer } from "../../support/mail-server.ts";
 import { freePort } from "../../support/free-port.ts";
 import { channelDeps } from "../channel-deps.ts";
 import { hostileMessage, message } from "../messages.ts";

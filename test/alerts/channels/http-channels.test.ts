@@ -1,14 +1,13 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import type { Channel } from "../../../src/alerts/channels/channel.ts";
-import { createHttpPost } from "../../../src/alerts/channels/http-post.ts";
-import { openChannels, tryOpen } from "../../../src/alerts/channels/open-channels.ts";
-import type { ChannelSettings } from "../../../src/alerts/channel-settings.ts";
-import { signatureSchemeNames } from "../../../src/service/signature/scheme.ts";
-import { signatureScheme } from "../../../src/service/signature/signature-scheme.ts";
+import { createHttpPost } from "../../../src/alerts/channels/destinations.ts";
+import { openChannels, tryOpen } from "../../../src/alerts/channels/channel-kinds.ts";
+import type { ChannelSettings } from "../../../src/alerts/settings.ts";
+import { signatureSchemeNames } from "../../../src/contract/signature/verification.ts";
+import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
 import { freePort } from "../../support/free-port.ts";
 import { channelDeps } from "../channel-deps.ts";
-import { answering, startChannelServer } from "../channel-server.ts";
-import type { ChannelServer } from "../channel-server.ts";
+import { type ChannelServer, answering, startChannelServer } from "../channel-server.ts";
 import { hostile, message } from "../messages.ts";
 
 let server: ChannelServer;

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createStandardOutputChannel } from "../../../src/alerts/channels/standard-output.ts";
-import { titleOf } from "../../../src/alerts/channels/headline.ts";
+import { titleOf } from "../../../src/alerts/channels/channel.ts";
 import type { AlertMessage } from "../../../src/alerts/message.ts";
 import { hostileMessage, message } from "../messages.ts";
 

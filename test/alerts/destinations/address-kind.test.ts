@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { addressKind } from "../../../src/alerts/destinations/address-kind.ts";
-import type { AddressKind } from "../../../src/alerts/destinations/address-kind.ts";
+import { type AddressKind, addressKind } from "../../../src/alerts/channels/destinations.ts";
 
 /** Lines of addresses with blanks between them. */
 const addresses: Record<AddressKind, string[]> = {

@@ -1,9 +1,8 @@
 import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
 import type { Channel } from "../../../src/alerts/channels/channel.ts";
-import { tryOpen } from "../../../src/alerts/channels/open-channels.ts";
-import type { ResolveHost } from "../../../src/alerts/destinations/destination-guard.ts";
-import { answering, startChannelServer } from "../channel-server.ts";
-import type { ChannelServer } from "../channel-server.ts";
+import { tryOpen } from "../../../src/alerts/channels/channel-kinds.ts";
+import type { ResolveHost } from "../../../src/alerts/channels/destinations.ts";
+import { type ChannelServer, answering, startChannelServer } from "../channel-server.ts";
 import { channelDeps } from "../channel-deps.ts";
 import { message } from "../messages.ts";
 

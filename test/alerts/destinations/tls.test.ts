@@ -6,8 +6,10 @@ import type { AddressInfo } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, test } from "vitest";
-import { createHttpPost } from "../../../src/alerts/channels/http-post.ts";
-import { createDestinationGuard } from "../../../src/alerts/destinations/destination-guard.ts";
+import {
+  createDestinationGuard,
+  createHttpPost,
+} from "../../../src/alerts/channels/destinations.ts";
 import { wallClock } from "../../../src/platform/clock.ts";
 
 /** A key and a certificate for `localhost` that nobody has reason to trust. */

@@ -2,11 +2,10 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { registerAlerts } from "../../../src/cli/alerts.ts";
-import { registerDoctor } from "../../../src/cli/doctor.ts";
-import type { Finding } from "../../../src/cli/doctor/finding.ts";
-import { answering, startChannelServer } from "../../alerts/channel-server.ts";
-import type { ChannelServer } from "../../alerts/channel-server.ts";
+import { registerAlerts } from "../../../src/main/cli/alerts.ts";
+import { registerDoctor } from "../../../src/main/cli/doctor/doctor.ts";
+import type { Finding } from "../../../src/main/cli/doctor/finding.ts";
+import { type ChannelServer, answering, startChannelServer } from "../../alerts/channel-server.ts";
 import { runCommand } from "../command-line.ts";
 
 let server: ChannelServer;

@@ -1,6 +1,9 @@
 import { beforeEach, expect, test } from "vitest";
-import { compareWithSnapshot } from "../../../src/cli/demo/compare.ts";
-import type { Snapshot, WireObject } from "../../../src/cli/demo/compare.ts";
+import {
+  type Snapshot,
+  type WireObject,
+  compareWithSnapshot,
+} from "../../../src/main/cli/demo/compare.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 
 const at = "2026-03-01T10:00:00.000Z";

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
-import { whyNotProved } from "../../../src/cli/demo/verdict.ts";
-import type { DemoSummary } from "../../../src/cli/demo/verdict.ts";
+import { type DemoSummary, whyNotProved } from "../../../src/main/cli/demo/prove.ts";
 
 const proving: DemoSummary = {
   delivered: 120,

@@ -1,8 +1,7 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
 import { killPrograms, runTallyhook } from "../../e2e/program.ts";
 import { untilWaiting } from "../../support/until-waiting.ts";
-import { clearEndpoints, setUpEndpoints } from "./endpoint-stand.ts";
-import type { EndpointStand } from "./endpoint-stand.ts";
+import { type EndpointStand, clearEndpoints, setUpEndpoints } from "./endpoint-stand.ts";
 
 let stand: EndpointStand;
 

@@ -1,15 +1,11 @@
 import type { Knex } from "knex";
-import { registerEndpoint } from "../../../src/cli/endpoint.ts";
+import { registerEndpoint } from "../../../src/main/cli/endpoint.ts";
 import { createEncryption } from "../../../src/platform/encryption.ts";
-import { testKey } from "../../../src/sandbox/keys.ts";
-import { startTestSandbox } from "../../sandbox/harness.ts";
-import type { Json, TestSandbox } from "../../sandbox/harness.ts";
-import { createTestDatabase } from "../../support/database.ts";
-import type { TestDatabase } from "../../support/database.ts";
-import { runCommand } from "../command-line.ts";
-import type { CommandRun } from "../command-line.ts";
-import { startFaultyService } from "./faulty-service.ts";
-import type { FaultyService } from "./faulty-service.ts";
+import { testKey } from "../../../src/sandbox/engine/keys.ts";
+import { type Json, type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
+import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
+import { type CommandRun, runCommand } from "../command-line.ts";
+import { type FaultyService, startFaultyService } from "./faulty-service.ts";
 
 const encryptionKey = "ab".repeat(32);
 

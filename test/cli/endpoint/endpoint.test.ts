@@ -1,14 +1,13 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { registerEndpoint } from "../../../src/cli/endpoint.ts";
-import { runReceiver } from "../../../src/cli/receiver.ts";
-import { loadConfig } from "../../../src/config.ts";
+import { registerEndpoint } from "../../../src/main/cli/endpoint.ts";
+import { runReceiver } from "../../../src/main/cli/receiver.ts";
+import { loadConfig } from "../../../src/main/config/config.ts";
 import { UsageError } from "../../../src/platform/errors.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { migrateQueueSchema } from "../../../src/queue/backend.ts";
-import { createRuntime } from "../../../src/runtime.ts";
+import { createRuntime } from "../../../src/main/runtime.ts";
 import { runCommand } from "../command-line.ts";
-import { clearEndpoints, setUpEndpoints } from "./endpoint-stand.ts";
-import type { EndpointStand } from "./endpoint-stand.ts";
+import { type EndpointStand, clearEndpoints, setUpEndpoints } from "./endpoint-stand.ts";
 
 let stand: EndpointStand;
 

@@ -1,8 +1,8 @@
 import { once } from "node:events";
 import { PassThrough } from "node:stream";
 import { afterEach, beforeEach, test } from "vitest";
-import { followEvents } from "../../../src/cli/events/follow.ts";
-import type { CliContext } from "../../../src/cli/context.ts";
+import { followEvents } from "../../../src/main/cli/events.ts";
+import type { CliContext } from "../../../src/main/cli/context.ts";
 import type { EventFilter } from "../../../src/inbox/queries.ts";
 import { wallClock } from "../../../src/platform/clock.ts";
 import { emptyInbox, storeRow } from "../../inbox/stored-events.ts";

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { maskCardNumbers } from "../../../src/mirror/card-numbers/card-number.ts";
+import { maskCardNumbers } from "../../../src/mirror/privacy/card-number.ts";
 
 /** The last digit that makes a number pass Luhn's test. */
 function withCheckDigit(digits: string): string {

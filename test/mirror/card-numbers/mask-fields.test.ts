@@ -1,7 +1,6 @@
 import { describe, expect, test } from "vitest";
-import { maskBody } from "../../../src/mirror/card-numbers/mask-body.ts";
-import { maskFields, mayHoldCardNumbers } from "../../../src/mirror/card-numbers/mask-fields.ts";
-import { parseEventBody } from "../../../src/service/event-envelope.ts";
+import { parseEventBody } from "../../../src/contract/event-envelope.ts";
+import { maskBody, maskFields, mayHoldCardNumbers } from "../../../src/mirror/privacy/mask.ts";
 
 const card = "4242 4242 4242 4242";
 const digits = "4242424242424242";

@@ -1,5 +1,5 @@
 import { beforeEach, expect, test } from "vitest";
-import { registerCustomers } from "../../../src/cli/customers.ts";
+import { registerCustomers } from "../../../src/main/cli/customers.ts";
 import { wallClock } from "../../../src/platform/clock.ts";
 import { allReports } from "../../../src/reports/catalogue/all.ts";
 import { writeReport } from "../../../src/reports/write-report.ts";
@@ -18,7 +18,7 @@ import {
   seen,
   shown,
 } from "../samples.ts";
-import type { Observation } from "../../../src/mirror/observation.ts";
+import type { Observation } from "../../../src/mirror/snapshot.ts";
 
 const database = useTestDatabase();
 beforeEach(async () => {

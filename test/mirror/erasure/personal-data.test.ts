@@ -1,17 +1,19 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { mirrorTables } from "../../../src/mirror/tables.ts";
-import { namedGroups } from "../../../src/mirror/table.ts";
-import { classifiedKeys, withoutPersonalData } from "../../../src/mirror/erasure/personal-data.ts";
-import { arrivalOf, redactedArrival } from "../../../src/mirror/erasure/redact-arrivals.ts";
-import { defaultEnvelopePlaces } from "../../../src/service/event-envelope.ts";
-import type { EnvelopePlaces } from "../../../src/service/event-envelope.ts";
-import { customerSchema } from "../../../src/service/resources/customer.ts";
-import { orderSchema } from "../../../src/service/resources/order.ts";
-import { planSchema } from "../../../src/service/resources/plan.ts";
-import { subscriptionSchema } from "../../../src/service/resources/subscription.ts";
-import { transactionSchema } from "../../../src/service/resources/transaction.ts";
+import { mirrorTables } from "../../../src/mirror/resources.ts";
+import { namedGroups } from "../../../src/mirror/resources/resource.ts";
+import { classifiedKeys, withoutPersonalData } from "../../../src/mirror/privacy/personal-data.ts";
+import { arrivalOf, redactedArrival } from "../../../src/mirror/privacy/redact-events.ts";
+import {
+  type EnvelopePlaces,
+  defaultEnvelopePlaces,
+} from "../../../src/contract/event-envelope.ts";
+import { customerSchema } from "../../../src/contract/resources/customers.ts";
+import { orderSchema } from "../../../src/contract/resources/orders.ts";
+import { planSchema } from "../../../src/contract/resources/plans.ts";
+import { subscriptionSchema } from "../../../src/contract/resources/subscriptions.ts";
+import { transactionSchema } from "../../../src/contract/resources/transactions.ts";
 
 describe("the list of what stays", () => {
   it("knows every field of the interface, so that a new one is decided on", () => {

@@ -1,8 +1,9 @@
 import { describe, expect, it } from "vitest";
-import { judgeEndpoints } from "../../../src/reconcile/endpoint/judge-endpoint.ts";
-import type { EndpointFacts } from "../../../src/reconcile/endpoint/judge-endpoint.ts";
-import type { WebhookEndpoint } from "../../../src/service/resources/webhook-endpoint.ts";
-import { coversEvent } from "../../../src/service/resources/webhook-endpoint.ts";
+import { type EndpointFacts, judgeEndpoints } from "../../../src/endpoint/watch-endpoint.ts";
+import {
+  type WebhookEndpoint,
+  coversEvent,
+} from "../../../src/contract/resources/webhook-endpoints.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");
 

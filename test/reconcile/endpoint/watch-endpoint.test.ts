@@ -1,15 +1,17 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
-import { registerDoctor } from "../../../src/cli/doctor.ts";
-import type { Finding } from "../../../src/cli/doctor/finding.ts";
+import { registerDoctor } from "../../../src/main/cli/doctor/doctor.ts";
+import type { Finding } from "../../../src/main/cli/doctor/finding.ts";
 import { createServiceClock, wallClock } from "../../../src/platform/clock.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
-import { inspectEndpoint, watchEndpoint } from "../../../src/reconcile/endpoint/watch-endpoint.ts";
-import { testKey } from "../../../src/sandbox/keys.ts";
-import { createServiceClient } from "../../../src/service/client.ts";
-import type { ServiceClient } from "../../../src/service/client.ts";
-import { clearEndpoints, setUpEndpoints } from "../../cli/endpoint/endpoint-stand.ts";
-import type { EndpointStand } from "../../cli/endpoint/endpoint-stand.ts";
+import { inspectEndpoint, watchEndpoint } from "../../../src/endpoint/watch-endpoint.ts";
+import { testKey } from "../../../src/sandbox/engine/keys.ts";
+import { type ServiceClient, createServiceClient } from "../../../src/client/service-client.ts";
+import {
+  type EndpointStand,
+  clearEndpoints,
+  setUpEndpoints,
+} from "../../cli/endpoint/endpoint-stand.ts";
 import { runCommand } from "../../cli/command-line.ts";
 
 const url = "http://127.0.0.1:9/webhooks";

@@ -1,9 +1,9 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import { ConfigurationError } from "../../../src/platform/errors.ts";
-import { addDailySums, clearDailySums } from "../../../src/reconcile/daily-sums.ts";
-import { acknowledgeFinding } from "../../../src/reconcile/findings.ts";
-import { checkIdentities } from "../../../src/reconcile/identities/check-identities.ts";
-import type { IdentityMode } from "../../../src/reconcile/identities/identity.ts";
+import { addDailySums, clearDailySums } from "../../../src/reconcile/coverage/ledger.ts";
+import { acknowledgeFinding } from "../../../src/reconcile/findings/findings.ts";
+import { checkIdentities } from "../../../src/reconcile/invariants/check-invariants.ts";
+import type { IdentityMode } from "../../../src/reconcile/invariants/invariant.ts";
 import { emptyMirror } from "../../mirror/copies.ts";
 import { at } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";

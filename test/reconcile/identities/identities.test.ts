@@ -1,9 +1,11 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Observation } from "../../../src/mirror/observation.ts";
-import { allIdentities } from "../../../src/reconcile/identities/all.ts";
-import { checkIdentities } from "../../../src/reconcile/identities/check-identities.ts";
-import { at } from "../../mirror/samples.ts";
+import type { Observation } from "../../../src/mirror/snapshot.ts";
+import {
+  allIdentities,
+  checkIdentities,
+} from "../../../src/reconcile/invariants/check-invariants.ts";
 import { emptyMirror } from "../../mirror/copies.ts";
+import { at } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import {
   applyAll,

@@ -1,11 +1,11 @@
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-import { checkIdentities } from "../../../src/reconcile/identities/check-identities.ts";
-import type { IdentityResult } from "../../../src/reconcile/identities/check-identities.ts";
+import {
+  type IdentityResult,
+  checkIdentities,
+} from "../../../src/reconcile/invariants/check-invariants.ts";
 import { emptyMirror } from "../../mirror/copies.ts";
-import { startTestSandbox } from "../../sandbox/harness.ts";
-import type { TestSandbox } from "../../sandbox/harness.ts";
-import { createTestDatabase } from "../../support/database.ts";
-import type { TestDatabase } from "../../support/database.ts";
+import { type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
+import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { listed, told } from "../sandbox-observations.ts";
 import { applyAll } from "./whole-mirror.ts";
 

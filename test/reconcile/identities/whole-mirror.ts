@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
-import { applyObservations } from "../../../src/mirror/apply.ts";
-import type { Observation, Resource } from "../../../src/mirror/observation.ts";
+import { applyObservations } from "../../../src/mirror/write/apply.ts";
+import type { Observation, Resource } from "../../../src/mirror/snapshot.ts";
 import { at, seen, shown } from "../../mirror/samples.ts";
 
 type Wire = Record<string, unknown>;

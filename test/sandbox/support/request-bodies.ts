@@ -1,5 +1,4 @@
-import type { Json, TestSandbox } from "../harness.ts";
-import { aPlan, productsOf } from "../harness.ts";
+import { type Json, type TestSandbox, aPlan, productsOf } from "../harness.ts";
 
 /** What `POST /orders` takes: one of the first product, with the customer's default card. */
 export async function orderBody(sandbox: TestSandbox, customer: Json): Promise<Json> {

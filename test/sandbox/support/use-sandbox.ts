@@ -1,7 +1,5 @@
 import { afterAll, beforeAll } from "vitest";
-
-import type { TestSandbox } from "../harness.ts";
-import { startTestSandbox } from "../harness.ts";
+import { type TestSandbox, startTestSandbox } from "../harness.ts";
 
 /** A sandbox for the tests of a file: started before the first, closed after the last. */
 export function useSandbox(): TestSandbox {

@@ -1,6 +1,11 @@
-import { signatureScheme } from "../../../src/service/signature/signature-scheme.ts";
-import type { Json, Received, TestSandbox } from "../harness.ts";
-import { startReceiver, startTestSandbox } from "../harness.ts";
+import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
+import {
+  type Json,
+  type Received,
+  type TestSandbox,
+  startReceiver,
+  startTestSandbox,
+} from "../harness.ts";
 
 /** A sandbox and somebody who listens to it. */
 export interface WebhookStage {

@@ -1,8 +1,5 @@
 import { describe, expect, it } from "vitest";
-
-import { createLaneGate } from "../../../src/service/http/lanes.ts";
-import type { Lane } from "../../../src/service/http/lanes.ts";
-import { createPace } from "../../../src/service/http/pace.ts";
+import { type Lane, createLaneGate, createPace } from "../../../src/client/pace.ts";
 import { createTestTime } from "../test-time.ts";
 
 const never = new AbortController().signal;

@@ -1,7 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { createPace } from "../../../src/service/http/pace.ts";
-import type { Pace } from "../../../src/service/http/pace.ts";
+import { type Pace, createPace } from "../../../src/client/pace.ts";
 
 /** Starts requests as fast as the pace allows and says when they started. */
 function start(pace: Pace, from: number, count: number): number[] {

@@ -1,6 +1,6 @@
 import { describe, expect, it } from "vitest";
 
-import { objectPath, withQuery } from "../../../src/service/http/request-path.ts";
+import { objectPath, withQuery } from "../../../src/client/service-client.ts";
 
 describe("objectPath", () => {
   it.each([

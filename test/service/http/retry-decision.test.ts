@@ -1,8 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
-import { decideRetry } from "../../../src/service/http/retry-decision.ts";
-import type { FailedTry, RetryFacts } from "../../../src/service/http/retry-decision.ts";
+import {
+  type FailedTry,
+  type RetryFacts,
+  decideRetry,
+} from "../../../src/client/retry-decision.ts";
 
 const policy = { maxAttempts: 5, baseDelayMs: 500, maxDelayMs: 4_000 };
 const middle = (): number => 0.5;

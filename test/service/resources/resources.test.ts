@@ -1,15 +1,15 @@
 import { describe, expect, it } from "vitest";
 import type { z } from "zod";
 
-import { customerSchema } from "../../../src/service/resources/customer.ts";
-import { missingKeys } from "../../../src/service/resources/missing-keys.ts";
-import { orderSchema } from "../../../src/service/resources/order.ts";
-import { paymentMethodSchema } from "../../../src/service/resources/payment-method.ts";
-import { planSchema } from "../../../src/service/resources/plan.ts";
-import { productSchema } from "../../../src/service/resources/product.ts";
-import { subscriptionSchema } from "../../../src/service/resources/subscription.ts";
-import { transactionSchema } from "../../../src/service/resources/transaction.ts";
-import { webhookEndpointSchema } from "../../../src/service/resources/webhook-endpoint.ts";
+import { customerSchema } from "../../../src/contract/resources/customers.ts";
+import { missingKeys } from "../../../src/contract/wire-types.ts";
+import { orderSchema } from "../../../src/contract/resources/orders.ts";
+import { paymentMethodSchema } from "../../../src/contract/resources/payment-methods.ts";
+import { planSchema } from "../../../src/contract/resources/plans.ts";
+import { productSchema } from "../../../src/contract/resources/products.ts";
+import { subscriptionSchema } from "../../../src/contract/resources/subscriptions.ts";
+import { transactionSchema } from "../../../src/contract/resources/transactions.ts";
+import { webhookEndpointSchema } from "../../../src/contract/resources/webhook-endpoints.ts";
 import {
   customer,
   order,

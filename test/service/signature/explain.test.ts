@@ -1,11 +1,16 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
-import { explainSignature } from "../../../src/service/signature/explain.ts";
-import type { SignatureExplanation } from "../../../src/service/signature/explain.ts";
-import { hmacSha256 } from "../../../src/service/signature/hmac-keys.ts";
-import type { SignatureSchemeName, SigningSecret } from "../../../src/service/signature/scheme.ts";
-import { signatureScheme } from "../../../src/service/signature/signature-scheme.ts";
+import {
+  type SignatureExplanation,
+  explainSignature,
+} from "../../../src/contract/signature/explain-signature.ts";
+import {
+  type SignatureSchemeName,
+  type SigningSecret,
+  hmacSha256,
+} from "../../../src/contract/signature/verification.ts";
+import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");
 const value = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

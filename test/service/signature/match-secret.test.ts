@@ -1,10 +1,13 @@
 import crypto from "node:crypto";
 import { syncBuiltinESMExports } from "node:module";
 import { afterEach, expect, it, vi } from "vitest";
-
-import { hmacSha256, keyCache, utf8Key } from "../../../src/service/signature/hmac-keys.ts";
-import { matchSecret } from "../../../src/service/signature/match-secret.ts";
-import type { SigningSecret } from "../../../src/service/signature/scheme.ts";
+import {
+  type SigningSecret,
+  hmacSha256,
+  keyCache,
+  matchSecret,
+  utf8Key,
+} from "../../../src/contract/signature/verification.ts";
 
 const secret = { id: "s", value: "sixteen-bytes-ok", notBefore: null, notAfter: null };
 const request = { secrets: [secret], now: new Date() };

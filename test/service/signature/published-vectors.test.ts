@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
-import { hmacSha256, standardWebhooksKey } from "../../../src/service/signature/hmac-keys.ts";
-import { signatureScheme } from "../../../src/service/signature/signature-scheme.ts";
+import { hmacSha256, standardWebhooksKey } from "../../../src/contract/signature/verification.ts";
+import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
 import { githubHex, muxTimestamped, rfc4231, standardWebhooks } from "./published-vectors.ts";
 
 const always = { notBefore: null, notAfter: null };

@@ -1,9 +1,12 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 
-import { signatureSchemeNames } from "../../../src/service/signature/scheme.ts";
-import type { SignedRequest, SigningSecret } from "../../../src/service/signature/scheme.ts";
-import { signatureScheme } from "../../../src/service/signature/signature-scheme.ts";
+import {
+  type SignedRequest,
+  type SigningSecret,
+  signatureSchemeNames,
+} from "../../../src/contract/signature/verification.ts";
+import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
 const second = 1000;

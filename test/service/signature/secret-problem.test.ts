@@ -1,6 +1,6 @@
 import { expect, it } from "vitest";
 
-import { secretProblem } from "../../../src/service/signature/secret-problem.ts";
+import { secretProblem } from "../../../src/contract/signature/verification.ts";
 
 it.each([
   ["svc", "", "is empty"],

@@ -1,7 +1,7 @@
 import { describe, expect, it } from "vitest";
 
-import { hmacSha256, utf8Key } from "../../../src/service/signature/hmac-keys.ts";
-import { svcScheme } from "../../../src/service/signature/svc.ts";
+import { hmacSha256, utf8Key } from "../../../src/contract/signature/verification.ts";
+import { svcScheme } from "../../../src/contract/signature/signature-scheme.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
 const t = String(now.getTime() / 1000);

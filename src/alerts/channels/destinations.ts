@@ -1,0 +1,311 @@
+import { type LookupAddress, lookup as lookUp } from "node:dns";
+import {
+  BlockList,
+  type LookupFunction,
+  type Socket,
+  connect as openSocket,
+  isIP,
+  isIPv4,
+  isIPv6,
+} from "node:net";
+import { Pool, buildConnector } from "undici";
+import type { Clock } from "../../platform/clock.ts";
+import {
+  type HttpAnswer,
+  exchange,
+  parseHttpDate,
+  parseRetryAfter,
+} from "../../platform/http/exchange.ts";
+import type { DestinationSettings } from "../settings.ts";
+import { DeliveryFailed } from "./channel.ts";
+
+export interface HttpPost {
+  readonly host: string;
+  /** Resolves with the status in words. Throws `DeliveryFailed`; the path, which may be a secret, is never told. */
+  post(
+    body: string,
+    headers: Readonly<Record<string, string>>,
+    signal: AbortSignal,
+  ): Promise<string>;
+  close(): Promise<void>;
+}
+
+const limits = { tryTimeoutMs: 10_000, maxAnswerBytes: 16_384 };
+const connections = 4;
+
+/** Posts JSON to one address, on connections that the guard opens. Follows no redirect. */
+export function createHttpPost(
+  { guard, clock }: { guard: DestinationGuard; clock: Clock },
+  url: URL,
+  tryTimeoutMs: number = limits.tryTimeoutMs,
+): HttpPost {
+  const host = bareHost(url.hostname);
+  const pool = new Pool(url.origin, { connections, connect: guard.connector });
+  return {
+    host,
+    async post(body, headers, signal) {
+      const request = {
+        method: "POST" as const,
+        path: url.pathname + url.search,
+        headers: { "content-type": "application/json; charset=utf-8", ...headers },
+        body,
+      };
+      let answer: HttpAnswer;
+      try {
+        answer = await exchange(pool, request, { ...limits, tryTimeoutMs }, signal);
+      } catch (error) {
+        throw unanswered(host, error);
+      }
+      if (answer.status >= 200 && answer.status < 300) return `${host} answered ${answer.status}`;
+      throw refused(host, answer, clock.now());
+    },
+    close: () => pool.destroy(),
+  };
+}
+
+/** No connection was made, so nothing has arrived. */
+const neverConnected = new Set([
+  "ECONNREFUSED",
+  "ENOTFOUND",
+  "EAI_AGAIN",
+  "EHOSTUNREACH",
+  "ENETUNREACH",
+  "UND_ERR_CONNECT_TIMEOUT",
+]);
+
+function unanswered(host: string, error: unknown): DeliveryFailed {
+  if (error instanceof DestinationRefused) {
+    return new DeliveryFailed(error.message, { isRetryable: true, mayHaveArrived: false });
+  }
+  const { code: given, name } = error as { code?: unknown; name?: unknown };
+  const code = typeof given === "string" && /^[A-Z_0-9]{1,40}$/.test(given) ? given : null;
+  const isTls = code !== null && /CERT|^ERR_TLS|^ERR_SSL|^UNABLE_TO/.test(code);
+  const why = code ?? (name === "AbortError" ? "interrupted" : "no answer in time");
+  return new DeliveryFailed(`${host} could not be reached (${why})`, {
+    isRetryable: true,
+    mayHaveArrived: code === null || !(isTls || neverConnected.has(code)),
+  });
+}
+
+/** What is wrong with the message itself. A wrong address or key is mended there, and then this message goes too. */
+const faultsOfTheMessage = new Set([400, 413, 415, 422]);
+
+function refused(host: string, answer: HttpAnswer, now: Date): DeliveryFailed {
+  const { status } = answer;
+  const answeredAt = parseHttpDate(answer.header("date") ?? "") ?? now;
+  const said = status >= 300 && status < 400 ? "; redirects are not followed" : wordOf(answer.body);
+  return new DeliveryFailed(`${host} answered ${status}${said}`, {
+    isRetryable: !faultsOfTheMessage.has(status),
+    mayHaveArrived: false,
+    retryAfterMs: parseRetryAfter(answer.header("retry-after"), answeredAt),
+  });
+}
+
+/** Slack and its like answer with one word, such as `no_service`. More could hold anything. */
+function wordOf(body: HttpAnswer["body"]): string {
+  if (typeof body === "string") return "";
+  const text = body.toString("utf8", 0, 60).trim();
+  return /^[a-z]+(_[a-z]+){0,5}$/.test(text) ? ` ${text}` : "";
+}
+
+/** Where a message must not go. The words name the host, which is no secret, and what to do. */
+export class DestinationRefused extends Error {
+  override readonly name = "DestinationRefused";
+}
+
+/** Every address of a host name. */
+export type ResolveHost = (host: string) => Promise<readonly LookupAddress[]>;
+
+export interface DestinationGuard {
+  /** Why a message must not go to this URL, before any name is looked up; null when it may. */
+  refusal(url: URL): string | null;
+  /** The same for a host that is not spoken to by HTTP. */
+  hostRefusal(host: string): string | null;
+  /** The addresses of a host. Throws `DestinationRefused` when one of them is not permitted. */
+  resolve(host: string): Promise<readonly LookupAddress[]>;
+  /** Opens connections for undici, to checked addresses only. */
+  connector: buildConnector.connector;
+  /** Opens a plain connection to a checked address. */
+  connect(host: string, port: number): Promise<Socket>;
+}
+
+const connectTimeoutMs = 10_000;
+
+/**
+ * Keeps messages from going where they should not: the host must be on the list of the settings, and the address
+ * that the connection is made to is the one that was checked. So a name that answers differently the second time,
+ * or an odd way to write an address, gains nothing.
+ */
+export function createDestinationGuard(
+  { allowedHosts, privateHosts }: DestinationSettings,
+  resolveHost: ResolveHost = systemResolve,
+): DestinationGuard {
+  const mayBePrivate = (host: string): boolean => privateHosts.includes(host);
+
+  function hostRefusal(host: string): string | null {
+    if (allowedHosts.includes(host) || mayBePrivate(host)) return null;
+    return `the host ${host} is not on the list: add it to destinations.allowedHosts if it should be`;
+  }
+
+  function refusal(url: URL): string | null {
+    const host = bareHost(url.hostname);
+    const refused = hostRefusal(host);
+    if (refused !== null) return refused;
+    if (url.protocol === "https:") return null;
+    if (url.protocol === "http:" && mayBePrivate(host)) return null;
+    return `${host} must be reached by https (http is for destinations.privateHosts alone)`;
+  }
+
+  async function resolve(host: string): Promise<readonly LookupAddress[]> {
+    const refused = hostRefusal(host);
+    if (refused !== null) throw new DestinationRefused(refused);
+    const family = isIP(host);
+    const addresses = family > 0 ? [{ address: host, family }] : await resolveHost(host);
+    for (const { address } of addresses) {
+      const kind = addressKind(address);
+      if (kind === "public" || (kind === "private" && mayBePrivate(host))) continue;
+      throw new DestinationRefused(
+        kind === "private"
+          ? `${host} is at a private address: add it to destinations.privateHosts if that is meant`
+          : `${host} is at an address that no alert may go to`,
+      );
+    }
+    return addresses;
+  }
+
+  return {
+    refusal,
+    hostRefusal,
+    resolve,
+    connector: (options, callback) => {
+      void connectChecked(options, callback);
+    },
+    async connect(host, port) {
+      const lookup = answering(await resolve(host));
+      return connected(openSocket({ host, port, lookup, timeout: connectTimeoutMs }));
+    },
+  };
+
+  async function connectChecked(
+    options: buildConnector.Options,
+    callback: buildConnector.Callback,
+  ): Promise<void> {
+    let addresses: readonly LookupAddress[];
+    try {
+      addresses = await resolve(bareHost(options.hostname));
+    } catch (error) {
+      return callback(error instanceof Error ? error : new Error("no address"), null);
+    }
+    const lookup = answering(addresses);
+    buildConnector({ lookup, timeout: connectTimeoutMs })(options, callback);
+  }
+}
+
+/** What a socket looks its host up with: it gets the addresses that were checked, and no others. */
+function answering(checked: readonly LookupAddress[]): LookupFunction {
+  return (host, { all, family }, callback) => {
+    const found = checked.filter((each) => !isNumber(family) || each.family === family);
+    const [first] = found;
+    if (first === undefined) process.nextTick(callback, unknownHost(host), []);
+    else if (all === true) process.nextTick(callback, null, found);
+    else process.nextTick(callback, null, first.address, first.family);
+  };
+}
+
+function connected(socket: Socket): Promise<Socket> {
+  return new Promise((resolve, reject) => {
+    const settle = (error: Error | null): void => {
+      for (const event of ["connect", "timeout", "error"]) socket.removeAllListeners(event);
+      socket.setTimeout(0);
+      if (error === null) return resolve(socket);
+      socket.destroy();
+      reject(error);
+    };
+    socket.once("connect", () => settle(null));
+    socket.once("error", settle);
+    socket.once("timeout", () => settle(timedOut()));
+  });
+}
+
+const systemResolve: ResolveHost = (host) =>
+  new Promise((resolve, reject) => {
+    lookUp(host, { all: true }, (error, addresses) =>
+      error === null ? resolve(addresses) : reject(error),
+    );
+  });
+
+/** `[::1]` → `::1`, as the rest of Node writes it. */
+const bareHost = (hostname: string): string => hostname.toLowerCase().replace(/^\[(.*)\]$/, "$1");
+
+const isNumber = (family: unknown): family is 4 | 6 => family === 4 || family === 6;
+
+const unknownHost = (host: string): NodeJS.ErrnoException =>
+  Object.assign(new Error(`${host} has no address`), { code: "ENOTFOUND" });
+
+const timedOut = (): NodeJS.ErrnoException =>
+  Object.assign(new Error("no connection in time"), { code: "ETIMEDOUT" });
+
+/**
+ * `public`: of the public internet. `private`: a machine's own or a network's own. `never`: what nobody sends an
+ * alert to (link-local and so the metadata services of clouds, multicast, unspecified, reserved), what cannot be
+ * read, and every form of an IPv6 address that carries an IPv4 address, which says another thing than it means.
+ */
+export type AddressKind = "public" | "private" | "never";
+
+/** What kind of address this text is: an IPv4 address in four decimal parts or an IPv6 address. */
+export function addressKind(address: string): AddressKind {
+  if (isIPv4(address)) {
+    if (metadataIPv4.check(address)) return "never";
+    if (privateIPv4.check(address)) return "private";
+    return specialIPv4.check(address) ? "never" : "public";
+  }
+  if (!isIPv6(address) || address.includes("%")) return "never";
+  if (metadataIPv6.check(address, "ipv6")) return "never";
+  if (privateIPv6.check(address, "ipv6")) return "private";
+  const isGlobal = globalIPv6.check(address, "ipv6") && !specialIPv6.check(address, "ipv6");
+  return isGlobal ? "public" : "never";
+}
+
+/** Of one family: a list with IPv4 networks also takes the addresses that are mapped into IPv6. */
+function nets(...subnets: readonly string[]): BlockList {
+  const list = new BlockList();
+  for (const subnet of subnets) {
+    const [net = "", bits] = subnet.split("/");
+    list.addSubnet(net, Number(bits), isIPv4(net) ? "ipv4" : "ipv6");
+  }
+  return list;
+}
+
+/** Those of AWS, GCP, Azure, Alibaba and Oracle that do not lie in link-local ranges. */
+const metadataIPv4 = nets("100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32");
+const metadataIPv6 = nets("fd00:ec2::/32", "fd20:ce::/32");
+
+/** RFC 1918, RFC 6598 (carriers' own), loopback. */
+const privateIPv4 = nets(
+  "10.0.0.0/8",
+  "172.16.0.0/12",
+  "192.168.0.0/16",
+  "100.64.0.0/10",
+  "127.0.0.0/8",
+);
+/** Loopback, unique local addresses. */
+const privateIPv6 = nets("::1/128", "fc00::/7");
+
+/** The IANA registry of special-purpose addresses, without what is private. */
+const specialIPv4 = nets(
+  "0.0.0.0/8",
+  "169.254.0.0/16",
+  "192.0.0.0/24",
+  "192.0.2.0/24",
+  "192.88.99.0/24",
+  "198.18.0.0/15",
+  "198.51.100.0/24",
+  "203.0.113.0/24",
+  "224.0.0.0/4",
+  "240.0.0.0/4",
+);
+
+/** All that is public in IPv6. Mapped, translated and NAT64 addresses lie outside. */
+const globalIPv6 = nets("2000::/3");
+/** Protocol assignments (with Teredo), documentation, 6to4. */
+const specialIPv6 = nets("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20");

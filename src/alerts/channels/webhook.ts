@@ -1,0 +1,43 @@
+import type { SignatureScheme } from "../../contract/signature/verification.ts";
+import type { Clock } from "../../platform/clock.ts";
+import type { AlertMessage } from "../message.ts";
+import { type Channel, headerKey, titleOf } from "./channel.ts";
+import type { HttpPost } from "./destinations.ts";
+
+/**
+ * Any receiver of webhooks. The body is an event as the service's own are (id, type, created_at, data.object), and
+ * is signed with the scheme by which this deployment verifies those. The id is the same on every repeat.
+ */
+export function createSignedWebhookChannel(
+  http: HttpPost,
+  { scheme, secret, clock }: { scheme: SignatureScheme; secret: string; clock: Clock },
+): Channel {
+  return {
+    kind: "webhook",
+    host: http.host,
+    send(message, { signal }) {
+      const body = JSON.stringify(webhookEvent(message));
+      const signature = scheme.sign({
+        body: Buffer.from(body),
+        secrets: [secret],
+        at: clock.now(),
+        messageId: headerKey(message),
+      });
+      const headers = { ...signature, "idempotency-key": headerKey(message) };
+      return http.post(body, headers, signal);
+    },
+    close: () => http.close(),
+  };
+}
+
+/** The message as it is, but for its title: JSON needs no escaping of ours, and its reader's markup is not known. */
+function webhookEvent(message: AlertMessage): object {
+  const { idempotencyKey, dedupKey, at, items, ...rest } = message;
+  const told = { ...rest, title: titleOf(message), dedup_key: dedupKey };
+  return {
+    id: idempotencyKey,
+    type: `alert.${message.action}`,
+    created_at: at,
+    data: { object: { ...told, ...(items === undefined ? {} : { items }) } },
+  };
+}

@@ -1,0 +1,246 @@
+import type { Knex } from "knex";
+import {
+  type LocalMinute,
+  type LocalTime,
+  localTimeIn,
+  momentsOf,
+  timeText,
+} from "../../platform/local-time.ts";
+import { durationText } from "../../platform/readable-text.ts";
+import { type AlertDesk, zoneOf } from "../alert-context.ts";
+import { composeMessage, customerFacts, linksOf } from "../compose-message.ts";
+import type { AlertSettings } from "../settings.ts";
+import type { Stage, Story } from "../timeline.ts";
+import {
+  type DigestItem,
+  type OutboxRow,
+  digestChannels,
+  dropOvertaken,
+  dropUnsent,
+  queueForDigest,
+  queueMessages,
+  stormListedChannels,
+  toldChannels,
+} from "./outbox.ts";
+
+/** A stage of a stored alert that somebody is to hear of. */
+export interface Announcement {
+  alertId: number;
+  occurrence: number;
+  openedAt: Date;
+  story: Pick<Story, "key" | "subject" | "family">;
+  stage: Stage;
+}
+
+/**
+ * Puts what is to be said into the outbox or the digests: one message a channel and stage. An alert that is over is
+ * told where it was told or listed before, and nowhere else; quiet hours do not hold it back where incidents are kept.
+ * Needs the transaction of the change.
+ */
+export async function announce(
+  trx: Knex,
+  desk: AlertDesk,
+  announcements: readonly Announcement[],
+): Promise<void> {
+  const ended = announcements.filter(({ stage }) => stage.change === "resolved");
+  const begun = announcements.filter(({ stage }) => stage.change !== "resolved");
+  if (ended.length > 0) await announceEnds(trx, desk, ended);
+  if (begun.length > 0) await announceStages(trx, desk, begun);
+}
+
+async function announceEnds(
+  trx: Knex,
+  desk: AlertDesk,
+  ended: readonly Announcement[],
+): Promise<void> {
+  const ids = ended.map(({ alertId }) => alertId);
+  await dropUnsent(trx, ids);
+  const told = await toldChannels(trx, ids);
+  const onDigests = await digestChannels(trx, ids);
+  const inStorms = await stormListedChannels(trx, ids);
+  const routed = ended.map((one) => ({
+    one,
+    ...endRouteOf(desk, one.stage, {
+      told: told.get(one.alertId) ?? [],
+      listed: [...(onDigests.get(one.alertId) ?? []), ...(inStorms.get(one.alertId) ?? [])],
+    }),
+  }));
+  await queueForDigest(
+    trx,
+    routed.flatMap(({ one: { alertId, stage }, inDigest }) =>
+      inDigest.map((channel) => ({ channel, alertId, stage: stage.name })),
+    ),
+  );
+  const heard = routed.filter(({ atOnce }) => atOnce.length > 0);
+  const customers = await customersOf(
+    trx,
+    heard.map(({ one }) => one),
+  );
+  await queueMessages(
+    trx,
+    heard.flatMap(({ one, atOnce }) =>
+      atOnce.map((channel) => ({
+        ...rowOf(withDuration(one), channel, customers, desk),
+        notBefore: keepsIncidents(desk.settings, channel) ? null : quietEnd(desk, one.stage),
+      })),
+    ),
+  );
+}
+
+/** What people hear at the end of an alert: also how long it lasted. */
+function withDuration(one: Announcement): Announcement {
+  const { stage, openedAt } = one;
+  const lasted = { label: "Lasted", value: durationText(stage.at.getTime() - openedAt.getTime()) };
+  return { ...one, stage: { ...stage, facts: [...stage.facts, lasted] } };
+}
+
+async function announceStages(
+  trx: Knex,
+  desk: AlertDesk,
+  begun: readonly Announcement[],
+): Promise<void> {
+  const items: DigestItem[] = [];
+  const single: Announcement[] = [];
+  for (const one of begun) {
+    const { channels, inDigest } = routeOf(desk, one.stage);
+    if (!inDigest) single.push(one);
+    else {
+      for (const channel of channels) {
+        items.push({ channel, alertId: one.alertId, stage: one.stage.name });
+      }
+    }
+  }
+  await queueForDigest(trx, items);
+  if (single.length === 0) return;
+  await dropOvertaken(
+    trx,
+    single.map(({ alertId, stage }) => ({ alertId, channels: routeOf(desk, stage).channels })),
+  );
+  const customers = await customersOf(trx, single);
+  await queueMessages(
+    trx,
+    single.flatMap((one) =>
+      routeOf(desk, one.stage).channels.map((channel) => rowOf(one, channel, customers, desk)),
+    ),
+  );
+}
+
+type Customers = Awaited<ReturnType<typeof customerFacts>>;
+
+const customersOf = (trx: Knex, announced: readonly Announcement[]): Promise<Customers> => {
+  const ids = announced.flatMap(({ story }) => story.subject.customerId ?? []);
+  return customerFacts(trx, [...new Set(ids)]);
+};
+
+function rowOf(
+  { alertId, occurrence, story, stage }: Announcement,
+  channel: string,
+  customers: Customers,
+  desk: AlertDesk,
+): OutboxRow {
+  const { key, subject } = story;
+  const customer = customers.get(subject.customerId ?? "") ?? null;
+  return {
+    channel,
+    alertId,
+    message: composeMessage({
+      key,
+      occurrence,
+      channel,
+      stage,
+      alertId,
+      customer,
+      links: linksOf(desk.settings.links, subject),
+    }),
+    notBefore: quietEnd(desk, stage),
+  };
+}
+
+/** Where a stage is told, and how soon. */
+export interface Route {
+  channels: readonly string[];
+  /** Told with the next digest instead of by itself. */
+  inDigest: boolean;
+  /** Not before this time; null: at once. */
+  notBefore: Date | null;
+}
+
+/** Whom a stage concerns: the channels of its rule, later in quiet hours, together with others where it can wait. Pure. */
+export function routeOf(
+  { settings, ...desk }: AlertDesk,
+  stage: Pick<Stage, "rule" | "severity" | "canWait">,
+): Route {
+  const rule = settings.rules[stage.rule];
+  const own = rule.channels ?? settings.defaultChannels;
+  if (!rule.enabled) return { channels: [], inDigest: false, notBefore: null };
+  if (stage.canWait && settings.digests.when !== "off") {
+    return { channels: settings.digests.channels ?? own, inDigest: true, notBefore: null };
+  }
+  return { channels: own, inDigest: false, notBefore: quietEnd({ settings, ...desk }, stage) };
+}
+
+/** Whether an incident stays open there, and goes on to wake people, until its end is told. Pure. */
+export function keepsIncidents({ channels }: AlertDesk["settings"], channel: string): boolean {
+  const kind = channels[channel]?.kind;
+  return kind === "pagerduty" || kind === "webhook";
+}
+
+/**
+ * Where the end of an alert is told: at once where people were told of it, on the next list where it stood on one
+ * before, or where nothing is lost by waiting. Pure.
+ */
+function endRouteOf(
+  { settings }: Pick<AlertDesk, "settings">,
+  stage: Pick<Stage, "canWait">,
+  { told, listed }: { told: readonly string[]; listed: readonly string[] },
+): { atOnce: readonly string[]; inDigest: readonly string[] } {
+  const mayWait = stage.canWait && settings.digests.when !== "off";
+  const atOnce = told.filter((channel) => !mayWait || keepsIncidents(settings, channel));
+  const others = [...told, ...listed].filter((channel) => !atOnce.includes(channel));
+  return { atOnce, inDigest: [...new Set(others)] };
+}
+
+/** When the quiet hours end, for what is not urgent enough to break them; null: it may be told now. Pure. */
+export function quietEnd(desk: AlertDesk, { severity }: Pick<Stage, "severity">): Date | null {
+  const { quietHours } = desk.settings;
+  if (quietHours === null || quietHours.except.includes(severity)) return null;
+  return quietUntil(quietHours, zoneOf(desk), desk.clock.now());
+}
+
+type QuietHours = NonNullable<AlertSettings["quietHours"]>;
+
+const weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
+
+/** Until when what is not urgent waits; null where it need not. Pure. */
+export function quietUntil(quiet: QuietHours | null, timeZone: string, now: Date): Date | null {
+  if (quiet === null) return null;
+  const local = localTimeIn(timeZone)(now);
+  const began = beganOn(timeText(local), local.weekday, quiet);
+  if (began === null || !quiet.days.some((day) => day === weekdays[began])) return null;
+  const ends = [0, 1].flatMap((days) => momentsOf(onDay(quiet.to, local, days), timeZone));
+  return ends.find((end) => end > now) ?? null;
+}
+
+/** The last time at or before `now` at which it became `timeOfDay` (`08:00`) in the zone: once a day. Pure. */
+export function lastTimeOfDay(timeOfDay: string, timeZone: string, now: Date): Date {
+  const local = localTimeIn(timeZone)(now);
+  const [today = now] = momentsOf(onDay(timeOfDay, local, 0), timeZone);
+  const [yesterday = now] = momentsOf(onDay(timeOfDay, local, -1), timeZone);
+  return today <= now ? today : yesterday;
+}
+
+const onDay = (
+  timeOfDay: string,
+  { year, month, day }: LocalTime,
+  daysLater: number,
+): LocalMinute => {
+  const [hour, minute] = [Number(timeOfDay.slice(0, 2)), Number(timeOfDay.slice(3))];
+  return { year, month, day: day + daysLater, hour, minute };
+};
+
+/** The weekday on which the quiet hours began that a time of day lies in; null where it lies in none. */
+function beganOn(time: string, weekday: number, { from, to }: QuietHours): number | null {
+  if (from <= to) return time >= from && time < to ? weekday : null;
+  if (time >= from) return weekday;
+  return time < to ? (weekday + 6) % 7 : null;
+}

@@ -1,0 +1,274 @@
+import type { Knex } from "knex";
+import type { Clock } from "../../platform/clock.ts";
+import { startDeadline } from "../../platform/http/exchange.ts";
+import type { Log } from "../../platform/log.ts";
+import type { Random } from "../../platform/random.ts";
+import { type Loop, runEvery } from "../../platform/run-every.ts";
+import { alertRetryPolicy, channelPausePolicy, retryDelayMs } from "../../queue/retry-policy.ts";
+import { type Channel, DeliveryFailed } from "../channels/channel.ts";
+import { type ClaimedRow, type Settlement, claimDue, failOrphans, settle } from "./outbox.ts";
+
+export interface RunningSender {
+  /** Takes no further row, finishes what is being sent, closes the channels. */
+  close(): Promise<void>;
+}
+
+const orphansEveryMs = 60_000;
+
+/**
+ * Sends the rows of the outbox, one lane a channel. Any number of processes may do so at once. At least once: what
+ * was sent by a process that was killed before it could say so is sent again, with the same key.
+ */
+export function startSender(
+  deps: LaneDeps,
+  channels: ReadonlyMap<string, Channel>,
+  options: LaneOptions = defaultLaneOptions,
+): RunningSender {
+  const { log, db } = deps;
+  const lanes = [...channels].map((channel) => startLane(deps, channel, options));
+  const orphans = runEvery({ log, name: "alert orphans" }, orphansEveryMs, async () => {
+    const failed = await failOrphans(db, [...channels.keys()]);
+    if (failed > 0) log.error({ messages: failed }, "alerts for channels that do not exist");
+    return { more: false };
+  });
+  return {
+    async close() {
+      await Promise.all([...lanes, orphans].map((loop) => loop.close()));
+      await Promise.all([...channels.values()].map((channel) => channel.close()));
+    },
+  };
+}
+
+export interface LaneDeps {
+  db: Knex;
+  log: Log;
+  /** Wall clock. */
+  clock: Clock;
+  random: Random;
+}
+
+export interface LaneOptions {
+  /** How often a lane looks for work. */
+  pollMs: number;
+  /** Messages at once. */
+  concurrency: number;
+  /** For one message, whatever the channel does. */
+  sendTimeoutMs: number;
+  /** How long a claimed row is hidden: more than a send can take. */
+  leaseMs: number;
+}
+
+export const defaultLaneOptions: LaneOptions = {
+  pollMs: 250,
+  concurrency: 8,
+  sendTimeoutMs: 15_000,
+  leaseMs: 60_000,
+};
+
+/** After the database did not answer: what is due then is told soon enough, and the log is not filled. */
+const databasePauseMs = 2_000;
+
+/** What sending a row came to; null where it was no longer worth telling. */
+type Result = { row: ClaimedRow; failed: FailedAttempt | null } | null;
+
+/**
+ * Sends what is due on one channel, until closed. Each channel has a lane of its own, so that one that hangs or is
+ * away holds up no other. A channel that takes nothing is left alone for a while and then probed with its oldest message;
+ * how long is the channel's matter, not the message's, so that all of them come when it is back, the oldest first. No
+ * transaction is open while a message is sent.
+ */
+function startLane(
+  deps: LaneDeps,
+  [name, channel]: readonly [string, Channel],
+  options: LaneOptions,
+): Loop {
+  const { db, clock, random } = deps;
+  const log = deps.log.child({ channel: name });
+  let failedRounds = 0;
+  let pause = { sinceMs: 0, forMs: 0 };
+
+  return runEvery({ log, name: `alerts ${name}` }, options.pollMs, async () => {
+    if (isPaused()) return { more: false };
+    const isProbe = failedRounds > 0;
+    const results = isProbe ? await probe() : await sendMany(options.concurrency);
+    const sent = results.filter((result) => result !== null);
+    // A message that is wrong says nothing of the channel.
+    const isTaking = sent.some(({ failed }) => failed === null || !failed.isRetryable);
+    for (const { row, failed } of sent) {
+      // What a channel refused just before it came back goes first in the next round.
+      if (failed !== null) await putBack(row, failed, isTaking && !isProbe);
+    }
+    const pauseMs = sent.length === 0 ? 0 : pauseAfter(sent, isTaking);
+    if (pauseMs > 0) startPause(pauseMs);
+    return { more: results.length > 0 && pauseMs === 0 };
+  });
+
+  function startPause(forMs: number): void {
+    pause = { sinceMs: clock.now().getTime(), forMs };
+  }
+
+  /** A clock that was set back ends a pause: else it would last for as long as the clock was wrong. */
+  function isPaused(): boolean {
+    const passedMs = clock.now().getTime() - pause.sinceMs;
+    return passedMs >= 0 && passedMs < pause.forMs;
+  }
+
+  async function claim(which: { limit: number; leastTried?: boolean }): Promise<ClaimedRow[]> {
+    try {
+      return await claimDue(db, name, { ...which, leaseMs: options.leaseMs });
+    } catch (error) {
+      startPause(databasePauseMs);
+      throw error;
+    }
+  }
+
+  async function sendMany(limit: number): Promise<Result[]> {
+    const rows = await claim({ limit });
+    return Promise.all(rows.map((row) => handle(row)));
+  }
+
+  /**
+   * Asks a channel that took nothing whether it is back: with the oldest message, and where that is refused with the one
+   * that was tried least, since one message that nobody can take must not pass for an outage.
+   */
+  async function probe(): Promise<Result[]> {
+    const results = await sendMany(1);
+    if (results.every((result) => result === null || result.failed === null)) return results;
+    const [other] = await claim({ limit: 1, leastTried: true });
+    return other === undefined ? results : [...results, await handle(other)];
+  }
+
+  async function handle(row: ClaimedRow): Promise<Result> {
+    const fate = fateOf(row);
+    if (!fate.send) {
+      await store(row, { state: "dropped", reason: fate.reason, maybeSent: false });
+      return null;
+    }
+    const failed = await sendOne(row);
+    if (failed === null) await store(row, { state: "sent" });
+    return { row, failed };
+  }
+
+  /** Never throws: the round waits for all that is being sent. A row that is not settled comes back after its lease. */
+  async function store(row: ClaimedRow, settlement: Settlement): Promise<void> {
+    try {
+      await settle(db, row.id, settlement);
+    } catch (err) {
+      log.warn({ err, ...factsOf(row) }, "what became of an alert could not be stored");
+    }
+  }
+
+  async function sendOne(row: ClaimedRow): Promise<FailedAttempt | null> {
+    const deadline = startDeadline(options.sendTimeoutMs, []);
+    try {
+      await channel.send(row.message, { signal: deadline.signal });
+      log.info(factsOf(row), "an alert was sent");
+      return null;
+    } catch (error) {
+      return failedAttempt(error);
+    } finally {
+      deadline.dispose();
+    }
+  }
+
+  async function putBack(
+    row: ClaimedRow,
+    failed: FailedAttempt,
+    isChannelTaking: boolean,
+  ): Promise<void> {
+    const settlement = settlementOf(row, failed, { isChannelTaking, random });
+    const facts = { ...factsOf(row), reason: settlement.reason };
+    if (settlement.state === "failed") log.error(facts, "an alert was given up");
+    else log.warn(facts, "an alert was not taken");
+    await store(row, settlement);
+  }
+
+  /** Zero while the channel takes anything, unless it asks for peace. */
+  function pauseAfter(sent: readonly NonNullable<Result>[], isTaking: boolean): number {
+    failedRounds = isTaking ? 0 : failedRounds + 1;
+    const askedMs = Math.max(0, ...sent.map(({ failed }) => failed?.retryAfterMs ?? 0));
+    return isTaking
+      ? askedMs
+      : Math.max(askedMs, retryDelayMs(channelPausePolicy, failedRounds, random) ?? 0);
+  }
+}
+
+const factsOf = ({ id, stage, action, attempts, message }: ClaimedRow) => ({
+  outboxId: id,
+  rule: message.rule,
+  stage,
+  action,
+  attempts,
+});
+
+/** Whether a claimed row is still worth telling, and if not, why. */
+export type Fate = { send: true } | { send: false; reason: string };
+
+/**
+ * Nobody is told of what is over already, nor that something is over of which they never heard. What may have
+ * arrived is sent again all the same, with the same key: only so is it known to have been told. A list tells of other
+ * alerts than its own.
+ */
+export function fateOf(
+  row: Pick<
+    ClaimedRow,
+    "action" | "alertState" | "mayBeRepeat" | "isList" | "isEarlierTold" | "isLaterTold"
+  >,
+): Fate {
+  if (row.mayBeRepeat || row.isList) return { send: true };
+  if (row.action !== "trigger" && !row.isEarlierTold) {
+    return { send: false, reason: "this channel was not told that it began" };
+  }
+  if (row.action !== "resolve" && row.alertState === "resolved") {
+    return { send: false, reason: "resolved before it was sent" };
+  }
+  if (row.isLaterTold) return { send: false, reason: "a later stage was sent first" };
+  return { send: true };
+}
+
+/** No channel is left alone for longer, whatever it asks for. */
+const maxRetryAfterMs = 3_600_000;
+/** A message that nobody took for so long is given up: an outage may last a weekend. */
+export const giveUpAfterMs = 3 * 86_400_000;
+
+/** Why an attempt failed. `isRetryable` is false where the message itself is wrong, which says nothing of the channel. */
+export interface FailedAttempt {
+  reason: string;
+  /** The other side may have it all the same. */
+  maybeSent: boolean;
+  isRetryable: boolean;
+  /** How long the other side asks to wait; zero where it does not. */
+  retryAfterMs: number;
+}
+
+/** What a channel threw, as the sender sees it. Pure. */
+function failedAttempt(error: unknown): FailedAttempt {
+  const failure = asDeliveryFailed(error);
+  return {
+    reason: failure.message,
+    maybeSent: failure.mayHaveArrived,
+    isRetryable: failure.isRetryable,
+    retryAfterMs: Math.min(failure.retryAfterMs ?? 0, maxRetryAfterMs),
+  };
+}
+
+/**
+ * What becomes of a message that was not taken. While its channel takes others, it waits longer each time; a channel that
+ * takes nothing keeps every message due, so that the oldest goes first when it is back. Pure but for chance.
+ */
+function settlementOf(
+  { attempts, waitedMs }: Pick<ClaimedRow, "attempts" | "waitedMs">,
+  { reason, maybeSent, isRetryable, retryAfterMs }: FailedAttempt,
+  { isChannelTaking, random }: { isChannelTaking: boolean; random: Random },
+): Settlement & { reason: string } {
+  if (!isRetryable || waitedMs >= giveUpAfterMs) return { state: "failed", reason, maybeSent };
+  const ownMs = isChannelTaking ? (retryDelayMs(alertRetryPolicy, attempts, random) ?? 0) : 0;
+  return { state: "pending", reason, maybeSent, retryInMs: Math.max(ownMs, retryAfterMs) };
+}
+
+/** What no channel foresaw: its words may hold anything, so they are not told. */
+function asDeliveryFailed(error: unknown): DeliveryFailed {
+  if (error instanceof DeliveryFailed) return error;
+  const name = error instanceof Error ? error.name : typeof error;
+  return new DeliveryFailed(`an unforeseen ${name}`, { isRetryable: true, mayHaveArrived: true });
+}

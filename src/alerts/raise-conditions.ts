@@ -1,0 +1,194 @@
+import type { Knex } from "knex";
+import { storable } from "../platform/postgres/values.ts";
+import type { AlertDesk, FoundBy } from "./alert-context.ts";
+import type { AlertSeverity } from "./message.ts";
+import { type Announcement, announce } from "./outbox/announce.ts";
+import type { RuleName } from "./settings.ts";
+import { type NewestAlert, newestAlerts, writeAlerts, writeHistory } from "./store.ts";
+import { holdBack } from "./storms/hold-back.ts";
+import {
+  type Condition,
+  type End,
+  type PlannedChange,
+  type Story,
+  conditionStory,
+  endStage,
+  planChange,
+} from "./timeline.ts";
+
+/**
+ * Opens an alert for each condition that has none, and brings the others' facts up to date: with a message where one of
+ * their measures has doubled since it was told. Needs a transaction; idempotent.
+ */
+export async function raise(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  conditions: readonly Condition[],
+  foundBy: FoundBy,
+): Promise<void> {
+  if (conditions.length === 0) return;
+  const unique = [
+    ...new Map(
+      conditions.map((one) => {
+        // A key may hold what somebody else wrote.
+        const key = storable(one.key);
+        return [key, { ...one, key }];
+      }),
+    ).values(),
+  ];
+  const newest = await newestAlerts(
+    trx,
+    unique.map(({ key }) => key),
+  );
+  const planned = unique.map((condition): PlannedChange => {
+    const last = newest.get(condition.key);
+    const stored = last === undefined || last.state === "resolved" ? null : last;
+    const story = conditionStory(condition, stored);
+    return planChange(story, stored, stored?.occurrence ?? (last?.occurrence ?? 0) + 1);
+  });
+  await writeStories(trx, desk, planned, foundBy);
+}
+
+export interface Cleared {
+  key: string;
+  end: End;
+  at: Date;
+}
+
+/** Resolves the unresolved alerts among these keys. Needs a transaction; idempotent. */
+export async function clear(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  cleared: readonly Cleared[],
+  foundBy: FoundBy,
+): Promise<void> {
+  if (cleared.length === 0) return;
+  const newest = await newestAlerts(
+    trx,
+    cleared.map(({ key }) => key),
+  );
+  const open = [...newest.values()].filter(({ state }) => state !== "resolved");
+  if (open.length === 0) return;
+  const kept = await trx("alerts.alerts")
+    .whereIn(
+      "id",
+      open.map(({ id }) => id),
+    )
+    .select<StoredCondition[]>(
+      "id",
+      "key",
+      "rule",
+      "severity",
+      "facts",
+      "order_id",
+      "subscription_id",
+      "transaction_id",
+      "customer_id",
+    );
+  const planned = kept.flatMap((row): PlannedChange[] => {
+    const stored = newest.get(row.key);
+    const ended = cleared.find(({ key }) => key === row.key);
+    if (stored === undefined || ended === undefined) return [];
+    return [planChange(endedStory(row, stored, ended), stored, stored.occurrence)];
+  });
+  await writeStories(trx, desk, planned, foundBy);
+}
+
+/** Of a rule's alerts, resolves those whose keys begin with `prefix` and are not among `keys`. */
+export async function clearOthers(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  { prefix, keep, at, end }: { prefix: string; keep: readonly string[]; at: Date; end: End },
+  foundBy: FoundBy,
+): Promise<void> {
+  const open = await trx("alerts.alerts")
+    .whereNot("state", "resolved")
+    .whereRaw("starts_with(key, ?)", [prefix])
+    .whereNotIn("key", [...keep])
+    .pluck<string[]>("key");
+  await clear(
+    trx,
+    desk,
+    open.map((key) => ({ key, at, end })),
+    foundBy,
+  );
+}
+
+interface StoredCondition {
+  id: string;
+  key: string;
+  rule: RuleName;
+  severity: AlertSeverity;
+  facts: Story["facts"];
+  order_id: string | null;
+  subscription_id: string | null;
+  transaction_id: string | null;
+  customer_id: string | null;
+}
+
+function endedStory(row: StoredCondition, stored: NewestAlert, { end, at }: Cleared): Story {
+  const stage = endStage(row, end, at);
+  return {
+    key: row.key,
+    // By it an erasure finds the alert, also when it is over.
+    subject: {
+      orderId: row.order_id,
+      subscriptionId: row.subscription_id,
+      transactionId: row.transaction_id,
+      customerId: row.customer_id,
+    },
+    amountMinor: null,
+    currency: null,
+    facts: row.facts,
+    family: null,
+    stages: [{ ...stage, name: "opened", change: "opened", at: stored.openedAt }, stage],
+  };
+}
+
+/**
+ * Makes stored alerts what their stories say, adds to their histories, and queues what is to be said of it. Needs the
+ * transaction of the change that the stories tell of. Idempotent: a story that is stored already changes nothing.
+ */
+export async function writeStories(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  planned: readonly PlannedChange[],
+  foundBy: FoundBy,
+): Promise<void> {
+  // What was told is told to its end, though its rule be off by now.
+  const wanted = planned.filter(
+    ({ story, newStages }) => isEnabled(desk, story) || newStages.length < story.stages.length,
+  );
+  if (wanted.length === 0) return;
+  const ids = await writeAlerts(trx, wanted, foundBy);
+  const idOf = ({ key }: Story): number => {
+    const id = ids.get(key);
+    if (id === undefined) throw new TypeError("an alert was not written");
+    return id;
+  };
+  await writeHistory(
+    trx,
+    wanted.flatMap(({ story, newStages }) =>
+      newStages.map(({ name, change, at }) => ({ alertId: idOf(story), change, stage: name, at })),
+    ),
+    foundBy,
+  );
+  const announcements = wanted.flatMap(({ story, occurrence, announced }): Announcement[] =>
+    announced === null
+      ? []
+      : [
+          {
+            alertId: idOf(story),
+            occurrence,
+            openedAt: story.stages[0].at,
+            story,
+            stage: announced,
+          },
+        ],
+  );
+  await announce(trx, desk, await holdBack(trx, desk, announcements));
+}
+
+/** A story is told if any of its rules is on. */
+const isEnabled = ({ settings }: AlertDesk, { stages }: Story): boolean =>
+  stages.some(({ change, rule }) => change !== "resolved" && settings.rules[rule].enabled);

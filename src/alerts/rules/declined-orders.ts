@@ -1,0 +1,263 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../../platform/postgres/values.ts";
+
+/** What is known of an order that was declined at least once: all its states, whichever came first. */
+export interface DeclinedOrder {
+  id: string;
+  orderNumber: string | null;
+  customerId: string | null;
+  status: string | null;
+  totalMinor: bigint | null;
+  currency: string | null;
+  subscriptionId: string | null;
+  cycle: number | null;
+  cardBrand: string | null;
+  cardLastFour: string | null;
+  failureReason: string | null;
+  /** Its sales, oldest first. */
+  sales: readonly { status: string | null; at: Date; failureCode: string | null }[];
+  /** Its states of status failed, oldest first. */
+  failures: readonly { at: Date; failureCode: string | null }[];
+  /** What `order.failed` said of retries, oldest first. */
+  dunning: readonly {
+    at: Date;
+    attempt: number | null;
+    nextRetryAt: Date | null;
+    isRetryUnknown: boolean;
+  }[];
+  /** Its first state of a status that is neither pending nor failed. */
+  settledAt: Date | null;
+  subscription: {
+    status: string | null;
+    canceledAt: Date | null;
+    /** What the detailed subscription says; null where it was never seen. */
+    detail: { attempt: number | null; nextRetryAt: Date | null } | null;
+  } | null;
+}
+
+export interface Attempt {
+  number: number;
+  at: Date;
+  failureCode: string | null;
+}
+
+/**
+ * The declined attempts. The order's own sales count first, since every look at the order shows them all; then what
+ * events said of attempts; then the states alone. Pure.
+ */
+export function declinedAttempts({ sales, failures, dunning }: DeclinedOrder): Attempt[] {
+  const attempts = new Map<number, Attempt>();
+  const codeAt = (at: Date): string | null =>
+    failures.findLast((failure) => failure.at <= at)?.failureCode ??
+    failures[0]?.failureCode ??
+    null;
+  if (sales.length === 0 && dunning.every(({ attempt }) => attempt === null)) {
+    for (const [n, { at, failureCode }] of failures.entries()) {
+      attempts.set(n + 1, { number: n + 1, at, failureCode });
+    }
+  }
+  for (const { attempt, at } of dunning) {
+    if (attempt === null || attempt < 1 || attempts.has(attempt)) continue;
+    attempts.set(attempt, { number: attempt, at, failureCode: codeAt(at) });
+  }
+  for (const [n, { status, at, failureCode }] of sales.entries()) {
+    if (status !== "failed") continue;
+    attempts.set(n + 1, { number: n + 1, at, failureCode: failureCode ?? codeAt(at) });
+  }
+  return [...attempts.values()].sort((a, b) => a.number - b.number);
+}
+
+/** When a retry follows the last attempt; null: none does. */
+export type NextRetry = Date | null | "unknown";
+
+/**
+ * What is known of the retry after attempt `number`: from the attempt's own event, or from the subscription while it
+ * speaks of this attempt. A key that was missing is unknown, not null. Pure.
+ */
+export function nextRetryAfter(
+  { dunning, subscription }: DeclinedOrder,
+  number: number,
+): NextRetry {
+  const told = dunning.findLast(
+    ({ attempt, isRetryUnknown }) => !isRetryUnknown && (attempt ?? number) >= number,
+  );
+  if (told !== undefined) return told.nextRetryAt;
+  const detail = subscription?.status === "past_due" ? subscription.detail : null;
+  return detail !== null && detail?.attempt === number ? detail.nextRetryAt : "unknown";
+}
+
+/** When the order was paid after all; null while it was not. */
+export function paidAt({ sales, settledAt }: DeclinedOrder): Date | null {
+  const paid = sales.find(({ status }) => status !== null && !unpaid.has(status));
+  return paid?.at ?? settledAt;
+}
+
+const unpaid: ReadonlySet<string> = new Set(["failed", "pending", "in_progress"]);
+
+/** Of a first charge the cycle is null, or 1 once it is paid; a retry that is planned shows a renewal. */
+export const isFirstCharge = ({ cycle, dunning }: DeclinedOrder): boolean =>
+  cycle === null || (cycle <= 1 && dunning.every(({ nextRetryAt }) => nextRetryAt === null));
+
+/** Orders of one cycle, as one. */
+export interface MergedOrder extends DeclinedOrder {
+  ids: readonly string[];
+}
+
+/**
+ * A cycle has one order as a rule; should a service make another one for a retry, both tell one story: that of the newest
+ * order, with the attempts of all. `orders` come oldest first. Pure.
+ */
+export function mergedOrders(orders: readonly DeclinedOrder[]): MergedOrder[] {
+  const byCycle = new Map<string, MergedOrder>();
+  for (const order of orders) {
+    const cycle = cycleOf(order);
+    const older = byCycle.get(cycle);
+    byCycle.set(
+      cycle,
+      older === undefined
+        ? { ...order, ids: [order.id] }
+        : {
+            ...order,
+            ids: [...older.ids, order.id],
+            sales: [...older.sales, ...order.sales],
+            failures: [...older.failures, ...order.failures],
+            dunning: [...older.dunning, ...order.dunning],
+            settledAt: older.settledAt ?? order.settledAt,
+          },
+    );
+  }
+  return [...byCycle.values()];
+}
+
+function cycleOf(order: DeclinedOrder): string {
+  if (order.subscriptionId === null) return `order:${order.id}`;
+  return `${order.subscriptionId}:${isFirstCharge(order) ? "first" : order.cycle}`;
+}
+
+interface Row {
+  id: string;
+  order_number: string | null;
+  customer_id: string | null;
+  status: string | null;
+  total: string | null;
+  currency: string | null;
+  subscription_id: string | null;
+  cycle: number | null;
+  card_brand: string | null;
+  card_last_four: string | null;
+  failure_reason: string | null;
+  created_at: Date | null;
+  sales: { status: string | null; at: string; code: string | null }[] | null;
+  failures: { at: string; code: string | null }[] | null;
+  dunning:
+    | { at: string; attempt: number | null; next: string | null; is_unknown: boolean | null }[]
+    | null;
+  settled_at: Date | null;
+  has_subscription: boolean;
+  subscription_status: string | null;
+  canceled_at: Date | null;
+  has_detail: boolean | null;
+  detail_attempt: number | null;
+  detail_next: Date | null;
+}
+
+/**
+ * These orders, and all other declined ones of their subscriptions, with everything the history knows of them. One
+ * statement. Orders that were never declined may be among them.
+ */
+export async function findDeclinedOrders(
+  db: Knex,
+  orderIds: readonly string[],
+): Promise<DeclinedOrder[]> {
+  if (orderIds.length === 0) return [];
+  const { rows } = await db
+    .raw<{ rows: Row[] }>(statement, [sqlArray(orderIds), sqlArray(orderIds)])
+    .options({ name: "alerts-declined" });
+  return rows.map(toOrder);
+}
+
+const statement = `
+  with asked as materialized (
+    select o.id from mirror.orders o where o.id = any(?::text[])
+    union
+    select o.id
+    from (select distinct subscription_id from mirror.orders
+          where id = any(?::text[]) and subscription_id is not null) s
+    join mirror.orders o using (subscription_id)
+    where exists (select from mirror.versions v
+                  where v.resource = 'order' and v.id = o.id and v.data->>'status' = 'failed')
+       or exists (select from mirror.transactions t
+                  where t.order_id = o.id and t.type = 'sale' and t.status = 'failed')
+  )
+  select o.id, o.order_number, o.customer_id, o.status, o.total, o.currency, o.subscription_id,
+         o.subscription_cycle as cycle, o.card_brand, o.card_last_four, o.failure_reason, o.created_at,
+         sale.list as sales, failure.list as failures, dunning.list as dunning, settled.at as settled_at,
+         s.id is not null as has_subscription, s.status as subscription_status, s.canceled_at,
+         s.detail_version <> '' as has_detail, s.attempt_count as detail_attempt, s.next_retry_at as detail_next
+  from asked join mirror.orders o using (id)
+  left join mirror.subscriptions s on s.id = o.subscription_id
+  left join lateral (
+    select jsonb_agg(jsonb_build_object('status', t.status, 'at', t.created_at, 'code', t.failure_code)
+                     order by t.created_at, t.attempt_count, t.updated_at, t.id) as list
+    from mirror.transactions t where t.order_id = o.id and t.type = 'sale' and t.created_at is not null
+  ) sale on true
+  left join lateral (
+    select jsonb_agg(jsonb_build_object('at', v.source_updated_at, 'code', v.data->'failure_code')
+                     order by v.source_updated_at, v.content_hash) as list
+    from mirror.versions v
+    where v.resource = 'order' and v.id = o.id and v.data->>'status' = 'failed'
+  ) failure on true
+  left join lateral (
+    select jsonb_agg(jsonb_build_object('at', v.source_updated_at, 'attempt', v.data->'attempt_count',
+                       'next', v.data->'next_retry_at', 'is_unknown', v.data->'next_retry_unknown')
+                     order by v.source_updated_at, v.content_hash) as list
+    from mirror.versions v where v.resource = 'order.dunning' and v.id = o.id
+  ) dunning on true
+  left join lateral (
+    select min(v.source_updated_at) as at from mirror.versions v
+    where v.resource = 'order' and v.id = o.id and v.data->>'status' not in ('pending', 'failed')
+  ) settled on true
+  order by o.created_at, o.id`;
+
+const toOrder = (row: Row): DeclinedOrder => ({
+  id: row.id,
+  orderNumber: row.order_number,
+  customerId: row.customer_id,
+  status: row.status,
+  totalMinor: row.total === null ? null : BigInt(row.total),
+  currency: row.currency,
+  subscriptionId: row.subscription_id,
+  cycle: row.cycle,
+  cardBrand: row.card_brand,
+  cardLastFour: row.card_last_four,
+  failureReason: row.failure_reason,
+  sales: (row.sales ?? []).map(({ status, at, code }) => ({
+    status,
+    at: new Date(at),
+    failureCode: code,
+  })),
+  failures: (row.failures ?? []).map(({ at, code }) => ({ at: new Date(at), failureCode: code })),
+  dunning: (row.dunning ?? []).map(({ at, attempt, next, is_unknown: isUnknown }) => ({
+    at: new Date(at),
+    attempt: typeof attempt === "number" ? attempt : null,
+    nextRetryAt: timeOf(next),
+    isRetryUnknown: isUnknown === true || (next !== null && timeOf(next) === null),
+  })),
+  settledAt: row.settled_at,
+  subscription: row.has_subscription
+    ? {
+        status: row.subscription_status,
+        canceledAt: row.canceled_at,
+        detail:
+          row.has_detail === true
+            ? { attempt: row.detail_attempt, nextRetryAt: row.detail_next }
+            : null,
+      }
+    : null,
+});
+
+/** What is no time was not understood: that is unknown, not null. */
+function timeOf(text: unknown): Date | null {
+  const at = typeof text === "string" ? new Date(text) : null;
+  return at === null || Number.isNaN(at.getTime()) ? null : at;
+}

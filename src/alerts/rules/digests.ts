@@ -1,0 +1,358 @@
+import type { Knex } from "knex";
+import { moneyText } from "../../platform/money.ts";
+import { sqlArray } from "../../platform/postgres/values.ts";
+import { counted } from "../../platform/readable-text.ts";
+import { type AlertDesk, wordingOf, zoneOf } from "../alert-context.ts";
+import { listParts } from "../channels/channel-kinds.ts";
+import { customerFacts } from "../compose-message.ts";
+import type { AlertItem, AlertMessage, AlertSeverity } from "../message.ts";
+import { lastTimeOfDay, quietEnd } from "../outbox/announce.ts";
+import { type OutboxRow, queueMessages } from "../outbox/outbox.ts";
+import { causeOf } from "./decline-groups.ts";
+import { endHeadline, lastTryHeadline, lostHeadline } from "./declines.ts";
+import {
+  type Part,
+  type Wording,
+  byMoney,
+  headlineText,
+  listTitle,
+  orderName,
+  sumTexts,
+  sumsInTitle,
+} from "./wording.ts";
+
+const hourMs = 3_600_000;
+
+interface Row extends Pick<DigestState, "rule" | "state" | "stages" | "isNewSinceTaken"> {
+  channel: string;
+  id: string;
+  customer_id: string | null;
+  amount_minor: string | null;
+  currency: string | null;
+  facts: {
+    order_number?: string | null;
+    failure_code?: string | null;
+    attempts?: number;
+    next_retry_at?: string | null;
+    is_final?: boolean;
+  };
+}
+
+/**
+ * Writes a list for each channel that something waits for since before the last full hour, or the last time of day that
+ * is set: by how things stand now, in several messages where one cannot show it all. While nothing on it asks for anything it waits. Needs a transaction; a list is
+ * written once.
+ */
+export async function sendDigests(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
+  const boundary = lastBoundary(desk);
+  const stage = `digest:${boundary.toISOString()}`;
+  const rows = await waitingItems(trx, { boundary, stage });
+  if (rows.length === 0) return;
+  const customers = await customerFacts(trx, [
+    ...new Set(rows.flatMap(({ customer_id: id }) => id ?? [])),
+  ]);
+  for (const channel of new Set(rows.map((row) => row.channel))) {
+    const entries = rows.flatMap((row): DigestEntry[] => {
+      if (row.channel !== channel) return [];
+      const section = digestSection({ ...row, isFinal: row.facts.is_final === true });
+      const person = customers.get(row.customer_id ?? "")?.person ?? null;
+      return section === null ? [] : [entryOf(row, section, person)];
+    });
+    if (entries.length > 0 && !asksSomething(entries)) continue;
+    await markTold(
+      trx,
+      rows.filter((row) => row.channel === channel),
+    );
+    if (entries.length === 0) continue;
+    await queueMessages(trx, digestRows(desk, { channel, entries, stage, boundary }));
+  }
+}
+
+/** The list of a channel, in as many messages as show all that it names. What only waits is counted in the first. */
+function digestRows(
+  desk: AlertDesk,
+  { channel, entries, stage: first, boundary }: DigestList,
+): OutboxRow[] {
+  const wording = wordingOf(desk);
+  const kind = desk.settings.channels[channel]?.kind;
+  const waiting = entries.filter(({ section }) => section === "waiting");
+  const parts = listParts(kind, namedEntries(entries), (entry) => digestItem(entry, wording));
+  return parts.map((named, n): OutboxRow => {
+    const stage = n === 0 ? first : `${first}:${n + 1}`;
+    const which = { part: n + 1, parts: parts.length };
+    const message: AlertMessage = {
+      // The same for all: nothing ends a digest, and where alerts are incidents there is to be one of them at most.
+      dedupKey: `digest/${channel}`,
+      idempotencyKey: `${stage}/${channel}`,
+      action: "trigger",
+      rule: "digest",
+      stage,
+      links: [],
+      at: boundary.toISOString(),
+      ...digestWords(n === 0 ? [...named, ...waiting] : named, wording, which),
+    };
+    return { channel, alertId: null, message, notBefore: quietEnd(desk, message) };
+  });
+}
+
+interface DigestList {
+  channel: string;
+  entries: readonly DigestEntry[];
+  /** Of the first message. */
+  stage: string;
+  boundary: Date;
+}
+
+/** What waits for a list, an alert and channel a row, with all its stages that do. One statement. */
+async function waitingItems(
+  trx: Knex,
+  { boundary, stage }: { boundary: Date; stage: string },
+): Promise<Row[]> {
+  const { rows } = await trx.raw<{ rows: Row[] }>(
+    `select d.channel, a.id, a.rule, a.state, a.customer_id, a.amount_minor, a.currency, a.facts,
+            array_agg(d.stage order by d.stage) as stages,
+            -- The database's times: the clock of who took it may be another.
+            coalesce(bool_or(d.queued_at > taken.at), false) as "isNewSinceTaken"
+     from alerts.digest_items d join alerts.alerts a on a.id = d.alert_id
+       left join lateral (select max(h.recorded_at) as at from alerts.history h
+                          where h.alert_id = a.id and h.change = 'acknowledged') taken on true
+     -- What was queued before the boundary and committed after its digest waits for the next one.
+     where d.told_at is null and d.queued_at < :boundary and not exists (
+       select from alerts.outbox o where o.channel = d.channel and o.alert_id is null and o.stage = :stage)
+     group by d.channel, a.id order by d.channel, a.id`,
+    { boundary, stage },
+  );
+  return rows;
+}
+
+/** These and no others: what was committed since they were read stands on no list yet. One statement. */
+async function markTold(trx: Knex, rows: readonly Row[]): Promise<void> {
+  const items = rows.flatMap(({ channel, id, stages }) =>
+    stages.map((stage) => ({ channel, id, stage })),
+  );
+  await trx.raw(
+    `update alerts.digest_items d set told_at = now()
+     from unnest(?::text[], ?::bigint[], ?::text[]) as told(channel, alert_id, stage)
+     where d.channel = told.channel and d.alert_id = told.alert_id and d.stage = told.stage`,
+    [
+      sqlArray(items.map(({ channel }) => channel)),
+      sqlArray(items.map(({ id }) => id)),
+      sqlArray(items.map(({ stage }) => stage)),
+    ],
+  );
+}
+
+const entryOf = (
+  { id, amount_minor: amount, currency, facts, stages }: Row,
+  section: DigestEntry["section"],
+  person: string | null,
+): DigestEntry => ({
+  alertId: Number(id),
+  section,
+  amountMinor: amount === null ? null : BigInt(amount),
+  currency,
+  person,
+  orderNumber: facts.order_number ?? null,
+  failureCode: facts.failure_code ?? null,
+  attempts: facts.attempts ?? 1,
+  nextRetryAt: facts.next_retry_at == null ? null : new Date(facts.next_retry_at),
+  isPaid: stages.includes("recovered"),
+});
+
+/** Until when what was gathered is told now. Pure. */
+function lastBoundary(desk: AlertDesk): Date {
+  const { when, dailyAt } = desk.settings.digests;
+  const now = desk.clock.now();
+  if (when !== "daily") return new Date(Math.floor(now.getTime() / hourMs) * hourMs);
+  return lastTimeOfDay(dailyAt, zoneOf(desk), now);
+}
+
+/** An alert as the day's list shows it. */
+export interface DigestEntry {
+  alertId: number;
+  /** What people are asked to do about it; `waiting` asks nothing, and is only counted. */
+  section: DigestSection;
+  amountMinor: bigint | null;
+  currency: string | null;
+  person: string | null;
+  orderNumber: string | null;
+  failureCode: string | null;
+  attempts: number;
+  nextRetryAt: Date | null;
+  isPaid: boolean;
+}
+
+export const digestSections = ["lost", "last-try", "order", "over", "waiting"] as const;
+export type DigestSection = (typeof digestSections)[number];
+
+export interface DigestState {
+  rule: string;
+  state: "open" | "acknowledged" | "resolved";
+  isFinal: boolean;
+  /** The stages that wait for this list. */
+  stages: readonly string[];
+  /** Whether one of them came after somebody took the alert. */
+  isNewSinceTaken: boolean;
+}
+
+/**
+ * What the list asks about an alert, by how it stands now. Null: nothing any more, since somebody has taken it or it is
+ * over without anybody having been told. What was taken and has come to something new since is asked for again: who took
+ * it has not heard of that. Pure.
+ */
+function digestSection({
+  rule,
+  state,
+  isFinal,
+  stages,
+  isNewSinceTaken,
+}: DigestState): DigestSection | null {
+  if (state === "resolved") {
+    return stages.some((name) => name === "recovered" || name === "canceled") ? "over" : null;
+  }
+  if (state === "acknowledged" && !isNewSinceTaken) return null;
+  if (isFinal) return "lost";
+  if (stages.some((name) => name.startsWith("last-retry:"))) return "last-try";
+  return rule === "decline" ? "order" : "waiting";
+}
+
+/** Whether a list is worth a message: somebody has to do something, or may stop doing it. Pure. */
+const asksSomething = (entries: readonly DigestEntry[]): boolean =>
+  entries.some(({ section }) => section !== "waiting");
+
+/** What the list names, in its order: what is to be done first, and the largest first within a currency. Pure. */
+export const namedEntries = (entries: readonly DigestEntry[]): DigestEntry[] =>
+  digestSections
+    .filter((section) => section !== "waiting")
+    .flatMap((section) =>
+      entries
+        .filter((entry) => entry.section === section)
+        .toSorted((a, b) => byMoney(a, b) || a.alertId - b.alertId),
+    );
+
+/**
+ * The day's list as a title, facts, advice and items. `entries` are those of this message, in the order of `namedEntries`
+ * (what only waits is counted with them); sums are theirs alone. Pure.
+ */
+export function digestWords(
+  entries: readonly DigestEntry[],
+  wording: Wording,
+  which: Part = { part: 1, parts: 1 },
+): Pick<AlertMessage, "severity" | "title" | "facts" | "advice" | "items"> {
+  const of = (section: DigestSection) => entries.filter((entry) => entry.section === section);
+  const parts = digestSections.flatMap((section) => {
+    const own = of(section);
+    return own.length === 0 || section === "waiting"
+      ? []
+      : [{ section, says: titles[section](own.length), sums: sumsOf(own) }];
+  });
+  const waiting = of("waiting");
+  return {
+    severity: severityOf(parts, wording),
+    title: listTitle(
+      parts
+        .map(({ says, sums }, n) => (n === 0 ? `${says} (${sumsInTitle(sums)})` : says))
+        .join(", "),
+      which,
+    ),
+    facts: [
+      ...parts.map(({ section, sums }) => ({ label: labels[section], value: sums.join(", ") })),
+      ...(waiting.length === 0
+        ? []
+        : [
+            {
+              label: labels.waiting,
+              value: `${counted(waiting.length, "declined renewal")} (${sumsOf(waiting).join(", ")}): the service tries again`,
+            },
+          ]),
+    ],
+    advice: parts.map(({ section }) => advice[section]).join(" "),
+    items: entries
+      .filter(({ section }) => section !== "waiting")
+      .map((entry) => digestItem(entry, wording)),
+  };
+}
+
+type Asking = Exclude<DigestSection, "waiting">;
+
+const titles: Readonly<Record<Asking, (n: number) => string>> = {
+  lost: (n) => `${counted(n, "renewal")} LOST`,
+  "last-try": (n) => `${n} before the last try`,
+  order: (n) => `${counted(n, "order")} not paid`,
+  over: (n) => `${n} settled`,
+};
+
+const labels: Readonly<Record<DigestSection, string>> = {
+  lost: "LOST, collect or cancel",
+  "last-try": "Before the last try, write to them",
+  order: "Orders not paid",
+  over: "Settled, cross off",
+  waiting: "Nothing to do yet",
+};
+
+const advice: Readonly<Record<Asking, string>> = {
+  lost:
+    'LOST: write to the customer to pay another way, or cancel the subscription ("npx tallyhook alerts list ' +
+    '--rule dunning_final" lists ' +
+    "all that are open).",
+  "last-try":
+    "Before the last try: write or call today, or the renewal is lost " +
+    '("npx tallyhook alerts list --rule dunning_renewal").',
+  order:
+    'Orders not paid: nothing retries them; write to who did not come back ("npx tallyhook alerts list --rule ' +
+    'decline").',
+  over: "Settled: remind nobody any more.",
+};
+
+function severityOf(
+  parts: readonly { section: DigestSection }[],
+  { rules }: Wording,
+): AlertSeverity {
+  const has = (section: DigestSection) => parts.some((part) => part.section === section);
+  if (has("lost")) return rules.dunning_final.severity;
+  if (has("last-try")) return rules.dunning_last_retry.severity;
+  return has("order") ? rules.decline.severity : "info";
+}
+
+/** An alert as the list shows it. Pure. */
+function digestItem(entry: DigestEntry, { shortTime }: Wording): AlertItem {
+  const { alertId, person, orderNumber, failureCode } = entry;
+  return {
+    alertId,
+    title: headlineText(headlineOf(entry, shortTime), person),
+    facts: [
+      { label: "Order", value: orderNumber ?? "-" },
+      { label: "Last decline", value: causeOf(failureCode) },
+      ...(entry.section === "over"
+        ? []
+        : [{ label: "Take it", value: `npx tallyhook alerts ack ${alertId}` }]),
+    ],
+  };
+}
+
+function headlineOf(entry: DigestEntry, shortTime: Wording["shortTime"]) {
+  const amount = moneyText(entry.amountMinor, entry.currency);
+  switch (entry.section) {
+    case "lost":
+      return lostHeadline(amount, entry.attempts);
+    case "last-try":
+      return lastTryHeadline(
+        amount,
+        entry.nextRetryAt === null ? "soon" : shortTime(entry.nextRetryAt),
+      );
+    case "over":
+      return endHeadline(amount, { isPaid: entry.isPaid, tries: entry.attempts });
+    case "order":
+    case "waiting":
+      return {
+        lead: [amount, orderName(entry.orderNumber) ?? "order"].join(" "),
+        cause: causeOf(entry.failureCode),
+      };
+  }
+}
+
+/** Sums by currency, and how many amounts nobody knows. */
+function sumsOf(entries: readonly DigestEntry[]): string[] {
+  const unknown = entries.filter(({ amountMinor }) => amountMinor === null).length;
+  return [...sumTexts(entries), ...(unknown === 0 ? [] : [counted(unknown, "unknown amount")])];
+}

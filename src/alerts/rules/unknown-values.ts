@@ -1,0 +1,174 @@
+import type { Knex } from "knex";
+import { customerSchema } from "../../contract/resources/customers.ts";
+import { orderSchema, orderTransactionSchema } from "../../contract/resources/orders.ts";
+import { subscriptionSchema } from "../../contract/resources/subscriptions.ts";
+import { transactionSchema, transactionStatuses } from "../../contract/resources/transactions.ts";
+import { sqlArray, storable } from "../../platform/postgres/values.ts";
+import type { AlertDesk, FoundBy } from "../alert-context.ts";
+import { raise } from "../raise-conditions.ts";
+import type { AlertSettings } from "../settings.ts";
+import { readMark, writeMark } from "../store.ts";
+import type { Condition } from "../timeline.ts";
+import { headlineText, short, withoutIds } from "./wording.ts";
+
+/** Values that the interface does not name, by the place where they stood. */
+export type Novelties = ReadonlyMap<string, ReadonlySet<string>>;
+
+/**
+ * Tells of each value that was never seen before, once for all time. A first fill only remembers them. Needs a
+ * transaction; costs nothing where there are none.
+ */
+export async function reportNovelties(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  novelties: Novelties,
+  foundBy: FoundBy,
+): Promise<void> {
+  const values = [...novelties].flatMap(([kind, seen]) =>
+    [...seen].map((value) => ({ kind, value: storable(value.slice(0, 200)) })),
+  );
+  if (values.length === 0) return;
+  const fresh = await remember(trx, values);
+  if (foundBy === "import") return;
+  const at = desk.serviceClock.now();
+  const conditions = fresh.map((novelty) => noveltyCondition(desk.settings.rules, novelty, at));
+  await raise(trx, desk, conditions, foundBy);
+}
+
+/** Gives back those that were not known. One statement; of two transactions that see a value first, one gets it. */
+export async function remember(
+  trx: Knex,
+  values: readonly { kind: string; value: string }[],
+): Promise<{ kind: string; value: string }[]> {
+  const { rows } = await trx.raw<{ rows: { kind: string; value: string }[] }>(
+    `insert into alerts.seen_values (kind, value)
+     select distinct g.kind, g.value from unnest(?::text[], ?::text[]) as g(kind, value)
+     where not exists (select from alerts.seen_values s where s.kind = g.kind and s.value = g.value)
+     order by 1, 2 on conflict do nothing returning kind, value`,
+    [sqlArray(values.map(({ kind }) => kind)), sqlArray(values.map(({ value }) => value))],
+  );
+  return rows;
+}
+
+/** Something that the interface does not name, seen for the first time. It was kept verbatim. Pure. */
+export function noveltyCondition(
+  rules: AlertSettings["rules"],
+  { kind, value }: { kind: string; value: string },
+  at: Date,
+): Condition {
+  const what = places[kind] ?? kind;
+  return {
+    key: `new-value:${kind}:${value}`,
+    rule: "event_unknown",
+    severity: rules.event_unknown.severity,
+    title: headlineText({ lead: `Unknown ${what}`, cause: short(withoutIds(value)) }),
+    advice:
+      "It was stored as it came; nothing is lost. Read in the service's changelog what it means, and change " +
+      "rules or reports that should " +
+      'know it. It is told once: "npx tallyhook alerts ack" when that is done.',
+    facts: [{ label: what, value }],
+    kept: { kind, value },
+    family: "new-values",
+    at,
+  };
+}
+
+const places: Readonly<Record<string, string>> = {
+  "event.type": "event type",
+  "event.api_version": "schema version of events",
+  "order.status": "status of orders",
+  "order.currency": "currency of orders",
+  "order.field": "field of orders",
+  "order.failure_code": "decline code",
+  "subscription.status": "status of subscriptions",
+  "subscription.currency": "currency of subscriptions",
+  "subscription.field": "field of subscriptions",
+  "transaction.status": "status of transactions",
+  "transaction.currency": "currency of transactions",
+  "transaction.field": "field of transactions",
+  "customer.field": "field of customers",
+};
+
+/** In one step. What is new is seen again: a change of the interface does not come once. */
+const maxStates = 20_000;
+/** A state is dated before it is committed. */
+const settledAfterSeconds = 15;
+
+interface Seen {
+  kind: string;
+  value: string;
+  /** Only the first fill showed it. */
+  only_import: boolean;
+}
+
+/**
+ * Looks through the states that the mirror recorded since the last time for fields, and statuses of transactions, that
+ * the interface does not name. Apart from applying, which does not pay for it. Needs a transaction.
+ */
+export async function lookThroughStates(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
+  const mark = await readMark<{ until: string }>(trx, "states");
+  const until = await settledUntil(trx);
+  await writeMark(trx, "states", { until });
+  if (mark === null) return;
+  const seen = (await findSeen(trx, mark.until, until)).filter((one) => !isKnown(one));
+  await reportNovelties(trx, desk, byKind(seen.filter((one) => one.only_import)), "import");
+  await reportNovelties(trx, desk, byKind(seen.filter((one) => !one.only_import)), "sweep");
+}
+
+async function settledUntil(trx: Knex): Promise<string> {
+  const { rows } = await trx.raw<{ rows: { until: string }[] }>(
+    "select (now() - make_interval(secs => ?))::text as until",
+    [settledAfterSeconds],
+  );
+  return rows[0]?.until ?? "";
+}
+
+/** The names of fields, and the statuses of transactions, in states of this time. One statement. */
+async function findSeen(trx: Knex, from: string, until: string): Promise<Seen[]> {
+  const { rows } = await trx.raw<{ rows: Seen[] }>(
+    `with recent as materialized (
+       select split_part(resource, '.', 1) as resource, data, cause = 'import' as is_import from mirror.versions
+       where recorded_at > :from::timestamptz and recorded_at <= :until::timestamptz
+         and (resource = any(:resources::text[]) or resource = 'transaction.inline') limit :maxStates
+     )
+     select kind, value, bool_and(is_import) as only_import from (
+       select resource || '.field' as kind, left(field, 200) as value, is_import
+       from recent cross join lateral jsonb_object_keys(data) field
+       union all
+       select 'transaction.status', left(data->>'status', 200), is_import from recent
+       where resource = 'transaction' and data->>'status' is not null) shown
+     group by kind, value order by kind, value`,
+    { from, until, resources: sqlArray(Object.keys(knownFields)), maxStates },
+  );
+  return rows;
+}
+
+function isKnown({ kind, value }: Seen): boolean {
+  if (kind === "transaction.status") return knownTransactionStatuses.has(value);
+  return knownFields[kind.replace(/\.field$/, "")]?.has(value) === true;
+}
+
+function byKind(seen: readonly Seen[]): Novelties {
+  const found = new Map<string, Set<string>>();
+  for (const { kind, value } of seen) {
+    const values = found.get(kind);
+    if (values === undefined) found.set(kind, new Set([value]));
+    else values.add(value);
+  }
+  return found;
+}
+
+const transactionFields = [
+  ...Object.keys(transactionSchema.shape),
+  ...Object.keys(orderTransactionSchema.shape),
+];
+
+/** The fields of each resource that the interface names; their expansions among them. */
+const knownFields: Readonly<Record<string, ReadonlySet<string>>> = {
+  order: new Set([...Object.keys(orderSchema.shape), "customer"]),
+  transaction: new Set([...transactionFields, "customer", "order"]),
+  subscription: new Set([...Object.keys(subscriptionSchema.shape), "customer"]),
+  customer: new Set(Object.keys(customerSchema.shape)),
+};
+
+const knownTransactionStatuses: ReadonlySet<string> = new Set(transactionStatuses);

@@ -1,0 +1,326 @@
+import type { Knex } from "knex";
+import { sqlArray, storableJson } from "../platform/postgres/values.ts";
+import type { ChangedBy, FoundBy } from "./alert-context.ts";
+import type { AlertMessage, AlertSeverity } from "./message.ts";
+import {
+  type PlannedChange,
+  type StoredAlert,
+  type Story,
+  gravestStage,
+  lastStage,
+} from "./timeline.ts";
+
+export interface NewestAlert extends StoredAlert {
+  key: string;
+  occurrence: number;
+  openedAt: Date;
+  facts: Readonly<Record<string, unknown>>;
+}
+
+/** The newest alert of each of these keys, held until the transaction ends. One statement. */
+export async function newestAlerts(
+  trx: Knex,
+  keys: readonly string[],
+): Promise<Map<string, NewestAlert>> {
+  if (keys.length === 0) return new Map();
+  const { rows } = await trx.raw<{
+    rows: {
+      id: string;
+      key: string;
+      occurrence: number;
+      state: StoredAlert["state"];
+      opened_at: Date;
+      facts: Record<string, unknown>;
+      stages: string[];
+    }[];
+  }>(
+    `select a.id, a.key, a.occurrence, a.state, a.opened_at, a.facts,
+            array(select h.stage from alerts.history h where h.alert_id = a.id) as stages
+     from alerts.alerts a
+     where a.key = any(?::text[])
+       and not exists (select from alerts.alerts b where b.key = a.key and b.occurrence > a.occurrence)
+     order by a.key for update of a`,
+    [sqlArray(keys)],
+  );
+  return new Map(
+    rows.map(({ id, opened_at: openedAt, stages, ...row }) => [
+      row.key,
+      { ...row, id: Number(id), openedAt, stages: new Set(stages) },
+    ]),
+  );
+}
+
+/** Brings the rows of alerts up to their stories; gives back their ids by key. One statement; idempotent. */
+export async function writeAlerts(
+  trx: Knex,
+  changes: readonly Pick<PlannedChange, "story" | "occurrence">[],
+  foundBy: FoundBy,
+): Promise<Map<string, number>> {
+  if (changes.length === 0) return new Map();
+  const { rows } = await trx.raw<{ rows: { key: string; id: string }[] }>(
+    `insert into alerts.alerts as a
+       (key, occurrence, rule, severity, state, stage, order_id, subscription_id, transaction_id, customer_id,
+        amount_minor, currency, opened_at, updated_at, resolved_at, facts, found_by)
+     select g.key, g.occurrence, g.rule, g.severity, g.state, g.stage, g.order_id, g.subscription_id, g.transaction_id,
+            g.customer_id, g.amount_minor, g.currency, g.opened_at, g.updated_at, g.resolved_at, g.facts, ?
+     from jsonb_to_recordset(?::jsonb) as g
+       (key text, occurrence integer, rule text, severity text, state text, stage text, order_id text,
+        subscription_id text, transaction_id text, customer_id text, amount_minor bigint, currency text,
+        opened_at timestamptz, updated_at timestamptz, resolved_at timestamptz, facts jsonb)
+     on conflict (key, occurrence) do update set
+       rule = excluded.rule, severity = excluded.severity, stage = excluded.stage,
+       state = case when a.state = 'acknowledged' and excluded.state = 'open' then a.state else excluded.state end,
+       order_id = excluded.order_id, subscription_id = excluded.subscription_id,
+       transaction_id = excluded.transaction_id, customer_id = excluded.customer_id,
+       amount_minor = excluded.amount_minor, currency = excluded.currency, opened_at = excluded.opened_at,
+       updated_at = excluded.updated_at, resolved_at = excluded.resolved_at, facts = excluded.facts
+     returning key, id`,
+    [foundBy, storableJson(changes.map(({ story, occurrence }) => rowOf(story, occurrence)))],
+  );
+  return new Map(rows.map(({ key, id }) => [key, Number(id)]));
+}
+
+function rowOf(story: Story, occurrence: number): Record<string, unknown> {
+  const { key, subject, amountMinor, currency, facts, stages } = story;
+  const [last, gravest] = [lastStage(story), gravestStage(story)];
+  const isResolved = last.change === "resolved";
+  return {
+    key,
+    occurrence,
+    rule: gravest.rule,
+    severity: gravest.severity,
+    state: isResolved ? "resolved" : "open",
+    stage: last.name,
+    order_id: subject.orderId,
+    subscription_id: subject.subscriptionId,
+    transaction_id: subject.transactionId,
+    customer_id: subject.customerId,
+    // As text: JSON numbers lose digits above 2^53.
+    amount_minor: amountMinor?.toString() ?? null,
+    currency,
+    opened_at: stages[0].at,
+    updated_at: last.at,
+    resolved_at: isResolved ? last.at : null,
+    facts: { title: gravest.title, advice: gravest.advice, ...facts },
+  };
+}
+
+export interface HistoryEntry {
+  alertId: number;
+  change: "opened" | "updated" | "escalated" | "acknowledged" | "resolved";
+  stage: string;
+  at: Date;
+  detail?: Readonly<Record<string, unknown>>;
+}
+
+/** Adds to the lives of alerts what they lack. One statement; idempotent. */
+export async function writeHistory(
+  trx: Knex,
+  entries: readonly HistoryEntry[],
+  foundBy: ChangedBy,
+): Promise<void> {
+  if (entries.length === 0) return;
+  const rows = entries.map(({ alertId, change, stage, at, detail }) => {
+    return { alert_id: alertId, change, stage, at, detail: detail ?? {} };
+  });
+  await trx.raw(
+    `insert into alerts.history (alert_id, change, stage, at, detail, found_by)
+     select g.*, ? from jsonb_to_recordset(?::jsonb) as g
+       (alert_id bigint, change text, stage text, at timestamptz, detail jsonb)
+     on conflict (alert_id, stage) do nothing`,
+    [foundBy, storableJson(rows)],
+  );
+}
+
+export const alertStates = ["open", "acknowledged", "resolved"] as const;
+export type AlertState = (typeof alertStates)[number];
+
+/** An alert as tools show it; snake_case, as everything that is printed as JSON. */
+export interface AlertRow {
+  id: string;
+  key: string;
+  occurrence: number;
+  rule: string;
+  severity: AlertSeverity;
+  state: AlertState;
+  stage: string;
+  order_id: string | null;
+  subscription_id: string | null;
+  transaction_id: string | null;
+  customer_id: string | null;
+  amount_minor: string | null;
+  currency: string | null;
+  opened_at: Date;
+  updated_at: Date;
+  resolved_at: Date | null;
+  escalated_at: Date | null;
+  acknowledged_at: Date | null;
+  acknowledged_by: string | null;
+  acknowledged_note: string | null;
+  facts: Record<string, unknown>;
+  found_by: string;
+}
+
+export interface AlertFilter {
+  /** Left out: what is not resolved. */
+  states?: readonly AlertState[];
+  rule?: string;
+  severity?: AlertSeverity;
+  limit: number;
+}
+
+const columns = [
+  "id",
+  "key",
+  "occurrence",
+  "rule",
+  "severity",
+  "state",
+  "stage",
+  "order_id",
+  "subscription_id",
+  "transaction_id",
+  "customer_id",
+  "amount_minor",
+  "currency",
+  "opened_at",
+  "updated_at",
+  "resolved_at",
+  "escalated_at",
+  "acknowledged_at",
+  "acknowledged_by",
+  "acknowledged_note",
+  "facts",
+  "found_by",
+];
+
+/** The newest alerts first. One statement. */
+export function listAlerts(
+  db: Knex,
+  { states = ["open", "acknowledged"], rule, severity, limit }: AlertFilter,
+): Promise<AlertRow[]> {
+  return db("alerts.alerts")
+    .whereIn("state", [...states])
+    .where({
+      ...(rule === undefined ? {} : { rule }),
+      ...(severity === undefined ? {} : { severity }),
+    })
+    .orderBy("id", "desc")
+    .limit(limit)
+    .select<AlertRow[]>(columns);
+}
+
+export interface AlertEntry {
+  at: Date;
+  change: string;
+  stage: string;
+  found_by: string;
+  detail: Record<string, unknown>;
+}
+
+/** A message of an alert and what became of it. */
+export interface AlertDelivery {
+  channel: string;
+  stage: string;
+  action: string;
+  state: string;
+  due_at: Date;
+  attempts: number;
+  sent_at: Date | null;
+  last_error: string | null;
+  message: AlertMessage;
+}
+
+/** A place of an alert on a channel's digest. */
+export interface AlertDigest {
+  channel: string;
+  stage: string;
+  /** When the digest was written; null: it waits for the next one. */
+  told_at: Date | null;
+}
+
+/** How an alert was told in a storm, apart from messages of its own: in which list of the incident, and when. */
+export interface StormListing {
+  channel: string;
+  stage: string;
+  /** `alone`, `at_once`, `at_end`; `over`: it was resolved before its list came. */
+  told_how: string;
+  storm_id: string;
+  /** Null: it waits for its list. */
+  told_at: Date | null;
+}
+
+export interface AlertDetails extends AlertRow {
+  history: AlertEntry[];
+  messages: AlertDelivery[];
+  digests: AlertDigest[];
+  stormListings: StormListing[];
+}
+
+export async function isAlert(db: Knex, id: number): Promise<boolean> {
+  return (await db("alerts.alerts").where({ id }).first("id")) !== undefined;
+}
+
+/** One alert with its life and its messages, by its number; null where there is none. */
+export async function findAlert(db: Knex, id: number): Promise<AlertDetails | null> {
+  const row = await db("alerts.alerts").where({ id }).first<AlertRow | undefined>(columns);
+  if (row === undefined) return null;
+  const history = await db("alerts.history")
+    .where("alert_id", id)
+    .orderBy(["at", "id"])
+    .select<AlertEntry[]>("at", "change", "stage", "found_by", "detail");
+  const messages = await db("alerts.outbox")
+    .where("alert_id", id)
+    .orderBy("id")
+    .select<AlertDelivery[]>(
+      "channel",
+      "stage",
+      "action",
+      "state",
+      "due_at",
+      "attempts",
+      "sent_at",
+      "last_error",
+      "message",
+    );
+  const digests = await db("alerts.digest_items")
+    .where("alert_id", id)
+    .orderBy(["queued_at", "channel"])
+    .select<AlertDigest[]>("channel", "stage", "told_at");
+  const stormListings = await db("alerts.storm_items")
+    .where("alert_id", id)
+    .orderBy(["queued_at", "channel"])
+    .select<StormListing[]>("channel", "stage", "told_how", "storm_id", "told_at");
+  return { ...row, history, messages, digests, stormListings };
+}
+
+/** The newest alert of a key. One statement. */
+export async function findAlertByKey(db: Knex, key: string): Promise<number | null> {
+  const row = await db("alerts.alerts")
+    .where({ key })
+    .orderBy("occurrence", "desc")
+    .first<{ id: string } | undefined>("id");
+  return row === undefined ? null : Number(row.id);
+}
+
+/** How many alerts are in which state. */
+export async function countAlerts(db: Knex): Promise<Partial<Record<AlertState, number>>> {
+  const rows = await db("alerts.alerts")
+    .groupBy("state")
+    .select<{ state: AlertState; n: string }[]>("state", db.raw("count(*) as n"));
+  return Object.fromEntries(rows.map(({ state, n }) => [state, Number(n)]));
+}
+
+/** What the last sweep left under this name; null where none did. */
+export async function readMark<T>(db: Knex, name: string): Promise<T | null> {
+  const row = await db("alerts.marks").where({ name }).first<{ value: T } | undefined>("value");
+  return row?.value ?? null;
+}
+
+/** Leaves something for the next sweep. */
+export async function writeMark(db: Knex, name: string, value: object): Promise<void> {
+  await db("alerts.marks")
+    .insert({ name, value: JSON.stringify(value), updated_at: db.fn.now() })
+    .onConflict("name")
+    .merge();
+}

@@ -1,0 +1,238 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../../platform/postgres/values.ts";
+import type { AlertDesk } from "../alert-context.ts";
+import { type Announcement, announce, routeOf } from "../outbox/announce.ts";
+import { dropOvertaken } from "../outbox/outbox.ts";
+import { newestAlerts, writeAlerts, writeHistory } from "../store.ts";
+import { type Family, conditionStory, planChange } from "../timeline.ts";
+import {
+  type StormTotals,
+  countArrivals,
+  fullestWindow,
+  stormCondition,
+  stormTotals,
+  usualDeclines,
+  usualLimit,
+} from "./storms.ts";
+
+/** So many that a storm does not hold back are told by themselves in a window; more come as lists, with the next sweep. */
+const maxAlone = 20;
+
+/**
+ * Takes out of the announcements what a storm holds back, and opens the one incident that stands for the crowd. Nothing is
+ * only written down: what cannot wait is told by itself or in the next list, the rest in the list when the storm is over
+ * (list-storms.ts). What ends is told as ever: a resolution goes only where the alert was told; and what waits for a
+ * digest is in no crowd of messages. Two workers may both let a few pass before either sees the crowd; the incident is
+ * one, by its key.
+ */
+export async function holdBack(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  announcements: readonly Announcement[],
+): Promise<readonly Announcement[]> {
+  const families = new Set(announcements.flatMap(({ story }) => story.family ?? []));
+  const held = new Set<Announcement>();
+  // In one order, since each locks its incident.
+  for (const family of [...families].sort()) {
+    const fresh = announcements.filter(
+      ({ story, stage }) => story.family === family && stage.change !== "resolved",
+    );
+    if (fresh.length === 0) continue;
+    const stormId = await stormOf(trx, desk, family, fresh);
+    if (stormId === null) continue;
+    for (const one of await keepForLists(trx, desk, stormId, fresh)) held.add(one);
+  }
+  return announcements.filter((one) => !held.has(one));
+}
+
+/** The incident that these alerts belong to, opened if need be; null where there is no storm. */
+async function stormOf(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  family: Family,
+  fresh: readonly Announcement[],
+): Promise<number | null> {
+  if (family !== "declines") {
+    return (await openStorm(trx, family)) ?? (await openForArrivals(trx, desk, family, fresh));
+  }
+  if (!desk.settings.rules.decline_storm.enabled) return null;
+  return (
+    (await openStorm(trx, family)) ??
+    (await openForRate(trx, desk, fresh)) ??
+    (await openStorm(trx, "late-declines")) ??
+    (await openForArrivals(trx, desk, "late-declines", fresh))
+  );
+}
+
+/** Declines at a multiple of their usual rate, by the times of the charges. */
+async function openForRate(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  fresh: readonly Announcement[],
+): Promise<number | null> {
+  const { withinMinutes, atLeast } = desk.settings.rules.decline_storm;
+  const window = { family: "declines", withinMinutes } as const;
+  const peak = await fullestWindow(
+    trx,
+    window,
+    fresh.map(({ stage }) => stage.at),
+  );
+  if (peak === null || peak.count <= atLeast) return null;
+  const limit = usualLimit(desk.settings, "declines", await usualDeclines(trx, desk, peak.at));
+  if (peak.count <= limit) return null;
+  const span = { chargedUntil: peak.at, withinMinutes };
+  const totals = await stormTotals(trx, "declines", span);
+  return openIncident(trx, desk, "declines", { totals, limit });
+}
+
+/** More than the limit of a family that came within the window. */
+async function openForArrivals(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  family: Family,
+  fresh: readonly Announcement[],
+): Promise<number | null> {
+  const { withinMinutes } = desk.settings.rules.decline_storm;
+  const limit = await limitOf(trx, desk, family);
+  const isLate = family === "late-declines";
+  // Not yet in their digest.
+  const coming = isLate ? fresh.filter(({ stage }) => routeOf(desk, stage).inDigest).length : 0;
+  const count = await countArrivals(trx, { family, withinMinutes }, limit + coming + 1);
+  if (count - coming <= limit) return null;
+  const totals = await stormTotals(trx, family, { learnedWithinMinutes: withinMinutes });
+  return openIncident(trx, desk, family, { totals, limit });
+}
+
+/** How many alerts of a family in a window are still told one by one. */
+export async function limitOf(db: Knex, desk: AlertDesk, family: Family): Promise<number> {
+  const isByRate = family === "declines" || family === "late-declines";
+  const usual = isByRate ? await usualDeclines(db, desk, desk.serviceClock.now()) : null;
+  return usualLimit(desk.settings, family, usual);
+}
+
+async function openIncident(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  family: Family,
+  { totals, limit }: { totals: StormTotals; limit: number },
+): Promise<number> {
+  await trx.raw("select pg_advisory_xact_lock(7255, hashtext(?))", [family]);
+  const open = await openStorm(trx, family);
+  if (open !== null) return open;
+  const { withinMinutes: minutes } = desk.settings.rules.decline_storm;
+  const at = desk.serviceClock.now();
+  const condition = stormCondition(desk.settings, family, { ...totals, minutes, limit, at });
+  const story = conditionStory(condition, null);
+  const last = (await newestAlerts(trx, [story.key])).get(story.key);
+  const change = planChange(story, null, (last?.occurrence ?? 0) + 1);
+  const alertId = (await writeAlerts(trx, [change], "event")).get(story.key);
+  if (alertId === undefined) throw new TypeError("an incident was not written");
+  const [stage] = story.stages;
+  await writeHistory(
+    trx,
+    [{ alertId, change: "opened", stage: stage.name, at: stage.at }],
+    "event",
+  );
+  await announce(trx, desk, [
+    { alertId, occurrence: change.occurrence, openedAt: stage.at, story, stage },
+  ]);
+  return alertId;
+}
+
+/** The incident of a family, which cannot end before this transaction does; null where none is open. */
+async function openStorm(trx: Knex.Transaction, family: Family): Promise<number | null> {
+  const row = await trx("alerts.alerts")
+    .where("key", `storm:${family}`)
+    .whereNot("state", "resolved")
+    .forShare()
+    .first<{ id: string } | undefined>("id");
+  return row === undefined ? null : Number(row.id);
+}
+
+/** Gives back what is not told by itself, having written down in which list it will be told. */
+async function keepForLists(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  stormId: number,
+  fresh: readonly Announcement[],
+): Promise<Announcement[]> {
+  let left = maxAlone - (await countAlone(trx, desk, stormId));
+  const urgent = await urgentlyWaiting(
+    trx,
+    fresh.map(({ alertId }) => alertId),
+  );
+  const items = fresh.flatMap((one): StormItem[] => {
+    const { channels, inDigest } = routeOf(desk, one.stage);
+    const cannotWait = one.stage.evenInStorm === true;
+    if (inDigest && !cannotWait) return [];
+    const isAlone = cannotWait && !inDigest && left-- > 0;
+    // What could not wait still cannot when a later stage takes its place.
+    const isUrgent = cannotWait || urgent.has(one.alertId);
+    const toldHow = isAlone ? "alone" : isUrgent ? "at_once" : "at_end";
+    return [{ one, channels, toldHow }];
+  });
+  const held = items.flatMap(({ one, toldHow }) => (toldHow === "alone" ? [] : [one]));
+  await dropOvertaken(
+    trx,
+    items.flatMap(({ one: { alertId }, channels, toldHow }) =>
+      toldHow === "alone" ? [] : [{ alertId, channels }],
+    ),
+  );
+  await writeItems(trx, stormId, items);
+  return held;
+}
+
+/** Which of these alerts wait for a list that cannot wait for the end of their storm. One statement. */
+async function urgentlyWaiting(trx: Knex, ids: readonly number[]): Promise<ReadonlySet<number>> {
+  const waiting = await trx("alerts.storm_items")
+    .whereIn("alert_id", [...ids])
+    .where("told_how", "at_once")
+    .whereNull("told_at")
+    .distinct()
+    .pluck<string[]>("alert_id");
+  return new Set(waiting.map(Number));
+}
+
+interface StormItem {
+  one: Announcement;
+  channels: readonly string[];
+  toldHow: "alone" | "at_once" | "at_end";
+}
+
+/** How many of a storm were told by themselves in the last window. One statement. */
+async function countAlone(trx: Knex, desk: AlertDesk, stormId: number): Promise<number> {
+  const { withinMinutes } = desk.settings.rules.decline_storm;
+  const { rows } = await trx.raw<{ rows: { n: string }[] }>(
+    `select count(distinct alert_id) as n from alerts.storm_items
+     where storm_id = ? and told_how = 'alone' and queued_at > now() - make_interval(mins => ?)`,
+    [stormId, withinMinutes],
+  );
+  return Number(rows[0]?.n);
+}
+
+/** One statement; idempotent. */
+async function writeItems(trx: Knex, stormId: number, items: readonly StormItem[]): Promise<void> {
+  const rows = items.flatMap(({ one, channels, toldHow }) =>
+    channels.map((channel) => ({
+      channel,
+      toldHow,
+      id: one.alertId,
+      stage: one.stage.name,
+    })),
+  );
+  if (rows.length === 0) return;
+  await trx.raw(
+    `insert into alerts.storm_items (storm_id, channel, alert_id, stage, told_how, told_at)
+     select ?, channel, alert_id, stage, told_how, case when told_how = 'alone' then now() end
+     from unnest(?::text[], ?::bigint[], ?::text[], ?::text[])
+       as g(channel, alert_id, stage, told_how)
+     on conflict do nothing`,
+    [
+      stormId,
+      sqlArray(rows.map(({ channel }) => channel)),
+      sqlArray(rows.map(({ id }) => id)),
+      sqlArray(rows.map(({ stage }) => stage)),
+      sqlArray(rows.map(({ toldHow }) => toldHow)),
+    ],
+  );
+}

@@ -1,0 +1,397 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../../platform/postgres/values.ts";
+import { type AlertDesk, zoneOf } from "../alert-context.ts";
+import { type Amount, sumTexts } from "../rules/wording.ts";
+import type { AlertSettings, RuleName } from "../settings.ts";
+import { readMark, writeMark } from "../store.ts";
+import type { Condition, Family } from "../timeline.ts";
+
+/** How many alerts of a family in a window are still told one by one. Pure. */
+export function usualLimit(
+  { rules: { decline_storm: storm } }: Pick<AlertSettings, "rules">,
+  family: Family,
+  usual: number | null,
+): number {
+  const { limit } = stormFamilies[family];
+  const byRate = Math.max(storm.atLeast, Math.ceil(storm.factor * (usual ?? 0)));
+  if (family === "late-declines") return Math.max(limit ?? 0, byRate);
+  return limit ?? byRate;
+}
+
+/** What a crowd of alerts comes to. */
+export interface StormTotals {
+  /** Alerts, not their stages. */
+  alerts: number;
+  /** In minor units; currencies are never added. */
+  sums: readonly Amount[];
+  /** By failure code, where the alerts have one. */
+  codes: Readonly<Record<string, number>>;
+}
+
+export interface StormCount extends StormTotals {
+  /** In so many minutes; it may be longer than the window in which storms are seen. */
+  minutes: number;
+  limit: number;
+  at: Date;
+}
+
+/** How many alerts of a storm were told in one way, and their money in one currency. */
+export interface StormItemCount {
+  toldHow: "alone" | "at_once" | "at_end" | "over" | "in_digest";
+  alerts: number;
+  currency: string | null;
+  amountMinor: bigint | null;
+}
+
+/** The incident that stands for a crowd of alerts; it grows with them. Pure. */
+export function stormCondition(
+  { rules }: Pick<AlertSettings, "rules">,
+  family: Family,
+  { alerts, sums, codes, minutes, limit, at }: StormCount,
+): Condition {
+  const { rule, holds, stages, title, advice } = stormFamilies[family];
+  const isMoney = stages === "attempt:" || family === "chargebacks";
+  const named = holds.map((name) => `"npx tallyhook alerts list --rule ${name}"`).join(", ");
+  return {
+    key: `storm:${family}`,
+    rule,
+    // Events that die together have a cause that is ours.
+    severity: family === "dead" ? "critical" : rules[rule].severity,
+    title: title(alerts, minutes),
+    advice: `${advice} ${isMoney ? moneyInStorm : "Each"} is listed when this is over, or after an hour. Until then: ${named}.`,
+    facts: [
+      ...sumTexts(sums).map((value) => ({ label: "Money", value })),
+      { label: `In ${minutes} minutes`, value: String(alerts) },
+      { label: "Told one by one up to", value: String(limit) },
+      { label: "Rules that are held back", value: holds.join(", ") },
+      ...Object.entries(codes)
+        .slice(0, 8)
+        .map(([label, n]) => ({ label, value: String(n) })),
+    ],
+    kept: { count: alerts, limit },
+    measures: { alerts },
+    at,
+  };
+}
+
+const moneyInStorm =
+  "Fraud, chargebacks, high amounts and what is lost for good are told at once all the same, and what goes into the " +
+  "daily list still does; the rest";
+
+/** What is common to the alerts of a family, and how their crowd is told. */
+export interface StormFamily {
+  /** By whose severity and channels the incident is told. */
+  rule: RuleName;
+  /** The rules whose alerts are held back. */
+  holds: readonly RuleName[];
+  /** How the keys of its alerts begin. */
+  keys: readonly string[];
+  /** How the stages that count begin. */
+  stages: string;
+  /** So many in a window are told one by one; null: by the usual rate. */
+  limit: number | null;
+  title: (count: number, withinMinutes: number) => string;
+  advice: string;
+  /** What is said when the crowd has passed. */
+  end: string;
+}
+
+export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
+  declines: {
+    rule: "decline_storm",
+    holds: ["decline", "dunning_first", "dunning_renewal", "dunning_final"],
+    keys: ["decline:", "dunning:"],
+    stages: "attempt:",
+    limit: null,
+    title: (count, minutes) => `${count} declines in ${minutes} min, a multiple of what is usual`,
+    advice:
+      'Look at the codes: one code for nearly all means that the gateway or our setup is broken ("npx tallyhook doctor", ' +
+      "the service's status page); fraud codes mean that somebody tries stolen cards: switch on the checkout's " +
+      "protection.",
+    end: "Declines are back to their usual rate",
+  },
+  "late-declines": {
+    rule: "decline",
+    holds: ["decline", "dunning_first", "dunning_renewal", "dunning_final"],
+    keys: ["decline:", "dunning:"],
+    stages: "attempt:",
+    limit: 50,
+    title: (count, minutes) => `${count} declines were delivered within ${minutes} min, late`,
+    advice:
+      "The charges were made at their usual rate and their events came together, so this is no attack: the receiver or the service " +
+      'was away. "npx tallyhook reconcile" finds what is still missing.',
+    end: "Late declines have all come",
+  },
+  dead: {
+    rule: "event_dead",
+    holds: ["event_dead"],
+    keys: ["dead:"],
+    stages: "opened",
+    limit: 10,
+    title: (count, minutes) => `${count} events could not be applied in ${minutes} min`,
+    advice:
+      'They have one cause as a rule, such as a new format: "npx tallyhook events list --state dead" shows it. ' +
+      "Once it is mended: " +
+      '"npx tallyhook events replay --dead".',
+    end: "Dead-event storm over",
+  },
+  chargebacks: {
+    rule: "chargeback",
+    holds: ["chargeback"],
+    keys: ["chargeback:"],
+    stages: "opened",
+    limit: 20,
+    title: (count, minutes) => `${count} chargebacks in ${minutes} min`,
+    advice:
+      "Stolen cards, a batch of one bank, or the first import. Each has a time limit of its own: " +
+      '"npx tallyhook alerts list --rule chargeback" and "npx tallyhook report chargebacks" list them.',
+    end: "Chargebacks come one by one again",
+  },
+  "new-values": {
+    rule: "event_unknown",
+    holds: ["event_unknown", "event_duplicate_id"],
+    keys: ["new-value:", "event-id:"],
+    stages: "opened",
+    limit: 10,
+    title: (count, minutes) => `${count} unknown values in ${minutes} min`,
+    advice:
+      "The service has changed its interface, or a field holds free text now. All were stored as they came; the " +
+      "changelog says what they " +
+      'mean, and "npx tallyhook alerts list --rule event_unknown" lists them.',
+    end: "Unknown values come one by one again",
+  },
+  "card-numbers": {
+    rule: "card_number",
+    holds: ["card_number"],
+    keys: ["card-number:"],
+    stages: "opened",
+    limit: 10,
+    title: (count, minutes) => `${count} fields with card numbers in ${minutes} min`,
+    advice:
+      "All were masked here. Something writes whole forms, or the keys of metadata are made up one by one: stop " +
+      "it at its source. " +
+      '"npx tallyhook alerts list --rule card_number" names the fields.',
+    end: "Card-number storm over",
+  },
+  undescribed: {
+    rule: "alert_undescribed",
+    holds: ["alert_undescribed"],
+    keys: ["undescribed:"],
+    stages: "opened",
+    limit: 10,
+    title: (count, minutes) => `${count} alerts could not be described within ${minutes} minutes`,
+    advice:
+      "They have one cause as a rule: a new shape of data, or a fault of this version. All data was applied. The worker's " +
+      "log has the error.",
+    end: "Alerts can be described again",
+  },
+};
+
+interface Window {
+  family: Family;
+  withinMinutes: number;
+}
+
+const ofFamily = `
+  starts_with(h.stage, :stages) and exists (select from unnest(:keys::text[]) p where starts_with(a.key, p))`;
+
+const familyBindings = (family: Family): { stages: string; keys: string[] } => ({
+  stages: stormFamilies[family].stages,
+  keys: [...stormFamilies[family].keys],
+});
+
+/**
+ * How many alerts of a family came in the window, by when they were learned; counts no further than `limit`. Of a family
+ * that is there to keep messages few, what goes into a digest does not count. One statement.
+ */
+export async function countArrivals(
+  db: Knex,
+  { family, withinMinutes }: Window,
+  limit: number,
+): Promise<number> {
+  const { rows } = await db.raw<{ rows: { n: string }[] }>(
+    `select count(*) as n from (
+       select 1 from alerts.history h join alerts.alerts a on a.id = h.alert_id
+       where h.recorded_at > now() - make_interval(mins => :withinMinutes) and ${ofFamily}
+         and (:countsDigests or not exists (
+           select from alerts.digest_items d where d.alert_id = h.alert_id and d.stage = h.stage))
+       limit :limit) few`,
+    {
+      ...familyBindings(family),
+      withinMinutes,
+      limit,
+      countsDigests: family !== "late-declines",
+    },
+  );
+  return Number(rows[0]?.n);
+}
+
+export interface Peak {
+  count: number;
+  /** The end of the window in which so many were declined. */
+  at: Date;
+}
+
+/**
+ * The fullest window about these times, by the times of the charges: declines that are delivered together but were made
+ * hours apart are no attack. Null where there are none. One statement.
+ */
+export async function fullestWindow(
+  db: Knex,
+  { family, withinMinutes }: Window,
+  times: readonly Date[],
+): Promise<Peak | null> {
+  const widthMs = withinMinutes * 60_000;
+  const windows = [...new Set(times.map((at) => Math.floor(at.getTime() / widthMs)))];
+  const { rows } = await db.raw<{ rows: { n: string; at: Date }[] }>(
+    `select w.n, w.at from unnest(?::timestamptz[]) as start
+     cross join lateral (
+       select h.at, count(*) over (order by h.at range between make_interval(mins => ?) preceding and current row) as n
+       from alerts.history h
+       where h.at >= start - make_interval(mins => ?) and h.at < start + make_interval(mins => ?)
+         and starts_with(h.stage, ?)) w
+     order by w.n desc, w.at limit 1`,
+    [
+      sqlArray(windows.map((n) => new Date(n * widthMs).toISOString())),
+      withinMinutes,
+      withinMinutes,
+      2 * withinMinutes,
+      stormFamilies[family].stages,
+    ],
+  );
+  const [row] = rows;
+  return row === undefined ? null : { count: Number(row.n), at: row.at };
+}
+
+/**
+ * What a crowd comes to: all of the family that was learned so many minutes ago at most, or charged in the window that
+ * ends then.
+ * One statement.
+ */
+export async function stormTotals(
+  db: Knex,
+  family: Family,
+  span: { learnedWithinMinutes: number } | { chargedUntil: Date; withinMinutes: number },
+): Promise<StormTotals> {
+  const isLearned = "learnedWithinMinutes" in span;
+  const { rows } = await db.raw<{
+    rows: { currency: string | null; code: string | null; n: string; sum: string | null }[];
+  }>(
+    `select currency, code, count(*) as n, sum(amount_minor) as sum from (
+       select distinct a.id, a.currency, a.amount_minor, a.facts->>'failure_code' as code
+       from alerts.history h join alerts.alerts a on a.id = h.alert_id
+       where ${isLearned ? "h.recorded_at > now() - make_interval(secs => :seconds)" : "h.at >= :from and h.at <= :to"} and ${ofFamily}) each
+     group by currency, code order by n desc, code, currency`,
+    {
+      ...familyBindings(family),
+      ...(isLearned
+        ? { seconds: span.learnedWithinMinutes * 60 }
+        : {
+            from: new Date(span.chargedUntil.getTime() - span.withinMinutes * 60_000),
+            to: span.chargedUntil,
+          }),
+    },
+  );
+  const codes: Record<string, number> = {};
+  for (const { code, n } of rows) {
+    if (code !== null) codes[code] = (codes[code] ?? 0) + Number(n);
+  }
+  return {
+    alerts: rows.reduce((all, { n }) => all + Number(n), 0),
+    sums: rows.map(({ currency, n, sum }) => {
+      return { currency, amountMinor: sum === null ? null : BigInt(sum), alerts: Number(n) };
+    }),
+    codes,
+  };
+}
+
+/** What of a storm no message of it tells, since it can wait for a digest: by currency. One statement. */
+export async function digestTotals(
+  db: Knex,
+  family: Family,
+  { stormId, learnedWithinMinutes }: { stormId: number; learnedWithinMinutes: number },
+): Promise<StormItemCount[]> {
+  const { rows } = await db.raw<{
+    rows: { currency: string | null; n: string; sum: string | null }[];
+  }>(
+    `select currency, count(*) as n, sum(amount_minor) as sum from (
+       select distinct a.id, a.currency, a.amount_minor
+       from alerts.history h join alerts.alerts a on a.id = h.alert_id
+       where h.recorded_at > now() - make_interval(mins => :minutes) and ${ofFamily}
+         and exists (select from alerts.digest_items d where d.alert_id = h.alert_id and d.stage = h.stage)
+         and not exists (select from alerts.storm_items i where i.storm_id = :stormId and i.alert_id = h.alert_id)) each
+     group by currency`,
+    { ...familyBindings(family), minutes: learnedWithinMinutes, stormId },
+  );
+  return rows.map(({ currency, n, sum }) => ({
+    toldHow: "in_digest",
+    alerts: Number(n),
+    currency,
+    amountMinor: sum === null ? null : BigInt(sum),
+  }));
+}
+
+const hourMs = 3_600_000;
+const markName = "usual-declines";
+
+interface Mark {
+  at: string;
+  per_window: number | null;
+}
+
+/**
+ * How many declines a window about this time usually brings, by the times of the charges; null until a day of them is
+ * known. The largest of three: the mean of this hour (the hour before and the hour after taken in) over the days of the
+ * baseline, and the fullest window about this time of day one week ago and one month ago, since renewals cluster on
+ * weekdays and on days of the month: the last comparable billing day.
+ */
+export async function usualDeclines(db: Knex, desk: AlertDesk, at: Date): Promise<number | null> {
+  const mark = await readMark<Mark>(db, markName);
+  const isNear = mark !== null && Math.abs(Date.parse(mark.at) - at.getTime()) <= hourMs;
+  return isNear ? mark.per_window : countUsual(db, desk, at);
+}
+
+/** Works it out for this hour, once an hour: what is declined now asks for it. Needs a transaction. */
+export async function learnUsualDeclines(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
+  const fresh = await trx("alerts.marks")
+    .where("name", markName)
+    .whereRaw("updated_at > now() - interval '1 hour'")
+    .first("name");
+  if (fresh !== undefined) return;
+  const at = desk.serviceClock.now();
+  const mark: Mark = { at: at.toISOString(), per_window: await countUsual(trx, desk, at) };
+  await writeMark(trx, markName, mark);
+}
+
+/** One statement. */
+async function countUsual(db: Knex, desk: AlertDesk, at: Date): Promise<number | null> {
+  const { withinMinutes, baselineDays } = desk.settings.rules.decline_storm;
+  const { rows } = await db.raw<{ rows: { usual: number | null }[] }>(
+    `with asked as (
+       select :at::timestamptz as at, make_interval(mins => :mins) as width, interval '90 minutes' as around
+     ), attempts as not materialized (
+       -- What the first import brought is a part of what there was, and says nothing of how much there is.
+       select h.at from alerts.history h where starts_with(h.stage, 'attempt:') and h.found_by <> 'import'
+     ), known as (
+       select least(:days::float8, extract(epoch from asked.at - (select at from attempts order by at limit 1)) / 86400) as days
+       from asked
+     ), mean as (
+       select count(*) / max(known.days) / (180.0 / :mins) as n
+       from asked, known, generate_series(1, :days) as day
+       join attempts a on a.at >= (select at - around from asked) - day * interval '1 day'
+                      and a.at < (select at + around from asked) - day * interval '1 day'
+       where known.days >= 1
+     ), comparable as (
+       select asked.at - interval '7 days' as at, asked.width, asked.around from asked
+       union all
+       select (asked.at at time zone :zone - interval '1 month') at time zone :zone, asked.width, asked.around from asked
+     ), fullest as (
+       select max(w.n) as n from comparable c cross join lateral (
+         select count(*) over (order by a.at range between c.width preceding and current row) as n
+         from attempts a where a.at >= c.at - c.around and a.at < c.at + c.around) w
+     )
+     select case when known.days >= 1 then greatest(mean.n, fullest.n, 0) end::float8 as usual from known, mean, fullest`,
+    { at, mins: withinMinutes, days: baselineDays, zone: zoneOf(desk) },
+  );
+  return rows[0]?.usual ?? null;
+}

@@ -1,0 +1,160 @@
+import type { Clock } from "../platform/clock.ts";
+
+/** Single objects that a webhook asked for go before the pages of a walk. */
+export type Lane = "fetch" | "walk";
+
+const lanes: readonly Lane[] = ["fetch", "walk"];
+
+/** Waits; rejects when the signal aborts. Injected, so that tests need not wait. */
+export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
+
+export interface LaneGate {
+  /**
+   * Waits for a turn: a free place, and the pace. Whoever is let in must call the function it gets.
+   * Rejects with the signal's reason when that aborts first.
+   */
+  enter(lane: Lane, signal: AbortSignal): Promise<() => void>;
+}
+
+type Waiting = { admit: () => void };
+
+/**
+ * Lets at most `places` requests run at once and starts them no faster than the pace allows. A place
+ * goes to the longest waiting fetch; to a walk only when no fetch waits.
+ */
+export function createLaneGate(
+  { clock, pace, sleep, closing }: { clock: Clock; pace: Pace; sleep: Sleep; closing: AbortSignal },
+  places: number,
+): LaneGate {
+  const waiting: Record<Lane, Set<Waiting>> = { fetch: new Set(), walk: new Set() };
+  let running = 0;
+  let asleep = false;
+
+  function next(): [Set<Waiting>, Waiting] | null {
+    for (const lane of lanes) {
+      const [first] = waiting[lane];
+      if (first !== undefined) return [waiting[lane], first];
+    }
+    return null;
+  }
+
+  function admitWhoMayStart(): void {
+    for (let first = next(); first !== null && running < places; first = next()) {
+      const waitMs = pace.waitMs(clock.now().getTime());
+      if (waitMs > 0) {
+        wakeAfter(waitMs);
+        return;
+      }
+      const [queue, waiter] = first;
+      queue.delete(waiter);
+      running += 1;
+      pace.started(clock.now().getTime());
+      waiter.admit();
+    }
+  }
+
+  function wakeAfter(waitMs: number): void {
+    if (asleep) return;
+    asleep = true;
+    const wake = (): void => {
+      asleep = false;
+      admitWhoMayStart();
+    };
+    // Closing rejects the sleep; those who wait then have signals of their own that end with it.
+    sleep(waitMs, closing).then(wake, () => undefined);
+  }
+
+  function leave(): void {
+    running -= 1;
+    admitWhoMayStart();
+  }
+
+  return {
+    enter(lane, signal) {
+      return new Promise((resolve, reject) => {
+        const abandon = (): void => {
+          waiting[lane].delete(waiter);
+          reject(signal.reason as Error);
+        };
+        let left = false;
+        const waiter: Waiting = {
+          admit: () => {
+            signal.removeEventListener("abort", abandon);
+            resolve(() => {
+              if (!left) leave();
+              left = true;
+            });
+          },
+        };
+        if (signal.aborted) {
+          reject(signal.reason as Error);
+          return;
+        }
+        signal.addEventListener("abort", abandon, { once: true });
+        waiting[lane].add(waiter);
+        admitWhoMayStart();
+      });
+    },
+  };
+}
+
+/** How far apart requests start. Time is passed in, in milliseconds. */
+export interface Pace {
+  /** How long the next request has to wait. */
+  waitMs(now: number): number;
+  /** A request starts now. */
+  started(now: number): void;
+  /** The service said 429: nothing starts for a while, then at half the rate. */
+  slowDown(now: number, pauseMs: number): void;
+  /** The service answered well: a little faster again. */
+  speedUp(): void;
+}
+
+const slowestIntervalMs = 10_000;
+/** A longer gap is idleness, not a rate. */
+const longestObservedMs = 1_000;
+/** Below this a pace is no longer felt. */
+const negligibleIntervalMs = 5;
+const recovery = 0.97;
+
+/**
+ * Starts without a limit, since the spec does not show the service's limits, and learns from 429: the
+ * interval becomes twice what it was, or twice the interval observed of late, and recovers by 3 % with
+ * every good answer.
+ */
+export function createPace(): Pace {
+  let intervalMs = 0;
+  let observedIntervalMs = 0;
+  let lastStart: number | null = null;
+  let pausedUntil = Number.NEGATIVE_INFINITY;
+  let longestWaitMs = 0;
+
+  return {
+    waitMs(now) {
+      const nextStart = lastStart === null ? now : lastStart + intervalMs;
+      // A clock that is set back must not stretch a pause.
+      return Math.min(longestWaitMs, Math.max(0, pausedUntil - now, nextStart - now));
+    },
+    started(now) {
+      if (lastStart !== null && lastStart >= pausedUntil) {
+        const sinceLast = Math.min(longestObservedMs, Math.max(0, now - lastStart));
+        observedIntervalMs += (sinceLast - observedIntervalMs) / 8;
+      }
+      lastStart = now;
+      longestWaitMs = intervalMs;
+    },
+    slowDown(now, pauseMs) {
+      // Requests that were under way together are refused together: that counts once.
+      if (now >= pausedUntil) {
+        const doubled = 2 * Math.max(intervalMs, observedIntervalMs, negligibleIntervalMs);
+        intervalMs = Math.min(slowestIntervalMs, doubled);
+      }
+      pausedUntil = Math.max(pausedUntil, now + pauseMs);
+      longestWaitMs = Math.max(longestWaitMs, pauseMs, intervalMs);
+    },
+    speedUp() {
+      intervalMs *= recovery;
+      if (intervalMs < negligibleIntervalMs) intervalMs = 0;
+    },
+  };
+}

@@ -1,0 +1,240 @@
+import { setTimeout as sleepFor } from "node:timers/promises";
+import { Pool } from "undici";
+import { serviceVersion } from "../contract/endpoint.ts";
+import { type ListedObject, listPageSchema } from "../contract/lists.ts";
+import type { Clock, ServiceClock } from "../platform/clock.ts";
+import { TallyhookError } from "../platform/errors.ts";
+import type { HttpMethod } from "../platform/http/exchange.ts";
+import type { Log } from "../platform/log.ts";
+import type { Random } from "../platform/random.ts";
+import { knowSecret } from "../platform/redaction.ts";
+import { type CallSettings, type Caller, type ServiceAnswer, callService } from "./call.ts";
+import { type Lane, type Sleep, createLaneGate, createPace } from "./pace.ts";
+import { ServiceAnswerError, ServiceRefusedError } from "./service-errors.ts";
+
+export type ReadOptions = {
+  /** `fetch` (default for `get`) goes before `walk` (default for lists). */
+  lane?: Lane;
+  /** For the whole call with its waits and repeats; for lists, for each page. */
+  deadlineMs?: number;
+  signal?: AbortSignal;
+};
+
+export type WriteOptions = ReadOptions & {
+  /** A UUID v4. Without one a write is tried once only. */
+  idempotencyKey?: string;
+};
+
+export interface ServiceClient {
+  /**
+   * Reads one object or one page. Answers 2xx, and 404 where the service says `resource_not_found`
+   * (look at `status`); anything else throws a `ServiceError`.
+   */
+  get(path: string, query?: ServiceQuery, options?: ReadOptions): Promise<ServiceAnswer>;
+  post(path: string, body: unknown, options?: WriteOptions): Promise<ServiceAnswer>;
+  patch(path: string, body: unknown, options?: WriteOptions): Promise<ServiceAnswer>;
+  delete(path: string, options?: WriteOptions): Promise<ServiceAnswer>;
+  /** Every page of a list, in the order asked for; `starting_after` in the query resumes a walk. */
+  listPages(path: string, query?: ServiceQuery, options?: ReadOptions): AsyncIterable<ServicePage>;
+  /** Abandons the calls that wait or are under way and frees the connections. Idempotent. */
+  close(): Promise<void>;
+}
+
+export type ServiceClientDependencies = {
+  /** Without `/v1`; https, or http on loopback. */
+  baseUrl: string;
+  apiKey: string;
+  log: Log;
+  wallClock: Clock;
+  /** Told the `Date` of every answer of the service. */
+  serviceClock: ServiceClock;
+  random: Random;
+  sleep?: Sleep;
+};
+
+export type ServiceClientOptions = CallSettings & {
+  /** Requests under way at once. */
+  maxConcurrent: number;
+  deadlineMs: number;
+};
+
+const defaultOptions: Readonly<ServiceClientOptions> = {
+  maxConcurrent: 4,
+  deadlineMs: 60_000,
+  tryTimeoutMs: 15_000,
+  maxAnswerBytes: 16 * 1024 * 1024,
+  retry: { maxAttempts: 6, baseDelayMs: 500, maxDelayMs: 30_000 },
+};
+
+/**
+ * A client of the service's API that follows its rules for clients: `Retry-After` with jitter on 429,
+ * exponential backoff on 5xx, no repeat of a write without its idempotency key. Opens connections when
+ * they are needed; `close` it.
+ *
+ * Source: spec, Authentication 1, Client handling rules, Conventions (lists).
+ */
+export function createServiceClient(
+  dependencies: ServiceClientDependencies,
+  options: Partial<ServiceClientOptions> = {},
+): ServiceClient {
+  const { baseUrl, apiKey, log, wallClock, serviceClock, random } = dependencies;
+  // A service, or a proxy before it, may echo the header that it was sent.
+  knowSecret(apiKey);
+  const settings = { ...defaultOptions, ...options };
+  const sleep: Sleep = dependencies.sleep ?? realSleep;
+  const base = new URL(baseUrl);
+  const prefix = `${base.pathname.replace(/\/+$/, "")}/v1`;
+  const closing = new AbortController();
+  const pool = new Pool(base.origin, { connections: settings.maxConcurrent });
+  const pace = createPace();
+  const gate = createLaneGate(
+    { clock: wallClock, pace, sleep, closing: closing.signal },
+    settings.maxConcurrent,
+  );
+  const connection = { pool, gate, pace, sleep, log, wallClock, serviceClock, random, apiKey };
+  const caller: Caller = { ...connection, version: serviceVersion };
+
+  function call(
+    method: HttpMethod,
+    path: string,
+    query: ServiceQuery,
+    body: unknown,
+    { lane = "fetch", deadlineMs = settings.deadlineMs, signal, idempotencyKey }: WriteOptions,
+  ): Promise<ServiceAnswer> {
+    const request = {
+      method,
+      path,
+      target: withQuery(prefix + path, query),
+      body: body === undefined ? null : JSON.stringify(body),
+      idempotencyKey: idempotencyKey ?? null,
+    };
+    const parents = signal === undefined ? [closing.signal] : [closing.signal, signal];
+    return callService(caller, request, { lane, deadlineMs, parents }, settings);
+  }
+
+  const client: ServiceClient = {
+    get: (path, query = {}, given = {}) => call("GET", path, query, undefined, given),
+    post: (path, body, given = {}) => call("POST", path, {}, body, given),
+    patch: (path, body, given = {}) => call("PATCH", path, {}, body, given),
+    delete: (path, given = {}) => call("DELETE", path, {}, undefined, given),
+    listPages: (path, query = {}, given = {}) =>
+      walkPages(client, path, query, { lane: "walk", ...given }),
+    async close() {
+      if (closing.signal.aborted) return;
+      closing.abort(new Error("the client of the service was closed"));
+      await pool.close();
+    },
+  };
+  return client;
+}
+
+const realSleep: Sleep = async (ms, signal) => {
+  await sleepFor(ms, undefined, { signal });
+};
+
+export type ServicePage = {
+  items: ListedObject[];
+  /** False on the last page only. */
+  hasMore: boolean;
+  /** The `starting_after` of the following page; null on the last one. Good for resuming a walk. */
+  nextCursor: string | null;
+  date: Date;
+  requestId: string | null;
+};
+
+type Reader = {
+  get(path: string, query: ServiceQuery, options: WalkOptions): Promise<ServiceAnswer>;
+};
+
+type WalkOptions = { lane: Lane; deadlineMs?: number; signal?: AbortSignal };
+
+/** A service that filters after it has cut a page shows empty ones; so many on end are a circle. */
+const mostEmptyPages = 100;
+
+/**
+ * The pages of a list, one request at a time, until one says `has_more: false`: nothing else ends a
+ * walk, neither a short page nor an absent cursor. The next page starts after `cursors.next`, or after
+ * the last id where there is none. A page that says there is more but shows no way on is an error,
+ * since stopping there would pass for the end, and so is one empty page after another. A cursor that is refused, also
+ * as `resource_not_found` (its object is gone), throws `ServiceRefusedError`.
+ *
+ * Source: spec, Conventions (lists).
+ */
+async function* walkPages(
+  reader: Reader,
+  path: string,
+  query: ServiceQuery,
+  options: WalkOptions,
+): AsyncGenerator<ServicePage, void, undefined> {
+  let cursor = query["starting_after"];
+  for (let emptyPages = 0; ;) {
+    const answer = await reader.get(path, { ...query, starting_after: cursor }, options);
+    if (answer.status === 404 && cursor !== undefined) throw unknownCursor(path, answer);
+    const page = readPage(path, answer);
+    yield page;
+    if (page.nextCursor === null) return;
+    emptyPages = page.items.length === 0 ? emptyPages + 1 : 0;
+    if (emptyPages === mostEmptyPages)
+      throw badPage(path, answer, `${mostEmptyPages} pages on end are empty`);
+    if (page.nextCursor === cursor) throw badPage(path, answer, "its cursor does not move");
+    cursor = page.nextCursor;
+  }
+}
+
+function readPage(path: string, answer: ServiceAnswer): ServicePage {
+  const parsed = listPageSchema.safeParse(answer.body);
+  if (answer.status !== 200 || !parsed.success)
+    throw badPage(path, answer, "it is no page of a list");
+  const { data, has_more: hasMore, cursors } = parsed.data;
+  const nextCursor = hasMore ? (cursors?.next ?? data.at(-1)?.id ?? null) : null;
+  if (hasMore && nextCursor === null)
+    throw badPage(path, answer, "it has more but shows no cursor");
+  return { items: data, hasMore, nextCursor, date: answer.date, requestId: answer.requestId };
+}
+
+const badPage = (path: string, answer: ServiceAnswer, problem: string): ServiceAnswerError =>
+  new ServiceAnswerError(`cannot be walked: ${problem}`, requestOf(path, answer));
+
+const unknownCursor = (path: string, answer: ServiceAnswer): ServiceRefusedError =>
+  new ServiceRefusedError("the object to start after is unknown", requestOf(path, answer), {
+    type: null,
+    code: "resource_not_found",
+    param: "starting_after",
+    fieldErrors: [],
+  });
+
+const requestOf = (path: string, { status, requestId }: ServiceAnswer) => ({
+  method: "GET",
+  path,
+  attempts: 1,
+  status,
+  requestId,
+});
+
+export type ServiceQuery = Readonly<Record<string, string | number | boolean | undefined>>;
+
+/**
+ * The path of one object, such as `/orders/<id>`, whatever its id holds. Throws for `.` and `..`,
+ * which a server would read as another path, and for what is no text.
+ */
+export function objectPath(collection: `/${string}`, id: string): string {
+  if (!isObjectId(id)) {
+    throw new TallyhookError(
+      `No path below ${collection} can be made of the id ${JSON.stringify(id)}.`,
+    );
+  }
+  return `${collection}/${encodeURIComponent(id)}`;
+}
+
+/** Whether a path can be made of an id. */
+export const isObjectId = (id: string): boolean =>
+  id !== "" && id !== "." && id !== ".." && !/\p{Cs}/u.test(id);
+
+export function withQuery(path: string, query: ServiceQuery): string {
+  const parameters = new URLSearchParams();
+  for (const [name, value] of Object.entries(query)) {
+    if (value !== undefined) parameters.append(name, String(value));
+  }
+  const text = parameters.toString();
+  return text === "" ? path : `${path}?${text}`;
+}

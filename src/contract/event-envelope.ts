@@ -1,0 +1,103 @@
+import { z } from "zod";
+
+import { openEnum, timestamp } from "./wire-types.ts";
+import { canonicalTimestamp } from "./timestamp.ts";
+
+/** Event types the spec names; the complete list is not shown, so any other is possible. */
+const eventTypes = [
+  "order.created",
+  "order.succeeded",
+  "order.failed",
+  "order.refunded",
+  "customer.created",
+  "subscription.created",
+  "subscription.charged",
+  "subscription.updated",
+  "subscription.billing.updated",
+  "subscription.canceled",
+] as const;
+
+/** The envelope of an event. The spec does not show it; this form is assumed. */
+export const eventEnvelopeSchema = z.looseObject({
+  id: z.string(),
+  type: openEnum(eventTypes),
+  created_at: timestamp,
+  api_version: z.string().nullish(),
+  data: z.looseObject({ object: z.looseObject({}) }),
+});
+
+/** Where the parts of an event lie in its body: keys joined by dots. A setting, since assumed. */
+export type EnvelopePlaces = {
+  id: string;
+  type: string;
+  createdAt: string;
+  apiVersion: string;
+  object: string;
+};
+
+export const defaultEnvelopePlaces: Readonly<EnvelopePlaces> = {
+  id: "id",
+  type: "type",
+  createdAt: "created_at",
+  apiVersion: "api_version",
+  object: "data.object",
+};
+
+// A byte order mark is allowed and skipped; bytes that are not UTF-8 make the body unreadable, never different.
+const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
+
+/** The body of an event as JSON, or undefined when it is none. Never throws. */
+export function parseEventBody(raw: Buffer): unknown {
+  try {
+    return JSON.parse(strictUtf8.decode(raw));
+  } catch {
+    return undefined;
+  }
+}
+
+/** What could be read of an event; null is what is absent or not of its type. */
+export type EventParts = {
+  id: string | null;
+  type: string | null;
+  /** In the fixed form of `canonicalTimestamp`. */
+  createdAt: string | null;
+  apiVersion: string | null;
+  object: Readonly<Record<string, unknown>> | null;
+};
+
+/**
+ * Reads the parts of a parsed event body, whatever it is: an authentic event is never refused for
+ * its content, so what cannot be read is null and the caller decides. Never throws.
+ */
+export function readEventParts(places: Readonly<EnvelopePlaces>, body: unknown): EventParts {
+  const createdAt = textAt(body, places.createdAt);
+  return {
+    id: textAt(body, places.id),
+    type: textAt(body, places.type),
+    createdAt: createdAt === null ? null : canonicalTimestamp(createdAt),
+    apiVersion: textAt(body, places.apiVersion),
+    object: recordOrNull(valueAt(body, places.object)),
+  };
+}
+
+function textAt(body: unknown, place: string): string | null {
+  const value = valueAt(body, place);
+  return typeof value === "string" ? value : null;
+}
+
+/** Own keys only: `constructor` and `__proto__` in a body or a setting lead nowhere. */
+function valueAt(body: unknown, place: string): unknown {
+  let value = body;
+  for (const key of place.split(".")) {
+    const record = recordOrNull(value);
+    if (record === null || !Object.hasOwn(record, key)) return undefined;
+    value = record[key];
+  }
+  return value;
+}
+
+function recordOrNull(value: unknown): Record<string, unknown> | null {
+  return typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as Record<string, unknown>)
+    : null;
+}

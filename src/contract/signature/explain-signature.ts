@@ -1,0 +1,374 @@
+import { signatureScheme } from "./signature-scheme.ts";
+import {
+  type SignatureSchemeName,
+  type SignedRequest,
+  type Verification,
+  hmacSha256,
+  isLive,
+  parseUnixSeconds,
+  secretProblem,
+} from "./verification.ts";
+
+export interface SignatureExplanation {
+  /** What the receiver says to this request. */
+  verification: Verification;
+  /** Ways to arrive at the signature, the one with the fewest mistakes first. */
+  matches: SignatureMatch[];
+  /** How long ago it was signed, in seconds; negative when in the future; null when it does not say. */
+  ageSeconds: number | null;
+  /** In sentences, the most important first. Holds no secret. */
+  advice: string[];
+}
+
+/**
+ * Why a captured request does or does not verify. Tries what the receiver never tries: every scheme, every
+ * secret whether live or not, and common ways to spoil a body, a key or a header. For people with a captured
+ * request only: its answers would help an attacker.
+ */
+export function explainSignature(
+  request: SignedRequest,
+  configured: SignatureSchemeName,
+): SignatureExplanation {
+  const claims = readClaims(request.rawHeaders);
+  const verification = signatureScheme(configured).verify(request);
+  const matches = findMatches(request, claims, configured);
+  const signedAt = claims.times[0] === undefined ? null : parseUnixSeconds(claims.times[0]);
+  const ageSeconds = signedAt === null ? null : Math.round(request.now.getTime() / 1000) - signedAt;
+  const findings = { request, claims, configured, verification, matches, ageSeconds };
+  return { verification, matches, ageSeconds, advice: adviseOn(findings) };
+}
+
+export interface Findings {
+  request: SignedRequest;
+  claims: Claims;
+  configured: SignatureSchemeName;
+  /** By the configured scheme. */
+  verification: Verification;
+  matches: readonly SignatureMatch[];
+  ageSeconds: number | null;
+}
+
+/** What to do about a captured request, in sentences, the most important first. */
+function adviseOn(findings: Findings): string[] {
+  const { verification, configured, matches, claims } = findings;
+  if (verification.ok) {
+    return [`The request verifies: scheme ${configured}, secret ${verification.secretId}.`];
+  }
+  const [best] = matches;
+  const advice = [...onHeaders(claims), ...onTime(findings)];
+  if (best !== undefined) return [...onMatch(best, findings), ...advice];
+  if (claims.digests.length > 0) advice.push(...onNoMatch(findings));
+  return advice.length > 0 ? advice : ["The request does not verify, and nothing explains why."];
+}
+
+function onMatch(match: SignatureMatch, { request, configured }: Findings): string[] {
+  const expected = expectedForms[match.scheme];
+  const secret = request.secrets.find(({ id }) => id === match.secretId);
+  const advice = [
+    `The secret ${match.secretId} made this signature, under the scheme ${match.scheme}.`,
+  ];
+  if (match.scheme !== configured) {
+    advice.push(
+      `SVC_SIGNATURE_SCHEME is ${configured}. If every request of the sender looks like this one, set it to ${match.scheme}.`,
+    );
+  }
+  if (match.body !== "none") advice.push(bodyAdvice[match.body]);
+  if (match.key !== expected.key) advice.push(keyAdvice(match.key, match.scheme));
+  if (match.notation !== expected.notation) advice.push(notationAdvice[match.notation]);
+  if (secret !== undefined && !isLive(secret, request.now)) {
+    advice.push(`The secret ${secret.id} is not live: ${windowOf(secret)}.`);
+  }
+  const problem = secret === undefined ? null : secretProblem(match.scheme, secret.value);
+  if (problem !== null)
+    advice.push(`The secret ${match.secretId} ${problem}, so it is never used.`);
+  return advice;
+}
+
+const bodyAdvice: Readonly<Record<Exclude<BodyChange, "none">, string>> = {
+  final_newline_added:
+    "The captured body ends with a line break or space that was not signed: an editor or echo added it.",
+  final_newline_removed:
+    "What was signed ends with a line break that the captured body lacks: keep the bytes as they come.",
+  lf_to_crlf: "The captured body has CRLF where LF was signed: its line ends were converted.",
+  crlf_to_lf: "The captured body has LF where CRLF was signed: its line ends were converted.",
+  bom_added: "The captured body begins with a byte order mark that was not signed.",
+  reserialised:
+    "The captured body is the signed one parsed and written again, with other white space or escapes. Check the raw bytes, before any JSON parser or proxy rewrites them.",
+};
+
+function keyAdvice(form: KeyForm, scheme: SignatureSchemeName): string {
+  const used: Readonly<Record<KeyForm, string>> = {
+    whole: "the whole text of the secret",
+    trimmed: "the secret without the white space around it",
+    without_prefix: "the text of the secret without whsec_",
+    base64: "the base64-decoded secret",
+    hex: "the hex-decoded secret",
+    with_newline: "the secret with a line break at its end",
+  };
+  const wanted =
+    scheme === "standard-webhooks"
+      ? "the base64-decoded text after whsec_"
+      : "the UTF-8 of the whole secret, whsec_ included";
+  return `The sender's key is ${used[form]}; the scheme ${scheme} takes ${wanted}. Store the secret in the form that gives the same key, or correct the sender.`;
+}
+
+const notationAdvice: Readonly<Record<Notation, string>> = {
+  hex: "The signature is written in hex; the scheme wants base64.",
+  upper_case_hex: "The signature is written in upper-case hex; the scheme wants lower case.",
+  base64: "The signature is written in base64; the scheme wants lower-case hex.",
+};
+
+function onHeaders({ signatureHeaders, digests, times }: Claims): string[] {
+  if (signatureHeaders.length === 0) {
+    return [
+      "There is no SVC-Signature and no webhook-signature header: the capture lacks it, a proxy drops it, or the sender does not sign.",
+    ];
+  }
+  const advice: string[] = [];
+  const names = signatureHeaders.map(({ name }) => name);
+  const twice = names.find((name, index) => names.indexOf(name) !== index);
+  if (twice !== undefined) {
+    advice.push(
+      `The header ${twice} is there more than once; the receiver refuses that. Look for a proxy that adds it.`,
+    );
+  }
+  if (digests.length === 0) {
+    const isOtherHash = signatureHeaders.some(({ value }) =>
+      /(?<![0-9a-f])([0-9a-f]{40}|[0-9a-f]{96}|[0-9a-f]{128})(?![0-9a-f])/i.test(value),
+    );
+    advice.push(
+      isOtherHash
+        ? "The signature has the length of SHA-1, SHA-384 or SHA-512; only HMAC-SHA256 is used."
+        : "The header holds no HMAC-SHA256: neither 64 hex digits nor 44 characters of base64.",
+    );
+  }
+  if (times.some((time) => time.length >= 13)) {
+    advice.push("The time of the signature looks like milliseconds; it must be whole seconds.");
+  }
+  return advice;
+}
+
+function onTime({ request, ageSeconds, verification }: Findings): string[] {
+  const { toleranceSeconds } = request;
+  if (ageSeconds === null || Math.abs(ageSeconds) <= toleranceSeconds) return [];
+  const side = ageSeconds > 0 ? "before" : "after";
+  const isRight =
+    !verification.ok && verification.reason === "stale" ? "The signature is right, but it" : "It";
+  return [
+    `${isRight} was made ${Math.abs(ageSeconds)} s ${side} the time it is checked at; ${toleranceSeconds} s are allowed. ` +
+      "For an old capture that is as it should be (check it at its own time); else compare the clocks of both machines.",
+  ];
+}
+
+function onNoMatch({ request }: Findings): string[] {
+  if (request.secrets.length === 0) return ["No secret is known here to compare with."];
+  const ids = request.secrets.map(({ id }) => id).join(", ");
+  return [
+    `None of the known secrets made this signature over this body (tried: ${ids}). Either the endpoint at the service has another secret, ` +
+      "or the body is not the one that was signed.",
+  ];
+}
+
+function windowOf({ notBefore, notAfter }: SignedRequest["secrets"][number]): string {
+  const begins = notBefore === null ? "" : `begins ${notBefore.toISOString()}`;
+  const ends = notAfter === null ? "" : `ends ${notAfter.toISOString()}`;
+  return [begins, ends].filter((text) => text !== "").join(", ");
+}
+
+/** What the headers of a captured request claim, read as generously as possible. */
+export interface Claims {
+  /** Every copy of the signature headers. */
+  signatureHeaders: { name: string; value: string }[];
+  digests: { bytes: Buffer; notation: Notation }[];
+  /** As written. */
+  times: string[];
+  messageIds: string[];
+}
+
+export type Notation = "hex" | "upper_case_hex" | "base64";
+
+const signatureHeaderNames = ["svc-signature", "webhook-signature"];
+
+function readClaims(rawHeaders: readonly string[]): Claims {
+  const valuesOf = (name: string): string[] =>
+    rawHeaders.flatMap((header, index) =>
+      index % 2 === 0 && header.toLowerCase() === name ? [rawHeaders[index + 1] ?? ""] : [],
+    );
+  const signatureHeaders = signatureHeaderNames.flatMap((name) =>
+    valuesOf(name).map((value) => ({ name, value })),
+  );
+  const all = signatureHeaders.map(({ value }) => value);
+  const timesInside = all.flatMap((value) =>
+    [...value.matchAll(/(?:^|[,;\s])t=(\d{1,20})/g)].map(([, time = ""]) => time),
+  );
+  return {
+    signatureHeaders,
+    digests: all.flatMap(readDigests),
+    times: [...new Set([...timesInside, ...valuesOf("webhook-timestamp")])],
+    messageIds: [...new Set(valuesOf("webhook-id"))],
+  };
+}
+
+function readDigests(header: string): Claims["digests"] {
+  const hex = [...header.matchAll(/(?<![0-9A-Za-z+/])[0-9a-fA-F]{64}(?![0-9A-Za-z+/=])/g)];
+  const base64 = [...header.matchAll(/(?<![0-9A-Za-z+/_-])[0-9A-Za-z+/_-]{43}=/g)];
+  return [
+    ...hex.map(([text]) => ({
+      bytes: Buffer.from(text, "hex"),
+      notation: text === text.toLowerCase() ? ("hex" as const) : ("upper_case_hex" as const),
+    })),
+    ...base64.map(([text]) => ({
+      bytes: Buffer.from(text, "base64"),
+      notation: "base64" as const,
+    })),
+  ];
+}
+
+/** A way to arrive at a signature that a request carries. */
+export interface SignatureMatch {
+  scheme: SignatureSchemeName;
+  secretId: string;
+  body: BodyChange;
+  key: KeyForm;
+  notation: Notation;
+}
+
+/** The key and the notation that each scheme asks for. */
+const expectedForms: Readonly<Record<SignatureSchemeName, { key: KeyForm; notation: Notation }>> = {
+  svc: { key: "whole", notation: "hex" },
+  hex: { key: "whole", notation: "hex" },
+  "standard-webhooks": { key: "base64", notation: "base64" },
+};
+
+/** Every way that leads to one of the claimed signatures, the one with the fewest mistakes first. */
+function findMatches(
+  { body, secrets }: Pick<SignedRequest, "body" | "secrets">,
+  claims: Claims,
+  configured: SignatureSchemeName,
+): SignatureMatch[] {
+  const matches: SignatureMatch[] = [];
+  const bodies = bodyVariants(body);
+  const layouts = layoutsOf(claims);
+  for (const secret of secrets) {
+    for (const { form, key } of keyVariants(secret.value)) {
+      for (const { change, bytes } of bodies) {
+        for (const { scheme, prefix } of layouts) {
+          const digest = hmacSha256(key, [prefix, bytes]);
+          const claimed = claims.digests.find((claim) => claim.bytes.equals(digest));
+          if (claimed === undefined) continue;
+          const { notation } = claimed;
+          matches.push({ scheme, secretId: secret.id, body: change, key: form, notation });
+        }
+      }
+    }
+  }
+  return matches.sort((a, b) => countMistakes(a, configured) - countMistakes(b, configured));
+}
+
+function layoutsOf({
+  times,
+  messageIds,
+}: Claims): { scheme: SignatureSchemeName; prefix: string }[] {
+  return [
+    ...times.map((time) => ({ scheme: "svc" as const, prefix: `${time}.` })),
+    { scheme: "hex" as const, prefix: "" },
+    ...messageIds.flatMap((id) =>
+      times.map((time) => ({ scheme: "standard-webhooks" as const, prefix: `${id}.${time}.` })),
+    ),
+  ];
+}
+
+function countMistakes(match: SignatureMatch, configured: SignatureSchemeName): number {
+  const expected = expectedForms[match.scheme];
+  return [
+    match.scheme !== configured,
+    match.body !== "none",
+    match.key !== expected.key,
+    match.notation !== expected.notation,
+  ].filter(Boolean).length;
+}
+
+/** Ways in which a body or a key is commonly changed between the sender and whoever checks it. */
+
+export type BodyChange =
+  | "none"
+  | "final_newline_added"
+  | "final_newline_removed"
+  | "lf_to_crlf"
+  | "crlf_to_lf"
+  | "bom_added"
+  | "reserialised";
+
+/** What the sender may have signed, given the bytes at hand; `change` says what then became of it. */
+function bodyVariants(body: Buffer): { change: BodyChange; bytes: Buffer }[] {
+  const text = body.toString("latin1");
+  const variants: { change: BodyChange; bytes: Buffer }[] = [{ change: "none", bytes: body }];
+  const add = (change: BodyChange, signed: string | Buffer): void => {
+    const bytes = typeof signed === "string" ? Buffer.from(signed, "latin1") : signed;
+    if (!variants.some((variant) => variant.bytes.equals(bytes))) variants.push({ change, bytes });
+  };
+  add("final_newline_added", text.replace(/(\r?\n)$/, ""));
+  add("final_newline_added", text.trimEnd());
+  add("final_newline_removed", `${text}\n`);
+  add("final_newline_removed", `${text}\r\n`);
+  add("lf_to_crlf", text.replaceAll("\r\n", "\n"));
+  add("crlf_to_lf", text.replaceAll(/\r?\n/g, "\r\n"));
+  if (text.startsWith("\u00ef\u00bb\u00bf")) add("bom_added", text.slice(3));
+  for (const json of jsonSpellings(body)) add("reserialised", Buffer.from(json, "utf8"));
+  return variants;
+}
+
+function jsonSpellings(body: Buffer): string[] {
+  let value: unknown;
+  try {
+    value = JSON.parse(body.toString("utf8").replace(/^\ufeff/, ""));
+  } catch {
+    return [];
+  }
+  const compact = JSON.stringify(value);
+  const spaced = spacedJson(value);
+  const spellings = [
+    compact,
+    spaced,
+    JSON.stringify(value, null, 2),
+    JSON.stringify(value, null, 4),
+  ];
+  return [...spellings, escapeNonAscii(compact), escapeNonAscii(spaced)];
+}
+
+/** With a space after each comma and colon, as other languages write by default. */
+function spacedJson(value: unknown): string {
+  if (Array.isArray(value)) return `[${value.map(spacedJson).join(", ")}]`;
+  if (typeof value !== "object" || value === null) return JSON.stringify(value);
+  const members = Object.entries(value).map(
+    ([key, member]) => `${JSON.stringify(key)}: ${spacedJson(member)}`,
+  );
+  return `{${members.join(", ")}}`;
+}
+
+function escapeNonAscii(json: string): string {
+  return json.replace(
+    /[\u0080-\uffff]/g,
+    (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
+  );
+}
+
+export type KeyForm = "whole" | "without_prefix" | "base64" | "hex" | "with_newline" | "trimmed";
+
+/** The keys that a secret may have been turned into. */
+function keyVariants(secret: string): { form: KeyForm; key: Buffer }[] {
+  const bare = secret.startsWith("whsec_") ? secret.slice("whsec_".length) : secret;
+  const variants: { form: KeyForm; key: Buffer }[] = [];
+  const add = (form: KeyForm, key: Buffer): void => {
+    if (key.length > 0 && !variants.some((variant) => variant.key.equals(key))) {
+      variants.push({ form, key });
+    }
+  };
+  add("whole", Buffer.from(secret, "utf8"));
+  add("trimmed", Buffer.from(secret.trim(), "utf8"));
+  add("without_prefix", Buffer.from(bare, "utf8"));
+  if (/^[A-Za-z0-9+/_-]+={0,2}$/.test(bare)) add("base64", Buffer.from(bare, "base64"));
+  if (/^([0-9a-fA-F]{2})+$/.test(bare)) add("hex", Buffer.from(bare, "hex"));
+  add("with_newline", Buffer.from(`${secret}\n`, "utf8"));
+  return variants;
+}

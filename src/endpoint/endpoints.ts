@@ -1,0 +1,120 @@
+import type { Knex } from "knex";
+import type { ServiceClient } from "../client/service-client.ts";
+import {
+  type WebhookEndpoint,
+  webhookEndpointSchema,
+} from "../contract/resources/webhook-endpoints.ts";
+import { UsageError } from "../platform/errors.ts";
+
+/** The address that the service sends events to. */
+export const webhookUrl = (publicUrl: string | null): string | null =>
+  publicUrl === null ? null : `${publicUrl}/webhooks`;
+
+export const noEndpoint = (id: string): UsageError =>
+  new UsageError(`The account has no endpoint "${id}". "tallyhook endpoint list" shows them.`);
+
+/**
+ * The endpoint that is meant: by its id, else the only one with this deployment's address or made from here. Throws
+ * `UsageError` when there is none, or more than one.
+ */
+export async function findOwnEndpoint(
+  tools: { db: Knex; client: Pick<ServiceClient, "listPages">; url: string | null },
+  id: string | undefined,
+): Promise<WebhookEndpoint> {
+  const { endpoints } = await listEndpoints(tools);
+  if (id !== undefined) {
+    const named = endpoints.find((endpoint) => endpoint.id === id);
+    if (named !== undefined) return named;
+    throw noEndpoint(id);
+  }
+  const known = new Set((await listKnownEndpoints(tools.db)).map((each) => each.id));
+  const own = endpoints.filter(
+    (endpoint) =>
+      known.has(endpoint.id) || (tools.url !== null && isSameUrl(endpoint.url, tools.url)),
+  );
+  const [only, ...others] = own;
+  if (only === undefined) {
+    throw new UsageError(
+      'This deployment has no endpoint. "tallyhook endpoint register" makes one; "list" shows those of the account.',
+    );
+  }
+  if (others.length === 0) return only;
+  throw new UsageError(`Say which: ${own.map((endpoint) => endpoint.id).join(", ")}.`);
+}
+
+export interface ListedEndpoints {
+  endpoints: WebhookEndpoint[];
+  /** The service's clock at the last page; null without an answer. */
+  date: Date | null;
+}
+
+/** Every webhook endpoint of the account. What is none by the contract is left out. Throws a `ServiceError`. */
+export async function listEndpoints({
+  client,
+}: {
+  client: Pick<ServiceClient, "listPages">;
+}): Promise<ListedEndpoints> {
+  const listed: ListedEndpoints = { endpoints: [], date: null };
+  for await (const page of client.listPages("/webhook_endpoints", { limit: "100" })) {
+    listed.date = page.date;
+    for (const item of page.items) {
+      const parsed = webhookEndpointSchema.safeParse(item);
+      if (parsed.success) listed.endpoints.push(parsed.data);
+    }
+  }
+  return listed;
+}
+
+/** Whether two addresses are one: by the letter they may differ in case, port and a slash. */
+export function isSameUrl(a: string, b: string): boolean {
+  const [first, second] = [a, b].map((url) =>
+    URL.canParse(url) ? new URL(url).href.replace(/\/$/, "") : url,
+  );
+  return first === second;
+}
+
+/** An endpoint that was registered, or whose secret was rotated, from here. */
+export interface KnownEndpoint {
+  id: string;
+  url: string;
+  /** Of the database's secrets. */
+  secretId: string | null;
+  /** Service time; until then its former secret signs, too. */
+  rotationEndsAt: Date | null;
+}
+
+interface KnownRow {
+  id: string;
+  url: string;
+  secret_id: string | null;
+  rotation_ends_at: Date | null;
+}
+
+/** Oldest first. */
+export async function listKnownEndpoints(db: Knex): Promise<KnownEndpoint[]> {
+  const rows = await db<KnownRow>("reconcile.endpoints").orderBy(["registered_at", "id"]);
+  return rows.map((row) => ({
+    id: row.id,
+    url: row.url,
+    secretId: row.secret_id,
+    rotationEndsAt: row.rotation_ends_at,
+  }));
+}
+
+/** Remembers which secret an endpoint signs with. Repeatable; the last call wins. */
+export async function rememberEndpoint(db: Knex, endpoint: KnownEndpoint): Promise<void> {
+  await db("reconcile.endpoints")
+    .insert({
+      id: endpoint.id,
+      url: endpoint.url,
+      secret_id: endpoint.secretId,
+      rotation_ends_at: endpoint.rotationEndsAt,
+    })
+    .onConflict("id")
+    .merge(["url", "secret_id", "rotation_ends_at"]);
+}
+
+/** Its secret stays: what was sent before may still arrive. */
+export async function forgetEndpoint(db: Knex, id: string): Promise<void> {
+  await db("reconcile.endpoints").where({ id }).delete();
+}

@@ -1,0 +1,219 @@
+import type { Knex } from "knex";
+import { z } from "zod";
+import type { ServiceAnswer } from "../client/call.ts";
+import type { ServiceClient } from "../client/service-client.ts";
+import { ServiceRefusedError } from "../client/service-errors.ts";
+import type { SignatureSchemeName } from "../contract/signature/verification.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Encryption } from "../platform/encryption.ts";
+import { TallyhookError, UsageError } from "../platform/errors.ts";
+import { addSecret, assertSecretRoom, retireSecret } from "../receiver/secrets-store.ts";
+import { type EndpointCall, beginCall, findOpenCall, settleCall } from "./endpoint-calls.ts";
+import { listKnownEndpoints, rememberEndpoint } from "./endpoints.ts";
+
+export type ObtainedSecret = Extract<SecretCallResult, { outcome: "done" }>;
+
+/** Finishes what a crash has left; null when nothing was. Throws a `ServiceError`. */
+export async function finishOpenCall(
+  tools: EndpointTools,
+): Promise<{ call: EndpointCall; obtained: ObtainedSecret } | null> {
+  const call = await findOpenCall(tools.db);
+  if (call === null) return null;
+  return { call, obtained: await make(tools, call, { isRepeat: true }) };
+}
+
+/**
+ * Begins a call, makes it, and stores its secret. Throws a `ServiceError`, or `UsageError` beside another call and where
+ * there are too many secrets: before the service is asked, which shows a secret once only.
+ */
+export async function obtainSecret(
+  tools: EndpointTools,
+  wanted: Pick<EndpointCall, "kind" | "endpointId" | "body">,
+): Promise<ObtainedSecret> {
+  await assertSecretRoom(tools.db, tools.wallClock.now());
+  return make(tools, await begin(tools, wanted), { isRepeat: false });
+}
+
+async function begin(
+  tools: EndpointTools,
+  wanted: Pick<EndpointCall, "kind" | "endpointId" | "body">,
+): Promise<EndpointCall> {
+  const call = { ...wanted, idempotencyKey: tools.newKey() };
+  if (!(await beginCall(tools.db, call))) {
+    throw new UsageError("Another endpoint command has just begun. Run this one again after it.");
+  }
+  return { ...call, createdAt: tools.wallClock.now() };
+}
+
+/** The secret of a call; where the service does not show it any more, that of another rotation. */
+async function make(
+  tools: EndpointTools,
+  call: EndpointCall,
+  how: { isRepeat: boolean },
+): Promise<ObtainedSecret> {
+  const result = await makeSecretCall(tools, call, how);
+  if (result.outcome === "done") return result;
+  const { endpointId } = result;
+  const again = await begin(tools, {
+    kind: "rotate",
+    endpointId,
+    body: call.kind === "rotate" ? call.body : {},
+  });
+  try {
+    const second = await makeSecretCall(tools, again, { isRepeat: false });
+    if (second.outcome === "done") return second;
+  } catch (error) {
+    if (!(error instanceof ServiceRefusedError)) throw error;
+    throw new TallyhookError(
+      `The secret of ${endpointId} was lost, since the service shows it once only, and it refuses to rotate again now ` +
+        `(${error.code ?? error.status}). The former secret is kept. Run "tallyhook endpoint rotate ${endpointId}" again when the ` +
+        'grace period is over; "tallyhook endpoint list" shows when.',
+      { cause: error },
+    );
+  }
+  throw new TallyhookError(
+    `The service shows no secret of ${endpointId}, not even for a new rotation. Rotate it in the merchant portal, then run "tallyhook secrets add".`,
+  );
+}
+
+/** What the endpoint commands work with. */
+export interface EndpointTools {
+  db: Knex;
+  client: ServiceClient;
+  encryption: Encryption;
+  scheme: SignatureSchemeName;
+  wallClock: Clock;
+  /** A UUID v4. */
+  newKey(): string;
+  /** Where the service reaches this deployment; null when no setting says so. */
+  url: string | null;
+}
+
+export type SecretCallResult =
+  | {
+      outcome: "done";
+      endpointId: string;
+      secretId: string;
+      /** The secret that ends with the rotation; null where it is not one of the database. */
+      former: string | null;
+      /** Service time; null after a registration. */
+      formerEndsAt: Date | null;
+    }
+  /** It was made before, and the service does not show the secret again. */
+  | { outcome: "hidden"; endpointId: string };
+
+const answerSchema = z.object({
+  id: z.string().min(1),
+  url: z.string().optional(),
+  signing_secret: z.string().min(1).nullish(),
+  new_signing_secret: z.string().min(1).nullish(),
+  previous_secret_valid_until: z.string().nullish(),
+});
+
+/** Refusals that say nothing about the call itself: a key without the right may have had it before. */
+const undecided = new Set([401, 403, 408, 409, 429]);
+
+/**
+ * Makes a stored call, or repeats it after a crash, and stores the secret of its answer encrypted, ends the former
+ * one at the end of the grace, and settles the call: the three in one transaction. `isRepeat`: it may have been
+ * made before. Idempotent. Throws a `ServiceError`; an open call stays open unless it was refused for good.
+ */
+async function makeSecretCall(
+  tools: EndpointTools,
+  call: EndpointCall,
+  { isRepeat }: { isRepeat: boolean },
+): Promise<SecretCallResult> {
+  const path =
+    call.kind === "register"
+      ? "/webhook_endpoints"
+      : `/webhook_endpoints/${encodeURIComponent(call.endpointId ?? "")}/rotate_secret`;
+  let answer: ServiceAnswer;
+  try {
+    answer = await tools.client.post(path, call.body, { idempotencyKey: call.idempotencyKey });
+  } catch (error) {
+    const settled = await settleRefused(tools, call, { error, isRepeat });
+    if (settled === null) throw error;
+    return settled;
+  }
+  const parsed = answerSchema.safeParse(answer.body);
+  if (!parsed.success) {
+    throw new TallyhookError(
+      `The service's answer to ${call.kind} shows no endpoint; the call stays open. Run the command again.`,
+    );
+  }
+  const { id: endpointId, signing_secret, new_signing_secret } = parsed.data;
+  const secret = new_signing_secret ?? signing_secret ?? null;
+  if (secret === null) {
+    await settleCall(tools.db, { ...call, endpointId }, "hidden");
+    return { outcome: "hidden", endpointId };
+  }
+  const endsAt = Date.parse(parsed.data.previous_secret_valid_until ?? "");
+  return storeSecret(tools, call, {
+    endpointId,
+    url: parsed.data.url ?? null,
+    secret,
+    formerEndsAt: Number.isNaN(endsAt) ? null : new Date(endsAt),
+    answeredAt: answer.date,
+  });
+}
+
+interface SecretAnswer {
+  endpointId: string;
+  url: string | null;
+  secret: string;
+  formerEndsAt: Date | null;
+  answeredAt: Date;
+}
+
+function storeSecret(
+  { db, encryption, scheme, wallClock }: EndpointTools,
+  call: EndpointCall,
+  { endpointId, url, secret, formerEndsAt, answeredAt }: SecretAnswer,
+): Promise<SecretCallResult> {
+  return db.transaction(async (trx) => {
+    const note = `endpoint ${endpointId}`;
+    const { id: secretId } = await addSecret({ db: trx, encryption }, scheme, {
+      value: secret,
+      note,
+    });
+    const known = (await listKnownEndpoints(trx)).find(({ id }) => id === endpointId);
+    const former = known?.secretId === secretId ? null : (known?.secretId ?? null);
+    if (former !== null && formerEndsAt !== null) {
+      const now = wallClock.now();
+      // The end is by the service's clock, and secrets are judged by this machine's.
+      const at = new Date(now.getTime() + formerEndsAt.getTime() - answeredAt.getTime());
+      await retireSecret(trx, former, { now, at });
+    }
+    await rememberEndpoint(trx, {
+      id: endpointId,
+      url: url ?? known?.url ?? "",
+      secretId,
+      rotationEndsAt: formerEndsAt,
+    });
+    await settleCall(trx, { ...call, endpointId }, "done");
+    return { outcome: "done", endpointId, secretId, former, formerEndsAt };
+  });
+}
+
+/**
+ * A first try that is refused was never made. A repeat that is refused may be one whose key the service has forgotten:
+ * then the secret of the first is lost. Null: the call stays open.
+ */
+async function settleRefused(
+  { db }: EndpointTools,
+  call: EndpointCall,
+  { error, isRepeat }: { error: unknown; isRepeat: boolean },
+): Promise<SecretCallResult | null> {
+  if (!(error instanceof ServiceRefusedError)) return null;
+  if (!isRepeat) {
+    await settleCall(db, call, "refused");
+    return null;
+  }
+  if (undecided.has(error.status)) return null;
+  if (error.status === 404 || call.endpointId === null) {
+    await settleCall(db, call, "refused");
+    return null;
+  }
+  await settleCall(db, call, "hidden");
+  return { outcome: "hidden", endpointId: call.endpointId };
+}

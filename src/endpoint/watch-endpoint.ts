@@ -1,0 +1,225 @@
+import type { Knex } from "knex";
+import type { ServiceClient } from "../client/service-client.ts";
+import { type WebhookEndpoint, coversEvent } from "../contract/resources/webhook-endpoints.ts";
+import { healUnseenFindings, recordFindings } from "../reconcile/findings/findings.ts";
+import { type EndpointCall, findHiddenSecrets, findOpenCall } from "./endpoint-calls.ts";
+import { type KnownEndpoint, isSameUrl, listEndpoints, listKnownEndpoints } from "./endpoints.ts";
+
+export interface WatchDependencies {
+  db: Knex;
+  client: Pick<ServiceClient, "listPages">;
+}
+
+export interface EndpointReport {
+  /** Those with this deployment's address. */
+  endpoints: WebhookEndpoint[];
+  problems: EndpointProblem[];
+  /** The service's clock. */
+  date: Date;
+}
+
+/**
+ * Looks whether this deployment's endpoint at the service does what it should. Null when neither its address is known
+ * nor was one registered from here. Only reads. Throws a `ServiceError`.
+ */
+export async function inspectEndpoint(
+  { db, client }: WatchDependencies,
+  url: string | null,
+): Promise<EndpointReport | null> {
+  const known = await listKnownEndpoints(db);
+  const address = url ?? known.at(-1)?.url;
+  if (address === undefined) return null;
+  const { endpoints: all, date } = await listEndpoints({ client });
+  const endpoints = all.filter((endpoint) => isSameUrl(endpoint.url, address));
+  if (date === null) return null;
+  const [openCall, hiddenSecrets] = [await findOpenCall(db), await findHiddenSecrets(db)];
+  const facts = { endpoints, url: address, known, openCall, hiddenSecrets, now: date };
+  return { endpoints, problems: judgeEndpoints(facts), date };
+}
+
+/**
+ * The nightly look at the endpoint: what is wrong with it becomes findings of the class `endpoint`, and what no longer
+ * is heals. Idempotent; opens no transaction. Throws a `ServiceError`.
+ */
+export async function watchEndpoint(
+  dependencies: WatchDependencies,
+  { url, run }: { url: string | null; run: number | null },
+): Promise<EndpointReport | null> {
+  const report = await inspectEndpoint(dependencies, url);
+  if (report === null) return null;
+  const sighting = { run, seenAt: report.date };
+  await recordFindings(
+    dependencies.db,
+    sighting,
+    report.problems.map(({ code, severity, subject, says, remedy }) => ({
+      key: `endpoint:${code}:${subject}`,
+      class: "endpoint",
+      identity: null,
+      severity,
+      resource: "webhook_endpoint",
+      objectId: subject,
+      // What it kept from us, reconciliation reads: it says nothing of the time before it was seen.
+      objectAt: report.date.toISOString(),
+      differences: [],
+      amountAtRiskMinor: null,
+      currency: null,
+      cause: null,
+      evidence: { says, remedy },
+    })),
+  );
+  await healUnseenFindings(dependencies.db, sighting, { class: "endpoint" });
+  return report;
+}
+
+export interface EndpointProblem {
+  code:
+    | "not_registered"
+    | "registered_twice"
+    | "disabled"
+    | "not_subscribed"
+    | "version_sunset"
+    | "unknown_rotation"
+    | "secret_lost"
+    | "call_unfinished";
+  severity: "critical" | "high" | "warning";
+  /** The endpoint, or its address where there is none. */
+  subject: string;
+  says: string;
+  remedy: string;
+}
+
+export interface EndpointFacts {
+  /** Those of the account with this deployment's address. */
+  endpoints: readonly WebhookEndpoint[];
+  url: string;
+  known: readonly KnownEndpoint[];
+  openCall: EndpointCall | null;
+  /** Ids of endpoints whose newest secret nobody has. */
+  hiddenSecrets: readonly string[];
+  /** The service's clock. */
+  now: Date;
+}
+
+/** What the mirror is made of (spec, Events): without one of them it is right at night only. */
+const neededEvents = [
+  "order.created",
+  "order.succeeded",
+  "order.failed",
+  "order.refunded",
+  "customer.created",
+  "subscription.created",
+  "subscription.charged",
+  "subscription.updated",
+  "subscription.canceled",
+] as const;
+
+const warnDaysBeforeSunset = 60;
+const dayMs = 86_400_000;
+/** A call takes seconds: one that is older was interrupted. */
+const unfinishedAfterMs = 5 * 60_000;
+
+/** What keeps events from arriving, or will. Pure. */
+export function judgeEndpoints(facts: EndpointFacts): EndpointProblem[] {
+  const { endpoints, url, openCall, now } = facts;
+  const problems: EndpointProblem[] = [];
+  if (openCall !== null && now.getTime() - openCall.createdAt.getTime() > unfinishedAfterMs) {
+    problems.push({
+      code: "call_unfinished",
+      severity: "high",
+      subject: openCall.endpointId ?? url,
+      says: `to ${openCall.kind} was begun at ${openCall.createdAt.toISOString()} and not finished`,
+      remedy: `run "npx tallyhook endpoint ${openCall.kind}" again: it goes on where it stopped`,
+    });
+  }
+  const enabled = endpoints.filter(({ status }) => status === "enabled");
+  if (endpoints.length === 0) {
+    problems.push({
+      code: "not_registered",
+      severity: "critical",
+      subject: url,
+      says: `no endpoint of the account has the address ${url}: no event arrives`,
+      remedy: 'run "npx tallyhook endpoint register"',
+    });
+  } else if (enabled.length > 1) {
+    problems.push({
+      code: "registered_twice",
+      severity: "warning",
+      subject: url,
+      says: `${enabled.length} endpoints have the address ${url}: each event arrives as often`,
+      remedy: 'keep one: "npx tallyhook endpoint remove ID"',
+    });
+  }
+  return [...problems, ...endpoints.flatMap((endpoint) => judgeOne(endpoint, facts))];
+}
+
+function judgeOne(endpoint: WebhookEndpoint, facts: EndpointFacts): EndpointProblem[] {
+  const { id } = endpoint;
+  const problems: EndpointProblem[] = [];
+  const add = (problem: Omit<EndpointProblem, "subject">) =>
+    problems.push({ subject: id, ...problem });
+  if (endpoint.status !== "enabled") {
+    add({
+      code: "disabled",
+      severity: "critical",
+      says: `the endpoint ${id} is ${endpoint.status}: no event arrives through it`,
+      remedy: "enable it at the service; then reconcile, since what was missed does not come again",
+    });
+  }
+  const missing = neededEvents.filter((type) => !coversEvent(endpoint.enabled_events, type));
+  if (missing.length > 0) {
+    add({
+      code: "not_subscribed",
+      severity: "high",
+      says: `the endpoint ${id} is not told of ${missing.join(", ")}`,
+      remedy: "add these events to its enabled_events at the service",
+    });
+  }
+  return [...problems, ...judgeVersion(endpoint, facts.now), ...judgeSecret(endpoint, facts)];
+}
+
+function judgeVersion(endpoint: WebhookEndpoint, now: Date): EndpointProblem[] {
+  const { id, api_version: version, api_version_sunset: sunset } = endpoint;
+  const sunsetMs = Date.parse(sunset ?? "");
+  const isSunset = sunsetMs <= now.getTime();
+  const isNear = sunsetMs - now.getTime() < warnDaysBeforeSunset * dayMs;
+  if (!isNear && endpoint.api_version_deprecated !== true) return [];
+  const end = Number.isNaN(sunsetMs) ? "" : `, which ${isSunset ? "ended" : "ends"} on ${sunset}`;
+  return [
+    {
+      code: "version_sunset",
+      severity: isSunset ? "critical" : isNear ? "high" : "warning",
+      subject: id,
+      says: `the endpoint ${id} is pinned to the version ${version ?? "(unknown)"}${end}`,
+      remedy: "pin it to a newer api_version at the service",
+    },
+  ];
+}
+
+function judgeSecret(
+  { id, has_pending_rotation: isPending, rotation_expires_at: expiresAt }: WebhookEndpoint,
+  { known, hiddenSecrets }: EndpointFacts,
+): EndpointProblem[] {
+  if (hiddenSecrets.includes(id)) {
+    return [
+      {
+        code: "secret_lost",
+        severity: "critical",
+        subject: id,
+        says: `the newest secret of ${id} was lost: its deliveries verify ${expiresAt == null ? "no more" : `until ${expiresAt}`}`,
+        remedy: `run "npx tallyhook endpoint rotate ${id}"${expiresAt == null ? "" : " as soon as the service allows another rotation"}`,
+      },
+    ];
+  }
+  const ours = known.find((each) => each.id === id)?.rotationEndsAt ?? null;
+  const isOurs = ours !== null && ours.getTime() === Date.parse(expiresAt ?? "");
+  if (isPending !== true || isOurs) return [];
+  return [
+    {
+      code: "unknown_rotation",
+      severity: "high",
+      subject: id,
+      says: `the secret of ${id} was rotated elsewhere: the former one verifies until ${expiresAt ?? "an unknown time"}`,
+      remedy: 'add the new one ("npx tallyhook secrets add"), unless it is there already',
+    },
+  ];
+}

@@ -1,0 +1,137 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../platform/postgres/values.ts";
+
+/** An object that must be read from the service. */
+export interface WantedFetch {
+  resource: string;
+  id: string;
+  reason: "thin" | "tie" | "dispute" | "alert" | "unbelieved";
+  /** Service time, fixed form: an answer dated earlier does not settle it. */
+  notBefore: string | null;
+}
+
+/**
+ * Orders reads, one row an object; a further order for the same object raises its generation, so that a read
+ * that was already under way does not settle it. Belongs into the transaction that found the need.
+ */
+export async function wantFetches(trx: Knex, wanted: readonly WantedFetch[]): Promise<void> {
+  const byObject = new Map<string, WantedFetch>();
+  for (const fetch of wanted) {
+    const key = `${fetch.resource}:${fetch.id}`;
+    const known = byObject.get(key);
+    if (known === undefined || (fetch.notBefore ?? "") > (known.notBefore ?? "")) {
+      byObject.set(key, fetch);
+    }
+  }
+  const fetches = [...byObject.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, f]) => f);
+  if (fetches.length === 0) return;
+  await trx.raw(
+    `insert into inbox.fetches as f (resource, id, reason, not_before)
+     select * from unnest(?::text[], ?::text[], ?::text[], ?::timestamptz[])
+     on conflict (resource, id) do update
+     set generation = f.generation + 1, due_at = least(f.due_at, now()), reason = excluded.reason,
+         not_before = greatest(f.not_before, excluded.not_before), attempts = 0`,
+    [
+      sqlArray(fetches.map(({ resource }) => resource)),
+      sqlArray(fetches.map(({ id }) => id)),
+      sqlArray(fetches.map(({ reason }) => reason)),
+      sqlArray(fetches.map(({ notBefore }) => notBefore)),
+    ],
+  );
+}
+
+export interface DueFetch {
+  resource: string;
+  id: string;
+  reason: WantedFetch["reason"];
+  generation: number;
+  attempts: number;
+  notBefore: Date | null;
+  missingSince: Date | null;
+}
+
+export interface Taking {
+  limit: number;
+  leaseSeconds: number;
+  /** Of this resource alone. */
+  only?: string;
+  /** Of any resource but this. */
+  except?: string;
+}
+
+/**
+ * Takes reads that are due and hides them for `leaseSeconds`, so that a crash costs a delay and no read.
+ * One statement, its own transaction.
+ */
+export async function takeDueFetches(
+  db: Knex,
+  { limit, leaseSeconds, only, except }: Taking,
+): Promise<DueFetch[]> {
+  const { rows } = await db.raw<{ rows: FetchRow[] }>(
+    `update inbox.fetches f set due_at = now() + make_interval(secs => :leaseSeconds), attempts = f.attempts + 1
+     from (select resource, id from inbox.fetches
+           where due_at <= now() and resource = coalesce(:only::text, resource)
+             and resource is distinct from :except::text
+           order by due_at limit :limit for update skip locked) due
+     where f.resource = due.resource and f.id = due.id
+     returning f.resource, f.id, f.reason, f.generation, f.attempts, f.not_before, f.missing_since`,
+    { limit, leaseSeconds, only: only ?? null, except: except ?? null },
+  );
+  return rows.map((row) => ({
+    resource: row.resource,
+    id: row.id,
+    reason: row.reason,
+    generation: row.generation,
+    attempts: row.attempts,
+    notBefore: row.not_before,
+    missingSince: row.missing_since,
+  }));
+}
+
+interface FetchRow {
+  resource: string;
+  id: string;
+  reason: WantedFetch["reason"];
+  generation: number;
+  attempts: number;
+  not_before: Date | null;
+  missing_since: Date | null;
+}
+
+type FetchKey = Pick<DueFetch, "resource" | "id" | "generation">;
+
+/** Hides a read that is still under way for `leaseSeconds` from now on. */
+export async function holdFetch(
+  db: Knex,
+  { resource, id }: FetchKey,
+  leaseSeconds: number,
+): Promise<void> {
+  await db.raw(
+    "update inbox.fetches set due_at = now() + make_interval(secs => ?) where resource = ? and id = ?",
+    [leaseSeconds, resource, id],
+  );
+}
+
+/** The read is applied. Leaves the row alone where it was ordered anew meanwhile, but makes it due. */
+export async function settleFetch(trx: Knex, fetch: FetchKey): Promise<void> {
+  const { resource, id, generation } = fetch;
+  const gone = await trx("inbox.fetches").where({ resource, id, generation }).delete();
+  if (gone > 0) return;
+  // Whatever it is that was read: what an earlier answer missed is no longer the first of two.
+  await trx("inbox.fetches")
+    .where({ resource, id })
+    .update({ due_at: trx.fn.now(), missing_since: null });
+}
+
+/** Puts a read off: the service was not ready, answered too early, or does not know the object (yet). */
+export async function postponeFetch(
+  db: Knex,
+  fetch: FetchKey,
+  { delayMs, error, missingSince }: { delayMs: number; error: string; missingSince?: Date | null },
+): Promise<void> {
+  await db.raw(
+    `update inbox.fetches set due_at = now() + make_interval(secs => ?::float8 / 1000), last_error = ?,
+       missing_since = ? where resource = ? and id = ? and generation = ?`,
+    [delayMs, error, missingSince ?? null, fetch.resource, fetch.id, fetch.generation],
+  );
+}

@@ -1,0 +1,349 @@
+import { randomUUID } from "node:crypto";
+import Table from "cli-table3";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { tryOpen } from "../../alerts/channels/channel-kinds.ts";
+import { type Channel, DeliveryFailed } from "../../alerts/channels/channel.ts";
+import { acknowledgeAlert } from "../../alerts/escalation.ts";
+import { type AlertSeverity, alertSeverities } from "../../alerts/message.ts";
+import { resendFailed } from "../../alerts/outbox/outbox.ts";
+import { sampleMessages } from "../../alerts/sample-messages.ts";
+import { loadAlertSettings, unknownChannel } from "../../alerts/settings.ts";
+import {
+  type AlertDetails,
+  type AlertFilter,
+  type AlertRow,
+  type AlertState,
+  alertStates,
+  countAlerts,
+  findAlert,
+  findAlertByKey,
+  isAlert,
+  listAlerts,
+} from "../../alerts/store.ts";
+import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
+import { startDeadline } from "../../platform/http/exchange.ts";
+import { nearestName } from "../../platform/nearest-name.ts";
+import { visible } from "../../platform/readable-text.ts";
+import { alertChannelDeps } from "../alerts.ts";
+import { type Runtime, alertDesk, migratedDatabase } from "../runtime.ts";
+import { parsePerson, personAtWork } from "./acting-person.ts";
+import { wholeNumber } from "./arguments.ts";
+import type { CliContext } from "./context.ts";
+
+export function registerAlerts(program: Command, context: CliContext): void {
+  const alerts = program
+    .command("alerts")
+    .description("what people are told: declines, chargebacks, silence, drift");
+
+  alerts
+    .command("list")
+    .description("the newest alerts that are not resolved")
+    .option("--state <state>", "open, acknowledged or resolved", parseState)
+    .addOption(new Option("--all", "in every state").conflicts("state"))
+    .option("--rule <rule>", "of one rule, such as dunning_final", parseRule)
+    .option("--severity <severity>", "critical, error, warning or info", parseSeverity)
+    .option("--limit <n>", "how many", wholeNumber(1, 10_000), 50)
+    .option("--json", "print JSON")
+    .action((options: ListOptions) => printAlerts(context, options));
+
+  alerts
+    .command("show")
+    .description("one alert with its life and its messages")
+    .argument("<id>", "its number, or its key")
+    .option("--json", "print JSON")
+    .action((id: string, options: { json?: boolean }) => printAlert(context, id, options));
+
+  alerts
+    .command("ack")
+    .description("take an alert: it no longer escalates, and the channels hear who has it")
+    .argument("<id>", "its number, or its key")
+    .option("--by <name>", "who takes it (default: this system's user, if a person)", parsePerson)
+    .option("--note <text>", "what is done about it")
+    .option("--json", "print JSON")
+    .action((id: string, options: AckOptions) => acknowledge(context, id, options));
+
+  alerts
+    .command("resend")
+    .description("send again what was given up, of an alert or to a channel")
+    .argument("[id]", "the alert's number, or its key")
+    .option("--channel <name>", "what was given up on this channel")
+    .option("--hours <n>", "only of the last so many hours", wholeNumber(1, 8_760), 72)
+    .option("--json", "print JSON")
+    .action((id: string | undefined, options: ResendOptions) => resend(context, id, options));
+
+  alerts
+    .command("test")
+    .description("send messages marked TEST to one channel, and say what it answered")
+    .argument("<channel>", "its name in the settings")
+    .option("--all", "of every rule and stage, instead of one of each severity")
+    .action((channel: string, options: TestOptions) => testChannel(context, channel, options));
+}
+
+export interface ListOptions {
+  state?: AlertState;
+  all?: boolean;
+  rule?: string;
+  severity?: AlertSeverity;
+  limit: number;
+  json?: boolean;
+}
+
+export async function printAlerts(context: CliContext, options: ListOptions): Promise<void> {
+  const { alerts, counts } = await context.withRuntime(
+    "alerts",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      return { alerts: await listAlerts(db, filterOf(options)), counts: await countAlerts(db) };
+    },
+    { logLevel: "warn" },
+  );
+  if (options.json === true) {
+    context.stdout.write(`${JSON.stringify({ alerts, counts })}\n`);
+    return;
+  }
+  const table = new Table({
+    head: ["id", "severity", "state", "stage", "opened", "what"],
+    style: { head: [], border: [] },
+    wordWrap: true,
+  });
+  for (const alert of alerts) table.push(rowOf(alert));
+  const totals = alertStates.map((state) => `${state} ${counts[state] ?? 0}`);
+  context.stdout.write(`${table.toString()}\nAll alerts: ${totals.join(", ")}.\n`);
+}
+
+function filterOf({ state, all, rule, severity, limit }: ListOptions): AlertFilter {
+  const states = all === true ? alertStates : state === undefined ? undefined : [state];
+  return {
+    limit,
+    ...(states === undefined ? {} : { states }),
+    ...(rule === undefined ? {} : { rule }),
+    ...(severity === undefined ? {} : { severity }),
+  };
+}
+
+const rowOf = (alert: AlertRow): string[] => [
+  alert.id,
+  alert.severity,
+  alert.state,
+  alert.stage,
+  alert.opened_at.toISOString(),
+  visible(titleOf(alert)),
+];
+
+export const titleOf = ({ facts, key }: Pick<AlertRow, "facts" | "key">): string =>
+  typeof facts["title"] === "string" ? facts["title"] : key;
+
+export const parseState = (text: string): AlertState => oneOf("state", alertStates, text);
+export const parseSeverity = (text: string): AlertSeverity =>
+  oneOf("severity", alertSeverities, text);
+export const parseRule = (text: string): string =>
+  oneOf("rule", Object.keys(loadAlertSettings(null).rules), text);
+
+function oneOf<T extends string>(what: string, known: readonly T[], text: string): T {
+  const found = known.find((each) => each === text);
+  if (found !== undefined) return found;
+  const nearest = nearestName(text, known);
+  const hint = nearest === null ? `Use one of ${known.join(", ")}.` : `Did you mean ${nearest}?`;
+  throw new InvalidArgumentError(`There is no ${what} "${text}". ${hint}`);
+}
+
+export async function printAlert(
+  context: CliContext,
+  given: string,
+  { json }: { json?: boolean },
+): Promise<void> {
+  const alert = await context.withRuntime(
+    "alerts",
+    async (runtime) => findAlert(await runtime.db(), await alertId(runtime, given)),
+    { logLevel: "warn" },
+  );
+  if (alert === null) throw noAlert(given);
+  context.stdout.write(json === true ? `${JSON.stringify(alert)}\n` : textOf(alert));
+}
+
+/** The number of an alert that is given by its number or its key. Throws `UsageError` where there is none. */
+export async function alertId(runtime: Pick<Runtime, "db">, given: string): Promise<number> {
+  const db = await migratedDatabase(runtime);
+  const id = /^\d{1,15}$/.test(given) ? Number(given) : await findAlertByKey(db, given);
+  if (id === null || !(await isAlert(db, id))) throw noAlert(given);
+  return id;
+}
+
+export const noAlert = (given: string): UsageError =>
+  new UsageError(
+    `No alert has the number or key "${given}". "npx tallyhook alerts list --all" shows them.`,
+  );
+
+function textOf(details: AlertDetails): string {
+  const { history, messages, digests, stormListings, facts, ...alert } = details;
+  const lines = [visible(titleOf({ facts, key: alert.key })), ""];
+  for (const [name, value] of Object.entries({ ...alert, ...facts })) {
+    if (name === "title" || name === "advice" || value === null) continue;
+    const text = value instanceof Date ? value.toISOString() : String(value);
+    lines.push(`${name.padEnd(18)} ${visible(text)}`);
+  }
+  const advice = facts["advice"];
+  if (typeof advice === "string" && advice !== "") lines.push("", `What to do: ${visible(advice)}`);
+  lines.push("", "Life");
+  for (const { at, change, stage, found_by: foundBy } of history) {
+    lines.push(`  ${at.toISOString()}  ${change.padEnd(12)} ${stage.padEnd(16)} ${foundBy}`);
+  }
+  const isTold = messages.length + digests.length + stormListings.length > 0;
+  lines.push("", isTold ? "Messages" : "No message was queued.");
+  for (const { channel, stage, told_at: at } of digests) {
+    const when = at === null ? "waits for the next list" : `listed ${at.toISOString()}`;
+    lines.push(`  ${channel.padEnd(16)} ${"digest".padEnd(12)} ${stage.padEnd(16)} ${when}`);
+  }
+  for (const { channel, stage, action, state, attempts, last_error: error } of messages) {
+    const failure = error === null ? "" : `: ${visible(error)}`;
+    lines.push(
+      `  ${channel.padEnd(16)} ${action.padEnd(12)} ${stage.padEnd(16)} ${state}, attempts ${attempts}${failure}`,
+    );
+  }
+  for (const { channel, stage, told_how: how, storm_id: storm, told_at: at } of stormListings) {
+    const when = at === null ? "not yet" : at.toISOString();
+    lines.push(
+      `  ${channel.padEnd(16)} ${"in a storm".padEnd(12)} ${stage.padEnd(16)} ${how} (alert ${storm}), ${when}`,
+    );
+  }
+  return `${lines.join("\n")}\n`;
+}
+
+export interface AckOptions {
+  by?: string;
+  note?: string;
+  json?: boolean;
+}
+
+export async function acknowledge(
+  context: CliContext,
+  given: string,
+  { by = personAtWork(context.user()), note, json }: AckOptions,
+): Promise<void> {
+  const { id, outcome } = await context.withRuntime(
+    "alerts",
+    async (runtime) => {
+      const found = await alertId(runtime, given);
+      const deps = { db: await runtime.db(), clock: runtime.wallClock };
+      const done = await acknowledgeAlert(deps, { id: found, by, note: note ?? null });
+      return { id: found, outcome: done };
+    },
+    { logLevel: "warn" },
+  );
+  if (outcome === "unknown") throw noAlert(given);
+  if (outcome === "resolved") {
+    throw new UsageError(`The alert ${id} is resolved: there is nothing to acknowledge.`);
+  }
+  if (json === true) context.stdout.write(`${JSON.stringify({ id, outcome })}\n`);
+  else {
+    context.stdout.write(
+      outcome === "already"
+        ? `The alert ${id} was acknowledged before.\n`
+        : `${by} has the alert ${id}.\n`,
+    );
+  }
+}
+
+export interface ResendOptions {
+  channel?: string;
+  hours: number;
+  json?: boolean;
+}
+
+/** Has the workers send again what was given up: of one alert, or of one channel. Sends nothing itself. */
+export async function resend(
+  context: CliContext,
+  given: string | undefined,
+  { channel, hours, json }: ResendOptions,
+): Promise<void> {
+  if (given === undefined && channel === undefined) {
+    throw new UsageError("Name an alert, or a channel with --channel.");
+  }
+  const messages = await context.withRuntime(
+    "alerts",
+    async (runtime) => {
+      const { channels } = await runtime.alertSettings();
+      if (channel !== undefined && !Object.hasOwn(channels, channel)) {
+        throw new UsageError(unknownChannel(channel, Object.keys(channels)));
+      }
+      const db = await migratedDatabase(runtime);
+      return resendFailed(db, {
+        withinHours: hours,
+        ...(given === undefined ? {} : { alertId: await alertId(runtime, given) }),
+        ...(channel === undefined ? {} : { channel }),
+      });
+    },
+    { logLevel: "warn" },
+  );
+  if (json === true) context.stdout.write(`${JSON.stringify({ messages })}\n`);
+  else context.stdout.write(`${saidOf(messages, hours)}\n`);
+}
+
+function saidOf(messages: Readonly<Record<string, number>>, hours: number): string {
+  const parts = Object.entries(messages).map(([channel, count]) => `${channel} ${count}`);
+  return parts.length === 0
+    ? `Nothing of the last ${hours} hours was given up.`
+    : `Workers send again: ${parts.join(", ")}. What is over meanwhile is left out.`;
+}
+
+const sendTimeoutMs = 15_000;
+
+export interface TestOptions {
+  all?: boolean;
+}
+
+/**
+ * Sends messages of the rules about made-up facts to a channel: one of each severity, or of every rule's every stage.
+ * Says what the channel answered. Needs no database.
+ */
+export async function testChannel(
+  context: CliContext,
+  name: string,
+  { all }: TestOptions,
+): Promise<void> {
+  await context.withRuntime(
+    "alerts",
+    async (runtime) => {
+      const settings = await runtime.alertSettings();
+      const chosen = Object.hasOwn(settings.channels, name) ? settings.channels[name] : undefined;
+      if (chosen === undefined) {
+        throw new UsageError(unknownChannel(name, Object.keys(settings.channels)));
+      }
+      const { channel, problem } = tryOpen(chosen, alertChannelDeps(runtime, settings));
+      if (problem !== undefined) throw new ConfigurationError(`Channel "${name}": ${problem}.`);
+      runtime.onClose(() => channel.close());
+      const samples = sampleMessages(await alertDesk(runtime), {
+        channel: name,
+        run: randomUUID(),
+        at: runtime.wallClock.now(),
+        all: all === true,
+        endsAll: channel.kind === "pagerduty",
+      });
+      for (const { what, message } of samples) {
+        const answer = await sendSample(name, channel, message);
+        const line = `${message.severity.padEnd(9)} ${what.padEnd(38)} ${answer}`;
+        context.stdout.write(`${line}\n`);
+      }
+      context.stdout.write(`Channel "${name}" took ${samples.length} messages, all marked TEST.\n`);
+    },
+    { logLevel: "silent" },
+  );
+}
+
+async function sendSample(
+  name: string,
+  channel: Channel,
+  message: Parameters<Channel["send"]>[0],
+): Promise<string> {
+  const deadline = startDeadline(sendTimeoutMs, []);
+  try {
+    return await channel.send(message, { signal: deadline.signal });
+  } catch (error) {
+    if (!(error instanceof DeliveryFailed)) throw error;
+    throw new UnreachableError(`Channel "${name}" did not take the message: ${error.message}.`, {
+      cause: error,
+    });
+  } finally {
+    deadline.dispose();
+  }
+}

@@ -1,0 +1,23 @@
+import { InvalidArgumentError } from "commander";
+import { canonicalTimestamp } from "../../contract/timestamp.ts";
+
+/** Reads an argument of a command that is a whole number of this range; `unit` is what it counts. */
+export function wholeNumber(min: number, max: number, unit?: string): (text: string) => number {
+  const of = unit === undefined ? "" : ` of ${unit}`;
+  return (text) => {
+    const value = Number(text);
+    if (!/^\d{1,15}$/.test(text) || value < min || value > max) {
+      throw new InvalidArgumentError(`Use a whole number${of} from ${min} to ${max}.`);
+    }
+    return value;
+  };
+}
+
+/** An instant as an argument of the command line. */
+export function parseInstant(text: string): Date {
+  const canonical = canonicalTimestamp(text);
+  if (canonical === null) {
+    throw new InvalidArgumentError("Use a time with its offset, such as 2026-03-01T12:00:00Z.");
+  }
+  return new Date(canonical);
+}

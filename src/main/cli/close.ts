@@ -1,0 +1,236 @@
+import { type Command, InvalidArgumentError } from "commander";
+import Table from "cli-table3";
+import { exitCodes, UsageError } from "../../platform/errors.ts";
+import { amountIn } from "../../platform/money.ts";
+import type { About } from "../../reports/base/about.ts";
+import { defaultAccounts, readAccountMap } from "../../reports/base/account-map.ts";
+import { writeBundle } from "../../reports/close/frozen.ts";
+import {
+  type Booked,
+  type Close,
+  type ClosePreview,
+  type CloseRequest,
+  closeMonth,
+  previewClose,
+} from "../../reports/close/close-month.ts";
+import { type CloseCheck, type Covers, verifyCloses } from "../../reports/close/verify.ts";
+import { earliestDay, latestDay } from "../../reports/base/period.ts";
+import { migratedDatabase } from "../runtime.ts";
+import { findPerson, parsePerson, personAtWork } from "./acting-person.ts";
+import { assertCanAsk, confirm } from "./confirm.ts";
+import type { CliContext } from "./context.ts";
+import { openOutput } from "./report-output.ts";
+
+interface CloseOptions {
+  force?: string;
+  accounts?: string;
+  by?: string;
+  dryRun?: boolean;
+  yes?: boolean;
+  json?: boolean;
+}
+
+export function registerClose(program: Command, context: CliContext): void {
+  const close = program
+    .command("close")
+    .description("freeze a month: the rows of every report with their hashes, for ever")
+    .argument("<month>", "such as 2026-10", parseMonth)
+    .option(
+      "--force <reason>",
+      "close what is not proved; the reason is printed on it",
+      parseReason,
+    )
+    .option("--accounts <file>", "account map for the journal (JSON, docs/finance.md)")
+    .option(
+      "--by <name>",
+      "who closes it, for the record (default: this system's user, if a person)",
+      parsePerson,
+    )
+    .option("--dry-run", "print what would be frozen, and freeze nothing")
+    .option("--yes", "do not ask")
+    .option("--json", "print one JSON object")
+    .action((month: string, options: CloseOptions) => run(context, month, options));
+  close
+    .command("verify")
+    .description("check every closed month against its seal, and each seal against the one before")
+    .option("--json", "print one JSON object")
+    // An option that "close" has as well is taken for its own.
+    .action((_options: unknown, command: Command) =>
+      verify(context, command.optsWithGlobals<{ json?: boolean }>().json === true),
+    );
+  close
+    .command("export")
+    .description(
+      "write a closed month to a file that docs/verify-close.mjs verifies without a database",
+    )
+    .argument("<month>", "such as 2026-10", parseMonth)
+    .requiredOption("--out <file>", "write to this file")
+    .action((month: string, { out }: { out: string }) => exportMonth(context, month, out));
+}
+
+async function run(context: CliContext, month: string, options: CloseOptions): Promise<void> {
+  const isAsking = options.yes !== true && options.dryRun !== true;
+  if (isAsking) assertCanAsk(context);
+  const user = context.user();
+  const by =
+    options.by ??
+    (options.dryRun === true ? (findPerson(user) ?? "whoever --by names") : personAtWork(user));
+  const accounts =
+    options.accounts === undefined ? defaultAccounts : await readAccountMap(options.accounts);
+  await context.withRuntime(
+    "close",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      const { timeZone, networkRegion: region } = runtime.config;
+      const request: CloseRequest = {
+        month,
+        timeZone,
+        accounts,
+        region,
+        reason: options.force ?? null,
+        by,
+      };
+      if (options.dryRun === true) {
+        const preview = await previewClose(db, request);
+        const text = options.json === true ? `${JSON.stringify(preview)}\n` : previewText(preview);
+        context.stdout.write(text);
+        if (preview.refusal !== null) throw new UsageError(preview.refusal);
+        return;
+      }
+      let shown: ClosePreview | undefined;
+      if (isAsking) {
+        shown = await previewClose(db, request);
+        if (shown.refusal !== null) throw new UsageError(shown.refusal);
+        context.stderr.write(previewText(shown));
+        await confirm(context, `Freeze ${month} for ever?`);
+      }
+      const close = await closeMonth(db, request, shown);
+      context.stdout.write(
+        options.json === true ? `${JSON.stringify(close)}\n` : closedText(close),
+      );
+    },
+    { logLevel: "warn" },
+  );
+}
+
+const plain = { head: [], border: [] };
+
+function reportsTable(reports: readonly About[]): string {
+  const table = new Table({ head: ["report", "verdict", "rows", "SHA-256"], style: plain });
+  for (const { report, proof, rows, sha256 } of reports) {
+    table.push([report, proof.verdict, rows, sha256]);
+  }
+  return `${table.toString()}\n`;
+}
+
+function bookedTable(booked: readonly Booked[]): string {
+  if (booked.length === 0) return "Nothing is booked in it.\n";
+  const table = new Table({ head: ["currency", "booked", "movements", "amount"], style: plain });
+  for (const { currency, kind, isLate, movements, amount } of booked) {
+    const said = isLate ? `${kind}, of closed months` : kind;
+    table.push([currency, said, movements, amountIn(amount, currency)]);
+  }
+  return `${table.toString()}\n`;
+}
+
+function previewText(preview: ClosePreview): string {
+  const { month, asOf, verdict, reason, by, reports, booked } = preview;
+  return (
+    `${reportsTable(reports)}${bookedTable(booked)}` +
+    `${month} as of ${asOf}: ${verdict}${reason === null ? "" : `, forced: ${reason}`}; closed by ${by}.\n`
+  );
+}
+
+function closedText(close: Close): string {
+  const { id, month, asOf, closedAt, closedBy, verdict, sha256, previousSha256, reports } = close;
+  return (
+    `${reportsTable(reports)}${month} is closed as of ${asOf}: ${verdict}, snapshot ${id}, by ${closedBy} at ` +
+    `${closedAt}, SHA-256 of all ${sha256}, after ${previousSha256 ?? "none: it is the first"}.\n`
+  );
+}
+
+const coversInWords: Readonly<Record<Covers, string>> = {
+  rows: "the rows of the reports (earlier version)",
+  results: "results and rows of the reports (earlier version)",
+  everything: "everything",
+};
+
+async function verify(context: CliContext, isJson: boolean): Promise<void> {
+  const { closes, problems } = await context.withRuntime(
+    "close",
+    async (runtime) => verifyCloses(await migratedDatabase(runtime)),
+    { logLevel: "warn" },
+  );
+  const isIntact = problems.length === 0 && closes.every((close) => close.problems.length === 0);
+  context.stdout.write(
+    isJson
+      ? `${JSON.stringify({ intact: isIntact, closes, problems })}\n`
+      : verifiedText(closes, problems, isIntact),
+  );
+  if (!isIntact) process.exitCode = exitCodes.differs;
+}
+
+function verifiedText(
+  closes: readonly CloseCheck[],
+  problems: readonly string[],
+  isIntact: boolean,
+): string {
+  if (closes.length === 0 && isIntact) return "No month is closed.\n";
+  const table = new Table({
+    head: ["month", "closed", "by", "verdict", "hash covers", "SHA-256 of all", "result"],
+    style: plain,
+  });
+  for (const { month, closedAt, closedBy, verdict, covers, sha256, problems: own } of closes) {
+    const result = own.length === 0 ? "intact" : "DIFFERS";
+    table.push([
+      month,
+      closedAt,
+      closedBy ?? "not kept",
+      verdict,
+      coversInWords[covers],
+      sha256,
+      result,
+    ]);
+  }
+  const lines = closes.flatMap(({ month, problems: own }) =>
+    own.map((problem) => `${month}: ${problem}`),
+  );
+  const all = [...lines, ...problems].map((line) => `${line}.\n`).join("");
+  const end = isIntact
+    ? "Every closed month is what was sealed. Compare the newest SHA-256 with the one that was signed.\n"
+    : "Closed months are not what was sealed. Somebody changed schema reports by hand; restore it from a backup.\n";
+  return `${table.toString()}\n${all}${end}`;
+}
+
+async function exportMonth(context: CliContext, month: string, out: string): Promise<void> {
+  await context.withRuntime(
+    "close",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      const output = await openOutput(context.stdout, out);
+      try {
+        const { sha256 } = await writeBundle(db, month, output.write);
+        await output.keep(null, context.stderr);
+        context.stdout.write(
+          `${out} holds all of ${month}, SHA-256 of all ${sha256}. "node docs/verify-close.mjs ${out}" verifies it ` +
+            `anywhere.\n`,
+        );
+      } catch (error) {
+        await output.discard();
+        throw error;
+      }
+    },
+    { logLevel: "warn" },
+  );
+}
+
+function parseMonth(text: string): string {
+  const [first, last] = [earliestDay.slice(0, 7), latestDay.slice(0, 7)];
+  if (/^\d{4}-(0[1-9]|1[0-2])$/.test(text) && text >= first && text <= last) return text;
+  throw new InvalidArgumentError(`Use a month such as 2026-10, from ${first} to ${last}.`);
+}
+
+function parseReason(text: string): string {
+  if (text.trim() === "") throw new InvalidArgumentError("Say why.");
+  return text.trim();
+}

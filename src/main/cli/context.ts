@@ -1,0 +1,95 @@
+import { ServiceRefusedError, ServiceUnavailableError } from "../../client/service-errors.ts";
+import { ConfigurationError, UnreachableError } from "../../platform/errors.ts";
+import { type LogLevel, createLog } from "../../platform/log.ts";
+import { withRoleAdvice } from "../../platform/postgres/errors.ts";
+import { type Config, type LoadedConfig, loadOwnConfig, sudoUser } from "../config/config.ts";
+import { type Runtime, type RuntimeSettings, createRuntime } from "../runtime.ts";
+import { type SystemUser, systemUser } from "./acting-person.ts";
+
+/** What a command may use of the process around it. */
+export interface CliContext {
+  readonly stdout: NodeJS.WriteStream;
+  readonly stderr: NodeJS.WriteStream;
+  readonly stdin: NodeJS.ReadStream;
+  /** As whom the command runs, for what is kept for the record. */
+  user(): SystemUser;
+  /** Reads the environment and the `.env` file where the command was called, once. Throws `ConfigurationError`. */
+  loaded(): LoadedConfig;
+  /** Runs with everything a command needs and closes it afterwards, whatever happens. */
+  withRuntime<T>(
+    name: string,
+    run: (runtime: Runtime) => Promise<T>,
+    options?: RuntimeOptions,
+  ): Promise<T>;
+}
+
+export interface RuntimeOptions extends RuntimeSettings {
+  /** Instead of LOG_LEVEL: a command that prints logs warnings only, and beside what it prints: to standard error. */
+  logLevel?: LogLevel;
+  loaded?: LoadedConfig;
+}
+
+export function createContext(): CliContext {
+  let loaded: LoadedConfig | undefined;
+  const load = (): LoadedConfig => {
+    if (loaded === undefined) {
+      loaded = loadOwnConfig();
+      for (const warning of loaded.warnings) process.stderr.write(`tallyhook: ${warning}\n`);
+    }
+    return loaded;
+  };
+  return {
+    stdout: process.stdout,
+    stderr: process.stderr,
+    stdin: process.stdin,
+    user: () => systemUser(sudoUser()),
+    loaded: load,
+    async withRuntime(name, run, options = {}) {
+      const used = options.loaded ?? load();
+      const log =
+        options.logLevel === undefined
+          ? createLog({ level: used.config.logLevel, name })
+          : createLog({ level: options.logLevel, name, destination: process.stderr });
+      const runtime = createRuntime(used, log, options);
+      try {
+        return await run(runtime);
+      } catch (error) {
+        throw withServiceAdvice(withRoleAdvice(error), used.config);
+      } finally {
+        await runtime.close();
+        await new Promise<void>((resolve) => log.flush(() => resolve()));
+      }
+    },
+  };
+}
+
+const keyAdvice: Readonly<Record<number, string>> = {
+  401: "The service does not know the key: check SVC_API_KEY, and that it is a key of this account and mode",
+  403: "The key may not do this: give SVC_API_KEY a key with the right to it",
+};
+
+/**
+ * An error to show to a person: where the service gave no answer at all, or refused the key, with which one was asked and
+ * what to do.
+ */
+export function withServiceAdvice(
+  error: unknown,
+  { service, sandbox }: Pick<Config, "service" | "sandbox">,
+): unknown {
+  if (error instanceof ServiceRefusedError && service.kind === "remote") {
+    const advice = keyAdvice[error.status];
+    if (advice === undefined) return error;
+    return new ConfigurationError(
+      `${error.message}. ${advice} (SVC_BASE_URL is ${service.baseUrl}).`,
+      {
+        cause: error,
+      },
+    );
+  }
+  if (!(error instanceof ServiceUnavailableError) || error.request.status !== null) return error;
+  const advice =
+    service.kind === "remote"
+      ? `SVC_BASE_URL is ${service.baseUrl}: check it, and that this machine reaches it.`
+      : `No service is configured, so the sandbox was asked, on 127.0.0.1:${sandbox.port}: "npx tallyhook start" runs it, or set SVC_BASE_URL and SVC_API_KEY.`;
+  return new UnreachableError(`${error.message}. ${advice}`, { cause: error });
+}

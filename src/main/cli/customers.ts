@@ -1,0 +1,298 @@
+import type { Command } from "commander";
+import type { Knex } from "knex";
+import { maskedEmail } from "../../alerts/compose-message.ts";
+import { redactMessages } from "../../alerts/redact-messages.ts";
+import { rewriteBodies, visitBodiesNaming } from "../../inbox/retention.ts";
+import type { PersonTraces } from "../../mirror/privacy/data-subject.ts";
+import {
+  eraseHistory,
+  eraseRows,
+  logErasure,
+  objectsOf,
+  tracesOf,
+} from "../../mirror/privacy/erase-mirror.ts";
+import {
+  erasedContactsAmong,
+  isCustomerKnown,
+  keepContacts,
+  markErased,
+} from "../../mirror/privacy/erased-people.ts";
+import { redacted } from "../../mirror/privacy/personal-data.ts";
+import { addBody, arrivalOf, redactedArrival } from "../../mirror/privacy/redact-events.ts";
+import { UsageError } from "../../platform/errors.ts";
+import { moneyText } from "../../platform/money.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
+import { sqlArray } from "../../platform/postgres/values.ts";
+import { visible } from "../../platform/readable-text.ts";
+import { redactFindings } from "../../reconcile/findings/redact-findings.ts";
+import type { Config } from "../config/config.ts";
+import { migratedDatabase } from "../runtime.ts";
+import { parsePerson, personAtWork } from "./acting-person.ts";
+import { assertCanAsk, confirm } from "./confirm.ts";
+import type { CliContext } from "./context.ts";
+
+interface EraseOptions {
+  by?: string;
+  reason?: string;
+  yes?: boolean;
+  json?: boolean;
+}
+
+export function registerCustomers(program: Command, context: CliContext): void {
+  program
+    .command("customers")
+    .description("the people in the mirror")
+    .command("erase")
+    .description(
+      "redact one person for good in mirror, history, stored events, findings and alerts, after asking",
+    )
+    .argument("<id>", "the customer's id")
+    .option(
+      "--by <name>",
+      "who asks for it, for the record (default: this system's user, if a person)",
+      parsePerson,
+    )
+    .option("--reason <text>", "why, for the record")
+    .option("--yes", "do not ask")
+    .option("--json", "print JSON")
+    .action((id: string, options: EraseOptions) => erase(context, id, options));
+}
+
+async function erase(context: CliContext, id: string, options: EraseOptions): Promise<void> {
+  const { reason = null, yes, json } = options;
+  if (yes !== true) assertCanAsk(context);
+  const by = options.by ?? personAtWork(context.user());
+  const erased = await context.withRuntime(
+    "customers",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      const { eventPlaces: places, timeZone } = runtime.config;
+      await assertKnown(db, places, id);
+      if (yes !== true) {
+        // To the terminal alone: who it is belongs into no log.
+        context.stderr.write(summaryText(await summarizeCustomer(db, id), timeZone));
+        await confirm(context, "Redact everything that tells who this is? It cannot be undone.");
+      }
+      return eraseCustomer(db, places, { customerId: id, by, reason });
+    },
+    { logLevel: "warn" },
+  );
+  if (json === true) {
+    context.stdout.write(`${JSON.stringify(erased)}\n`);
+    return;
+  }
+  const counts = Object.entries(erased.counts).map(([what, n]) => `${what} ${n}`);
+  context.stdout.write(`${id} is redacted: ${counts.join(", ")}.\n`);
+  context.stderr.write(
+    erased.atService
+      ? "tallyhook: the service still shows this customer. Delete it there, too; what it shows is redacted when it arrives.\n"
+      : "",
+  );
+}
+
+interface Erased {
+  customerId: string;
+  counts: Record<string, number>;
+  /** As far as the mirror knows, the service still has the customer. */
+  atService: boolean;
+}
+
+/**
+ * Erases one person everywhere. What comes later is redacted when it arrives, so that neither an event, a replay nor
+ * the nightly run brings it back. Idempotent; a run after a crash does the rest.
+ */
+async function eraseCustomer(
+  db: Knex,
+  places: Config["eventPlaces"],
+  { customerId, by, reason }: { customerId: string; by: string; reason: string | null },
+): Promise<Erased> {
+  await markErased(db, customerId);
+  const { traces, ids, seqs } = await readTraces(db, places, customerId);
+  await keepContacts(db, customerId, [...traces.contacts]);
+  const numbers = await db("mirror.orders")
+    .whereRaw("id = any(?::text[]) and order_number is not null", [sqlArray(ids)])
+    .pluck<string[]>("order_number");
+  // First what is found by the addresses: after a crash the rows must still tell them.
+  const events = await eraseBodies(db, places, customerId, { ids, contacts: [...traces.contacts] });
+  const names = [...numbers, ...traces.contacts, ...traces.names];
+  // In one transaction, since by what the history tells the rest is found.
+  const counts = await inTransaction(db, async (trx) => {
+    const { states, hashes } = await eraseHistory(trx, customerId, ids);
+    return {
+      ...(await eraseRows(trx, customerId, ids, hashes)),
+      history: states,
+      events,
+      findings: await redactFindings(trx, ids),
+      ...(await redactMessages(trx, { customerId, ids, seqs, names })),
+    };
+  });
+  await logErasure(db, { customerId, by, reason, counts });
+  const live = await db("mirror.customers")
+    .where({ id: customerId })
+    .whereNull("deleted_at")
+    .first<{ id: string } | undefined>("id");
+  return { customerId, counts, atService: live !== undefined };
+}
+
+/**
+ * Throws `UsageError` for nobody. Asks the inbox only where the mirror does not know: its events may all be dead.
+ */
+async function assertKnown(
+  db: Knex,
+  places: Config["eventPlaces"],
+  customerId: string,
+): Promise<void> {
+  if (await isCustomerKnown(db, customerId)) return;
+  if ((await readBodies(db, places, customerId)).isNamed) return;
+  throw new UsageError(
+    `The mirror knows no customer ${visible(customerId)}, and no stored event names one. Nothing was changed.`,
+  );
+}
+
+/** How the person is known in texts, what belongs to them, and the events that name them. */
+async function readTraces(
+  db: Knex,
+  places: Config["eventPlaces"],
+  customerId: string,
+): Promise<{ traces: PersonTraces; ids: string[]; seqs: number[] }> {
+  const [stored, bodies] = [
+    await tracesOf(db, customerId),
+    await readBodies(db, places, customerId),
+  ];
+  const { contacts, names } = stored;
+  const ids = new Set([...(await objectsOf(db, customerId)), ...bodies.objects]);
+  return {
+    traces: {
+      contacts: new Set([...contacts, ...bodies.traces.contacts]),
+      names: new Set([...names, ...bodies.traces.names]),
+    },
+    ids: [...ids],
+    seqs: bodies.seqs,
+  };
+}
+
+/** The same of stored events alone. */
+async function readBodies(
+  db: Knex,
+  places: Config["eventPlaces"],
+  customerId: string,
+): Promise<{ traces: PersonTraces; objects: Set<string>; seqs: number[]; isNamed: boolean }> {
+  const traces: PersonTraces = { contacts: new Set(), names: new Set() };
+  const found = { traces, objects: new Set<string>() };
+  const seqs: number[] = [];
+  let isNamed = false;
+  await visitBodiesNaming(db, customerId, (seq, raw) => {
+    const role = addBody(places, raw, customerId, found);
+    if (role !== null) isNamed = true;
+    if (role === "subject") seqs.push(seq);
+  });
+  return { ...found, seqs, isNamed };
+}
+
+/** How many stored events changed. */
+async function eraseBodies(
+  db: Knex,
+  places: Config["eventPlaces"],
+  customerId: string,
+  { ids, contacts: known }: { ids: readonly string[]; contacts: readonly string[] },
+): Promise<number> {
+  const contacts = await erasedContactsAmong(db, known);
+  const people = { customers: new Set([customerId]), objects: new Set(ids), contacts };
+  const wanted = { customerId, objects: ids, contacts: [...contacts] };
+  return rewriteBodies(db, wanted, (raw) => {
+    const left = redactedArrival(places, arrivalOf(raw), people);
+    return left === null ? raw : left.raw;
+  });
+}
+
+/** By what somebody sees whether it is the right customer. */
+export interface CustomerSummary {
+  id: string;
+  /** Null where the mirror has no row of the customer. */
+  person: { email: string | null; first_name: string | null; last_name: string | null } | null;
+  orders: number;
+  lastOrder: {
+    order_number: string | null;
+    created_at: Date | null;
+    total: string | null;
+    currency: string | null;
+    status: string | null;
+  } | null;
+  erasedAt: Date | null;
+}
+
+export async function summarizeCustomer(db: Knex, id: string): Promise<CustomerSummary> {
+  const orders = db("mirror.orders").where({ customer_id: id });
+  const [person, count, lastOrder, erased] = await Promise.all([
+    db("mirror.customers")
+      .where({ id })
+      .first<NonNullable<CustomerSummary["person"]> | undefined>(
+        "email",
+        "first_name",
+        "last_name",
+      ),
+    orders.clone().count<{ count: string }[]>(),
+    orders
+      .clone()
+      .orderByRaw("created_at desc nulls last, id")
+      .first<NonNullable<CustomerSummary["lastOrder"]> | undefined>(
+        "order_number",
+        "created_at",
+        "total",
+        "currency",
+        "status",
+      ),
+    db("mirror.erasures")
+      .where({ customer_id: id })
+      .first<{ last_at: Date } | undefined>("last_at"),
+  ]);
+  return {
+    id,
+    person: person ?? null,
+    orders: Number(count[0]?.count),
+    lastOrder: lastOrder ?? null,
+    erasedAt: erased?.last_at ?? null,
+  };
+}
+
+/** Names as initials and the address masked, as it may stay on a screen. Pure. */
+export function summaryText(
+  { id, person, orders, lastOrder, erasedAt }: CustomerSummary,
+  timeZone: string,
+): string {
+  const day = (at: Date): string =>
+    new Intl.DateTimeFormat("en-GB", { dateStyle: "medium", timeZone }).format(at);
+  const known = (text: string | null): string | null =>
+    text === null || text === redacted ? null : text;
+  const initials = [person?.first_name, person?.last_name]
+    .flatMap(
+      (name) =>
+        known(name ?? null)
+          ?.trim()
+          .match(/^./u)?.[0] ?? [],
+    )
+    .map((letter) => `${letter}.`)
+    .join(" ");
+  const email = known(person?.email ?? null);
+  const last =
+    lastOrder === null
+      ? null
+      : [
+          lastOrder.order_number ?? "without a number",
+          ...(lastOrder.created_at === null ? [] : [`of ${day(lastOrder.created_at)}`]),
+          ...(lastOrder.total === null ? [] : [moneyText(lastOrder.total, lastOrder.currency)]),
+          lastOrder.status ?? "",
+        ].join(", ");
+  const rows: [string, string][] = [
+    ["Customer", id],
+    ["Name", person === null ? "not in the mirror" : initials || "none"],
+    [
+      "E-mail",
+      person === null ? "not in the mirror" : email === null ? "none" : maskedEmail(email),
+    ],
+    ["Orders", String(orders)],
+    ...(last === null ? [] : [["Last order", last] as [string, string]]),
+    ...(erasedAt === null ? [] : [["Erased before", day(erasedAt)] as [string, string]]),
+  ];
+  return rows.map(([label, value]) => `  ${label.padEnd(14)}${visible(value)}\n`).join("");
+}

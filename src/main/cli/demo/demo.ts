@@ -1,0 +1,160 @@
+import { randomBytes } from "node:crypto";
+import { readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import Table from "cli-table3";
+import type { Command } from "commander";
+import pc from "picocolors";
+import { wallClock } from "../../../platform/clock.ts";
+import {
+  removeAbandonedPostgres,
+  startEmbeddedPostgres,
+} from "../../../platform/embedded/embedded-postgres.ts";
+import { TallyhookError, exitCodes } from "../../../platform/errors.ts";
+import { type Log, createLog } from "../../../platform/log.ts";
+import { processIdentity } from "../../../platform/process-table.ts";
+import { counted } from "../../../platform/readable-text.ts";
+import { loadConfig } from "../../config/config.ts";
+import { createRuntime } from "../../runtime.ts";
+import type { CliContext } from "../context.ts";
+import { untilSignal } from "../until-signal.ts";
+import type { ResourceComparison } from "./compare.ts";
+import { type DemoResult, proveMainJob } from "./prove.ts";
+
+export function registerDemo(program: Command, context: CliContext): void {
+  program
+    .command("demo")
+    .description(
+      "a finite run with its own sandbox and database; exit 0 only if mirror and service are equal",
+    )
+    .option("--json", "print one JSON object as the last line")
+    .option("--seed <text>", "another seed gives other traffic and other faults", "tallyhook")
+    .action(async ({ json, seed }: { json?: boolean; seed: string }) => {
+      const result = await runDemo(context, seed, json === true);
+      if (json === true) context.stdout.write(`${JSON.stringify(result.summary)}\n`);
+      else print(context, result);
+      if (!result.proved) process.exitCode = exitCodes.differs;
+    });
+}
+
+/** Brings its own everything, whatever the environment says, and leaves nothing behind, also after Ctrl-C. */
+async function runDemo(context: CliContext, seed: string, quiet: boolean): Promise<DemoResult> {
+  const log = createLog({ level: "error", name: "demo", destination: context.stderr });
+  const say = (text: string) => {
+    if (!quiet) context.stdout.write(`${text}\n`);
+  };
+  const stop = new AbortController();
+  void untilSignal().then((signal) =>
+    stop.abort(new TallyhookError(`Stopped by ${signal}. Nothing of the demo is left.`)),
+  );
+  say("Starting PostgreSQL, sandbox, receiver and worker …");
+  const startedAt = wallClock.now();
+  const server = await startDemoServer(".data", log);
+  try {
+    const loaded = loadConfig({
+      DATABASE_URL: server.url,
+      TALLYHOOK_DATA_DIR: server.dataDir,
+      HOST: "127.0.0.1",
+      PORT: "0",
+      ADMIN_PORT: "0",
+      SANDBOX_PORT: "0",
+      LOG_LEVEL: "error",
+    });
+    const runtime = createRuntime(loaded, log);
+    try {
+      return await proveMainJob(runtime, {
+        seed,
+        startedAt,
+        say,
+        signal: stop.signal,
+        progressTo: quiet ? null : context.stderr,
+      });
+    } finally {
+      await runtime.close();
+    }
+  } finally {
+    await server.remove();
+  }
+}
+
+function print({ stdout }: CliContext, result: DemoResult): void {
+  const table = new Table({
+    head: ["", "at the service", "in the mirror", "wrong before healing", "wrong after"],
+    style: { head: [], border: [] },
+  });
+  const wrong = ({ missing, different }: ResourceComparison) => missing + different;
+  result.after.forEach((after, n) => {
+    const before = result.before[n];
+    table.push([
+      after.resource,
+      after.atService,
+      after.inMirror,
+      before === undefined ? "" : wrong(before),
+      wrong(after),
+    ]);
+  });
+  const { summary } = result;
+  stdout.write(`${table.toString()}\n`);
+  stdout.write(
+    `${counted(summary.delivered, "webhook")} arrived: ${summary.accepted} new, ${counted(summary.duplicate, "duplicate")}, ` +
+      `${summary.rejected} refused (corrupted). ${summary.applied} applied, ${summary.stale} stale. ` +
+      `${summary.seconds} s.\n`,
+  );
+  for (const { resource, examples } of result.after) {
+    for (const example of examples) stdout.write(pc.red(`  ${resource} ${example}\n`));
+  }
+  stdout.write(
+    result.proved
+      ? pc.green("The mirror equals the service.\n")
+      : pc.red(`Not proved: ${result.why}\n`),
+  );
+}
+
+/** A PostgreSQL server with its directory, for one run of the demo. */
+export interface DemoServer {
+  url: string;
+  dataDir: string;
+  /** Ends the server and removes all of it. */
+  remove(): Promise<void>;
+}
+
+/** Holds the id of its process, so that a later run knows whose it was. */
+const nameOfRun = /^demo-(\d+)-[0-9a-f]+$/;
+
+/**
+ * Starts a server in a directory of its own under `parent`. What runs left there that were killed is removed first.
+ * Leaves nothing when it fails. Throws `UnreachableError`.
+ */
+export async function startDemoServer(parent: string, log: Pick<Log, "info">): Promise<DemoServer> {
+  await removeLeftovers(parent);
+  const dataDir = join(parent, `demo-${process.pid}-${randomBytes(3).toString("hex")}`);
+  try {
+    const server = await startEmbeddedPostgres({ dataDir, log });
+    return {
+      url: server.url,
+      dataDir,
+      remove: async () => {
+        await server.remove();
+        await rm(dataDir, { recursive: true, force: true });
+      },
+    };
+  } catch (error) {
+    // Why it did not start is what a person must hear, not what of it cannot be removed.
+    await removeAbandoned(dataDir).catch(() => {});
+    throw error;
+  }
+}
+
+async function removeLeftovers(parent: string): Promise<void> {
+  const names = await readdir(parent).catch(() => []);
+  for (const name of names) {
+    const pid = nameOfRun.exec(name)?.[1];
+    if (pid === undefined || processIdentity(Number(pid)) !== null) continue;
+    // What cannot be removed, such as another user's, is no reason not to run.
+    await removeAbandoned(join(parent, name)).catch(() => {});
+  }
+}
+
+async function removeAbandoned(dataDir: string): Promise<void> {
+  const isUnused = await removeAbandonedPostgres(dataDir);
+  if (isUnused) await rm(dataDir, { recursive: true, force: true });
+}

@@ -1,0 +1,73 @@
+import { type ChannelDeps, tryOpen } from "../../../alerts/channels/channel-kinds.ts";
+import { DestinationRefused } from "../../../alerts/channels/destinations.ts";
+import { outboxTrouble } from "../../../alerts/outbox/outbox.ts";
+import type { AlertSettings, ChannelSettings } from "../../../alerts/settings.ts";
+import { alertChannelDeps } from "../../alerts.ts";
+import type { Runtime } from "../../runtime.ts";
+import { type Finding, check, failed, ok, skipped, warning } from "./finding.ts";
+
+/** Settings, each channel and what could not be sent. Looks host names up and sends nothing. */
+export async function examineAlerts(runtime: Runtime, database: Finding): Promise<Finding[]> {
+  const readable = await check("alerts", async () =>
+    describe(runtime, await runtime.alertSettings()),
+  );
+  if (readable.status === "failed") return [readable];
+  const settings = await runtime.alertSettings();
+  const deps = alertChannelDeps(runtime, settings);
+  const each = await Promise.all(
+    Object.entries(settings.channels).map(([name, channel]) =>
+      check(`alerts ${name}`, () => checkChannel(`alerts ${name}`, channel, deps)),
+    ),
+  );
+  return [readable, ...each, await check("alerts unsent", () => checkUnsent(runtime, database))];
+}
+
+function describe({ config, secrets }: Runtime, settings: AlertSettings): Finding {
+  const on = Object.values(settings.rules).filter(({ enabled }) => enabled).length;
+  const from = config.alerts.settingsFile ?? "the defaults";
+  const used = JSON.stringify(settings.channels);
+  const unused = Object.getOwnPropertyNames(secrets.alertSecrets).filter(
+    (name) => name.startsWith("ALERT_") && !used.includes(`"${name}"`),
+  );
+  const detail = `${on} rules on, by ${from}`;
+  if (unused.length === 0) return ok("alerts", detail);
+  return warning(
+    "alerts",
+    `${unused.join(", ")} is set, and no channel uses it`,
+    "name it in ALERT_SETTINGS_FILE or take it away",
+  );
+}
+
+async function checkChannel(
+  check: string,
+  settings: ChannelSettings,
+  deps: ChannelDeps,
+): Promise<Finding> {
+  const { channel, problem } = tryOpen(settings, deps);
+  if (problem !== undefined) return failed(check, problem, null);
+  const { host, kind } = channel;
+  await channel.close();
+  if (host === null) return ok(check, kind);
+  try {
+    const addresses = await deps.guard.resolve(host);
+    if (addresses.length > 0) return ok(check, `${kind} at ${host}`);
+  } catch (error) {
+    if (error instanceof DestinationRefused) return failed(check, error.message, null);
+  }
+  return failed(check, `${host} has no address`, "check the name, and this machine's DNS");
+}
+
+async function checkUnsent(runtime: Runtime, database: Finding): Promise<Finding> {
+  if (database.status === "failed") {
+    return skipped("alerts unsent", "the database is not ready");
+  }
+  const { failed: givenUp, late } = await outboxTrouble(await runtime.db());
+  const detail = `${givenUp} given up in the last day, ${late} late by over 5 minutes`;
+  return givenUp + late === 0
+    ? ok("alerts unsent", detail)
+    : warning(
+        "alerts unsent",
+        detail,
+        'try "npx tallyhook alerts test CHANNEL", then "npx tallyhook alerts resend --channel CHANNEL"',
+      );
+}

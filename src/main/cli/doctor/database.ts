@@ -1,0 +1,317 @@
+import type { Knex } from "knex";
+import {
+  type ChangedObject,
+  changedObjects,
+  newerMigrations,
+  someOf,
+} from "../../../platform/postgres/migrations.ts";
+import { queuePoolSizes } from "../../../queue/backend.ts";
+import { type Runtime, poolSizes } from "../../runtime.ts";
+import { pendingSchema } from "../../schema.ts";
+import { type Finding, failed, ok, skipped, warning } from "./finding.ts";
+
+/** Whether the database answers, and has the tables of this version. */
+export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<Finding> {
+  const db = await runtime.db();
+  const pending = await pendingSchema(db);
+  if (pending.length > 0) {
+    return failed("database", `lacks ${someOf(pending)}`, 'run "npx tallyhook migrate"');
+  }
+  const newer = await newerMigrations(db);
+  return newer.length === 0
+    ? ok("database", "answers, all migrations are applied")
+    : warning(
+        "database",
+        `was migrated by a newer version (it has ${someOf(newer)})`,
+        "run that version here as well: this one does not know what changed",
+      );
+}
+
+/** Whether functions, views and triggers are what the program made. The database must be migrated. */
+export async function checkSchemaText(runtime: Pick<Runtime, "db">): Promise<Finding> {
+  const check = "schema text";
+  const changed = await changedObjects(await runtime.db());
+  if (changed === null) {
+    return skipped(
+      check,
+      'nothing is known of it on this major version of PostgreSQL; "npx tallyhook migrate" notes it from now on',
+    );
+  }
+  if (changed.length === 0)
+    return ok(check, "functions, views and triggers are as the program made them");
+  const harmful = changed.filter(({ change }) => change !== "added");
+  if (harmful.length === 0) {
+    return warning(
+      check,
+      `not of this program: ${listed(changed)}`,
+      "make sure that they change nothing that this program writes, or drop them",
+    );
+  }
+  return failed(
+    check,
+    `not as the program made them: ${listed(changed)}`,
+    'somebody changed them by hand, so reports and guards may say or allow something else: "npx tallyhook migrate" puts back the program\'s text',
+  );
+}
+
+const listed = (objects: readonly ChangedObject[]): string =>
+  someOf(objects.map(({ kind, name, change }) => `${kind} ${name} (${change})`));
+
+/** A setting as a connection of this program has it. */
+interface ServerSetting {
+  name: string;
+  /** In `unit`. */
+  setting: string;
+  unit: string | null;
+  /** Where its value comes from, in the words of `pg_settings`. */
+  source: string;
+  /** False: the server must be restarted for a change. */
+  isReloaded: boolean;
+}
+
+interface ServerFacts {
+  settings: ReadonlyMap<string, ServerSetting>;
+  role: string;
+  isSuperuser: boolean;
+  mayWrite: boolean;
+  database: string;
+  isStandby: boolean;
+  /** The lowest of the limits for this role: of the server, the database and the role. */
+  connections: { limit: number; of: string };
+}
+
+interface Trouble {
+  check: "durability" | "server";
+  isFatal?: true;
+  says: string;
+  remedy: string;
+}
+
+const looked = [
+  "fsync",
+  "full_page_writes",
+  "synchronous_commit",
+  "transaction_read_only",
+  "default_transaction_read_only",
+  "autovacuum",
+  "track_counts",
+  "statement_timeout",
+  "transaction_timeout",
+  "idle_in_transaction_session_timeout",
+  "shared_buffers",
+] as const;
+
+/** Reads, imports and reports may take so long over a large mirror. */
+const shortestTimeoutMs = 60_000;
+const leastSharedBuffersMb = 64;
+
+/** What a receiver, a worker and a command hold at their busiest. */
+function connectionsNeeded(queueOnPostgres: boolean): number {
+  const processes = 3;
+  const pools = processes * poolSizes.database + poolSizes.inbox;
+  return queueOnPostgres
+    ? pools + processes * queuePoolSizes.producers + queuePoolSizes.worker
+    : pools;
+}
+
+/** The settings of the server that hurt, as they reach this program, and the role it logs in as; one line each. */
+export async function checkServer(runtime: Pick<Runtime, "db" | "config">): Promise<Finding[]> {
+  const facts = await readServerFacts(await runtime.db());
+  const needed = connectionsNeeded(runtime.config.queueBackend === "postgres");
+  const troubles = findTroubles(facts, needed);
+  const settings = (["durability", "server"] as const).flatMap((check) => {
+    const own = troubles.filter((trouble) => trouble.check === check);
+    if (own.length > 0) {
+      return own.map(({ isFatal, says, remedy }) =>
+        isFatal === true ? failed(check, says, remedy) : warning(check, says, remedy),
+      );
+    }
+    return [
+      check === "durability"
+        ? ok(check, "what is committed outlives a crash")
+        : ok(check, `no setting is in the way; ${facts.connections.limit} connections`),
+    ];
+  });
+  return [...settings, examineRole(facts, runtime.config.database)];
+}
+
+/** The embedded server is this program's own, and holds nothing else. */
+function examineRole(
+  { role, isSuperuser, mayWrite, database }: ServerFacts,
+  kind: "embedded" | "external",
+): Finding {
+  const check = "database role";
+  if (kind === "embedded") return skipped(check, "the embedded PostgreSQL is Tallyhook's own");
+  if (!mayWrite) {
+    return failed(
+      check,
+      `${role} may not write to the inbox: no webhook can be taken`,
+      "name the role that owns the database and migrated it in DATABASE_URL",
+    );
+  }
+  if (!isSuperuser) return ok(check, `${role} is no superuser of PostgreSQL`);
+  return warning(
+    check,
+    `${role} is a superuser of PostgreSQL: who takes over the receiver can read and change every database of the ` +
+      "server, and run programs as its user",
+    `make a role that is no superuser and owns a database of its own, dump ${database} and load it there as that ` +
+      'role, and name both in DATABASE_URL (docs/operations.md, "Database role")',
+  );
+}
+
+/** Two statements. */
+async function readServerFacts(db: Knex): Promise<ServerFacts> {
+  const { rows } = await db.raw<{ rows: ServerSetting[] }>(
+    `select name, setting, unit, source, context <> 'postmaster' as "isReloaded"
+     from pg_settings where name = any(?::text[])`,
+    [[...looked]],
+  );
+  const { rows: others } = await db.raw<{
+    rows: {
+      role: string;
+      is_superuser: boolean;
+      may_write: boolean;
+      database: string;
+      is_standby: boolean;
+      of_server: number;
+      of_database: number;
+      of_role: number;
+    }[];
+  }>(
+    `select current_user as role, current_database() as database, pg_is_in_recovery() as is_standby,
+            current_setting('max_connections')::int - current_setting('superuser_reserved_connections')::int
+              - coalesce(current_setting('reserved_connections', true), '0')::int as of_server,
+            (select datconnlimit from pg_database where datname = current_database()) as of_database,
+            own.rolconnlimit as of_role, own.rolsuper as is_superuser,
+            has_table_privilege('inbox.receipts', 'insert') as may_write
+     from pg_roles own where own.rolname = current_user`,
+  );
+  const [other] = others;
+  if (other === undefined) throw new Error("the server does not say what it is");
+  const limits = [
+    { limit: other.of_server, of: "the server (max_connections)" },
+    { limit: other.of_database, of: `the database ${other.database}` },
+    { limit: other.of_role, of: `the role ${other.role}` },
+  ].filter(({ limit }) => limit >= 0);
+  return {
+    settings: new Map(rows.map((row) => [row.name, row])),
+    role: other.role,
+    isSuperuser: other.is_superuser,
+    mayWrite: other.may_write,
+    database: other.database,
+    isStandby: other.is_standby,
+    connections: limits.reduce((least, each) => (each.limit < least.limit ? each : least)),
+  };
+}
+
+/** What hurts, why, and what to set. Pure. */
+function findTroubles(facts: ServerFacts, connectionsNeeded: number): Trouble[] {
+  const { settings } = facts;
+  const valueOf = (name: string): string | undefined => settings.get(name)?.setting;
+  const set = (name: string, value: string) => howToSet(facts, settings.get(name), name, value);
+  const found: Trouble[] = [];
+  const add = (check: Trouble["check"], says: string, remedy: string) =>
+    found.push({ check, says, remedy });
+
+  if (valueOf("fsync") === "off") {
+    add(
+      "durability",
+      "fsync is off: a crash of the machine can destroy the database",
+      set("fsync", "on"),
+    );
+  }
+  if (valueOf("full_page_writes") === "off") {
+    add(
+      "durability",
+      "full_page_writes is off: a crash of the machine can leave half-written pages that nothing repairs",
+      set("full_page_writes", "on"),
+    );
+  }
+  if (valueOf("synchronous_commit") === "off") {
+    add(
+      "durability",
+      "synchronous_commit is off: a crash takes the last commits with it, but for acknowledged events",
+      set("synchronous_commit", "on"),
+    );
+  }
+  if (facts.isStandby) {
+    const says = "the server is a standby: nothing can be written";
+    found.push({
+      check: "server",
+      isFatal: true,
+      says,
+      remedy: "point DATABASE_URL at the primary",
+    });
+  } else if (valueOf("transaction_read_only") === "on") {
+    found.push({
+      check: "server",
+      isFatal: true,
+      says: "transactions are read-only: nothing can be written",
+      remedy: set("default_transaction_read_only", "off"),
+    });
+  }
+  if (facts.connections.limit < connectionsNeeded) {
+    add(
+      "server",
+      `${facts.connections.of} allows ${facts.connections.limit} connections; a receiver, a worker and a command take up to ` +
+        `${connectionsNeeded}, and whoever gets none fails`,
+      `allow ${connectionsNeeded} at least, and as many again for each further receiver and worker`,
+    );
+  }
+  for (const name of ["autovacuum", "track_counts"]) {
+    if (valueOf(name) !== "off") continue;
+    add(
+      "server",
+      `${name} is off: nothing vacuums the tables, so the inbox and the queue grow and slow down without end`,
+      set(name, "on"),
+    );
+  }
+  for (const name of [
+    "statement_timeout",
+    "transaction_timeout",
+    "idle_in_transaction_session_timeout",
+  ]) {
+    const ms = Number(valueOf(name) ?? 0);
+    if (ms === 0 || ms >= shortestTimeoutMs) continue;
+    add(
+      "server",
+      `${name} is ${ms} ms: imports, reconciliation and reports over a large mirror are cut off`,
+      set(name, "0"),
+    );
+  }
+  const buffersMb = Number(valueOf("shared_buffers") ?? Infinity) / 128; // pages of 8 kB
+  if (buffersMb < leastSharedBuffersMb) {
+    add(
+      "server",
+      `shared_buffers is ${Math.round(buffersMb * 10) / 10} MB: nearly every read goes past the server's memory`,
+      `${set("shared_buffers", "128MB")}; a quarter of the machine's memory is usual`,
+    );
+  }
+  return found;
+}
+
+/** Where a value is set decides where it can be set otherwise: whoever changes another place changes nothing. */
+function howToSet(
+  { role, database }: ServerFacts,
+  known: ServerSetting | undefined,
+  name: string,
+  value: string,
+): string {
+  const quoted = (text: string) => `"${text.replaceAll('"', '""')}"`;
+  const apply =
+    known?.isReloaded === false ? "restart the server" : "reload it (select pg_reload_conf())";
+  switch (known?.source) {
+    case "database":
+      return `it is set for the database: alter database ${quoted(database)} set ${name} = ${value}`;
+    case "user":
+      return `it is set for the role: alter role ${quoted(role)} set ${name} = ${value}`;
+    case "database user":
+      return `it is set for the role in this database: alter role ${quoted(role)} in database ${quoted(database)} set ${name} = ${value}`;
+    case "client":
+      return `it comes with the connection: set ${name} = ${value} in the options of DATABASE_URL (docs/operations.md, "Settings of a session")`;
+    case "command line":
+      return `set ${name} = ${value} on the command line of the server, where it is given, and restart it`;
+    default:
+      return `set ${name} = ${value} in postgresql.conf, then ${apply}`;
+  }
+}

@@ -1,0 +1,256 @@
+import type { Command } from "commander";
+import pc from "picocolors";
+import { type Heartbeats, readHeartbeats } from "../../../alerts/rules/watch-absence.ts";
+import { webhookUrl } from "../../../endpoint/endpoints.ts";
+import { inspectEndpoint } from "../../../endpoint/watch-endpoint.ts";
+import { countByState } from "../../../inbox/queries.ts";
+import { exitCodes } from "../../../platform/errors.ts";
+import { counted } from "../../../platform/readable-text.ts";
+import { QueueUnavailable } from "../../../queue/job-queue.ts";
+import { readProof } from "../../../reports/base/about.ts";
+import { type Runtime, serviceLocation } from "../../runtime.ts";
+import { type CliContext, withServiceAdvice } from "../context.ts";
+import { examineAlerts } from "./alerts.ts";
+import { checkDatabase, checkSchemaText, checkServer } from "./database.ts";
+import { type Finding, check, checkAll, failed, ok, skipped, warning } from "./finding.ts";
+import { checkSecrets } from "./secrets.ts";
+
+/** A receiver refuses signatures that are off by the tolerance; half of it is time to act. */
+const toleratedSkew = 0.5;
+
+export function registerDoctor(program: Command, context: CliContext): void {
+  program
+    .command("doctor")
+    .description(
+      "check configuration, database and its server, queue, workers, secrets, service key, clock, endpoint and alert " +
+        "channels, and say what to do; exit 2 when something failed",
+    )
+    .option("--json", "print one JSON object")
+    .action(async ({ json }: { json?: boolean }) => {
+      const findings = await context.withRuntime("doctor", examine, { logLevel: "silent" });
+      const failed = findings.some(({ status }) => status === "failed");
+      if (json === true) {
+        context.stdout.write(`${JSON.stringify({ healthy: !failed, findings })}\n`);
+      } else {
+        for (const finding of findings) context.stdout.write(`${line(finding)}\n`);
+      }
+      if (failed) process.exitCode = exitCodes.configuration;
+    });
+}
+
+const needDatabase = [
+  "schema text",
+  "durability",
+  "server",
+  "database role",
+  "inbox",
+  "queue",
+  "worker",
+  "scheduler",
+  "signing secrets",
+  "proof",
+];
+
+/** Looks at everything a deployment needs; one check that fails does not hide the others. */
+async function examine(runtime: Runtime): Promise<Finding[]> {
+  const findings: Finding[] = [
+    ok(
+      "configuration",
+      `database ${runtime.config.database}, queue on ${runtime.config.queueBackend}`,
+    ),
+  ];
+  const database = await check("database", () => checkDatabase(runtime));
+  findings.push(database);
+  if (database.status === "failed") {
+    findings.push(...needDatabase.map((name) => skipped(name, "the database is not ready")));
+  } else {
+    findings.push(await check("schema text", () => checkSchemaText(runtime)));
+    findings.push(...(await checkAll("server", () => checkServer(runtime))));
+    findings.push(await check("inbox", () => checkInbox(runtime)));
+    findings.push(await check("queue", () => checkQueue(runtime)));
+    findings.push(...(await checkAll("worker", () => checkWork(runtime))));
+    findings.push(await check("signing secrets", () => checkSecrets(runtime)));
+    findings.push(await check("proof", () => examineProof(runtime)));
+  }
+  findings.push(...(await checkService(runtime)));
+  findings.push(await check("endpoint", () => checkEndpoint(runtime, database)));
+  findings.push(...(await examineAlerts(runtime, database)));
+  return findings;
+}
+
+async function checkInbox(runtime: Runtime): Promise<Finding> {
+  const counts = await countByState(await runtime.db());
+  const detail = Object.entries(counts)
+    .map(([state, n]) => `${state} ${n}`)
+    .join(", ");
+  if (counts.dead > 0) {
+    return warning("inbox", detail, 'look at "npx tallyhook events list --state dead"');
+  }
+  return counts.failed > 0
+    ? warning("inbox", detail, 'look at "npx tallyhook events list --state failed"')
+    : ok("inbox", detail);
+}
+
+async function checkQueue(runtime: Runtime): Promise<Finding> {
+  const { queueBackend } = runtime.config;
+  try {
+    await (await runtime.queue()).ping();
+  } catch (error) {
+    if (!(error instanceof QueueUnavailable) || queueBackend !== "redis") throw error;
+    return failed(
+      "queue",
+      error.message,
+      "check REDIS_URL (host, port, password) and that Redis runs; until then workers find events in PostgreSQL, later",
+    );
+  }
+  return ok("queue", `${queueBackend} answers`);
+}
+
+async function checkService(runtime: Runtime): Promise<Finding[]> {
+  const { config, secrets, wallClock } = runtime;
+  if (config.service.kind === "sandbox") {
+    return [skipped("service", "SVC_BASE_URL is not set: runs on the sandbox")];
+  }
+  const sentAt = wallClock.now();
+  let date: Date | undefined;
+  const service = await check("service", async () => {
+    const client = runtime.serviceClient(serviceLocation(config, secrets));
+    try {
+      ({ date } = await client.get("/account", {}, { deadlineMs: 10_000 }));
+    } catch (error) {
+      throw withServiceAdvice(error, config);
+    }
+    return ok(
+      "service",
+      `${config.service.kind === "remote" ? config.service.baseUrl : ""} takes the key`,
+    );
+  });
+  if (date === undefined) return [service, skipped("clock", "the service did not answer")];
+  const skewSeconds = Math.round(Math.abs(date.getTime() - sentAt.getTime()) / 1_000);
+  const limit = config.signature.toleranceSeconds * toleratedSkew;
+  const clock =
+    skewSeconds <= limit
+      ? ok("clock", `within ${skewSeconds} s of the service's`)
+      : failed("clock", `${skewSeconds} s from the service's`, "set this machine's clock (NTP)");
+  return [service, clock];
+}
+
+async function checkEndpoint(runtime: Runtime, database: Finding): Promise<Finding> {
+  const { config } = runtime;
+  if (config.service.kind === "sandbox") {
+    return skipped("endpoint", "SVC_BASE_URL is not set: runs on the sandbox");
+  }
+  if (database.status === "failed") return skipped("endpoint", "the database is not ready");
+  const tools = { db: await runtime.db(), client: runtime.serviceClient() };
+  const report = await inspectEndpoint(tools, webhookUrl(config.publicUrl));
+  if (report === null) {
+    return warning("endpoint", "its address is not known", "set PUBLIC_URL");
+  }
+  const [worst] = ["critical", "high", "warning"].flatMap((severity) =>
+    report.problems.filter((problem) => problem.severity === severity),
+  );
+  if (worst === undefined) {
+    return ok("endpoint", report.endpoints.map(({ id }) => `${id} is enabled`).join(", "));
+  }
+  const more = report.problems.length > 1 ? ` (and ${report.problems.length - 1} more)` : "";
+  return worst.severity === "critical"
+    ? failed("endpoint", worst.says + more, worst.remedy)
+    : warning("endpoint", worst.says + more, worst.remedy);
+}
+
+const marks = {
+  ok: pc.green("ok     "),
+  warning: pc.yellow("warning"),
+  failed: pc.red("failed "),
+  skipped: pc.dim("skipped"),
+};
+
+function line({ check: name, status, detail, remedy }: Finding): string {
+  const advice = remedy === null ? "" : `\n        ${" ".repeat(18)}→ ${remedy}`;
+  return `${marks[status]} ${name.padEnd(18)} ${detail}${advice}`;
+}
+
+/** A worker beats every 30 s, the scheduler every minute; a slow sweep or a busy queue may put one off. */
+const lateAfterSeconds = { worker: 120, scheduler: 300 };
+
+/** Whether somebody applies what arrives, and whether anything that runs by the clock is started. */
+export async function checkWork(runtime: Pick<Runtime, "db">): Promise<Finding[]> {
+  const beats = await readHeartbeats(await runtime.db());
+  return [workers(beats), scheduler(beats)];
+}
+
+function workers({ workerAgesSeconds: ages }: Heartbeats): Finding {
+  const alive = ages.filter((age) => age <= lateAfterSeconds.worker).length;
+  const [newestMissing] = ages.filter((age) => age > lateAfterSeconds.worker);
+  if (alive === 0) {
+    const last =
+      newestMissing === undefined ? "" : `; the last one was heard ${ago(newestMissing)}`;
+    return failed(
+      "worker",
+      `none runs, so what arrives is stored and not applied, and nobody is alerted${last}`,
+      'start one: "npx tallyhook worker" (or "npx tallyhook start" for everything at once)',
+    );
+  }
+  const run = counted(alive, "worker runs", "workers run");
+  return newestMissing === undefined
+    ? ok("worker", run)
+    : warning(
+        "worker",
+        `${run}; ${counted(ages.length - alive, "has", "have")} stopped without a word, the last ${ago(newestMissing)}`,
+        "look at its log; where it was killed on purpose, this goes away after an hour",
+      );
+}
+
+function scheduler({ workerAgesSeconds, schedulerAgeSeconds: age }: Heartbeats): Finding {
+  if (!workerAgesSeconds.some((each) => each <= lateAfterSeconds.worker)) {
+    return skipped("scheduler", "no worker runs");
+  }
+  if (age !== null && age <= lateAfterSeconds.scheduler) {
+    return ok("scheduler", `ran a task ${ago(age)}`);
+  }
+  const lacks = "so there is no nightly run and no report by mail";
+  return failed(
+    "scheduler",
+    age === null
+      ? `has never run a task, ${lacks}`
+      : `ran its last task ${ago(age)} and should every minute, ${lacks}`,
+    "where a worker has started within the last minute, run this again; else look at the workers' log for the queue, and restart them",
+  );
+}
+
+function ago(seconds: number): string {
+  if (seconds < 120) return `${Math.round(seconds)} s ago`;
+  return seconds < 7_200
+    ? `${Math.round(seconds / 60)} minutes ago`
+    : `${Math.round(seconds / 3_600)} hours ago`;
+}
+
+/** What reports would say of everything before the last run's T0: the same definition, so the same word. */
+export async function examineProof(runtime: Pick<Runtime, "db">): Promise<Finding> {
+  const db = await runtime.db();
+  const last = await db("reconcile.runs")
+    .whereNot("state", "running")
+    .whereNot("kind", "range")
+    .orderBy("id", "desc")
+    .first<{ t0: Date } | undefined>("t0");
+  if (last === undefined)
+    return skipped("proof", 'nothing was read yet: run "npx tallyhook import"');
+  const t0 = last.t0.toISOString();
+  const { verdict, readUntil, openFindings } = await readProof(
+    db,
+    { fromUtc: t0, toUtc: t0 },
+    null,
+  );
+  if (verdict === "PASS") return ok("proof", `everything created before ${t0} is proved`);
+  return verdict === "INCOMPLETE"
+    ? warning(
+        "proof",
+        `INCOMPLETE: of what was created before ${t0} all is proved until ${readUntil ?? "never"}`,
+        'run "npx tallyhook reconcile"',
+      )
+    : warning(
+        "proof",
+        `FAIL: ${openFindings} findings are open`,
+        'look at "npx tallyhook findings list"',
+      );
+}

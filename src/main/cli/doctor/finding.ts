@@ -1,0 +1,52 @@
+import { TallyhookError } from "../../../platform/errors.ts";
+import { withRoleAdvice } from "../../../platform/postgres/errors.ts";
+
+export interface Finding {
+  check: string;
+  status: "ok" | "warning" | "failed" | "skipped";
+  detail: string;
+  /** What to do about it. */
+  remedy: string | null;
+}
+
+/** The finding of a check; of an unforeseen error only that there was one. */
+export async function check(name: string, run: () => Promise<Finding>): Promise<Finding> {
+  const [found] = await checkAll(name, async () => [await run()]);
+  if (found === undefined) throw new Error(`the check ${name} found nothing`);
+  return found;
+}
+
+/** The same for a check that has several findings. */
+export async function checkAll(name: string, run: () => Promise<Finding[]>): Promise<Finding[]> {
+  try {
+    return await run();
+  } catch (unclear) {
+    const error = withRoleAdvice(unclear);
+    // Errors made for people hold no secrets; of others only the kind is shown.
+    const detail = error instanceof TallyhookError ? error.message : "an unexpected error";
+    return [failed(name, detail, null)];
+  }
+}
+
+export const ok = (name: string, detail: string): Finding => ({
+  check: name,
+  status: "ok",
+  detail,
+  remedy: null,
+});
+export const skipped = (name: string, detail: string): Finding => ({
+  ...ok(name, detail),
+  status: "skipped",
+});
+export const warning = (name: string, detail: string, remedy: string): Finding => ({
+  check: name,
+  status: "warning",
+  detail,
+  remedy,
+});
+export const failed = (name: string, detail: string, remedy: string | null): Finding => ({
+  check: name,
+  status: "failed",
+  detail,
+  remedy,
+});

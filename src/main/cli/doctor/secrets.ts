@@ -1,0 +1,64 @@
+import { counted } from "../../../platform/readable-text.ts";
+import type { Encryption } from "../../../platform/encryption.ts";
+import { someOf } from "../../../platform/postgres/migrations.ts";
+import { type SecretRow, listUnendedSecretRows } from "../../../receiver/secrets-store.ts";
+import { isUsableRow } from "../../../receiver/secrets-overview.ts";
+import type { Runtime } from "../../runtime.ts";
+import { type Finding, failed, ok } from "./finding.ts";
+
+const check = "signing secrets";
+
+/** Whether there is a secret to verify with, and whether each that is stored opens with the key at hand. */
+export async function checkSecrets(runtime: Runtime): Promise<Finding> {
+  const { config, secrets } = runtime;
+  const rows = await listUnendedSecretRows(await runtime.db(), runtime.wallClock.now());
+  const fromEnvironment = secrets.webhookSecrets.length;
+  const detail = `${fromEnvironment} from the environment, ${rows.length} in the database`;
+  if (rows.length > 0) {
+    const encryption = await runtime.encryption();
+    const closed = rows.filter((row) => !opens(encryption, row));
+    if (closed.length > 0) return keyIsWrong(runtime, rows, closed);
+    const unfit = rows.filter((row) => !isUsableRow(encryption, config.signature.scheme, row));
+    if (unfit.length > 0) {
+      return failed(
+        check,
+        `${listed(unfit)} cannot be used with SVC_SIGNATURE_SCHEME ${config.signature.scheme}`,
+        'set the scheme that they are of, or add a secret of this one ("npx tallyhook secrets add")',
+      );
+    }
+  }
+  if (fromEnvironment + rows.length > 0) return ok(check, detail);
+  return config.service.kind === "sandbox"
+    ? ok(check, `${detail}; "tallyhook start" makes one for its sandbox`)
+    : failed(check, detail, 'set SVC_WEBHOOK_SECRETS or run "npx tallyhook secrets add"');
+}
+
+function keyIsWrong(
+  { config }: Pick<Runtime, "config">,
+  rows: readonly SecretRow[],
+  closed: readonly SecretRow[],
+): Finding {
+  const which =
+    config.encryptionKey === "local"
+      ? `the key in ${config.dataDir}/encryption-key`
+      : "TALLYHOOK_ENCRYPTION_KEY";
+  const of = counted(rows.length, "stored secret");
+  return failed(
+    check,
+    `${which} does not open ${closed.length} of ${of}: ${listed(closed)}. What is signed with them is refused`,
+    "bring back the key that they were stored with (or name it in TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS); where it is lost, " +
+      'store the secrets again: "npx tallyhook secrets add"',
+  );
+}
+
+const listed = (rows: readonly SecretRow[]): string =>
+  someOf(rows.map(({ id, key_id: keyId }) => `${id} (key ${keyId})`));
+
+function opens(encryption: Encryption, { key_id: keyId, ciphertext }: SecretRow): boolean {
+  try {
+    encryption.decrypt({ keyId, ciphertext });
+    return true;
+  } catch {
+    return false;
+  }
+}

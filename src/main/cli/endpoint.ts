@@ -1,0 +1,370 @@
+import { randomUUID } from "node:crypto";
+import { setTimeout as sleep } from "node:timers/promises";
+import Table from "cli-table3";
+import { type Command, InvalidArgumentError } from "commander";
+import { z } from "zod";
+import { ServiceRefusedError } from "../../client/service-errors.ts";
+import { findHiddenSecrets } from "../../endpoint/endpoint-calls.ts";
+import {
+  findOwnEndpoint,
+  forgetEndpoint,
+  isSameUrl,
+  listEndpoints,
+  listKnownEndpoints,
+  noEndpoint,
+  webhookUrl,
+} from "../../endpoint/endpoints.ts";
+import {
+  type EndpointTools,
+  type ObtainedSecret,
+  finishOpenCall,
+  obtainSecret,
+} from "../../endpoint/obtain-secret.ts";
+import { inspectEndpoint } from "../../endpoint/watch-endpoint.ts";
+import { findEvents } from "../../inbox/queries.ts";
+import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
+import { visible } from "../../platform/readable-text.ts";
+import { type Runtime, migratedDatabase } from "../runtime.ts";
+import { wholeNumber } from "./arguments.ts";
+import { assertCanAsk, confirm } from "./confirm.ts";
+import type { CliContext } from "./context.ts";
+
+const longestGraceHours = 24 * 30;
+
+export function registerEndpoint(program: Command, context: CliContext): void {
+  const endpoint = program
+    .command("endpoint")
+    .description("this deployment's webhook endpoint at the service");
+
+  endpoint
+    .command("register")
+    .description("make the endpoint at the service and store its signing secret, encrypted")
+    .option("--url <url>", "its address (default: PUBLIC_URL with /webhooks)", webUrl)
+    .option("--events <list>", "event types to subscribe to, separated by commas", eventTypes, [
+      "*",
+    ])
+    .option("--api-version <version>", "pin the schema of its events (default: the newest)")
+    .option("--description <text>", "what the service's list shows for it")
+    .action((options: RegisterOptions) => registerOwnEndpoint(context, options));
+
+  endpoint
+    .command("list")
+    .description("the account's endpoints, and what is wrong with this deployment's")
+    .option("--json", "print JSON")
+    .action((options: ListOptions) => listOwnEndpoints(context, options));
+
+  endpoint
+    .command("rotate")
+    .description("replace the signing secret; a rotation that was interrupted is finished")
+    .argument("[id]", "which one; needed only when there are several")
+    .option(
+      "--grace-hours <n>",
+      "for how long the service signs with the former secret as well",
+      graceHours,
+    )
+    .action((id: string | undefined, options: RotateOptions) =>
+      rotateOwnSecret(context, id, options),
+    );
+
+  endpoint
+    .command("test")
+    .description("have the service send a test event, and wait until it is in the inbox")
+    .argument("[id]", "which one; needed only when there are several")
+    .option("--wait <seconds>", "how long to wait for it", seconds, 15)
+    .action((id: string | undefined, options: TestOptions) =>
+      testOwnEndpoint(context, id, options),
+    );
+
+  endpoint
+    .command("remove")
+    .description("remove an endpoint at the service, after asking; deliveries to it stop at once")
+    .argument("<id>", "as shown by list")
+    .option("--yes", "do not ask")
+    .action((id: string, options: RemoveOptions) => removeOwnEndpoint(context, id, options));
+}
+
+function webUrl(text: string): string {
+  if (/^https?:\/\//i.test(text) && URL.canParse(text)) return text;
+  throw new InvalidArgumentError(
+    "Use the whole address, such as https://hooks.example.com/webhooks.",
+  );
+}
+
+function eventTypes(text: string): string[] {
+  const types = text.split(",").map((item) => item.trim());
+  if (types.every((type) => type !== "")) return types;
+  throw new InvalidArgumentError(
+    "Use types separated by commas, such as order.created,order.refunded; * stands for all.",
+  );
+}
+
+const graceHours = wholeNumber(1, longestGraceHours, "hours");
+const seconds = wholeNumber(1, 600, "seconds");
+
+export interface RegisterOptions {
+  url?: string;
+  events: string[];
+  apiVersion?: string;
+  description?: string;
+}
+
+/** Registers the endpoint once: what was interrupted is finished, and a second one is refused. */
+export async function registerOwnEndpoint(
+  context: CliContext,
+  options: RegisterOptions,
+): Promise<void> {
+  const { endpointId, secretId } = await withEndpointTools(context, async (tools) => {
+    const finished = await finishOpenCall(tools);
+    if (finished?.call.kind === "register") return finished.obtained;
+    const url = requireUrl(options.url ?? tools.url);
+    const { endpoints } = await listEndpoints(tools);
+    const same = endpoints.find((endpoint) => isSameUrl(endpoint.url, url));
+    if (same !== undefined) {
+      throw new UsageError(
+        `${url} is registered already, as ${same.id} (${same.status}). "tallyhook endpoint rotate ${same.id}" gives it a secret that is stored here.`,
+      );
+    }
+    const { events, apiVersion, description } = options;
+    const body = {
+      url,
+      enabled_events: events,
+      ...(apiVersion === undefined ? {} : { api_version: apiVersion }),
+      ...(description === undefined ? {} : { description }),
+    };
+    return obtainSecret(tools, { kind: "register", endpointId: null, body }).catch(
+      (error: unknown) => {
+        throw isAboutTheBody(error)
+          ? new UsageError(
+              `${error.message}. The service takes no such endpoint: see --url, --events, --api-version and --description.`,
+              { cause: error },
+            )
+          : error;
+      },
+    );
+  });
+  context.stdout.write(
+    `${endpointId} is registered; its secret is stored as ${secretId}. Running receivers use it within 5 s.\n`,
+  );
+}
+
+function requireUrl(url: string | null): string {
+  if (url !== null) return url;
+  throw new ConfigurationError(
+    "PUBLIC_URL is not set, so the service cannot be told where to send events. Set it, such as https://hooks.example.com, or say --url.",
+  );
+}
+
+/** What was typed was refused, and not the key or the moment. */
+const isAboutTheBody = (error: unknown): error is ServiceRefusedError =>
+  error instanceof ServiceRefusedError && (error.status === 400 || error.status === 422);
+
+export interface ListOptions {
+  json?: boolean;
+}
+
+export async function listOwnEndpoints(context: CliContext, { json }: ListOptions): Promise<void> {
+  const { endpoints, known, report } = await withEndpointTools(context, async (tools) => ({
+    endpoints: (await listEndpoints(tools)).endpoints,
+    known: await listKnownEndpoints(tools.db),
+    report: await inspectEndpoint(tools, tools.url),
+  }));
+  const secretOf = new Map(known.map(({ id, secretId }) => [id, secretId]));
+  const own = new Set(report?.endpoints.map(({ id }) => id));
+  const rows = endpoints.map((endpoint) => ({
+    id: endpoint.id,
+    url: endpoint.url,
+    status: endpoint.status,
+    enabled_events: endpoint.enabled_events,
+    api_version: endpoint.api_version ?? null,
+    api_version_sunset: endpoint.api_version_sunset ?? null,
+    rotation_ends_at: endpoint.rotation_expires_at ?? null,
+    own: own.has(endpoint.id) || secretOf.has(endpoint.id),
+    secret: secretOf.get(endpoint.id) ?? null,
+  }));
+  const problems = report?.problems ?? [];
+  if (json === true) {
+    context.stdout.write(`${JSON.stringify({ endpoints: rows, problems })}\n`);
+    return;
+  }
+  const table = new Table({
+    head: ["id", "url", "status", "events", "version", "rotation until", "secret here"],
+    style: { head: [], border: [] },
+  });
+  for (const row of rows) {
+    const secret = row.secret ?? (row.own ? "unknown" : "-");
+    const cells = [row.id, row.url, row.status, row.enabled_events.join(", ")];
+    const rest = [row.api_version ?? "-", row.rotation_ends_at ?? "-", secret];
+    table.push([...cells, ...rest].map(visible));
+  }
+  context.stdout.write(
+    rows.length === 0 ? "The account has no endpoint.\n" : `${table.toString()}\n`,
+  );
+  for (const { severity, says, remedy } of problems) {
+    context.stdout.write(`${severity}: ${visible(says)}\n  → ${remedy}\n`);
+  }
+}
+
+export interface RotateOptions {
+  graceHours?: number;
+}
+
+/** Rotates the secret, or finishes the rotation that was interrupted: one run, one rotation. */
+export async function rotateOwnSecret(
+  context: CliContext,
+  id: string | undefined,
+  { graceHours }: RotateOptions,
+): Promise<void> {
+  const obtained = await withEndpointTools(context, async (tools) => {
+    const finished = await finishOpenCall(tools);
+    const isMeant = id === undefined || id === finished?.obtained.endpointId;
+    if (finished?.call.kind === "rotate" && isMeant) return finished.obtained;
+    return rotate(tools, id, graceHours);
+  });
+  const { endpointId, secretId, former, formerEndsAt } = obtained;
+  const until = formerEndsAt === null ? "" : ` at ${formerEndsAt.toISOString()}`;
+  context.stdout.write(
+    `${endpointId} has a new secret, stored as ${secretId}. Running receivers use it within 5 s.\n` +
+      (former === null
+        ? `The former one is not known to be stored here: retire it by hand when it ends${until}.\n`
+        : `The former one, ${former}, is kept and ends${until}.\n`),
+  );
+}
+
+async function rotate(
+  tools: EndpointTools,
+  id: string | undefined,
+  graceHours: number | undefined,
+): Promise<ObtainedSecret> {
+  const endpoint = await findOwnEndpoint(tools, id);
+  const isLost = (await findHiddenSecrets(tools.db)).includes(endpoint.id);
+  if (endpoint.has_pending_rotation === true && !isLost) {
+    throw new UsageError(
+      `A rotation of ${endpoint.id} is pending until ${endpoint.rotation_expires_at ?? "an unknown time"}: its former secret still signs. Rotate again after that.`,
+    );
+  }
+  return obtainSecret(tools, {
+    kind: "rotate",
+    endpointId: endpoint.id,
+    body: graceHours === undefined ? {} : { grace_period_hours: graceHours },
+  });
+}
+
+export interface TestOptions {
+  /** Seconds. */
+  wait: number;
+}
+
+/** The interface does not show this answer: without the event's id nothing tells which event to wait for. */
+const answerSchema = z.object({ event_id: z.string() });
+const everyMs = 250;
+
+/** Has an event sent and waits for it: arrived means signed by a known secret and stored. */
+export async function testOwnEndpoint(
+  context: CliContext,
+  id: string | undefined,
+  { wait }: TestOptions,
+): Promise<void> {
+  const said = await withEndpointTools(context, async (tools) => {
+    const endpoint = await findOwnEndpoint(tools, id);
+    const { body } = await tools.client.post(
+      `/webhook_endpoints/${encodeURIComponent(endpoint.id)}/test`,
+      {},
+      { idempotencyKey: tools.newKey() },
+    );
+    const event = answerSchema.safeParse(body);
+    if (!event.success) {
+      return `The service took the request for ${endpoint.id}, and does not say which event it sends. Look at "tallyhook events list".\n`;
+    }
+    if (await arrives(tools, event.data.event_id, wait)) {
+      return `The test event ${event.data.event_id} arrived, verified and is stored.\n`;
+    }
+    throw new UnreachableError(
+      `The test event ${event.data.event_id} did not arrive within ${wait} s at ${endpoint.url}. Is that address reachable for the service, does ` +
+        'the receiver run, and does it know the secret ("tallyhook secrets list")?',
+    );
+  });
+  context.stdout.write(said);
+}
+
+async function arrives(
+  { db, wallClock }: Pick<EndpointTools, "db" | "wallClock">,
+  eventId: string,
+  waitSeconds: number,
+): Promise<boolean> {
+  const endMs = wallClock.now().getTime() + waitSeconds * 1_000;
+  for (;;) {
+    if ((await findEvents(db, eventId)).length > 0) return true;
+    if (wallClock.now().getTime() >= endMs) return false;
+    await sleep(everyMs);
+  }
+}
+
+export interface RemoveOptions {
+  yes?: boolean;
+}
+
+/**
+ * Removes an endpoint, after asking; one that is gone already is only forgotten, so that a run after a crash ends well.
+ */
+export async function removeOwnEndpoint(
+  context: CliContext,
+  id: string,
+  { yes }: RemoveOptions,
+): Promise<void> {
+  if (yes !== true) assertCanAsk(context);
+  const { secretId, wasThere } = await withEndpointTools(context, async (tools) => {
+    const known = (await listKnownEndpoints(tools.db)).find((endpoint) => endpoint.id === id);
+    const there = (await listEndpoints(tools)).endpoints.find((endpoint) => endpoint.id === id);
+    if (there === undefined && known === undefined) throw noEndpoint(id);
+    if (there !== undefined && yes !== true) {
+      const which = `${id} (${visible(there.url)}, ${visible(there.status)})`;
+      await confirm(context, `Remove ${which} at the service? No event is sent to it any more.`);
+    }
+    const wasThere = await tools.client
+      .delete(`/webhook_endpoints/${encodeURIComponent(id)}`, { idempotencyKey: tools.newKey() })
+      .then(
+        () => true,
+        (error: unknown) => {
+          const isGone = error instanceof ServiceRefusedError && error.status === 404;
+          if (!isGone || known === undefined) throw error;
+          return false;
+        },
+      );
+    await forgetEndpoint(tools.db, id);
+    return { secretId: known?.secretId ?? null, wasThere };
+  });
+  context.stdout.write(
+    wasThere ? `${id} is removed: no event is sent to it any more.\n` : `${id} was gone already.\n`,
+  );
+  if (secretId !== null) {
+    context.stdout.write(
+      `Its secret is kept for what is under way: "tallyhook secrets retire ${secretId}" ends it.\n`,
+    );
+  }
+}
+
+/**
+ * Everything that is needed is made before a call: without a key to encrypt with, the answer's secret would be lost.
+ */
+export function withEndpointTools<T>(
+  context: CliContext,
+  run: (tools: EndpointTools) => Promise<T>,
+): Promise<T> {
+  return context.withRuntime("endpoint", async (runtime) => run(await toolsOf(runtime)), {
+    logLevel: "warn",
+  });
+}
+
+async function toolsOf(runtime: Runtime): Promise<EndpointTools> {
+  const { config, wallClock } = runtime;
+  const db = await migratedDatabase(runtime);
+  return {
+    db,
+    client: runtime.serviceClient(),
+    encryption: await runtime.encryption(),
+    scheme: config.signature.scheme,
+    wallClock,
+    newKey: () => randomUUID(),
+    url: webhookUrl(config.publicUrl),
+  };
+}

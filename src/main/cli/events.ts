@@ -1,0 +1,368 @@
+import { isUtf8 } from "node:buffer";
+import { setTimeout as sleep } from "node:timers/promises";
+import Table from "cli-table3";
+import { type Command, InvalidArgumentError } from "commander";
+import type { Knex } from "knex";
+import { watchArrivals } from "../../inbox/arrivals.ts";
+import { type EventState, eventStates } from "../../inbox/claim.ts";
+import {
+  type EventFilter,
+  type EventRow,
+  countByState,
+  findEvents,
+  listEvents,
+  listEventsOf,
+  seqsOfIds,
+} from "../../inbox/queries.ts";
+import { countPrunable, listPruned, pruneEvents, replayEvents } from "../../inbox/retention.ts";
+import { holdsRefusedText } from "../../mirror/canonical.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { UsageError } from "../../platform/errors.ts";
+import { isOutage } from "../../platform/postgres/errors.ts";
+import { counted, visibleLines } from "../../platform/readable-text.ts";
+import { migratedDatabase } from "../runtime.ts";
+import { wholeNumber } from "./arguments.ts";
+import type { CliContext } from "./context.ts";
+import { createProgress } from "./progress.ts";
+import { untilSignal } from "./until-signal.ts";
+
+interface ListOptions {
+  state?: EventState;
+  type?: string;
+  resource?: string;
+  limit: number;
+  follow?: boolean;
+  json?: boolean;
+}
+
+export function registerEvents(program: Command, context: CliContext): void {
+  const events = program.command("events").description("the inbox: every webhook that arrived");
+
+  events
+    .command("list")
+    .description("the newest events, without their bytes")
+    .option("--state <state>", `one of ${eventStates.join(", ")}`, parseState)
+    .option("--type <type>", "of this type, such as order.succeeded")
+    .option("--resource <id>", "about this object")
+    .option("--limit <n>", "how many", wholeNumber(1, 10_000), 20)
+    .option(
+      "--follow",
+      "then print each new one as it comes, or once it has the state or object asked for, until Ctrl-C",
+    )
+    .option("--json", "print JSON: one object, or with --follow one a line")
+    .action((options: ListOptions) =>
+      options.follow === true ? follow(context, options) : list(context, options),
+    );
+
+  events
+    .command("show")
+    .description("one event with its bytes, by its id or its number")
+    .argument("<id>", "its id, or its number (seq)")
+    .option("--json", "print JSON")
+    .action((id: string, { json }: { json?: boolean }) => show(context, id, json === true));
+
+  events
+    .command("replay")
+    .description(
+      "apply events again, on the same path (harmless: what is known already changes nothing)",
+    )
+    .argument("[id...]", "ids or numbers of events")
+    .option("--dead", "all dead events that still have their bytes")
+    .action((ids: string[], { dead }: { dead?: boolean }) => replay(context, ids, dead === true));
+
+  events
+    .command("prune")
+    .description(
+      "empty the bytes of old events that are applied, stale or ignored; never of others",
+    )
+    .requiredOption("--older-than <days>", "days since they were received, such as 90 or 90d", days)
+    .option("--dry-run", "only say how many there are")
+    .action((options: { olderThan: number; dryRun?: boolean }) => prune(context, options));
+}
+
+async function list(context: CliContext, options: ListOptions): Promise<void> {
+  const { rows, counts } = await context.withRuntime(
+    "events",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      return { rows: await listEvents(db, filterOf(options)), counts: await countByState(db) };
+    },
+    { logLevel: "warn" },
+  );
+  if (options.json === true) {
+    context.stdout.write(`${JSON.stringify({ events: rows, counts })}\n`);
+    return;
+  }
+  const table = new Table({
+    head: ["seq", "received", "type", "state", "resource", "deliveries", "reason"],
+    style: { head: [], border: [] },
+  });
+  for (const row of rows) table.push(listRow(row));
+  const totals = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
+  context.stdout.write(`${table.toString()}\nAll events: ${totals.join(", ")}.\n`);
+}
+
+const filterOf = ({ limit, state, type, resource }: ListOptions): EventFilter => ({
+  limit,
+  ...(state === undefined ? {} : { state }),
+  ...(type === undefined ? {} : { type }),
+  ...(resource === undefined ? {} : { resourceId: resource }),
+});
+
+async function follow(context: CliContext, options: ListOptions): Promise<void> {
+  const stop = new AbortController();
+  void untilSignal().then(() => stop.abort());
+  // A reader that has seen enough, such as `head`, ends it too.
+  context.stdout.once("error", () => stop.abort());
+  const lineOf = options.json === true ? (row: EventRow) => JSON.stringify(row) : followedLine;
+  await context.withRuntime(
+    "events",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      await followEvents(context, { db, clock: runtime.wallClock }, filterOf(options), {
+        lineOf,
+        signal: stop.signal,
+      });
+    },
+    // What follows says itself when the database goes away.
+    { logLevel: "silent" },
+  );
+}
+
+const followedLine = (row: EventRow): string => {
+  const [seq = "", received = "", type = "", state = "", resource = "", , reason = ""] =
+    listRow(row);
+  return `${seq.padStart(8)}  ${received}  ${state.padEnd(8)}  ${type.padEnd(28)}  ${resource}  ${reason}`.trimEnd();
+};
+
+const listRow = (row: EventRow): string[] => [
+  String(row.seq),
+  row.received_at.toISOString(),
+  visibleLines(row.type ?? "-"),
+  row.state,
+  row.resource_type === null ? "-" : `${row.resource_type} ${visibleLines(row.resource_id ?? "?")}`,
+  String(row.deliveries),
+  visibleLines(row.reason ?? ""),
+];
+
+async function show(context: CliContext, id: string, json: boolean): Promise<void> {
+  const { found, ofIds } = await context.withRuntime(
+    "events",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      const found = await findEvents(db, id);
+      return { found, ofIds: await seqsOfIds(db, [...new Set(found.map((row) => row.event_id))]) };
+    },
+    { logLevel: "warn" },
+  );
+  if (found.length === 0) throw notFound(id);
+  for (const { raw, ...event } of found) {
+    const row = {
+      ...event,
+      replaced_text: hasReplacedText(raw),
+      same_id: otherSeqs(event, ofIds),
+    };
+    const body = raw === null ? null : raw.toString("utf8");
+    if (json) {
+      // Only valid UTF-8 survives as text; the exact bytes are there whenever it is not.
+      const exact = raw === null || isUtf8(raw) ? {} : { raw_base64: raw.toString("base64") };
+      context.stdout.write(`${JSON.stringify({ ...row, raw: body, ...exact })}\n`);
+      continue;
+    }
+    for (const [name, value] of Object.entries(row)) {
+      const text = printed(value);
+      context.stdout.write(`${name.padEnd(18)} ${visibleLines(text)}\n`);
+    }
+    context.stdout.write(`${body === null ? "(bytes were pruned)" : visibleLines(body)}\n\n`);
+  }
+}
+
+async function replay(context: CliContext, ids: string[], dead: boolean): Promise<void> {
+  if (ids.length === 0 && !dead)
+    throw new UsageError("Name events by id or number, or say --dead.");
+  const { replayed, empty } = await context.withRuntime(
+    "events",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      const named = await seqsNamed(db, ids);
+      const seqs = dead
+        ? (await db("inbox.progress").where("state", "dead").pluck<string[]>("seq")).map(Number)
+        : [];
+      return db.transaction(async (trx) => {
+        const done = await replayEvents(trx, [...seqs, ...named]);
+        // Asked after the rows are locked: what a prune has just emptied is not put back either.
+        const pruned = await listPruned(trx, [...seqs, ...named]);
+        const refused = pruned.filter(({ seq }) => named.includes(seq));
+        if (refused.length > 0) throw withoutBytes(refused);
+        return { replayed: done, empty: pruned.length };
+      });
+    },
+    { logLevel: "warn" },
+  );
+  context.stdout.write(
+    `${counted(replayed.length, "event")} put back; a running worker applies them within seconds.\n`,
+  );
+  if (empty > 0) {
+    const left = counted(empty, "dead event has", "dead events have");
+    context.stderr.write(`tallyhook: ${left} no bytes any more: nothing is left to be applied.\n`);
+  }
+}
+
+async function seqsNamed(db: Knex, ids: readonly string[]): Promise<number[]> {
+  const seqs: number[] = [];
+  for (const id of ids) {
+    const found = await findEvents(db, id);
+    if (found.length === 0) throw notFound(id);
+    seqs.push(...found.map(({ seq }) => seq));
+  }
+  return seqs;
+}
+
+function withoutBytes(events: readonly { seq: number; eventId: string }[]): UsageError {
+  const shown = events.slice(0, 5).map(({ seq, eventId }) => `${eventId} (number ${seq})`);
+  const more = events.length > shown.length ? ` and ${events.length - shown.length} more` : "";
+  return new UsageError(
+    `The bytes of ${shown.join(", ")}${more} were pruned, so nothing is left to be applied again; nothing was put back. ` +
+      'Name the others alone. What the mirror lacks is read from the service by "tallyhook reconcile --full".',
+  );
+}
+
+const pruneStep = 5_000;
+
+async function prune(
+  context: CliContext,
+  { olderThan, dryRun }: { olderThan: number; dryRun?: boolean },
+): Promise<void> {
+  const pruned = await context.withRuntime(
+    "events",
+    async (runtime) => {
+      const db = await migratedDatabase(runtime);
+      const total = await countPrunable(db, olderThan);
+      if (dryRun === true) return { total, done: 0 };
+      const progress = createProgress(context.stderr, "pruning", total);
+      let done = 0;
+      for (;;) {
+        const step = await pruneEvents(db, { days: olderThan, limit: pruneStep });
+        done += step;
+        progress.update(done);
+        if (step < pruneStep) break;
+      }
+      progress.stop();
+      return { total, done };
+    },
+    { logLevel: "warn" },
+  );
+  context.stdout.write(
+    dryRun === true
+      ? `${counted(pruned.total, "event")} would be emptied.\n`
+      : pruned.done === 1
+        ? "1 event was emptied; its row stays.\n"
+        : `${pruned.done} events were emptied; their rows stay.\n`,
+  );
+}
+
+function printed(value: string | number | boolean | Date | readonly number[] | null): string {
+  if (value instanceof Date) return value.toISOString();
+  if (typeof value === "object" && value !== null)
+    return value.length === 0 ? "-" : value.join(", ");
+  return String(value ?? "-");
+}
+
+/** Events with other bytes under the same id. */
+const otherSeqs = (
+  { seq, event_id }: EventRow,
+  ofIds: ReadonlyMap<string, readonly number[]>,
+): number[] => (ofIds.get(event_id) ?? []).filter((other) => other !== seq);
+
+const notFound = (id: string) =>
+  new UsageError(`No event has the id or number "${id}". "tallyhook events list" shows them.`);
+
+function parseState(text: string): EventState {
+  const state = eventStates.find((known) => known === text);
+  if (state === undefined) throw new InvalidArgumentError(`Use one of ${eventStates.join(", ")}.`);
+  return state;
+}
+
+const days = (text: string): number => wholeNumber(0, 36_500)(text.replace(/d$/, ""));
+
+const lookEveryMs = 500;
+/** Of events that may still come to match the newest so many are looked at. */
+const maxUndecided = 20_000;
+
+/**
+ * Prints the newest events, oldest first, and then each that comes, as one line, until the signal. With a state or an
+ * object in the filter an event is printed once it has that state or is known to be about that object, which a worker
+ * finds out. A database that goes away is waited for; nothing is left out, since the inbox says what came meanwhile.
+ */
+export async function followEvents(
+  { stdout, stderr }: Pick<CliContext, "stdout" | "stderr">,
+  { db, clock }: { db: Knex; clock: Clock },
+  filter: EventFilter,
+  { lineOf, signal }: { lineOf: (row: EventRow) => string; signal: AbortSignal },
+): Promise<void> {
+  const print = (rows: readonly EventRow[]) =>
+    new Promise<void>((resolve) => {
+      // Taken, or refused by a reader that has seen enough; whoever does not read must not fill the memory.
+      stdout.write(rows.map((row) => `${lineOf(row)}\n`).join(""), () => resolve());
+    });
+  const arrivals = await watchArrivals(db, clock);
+  const newest = await listEvents(db, filter);
+  await print(newest.filter(({ seq }) => arrivals.wasThere(seq)).reverse());
+  let undecided: number[] = [];
+
+  async function look(): Promise<{ rows: EventRow[]; more: boolean }> {
+    const came = await arrivals.next();
+    undecided = [...undecided, ...came].slice(-maxUndecided);
+    const known = await listEventsOf(db, undecided);
+    undecided = known
+      .filter((row) => !matches(row, filter) && mayMatchLater(row, filter))
+      .map(({ seq }) => seq);
+    return { rows: known.filter((row) => matches(row, filter)), more: came.length > 0 };
+  }
+
+  const aborted = new Promise<null>((resolve) => {
+    signal.addEventListener("abort", () => resolve(null), { once: true });
+  });
+  let isAway = false;
+  while (!signal.aborted) {
+    try {
+      // A server that hangs, or a reader that does not read, holds up nobody who wants to end.
+      const seen = await Promise.race([look(), aborted]);
+      if (seen === null) return;
+      if (isAway)
+        stderr.write("tallyhook: the database answers again; what came meanwhile follows.\n");
+      isAway = false;
+      if (seen.rows.length > 0) await Promise.race([print(seen.rows), aborted]);
+      if (seen.more) continue;
+    } catch (error) {
+      if (!isOutage(error)) throw error;
+      if (!isAway) {
+        stderr.write("tallyhook: the database does not answer; trying again until it does.\n");
+      }
+      isAway = true;
+    }
+    await sleep(lookEveryMs, undefined, { signal }).catch(() => {});
+  }
+}
+
+const matches = (row: EventRow, { state, type, resourceId }: EventFilter): boolean =>
+  (state === undefined || row.state === state) &&
+  (type === undefined || row.type === type) &&
+  (resourceId === undefined || row.resource_id === resourceId);
+
+/** What a worker has not settled gets another state, and its object; its type stays. */
+const mayMatchLater = (row: EventRow, { type }: EventFilter): boolean =>
+  (type === undefined || row.type === type) && (row.state === "received" || row.state === "failed");
+
+/**
+ * Whether the mirror holds U+FFFD for text of this body, because `jsonb` refuses NUL and lone surrogates. Null where the
+ * bytes were pruned; a body that is no JSON has left nothing in the mirror.
+ */
+export function hasReplacedText(raw: Buffer | null): boolean | null {
+  if (raw === null) return null;
+  try {
+    return holdsRefusedText(JSON.parse(raw.toString("utf8")));
+  } catch {
+    return false;
+  }
+}

@@ -1,0 +1,144 @@
+import Table from "cli-table3";
+import { type Command, InvalidArgumentError, Option } from "commander";
+import { UsageError } from "../../platform/errors.ts";
+import { moneyText } from "../../platform/money.ts";
+import { visible } from "../../platform/readable-text.ts";
+import {
+  type FindingRow,
+  type FindingState,
+  acknowledgeFinding,
+  countFindings,
+  findFinding,
+  findingStates,
+  listFindings,
+} from "../../reconcile/findings/findings.ts";
+import { type Runtime, migratedDatabase } from "../runtime.ts";
+import { parsePerson, personAtWork } from "./acting-person.ts";
+import { wholeNumber } from "./arguments.ts";
+import type { CliContext } from "./context.ts";
+
+interface ListOptions {
+  state?: FindingState;
+  all?: boolean;
+  limit: number;
+  json?: boolean;
+}
+
+const findingNumber = wholeNumber(1, 999_999_999_999_999);
+
+export function registerFindings(program: Command, context: CliContext): void {
+  const findings = program
+    .command("findings")
+    .description("differences and broken identities that reconciliation found");
+
+  findings
+    .command("list")
+    .description("findings that are open, the most severe first")
+    .option("--state <state>", `one of ${findingStates.join(", ")}`, parseState)
+    .addOption(new Option("--all", "in every state").conflicts("state"))
+    .option("--limit <n>", "how many", wholeNumber(1, 10_000), 50)
+    .option("--json", "print JSON")
+    .action((options: ListOptions) => list(context, options));
+
+  findings
+    .command("show")
+    .description("one finding with its evidence")
+    .argument("<id>", "its number", findingNumber)
+    .option("--json", "print JSON")
+    .action((id: number, { json }: { json?: boolean }) => show(context, id, json === true));
+
+  findings
+    .command("ack")
+    .description(
+      "accept a finding: it fails no report any more, until it changes, or heals and comes back",
+    )
+    .argument("<id>", "its number", findingNumber)
+    .requiredOption("--note <text>", "why it may stay; the exceptions report prints it")
+    .option("--by <name>", "who says so (default: this system's user, if a person)", parsePerson)
+    .action((id: number, said: { note: string; by?: string }) => acknowledge(context, id, said));
+}
+
+const withDatabase = <T>(context: CliContext, run: (runtime: Runtime) => Promise<T>): Promise<T> =>
+  context.withRuntime(
+    "findings",
+    async (runtime) => {
+      await migratedDatabase(runtime);
+      return run(runtime);
+    },
+    { logLevel: "warn" },
+  );
+
+async function list(context: CliContext, { state, all, limit, json }: ListOptions): Promise<void> {
+  const one = state === undefined ? (["open", "reopened"] as const) : [state];
+  const states = all === true ? findingStates : one;
+  const { rows, counts } = await withDatabase(context, async (runtime) => {
+    const db = await runtime.db();
+    return { rows: await listFindings(db, { states, limit }), counts: await countFindings(db) };
+  });
+  if (json === true) {
+    context.stdout.write(`${JSON.stringify({ findings: rows, counts })}\n`);
+    return;
+  }
+  const table = new Table({
+    head: ["id", "severity", "state", "what", "object", "at risk", "first seen"],
+    style: { head: [], border: [] },
+  });
+  for (const row of rows) table.push(listRow(row));
+  const totals = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
+  context.stdout.write(`${table.toString()}\nAll findings: ${totals.join(", ")}.\n`);
+}
+
+const listRow = (row: FindingRow): string[] => [
+  row.id,
+  row.mode === "observe" ? `${row.severity}, observed` : row.severity,
+  row.state,
+  row.identity ?? row.class,
+  row.resource === null ? "-" : `${row.resource} ${visible(row.object_id ?? "")}`,
+  row.amount_at_risk_minor === null ? "-" : moneyText(row.amount_at_risk_minor, row.currency),
+  row.first_seen.toISOString(),
+];
+
+async function show(context: CliContext, id: number, json: boolean): Promise<void> {
+  const found = await withDatabase(context, async (runtime) => findFinding(await runtime.db(), id));
+  if (found === null) throw noFinding(id);
+  if (json) {
+    context.stdout.write(`${JSON.stringify(found)}\n`);
+    return;
+  }
+  for (const [name, value] of Object.entries(found)) {
+    context.stdout.write(`${name.padEnd(22)} ${visible(textOf(value))}\n`);
+  }
+}
+
+function textOf(value: unknown): string {
+  if (value === null) return "-";
+  if (value instanceof Date) return value.toISOString();
+  return typeof value === "string" ? value : JSON.stringify(value);
+}
+
+async function acknowledge(
+  context: CliContext,
+  id: number,
+  { by = personAtWork(context.user()), note }: { by?: string; note: string },
+): Promise<void> {
+  if (note.trim() === "") throw new UsageError("--note is empty. Say why the finding may stay.");
+  await withDatabase(context, async (runtime) => {
+    const db = await runtime.db();
+    const said = { id, by, note, at: runtime.wallClock.now() };
+    if (await acknowledgeFinding(db, said)) return;
+    if ((await findFinding(db, id)) === null) throw noFinding(id);
+    throw new UsageError(`Finding ${id} is healed: there is nothing to acknowledge.`);
+  });
+  context.stdout.write(`Finding ${id} is acknowledged by ${visible(by)}.\n`);
+}
+
+const noFinding = (id: number): UsageError =>
+  new UsageError(`There is no finding ${id}. "npx tallyhook findings list --all" shows them.`);
+
+function parseState(text: string): FindingState {
+  const state = findingStates.find((known) => known === text);
+  if (state === undefined) {
+    throw new InvalidArgumentError(`Use one of ${findingStates.join(", ")}.`);
+  }
+  return state;
+}

@@ -1,0 +1,122 @@
+import type { Command } from "commander";
+import { ConfigurationError } from "../../platform/errors.ts";
+import { runEvery } from "../../platform/run-every.ts";
+import { createWakeUps } from "../../queue/wake-ups.ts";
+import {
+  type ReceiverCounters,
+  createAnswerCounts,
+  storeAnswers,
+} from "../../receiver/counters.ts";
+import { environmentSecrets } from "../../receiver/secrets-store.ts";
+import { startLiveSecrets } from "../../receiver/live-secrets.ts";
+import { startReceiver } from "../../receiver/server.ts";
+import { type Runtime, migratedDatabase } from "../runtime.ts";
+import type { SigningSecret } from "../../contract/signature/verification.ts";
+import type { CliContext } from "./context.ts";
+import { untilSignal } from "./until-signal.ts";
+
+/** Its statements, apart from storing events, take milliseconds: the secrets, the schema, the counts of answers. */
+const databaseSilenceMs = (): number => 10_000;
+
+export function registerReceiver(program: Command, context: CliContext): void {
+  program
+    .command("receiver")
+    .description("take webhooks into the inbox, until a signal")
+    .action(async () => {
+      const run = async (runtime: Runtime): Promise<void> => {
+        const stopped = untilSignal();
+        await migratedDatabase(runtime);
+        const { url } = await runReceiver(runtime);
+        runtime.log.info({ url: `${url}/webhooks` }, "the receiver listens");
+        const signal = await stopped;
+        runtime.log.info({ signal }, "the receiver stops");
+      };
+      await context.withRuntime("receiver", run, { databaseSilenceMs });
+    });
+}
+
+/** How often the receiver's answers are added to those that alerts look at. */
+const countEveryMs = 10_000;
+
+export interface ReceiverRole {
+  /**
+   * Secrets that can only be had once the receiver's address is known, since the service gives them for an
+   * address: asked for after listening and before this function returns.
+   */
+  signingSecrets?(url: string): Promise<string[]>;
+}
+
+export interface RunningRole {
+  url: string;
+  counters: Readonly<ReceiverCounters>;
+}
+
+/**
+ * Starts a receiver that ends with the runtime. The database must be migrated. Throws `ConfigurationError` when
+ * there is no signing secret: a receiver that can verify nothing must not pass for one that works.
+ */
+export async function runReceiver(runtime: Runtime, role: ReceiverRole = {}): Promise<RunningRole> {
+  const { config, secrets, log, wallClock } = runtime;
+  const { scheme } = config.signature;
+  const db = await runtime.db();
+  const live = await startLiveSecrets(
+    {
+      db,
+      encryption: config.encryptionKey === "none" ? null : await runtime.encryption(),
+      clock: wallClock,
+      log,
+    },
+    { scheme, environment: environmentSecrets(scheme, secrets.webhookSecrets) },
+  );
+  runtime.onClose(() => live.close());
+  if (role.signingSecrets === undefined && live.current().length === 0) {
+    const [problem] = live.problems();
+    throw new ConfigurationError(
+      problem ??
+        'There is no signing secret. Set SVC_WEBHOOK_SECRETS, or run "npx tallyhook secrets add".',
+    );
+  }
+
+  let given: readonly SigningSecret[] = [];
+  const queue = await runtime.queue();
+  const wakeUps = createWakeUps({ queue, log });
+  runtime.onClose(() => wakeUps.close());
+  const receiver = await startReceiver(
+    {
+      db,
+      pool: await runtime.inboxPool(),
+      secrets: {
+        current: () => (given.length === 0 ? live.current() : [...given, ...live.current()]),
+        refresh: () => live.refresh(),
+        markUsed: (id) => live.markUsed(id),
+        problems: () => live.problems(),
+      },
+      clock: wallClock,
+      log,
+      onCommitted: (seqs) => wakeUps.notify(seqs),
+      degrading: [{ name: "queue", check: () => queue.ping() }],
+    },
+    {
+      host: config.receiver.host,
+      port: config.receiver.port,
+      signature: config.signature,
+      maxBodyBytes: config.receiver.maxBodyBytes,
+      maxConnections: config.receiver.maxConnections,
+      places: config.eventPlaces,
+    },
+  );
+  const countAnswers = createAnswerCounts(receiver.counters);
+  const counting = runEvery({ log, name: "answers" }, countEveryMs, async () => {
+    await storeAnswers(db, countAnswers());
+    return { more: false };
+  });
+  // Whatever the database does: a receiver that is to stop takes nothing more.
+  runtime.onClose(async () => {
+    await receiver.close();
+    await counting.close();
+  });
+  if (role.signingSecrets !== undefined) {
+    given = environmentSecrets(scheme, await role.signingSecrets(receiver.url));
+  }
+  return { url: receiver.url, counters: receiver.counters };
+}

@@ -1,0 +1,88 @@
+import { once } from "node:events";
+import { open, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
+import { UnreachableError, UsageError } from "../../platform/errors.ts";
+import { errorCode } from "../../platform/postgres/errors.ts";
+import { type About, aboutLines } from "../../reports/base/about.ts";
+
+/** Where a report goes. */
+export interface ReportOutput {
+  write(chunk: string | Uint8Array): Promise<void>;
+  /**
+   * Ends it. `beside`: what its format has no place for goes to `<file>.about.json`, or to standard error, so that the
+   * rows themselves can be imported as they are.
+   */
+  keep(beside: About | null, stderr: NodeJS.WritableStream): Promise<void>;
+  /** Leaves nothing behind. */
+  discard(): Promise<void>;
+}
+
+/** Throws `UsageError` where no file can be, before anything is written. */
+export async function openOutput(
+  stdout: NodeJS.WritableStream,
+  path: string | undefined,
+): Promise<ReportOutput> {
+  return path === undefined ? toStream(stdout) : toFile(path);
+}
+
+function toStream(stdout: NodeJS.WritableStream): ReportOutput {
+  return {
+    async write(chunk) {
+      if (!stdout.write(chunk)) await once(stdout, "drain");
+    },
+    async keep(beside, stderr) {
+      if (beside === null) return;
+      for (const [label, value] of aboutLines(beside)) stderr.write(`${label}: ${value}\n`);
+    },
+    discard: () => Promise.resolve(),
+  };
+}
+
+/**
+ * A file that is there when it is whole, and not before: it takes the place of a former one in one step.
+ */
+async function toFile(path: string): Promise<ReportOutput> {
+  const place = await placeOf(path);
+  const unfinished = `${place}.unfinished`;
+  const file = await open(unfinished, "w").catch((cause: unknown) => {
+    throw new UsageError(
+      `${path} cannot be written (${errorCode(cause) ?? "unknown error"}). Name a file in a folder that exists and that this user may write to.`,
+      { cause },
+    );
+  });
+  const written = <T>(work: Promise<T>): Promise<T> =>
+    work.catch((cause: unknown) => {
+      throw new UnreachableError(
+        `${path} cannot be written to its end (${errorCode(cause) ?? "unknown error"}), so nothing is kept. Make room there, or name another file.`,
+        { cause },
+      );
+    });
+  return {
+    write: (chunk) => written(file.writeFile(chunk)),
+    keep: (beside: About | null) =>
+      written(
+        (async () => {
+          await file.close();
+          if (beside !== null) {
+            await writeFile(`${place}.about.json`, `${JSON.stringify(beside, null, 2)}\n`);
+          }
+          await rename(unfinished, place);
+        })(),
+      ),
+    async discard() {
+      await file.close().catch(() => {});
+      await rm(unfinished, { force: true });
+    },
+  };
+}
+
+/** Where a link leads; what is no file (a folder, a device, a pipe) must not be replaced by one. */
+async function placeOf(path: string): Promise<string> {
+  const place = await realpath(path).catch(() => path);
+  const found = await stat(place).catch(() => null);
+  if (found === null || found.isFile()) return place;
+  throw new UsageError(
+    found.isDirectory()
+      ? `${path} is a folder. Name a file in it.`
+      : `${path} is no file. Name one, or leave --out away: then it goes to standard output.`,
+  );
+}

@@ -1,0 +1,322 @@
+import { isUtf8 } from "node:buffer";
+import { createInterface } from "node:readline/promises";
+import { Writable } from "node:stream";
+import Table from "cli-table3";
+import type { Command } from "commander";
+import type { Knex } from "knex";
+import type { SignatureSchemeName } from "../../contract/signature/verification.ts";
+import type { Encryption } from "../../platform/encryption.ts";
+import { ConfigurationError, UsageError } from "../../platform/errors.ts";
+import { readInputFile } from "../../platform/files.ts";
+import { visible } from "../../platform/readable-text.ts";
+import {
+  type SecretOverview,
+  describeSecrets,
+  isUsableRow,
+} from "../../receiver/secrets-overview.ts";
+import {
+  addSecret,
+  assertSecretRoom,
+  environmentSecrets,
+  listSecretRows,
+  recentSecretUses,
+  retireSecret,
+} from "../../receiver/secrets-store.ts";
+import { type Runtime, migratedDatabase } from "../runtime.ts";
+import { parseInstant, wholeNumber } from "./arguments.ts";
+import { confirm } from "./confirm.ts";
+import type { CliContext } from "./context.ts";
+
+interface ListOptions {
+  quietHours: number;
+  json?: boolean;
+}
+
+interface AddOptions {
+  file?: string;
+  notBefore?: Date;
+  notAfter?: Date;
+  note?: string;
+}
+
+interface RetireOptions {
+  at?: Date;
+  quietHours: number;
+  yes?: boolean;
+}
+
+export function registerSecrets(program: Command, context: CliContext): void {
+  const secrets = program
+    .command("secrets")
+    .description("signing secrets; running receivers follow a change within 5 s");
+
+  secrets
+    .command("list")
+    .description("every secret without its value: last use, and whether it is safe to retire")
+    .option("--quiet-hours <n>", "safe to retire after so many hours without use", hours, 48)
+    .option("--json", "print JSON")
+    .action((options: ListOptions) => list(context, options));
+
+  secrets
+    .command("add")
+    .description("store a secret, encrypted; its value comes from standard input or a file")
+    .option("--file <file>", "read the value from this file")
+    .option(
+      "--not-before <time>",
+      "do not use it before then, such as 2026-10-01T00:00:00Z",
+      parseInstant,
+    )
+    .option("--not-after <time>", "use it until then (ISO 8601 with offset)", parseInstant)
+    .option("--note <text>", "what list shows for it")
+    .action((options: AddOptions) => add(context, options));
+
+  secrets
+    .command("retire")
+    .description("end a secret, now or at a time; asks before it ends the last one")
+    .argument("<id>", "as shown by list")
+    .option(
+      "--at <time>",
+      "when it ends, such as 2026-10-01T00:00:00Z (default: now)",
+      parseInstant,
+    )
+    .option("--quiet-hours <n>", "warn when it was used within so many hours", hours, 48)
+    .option("--yes", "do not ask when no secret would be left")
+    .action((id: string, options: RetireOptions) => retire(context, id, options));
+}
+
+async function list(context: CliContext, { quietHours, json }: ListOptions): Promise<void> {
+  const all = await withSecrets(context, (atHand) => surveySecrets(atHand, quietHours));
+  if (json === true) {
+    context.stdout.write(`${JSON.stringify({ secrets: all })}\n`);
+    return;
+  }
+  if (all.length === 0) {
+    context.stdout.write(
+      "No secret is known: every delivery is refused. Add one, or set SVC_WEBHOOK_SECRETS.\n",
+    );
+    return;
+  }
+  const table = new Table({
+    head: ["id", "state", "from", "until", "last used", "safe to retire", "note"],
+    style: { head: [], border: [] },
+  });
+  for (const each of all) table.push(listRow(each));
+  context.stdout.write(`${table.toString()}\n`);
+}
+
+const listRow = (secret: SecretOverview): string[] => [
+  secret.id,
+  secret.state,
+  secret.notBefore?.toISOString() ?? "-",
+  secret.notAfter?.toISOString() ?? "-",
+  secret.lastUsedAt?.toISOString() ?? "-",
+  secret.safeToRetire === null ? "no" : `yes: ${secret.safeToRetire}`,
+  visible(secret.note ?? ""),
+];
+
+async function add(context: CliContext, { file, ...window }: AddOptions): Promise<void> {
+  const value = await readSecret(context, file);
+  const { id, outcome } = await withSecrets(context, async ({ db, encryption, scheme, now }) => {
+    if (encryption === null) throw noKey();
+    if (window.notAfter !== undefined && window.notAfter <= now) {
+      throw new UsageError(
+        `--not-after ${window.notAfter.toISOString()} is over: the secret would never be used.`,
+      );
+    }
+    await assertSecretRoom(db, now, { value });
+    return addSecret({ db, encryption }, scheme, { value, ...window });
+  });
+  if (outcome === "known") {
+    throw new UsageError(`This secret is there already, as ${id}; nothing was changed.`);
+  }
+  context.stdout.write(
+    outcome === "added"
+      ? `${id} was added. Running receivers use it within 5 s.\n`
+      : `${id} was there already. It is encrypted with TALLYHOOK_ENCRYPTION_KEY now; when it begins and ends is as it was.\n`,
+  );
+}
+
+async function retire(
+  context: CliContext,
+  id: string,
+  { at, quietHours, yes }: RetireOptions,
+): Promise<void> {
+  const { secret, twin, ends } = await withSecrets(context, async (atHand) => {
+    const ends = at ?? atHand.now;
+    const confirmLast = (reason: string) => askForLast(context, reason, yes === true);
+    return { ...(await retireGuarded(atHand, id, { at: ends, quietHours, confirmLast })), ends };
+  });
+  context.stdout.write(`${id} ends ${ends.toISOString()}. Running receivers follow within 5 s.\n`);
+  if (twin !== null) {
+    context.stderr.write(
+      `tallyhook: the same secret is one of SVC_WEBHOOK_SECRETS (${twin}) and goes on verifying: take it out there too, and restart the receivers.\n`,
+    );
+  }
+  if (secret.safeToRetire === null && secret.lastUsedAt !== null) {
+    context.stderr.write(
+      `tallyhook: it verified a request at ${secret.lastUsedAt.toISOString()}; what is signed with it after its end is refused.\n`,
+    );
+  }
+}
+
+async function askForLast(context: CliContext, reason: string, isYes: boolean): Promise<void> {
+  if (isYes) return;
+  if (!context.stdin.isTTY) {
+    throw new UsageError(`${reason} Add its successor first, or say --yes to end it all the same.`);
+  }
+  await confirm(context, `${reason} End it all the same?`);
+}
+
+function withSecrets<T>(
+  context: CliContext,
+  run: (atHand: SecretsAtHand) => Promise<T>,
+): Promise<T> {
+  return context.withRuntime("secrets", async (runtime) => run(await atHandIn(runtime)), {
+    logLevel: "warn",
+  });
+}
+
+async function atHandIn(runtime: Runtime): Promise<SecretsAtHand> {
+  const { config, secrets, wallClock } = runtime;
+  return {
+    db: await migratedDatabase(runtime),
+    encryption: config.encryptionKey === "none" ? null : await runtime.encryption(),
+    scheme: config.signature.scheme,
+    environment: secrets.webhookSecrets,
+    now: wallClock.now(),
+  };
+}
+
+const noKey = () =>
+  new ConfigurationError(
+    "TALLYHOOK_ENCRYPTION_KEY is not set, so no secret can be stored. Set it to 64 hex digits, the same on every machine (openssl rand -hex 32).",
+  );
+
+const hours = wholeNumber(1, 8_760, "hours");
+
+export interface SecretsAtHand {
+  db: Knex;
+  /** Null when no key is configured. */
+  encryption: Encryption | null;
+  scheme: SignatureSchemeName;
+  /** Values of SVC_WEBHOOK_SECRETS. */
+  environment: readonly string[];
+  now: Date;
+}
+
+/** Every secret, newest first. */
+export async function surveySecrets(
+  { db, encryption, scheme, environment, now }: SecretsAtHand,
+  quietHours: number,
+): Promise<SecretOverview[]> {
+  return describeSecrets(
+    {
+      rows: await listSecretRows(db),
+      environmentIds: environmentSecrets(scheme, environment).map(({ id }) => id),
+      recentUses: await recentSecretUses(db),
+      usable: (row) => isUsableRow(encryption, scheme, row),
+    },
+    { now, quietHours },
+  );
+}
+
+export interface RetiredSecret {
+  /** As it was before. */
+  secret: SecretOverview;
+  /** The id of the same secret in the environment, where it does not end. */
+  twin: string | null;
+}
+
+/**
+ * Ends a secret of the database at a time. Throws `UsageError` for one of the environment, an unknown one, and,
+ * where `confirmLast` throws it, for the last one: after it every delivery would be refused. `confirmLast` is given
+ * the reason to ask, before anything is changed.
+ */
+export async function retireGuarded(
+  atHand: SecretsAtHand,
+  id: string,
+  {
+    at,
+    quietHours,
+    confirmLast,
+  }: { at: Date; quietHours: number; confirmLast: (reason: string) => Promise<void> },
+): Promise<RetiredSecret> {
+  if (id.startsWith("env:")) {
+    throw new UsageError(
+      `${id} is one of SVC_WEBHOOK_SECRETS: take it out there and restart the receivers.`,
+    );
+  }
+  const all = await surveySecrets(atHand, quietHours);
+  const secret = all.find((each) => each.id === id);
+  if (secret === undefined) {
+    throw new UsageError(`There is no secret ${id}. "tallyhook secrets list" shows them.`);
+  }
+  // An end that is put off may bring a secret back.
+  if (at > atHand.now) await assertSecretRoom(atHand.db, atHand.now, { id });
+  const remains = all.some((other) => other.id !== id && verifiesAt(other, at));
+  if (!remains) {
+    await confirmLast(
+      `${id} is the only secret from ${at.toISOString()} on: without it every delivery would be refused.`,
+    );
+  }
+  await retireSecret(atHand.db, id, { now: atHand.now, at });
+  const twin = all.find((other) => other.id === id.replace("db:", "env:"));
+  return { secret, twin: twin?.id ?? null };
+}
+
+function verifiesAt({ state, notBefore, notAfter }: SecretOverview, at: Date): boolean {
+  if (state === "unusable") return false;
+  return (notBefore === null || notBefore <= at) && (notAfter === null || notAfter > at);
+}
+
+const maxBytes = 65_536;
+
+/**
+ * A secret from a file, from standard input, or typed at a terminal without being shown. Never from the
+ * arguments, which other users of the machine and the shell's history can read. Throws `UsageError`.
+ */
+export async function readSecret(
+  { stdin, stderr }: { stdin: NodeJS.ReadStream; stderr: NodeJS.WritableStream },
+  file: string | undefined,
+): Promise<string> {
+  if (file !== undefined) return secretOf(await readInputFile(file));
+  if (stdin.isTTY) return askFor({ stdin, stderr }, "The secret (it is not shown): ");
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  for await (const chunk of stdin) {
+    const part = Buffer.from(chunk as string | Buffer);
+    bytes += part.length;
+    chunks.push(part);
+    if (bytes > maxBytes) break;
+  }
+  return secretOf(Buffer.concat(chunks));
+}
+
+/** One line break at its end, which editors and `echo` add, is not part of it. Throws `UsageError` for what no service gives out. */
+function secretOf(bytes: Buffer): string {
+  if (bytes.length > maxBytes) {
+    throw new UsageError(`This is far too long for a secret: over ${maxBytes} bytes.`);
+  }
+  if (!isUtf8(bytes)) {
+    throw new UsageError("This is no secret but binary data: a secret is text, in UTF-8.");
+  }
+  return bytes.toString("utf8").replace(/\r?\n$/, "");
+}
+
+async function askFor(
+  { stdin, stderr }: { stdin: NodeJS.ReadStream; stderr: NodeJS.WritableStream },
+  question: string,
+): Promise<string> {
+  const nowhere = new Writable({ write: (_chunk, _encoding, done) => done() });
+  const lines = createInterface({ input: stdin, output: nowhere, terminal: true });
+  stderr.write(question);
+  try {
+    return await new Promise<string>((resolve, reject) => {
+      lines.once("close", () => reject(new UsageError("No secret was given.")));
+      lines.once("line", resolve);
+    });
+  } finally {
+    lines.close();
+    stderr.write("\n");
+  }
+}

@@ -1,0 +1,194 @@
+import { randomBytes } from "node:crypto";
+import { join, relative } from "node:path";
+import type { Command } from "commander";
+import pc from "picocolors";
+import { removeAbandonedPostgres } from "../../platform/embedded/embedded-postgres.ts";
+import { UnreachableError, UsageError } from "../../platform/errors.ts";
+import { makeDirectory } from "../../platform/files.ts";
+import { holdStateFile, removeStateFile } from "../../sandbox/engine/state-file.ts";
+import { startSandbox } from "../../sandbox/start-sandbox.ts";
+import type { Config, LoadedConfig } from "../config/config.ts";
+import { type Runtime, sandboxApiKey, serviceLocation } from "../runtime.ts";
+import { assertCanAsk, confirm } from "./confirm.ts";
+import type { CliContext } from "./context.ts";
+import { addSecret, listUnendedSecretRows } from "../../receiver/secrets-store.ts";
+import { type SandboxCalls, createSandboxCalls } from "./demo/sandbox-calls.ts";
+import { migrateAll } from "./migrate.ts";
+import { runReceiver } from "./receiver.ts";
+import { untilSignal } from "./until-signal.ts";
+import { runWorker } from "./worker.ts";
+
+interface StartOptions {
+  reset?: boolean;
+  yes?: boolean;
+}
+
+export function registerStart(program: Command, context: CliContext): void {
+  program
+    .command("start")
+    .description("everything in one process on the defaults, until Ctrl-C")
+    .option("--reset", "throw the embedded database and the sandbox's state away first; asks")
+    .option("--yes", "with --reset: do not ask")
+    .action(async (options: StartOptions) => {
+      const loaded = context.loaded();
+      if (options.reset === true) await reset(context, loaded.config, options.yes === true);
+      const stopped = untilSignal();
+      await context.withRuntime("start", async (runtime) => {
+        // Ctrl-C during the start: what is being made is made, then closed with the rest.
+        const running = await startEverything(runtime);
+        context.stdout.write(banner(loaded, running));
+        await stopped;
+        context.stdout.write("\nStopping …\n");
+      });
+      context.stdout.write("Stopped. Nothing that was acknowledged is lost.\n");
+    });
+}
+
+/** Beside the database: the mirror of yesterday and the sandbox of today agree. */
+async function sandboxStateFile({ dataDir }: Config): Promise<string> {
+  const directory = join(dataDir, "sandbox");
+  await makeDirectory(directory);
+  return join(directory, "state.json");
+}
+
+/**
+ * Both or neither: a mirror of a sandbox that is gone differs from the next one in everything. The sandbox may run beside
+ * another database than the embedded one, so each of the two is asked whether it is in use before anything is removed.
+ */
+async function reset(context: CliContext, config: Config, isSure: boolean): Promise<void> {
+  if (config.database === "external" || config.service.kind === "remote") {
+    throw new UsageError(
+      "--reset is for the embedded database and the sandbox. DATABASE_URL or SVC_BASE_URL is set: nothing was removed.",
+    );
+  }
+  const shown = shortPath(config.dataDir);
+  if (!isSure) {
+    assertCanAsk(context);
+    await confirm(context, `Throw away the embedded database and the sandbox's state in ${shown}?`);
+  }
+  const stateFile = await sandboxStateFile(config);
+  const release = await holdStateFile(stateFile);
+  try {
+    if (!(await removeAbandonedPostgres(config.dataDir))) {
+      throw new UnreachableError(
+        `Another process of Tallyhook uses the database in ${shown}. Stop it first; nothing was removed.`,
+      );
+    }
+    await removeStateFile(stateFile);
+  } finally {
+    await release();
+  }
+  context.stdout.write(`The embedded database and the sandbox's state in ${shown} are gone.\n`);
+}
+
+const shortPath = (path: string): string => {
+  const short = relative(process.cwd(), path);
+  return short === "" || short.startsWith("..") ? path : short;
+};
+
+interface Running {
+  receiverUrl: string;
+  databaseUrl: string;
+  sandbox: { url: string; isNew: boolean } | null;
+}
+
+async function startEverything(runtime: Runtime): Promise<Running> {
+  const { config, secrets, log } = runtime;
+  await migrateAll(runtime);
+  if (config.service.kind === "remote") {
+    const receiver = await runReceiver(runtime);
+    await runWorker(runtime);
+    return { receiverUrl: receiver.url, databaseUrl: await runtime.databaseUrl(), sandbox: null };
+  }
+  const { port } = config.sandbox;
+  const stateFile = await sandboxStateFile(config);
+  // Should the file be removed by hand: no id of the new life is one of the last, which the mirror still has.
+  const seed = randomBytes(8).toString("hex");
+  const sandbox = await startSandbox({ port, host: "127.0.0.1", seed, log, stateFile });
+  runtime.onClose(() => sandbox.close());
+  const calls = createSandboxCalls(sandbox.url, sandboxApiKey);
+  const { events } = await calls.control<{ events: number }>("GET", "/");
+  const receiver = await runReceiver(runtime, {
+    signingSecrets: (url) => takeUpEndpoint(runtime, calls, `${url}/webhooks`),
+  });
+  await runWorker(runtime, {
+    service: { ...serviceLocation(config, secrets), baseUrl: sandbox.url },
+  });
+  return {
+    receiverUrl: receiver.url,
+    databaseUrl: await runtime.databaseUrl(),
+    sandbox: { url: sandbox.url, isNew: events === 0 },
+  };
+}
+
+/**
+ * Has the sandbox send its webhooks here: to the endpoint of an earlier start, so that what it owes still comes, where its
+ * secret is in the database. Gives back the secret of a new one.
+ */
+async function takeUpEndpoint(
+  runtime: Runtime,
+  calls: SandboxCalls,
+  url: string,
+): Promise<string[]> {
+  const { config, wallClock } = runtime;
+  const db = await runtime.db();
+  const known = await calls.findEndpoint();
+  if (known !== null) {
+    const stored = await listUnendedSecretRows(db, wallClock.now());
+    if (stored.some(({ note }) => note === noteOf(known))) {
+      await calls.moveEndpoint(known, url);
+      return [];
+    }
+    await calls.removeEndpoint(known);
+  }
+  const { id, signingSecret } = await calls.registerEndpoint(url);
+  if (config.encryptionKey !== "none") {
+    const encryption = await runtime.encryption();
+    await addSecret({ db, encryption }, config.signature.scheme, {
+      value: signingSecret,
+      note: noteOf(id),
+    });
+  }
+  return [signingSecret];
+}
+
+const noteOf = (endpointId: string): string => `sandbox endpoint ${endpointId}`;
+
+function banner({ config }: LoadedConfig, { receiverUrl, databaseUrl, sandbox }: Running): string {
+  const database = new URL(databaseUrl);
+  const where = `${database.hostname}:${database.port || "5432"}${database.pathname}`;
+  const lines = [
+    "",
+    pc.bold("Tallyhook runs"),
+    `  webhooks   ${receiverUrl}/webhooks   (health: /healthz, /readyz)`,
+    `  worker     in this process, queue on ${config.queueBackend === "redis" ? "Redis" : "PostgreSQL"}`,
+    `  database   ${config.database === "embedded" ? `embedded PostgreSQL, ${where}` : where}`,
+  ];
+  if (config.service.kind === "remote") lines.push(`  service    ${config.service.baseUrl}`);
+  if (sandbox !== null) {
+    lines.push(`  sandbox    ${sandbox.url}/v1   (key ${sandboxApiKey})`);
+    if (config.database === "embedded") {
+      lines.push(
+        `  on disk    ${shortPath(config.dataDir)}: database and sandbox, kept until "npx tallyhook start --reset"`,
+      );
+    }
+    lines.push(
+      "",
+      pc.yellow("This is the SANDBOX: no real service, no real money."),
+      sandbox.isNew ? "Make a month of traffic, up to now:" : "Make more traffic:",
+      trafficCommand(sandbox),
+      "See it arrive, report on it, and prove that the mirror equals the service:",
+      "  npx tallyhook events list",
+      "  npx tallyhook report refunds",
+      "  npx tallyhook reconcile",
+    );
+  }
+  return `${lines.join("\n")}\n\nStop with Ctrl-C.\n`;
+}
+
+function trafficCommand({ url, isNew }: { url: string; isNew: boolean }): string {
+  const wish = isNew
+    ? { orders: 60, subscriptions: 10, past: true }
+    : { orders: 20, subscriptions: 5, days: 0.01 };
+  return `  curl -X POST ${url}/_sandbox/traffic -H 'content-type: application/json' -d '${JSON.stringify(wish)}'`;
+}

@@ -1,0 +1,89 @@
+import type { Command } from "commander";
+import { startSender } from "../../alerts/outbox/sender.ts";
+import { startHealthServer } from "../../platform/http/listen.ts";
+import {
+  type RunningWorker,
+  defaultWorkerOptions,
+  startWorker,
+} from "../../worker/start-worker.ts";
+import { openAlertChannels, runAlertWatch, schedulerBeatTask } from "../alerts.ts";
+import { nightlyTasks } from "../reconciliation.ts";
+import { reportMailTasks } from "../report-mail.ts";
+import { type Runtime, alertDesk, migratedDatabase } from "../runtime.ts";
+import type { CliContext } from "./context.ts";
+import { untilSignal } from "./until-signal.ts";
+
+export function registerWorker(program: Command, context: CliContext): void {
+  program
+    .command("worker")
+    .description("apply stored events to the mirror, until a signal")
+    .action(async () => {
+      const run = async (runtime: Runtime): Promise<void> => {
+        const stopped = untilSignal();
+        await migratedDatabase(runtime);
+        const worker = await runWorker(runtime);
+        const health = await startHealthServer(worker, runtime.config.admin);
+        runtime.onClose(() => health.close());
+        runtime.log.info({ health: `${health.url}/healthz` }, "the worker runs");
+        const signal = await stopped;
+        runtime.log.info({ signal }, "the worker stops");
+      };
+      await context.withRuntime("worker", run, {
+        databaseSilenceMs: (config) => config.databaseSilenceSeconds * 1_000,
+      });
+    });
+}
+
+export interface WorkerRole {
+  /** The service to read from; the configured one when left out. */
+  service?: { baseUrl: string; apiKey: string };
+  /** How far apart two answers "unknown" must be to mean that a customer was deleted. */
+  missingGraceMs?: number;
+  /** False: no nightly reconciliation, and no mails with reports. */
+  isNightly?: boolean;
+  /** False: alerts are written and stay in the outbox, and nothing watches for silence. */
+  sendsAlerts?: boolean;
+}
+
+/** Starts a worker that ends with the runtime. The database must be migrated. */
+export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promise<RunningWorker> {
+  const { config, log, random } = runtime;
+  const hasAlerts = role.sendsAlerts !== false;
+  if (hasAlerts) await runSender(runtime);
+  const worker = startWorker(
+    {
+      db: await runtime.db(),
+      queue: await runtime.queue(),
+      client: runtime.serviceClient(role.service),
+      log,
+      random,
+      places: config.eventPlaces,
+      alerts: await alertDesk(runtime),
+      isClockMovable: config.service.kind === "sandbox",
+      missingGraceMs: role.missingGraceMs ?? config.reconcile.graceSeconds * 1_000,
+    },
+    {
+      ...defaultWorkerOptions,
+      tasks: {
+        ...(role.isNightly === false
+          ? {}
+          : {
+              ...(await nightlyTasks(runtime, role.service)),
+              ...(await reportMailTasks(runtime)),
+            }),
+        ...(hasAlerts ? await schedulerBeatTask(runtime) : {}),
+      },
+    },
+  );
+  runtime.onClose(() => worker.close());
+  if (hasAlerts) await runAlertWatch(runtime);
+  return worker;
+}
+
+/** Sends alerts until the runtime ends. */
+async function runSender(runtime: Runtime): Promise<void> {
+  const { log, random, wallClock: clock } = runtime;
+  const channels = openAlertChannels(runtime, await runtime.alertSettings());
+  const sender = startSender({ db: await runtime.db(), log, clock, random }, channels);
+  runtime.onClose(() => sender.close());
+}

@@ -1,0 +1,80 @@
+import { type Argument, type Command, InvalidArgumentError, type Option } from "commander";
+import type { CliContext } from "./cli/context.ts";
+
+type Register = (program: Command, context: CliContext) => void;
+
+interface CommandModule {
+  /** The first word of its commands. */
+  readonly names: readonly string[];
+  load(): Promise<Register>;
+}
+
+/** In the order in which help lists them. */
+export const commandModules: readonly CommandModule[] = [
+  { names: ["start"], load: async () => (await import("./cli/start.ts")).registerStart },
+  { names: ["receiver"], load: async () => (await import("./cli/receiver.ts")).registerReceiver },
+  { names: ["worker"], load: async () => (await import("./cli/worker.ts")).registerWorker },
+  { names: ["sandbox"], load: async () => (await import("./cli/sandbox.ts")).registerSandbox },
+  { names: ["migrate"], load: async () => (await import("./cli/migrate.ts")).registerMigrate },
+  { names: ["demo"], load: async () => (await import("./cli/demo/demo.ts")).registerDemo },
+  { names: ["doctor"], load: async () => (await import("./cli/doctor/doctor.ts")).registerDoctor },
+  { names: ["events"], load: async () => (await import("./cli/events.ts")).registerEvents },
+  {
+    names: ["reconcile", "import"],
+    load: async () => (await import("./cli/reconcile.ts")).registerReconcile,
+  },
+  { names: ["findings"], load: async () => (await import("./cli/findings.ts")).registerFindings },
+  { names: ["heal"], load: async () => (await import("./cli/heal.ts")).registerHeal },
+  { names: ["report"], load: async () => (await import("./cli/report.ts")).registerReport },
+  { names: ["close"], load: async () => (await import("./cli/close.ts")).registerClose },
+  { names: ["secrets"], load: async () => (await import("./cli/secrets.ts")).registerSecrets },
+  { names: ["endpoint"], load: async () => (await import("./cli/endpoint.ts")).registerEndpoint },
+  { names: ["alerts"], load: async () => (await import("./cli/alerts.ts")).registerAlerts },
+  {
+    names: ["customers"],
+    load: async () => (await import("./cli/customers.ts")).registerCustomers,
+  },
+  {
+    names: ["signature"],
+    load: async () => (await import("./cli/signature.ts")).registerSignatureExplain,
+  },
+];
+
+/**
+ * Registers the command that a command line begins with, so that a receiver starts without the sandbox's and the
+ * reports' code; every command where it begins with none, as for help.
+ */
+export async function registerCommands(
+  program: Command,
+  context: CliContext,
+  [first = ""]: readonly string[],
+): Promise<void> {
+  const named = commandModules.filter(({ names }) => names.includes(first));
+  const wanted = named.length > 0 ? named : commandModules;
+  for (const register of await Promise.all(wanted.map(({ load }) => load()))) {
+    register(program, context);
+  }
+  refuseEmptyValues(program);
+}
+
+/**
+ * An empty value is a variable of the shell that is not set, such as `--host "$HOST"`; to the command it would mean
+ * something else, such as every address of the machine.
+ */
+function refuseEmptyValues(command: Command): void {
+  for (const option of command.options) if (option.required) refuseEmpty(option);
+  for (const argument of command.registeredArguments) refuseEmpty(argument);
+  for (const each of command.commands) refuseEmptyValues(each);
+}
+
+function refuseEmpty(taker: Option | Argument): void {
+  const { parseArg } = taker;
+  // Commander itself collects the values of one that takes several and has no parser.
+  if (taker.variadic && parseArg === undefined) return;
+  taker.parseArg = <T>(value: string, previous: T): T => {
+    if (value.trim() !== "") {
+      return parseArg === undefined ? (value as T) : parseArg(value, previous);
+    }
+    throw new InvalidArgumentError("It is empty: is a variable of the shell not set?");
+  };
+}

@@ -1,0 +1,282 @@
+import { readFileSync } from "node:fs";
+import { resolve } from "node:path";
+import type { EnvelopePlaces } from "../../contract/event-envelope.ts";
+import { ConfigurationError } from "../../platform/errors.ts";
+import type { LogLevel } from "../../platform/log.ts";
+import { counted } from "../../platform/readable-text.ts";
+import { conceal } from "../../platform/redaction.ts";
+import {
+  type Environment,
+  type ReadFile,
+  readSettings,
+  unknownVariables,
+} from "../../platform/settings.ts";
+import { readEnvFile, withEnvFile } from "./env-file.ts";
+import {
+  type Values,
+  alertSecretSettings,
+  embeddedDatabase,
+  prefixes,
+  settings,
+} from "./variables.ts";
+
+export interface Config {
+  /** `embedded`: PostgreSQL of our own under `dataDir`; `external`: `secrets.databaseUrl`. */
+  readonly database: "embedded" | "external";
+  /** What BullMQ runs on; `redis`: `secrets.redisUrl`. */
+  readonly queueBackend: "postgres" | "redis";
+  /** The commerce service; `sandbox` when none is configured. `baseUrl` is without /v1 and without a slash at its end. */
+  readonly service:
+    { readonly kind: "sandbox" } | { readonly kind: "remote"; readonly baseUrl: string };
+  readonly signature: {
+    readonly scheme: "svc" | "hex" | "standard-webhooks";
+    readonly toleranceSeconds: number;
+  };
+  /** Where the parts of an event lie in its body. */
+  readonly eventPlaces: Readonly<EnvelopePlaces>;
+  readonly receiver: {
+    readonly host: string;
+    readonly port: number;
+    readonly maxBodyBytes: number;
+    readonly maxConnections: number;
+  };
+  readonly admin: { readonly host: string; readonly port: number };
+  /** After so long without a byte in a statement a worker gives a database connection up. */
+  readonly databaseSilenceSeconds: number;
+  readonly sandbox: { readonly port: number };
+  /** Where the service reaches this deployment; without a slash at its end. */
+  readonly publicUrl: string | null;
+  /** Absolute. */
+  readonly dataDir: string;
+  /**
+   * `environment`: `secrets.encryptionKey`; `local`: made in `dataDir` (embedded defaults only, see
+   * encryption.ts); `none`: nothing can be encrypted, since every machine would have another key.
+   */
+  readonly encryptionKey: "environment" | "local" | "none";
+  /** IANA name: day cut-offs, the nightly run. */
+  readonly timeZone: string;
+  /** Of the acquirer: whose thresholds of the card networks count. */
+  readonly networkRegion: "global" | "lac" | "mena";
+  readonly reconcile: {
+    readonly cron: string;
+    readonly graceSeconds: number;
+    /** Findings are recorded, the mirror is not changed. */
+    readonly reportOnly: boolean;
+    /** What differs from the identities' own modes; names are checked where they are known. */
+    readonly identities: Readonly<Record<string, "enforce" | "observe" | "off">>;
+  };
+  /** Null: no reports are mailed. */
+  readonly reportMail: ReportMail | null;
+  /** The sender of mails; set whenever `secrets.smtpUrl` is. */
+  readonly mailFrom: string | null;
+  /** Absolute; null: every rule is on and tells the log alone. */
+  readonly alerts: { readonly settingsFile: string | null };
+  readonly logLevel: LogLevel;
+}
+
+export interface ReportMail {
+  /** When, in `timeZone`. */
+  readonly cron: string;
+  readonly to: readonly string[];
+  /** `month`: about the month before; else about the day before. Names are checked where they are known. */
+  readonly reports: readonly { readonly name: string; readonly word: "day" | "month" | null }[];
+  readonly formats: readonly ("html" | "xlsx" | "csv")[];
+}
+
+/** Can be read by name only: printing, logging and copying it shows nothing. */
+export interface Secrets {
+  readonly databaseUrl: string | null;
+  readonly redisUrl: string | null;
+  readonly serviceApiKey: string | null;
+  /** Newest first; empty when the environment holds none (more may be in the database). */
+  readonly webhookSecrets: readonly string[];
+  readonly adminPassword: string | null;
+  readonly metricsToken: string | null;
+  /** 64 lower-case hex digits. */
+  readonly encryptionKey: string | null;
+  readonly previousEncryptionKeys: readonly string[];
+  readonly smtpUrl: string | null;
+  /** By the names of their variables, ALERT_…, which the settings of alerts give to their channels. */
+  readonly alertSecrets: Readonly<Record<string, string | null>>;
+}
+
+export interface LoadedConfig {
+  readonly config: Config;
+  readonly secrets: Secrets;
+  /** To be shown, not fatal: where settings come from, variables that look like ours and are not. */
+  readonly warnings: readonly string[];
+}
+
+/** Who called `sudo`; of no use to a program that runs by itself, so that it is no setting. */
+export const sudoUser = (env: Environment = process.env): string | undefined => env["SUDO_USER"];
+
+/**
+ * The configuration of this process: of its environment, and of the `.env` file where it was started. Throws
+ * `ConfigurationError`.
+ */
+export function loadOwnConfig(): LoadedConfig {
+  const read = withEnvFile(process.env, ".env", readEnvFile);
+  const loaded = loadConfig(read.environment);
+  if (read.fromFile === null) return loaded;
+  const settingsRead = `${counted(read.fromFile, "setting comes", "settings come")}`;
+  return { ...loaded, warnings: [`${settingsRead} from .env.`, ...loaded.warnings] };
+}
+
+const readText: ReadFile = (file) => readFileSync(file, "utf8");
+
+/**
+ * Turns the environment into a frozen configuration. Decides only: makes, opens and contacts nothing, but for
+ * reading the files that `…_FILE` name. Throws one `ConfigurationError` that names every bad variable, what is
+ * wrong with it and what it should be, and that never shows a secret.
+ */
+export function loadConfig(
+  env: Environment = process.env,
+  readFile: ReadFile = readText,
+): LoadedConfig {
+  const { values, problems: wrong } = readSettings(settings, env, readFile);
+  const unknown = unknownVariables(settings, env, prefixes);
+  const misspelled = new Set(unknown.problems.map(({ name }) => name));
+  const alerts = readSettings(alertSecretSettings(env, misspelled), env, readFile);
+  const problems = [...wrong, ...alerts.problems];
+  const bad = new Set(problems.map(({ name }) => name));
+  const texts = [
+    ...[...problems, ...unknown.problems].map(({ text }) => text),
+    ...contradictions(values, bad),
+  ];
+  if (texts.length > 0) throw new ConfigurationError(explain(texts));
+  return {
+    config: freezeDeep(configOf(values)),
+    secrets: conceal(secretsOf(values, alerts.values)),
+    warnings: unknown.warnings,
+  };
+}
+
+function configOf(values: Values): Config {
+  const database = isEmbedded(values.DATABASE_URL) ? "embedded" : "external";
+  return {
+    database,
+    queueBackend: values.REDIS_URL === null ? "postgres" : "redis",
+    service:
+      values.SVC_BASE_URL === null
+        ? { kind: "sandbox" }
+        : { kind: "remote", baseUrl: values.SVC_BASE_URL },
+    signature: {
+      scheme: values.SVC_SIGNATURE_SCHEME,
+      toleranceSeconds: values.SVC_SIGNATURE_TOLERANCE_SECONDS,
+    },
+    eventPlaces: values.SVC_EVENT_PLACES,
+    receiver: {
+      host: values.HOST,
+      port: values.PORT,
+      maxBodyBytes: values.WEBHOOK_MAX_BYTES,
+      maxConnections: values.WEBHOOK_MAX_CONNECTIONS,
+    },
+    admin: { host: values.ADMIN_HOST, port: values.ADMIN_PORT },
+    databaseSilenceSeconds: values.DATABASE_SILENCE_SECONDS,
+    sandbox: { port: values.SANDBOX_PORT },
+    publicUrl: values.PUBLIC_URL,
+    dataDir: resolve(values.TALLYHOOK_DATA_DIR),
+    encryptionKey: encryptionKeySource(values.TALLYHOOK_ENCRYPTION_KEY, database),
+    timeZone: values.TALLYHOOK_TIME_ZONE,
+    networkRegion: values.CARD_NETWORK_REGION,
+    reconcile: {
+      cron: values.RECONCILE_CRON,
+      graceSeconds:
+        values.RECONCILE_GRACE_SECONDS ??
+        (values.SVC_BASE_URL === null ? sandboxGraceSeconds : serviceGraceSeconds),
+      reportOnly: values.RECONCILE_MODE === "report",
+      identities: values.RECONCILE_IDENTITIES,
+    },
+    reportMail: reportMailOf(values),
+    mailFrom: values.MAIL_FROM,
+    alerts: {
+      settingsFile:
+        values.ALERT_SETTINGS_FILE === null ? null : resolve(values.ALERT_SETTINGS_FILE),
+    },
+    logLevel: values.LOG_LEVEL,
+  };
+}
+
+/** What is younger may still be on its way here. From the sandbox nothing is for long, and nobody waits for it. */
+const [serviceGraceSeconds, sandboxGraceSeconds] = [600, 5];
+
+const isEmbedded = (databaseUrl: string | null): boolean =>
+  databaseUrl === null || databaseUrl === embeddedDatabase;
+
+function secretsOf(values: Values, alertSecrets: Secrets["alertSecrets"]): Secrets {
+  return {
+    databaseUrl: isEmbedded(values.DATABASE_URL) ? null : values.DATABASE_URL,
+    redisUrl: values.REDIS_URL,
+    serviceApiKey: values.SVC_API_KEY,
+    webhookSecrets: values.SVC_WEBHOOK_SECRETS ?? [],
+    adminPassword: values.ADMIN_PASSWORD,
+    metricsToken: values.METRICS_TOKEN,
+    encryptionKey: values.TALLYHOOK_ENCRYPTION_KEY,
+    previousEncryptionKeys: values.TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS ?? [],
+    smtpUrl: values.SMTP_URL,
+    alertSecrets: conceal(alertSecrets),
+  };
+}
+
+function reportMailOf(
+  values: Pick<Values, "REPORTS_CRON" | "REPORTS_MAIL_TO" | "REPORTS_MAIL" | "REPORTS_MAIL_FORMAT">,
+): ReportMail | null {
+  const { REPORTS_CRON: cronText, REPORTS_MAIL_TO: to } = values;
+  if (cronText === null || to === null) return null;
+  return { cron: cronText, to, reports: values.REPORTS_MAIL, formats: values.REPORTS_MAIL_FORMAT };
+}
+
+function encryptionKeySource(
+  key: string | null,
+  database: Config["database"],
+): Config["encryptionKey"] {
+  if (key !== null) return "environment";
+  return database === "embedded" ? "local" : "none";
+}
+
+function explain(problems: readonly string[]): string {
+  const many = problems.length > 1 ? `${problems.length} settings are` : "One setting is";
+  return `${many} wrong:\n${problems.map((problem) => `  - ${problem}`).join("\n")}`;
+}
+
+function freezeDeep<T extends object>(object: T): T {
+  for (const value of Object.values(object)) {
+    if (typeof value === "object" && value !== null) freezeDeep(value);
+  }
+  return Object.freeze(object);
+}
+
+/** Set together or not at all: what both mean, and what none does. */
+const pairs = [
+  ["SVC_BASE_URL", "SVC_API_KEY", "the service", "the sandbox"],
+  ["SMTP_URL", "MAIL_FROM", "mail is sent", "it is not"],
+  ["REPORTS_CRON", "REPORTS_MAIL_TO", "reports are mailed", "they are not"],
+] as const;
+
+/** What does not go together, a sentence or two each, but for variables that are `bad` by themselves. Pure. */
+function contradictions(values: Values, bad: ReadonlySet<string>): string[] {
+  const texts: string[] = [];
+  for (const [one, other, both, none] of pairs) {
+    const isSet = [values[one] !== null, values[other] !== null];
+    if (isSet[0] === isSet[1] || bad.has(one) || bad.has(other)) continue;
+    const [present, absent] = isSet[0] === true ? [one, other] : [other, one];
+    texts.push(`${present} is set and ${absent} is not. Set both (${both}) or none (${none}).`);
+  }
+  if (values.SVC_BASE_URL !== null && values.DATABASE_URL === null && !bad.has("DATABASE_URL")) {
+    texts.push(
+      "SVC_BASE_URL is set and DATABASE_URL is not. Set it to your PostgreSQL, or, to try Tallyhook with a " +
+        `database on this machine, to the word ${embeddedDatabase}.`,
+    );
+  }
+  if (values.PORT === values.ADMIN_PORT && values.PORT !== 0) {
+    texts.push(
+      `PORT and ADMIN_PORT are both ${values.PORT}. They should differ: only PORT is public.`,
+    );
+  }
+  if (values.REPORTS_CRON !== null && values.SMTP_URL === null && !bad.has("SMTP_URL")) {
+    texts.push(
+      "REPORTS_CRON is set and SMTP_URL is not. Reports are mailed through SMTP_URL, from MAIL_FROM.",
+    );
+  }
+  return texts;
+}

@@ -1,0 +1,118 @@
+import {
+  type Stats,
+  closeSync,
+  fstatSync,
+  lstatSync,
+  openSync,
+  readFileSync,
+  statSync,
+} from "node:fs";
+import { dirname, resolve } from "node:path";
+import { parseEnv } from "node:util";
+import { ConfigurationError } from "../../platform/errors.ts";
+import { errorCode } from "../../platform/postgres/errors.ts";
+import type { Environment, ReadFile } from "../../platform/settings.ts";
+
+export interface EnvironmentWithFile {
+  environment: Environment;
+  /** How many variables the file gave; null where there is no file. */
+  fromFile: number | null;
+}
+
+/** Editors of Windows put it in front of a text; to the parser it is a part of the first name. */
+const byteOrderMark = "\ufeff";
+
+/**
+ * The environment with what a `.env` file adds to it: `NAME=value` lines. What is set in the environment wins, so that a
+ * deployment's settings are never replaced by a file that was left behind. Throws
+ * `ConfigurationError` where the file is there and cannot be read, or has a line that is none of these.
+ */
+export function withEnvFile(
+  environment: Environment,
+  path: string,
+  read: ReadFile,
+): EnvironmentWithFile {
+  let text: string;
+  try {
+    text = read(path);
+  } catch (error) {
+    if (error instanceof ConfigurationError) throw error;
+    if ((error as NodeJS.ErrnoException).code === "ENOENT") {
+      return { environment, fromFile: null };
+    }
+    throw new ConfigurationError(
+      `${path} is there and cannot be read (${errorCode(error) ?? "unknown"}). Make it readable for who runs this, or ` +
+        "start from a directory without it: what is set in the environment needs no file.",
+    );
+  }
+  if (text.startsWith(byteOrderMark)) text = text.slice(byteOrderMark.length);
+  const problem = findBadLine(text);
+  if (problem !== null) throw new ConfigurationError(`${path}, ${problem}`);
+  const given = Object.entries(parseEnv(text)).filter(([name]) => environment[name] === undefined);
+  return { environment: { ...Object.fromEntries(given), ...environment }, fromFile: given.length };
+}
+
+/**
+ * The first line that is no `NAME=value`, and what is wrong with it. Node's parser says nothing: it takes such a line
+ * for the beginning of the next name, so that the setting below it is lost. What stands there is not repeated, as it may
+ * be a secret. Pure.
+ */
+function findBadLine(text: string): string | null {
+  let open: { quote: string; line: number } | null = null;
+  for (const [index, line] of text.split(/\r?\n/).entries()) {
+    if (open !== null) {
+      if (line.includes(open.quote)) open = null;
+      continue;
+    }
+    if (/^\s*(?:#|$)/.test(line)) continue;
+    const match = /^\s*(?:export\s+)?[\w.-]+\s*=\s*(.*)$/.exec(line);
+    if (match === null) {
+      return (
+        `line ${index + 1} is not understood. Write one setting a line, as NAME=value; a line that begins with # is a ` +
+        "comment."
+      );
+    }
+    const [, value = ""] = match;
+    const quote = ['"', "'", "`"].find((each) => value.startsWith(each));
+    if (quote !== undefined && !value.includes(quote, 1)) open = { quote, line: index + 1 };
+  }
+  return open === null
+    ? null
+    : `line ${open.line}: the quotation mark in front of the value is never closed.`;
+}
+
+/**
+ * Reads a `.env` file that somebody may have written for this user: who writes it decides which database and which
+ * service the program talks to. So it must belong to this user, to root, or to the owner of the directory it lies in
+ * (who is another than the writer in `/tmp`); and root reads none that every user may write to. Throws
+ * `ConfigurationError` for a file of somebody else.
+ */
+export const readEnvFile: ReadFile = (path) => {
+  const file = openSync(path, "r");
+  try {
+    refuseForeign(path, fstatSync(file));
+    return readFileSync(file, "utf8");
+  } finally {
+    closeSync(file);
+  }
+};
+
+function refuseForeign(path: string, file: Stats): void {
+  const user = process.geteuid?.();
+  if (user === undefined) return;
+  const trusted = new Set([user, 0, statSync(dirname(resolve(path))).uid]);
+  // A link is as good as its content: whoever made it chose the file.
+  const foreign = [lstatSync(path).uid, file.uid].find((uid) => !trusted.has(uid));
+  if (foreign !== undefined) {
+    throw new ConfigurationError(
+      `${path} belongs to the user with id ${foreign}, who is neither you, nor root, nor the owner of this directory. ` +
+        "It is not read: look at what it says, then remove it, or make it yours (chown).",
+    );
+  }
+  const others = 0o002;
+  if (user === 0 && (file.mode & others) !== 0) {
+    throw new ConfigurationError(
+      `Every user of this machine may write to ${path}, so root does not read it. Look at what it says, then chmod o-w it.`,
+    );
+  }
+}

@@ -1,0 +1,37 @@
+import { z } from "zod";
+import type { SettingKind } from "../../platform/setting-kinds.ts";
+import { type EnvelopePlaces, defaultEnvelopePlaces } from "../../contract/event-envelope.ts";
+
+/** The names in the setting: those of the envelope. */
+const names: Readonly<Record<string, keyof EnvelopePlaces>> = {
+  id: "id",
+  type: "type",
+  created_at: "createdAt",
+  api_version: "apiVersion",
+  object: "object",
+};
+
+/** Keys joined by dots. */
+const place = /^[^.\s]+(\.[^.\s]+)*$/;
+
+/** Where the parts of an event lie; what is not named lies where it is assumed. */
+export const envelopePlaces: SettingKind<Readonly<EnvelopePlaces>> = {
+  schema: z.string().transform((text, context): EnvelopePlaces => {
+    const places = { ...defaultEnvelopePlaces };
+    const named = new Set<string>();
+    for (const pair of text.split(",")) {
+      const [name = "", path = "", ...more] = pair.split("=").map((part) => part.trim());
+      const part = Object.hasOwn(names, name) ? names[name] : undefined;
+      if (part === undefined || more.length > 0 || !place.test(path)) {
+        context.addIssue({ code: "custom", message: "has a part that is no name=place" });
+      } else if (named.has(name)) {
+        context.addIssue({ code: "custom", message: `names the place of ${name} twice` });
+      } else {
+        named.add(name);
+        places[part] = path;
+      }
+    }
+    return places;
+  }),
+  should: `name=place pairs separated by commas, each name one of ${Object.keys(names).join(", ")}, each place keys joined by dots, such as id=event_id,object=data.object`,
+};

@@ -1,0 +1,118 @@
+import { logLevels } from "../../platform/log.ts";
+import {
+  baseUrl,
+  choices,
+  cron,
+  file,
+  headerToken,
+  hexKey,
+  hexKeyList,
+  host,
+  integer,
+  mailAddress,
+  mailAddressList,
+  namedItems,
+  oneOf,
+  orWord,
+  password,
+  path,
+  port,
+  printable,
+  secretList,
+  serviceBaseUrl,
+  someOf,
+  timeZone,
+  urlWithScheme,
+} from "../../platform/setting-kinds.ts";
+import {
+  type Environment,
+  type ReadSettings,
+  type Setting,
+  optional,
+  secret,
+  setting,
+} from "../../platform/settings.ts";
+import { defaultEnvelopePlaces } from "../../contract/event-envelope.ts";
+import { envelopePlaces } from "./envelope-places.ts";
+
+/** The value of DATABASE_URL that means our own server, as does none where no service is configured. */
+export const embeddedDatabase = "embedded";
+
+/** Every variable of the environment that Tallyhook reads, but for the secrets of alert channels. */
+export const settings = {
+  DATABASE_URL: secret(
+    orWord(
+      embeddedDatabase,
+      urlWithScheme(
+        ["postgres", "postgresql"],
+        "postgres://user:password@host:5432/database (special characters percent-encoded)",
+      ),
+    ),
+  ),
+  REDIS_URL: secret(urlWithScheme(["redis", "rediss"], "redis://host:6379")),
+  SVC_BASE_URL: optional(serviceBaseUrl),
+  SVC_API_KEY: secret(headerToken(8)),
+  SVC_WEBHOOK_SECRETS: secret(secretList(16)),
+  SVC_SIGNATURE_SCHEME: setting(oneOf(["svc", "hex", "standard-webhooks"]), "svc"),
+  SVC_SIGNATURE_TOLERANCE_SECONDS: setting(integer(1, 86_400, "seconds"), 300),
+  SVC_EVENT_PLACES: setting(envelopePlaces, defaultEnvelopePlaces),
+  WEBHOOK_MAX_BYTES: setting(integer(1_024, 67_108_864, "bytes"), 1_048_576),
+  WEBHOOK_MAX_CONNECTIONS: setting(integer(1, 65_535, "connections"), 1_024),
+  HOST: setting(host, "0.0.0.0"),
+  PORT: setting(port, 3000),
+  ADMIN_HOST: setting(host, "127.0.0.1"),
+  ADMIN_PORT: setting(port, 3001),
+  ADMIN_PASSWORD: secret(password(12)),
+  METRICS_TOKEN: secret(headerToken(16)),
+  SANDBOX_PORT: setting(port, 4010),
+  PUBLIC_URL: optional(baseUrl("https://hooks.example.com")),
+  TALLYHOOK_DATA_DIR: setting(path, ".data"),
+  TALLYHOOK_ENCRYPTION_KEY: secret(hexKey),
+  TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS: secret(hexKeyList),
+  TALLYHOOK_TIME_ZONE: setting(timeZone, "UTC"),
+  CARD_NETWORK_REGION: setting(oneOf(["global", "lac", "mena"]), "global"),
+  // Outside the hours that daylight saving skips or repeats nearly everywhere.
+  RECONCILE_CRON: setting(cron, "30 3 * * *"),
+  DATABASE_SILENCE_SECONDS: setting(integer(10, 86_400, "seconds"), 300),
+  RECONCILE_GRACE_SECONDS: optional(integer(0, 86_400, "seconds")),
+  RECONCILE_MODE: setting(oneOf(["heal", "report"]), "heal"),
+  RECONCILE_IDENTITIES: setting(
+    choices(["enforce", "observe", "off"], "chargeback_match=enforce,double_order=off"),
+    {},
+  ),
+  REPORTS_CRON: optional(cron),
+  REPORTS_MAIL_TO: optional(mailAddressList),
+  REPORTS_MAIL: setting(namedItems(["day", "month"], "daily-control,exceptions,journal:month"), [
+    { name: "daily-control", word: null },
+    { name: "exceptions", word: null },
+    { name: "past-due-aging", word: null },
+    { name: "month-end", word: "month" },
+  ]),
+  REPORTS_MAIL_FORMAT: setting(someOf(["html", "xlsx", "csv"]), ["html"]),
+  SMTP_URL: secret(
+    urlWithScheme(
+      ["smtp", "smtps"],
+      "smtps://user:password@mail.example.com (special characters percent-encoded)",
+    ),
+  ),
+  MAIL_FROM: optional(mailAddress),
+  ALERT_SETTINGS_FILE: optional(file),
+  LOG_LEVEL: setting(oneOf(logLevels), "info"),
+} as const;
+
+export type Values = ReadSettings<typeof settings>["values"];
+
+/** What begins so is meant for Tallyhook. */
+export const prefixes = ["SVC_", "TALLYHOOK_", "REPORTS_", "RECONCILE_"];
+
+/** The channels of alerts bear any names, and so do the variables that hold their secrets; a misspelled setting is none. */
+export function alertSecretSettings(
+  env: Environment,
+  misspelled: ReadonlySet<string>,
+): Record<string, Setting<string | null>> {
+  const names = Object.keys(env)
+    .filter((name) => name.startsWith("ALERT_"))
+    .filter((name) => !Object.hasOwn(settings, name) && !misspelled.has(name))
+    .map((name) => name.replace(/_FILE$/, ""));
+  return Object.fromEntries(names.map((name) => [name, secret(printable)]));
+}

@@ -1,0 +1,97 @@
+import { webhookUrl } from "../endpoint/endpoints.ts";
+import { watchEndpoint } from "../endpoint/watch-endpoint.ts";
+import { lastDue } from "../platform/cron.ts";
+import { type ReconcileDeps, reconcile } from "../reconcile/reconcile.ts";
+import { type ReconcileResult, sum } from "../reconcile/runs/finish-run.ts";
+import { interruptedNight, lastWholeRun, nightlyKey } from "../reconcile/runs/runs.ts";
+import { type ReconcileSettings, defaultReconcileSettings } from "../reconcile/settings.ts";
+import type { ScheduledTask } from "../worker/start-worker.ts";
+import { type Runtime, alertDesk } from "./runtime.ts";
+
+const catchUpEveryMs = 15 * 60_000;
+const catchUpWithinMs = 8 * 24 * 3_600_000;
+
+/**
+ * The nightly run, and the check that none was missed while no worker ran. However many workers and schedulers fire,
+ * the key of the night and the lock make it one run; a worker that ends leaves the rest to the next check.
+ */
+export async function nightlyTasks(
+  runtime: Runtime,
+  service?: { baseUrl: string; apiKey: string },
+): Promise<Record<string, ScheduledTask>> {
+  const { config, log, wallClock } = runtime;
+  const { cron } = config.reconcile;
+  const { timeZone } = config;
+  const deps = await reconcileDeps(runtime, service);
+
+  async function run(runKey: string, stopping: AbortSignal): Promise<void> {
+    try {
+      const request = { kind: "nightly", runKey } as const;
+      const outcome = await reconcile(deps, reconcileSettings(runtime), request, {
+        signal: stopping,
+      });
+      if (outcome.kind === "done") logResult(outcome.result);
+    } catch (err) {
+      if (stopping.aborted) return;
+      log.error({ err, runKey }, "the nightly reconciliation failed");
+    }
+  }
+
+  function logResult({ run: { id, runKey }, totals, complete, error }: ReconcileResult): void {
+    const [healed, left] = [sum(totals.healed), sum(totals.left)];
+    const level = complete && left === 0 ? "info" : "error";
+    const text = complete
+      ? "the nightly reconciliation is done"
+      : "the nightly reconciliation is INCOMPLETE";
+    log[level]({ run: id, runKey, healed, left, calls: totals.calls, error }, text);
+  }
+
+  const lastNight = () =>
+    lastDue(cron, { timeZone, now: wallClock.now(), withinMs: catchUpWithinMs });
+  return {
+    reconcile: {
+      schedule: { cron, timeZone },
+      run: (stopping) => run(nightlyKey(lastNight() ?? wallClock.now(), timeZone), stopping),
+    },
+    "reconcile-catch-up": {
+      schedule: { everyMs: catchUpEveryMs },
+      async run(stopping) {
+        const due = lastNight();
+        const last = await lastWholeRun(deps.db);
+        // A deployment that never reconciled begins with its first night, or with `import`.
+        const isMissed = due !== null && last !== null && last < due;
+        if (isMissed) return run(nightlyKey(due, timeZone), stopping);
+        const interrupted = await interruptedNight(deps.db);
+        if (interrupted !== null) await run(interrupted, stopping);
+      },
+    },
+  };
+}
+
+/** What reconciliation needs of a runtime. The database must be migrated. */
+export async function reconcileDeps(
+  runtime: Runtime,
+  service?: { baseUrl: string; apiKey: string },
+): Promise<ReconcileDeps> {
+  return {
+    db: await runtime.db(),
+    client: runtime.serviceClient(service),
+    log: runtime.log,
+    random: runtime.random,
+    clock: runtime.wallClock,
+    serviceClock: runtime.serviceClock,
+    alerts: await alertDesk(runtime),
+    watchEndpoint: (tools, run) =>
+      watchEndpoint(tools, { url: webhookUrl(runtime.config.publicUrl), run }),
+  };
+}
+
+export const reconcileSettings = ({ config }: Pick<Runtime, "config">): ReconcileSettings => ({
+  ...defaultReconcileSettings,
+  graceMs: config.reconcile.graceSeconds * 1_000,
+  reportOnly: config.reconcile.reportOnly,
+  timeZone: config.timeZone,
+  checks: {
+    identityModes: config.reconcile.identities,
+  },
+});

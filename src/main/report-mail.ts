@@ -1,0 +1,72 @@
+import { randomUUID } from "node:crypto";
+import { lastDue } from "../platform/cron.ts";
+import { type Mailer, openMailer } from "../platform/mail.ts";
+import { latestAsOf } from "../reports/base/period.ts";
+import {
+  isAnythingOrdered,
+  mailPlanOf,
+  orderMailing,
+  periodsBefore,
+} from "../reports/mail/mailings.ts";
+import { sendDueMailings } from "../reports/mail/send-due.ts";
+import type { ScheduledTask } from "../worker/start-worker.ts";
+import type { Runtime } from "./runtime.ts";
+
+const checkEveryMs = 60_000;
+const catchUpWithinMs = 25 * 3_600_000;
+
+/**
+ * The mails with reports, and the check that none was missed while no worker ran or the mail server was away. However many
+ * workers fire, the key of the period makes it one mail. None where no mails are wished for.
+ */
+export async function reportMailTasks(runtime: Runtime): Promise<Record<string, ScheduledTask>> {
+  const { config, log, serviceClock } = runtime;
+  const mail = config.reportMail;
+  if (mail === null) return {};
+  const { timeZone, networkRegion: region } = config;
+  const settings = { plan: mailPlanOf(mail.reports), to: mail.to, formats: mail.formats };
+  const mailer = mailerOf(runtime);
+  const db = await runtime.db();
+
+  async function order(moment: Date): Promise<void> {
+    for (const period of periodsBefore(moment, timeZone, settings.plan)) {
+      const messageId = `${period.key.replace(":", "-")}.${messageIdEnd(runtime)}`;
+      await orderMailing(db, period, { asOf: await latestAsOf(db), messageId });
+    }
+  }
+  const send = () =>
+    sendDueMailings({ db, log, mailer, clock: serviceClock, timeZone, region }, settings);
+
+  return {
+    "report-mail": {
+      schedule: { cron: mail.cron, timeZone },
+      async run() {
+        await order(serviceClock.now());
+        await send();
+      },
+    },
+    "report-mail-catch-up": {
+      schedule: { everyMs: checkEveryMs },
+      async run() {
+        const now = serviceClock.now();
+        const due = lastDue(mail.cron, { timeZone, now, withinMs: catchUpWithinMs });
+        // A deployment that never mailed begins with its first time.
+        if (due !== null && (await isAnythingOrdered(db))) await order(due);
+        await send();
+      },
+    },
+  };
+}
+
+/** Throws where no mail server is configured, which a command checks before. Closed with the runtime. */
+export function mailerOf({ config, secrets, onClose }: Runtime): Mailer {
+  if (secrets.smtpUrl === null || config.mailFrom === null)
+    throw new Error("there is no mail server");
+  const mailer = openMailer({ url: secrets.smtpUrl, from: config.mailFrom });
+  onClose(() => Promise.resolve(mailer.close()));
+  return mailer;
+}
+
+/** Unlike that of any other deployment; a mailing keeps the one it was ordered with. */
+export const messageIdEnd = ({ config }: Pick<Runtime, "config">): string =>
+  `${randomUUID()}@${config.mailFrom?.split("@")[1] ?? "localhost"}`;

@@ -1,0 +1,206 @@
+import type { Knex } from "knex";
+import type { Pool } from "pg";
+import type { AlertDesk } from "../alerts/alert-context.ts";
+import { type AlertSettings, loadAlertSettings } from "../alerts/settings.ts";
+import { type ServiceClient, createServiceClient } from "../client/service-client.ts";
+import { type Clock, type ServiceClock, createServiceClock, wallClock } from "../platform/clock.ts";
+import { startEmbeddedPostgres } from "../platform/embedded/embedded-postgres.ts";
+import { type Encryption, createEncryption, ensureLocalKey } from "../platform/encryption.ts";
+import { ConfigurationError } from "../platform/errors.ts";
+import type { Log } from "../platform/log.ts";
+import { someOf } from "../platform/postgres/migrations.ts";
+import { assertReachable, createDatabase, createPool } from "../platform/postgres/pool.ts";
+import { type Random, systemRandom } from "../platform/random.ts";
+import { knowSecret } from "../platform/redaction.ts";
+import type { BackendLocation } from "../queue/backend.ts";
+import type { JobQueue } from "../queue/job-queue.ts";
+import type { Config, LoadedConfig, Secrets } from "./config/config.ts";
+import { pendingSchema } from "./schema.ts";
+
+/** What commands are made of. Everything is made when it is first asked for, once. */
+export interface Runtime {
+  readonly config: Config;
+  readonly secrets: Secrets;
+  readonly log: Log;
+  readonly wallClock: Clock;
+  readonly serviceClock: ServiceClock;
+  readonly random: Random;
+  /** Starts the embedded server, or proves that the configured one answers. Throws `UnreachableError`. */
+  databaseUrl(): Promise<string>;
+  db(): Promise<Knex>;
+  /** The inbox's own pool: a hung connection of it holds up nobody else. */
+  inboxPool(): Promise<Pool>;
+  queue(): Promise<JobQueue>;
+  encryption(): Promise<Encryption>;
+  /** Read once. Throws `ConfigurationError`. */
+  alertSettings(): Promise<AlertSettings>;
+  serviceClient(location?: { baseUrl: string; apiKey: string }): ServiceClient;
+  /** Something that must be closed before what was made earlier. */
+  onClose(close: () => Promise<void>): void;
+  /** Closes everything in the reverse order of its making. Idempotent. */
+  close(): Promise<void>;
+}
+
+/** The most connections that each pool of a process opens; the queue has its own (queue/backend.ts). */
+export const poolSizes = { database: 8, inbox: 2 } as const;
+
+/** How long one flush of the inbox may take before the sender is told to come again. */
+const flushTimeoutMs = 5_000;
+
+export interface RuntimeSettings {
+  /** Of the pool's connections; see `DatabaseOptions`. Unlimited when left out. */
+  databaseSilenceMs?: (config: Config) => number;
+}
+
+export function createRuntime(
+  { config, secrets }: LoadedConfig,
+  log: Log,
+  { databaseSilenceMs }: RuntimeSettings = {},
+): Runtime {
+  const closers: (() => Promise<void>)[] = [];
+  const serviceClock = createServiceClock(wallClock);
+  let closing: Promise<void> | undefined;
+
+  const databaseUrl = once(async () => {
+    if (secrets.databaseUrl !== null) {
+      await assertReachable(secrets.databaseUrl);
+      return secrets.databaseUrl;
+    }
+    const server = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
+    closers.push(() => server.stop());
+    knowSecret(server.url);
+    return server.url;
+  });
+  const db = once(async () => {
+    const knex = createDatabase({
+      url: await databaseUrl(),
+      poolMax: poolSizes.database,
+      applicationName: `tallyhook ${log.bindings()["name"]}`,
+      ...(databaseSilenceMs === undefined ? {} : { silenceMs: databaseSilenceMs(config) }),
+      log,
+    });
+    closers.push(() => knex.destroy());
+    return knex;
+  });
+  const inboxPool = once(async () => {
+    const pool = createPool({
+      url: await databaseUrl(),
+      max: poolSizes.inbox,
+      applicationName: "tallyhook inbox",
+      connectTimeoutMs: flushTimeoutMs,
+      // After the flush itself gives up, which refuses all that wait behind it at once.
+      statementTimeoutMs: flushTimeoutMs + 250,
+      queryTimeoutMs: flushTimeoutMs + 500,
+      log,
+    });
+    closers.push(() => pool.end());
+    return pool;
+  });
+  const queue = once(async () => {
+    const location: BackendLocation =
+      secrets.redisUrl === null
+        ? { kind: "postgres", url: await databaseUrl() }
+        : { kind: "redis", url: secrets.redisUrl };
+    // Most commands need no queue, and loading BullMQ costs them some 50 ms.
+    const { createJobQueue } = await import("../queue/job-queue.ts");
+    const made = createJobQueue({ log }, location);
+    closers.push(() => made.close());
+    return made;
+  });
+
+  return {
+    config,
+    secrets,
+    log,
+    wallClock,
+    serviceClock,
+    random: systemRandom,
+    databaseUrl,
+    db,
+    inboxPool,
+    queue,
+    encryption: once(() => makeEncryption(config, secrets)),
+    alertSettings: once(async () => loadAlertSettings(config.alerts.settingsFile)),
+    serviceClient(location = serviceLocation(config, secrets)) {
+      const client = createServiceClient({
+        ...location,
+        log,
+        wallClock,
+        serviceClock,
+        random: systemRandom,
+      });
+      closers.push(() => client.close());
+      return client;
+    },
+    onClose: (close) => void closers.push(close),
+    close: () => (closing ??= closeAll(log, closers)),
+  };
+}
+
+async function closeAll(log: Log, closers: (() => Promise<void>)[]): Promise<void> {
+  for (const close of closers.reverse()) {
+    try {
+      await close();
+    } catch (err) {
+      log.warn({ err }, "something did not close cleanly");
+    }
+  }
+}
+
+async function makeEncryption(config: Config, secrets: Secrets): Promise<Encryption> {
+  const previous = secrets.previousEncryptionKeys;
+  if (secrets.encryptionKey !== null) {
+    return createEncryption({ current: secrets.encryptionKey, previous });
+  }
+  if (config.encryptionKey === "local") {
+    return createEncryption({ current: await ensureLocalKey(config.dataDir), previous });
+  }
+  throw new ConfigurationError(
+    "TALLYHOOK_ENCRYPTION_KEY is not set. Secrets in the database need it: 64 hex digits, the same on every " +
+      "machine (openssl rand -hex 32).",
+  );
+}
+
+/** The key that every sandbox knows from the start (docs/sandbox.md). */
+export const sandboxApiKey = "svc_test_sk_sandbox";
+
+/** Where the service is: the configured one, else the sandbox on this machine. */
+export function serviceLocation(
+  config: Config,
+  secrets: Secrets,
+): { baseUrl: string; apiKey: string } {
+  if (config.service.kind === "remote" && secrets.serviceApiKey !== null) {
+    return { baseUrl: config.service.baseUrl, apiKey: secrets.serviceApiKey };
+  }
+  return { baseUrl: `http://127.0.0.1:${config.sandbox.port}`, apiKey: sandboxApiKey };
+}
+
+/** The database. Throws `ConfigurationError` when it is not migrated: a command must not guess at a schema. */
+export async function migratedDatabase(runtime: Pick<Runtime, "db">): Promise<Knex> {
+  const db = await runtime.db();
+  const pending = await pendingSchema(db);
+  if (pending.length > 0) {
+    throw new ConfigurationError(
+      `The database lacks ${someOf(pending)}. Run "npx tallyhook migrate" first.`,
+    );
+  }
+  return db;
+}
+
+function once<T>(make: () => Promise<T>): () => Promise<T> {
+  let made: Promise<T> | undefined;
+  return () => (made ??= make());
+}
+
+/** What raising alerts needs of a runtime. Throws `ConfigurationError` for wrong settings. */
+export async function alertDesk(
+  runtime: Pick<Runtime, "alertSettings" | "config" | "wallClock" | "serviceClock">,
+): Promise<AlertDesk> {
+  return {
+    settings: await runtime.alertSettings(),
+    timeZone: runtime.config.timeZone,
+    networkRegion: runtime.config.networkRegion,
+    clock: runtime.wallClock,
+    serviceClock: runtime.serviceClock,
+  };
+}

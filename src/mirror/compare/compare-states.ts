@@ -1,0 +1,221 @@
+import type { Knex } from "knex";
+import { redactErased } from "../privacy/erased-people.ts";
+import { mirrorTables } from "../resources.ts";
+import { type MirrorTable, type NamedGroup, namedGroups } from "../resources/resource.ts";
+import type { GroupState } from "../snapshot.ts";
+import { type GivenColumn, givenColumns, givenRows } from "../write/upsert-statement.ts";
+import { type TableRow, rowBindings, tableRows } from "../write/write-rows.ts";
+import { isStoredTest, readStoredRows, storedRowStatement } from "./stored-rows.ts";
+
+export interface CompareStatement {
+  sql: string;
+  given: readonly GivenColumn[];
+}
+
+/** Stands in a list of differing columns for the group's content as a whole. */
+export const contentDiffers = "(content)";
+
+/**
+ * One statement that holds states against the stored rows, column by column and in their whole content, and gives
+ * back only the rows that are not there or differ: for an equal page it answers nothing. Only reads.
+ *
+ * What is compared of a row: every group of fields that is given. A group that no answer of the service shows
+ * (`order.dunning`) is never given, so never compared. What several groups make (`computed`) must be what the
+ * stored groups make, so that a column that was edited by hand is found; and what the service shows of it
+ * (`shown`) must be there. Versions are compared in their time alone: when somebody looked is no difference.
+ */
+function compareStatement(table: MirrorTable): CompareStatement {
+  const groups = namedGroups(table);
+  const given = givenColumns(table, groups);
+  const parts = groups.map((group) => ({ group, checks: checksOf(table, group) }));
+  const sql = `
+    with ${givenRows(groups, given)}
+    select r.id, t.id is not null as found, ${parts
+      .map(({ group, checks }) => `${differing(group, checks)} as ${group.prefix}differing`)
+      .join(", ")}, to_jsonb(t) as stored
+    from given r left join mirror.${table.name} t on t.id = r.id
+    where r.winner and (t.id is null or ${parts
+      .map(({ group: { versionColumn: v }, checks }) => {
+        const any = checks.map(({ condition }) => condition).join(" or ");
+        return `(r.${v} <> '' and (t.${v} = '' or ${any}))`;
+      })
+      .join(" or ")})`;
+  return { sql, given };
+}
+
+interface Check {
+  name: string;
+  condition: string;
+}
+
+const differs = (column: string, shown = `r.${column}`): Check => ({
+  name: column,
+  condition: `t.${column} is distinct from ${shown}`,
+});
+
+function checksOf(table: MirrorTable, group: NamedGroup): Check[] {
+  const { versionColumn: v, prefix, contentColumn } = group;
+  const isCore = group.group === table.core;
+  // Before the group was seen here, only what another group has put there can contradict it.
+  const seen = `t.${v} <> ''`;
+  const own = Object.keys(group.columns).map((column) => differs(column));
+  const rest: Check[] = [
+    ...(contentColumn === undefined
+      ? []
+      : [{ ...differs(contentColumn, `r.${prefix}content`), name: contentDiffers }]),
+    ...(isCore
+      ? [
+          differs("source_updated_at", `r.${prefix}at`),
+          { name: v, condition: `left(t.${v}, 27) <> left(r.${v}, 27)` },
+        ]
+      : []),
+  ];
+  return [
+    ...[...own, ...rest].map(({ name, condition }) => ({
+      name,
+      condition: `(${seen} and ${condition})`,
+    })),
+    ...sharedChecks(table, group),
+    ...shownChecks(table, group),
+    ...computedChecks(table),
+  ];
+}
+
+/** The columns that the core owns once it was seen here, and until then another group. */
+function sharedChecks({ shared, core, groups }: MirrorTable, { group }: NamedGroup): Check[] {
+  const coreVersion = groups[core]?.versionColumn;
+  if (shared === undefined || coreVersion === undefined) return [];
+  return Object.keys(shared.columns).map((column) => {
+    const differ = differs(column).condition;
+    const unlessUnseen = `(t.${coreVersion} <> '' or t.${column} is not null)`;
+    const condition =
+      group === core
+        ? `(${unlessUnseen} and ${differ})`
+        : `(r.${coreVersion} = '' and t.${coreVersion} = '' and ${differ})`;
+    return { name: column, condition };
+  });
+}
+
+const shownChecks = ({ shown = {}, core }: MirrorTable, group: NamedGroup): Check[] =>
+  group.group === core
+    ? Object.entries(shown).map(([column, sql]) =>
+        differs(
+          column,
+          sql((field) => `r.${group.prefix}${field}`),
+        ),
+      )
+    : [];
+
+const computedChecks = ({ computed = {} }: MirrorTable): Check[] =>
+  Object.entries(computed).map(([column, sql]) =>
+    differs(column, `(${sql((part) => `t.${part}`)})`),
+  );
+
+const differing = ({ versionColumn: v }: NamedGroup, checks: readonly Check[]): string =>
+  `case when r.${v} <> '' and t.id is not null then array_remove(array[${checks
+    .map(({ name, condition }) => `case when ${condition} then '${name}' end`)
+    .join(", ")}]::text[], null) end`;
+
+/** A group of an object that the mirror does not have as it was given. */
+export interface DifferentGroup {
+  state: GroupState;
+  /** Its stored version; '' where the group was never seen here. */
+  storedVersion: string;
+  /** Columns that differ, `(content)` for the content; empty where the group is only not there. */
+  columns: readonly string[];
+}
+
+export interface DifferentObject {
+  table: string;
+  id: string;
+  /** The stored row; null where there is none. Timestamps are text, money is a number. */
+  stored: Readonly<Record<string, unknown>> | null;
+  groups: readonly DifferentGroup[];
+}
+
+const tables = mirrorTables.map((table) => {
+  const { sql, places } = storedRowStatement(table);
+  return {
+    table,
+    groups: namedGroups(table),
+    stored: { name: table.name, sql },
+    isStored: isStoredTest(table, places),
+    statement: compareStatement(table),
+  };
+});
+
+type ComparedTable = (typeof tables)[number];
+
+/**
+ * The objects that the mirror does not have exactly as these states show them; of several states of one group the
+ * highest counts. One statement a table where all is equal, three where something may differ. Reads without a lock:
+ * what is found may have been overtaken since. States of people who were erased are redacted in place.
+ */
+export async function compareStates(
+  db: Knex,
+  states: readonly GroupState[],
+): Promise<DifferentObject[]> {
+  const found: DifferentObject[] = [];
+  for (const compared of tables) {
+    const own = states.filter(({ group }) => Object.hasOwn(compared.table.groups, group));
+    if (own.length === 0) continue;
+    const unproved = await findUnproved(db, compared, own);
+    if (unproved.length > 0) found.push(...(await findDifferent(db, compared, unproved)));
+  }
+  return found;
+}
+
+/** The rows that are not stored, to the letter, as they are shown. */
+async function findUnproved(
+  db: Knex,
+  { table, stored, isStored }: ComparedTable,
+  own: readonly GroupState[],
+): Promise<TableRow[]> {
+  const rows = tableRows(table, own).filter(({ isWinner }) => isWinner);
+  const storedRows = await readStoredRows(
+    db,
+    stored,
+    rows.map(({ id }) => id),
+  );
+  const byId = new Map(storedRows.map((row) => [row[0], row]));
+  return rows.filter(({ id, states }) => {
+    const row = byId.get(id);
+    return row === undefined || !isStored(states, row);
+  });
+}
+
+async function findDifferent(
+  db: Knex,
+  { table, groups, statement }: ComparedTable,
+  rows: readonly TableRow[],
+): Promise<DifferentObject[]> {
+  await redactErased(
+    db,
+    rows.flatMap(({ states }) => [...states.values()]),
+  );
+  const bindings = rowBindings(table, groups, statement.given, rows);
+  const { rows: answer } = await db
+    .raw<{ rows: AnswerRow[] }>(statement.sql, bindings)
+    .options({ name: `compare-${table.name}` });
+  const byId = new Map(rows.map(({ id, states }) => [id, states]));
+  return answer.map((row) => ({
+    table: table.name,
+    id: row.id,
+    stored: row.found ? row.stored : null,
+    groups: groups.flatMap(({ group, versionColumn, prefix }) => {
+      const state = byId.get(row.id)?.get(group);
+      if (state === undefined) return [];
+      const columns = (row[`${prefix}differing`] ?? []) as string[];
+      const version = row.stored?.[versionColumn];
+      const storedVersion = typeof version === "string" ? version : "";
+      return storedVersion === "" || columns.length > 0 ? [{ state, storedVersion, columns }] : [];
+    }),
+  }));
+}
+
+interface AnswerRow {
+  id: string;
+  found: boolean;
+  stored: Record<string, unknown> | null;
+  [differing: string]: unknown;
+}

@@ -1,0 +1,68 @@
+import type { Knex } from "knex";
+import type { Resource } from "../snapshot.ts";
+import { type MirrorTable, namedGroups } from "../resources/resource.ts";
+import { mirrorTables } from "../resources.ts";
+import { latestPlausible } from "../version.ts";
+
+/** A row that the one writer cannot have made. */
+export interface InconsistentRow {
+  resource: Resource;
+  id: string;
+  /** Columns that no state explains. */
+  columns: string[];
+}
+
+/** A fault can be in every row: they are read and told of in batches. */
+const batchSize = 1_000;
+
+/**
+ * Rows with columns that no list of the service can contradict, and that were changed all the same: a version of the
+ * future, which lets nothing newer in; fields of a group that was never seen; a mark of deletion on what cannot be
+ * deleted; a hash of other content. All of them, in batches. Reads every row: for runs that walk everything. `seenAt`:
+ * the service's time.
+ */
+export async function* inconsistentRows(
+  db: Knex,
+  seenAt: string,
+): AsyncGenerator<InconsistentRow[], void, undefined> {
+  for (const table of mirrorTables) {
+    let after: string | null = null;
+    for (;;) {
+      const { rows }: { rows: InconsistentRow[] } = await db.raw(
+        `select cast(:resource as text) as resource, id, columns from (
+           select t.id, array_remove(array[${faultsOf(table).join(", ")}]::text[], null) as columns
+           from mirror.${table.name} t where cast(:after as text) is null or t.id > :after
+         ) checked where cardinality(columns) > 0 order by id limit :batchSize`,
+        { resource: table.core, limit: latestPlausible(seenAt), after, batchSize } as Record<
+          string,
+          string | number
+        >,
+      );
+      const last = rows.at(-1);
+      if (last !== undefined) yield rows;
+      if (last === undefined || rows.length < batchSize) break;
+      after = last.id;
+    }
+  }
+}
+
+/** SQL of the name of each column that is at fault, else null. */
+function faultsOf(table: MirrorTable): string[] {
+  const fault = (column: string, condition: string) =>
+    `case when ${condition} then '${column}' end`;
+  const ofGroups = namedGroups(table).flatMap(({ versionColumn: v, columns, contentColumn }) => [
+    fault(v, `left(t.${v}, 27) > :limit`),
+    ...[...Object.keys(columns), ...(contentColumn === undefined ? [] : [contentColumn])].map(
+      (column) => fault(column, `t.${v} = '' and t.${column} is not null`),
+    ),
+  ]);
+  const core = table.groups[table.core]?.versionColumn;
+  return [
+    ...ofGroups,
+    fault(
+      "content_hash",
+      `t.${core} <> '' and t.content_hash is distinct from right(t.${core}, 32)`,
+    ),
+    ...(table.name === "customers" ? [] : [fault("deleted_at", "t.deleted_at is not null")]),
+  ];
+}

@@ -1,0 +1,209 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../../platform/postgres/values.ts";
+import {
+  type MirrorTable,
+  type NamedGroup,
+  type RowExpression,
+  namedGroups,
+} from "../resources/resource.ts";
+import type { Column, GroupState } from "../snapshot.ts";
+
+/** Whether a stored row is exactly as these states of its groups show it. */
+export type IsStored = (states: ReadonlyMap<string, GroupState>, stored: StoredRow) => boolean;
+
+/**
+ * Makes the test of equality of a table's rows: every column and the whole content of every group that is given. Says
+ * yes only where `compareStatement` finds no difference, which knows what a difference is; what is not proved here
+ * is compared there. Pure.
+ */
+export function isStoredTest(table: MirrorTable, places: ReadonlyMap<string, number>): IsStored {
+  const placeOf = (name: string): number => {
+    const place = places.get(name);
+    if (place === undefined) throw new Error(`${table.name}: ${name} is not read`);
+    return place;
+  };
+  const groups = namedGroups(table).map((group) => ({
+    group: group.group,
+    isCore: group.group === table.core,
+    columns: Object.entries(group.columns),
+    columnsPlace: placeOf(columnsOf(group)),
+    contentPlace: group.contentColumn === undefined ? null : placeOf(group.contentColumn),
+  }));
+  const holds = placeOf(asked.holds);
+  const shownHold = table.shown === undefined ? null : placeOf(asked.shownHold);
+  const areSharedStored = sharedTest(table, placeOf);
+
+  return (states, stored) => {
+    if (stored[holds] !== "t") return false;
+    for (const { group, isCore, columns, columnsPlace, contentPlace } of groups) {
+      const state = states.get(group);
+      if (state === undefined) continue;
+      if (contentPlace !== null && stored[contentPlace] !== state.json) return false;
+      const shown = [state.changedAt, ...valuesOf(columns, state)];
+      if (isCore) shown.push(inPostgresForm(state.updatedAt));
+      // What was never seen here has no time there: what is to be done about that is not for a test of equality.
+      if (stored[columnsPlace] !== rowText(shown)) return false;
+      if (isCore && shownHold !== null && stored[shownHold] !== "t") return false;
+    }
+    return areSharedStored(states, stored);
+  };
+}
+
+/** The columns that the core owns once it was seen, and until then another group. */
+function sharedTest({ shared, core }: MirrorTable, placeOf: (name: string) => number): IsStored {
+  if (shared === undefined) return () => true;
+  const columns = Object.entries(shared.columns);
+  const [place, hasCore] = [placeOf(sharedColumns), placeOf(asked.hasCore)];
+  return (states, stored) => {
+    const other = stored[hasCore] === "t" ? undefined : states.get(shared.with);
+    const owner = states.get(core) ?? other;
+    return owner === undefined || stored[place] === rowText(valuesOf(columns, owner));
+  };
+}
+
+const valuesOf = (
+  columns: readonly (readonly [column: string, type: string])[],
+  state: GroupState,
+): (string | null)[] =>
+  columns.map(([column, type]) => printed(type, state.columns[column] ?? null));
+
+/** As Postgres prints it. */
+function printed(type: string, value: Column): string | null {
+  if (value === null) return null;
+  if (typeof value === "boolean") return value ? "t" : "f";
+  if (typeof value === "number") return String(value);
+  return type === "timestamptz" ? inPostgresForm(value) : value;
+}
+
+const noFraction = ".000000Z";
+
+/** From the fixed form of a time to that of a `timestamp`, which drops zeros at the end. */
+function inPostgresForm(at: string): string {
+  const [date, time] = [at.slice(0, 10), at.slice(11, 19)];
+  return at.endsWith(noFraction)
+    ? `${date} ${time}`
+    : `${date} ${time}${at.slice(19, -1).replace(/0+$/, "")}`;
+}
+
+/** A stored row in few texts, so that to see that it is equal costs little: the values of `storedRowStatement`. */
+export type StoredRow = readonly (string | null)[];
+
+/** What is asked of a row beside its columns, 't' or 'f'. */
+const asked = {
+  /** The columns that several groups make are what the stored groups make, and nobody asked for the row's erasure. */
+  holds: "holds",
+  /** What the service shows of such columns, by the stored content, is there. */
+  shownHold: "shown_hold",
+  /** The core was seen here. */
+  hasCore: "has_core",
+} as const;
+
+/** The time of the group's version and its columns, as one text. */
+const columnsOf = ({ prefix }: Pick<NamedGroup, "prefix">): string => `${prefix}columns`;
+/** The columns that two groups share, as one text. */
+const sharedColumns = "shared_columns";
+
+export interface StoredRowStatement {
+  sql: string;
+  /** Where each value stands in a row. */
+  places: ReadonlyMap<string, number>;
+}
+
+/**
+ * Reads rows as they are stored: the columns of a group as one text, content as `jsonb` prints it. One text is compared at
+ * once, and is all the driver has to take apart. Only reads.
+ */
+export function storedRowStatement(table: MirrorTable): StoredRowStatement {
+  const values = new Map<string, string>([["id", "t.id"]]);
+  for (const group of namedGroups(table)) {
+    const { columns, versionColumn, contentColumn } = group;
+    const changedAt = group.group === table.core ? [inUtc("source_updated_at")] : [];
+    values.set(
+      columnsOf(group),
+      rowOf([`left(t.${versionColumn}, 27)`, ...columnValues(columns), ...changedAt]),
+    );
+    if (contentColumn !== undefined) values.set(contentColumn, `t.${contentColumn}`);
+  }
+  if (table.shared !== undefined) {
+    values.set(sharedColumns, rowOf(columnValues(table.shared.columns)));
+    values.set(asked.hasCore, `t.${table.groups[table.core]?.versionColumn} <> ''`);
+  }
+  if (table.shown !== undefined) values.set(asked.shownHold, allHold(table.shown, coreOf(table)));
+  const owner = table.name === "customers" ? "t.id" : "t.customer_id";
+  values.set(
+    asked.holds,
+    `${allHold(table.computed, (column) => `t.${column}`)}
+       and not exists (select from mirror.erasures e where e.customer_id = ${owner})`,
+  );
+  const list = [...values].map(([name, sql]) => `${sql} as ${name}`).join(", ");
+  return {
+    sql: `select ${list} from mirror.${table.name} t where t.id = any(?::text[])`,
+    places: new Map([...values.keys()].map((name, place) => [name, place])),
+  };
+}
+
+const columnValues = (columns: Readonly<Record<string, string>>): string[] =>
+  Object.entries(columns).map(([column, type]) =>
+    type === "timestamptz" ? inUtc(column) : `t.${column}`,
+  );
+
+/** Whatever the time zone of the session. */
+const inUtc = (column: string): string => `t.${column} at time zone 'UTC'`;
+
+const rowOf = (values: readonly string[]): string => `row(${values.join(", ")})::text`;
+
+function allHold(expressions: MirrorTable["computed"] = {}, field: RowExpression): string {
+  const each = Object.entries(expressions).map(
+    ([column, sql]) => `t.${column} is not distinct from (${sql(field)})`,
+  );
+  return ["true", ...each].join(" and ");
+}
+
+/** What a look at the core shows (`MirrorTable.shown`), as the stored row has it where core and look are the same. */
+function coreOf({ name, groups, core }: MirrorTable): RowExpression {
+  const columns = new Map([
+    ["content", groups[core]?.contentColumn],
+    ["at", "source_updated_at"],
+  ]);
+  return (field) => {
+    const column = columns.get(field);
+    if (column === undefined) throw new Error(`${name}: no column keeps ${field} of the core`);
+    return `t.${column}`;
+  };
+}
+
+/** The driver's parsers would make objects of what is compared as text. */
+const asText = { getTypeParser: () => (text: string) => text };
+
+/** The rows with these ids that are there. One statement; reads without a lock. */
+export async function readStoredRows(
+  db: Knex,
+  { name, sql }: { name: string; sql: string },
+  ids: readonly string[],
+): Promise<StoredRow[]> {
+  const { rows } = await db
+    .raw<{ rows: StoredRow[] }>(sql, [sqlArray(ids)])
+    .options({ name: `stored-${name}`, rowMode: "array", types: asText });
+  return rows;
+}
+
+/** What `record_out` of Postgres puts in quotation marks. */
+const special = /["\\(), \t\n\v\f\r]/;
+
+/** The text that Postgres makes of `row(…)::text` of these values, which are texts as it prints them itself. */
+export function rowText(values: readonly (string | null)[]): string {
+  let text = "";
+  let separator = "(";
+  for (const value of values) {
+    text += separator;
+    separator = ",";
+    if (value === null) continue;
+    text += value === "" || special.test(value) ? quoted(value) : value;
+  }
+  return `${text})`;
+}
+
+const doubled = /["\\]/;
+
+const quoted = (value: string): string =>
+  `"${doubled.test(value) ? value.replace(/["\\]/g, "$&$&") : value}"`;

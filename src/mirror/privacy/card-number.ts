@@ -1,0 +1,274 @@
+const minDigits = 13;
+
+/** Whether a text may hold a card number at all. Nearly none does, so this is all that most of them cost. */
+export const mayHoldCardNumber = (text: string): boolean =>
+  text.length >= minDigits && /[\d -]{13}/.test(text);
+
+/** The same of a number. */
+export const mayBeCardNumber = (value: number): boolean => value >= 10 ** (minDigits - 1);
+
+/**
+ * The text with every card number masked but for its last four digits; the very same text where there is none.
+ * A card number has 13 to 19 digits, whole or in groups of four and more that single spaces or single hyphens part,
+ * stands alone (a part of a word, of a phone number after its plus, of a fraction or of a UUID is none), begins like
+ * an issuer's and passes Luhn's test. Pure, idempotent, and linear in the length of the text: anybody may send it.
+ */
+export function maskCardNumbers(text: string): string {
+  if (!mayHoldCardNumber(text)) return text;
+  const cards = findCards(text);
+  if (cards.length === 0) return text;
+  let masked = "";
+  let from = 0;
+  for (const { start, end } of cards) {
+    masked += `${text.slice(from, start)}[card number ending ${lastDigits(text, end)}]`;
+    from = end;
+  }
+  return masked + text.slice(from);
+}
+
+/** Two places in a text; the end is exclusive. */
+interface Span {
+  start: number;
+  end: number;
+}
+
+type Run = Span;
+
+/** A run of digits, or some with a separator between each two. */
+type Card = Span;
+
+/** What stands between two cards that are masked already: nothing beyond it touches a number in it. */
+type Room = Span;
+
+/** A card has at most this many groups: one of four, and then three digits and more each. */
+const maxGroups = 6;
+
+/** The card numbers of a text, in order. */
+function findCards(text: string): Card[] {
+  const cards: Card[] = [];
+  /** The runs since the last card that may still begin one when what follows them is masked. */
+  let passed: Run[] = [];
+  let room: Room = { start: 0, end: text.length };
+  for (let run = runFrom(text, 0); run !== null;) {
+    const card = cardFrom(text, run, room);
+    if (card === null) {
+      passed.push(run);
+      if (passed.length > 2 * maxGroups) passed = passed.slice(maxGroups);
+      run = runFrom(text, run.end);
+      continue;
+    }
+    // A number that is masked may leave those before it standing alone, the nearest first.
+    const revealed: Card[] = [];
+    for (let next: Card | null = card; next !== null;) {
+      revealed.push(next);
+      next = lastCardOf(text, passed, { start: room.start, end: next.start });
+    }
+    cards.push(...revealed.toReversed());
+    passed = [];
+    room = { start: card.end, end: text.length };
+    run = runFrom(text, card.end);
+  }
+  return cards;
+}
+
+/** The last card of a room that some of the runs passed over begins. */
+function lastCardOf(text: string, passed: readonly Run[], room: Room): Card | null {
+  for (let n = passed.length - 1; n >= 0; n--) {
+    const run = passed[n];
+    if (run === undefined || run.end > room.end) continue;
+    const card = cardFrom(text, run, room);
+    if (card !== null) return card;
+  }
+  return null;
+}
+
+/** The last four digits before a place; the last group may have fewer. */
+const lastDigits = (text: string, end: number): string =>
+  text
+    .slice(end - 8, end)
+    .replaceAll(/[ -]/g, "")
+    .slice(-4);
+
+/** The next run of digits at or after a place. */
+function runFrom(text: string, from: number): Run | null {
+  let start = from;
+  while (start < text.length && !isDigit(text.charCodeAt(start))) start++;
+  return start === text.length ? null : { start, end: endOfRun(text, start) };
+}
+
+function endOfRun(text: string, start: number): number {
+  let end = start;
+  while (end < text.length && isDigit(text.charCodeAt(end))) end++;
+  return end;
+}
+
+const isDigit = (code: number): boolean => code >= 48 && code <= 57;
+
+const minGroup = 3;
+const minFirstGroup = 4;
+const maxDigits = 19;
+const [space, hyphen, plus, dot, lowLine] = [32, 45, 43, 46, 95];
+
+/** The longest card number that begins with this run and stands in the room. */
+function cardFrom(text: string, run: Run, room: Room): Card | null {
+  const { start } = run;
+  let { end } = run;
+  let digits = end - start;
+  if (digits > maxDigits || !mayLead[text.charCodeAt(start) - 48]) return null;
+  if (!beginsAlone(text, start, room)) return null;
+  let card =
+    digits >= minDigits && endsAlone(text, end, room) ? cardOf(text, start, end, digits) : null;
+  const separator = text.charCodeAt(end);
+  if (digits < minFirstGroup || !(separator === hyphen || separator === space)) return card;
+  const isHyphened = separator === hyphen;
+  if (isHyphened && isHyphenedBefore(text, start, room)) return card;
+  while (end + 1 < room.end && text.charCodeAt(end) === separator) {
+    const groupEnd = endOfRun(text, end + 1);
+    const group = groupEnd - end - 1;
+    digits += group;
+    if (group === 0 || digits > maxDigits) break;
+    end = groupEnd;
+    const isWhole =
+      digits >= minDigits &&
+      endsAlone(text, end, room) &&
+      !(isHyphened && isHyphenedAfter(text, end, room));
+    if (isWhole) card = cardOf(text, start, end, digits) ?? card;
+    // Only the last group may be shorter.
+    if (group < minGroup) break;
+  }
+  return card;
+}
+
+function cardOf(text: string, start: number, end: number, digits: number): Card | null {
+  if (!isIssued(leadingDigits(text, start), digits) || !passesLuhn(text, start, end)) return null;
+  return { start, end };
+}
+
+function beginsAlone(text: string, start: number, room: Room): boolean {
+  const before = codeBefore(text, start, room);
+  if (before === plus || isPartOfWord(before)) return false;
+  return before !== dot || !isDigit(codeBefore(text, start - 1, room));
+}
+
+function endsAlone(text: string, end: number, room: Room): boolean {
+  const after = codeAfter(text, end, room);
+  if (isPartOfWord(after)) return false;
+  return after !== dot || !isDigit(codeAfter(text, end + 1, room));
+}
+
+/** Groups that hyphens join to more than a card number are something else, such as a UUID. */
+const isHyphenedBefore = (text: string, start: number, room: Room): boolean =>
+  codeBefore(text, start, room) === hyphen && isPartOfWord(codeBefore(text, start - 1, room));
+
+const isHyphenedAfter = (text: string, end: number, room: Room): boolean =>
+  codeAfter(text, end, room) === hyphen && isPartOfWord(codeAfter(text, end + 1, room));
+
+/** What stands at the edge of a room: a space is no part of anything. */
+const edge = space;
+
+/** The code point of the character that ends at a place. */
+function codeBefore(text: string, end: number, room: Room): number {
+  if (end <= room.start) return edge;
+  const code = text.charCodeAt(end - 1);
+  const isPair = code >= 0xdc00 && code <= 0xdfff && end - 2 >= room.start;
+  return isPair ? (text.codePointAt(end - 2) ?? edge) : code;
+}
+
+/** The code point of the character that begins at a place. */
+const codeAfter = (text: string, start: number, room: Room): number =>
+  start < room.end ? (text.codePointAt(start) ?? edge) : edge;
+
+/** Letters and digits of any script, and the low line. */
+function isPartOfWord(code: number): boolean {
+  if (code >= 128) return /[\p{L}\p{N}]/u.test(String.fromCodePoint(code));
+  const lower = code | 32;
+  return isDigit(code) || (lower >= 97 && lower <= 122) || code === lowLine;
+}
+
+/** First four digits from and to, shortest and longest (ISO/IEC 7812, as the networks use it). */
+const issuers: readonly (readonly [from: number, to: number, shortest: number, longest: number])[] =
+  [
+    [2221, 2720, 16, 16], // Mastercard
+    [3000, 3059, 14, 19], // Diners Club
+    [3095, 3095, 14, 19], // Diners Club
+    [3400, 3499, 15, 15], // American Express
+    [3528, 3589, 16, 19], // JCB
+    [3600, 3699, 14, 19], // Diners Club
+    [3700, 3799, 15, 15], // American Express
+    [3800, 3999, 14, 19], // Diners Club
+    [4000, 4999, 16, 16], // Visa; 13 digits are no longer issued
+    [4000, 4999, 19, 19], // Visa
+    [5000, 5099, 13, 19], // Maestro
+    [5100, 5599, 16, 16], // Mastercard
+    [5600, 5899, 13, 19], // Maestro
+    [6011, 6011, 16, 19], // Discover
+    [6200, 6299, 16, 19], // UnionPay
+    [6300, 6399, 13, 19], // Maestro
+    [6440, 6599, 16, 19], // Discover
+    [6700, 6799, 13, 19], // Maestro
+    [8100, 8199, 16, 19], // UnionPay
+  ];
+
+/** By its first digit, whether a number can be an issuer's. */
+const mayLead = Array.from({ length: 10 }, (_, digit) =>
+  issuers.some(([from, to]) => digit >= Math.floor(from / 1000) && digit <= Math.floor(to / 1000)),
+);
+
+const isIssued = (leading: number, digits: number): boolean =>
+  issuers.some(
+    ([from, to, shortest, longest]) =>
+      leading >= from && leading <= to && digits >= shortest && digits <= longest,
+  );
+
+/** The first four digits, which stand together: no first group is shorter. */
+function leadingDigits(text: string, start: number): number {
+  let number = 0;
+  for (let place = start; place < start + minFirstGroup; place++) {
+    number = number * 10 + text.charCodeAt(place) - 48;
+  }
+  return number;
+}
+
+/**
+ * The test of ISO/IEC 7812-1, annex B, of the digits between two places: nine of ten mistyped or accidental numbers
+ * fail it.
+ */
+function passesLuhn(text: string, start: number, end: number): boolean {
+  let sum = 0;
+  let isDoubled = false;
+  for (let place = end - 1; place >= start; place--) {
+    const code = text.charCodeAt(place);
+    if (!isDigit(code)) continue;
+    const digit = (code - 48) * (isDoubled ? 2 : 1);
+    sum += digit > 9 ? digit - 9 : digit;
+    isDoubled = !isDoubled;
+  }
+  return sum % 10 === 0;
+}
+
+/**
+ * Keys under which nobody writes freely, and which must stay as they came: ids, codes, times, amounts, addresses of
+ * pages, phones and mail. They name things, and a long number there is no card.
+ */
+const keptKeys = new Set([
+  "id",
+  "order_number",
+  "email",
+  "phone",
+  "url",
+  "sku",
+  "code",
+  "type",
+  "kind",
+  "status",
+  "currency",
+  "amount",
+  "total",
+  "subtotal",
+  "price",
+  "quantity",
+]);
+const keptEndings = /_(?:ids?|at|code|amount|url)$/;
+
+/** Whether what stands under this key stays as it came. */
+export const isKept = (key: string): boolean => keptKeys.has(key) || keptEndings.test(key);

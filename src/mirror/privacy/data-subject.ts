@@ -1,0 +1,169 @@
+import { type EnvelopePlaces, readEventParts } from "../../contract/event-envelope.ts";
+import { isWireId } from "../../contract/wire-types.ts";
+
+type WireObject = Readonly<Record<string, unknown>>;
+
+/** Whom an event is about, as far as its body says. */
+export interface EventSubject {
+  /** The customer of the event's own object. */
+  customer: string | null;
+  /** All customers that it names, at any depth. */
+  named: ReadonlySet<string>;
+}
+
+const maxDepth = 100;
+
+/** What a parsed body says of its customer. Pure. */
+export function subjectOf(places: Readonly<EnvelopePlaces>, body: unknown): EventSubject {
+  const named = new Set<string>();
+  collect(body, named, 0);
+  const { type, object } = readEventParts(places, body);
+  const customer = object === null ? null : (customerNamedBy(object) ?? ownId(type, object));
+  if (customer !== null) named.add(customer);
+  return { customer, named };
+}
+
+/** An event of the customers' family shows a customer, unless its object belongs to one. */
+const ownId = (type: string | null, object: WireObject): string | null =>
+  type?.split(".", 1)[0] === "customer" && isWireId(object["id"]) ? object["id"] : null;
+
+/** The customer that an object says it belongs to: by id, or embedded. */
+export function customerNamedBy(object: WireObject): string | null {
+  const { customer_id: id, customer } = object;
+  if (isWireId(id)) return id;
+  if (isWireId(customer)) return customer;
+  const embedded = isObject(customer) ? customer["id"] : undefined;
+  return isWireId(embedded) ? embedded : null;
+}
+
+function collect(value: unknown, named: Set<string>, depth: number): void {
+  if (typeof value !== "object" || value === null || depth > maxDepth) return;
+  if (!Array.isArray(value)) {
+    const customer = customerNamedBy(value as WireObject);
+    if (customer !== null) named.add(customer);
+  }
+  for (const field of Object.values(value)) collect(field, named, depth + 1);
+}
+
+/** More than any event has. */
+const maxTexts = 2_000;
+
+/** Every text of a value that may be an id, at any depth; for events that name no customer where one is looked for. */
+export function idsIn(value: unknown, found = new Set<string>(), depth = 0): Set<string> {
+  if (found.size >= maxTexts || depth > maxDepth) return found;
+  if (isWireId(value)) found.add(value);
+  else if (typeof value === "object" && value !== null) {
+    for (const field of Object.values(value)) idsIn(field, found, depth + 1);
+  }
+  return found;
+}
+
+/** A person's e-mail address or phone number, in the one form by which it is known again. */
+export type Contact = string;
+
+/** More than any event has. */
+const maxContacts = 500;
+
+/** Every e-mail address and phone number in the texts of a value, at any depth; of bytes that are no JSON, in all of it. */
+export function contactsIn(value: unknown): Set<Contact> {
+  const contacts = new Set<Contact>();
+  collectContacts(value, contacts, 0);
+  return contacts;
+}
+
+function collectContacts(value: unknown, contacts: Set<Contact>, depth: number): void {
+  if (contacts.size >= maxContacts || depth > maxDepth) return;
+  if (typeof value === "string") {
+    for (const contact of contactsOfText(value)) contacts.add(contact);
+  } else if (typeof value === "object" && value !== null) {
+    for (const [key, field] of Object.entries(value)) {
+      collectContacts(key, contacts, depth + 1);
+      collectContacts(field, contacts, depth + 1);
+    }
+  }
+}
+
+/** By what else than ids a person is known. */
+export interface PersonTraces {
+  contacts: Set<Contact>;
+  /** First and last name together: one of them alone may be anybody's. */
+  names: Set<string>;
+}
+
+/** Keys under which an address of the person stands; elsewhere an address may be anybody's. */
+const contactKeys = ["email", "phone"];
+/** Parts of an object that belong to its customer. */
+const ownParts = ["customer", "shipping_address", "billing_address", "billing_details"];
+
+/**
+ * Adds what a value shows as the person's: e-mail addresses, phone numbers and names of every object in it that
+ * belongs to the customer; `isTheirs` says so of the value itself, where it names no customer.
+ */
+export function addTraces(
+  value: unknown,
+  customerId: string,
+  traces: PersonTraces,
+  { isTheirs = false, depth = 0 }: { isTheirs?: boolean; depth?: number } = {},
+): void {
+  if (typeof value !== "object" || value === null || depth > maxDepth) return;
+  const owner = isObject(value) ? customerNamedBy(value) : null;
+  const isOwn = owner === null ? isTheirs : owner === customerId;
+  if (isOwn && isObject(value)) {
+    for (const key of contactKeys) {
+      for (const contact of contactsIn(value[key])) traces.contacts.add(contact);
+    }
+    const { first_name: first, last_name: last, full_name: full } = value;
+    const whole = typeof full === "string" ? full : [first, last].join(" ");
+    if (/\S\s+\S/.test(whole)) traces.names.add(whole.trim());
+  }
+  for (const [key, part] of Object.entries(value)) {
+    addTraces(part, customerId, traces, {
+      isTheirs: isOwn && ownParts.includes(key),
+      depth: depth + 1,
+    });
+  }
+}
+
+const maxWords = 20_000;
+const maxWordLength = 320;
+
+/** What may be an id or an address, also where it is written in escapes; nothing that Postgres would refuse. */
+export function wordsOf(text: string): string[] {
+  const plain = withoutEscapes(text);
+  return plain === text ? plainWords(text) : [...plainWords(text), ...plainWords(plain)];
+}
+
+/** A text with what is written for JSON, URLs or HTML as the number of a character; of ASCII, as ids and addresses are. */
+const withoutEscapes = (text: string): string =>
+  text.replaceAll(
+    /\\u00([2-7][0-9a-f])|%([2-7][0-9a-f])|&#x0{0,4}([2-7][0-9a-f]);|&#0{0,4}(\d{2,3});/gi,
+    (all, json?: string, url?: string, html?: string, decimal?: string) => {
+      const hex = json ?? url ?? html;
+      const code = hex === undefined ? Number(decimal) : Number.parseInt(hex, 16);
+      return code >= 0x20 && code < 0x7f ? String.fromCharCode(code) : all;
+    },
+  );
+
+const plainWords = (text: string): string[] =>
+  text
+    .split(/[\s<>()[\]{},;:"'\\|=&]+/)
+    .filter((word) => word.length > 0 && word.length <= maxWordLength && !/\p{Cc}/u.test(word))
+    .slice(0, maxWords);
+
+const minPhoneDigits = 7;
+
+function contactsOfText(text: string): Contact[] {
+  const mayHaveAddress = text.includes("@") || /%40|\\u0040|&#(?:x0*40|0*64);/i.test(text);
+  const addresses = mayHaveAddress ? wordsOf(text).filter((word) => word.includes("@")) : [];
+  const isNumber = text.length <= 40 && /^\+?[\d\s().-]+$/.test(text);
+  // In a text, a number counts that is written as a telephone's.
+  const numbers = isNumber ? [text] : (text.match(/(?:\+|\b00)\d[\d ().-]{5,24}\d/g) ?? []);
+  const phones = numbers.flatMap((number) => {
+    const digits = number.replaceAll(/\D/g, "").replace(/^00/, "");
+    return digits.length >= minPhoneDigits ? [`+${digits}`] : [];
+  });
+  return [...addresses.map((word) => word.toLowerCase().replace(/\.$/, "")), ...phones];
+}
+
+export const isObject = (value: unknown): value is WireObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,0 +1,200 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../../platform/postgres/values.ts";
+import { mirrorTables } from "../resources.ts";
+import { type MirrorTable, type NamedGroup, namedGroups } from "../resources/resource.ts";
+import { type PersonTraces, addTraces, customerNamedBy, isObject } from "./data-subject.ts";
+import { groupsInHistory, redactedContent, withHash } from "./erased-people.ts";
+import { withoutPersonalField } from "./personal-data.ts";
+
+interface VersionRow {
+  seq: string;
+  resource: string;
+  id: string;
+  source_updated_at: string;
+  content_hash: string;
+  data: Record<string, unknown>;
+}
+
+/** New hashes of redacted contents, by group, object and old hash. */
+export type NewHashes = ReadonlyMap<string, string>;
+
+const hashKey = (group: string, id: string, hash: string): string => `${group}|${id}|${hash}`;
+
+/** Everything that ever belonged to the customer, and the customer. Reads the whole history. */
+export async function objectsOf(db: Knex, customerId: string): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { id: string }[] }>(
+    `select id from mirror.versions where data->>'customer_id' = :customerId
+     union select id from mirror.unbelieved where data->>'customer_id' = :customerId
+     union select id from mirror.orders where customer_id = :customerId
+     union select id from mirror.transactions where customer_id = :customerId
+     union select id from mirror.subscriptions where customer_id = :customerId
+     union select :customerId`,
+    { customerId },
+  );
+  return rows.map(({ id }) => id);
+}
+
+/** What the person's states, believed or not, ever showed as theirs. Reads the whole history. */
+export async function tracesOf(db: Knex, customerId: string): Promise<PersonTraces> {
+  const states = (table: string): string =>
+    `select data from mirror.${table}
+     where data->>'customer_id' = :customerId or (resource = 'customer' and id = :customerId)`;
+  const { rows } = await db.raw<{ rows: { data: unknown }[] }>(
+    `${states("versions")} union all ${states("unbelieved")}`,
+    { customerId },
+  );
+  const traces: PersonTraces = { contacts: new Set(), names: new Set() };
+  for (const { data } of rows) addTraces(data, customerId, traces, { isTheirs: true });
+  return traces;
+}
+
+/**
+ * Redacts the states of these objects, but those that show another customer: an order may have moved. Two states that
+ * differed in personal data only both stay, the one recorded later as a twin: reports as of a time go on to know when
+ * each was recorded, and what a read saw. History changes here, and where a person has an object healed (overwrite.ts);
+ * it says so to the table's trigger, in its transaction, which it needs. Idempotent. Gives back how many states there
+ * were, and what became of their hashes.
+ */
+export async function eraseHistory(
+  trx: Knex.Transaction,
+  customerId: string,
+  ids: readonly string[],
+): Promise<{ states: number; hashes: NewHashes }> {
+  await trx.raw("select set_config('tallyhook.erasure', 'on', true)");
+  const { rows } = await trx.raw<{ rows: VersionRow[] }>(
+    `select v.seq, v.resource, v.id, v.source_updated_at::text as source_updated_at, v.content_hash, v.data
+     from mirror.versions v join unnest(?::text[]) as of_group(resource) on v.resource = of_group.resource
+     where v.id = any(?::text[]) and coalesce(v.data->>'customer_id', ?) = ?
+     order by v.recorded_at, v.seq`,
+    [sqlArray(groupsInHistory), sqlArray(ids), customerId, customerId],
+  );
+  // Nothing rests on what was not believed.
+  await trx("mirror.unbelieved")
+    .whereIn("id", [...ids])
+    .orWhereRaw("data->>'customer_id' = ?", [customerId])
+    .delete();
+  const hashes = new Map<string, string>();
+  for (const { seq, resource, id, source_updated_at, content_hash, data } of rows) {
+    const { json, hash } = redactedContent(JSON.stringify(data));
+    if (hash === content_hash) continue;
+    hashes.set(hashKey(resource, id, content_hash), hash);
+    await trx.raw(
+      `update mirror.versions set data = :json::jsonb, content_hash = :hash, twin = (
+         select count(*) from mirror.versions same
+         where same.resource = :resource and same.id = :id and same.content_hash = :hash
+           and same.source_updated_at = :source_updated_at::timestamptz)
+       where resource = :resource and id = :id and source_updated_at = :source_updated_at::timestamptz
+         and content_hash = :content_hash and seq = :seq`,
+      { json, hash, resource, id, source_updated_at, content_hash, seq },
+    );
+  }
+  await trx.raw("select set_config('tallyhook.erasure', 'off', true)");
+  return { states: rows.length, hashes };
+}
+
+type Row = Record<string, unknown>;
+
+/**
+ * Redacts the rows of these objects: of each group of fields what is the person's, since an object that moved shows
+ * another customer. Needs a transaction, after `eraseHistory`, which says what became of the hashes. Gives back the
+ * rows by table; idempotent. Mark the person as erased before.
+ */
+export async function eraseRows(
+  trx: Knex.Transaction,
+  customerId: string,
+  ids: readonly string[],
+  hashes: NewHashes,
+): Promise<Record<string, number>> {
+  const counts: Record<string, number> = {};
+  for (const table of mirrorTables) {
+    const rows = await trx<Row>(`mirror.${table.name}`)
+      .whereRaw("id = any(?::text[])", [sqlArray(ids)])
+      .forUpdate();
+    for (const row of rows) {
+      const changed = redactedRow(table, row, customerId, hashes);
+      if (Object.keys(changed).length === 0) continue;
+      await trx(`mirror.${table.name}`)
+        .where({ id: String(row["id"]) })
+        .update(changed);
+    }
+    await recompute(trx, table, ids);
+    counts[table.name] = rows.length;
+  }
+  return counts;
+}
+
+/** The columns that change. */
+function redactedRow(table: MirrorTable, row: Row, customerId: string, hashes: NewHashes): Row {
+  const theirs = namedGroups(table).filter((group) => ownerOf(table, group, row) === customerId);
+  const changed: Row = {};
+  for (const group of theirs) {
+    Object.assign(changed, redactedColumns(row, columnsOf(table, group, row)));
+    const { contentColumn, versionColumn } = group;
+    const version = String(row[versionColumn]);
+    const hash = version.slice(version.lastIndexOf("|") + 1);
+    const content = contentColumn === undefined ? null : row[contentColumn];
+    if (contentColumn === undefined) {
+      const known = hashes.get(hashKey(group.group, String(row["id"]), hash));
+      if (known !== undefined) changed[versionColumn] = withHash(version, hash, known);
+    } else if (content !== null) {
+      const redactedTo = redactedContent(JSON.stringify(content));
+      changed[contentColumn] = redactedTo.json;
+      changed[versionColumn] = withHash(version, hash, redactedTo.hash);
+      if (group.group === table.core) changed["content_hash"] = redactedTo.hash;
+    }
+  }
+  return changed;
+}
+
+/** Whom a stored group shows, or else its row. */
+function ownerOf(table: MirrorTable, { contentColumn }: NamedGroup, row: Row): unknown {
+  if (table.name === "customers") return row["id"];
+  const content = contentColumn === undefined ? null : row[contentColumn];
+  return (isObject(content) ? customerNamedBy(content) : null) ?? row["customer_id"];
+}
+
+/** A group's own columns, and the shared ones where it is what they are taken from. */
+function columnsOf(table: MirrorTable, group: NamedGroup, row: Row): string[] {
+  const { shared, core, groups } = table;
+  const own = Object.keys(group.columns);
+  if (shared === undefined) return own;
+  const hasCore = row[groups[core]?.versionColumn ?? ""] !== "";
+  return group.group === (hasCore ? core : shared.with)
+    ? [...own, ...Object.keys(shared.columns)]
+    : own;
+}
+
+const redactedColumns = (row: Row, columns: readonly string[]): Row =>
+  Object.fromEntries(columns.map((column) => [column, withoutPersonalField(column, row[column])]));
+
+/** What is made of several groups is made anew. */
+async function recompute(
+  trx: Knex.Transaction,
+  { name, computed }: MirrorTable,
+  ids: readonly string[],
+): Promise<void> {
+  const sets = Object.entries(computed ?? {}).map(
+    ([column, sql]) => `${column} = ${sql((field) => `t.${field}`)}`,
+  );
+  if (sets.length === 0) return;
+  await trx.raw(`update mirror.${name} t set ${sets.join(", ")} where id = any(?::text[])`, [
+    sqlArray(ids),
+  ]);
+}
+
+/** Who erased whom, when, why, and how much that was. Rows of this table never change. */
+export interface ErasureEntry {
+  customerId: string;
+  by: string;
+  reason: string | null;
+  counts: Readonly<Record<string, number>>;
+}
+
+export async function logErasure(db: Knex, entry: ErasureEntry): Promise<void> {
+  await db("mirror.erasure_log").insert({
+    customer_id: entry.customerId,
+    erased_by: entry.by,
+    reason: entry.reason,
+    counts: JSON.stringify(entry.counts),
+  });
+}

@@ -1,0 +1,246 @@
+import type { Knex } from "knex";
+import {
+  type EnvelopePlaces,
+  parseEventBody,
+  readEventParts,
+} from "../../contract/event-envelope.ts";
+import { isWireId } from "../../contract/wire-types.ts";
+import {
+  type Contact,
+  type PersonTraces,
+  addTraces,
+  contactsIn,
+  customerNamedBy,
+  idsIn,
+  isObject,
+  subjectOf,
+  wordsOf,
+} from "./data-subject.ts";
+import {
+  erasedAmong,
+  erasedContactsAmong,
+  erasedObjectsAmong,
+  isAnybodyErased,
+} from "./erased-people.ts";
+import { redacted, withoutPersonalData, withoutPersonalField } from "./personal-data.ts";
+import { hasRepeatedKeys } from "./repeated-keys.ts";
+
+/** What an event's bytes say; undefined where they are no JSON. */
+interface Arrival {
+  raw: Buffer;
+  body: unknown;
+}
+
+/** What stays of a body; null where the bytes are no JSON, so that nothing of them can stay. */
+export interface RedactedArrival {
+  raw: Buffer | null;
+  body: unknown;
+}
+
+/**
+ * Which of these events are about people who were erased, with what stays of their bodies: from the moment that somebody
+ * is erased, no event brings the person back, whatever it says and whatever becomes of it. One query where nobody ever was
+ * erased, and else one to four. Needs the transaction that keeps what is left.
+ */
+export async function redactArrivals<T extends Arrival>(
+  trx: Knex.Transaction,
+  places: Readonly<EnvelopePlaces>,
+  events: readonly T[],
+): Promise<Map<T, RedactedArrival>> {
+  const found = new Map<T, RedactedArrival>();
+  if (events.length === 0 || !(await isAnybodyErased(trx))) return found;
+  const people = await erasedPeopleIn(trx, places, events);
+  if (people === null) return found;
+  for (const event of events) {
+    const left = redactedArrival(places, event, people);
+    if (left !== null) found.set(event, left);
+  }
+  return found;
+}
+
+/** Null where nothing of it is theirs. Pure. */
+export function redactedArrival(
+  places: Readonly<EnvelopePlaces>,
+  { raw, body }: Arrival,
+  people: ErasedPeople,
+): RedactedArrival | null {
+  if (body === undefined) return isTextAbout(raw, people) ? { raw: null, body } : null;
+  const redacted = redactBody(places, body, people);
+  if (redacted === body) return withoutHidden({ raw, body }, people);
+  const left = Buffer.from(JSON.stringify(redacted));
+  // What is redacted already stays as it is, to the byte.
+  return left.equals(raw) ? null : { raw: left, body: redacted };
+}
+
+/** Of somebody else's event that names these people under a key which is said again: what it says to everybody. */
+function withoutHidden({ raw, body }: Arrival, people: ErasedPeople): RedactedArrival | null {
+  if (!hasRepeatedKeys(raw, body) || !isTextAbout(raw, people)) return null;
+  const said = withoutEmbedded(body, people.customers);
+  return { raw: Buffer.from(JSON.stringify(said)), body: said };
+}
+
+async function erasedPeopleIn(
+  trx: Knex.Transaction,
+  places: Readonly<EnvelopePlaces>,
+  events: readonly Arrival[],
+): Promise<ErasedPeople | null> {
+  const [customers, objects, contacts] = [new Set<string>(), new Set<string>(), new Set<string>()];
+  const addAll = (to: Set<string>, from: Iterable<string>): void => {
+    for (const each of from) to.add(each);
+  };
+  for (const { raw, body } of events) {
+    const subject = subjectOf(places, body);
+    addAll(customers, subject.named);
+    const isHiding = body !== undefined && hasRepeatedKeys(raw, body);
+    if (subject.named.size > 0 && !isHiding) continue;
+    const ids = idsIn(body);
+    addAll(customers, ids);
+    addAll(objects, ids);
+    const words = body === undefined || isHiding ? wordsOf(raw.toString("utf8")) : [];
+    addAll(customers, words);
+    addAll(contacts, contactsIn(isHiding ? words : (body ?? words)));
+  }
+  const people = {
+    customers: await erasedAmong(trx, [...customers]),
+    objects: await erasedObjectsAmong(trx, [...objects]),
+    contacts: await erasedContactsAmong(trx, [...contacts]),
+  };
+  const isNobody = people.customers.size + people.objects.size + people.contacts.size === 0;
+  return isNobody ? null : people;
+}
+
+export const arrivalOf = (raw: Buffer): Arrival => ({ raw, body: parseEventBody(raw) });
+
+/**
+ * Whether a stored event is about this customer, or only names them, with what it shows as theirs added to `found`: the
+ * object that it is about, addresses, names. Bytes that are pruned (null) were chosen by what they were about.
+ */
+export function addBody(
+  places: Readonly<EnvelopePlaces>,
+  raw: Buffer | null,
+  customerId: string,
+  found: { traces: PersonTraces; objects: Set<string> },
+): "subject" | "named" | null {
+  if (raw === null) return "subject";
+  const body = parseEventBody(raw);
+  if (body === undefined) {
+    return wordsOf(raw.toString("utf8")).includes(customerId) ? "subject" : null;
+  }
+  const { customer, named } = subjectOf(places, body);
+  if (named.size === 0) return idsIn(body).has(customerId) ? "subject" : null;
+  const { object } = readEventParts(places, body);
+  if (customer === customerId && object !== null) {
+    if (isWireId(object["id"])) found.objects.add(object["id"]);
+    addTraces(object, customerId, found.traces, { isTheirs: true });
+  }
+  addTraces(body, customerId, found.traces);
+  if (!named.has(customerId)) return null;
+  return customer === customerId || (customer === null && named.size === 1) ? "subject" : "named";
+}
+
+/** People who were erased, as far as they concern some events. */
+export interface ErasedPeople {
+  customers: ReadonlySet<string>;
+  /** Their objects, of events that name no customer. */
+  objects: ReadonlySet<string>;
+  /** Their addresses, of events that name neither. */
+  contacts: ReadonlySet<Contact>;
+}
+
+/**
+ * An event's body without the personal data of these people, or the very same where there is none of theirs. An event
+ * about them loses all of it but what the list of personal-data.ts keeps; of one about somebody else, what it embeds of
+ * theirs. Can be replayed: the parts of the envelope stay. Pure, idempotent.
+ */
+function redactBody(
+  places: Readonly<EnvelopePlaces>,
+  body: unknown,
+  people: ErasedPeople,
+): unknown {
+  if (isAbout(places, body, people)) return withoutPersonalEnvelope(places, body);
+  const { named } = subjectOf(places, body);
+  return [...named].some((id) => people.customers.has(id))
+    ? withoutEmbedded(body, people.customers)
+    : body;
+}
+
+/** Bytes that are no JSON cannot be redacted: whether they are about one of these people. */
+function isTextAbout(raw: Buffer, { customers, contacts }: ErasedPeople): boolean {
+  const words = wordsOf(raw.toString("utf8"));
+  return (
+    words.some((word) => customers.has(word)) ||
+    [...contactsIn(words)].some((contact) => contacts.has(contact))
+  );
+}
+
+/** By the customer of its object; else by all whom it names; else by the ids in it; else by the addresses in it. */
+function isAbout(places: EnvelopePlaces, body: unknown, people: ErasedPeople): boolean {
+  const { customer, named } = subjectOf(places, body);
+  if (customer !== null) return people.customers.has(customer);
+  if (named.size > 0) return [...named].every((id) => people.customers.has(id));
+  if ([...idsIn(body)].some((id) => people.objects.has(id) || people.customers.has(id)))
+    return true;
+  return (
+    people.contacts.size > 0 && [...contactsIn(body)].some((each) => people.contacts.has(each))
+  );
+}
+
+/** The list knows the keys of objects; where a setting says that the envelope has others, those stay as well. */
+function withoutPersonalEnvelope(places: EnvelopePlaces, body: unknown): unknown {
+  const kept = withoutPersonalData(body);
+  if (!isObject(kept)) return kept;
+  const envelope = kept as Record<string, unknown>;
+  const parts = { id: "id", type: "type", createdAt: "created_at", apiVersion: "api_version" };
+  for (const [part, key] of Object.entries(parts)) {
+    const value = valueAt(body, places[part as keyof EnvelopePlaces]);
+    if (typeof value === "string") {
+      put(envelope, places[part as keyof EnvelopePlaces], withoutPersonalField(key, value));
+    }
+  }
+  const object = valueAt(body, places.object);
+  if (object !== undefined) put(envelope, places.object, withoutPersonalData(object));
+  return envelope;
+}
+
+function valueAt(body: unknown, place: string): unknown {
+  return place
+    .split(".")
+    .reduce<unknown>(
+      (value, key) => (isObject(value) && Object.hasOwn(value, key) ? value[key] : undefined),
+      body,
+    );
+}
+
+function put(body: Record<string, unknown>, place: string, value: unknown): void {
+  const [key = "", ...rest] = place.split(".");
+  if (rest.length === 0) {
+    define(body, key, value);
+    return;
+  }
+  const inner = Object.hasOwn(body, key) && isObject(body[key]) ? { ...body[key] } : {};
+  put(inner, rest.join("."), value);
+  define(body, key, inner);
+}
+
+/** Also where a setting names `__proto__`. */
+const define = (object: object, key: string, value: unknown): void =>
+  void Object.defineProperty(object, key, {
+    value,
+    enumerable: true,
+    writable: true,
+    configurable: true,
+  });
+
+const maxDepth = 100;
+
+/** A JSON value without what it embeds of these customers, and without what is nested too deeply to be looked through. */
+function withoutEmbedded(value: unknown, erased: ReadonlySet<string>, depth = 0): unknown {
+  if (typeof value !== "object" || value === null) return value;
+  if (depth > maxDepth) return redacted;
+  if (Array.isArray(value)) return value.map((item) => withoutEmbedded(item, erased, depth + 1));
+  const owner = customerNamedBy(value as Record<string, unknown>);
+  if (owner !== null && erased.has(owner)) return withoutPersonalData(value);
+  return Object.fromEntries(
+    Object.entries(value).map(([key, field]) => [key, withoutEmbedded(field, erased, depth + 1)]),
+  );
+}

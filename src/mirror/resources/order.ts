@@ -1,0 +1,163 @@
+import { z } from "zod";
+import { orderSchema } from "../../contract/resources/orders.ts";
+import { canonicalContent } from "../canonical.ts";
+import { type Decoded, type GroupState, type Observation, groupState } from "../snapshot.ts";
+import { statusRank } from "../version.ts";
+import {
+  type MirrorTable,
+  type Readable,
+  cardColumns,
+  codeColumn,
+  idColumn,
+  integerColumn,
+  moneyColumn,
+  objectAt,
+  readObject,
+  textColumn,
+  timeColumn,
+  versionTime,
+} from "./resource.ts";
+import { inlineTransactions } from "./transaction.ts";
+
+export const orderTable: MirrorTable = {
+  name: "orders",
+  core: "order",
+  groups: {
+    order: {
+      versionColumn: "version",
+      contentColumn: "data",
+      inHistory: true,
+      columns: {
+        order_number: "text",
+        customer_id: "text",
+        status: "text",
+        subtotal: "bigint",
+        discount_amount: "bigint",
+        total: "bigint",
+        currency: "text",
+        description: "text",
+        failure_code: "text",
+        failure_reason: "text",
+        subscription_id: "text",
+        subscription_cycle: "integer",
+        payment_method_id: "text",
+        card_brand: "text",
+        card_last_four: "text",
+        coupon_code: "text",
+        created_at: "timestamptz",
+        updated_at: "timestamptz",
+      },
+    },
+    "order.dunning": {
+      versionColumn: "dunning_version",
+      inHistory: true,
+      columns: { attempt_count: "integer", next_retry_at: "timestamptz" },
+    },
+    // An expansion, and orders are immutable (spec, What the service does): no history of its own.
+    "order.items": {
+      versionColumn: "items_version",
+      contentColumn: "items",
+      inHistory: false,
+      columns: {},
+    },
+  },
+};
+
+const { id, status, subtotal, discount_amount, total, currency, created_at } = orderSchema.shape;
+const required = z.object({ id, status, subtotal, discount_amount, total, currency, created_at });
+
+/** Expansions, and what only `order.failed` carries: not part of the order's own state. */
+const notOwn = new Set(["customer", "items", "transactions", "attempt_count", "next_retry_at"]);
+
+/**
+ * The groups of an order: its core, its items where they were embedded, the dunning fields where an event
+ * carries them (no GET does, so a read never erases them), and the transactions it carries inline.
+ */
+export function decodeOrder(observation: Observation): Decoded {
+  const read = readObject(required, observation);
+  if (!read.ok) return read.thin ? { ...read, states: thinStates(observation, read.id) } : read;
+  const { object } = observation;
+  const states = [coreState(observation, read)];
+  if (Array.isArray(object["items"])) states.push(itemsState(observation, read, object["items"]));
+  if (hasDunning(observation)) states.push(dunningState(observation, read));
+  const inline = inlineTransactions(observation, read);
+  states.push(...inline.states);
+  return { ok: true, id: read.id, states, unread: inline.unread };
+}
+
+function coreState(observation: Observation, { id: orderId, updatedAt }: Readable): GroupState {
+  const { object } = observation;
+  const group = {
+    group: "order",
+    id: orderId,
+    updatedAt,
+    rank: statusRank(object["status"]),
+    content: canonicalContent(object, notOwn),
+    settledBy: { resource: "order", id: orderId },
+  } as const;
+  return groupState(observation, group, {
+    order_number: textColumn(object, "order_number"),
+    customer_id: idColumn(object, "customer_id"),
+    status: codeColumn(object, "status"),
+    subtotal: moneyColumn(object, "subtotal"),
+    discount_amount: moneyColumn(object, "discount_amount"),
+    total: moneyColumn(object, "total"),
+    currency: codeColumn(object, "currency"),
+    description: textColumn(object, "description"),
+    failure_code: textColumn(object, "failure_code"),
+    failure_reason: textColumn(object, "failure_reason"),
+    subscription_id: idColumn(object, "subscription_id"),
+    subscription_cycle: integerColumn(object, "subscription_cycle"),
+    ...cardColumns(object),
+    coupon_code: textColumn(objectAt(object, "applied_coupon"), "code"),
+    created_at: timeColumn(object, "created_at"),
+    updated_at: updatedAt,
+  });
+}
+
+function itemsState(
+  observation: Observation,
+  { id: orderId, updatedAt }: Readable,
+  items: readonly unknown[],
+): GroupState {
+  const { json, ...notes } = canonicalContent({ items });
+  const group = { group: "order.items", id: orderId, updatedAt, rank: 0, settledBy: null };
+  // The column holds the array alone: what stands between `{"items": ` and `}`.
+  return groupState(observation, { ...group, content: { json: json.slice(10, -1), ...notes } }, {});
+}
+
+const hasDunning = ({ observedAt, object }: Observation): boolean =>
+  observedAt === null &&
+  (Object.hasOwn(object, "attempt_count") || Object.hasOwn(object, "next_retry_at"));
+
+/** The read that a thin order asks for will not show its dunning fields: they are kept, where their time is known. */
+function thinStates(observation: Observation, orderId: string): GroupState[] {
+  const updatedAt = hasDunning(observation) ? versionTime(observation) : null;
+  return updatedAt === null ? [] : [dunningState(observation, { id: orderId, updatedAt })];
+}
+
+function dunningState(observation: Observation, { id: orderId, updatedAt }: Readable): GroupState {
+  const { object } = observation;
+  const { attempt_count, next_retry_at, subscription_cycle } = object;
+  const attempts = integerColumn(object, "attempt_count") ?? 0;
+  // A key that is missing says nothing; null says that no retry follows, and canonically both look alike.
+  const isUnknown = !Object.hasOwn(object, "next_retry_at");
+  const group = {
+    group: "order.dunning",
+    id: orderId,
+    updatedAt,
+    // No read could settle a tie; attempts only ever grow.
+    rank: Math.min(9, Math.max(0, attempts)),
+    content: canonicalContent({
+      attempt_count,
+      next_retry_at,
+      subscription_cycle,
+      ...(isUnknown ? { next_retry_unknown: true } : {}),
+    }),
+    settledBy: null,
+  };
+  return groupState(observation, group, {
+    attempt_count: integerColumn(object, "attempt_count"),
+    next_retry_at: timeColumn(object, "next_retry_at"),
+  });
+}

@@ -1,0 +1,197 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../../platform/postgres/values.ts";
+import { mirrorTables } from "../resources.ts";
+import { type MirrorTable, namedGroups } from "../resources/resource.ts";
+import type { GroupState, ObjectKey, Resource } from "../snapshot.ts";
+import { latestPlausible } from "../version.ts";
+import { applyStates, defaultWriterLimits, limitWriter } from "./apply.ts";
+import type { Written } from "./write-rows.ts";
+
+/** What a person decided. */
+export interface Decision {
+  by: string;
+  reason: string;
+}
+
+/** A row as somebody looked at it before it was to be overwritten. */
+export interface SeenRow {
+  /** SHA-256 of the row as JSON; null where there is none. */
+  sha256: string | null;
+  /** Columns with versions that are dated later than they can be. */
+  futureVersions: string[];
+}
+
+export type Overwriting =
+  | { kind: "written"; written: Written; changedColumns: string[] }
+  /** The row is not the one that was looked at. */
+  | { kind: "changed" };
+
+const tableOf = (resource: Resource): MirrorTable => {
+  const table = mirrorTables.find(({ core }) => core === resource);
+  if (table === undefined) throw new TypeError(`no table keeps a ${resource}`);
+  return table;
+};
+
+const versionColumns = ({ groups }: MirrorTable): string[] =>
+  Object.values(groups).map(({ versionColumn }) => versionColumn);
+
+/** A row, what it is recognised by, and which of its versions are later than the service's `Date` allows. Only reads. */
+export async function seeRow(
+  db: Knex,
+  { resource, id }: ObjectKey,
+  observedAt: string,
+): Promise<SeenRow> {
+  const row = await readRow(db, tableOf(resource), id, { isLocked: false });
+  const limit = latestPlausible(observedAt);
+  const isFuture = (column: string) => textOf(row?.row[column]).slice(0, 27) > limit;
+  return {
+    sha256: row?.sha256 ?? null,
+    futureVersions: versionColumns(tableOf(resource)).filter(isFuture),
+  };
+}
+
+/**
+ * Writes an object as the service shows it now, also where the stored versions are higher: what a person decided, kept
+ * in `mirror.heals` with who, why, and the row's hash before and after. States that are later than the shown one of
+ * their group, or than the service's clock allows, leave the history for `mirror.unbelieved`, marked with the heal: no
+ * report reads them, and an event that brings one again changes nothing. Does nothing where the row is no longer the one
+ * that was looked at. `states` must be believed ones. Needs a transaction; may fail with 40P01 or 40001.
+ */
+export async function overwriteObject(
+  trx: Knex.Transaction,
+  object: ObjectKey,
+  shown: { states: readonly GroupState[]; observedAt: string; seen: SeenRow },
+  { by, reason }: Decision,
+): Promise<Overwriting> {
+  const { resource, id } = object;
+  const table = tableOf(resource);
+  await limitWriter(trx, defaultWriterLimits);
+  const before = await readRow(trx, table, id, { isLocked: true });
+  if ((before?.sha256 ?? null) !== shown.seen.sha256) return { kind: "changed" };
+  await forgetVersions(trx, object, shown);
+  const written = await applyStates(trx, shown.states);
+  const after = await readRow(trx, table, id, { isLocked: false });
+  if (after === undefined) throw new TypeError(`the states of ${resource} ${id} made no row`);
+  const columns = Object.keys(after.row);
+  const changedColumns = columns.filter(
+    (column) => JSON.stringify(after.row[column]) !== JSON.stringify(before?.row[column] ?? null),
+  );
+  const [heal] = await trx("mirror.heals")
+    .insert({
+      resource,
+      id,
+      healed_by: by,
+      reason,
+      before_sha256: before?.sha256 ?? null,
+      after_sha256: after.sha256,
+      changed_columns: changedColumns,
+    })
+    .returning<{ seq: string }[]>("seq");
+  if (heal === undefined) throw new TypeError("a heal was recorded without a number");
+  await overruleStates(trx, object, shown, heal.seq);
+  return { kind: "written", written, changedColumns };
+}
+
+interface StoredRow {
+  row: Record<string, unknown>;
+  sha256: string;
+}
+
+async function readRow(
+  db: Knex,
+  { name }: MirrorTable,
+  id: string,
+  { isLocked }: { isLocked: boolean },
+): Promise<StoredRow | undefined> {
+  const { rows } = await db.raw<{ rows: StoredRow[] }>(
+    `select to_jsonb(t) as row, encode(sha256(convert_to(to_jsonb(t)::text, 'UTF8')), 'hex') as sha256
+     from mirror.${name} t where t.id = ? ${isLocked ? "for update" : ""}`,
+    [id],
+  );
+  return rows[0];
+}
+
+const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
+
+/** Takes what the decision overrules out of the history: the later states of what is shown, and what cannot be yet. */
+async function overruleStates(
+  trx: Knex.Transaction,
+  { resource, id }: ObjectKey,
+  { states, observedAt }: { states: readonly GroupState[]; observedAt: string },
+  heal: string,
+): Promise<void> {
+  const shown = states.map((state) => ({ ...keyOf(state), at: state.updatedAt }));
+  // Whoever is shown is not gone.
+  if (resource === "customer") shown.push({ group: "customer.absence", id, at: observedAt });
+  // The history's trigger lets nothing else through.
+  await trx.raw("select set_config('tallyhook.erasure', 'on', true)");
+  await trx.raw(
+    `with shown as (
+       select * from unnest(?::text[], ?::text[], ?::timestamptz[]) as s(resource, id, shown_at)
+     ), gone as (
+       delete from mirror.versions v using (select distinct s.id from shown s) object
+       where v.id = object.id and (v.source_updated_at > ? or exists (
+         select from shown s where s.resource = v.resource and s.id = v.id
+           -- Of two states of one time a read is above what an event says, and a later read above an earlier one.
+           and (v.source_updated_at, v.observed_at) > (s.shown_at, ?::timestamptz)))
+       returning v.resource, v.id, v.source_updated_at, v.content_hash, v.recorded_at, v.observed_at, v.cause, v.data
+     )
+     insert into mirror.unbelieved
+       (resource, id, source_updated_at, content_hash, recorded_at, observed_at, cause, data, heal)
+     select distinct on (g.resource, g.id, g.source_updated_at, g.content_hash) g.*, ?::bigint from gone g
+     on conflict (resource, id, source_updated_at, content_hash) do update set heal = excluded.heal`,
+    [
+      sqlArray(shown.map(({ group }) => group)),
+      sqlArray(shown.map((one) => one.id)),
+      sqlArray(shown.map(({ at }) => at)),
+      latestPlausible(observedAt),
+      observedAt,
+      heal,
+    ],
+  );
+  await trx.raw("select set_config('tallyhook.erasure', 'off', true)");
+}
+
+const keyOf = ({ group, id }: GroupState) => ({ group, id });
+
+/**
+ * Rows yield to the states in the groups that are shown. A group that no read shows is emptied where its version is
+ * later than it can be, or where it has fields and was never seen: its next event fills it.
+ */
+async function forgetVersions(
+  trx: Knex.Transaction,
+  object: ObjectKey,
+  { states, observedAt }: { states: readonly GroupState[]; observedAt: string },
+): Promise<void> {
+  const limit = latestPlausible(observedAt);
+  for (const table of mirrorTables) {
+    const own = states.filter(({ group }) => Object.hasOwn(table.groups, group));
+    const ids = new Set(own.map(({ id }) => id));
+    if (table.core === object.resource) ids.add(object.id);
+    for (const id of [...ids].sort()) {
+      const isObject = id === object.id && table.core === object.resource;
+      const shown = new Set(own.flatMap((state) => (state.id === id ? [state.group] : [])));
+      const sets = namedGroups(table).flatMap((group) => {
+        const v = group.versionColumn;
+        // Whoever is shown is not gone.
+        const isShown = shown.has(group.group) || (isObject && group.group === "customer.absence");
+        if (isShown) return [`${v} = ''`];
+        const isForgotten = `left(${v}, 27) > :limit${isObject ? ` or ${v} = ''` : ""}`;
+        const fields = [...Object.keys(group.columns), group.contentColumn ?? v];
+        return [
+          `${v} = case when ${isForgotten} then '' else ${v} end`,
+          ...fields.flatMap((column) =>
+            column === v
+              ? []
+              : [`${column} = case when ${isForgotten} then null else ${column} end`],
+          ),
+        ];
+      });
+      if (isObject && table.name !== "customers") sets.push("deleted_at = null");
+      await trx.raw(`update mirror.${table.name} set ${sets.join(", ")} where id = :id`, {
+        id,
+        limit,
+      });
+    }
+  }
+}

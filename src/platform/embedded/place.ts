@@ -1,0 +1,238 @@
+import { spawn } from "node:child_process";
+import { randomBytes } from "node:crypto";
+import { once } from "node:events";
+import { readFileSync } from "node:fs";
+import { chmod, lchown, lstat, mkdir, realpath, stat } from "node:fs/promises";
+import { userInfo } from "node:os";
+import { basename, dirname, join, resolve } from "node:path";
+import { UnreachableError } from "../errors.ts";
+import { exists, makeDirectory, readIfThere, writeWhole } from "../files.ts";
+
+export interface Place {
+  /** `<data directory>/postgres`: the password, who uses the server, and where the rest is. */
+  base: string;
+  /** Holds the data, the binaries and the server's log; the same as `base` where the server's user can read it. */
+  root: string;
+  /** PGDATA. */
+  cluster: string;
+  account: Account;
+  /** Whether `cluster` has been made. */
+  isInitialised: boolean;
+}
+
+/**
+ * Where data goes when root starts Tallyhook in a directory that no other user can enter (a checkout under
+ * /root). Not under /tmp or /var/tmp, which are emptied.
+ */
+const outside = "/var/lib/tallyhook";
+
+/** Makes and gives back `<data directory>/postgres`, as a real path. */
+export async function prepareBase(dataDir: string): Promise<string> {
+  const wanted = resolve(dataDir, "postgres");
+  await makeDirectory(resolve(dataDir));
+  await makeDirectory(wanted);
+  const base = await realpath(wanted);
+  const { uid } = await stat(base);
+  refuseForeign(uid, base);
+  // Whatever the umask: the server's user must pass. What is secret in it has its own mode.
+  if (uid === process.getuid?.()) await chmod(base, 0o755);
+  return base;
+}
+
+/**
+ * Finds where the server's files are, or decides where they will be and notes it in `<base>/location`, so that
+ * every later start finds them. Must run under the lock of `base`.
+ */
+export async function findPlace(base: string): Promise<Place> {
+  const noted = await readIfThere(join(base, "location"));
+  const root = noted === null ? base : noted.trim();
+  if (noted !== null && !(await exists(root))) {
+    throw new UnreachableError(
+      `The data of the embedded PostgreSQL was in ${root} (so says ${join(base, "location")}), which is gone. ` +
+        `Bring it back, or remove ${base} to begin with an empty database.`,
+    );
+  }
+  if (noted !== null) await refuseForeignPlace(base, root);
+  const cluster = join(root, "cluster");
+  const isInitialised = await exists(cluster);
+  const account = await (isInitialised ? ownerOf(cluster) : unprivilegedAccount(base));
+  if (await canRead(account, root)) {
+    if (!isInitialised) refuseShellSigns(root);
+    return { base, root, cluster, account, isInitialised };
+  }
+  if (isInitialised || noted !== null) {
+    throw new UnreachableError(
+      `The user ${account?.name} that the embedded PostgreSQL runs as can no longer read ${root}. ` +
+        "Allow it to pass through every directory above, or move the project back to where it was.",
+    );
+  }
+  const elsewhere = await makeOutside(base, account);
+  return { base, root: elsewhere, cluster: join(elsewhere, "cluster"), account, isInitialised };
+}
+
+/** Whoever owns `base` can note any directory there, and root would work in it, and remove it in the end. */
+async function refuseForeignPlace(base: string, root: string): Promise<void> {
+  const found = await lstat(root);
+  const isOurs = dirname(root) === outside && found.isDirectory() && found.uid === 0;
+  if (isOurs || process.getuid?.() !== 0) return;
+  throw new UnreachableError(
+    `${join(base, "location")} names ${root}, which is no directory that Tallyhook made in ${outside}. ` +
+      `Find out who wrote that, and remove ${base} to begin with an empty database.`,
+  );
+}
+
+/** initdb hands its own path to a shell, in double quotes. */
+function refuseShellSigns(root: string): void {
+  if (!/["$`]/.test(root)) return;
+  throw new UnreachableError(
+    `The embedded PostgreSQL cannot be made in ${root}, which has one of " $ \` in its path. ` +
+      "Set TALLYHOOK_DATA_DIR to another directory.",
+  );
+}
+
+async function makeOutside(base: string, account: Account): Promise<string> {
+  const project = basename(dirname(dirname(base))).replace(/[^\w.-]/g, "_");
+  const root = join(outside, `${project}-${randomBytes(6).toString("hex")}`);
+  const advice =
+    `PostgreSQL cannot run as root, and the user ${account?.name} cannot read ${base}. ` +
+    "Set TALLYHOOK_DATA_DIR to a directory that every user can pass through, or set DATABASE_URL.";
+  try {
+    await mkdir(outside, { recursive: true, mode: 0o755 });
+    await mkdir(root, { mode: 0o755 });
+    await chmod(root, 0o755);
+  } catch (cause) {
+    throw new UnreachableError(`${advice} (${outside} cannot be written to either.)`, { cause });
+  }
+  if (!(await canRead(account, root))) throw new UnreachableError(advice);
+  await writeWhole(join(base, "location"), `${root}\n`);
+  return root;
+}
+
+/** The server's password, made once and kept beside the data with mode 600. */
+export async function ensurePassword({ base, cluster, isInitialised }: Place): Promise<string> {
+  const path = join(base, "password");
+  const stored = await readIfThere(path);
+  if (stored !== null) return stored.trim();
+  if (isInitialised) {
+    throw new UnreachableError(
+      `The password of the embedded PostgreSQL is missing (${path}). Bring it back, ` +
+        `or remove ${base} and ${cluster} to begin with an empty database.`,
+    );
+  }
+  const password = randomBytes(24).toString("base64url");
+  await writeWhole(path, `${password}\n`);
+  return password;
+}
+
+/** The system user that the server runs as. `null` is ourselves: only root has to become somebody else. */
+export type Account = { uid: number; gid: number; name: string } | null;
+
+/** PostgreSQL refuses to run as root; these users exist on most systems, and none has to be made. */
+const candidates = ["postgres", "nobody", "daemon"];
+
+/** The owner of data that exists: it stays the same, also when root starts what a user made. */
+async function ownerOf(cluster: string): Promise<Account> {
+  const { uid, gid } = await stat(cluster);
+  if (uid === process.getuid?.()) return null;
+  if (process.getuid?.() === 0) return { uid, gid, name: nameOf(uid) };
+  throw belongsTo(uid, cluster);
+}
+
+/**
+ * Who is to own the data that will be made in `base`: ourselves; for root the user whose directory it is, or
+ * else one that exists for such purposes.
+ */
+async function unprivilegedAccount(base: string): Promise<Account> {
+  const { uid, gid } = await stat(base);
+  if (process.getuid?.() !== 0) {
+    refuseForeign(uid, base);
+    refuseNameless();
+    return null;
+  }
+  const accounts = systemAccounts();
+  const owner = accounts.find((account) => account.uid === uid);
+  if (uid !== 0 && owner !== undefined) return { ...owner, gid };
+  for (const name of candidates) {
+    const account = accounts.find((each) => each.name === name);
+    if (account !== undefined) return account;
+  }
+  throw new UnreachableError(
+    "PostgreSQL does not run as root, and this system has no user to run it as " +
+      `(looked for ${candidates.join(", ")}). Start as another user, or set DATABASE_URL.`,
+  );
+}
+
+/** Throws `UnreachableError` unless we own what a user id owns, or are root, who becomes its owner. */
+function refuseForeign(uid: number, path: string): void {
+  const ownUid = process.getuid?.();
+  if (ownUid !== 0 && ownUid !== uid) throw belongsTo(uid, path);
+}
+
+const belongsTo = (uid: number, path: string) =>
+  new UnreachableError(
+    `The embedded PostgreSQL in ${path} belongs to the user ${nameOf(uid)}. ` +
+      "Start as that user (or as root), or move the directory away to begin anew.",
+  );
+
+/** In a container one may run as an id without a name; initdb then fails with less clear words. */
+function refuseNameless(): void {
+  try {
+    userInfo();
+  } catch (cause) {
+    throw new UnreachableError(
+      `The user id ${process.getuid?.()} has no name on this system (no line in /etc/passwd), which PostgreSQL ` +
+        "needs. Start as a user that has one, or set DATABASE_URL.",
+      { cause },
+    );
+  }
+}
+
+/** The options of `spawn` that make a child run as the account. */
+export const runAs = (account: Account): { uid?: number; gid?: number } =>
+  account === null ? {} : { uid: account.uid, gid: account.gid };
+
+/** Gives a file or directory to the account; of a link, the link. */
+export async function giveTo(account: Account, path: string): Promise<void> {
+  if (account !== null) await lchown(path, account.uid, account.gid);
+}
+
+/**
+ * Whether the account can pass through every directory down to `directory` and read it. Asked of the system
+ * (a shell that tries), since mode bits do not know of ACLs, mounts and mapped users.
+ */
+export async function canRead(account: Account, directory: string): Promise<boolean> {
+  if (account === null) return true;
+  const shell = spawn("/bin/sh", ["-c", 'cd -P -- "$1" && [ -r . ]', "sh", directory], {
+    ...runAs(account),
+    cwd: "/",
+    stdio: "ignore",
+  });
+  const [code] = (await once(shell, "close").catch((cause: unknown) => {
+    throw new UnreachableError(
+      `PostgreSQL does not run as root, and no process can be started as the user ${account.name} here. ` +
+        "Start as another user, or set DATABASE_URL.",
+      { cause },
+    );
+  })) as [number | null];
+  return code === 0;
+}
+
+const nameOf = (uid: number): string =>
+  systemAccounts().find((account) => account.uid === uid)?.name ?? `with id ${uid}`;
+
+function systemAccounts(): NonNullable<Account>[] {
+  let passwd: string;
+  try {
+    passwd = readFileSync("/etc/passwd", "utf8");
+  } catch {
+    return [];
+  }
+  return (
+    passwd
+      .split("\n")
+      .map((line) => line.split(":"))
+      .filter((fields) => fields.length >= 4 && !fields[0]?.startsWith("#"))
+      // macOS writes `nobody` as -2.
+      .map(([name = "", , uid, gid]) => ({ name, uid: Number(uid) >>> 0, gid: Number(gid) >>> 0 }))
+  );
+}

@@ -1,0 +1,274 @@
+import { spawn } from "node:child_process";
+import { type FileHandle, readFile, rename, stat } from "node:fs/promises";
+import { type AddressInfo, createServer } from "node:net";
+import { join } from "node:path";
+import { setTimeout as sleep } from "node:timers/promises";
+import pg from "pg";
+import { UnreachableError } from "../errors.ts";
+import { openLogFile, readIfThere, writeWhole } from "../files.ts";
+import { errorCode } from "../postgres/errors.ts";
+import { withSessionSettings } from "../postgres/session-settings.ts";
+import { commandLine } from "../process-table.ts";
+import { type Binaries, lastLines, serverEnvironment, superuser } from "./cluster.ts";
+import { type Place, runAs } from "./place.ts";
+
+/** Options of the server (`-c name=value`). */
+export type ServerSettings = Readonly<Record<string, string>>;
+
+const defaultSettings: ServerSettings = {
+  // Only this machine, only TCP: a socket's path would have to be short and readable by both users.
+  listen_addresses: "127.0.0.1",
+  unix_socket_directories: "",
+  // Promise 1 of the design, durable before 2xx, rests on these three; said aloud, though they are the defaults.
+  fsync: "on",
+  full_page_writes: "on",
+  synchronous_commit: "on",
+  // Nothing replicates from here, so the log need not carry what only a replica needs.
+  wal_level: "minimal",
+  max_wal_senders: "0",
+  max_connections: "100",
+  jit: "off",
+  timezone: "UTC",
+  log_timezone: "UTC",
+};
+
+/** How long a server that ends early is started again. */
+const retryMs = 5_000;
+const maxLogBytes = 10_000_000;
+
+/**
+ * Starts the server in a session of its own, so that neither Ctrl-C in our terminal nor our death reaches it,
+ * and waits until it takes connections. An early end (a port taken meanwhile, children of a killed server that
+ * still hold its memory) is tried again for some seconds.
+ */
+export async function launch(
+  place: Place,
+  binaries: Binaries,
+  password: string,
+  options: { settings: ServerSettings; timeoutMs: number },
+): Promise<RunningServer> {
+  const startedMs = performance.now();
+  for (;;) {
+    const port = await choosePort(place);
+    const server = await spawnServer(
+      place,
+      binaries,
+      { ...defaultSettings, ...options.settings },
+      port,
+    );
+    const isReady = await waitUntilReady(server, place, port, password, options.timeoutMs);
+    if (isReady && server.pid !== undefined) {
+      await writeWhole(join(place.base, "port"), `${port}\n`);
+      return { pid: server.pid, port };
+    }
+    if (performance.now() - startedMs > Math.min(retryMs, options.timeoutMs)) {
+      const log = await logTail(place);
+      throw new UnreachableError(
+        `The embedded PostgreSQL does not start. All it said is in ${logFile(place)}, last:\n${lastLines(log)}`,
+        { cause: new Error(log) },
+      );
+    }
+    await sleep(250);
+  }
+}
+
+/**
+ * Ends the server that runs on this data: fast shutdown (open transactions are rolled back, clients are
+ * disconnected, a checkpoint is written); after `timeoutMs` at once, which costs a recovery at the next start.
+ * Does nothing when none runs. Returns when it is gone.
+ */
+export async function shutDown(place: Place, timeoutMs: number): Promise<void> {
+  for (const signal of ["SIGINT", "SIGQUIT", "SIGKILL"] as const) {
+    const noted = await readPostmasterPid(place.cluster);
+    if (noted === null || !isPostmaster(noted.pid, place.cluster)) return;
+    process.kill(noted.pid, signal);
+    const deadlineMs = performance.now() + timeoutMs;
+    while (isPostmaster(noted.pid, place.cluster)) {
+      if (performance.now() > deadlineMs) break;
+      await sleep(pollMs);
+    }
+  }
+}
+
+interface SpawnedServer {
+  pid: number | undefined;
+  hasEnded: boolean;
+  /** Why it could not even be started. */
+  failure: Error | null;
+}
+
+async function spawnServer(
+  place: Place,
+  binaries: Binaries,
+  settings: ServerSettings,
+  port: number,
+): Promise<SpawnedServer> {
+  const options = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
+  // PostgreSQL refuses to start when the id in a stale postmaster.pid belongs to some other process by now (in
+  // a restarted container it often does). We know that it is no server: `findRunning` looked. This variable
+  // makes PostgreSQL pass over that id and still check that nobody uses the old server's memory.
+  const stale = await readPostmasterPid(place.cluster);
+  const env = { ...serverEnvironment, ...(stale && { PG_GRANDPARENT_PID: String(stale.pid) }) };
+  const log = await openLog(place);
+  try {
+    const child = spawn(binaries.postgres, ["-D", place.cluster, "-p", String(port), ...options], {
+      ...runAs(place.account),
+      cwd: place.root,
+      env,
+      detached: true,
+      stdio: ["ignore", log.fd, log.fd],
+    });
+    child.unref();
+    // Listened to at once: a server that does not like its settings is gone within milliseconds.
+    const server: SpawnedServer = { pid: child.pid, hasEnded: false, failure: null };
+    child.once("exit", () => (server.hasEnded = true));
+    child.once("error", (error) => (server.failure = error));
+    return server;
+  } finally {
+    await log.close();
+  }
+}
+
+/** False when the process ended before it took connections. */
+async function waitUntilReady(
+  server: SpawnedServer,
+  place: Place,
+  port: number,
+  password: string,
+  timeoutMs: number,
+): Promise<boolean> {
+  const deadlineMs = performance.now() + timeoutMs;
+  while (!server.hasEnded) {
+    if (server.failure !== null) {
+      throw new UnreachableError("The embedded PostgreSQL cannot be started as a program.", {
+        cause: server.failure,
+      });
+    }
+    // Another program may have taken the port since it was chosen: only our own server's answer counts.
+    const isBound = (await readPostmasterPid(place.cluster))?.pid === server.pid;
+    if (isBound && (await tryLogin(port, password, place))) return true;
+    if (performance.now() > deadlineMs) throw notReady(place, timeoutMs);
+    await sleep(pollMs);
+  }
+  return false;
+}
+
+/** The port of the last run when it is free, so that what remembers the URL finds the server again. */
+async function choosePort(place: Place): Promise<number> {
+  const last = Number(await readIfThere(join(place.base, "port")));
+  return freePort(last).catch(() => freePort(0));
+}
+
+function freePort(wanted: number): Promise<number> {
+  return new Promise((resolve, reject) => {
+    const server = createServer();
+    server.once("error", reject);
+    server.listen({ port: wanted, host: "127.0.0.1", exclusive: true }, () => {
+      const { port } = server.address() as AddressInfo;
+      server.close(() => resolve(port));
+    });
+  });
+}
+
+async function openLog(place: Place): Promise<FileHandle> {
+  const path = logFile(place);
+  const size = await stat(path).then(
+    (found) => found.size,
+    () => 0,
+  );
+  if (size > maxLogBytes) await rename(path, `${path}.1`);
+  return openLogFile(path, 0o640);
+}
+
+async function logTail(place: Place): Promise<string> {
+  const text = await readFile(logFile(place), "utf8").catch(() => "(no log)");
+  return text.slice(-2_000).trim();
+}
+
+export interface RunningServer {
+  pid: number;
+  port: number;
+}
+
+const pollMs = 20;
+
+export const logFile = (place: Place): string => join(place.root, "server.log");
+
+/** `sslmode`: said aloud, since a PGSSLMODE meant for another server would else be taken for this one. */
+export const connectionUrl = (port: number, password: string, database: string): string =>
+  `postgres://${superuser}:${password}@127.0.0.1:${port}/${database}?sslmode=disable`;
+
+/**
+ * The server that runs on this data, once it takes connections; null when none runs. The process is recognised
+ * by its command line, since the id in postmaster.pid may by now be anybody's. Throws `UnreachableError` when it
+ * refuses the stored password or is not ready in time.
+ */
+export async function findRunning(
+  place: Place,
+  password: string,
+  timeoutMs: number,
+): Promise<RunningServer | null> {
+  const deadlineMs = performance.now() + timeoutMs;
+  for (;;) {
+    const noted = await readPostmasterPid(place.cluster);
+    if (noted === null || !isPostmaster(noted.pid, place.cluster)) return null;
+    if (noted.port !== null && (await tryLogin(noted.port, password, place))) {
+      return { pid: noted.pid, port: noted.port };
+    }
+    if (performance.now() > deadlineMs) throw notReady(place, timeoutMs);
+    await sleep(pollMs);
+  }
+}
+
+/**
+ * True when the server on `port` lets us in and serves this data; false while it is not ready. Throws
+ * `UnreachableError` where waiting would not help.
+ */
+async function tryLogin(port: number, password: string, place: Place): Promise<boolean> {
+  const client = new pg.Client({
+    connectionString: withSessionSettings(connectionUrl(port, password, "postgres")),
+    connectionTimeoutMillis: 2_000,
+    query_timeout: 2_000,
+  });
+  client.on("error", () => {});
+  try {
+    await client.connect();
+    const { rows } = await client.query<{ data_directory: string }>("SHOW data_directory");
+    await client.end();
+    return rows[0]?.data_directory === place.cluster;
+  } catch (cause) {
+    if (errorCode(cause) === "28P01") {
+      throw new UnreachableError(
+        `The embedded PostgreSQL on 127.0.0.1:${port} refuses the password in ${join(place.base, "password")}. ` +
+          `Bring the right one back, or stop that server and remove ${place.base} to begin anew.`,
+        { cause },
+      );
+    }
+    if (errorCode(cause) === "53300") {
+      throw new UnreachableError(
+        `The embedded PostgreSQL on 127.0.0.1:${port} has no connection left. End some of its users first.`,
+        { cause },
+      );
+    }
+    return false;
+  }
+}
+
+/** The first and the fourth line of postmaster.pid; the port is written a moment after the id. */
+async function readPostmasterPid(
+  cluster: string,
+): Promise<{ pid: number; port: number | null } | null> {
+  const lines = (await readIfThere(join(cluster, "postmaster.pid")))?.split("\n") ?? [];
+  const pid = Math.abs(Number(lines[0]));
+  if (!(pid > 0)) return null;
+  return { pid, port: Number(lines[3]) || null };
+}
+
+const isPostmaster = (pid: number, cluster: string): boolean =>
+  commandLine(pid)?.includes(` -D ${cluster} `) === true;
+
+const notReady = (place: Place, timeoutMs: number) =>
+  new UnreachableError(
+    `The embedded PostgreSQL is not ready after ${timeoutMs / 1000} s; it may still be recovering. ` +
+      `Look at ${logFile(place)}; starting again goes on waiting for it.`,
+  );

@@ -1,0 +1,207 @@
+import { constants, createReadStream } from "node:fs";
+import { type FileHandle, lstat, mkdir, open, rename, rm, stat } from "node:fs/promises";
+import { dirname } from "node:path";
+import { UnreachableError, UsageError } from "./errors.ts";
+import { errorCode } from "./postgres/errors.ts";
+
+// Root may work in a directory of somebody else's, who can put links there in the place of our files. So no link is
+// followed here, what is made is made anew, and modes and owners are set on what was opened, never on a name.
+
+const { O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } =
+  constants;
+
+/** The content of a file of ours; null when there is none. Throws `UnreachableError` where a link stands instead. */
+export async function readIfThere(path: string): Promise<string | null> {
+  const file = await openOwn(path, O_RDONLY | O_NONBLOCK);
+  if (file === null) return null;
+  try {
+    return await file.readFile("utf8");
+  } finally {
+    await file.close();
+  }
+}
+
+/**
+ * Writes a file that only its owner can read, whole or not at all: what is there stays as it is until all is written and
+ * synced. A long text comes in pieces, between which other work gets its turn. One writer at a time.
+ */
+export async function writeWhole(path: string, content: string | Iterable<string>): Promise<void> {
+  const unfinished = unfinishedOf(path);
+  await rm(unfinished, { force: true });
+  try {
+    await writePrivate(unfinished, content);
+    await rename(unfinished, path);
+  } catch (error) {
+    // On a full disk it would hold the space that is missing. Why it failed is what the caller must hear.
+    await rm(unfinished, { force: true }).catch(() => {});
+    throw error;
+  }
+}
+
+/** Throws what `writeWhole` would throw where it may not write; what is at `path` stays as it is. */
+export async function tryToWrite(path: string): Promise<void> {
+  const unfinished = unfinishedOf(path);
+  await rm(unfinished, { force: true });
+  await writePrivate(unfinished, "");
+  await rm(unfinished);
+}
+
+/** The name under which `writeWhole` writes; whoever removes the file removes this one too. */
+export const unfinishedOf = (path: string): string => `${path}.new`;
+
+/**
+ * Makes a file that only its owner can read, whatever the umask, and that outlives a power failure. Rejects with
+ * EEXIST where anything has that name.
+ */
+export async function writePrivate(
+  path: string,
+  content: string | Iterable<string>,
+): Promise<void> {
+  const file = await open(path, O_WRONLY | O_CREAT | O_EXCL | O_NOFOLLOW, 0o600);
+  try {
+    await file.chmod(0o600);
+    await ownLikeParent(file, path);
+    for (const text of typeof content === "string" ? [content] : batches(content)) {
+      await file.appendFile(text);
+    }
+    await file.sync();
+  } finally {
+    await file.close();
+  }
+}
+
+const batchLength = 64 * 1024;
+
+/** Pieces joined until they are worth a write. */
+function* batches(pieces: Iterable<string>): Generator<string> {
+  let batch = "";
+  for (const piece of pieces) {
+    batch += piece;
+    if (batch.length < batchLength) continue;
+    yield batch;
+    batch = "";
+  }
+  if (batch !== "") yield batch;
+}
+
+/**
+ * Opens a log of ours for appending, and makes it where it is missing. Close it. Throws `UnreachableError` where a
+ * link, or a file that has another name too, stands instead.
+ */
+export async function openLogFile(path: string, mode: number): Promise<FileHandle> {
+  const file = await openOwn(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, mode);
+  if (file === null) throw new Error(`${path} was removed while it was being made`);
+  try {
+    const found = await file.stat();
+    if (!found.isFile() || found.nlink !== 1) throw notOurs(path);
+    await ownLikeParent(file, path);
+    return file;
+  } catch (error) {
+    await file.close();
+    throw error;
+  }
+}
+
+async function openOwn(path: string, flags: number, mode?: number): Promise<FileHandle | null> {
+  try {
+    return await open(path, flags | O_NOFOLLOW, mode);
+  } catch (error) {
+    const code = errorCode(error);
+    if (code === "ENOENT") return null;
+    // ENXIO: a pipe without a reader.
+    if (code === "ELOOP" || code === "ENXIO") throw notOurs(path);
+    throw error;
+  }
+}
+
+const notOurs = (path: string) =>
+  new UnreachableError(
+    `${path} is a link, or no plain file, and Tallyhook did not make it. Find out who did, and remove it.`,
+  );
+
+/**
+ * Makes a directory and those above it that are missing. Root follows a link in its place only where whoever owns what
+ * it leads to made it, or root did; else throws `UnreachableError`.
+ */
+export async function makeDirectory(path: string): Promise<void> {
+  if (await exists(path)) return refuseForeignLink(path);
+  await makeDirectory(dirname(path));
+  try {
+    await makeNewDirectory(path, 0o777);
+  } catch (error) {
+    const wasMadeMeanwhile = errorCode(error) === "EEXIST";
+    if (wasMadeMeanwhile && (await exists(path))) return refuseForeignLink(path);
+    throw error;
+  }
+}
+
+async function refuseForeignLink(path: string): Promise<void> {
+  if (process.getuid?.() !== 0) return;
+  const [named, meant] = [await lstat(path), await stat(path)];
+  if (!named.isSymbolicLink() || named.uid === 0 || named.uid === meant.uid) return;
+  throw new UnreachableError(
+    `${path} is a link that the user with id ${named.uid} made, to a directory that is not theirs. ` +
+      `Root does not follow it: find out why it is there, and remove it.`,
+  );
+}
+
+/** As `makeDirectory`, for one directory that only its owner can enter; the one above must be there. */
+export async function makePrivateDirectory(path: string): Promise<void> {
+  try {
+    await makeNewDirectory(path, 0o700);
+  } catch (error) {
+    if (errorCode(error) !== "EEXIST") throw error;
+    await makeDirectory(path);
+  }
+}
+
+/** Makes one directory, which root gives to the owner of the one above. With a mode: that one, whatever the umask. */
+export async function makeNewDirectory(path: string, mode: number): Promise<void> {
+  await mkdir(path, { mode });
+  const directory = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
+  try {
+    if (mode !== 0o777) await directory.chmod(mode);
+    await ownLikeParent(directory, path);
+  } finally {
+    await directory.close();
+  }
+}
+
+/** What root makes in a user's directory belongs to that user, who will go on with it without root. */
+async function ownLikeParent(file: FileHandle, path: string): Promise<void> {
+  if (process.getuid?.() !== 0) return;
+  const { uid, gid } = await stat(dirname(path));
+  if (uid !== 0) await file.chown(uid, gid);
+}
+
+export async function exists(path: string): Promise<boolean> {
+  return stat(path).then(
+    () => true,
+    () => false,
+  );
+}
+
+/** The longest body that a receiver takes (WEBHOOK_MAX_BYTES); nothing else that a command reads is longer. */
+const maxBytes = 64 * 1024 * 1024;
+
+/** A file that a command was given, or a pipe. Throws `UsageError`, also for a device that never ends. */
+export async function readInputFile(file: string): Promise<Buffer> {
+  const chunks: Buffer[] = [];
+  let bytes = 0;
+  try {
+    for await (const chunk of createReadStream(file, { end: maxBytes })) {
+      bytes += (chunk as Buffer).length;
+      chunks.push(chunk as Buffer);
+    }
+  } catch (cause) {
+    const { code } = cause as NodeJS.ErrnoException;
+    throw new UsageError(
+      `${file} cannot be read (${code}). Name a file that is there and that this user may read.`,
+      { cause },
+    );
+  }
+  if (bytes > maxBytes) {
+    throw new UsageError(`${file} is longer than ${maxBytes} bytes. Name another file.`);
+  }
+  return Buffer.concat(chunks);
+}

@@ -1,0 +1,81 @@
+import { once } from "node:events";
+import { type Server, createServer } from "node:http";
+import { type AddressInfo, isIPv6 } from "node:net";
+import { ConfigurationError } from "../errors.ts";
+import { errorCode } from "../postgres/errors.ts";
+
+/** Where to listen, and which settings to blame when that cannot be. */
+export interface ListenAddress {
+  host: string;
+  /** 0 picks a free one. */
+  port: number;
+  hostVariable: string;
+  portVariable: string;
+}
+
+/** Listens, or throws `ConfigurationError` that says why it cannot. */
+export async function listen(server: Server, address: ListenAddress): Promise<void> {
+  server.listen({ host: address.host, port: address.port });
+  try {
+    await once(server, "listening");
+  } catch (cause) {
+    throw new ConfigurationError(explain(errorCode(cause), address), { cause });
+  }
+}
+
+function explain(
+  code: string | undefined,
+  { host, port, hostVariable, portVariable }: ListenAddress,
+): string {
+  switch (code) {
+    case "EADDRINUSE":
+      return `${portVariable}: another program listens on ${host}:${port}. Stop it, or set another port (0 picks a free one).`;
+    case "EACCES":
+      return `${portVariable}: this user may not listen on port ${port}. Set one above 1023.`;
+    case "EADDRNOTAVAIL":
+    case "ENOTFOUND":
+      return `${hostVariable}: ${host} is no address of this machine. Set one that is, such as 127.0.0.1 or 0.0.0.0.`;
+    default:
+      return `${hostVariable} and ${portVariable}: cannot listen on ${host}:${port} (${code ?? "unknown reason"}).`;
+  }
+}
+
+/** How to reach from this machine what listens on `host`. */
+export function localAddress(host: string): string {
+  const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
+  return isIPv6(reachable) ? `[${reachable}]` : reachable;
+}
+
+export interface HealthServer {
+  url: string;
+  close(): Promise<void>;
+}
+
+/**
+ * `GET /healthz` of a process that has no public port, on the admin address: 200 while `isAlive`, else 503, so
+ * that whoever watches over the process can start it anew. Throws `ConfigurationError` when it cannot listen.
+ */
+export async function startHealthServer(
+  { isAlive }: { isAlive(): boolean },
+  { host, port }: { host: string; port: number },
+): Promise<HealthServer> {
+  const server = createServer((req, res) => {
+    const isKnown = req.url === "/healthz" && (req.method === "GET" || req.method === "HEAD");
+    const alive = isAlive();
+    res.statusCode = !isKnown ? 404 : alive ? 200 : 503;
+    res.setHeader("content-type", "application/json");
+    res.end(isKnown ? `{"status":"${alive ? "ok" : "stalled"}"}\n` : '{"status":"not found"}\n');
+  });
+  server.headersTimeout = 5_000;
+  server.requestTimeout = 5_000;
+  await listen(server, { host, port, hostVariable: "ADMIN_HOST", portVariable: "ADMIN_PORT" });
+  const { port: chosen } = server.address() as AddressInfo;
+  return {
+    url: `http://${localAddress(host)}:${chosen}`,
+    close: () =>
+      new Promise((resolve) => {
+        server.close(() => resolve());
+        server.closeAllConnections();
+      }),
+  };
+}

@@ -1,0 +1,119 @@
+import { ConfigurationError } from "../errors.ts";
+
+/** Where a connection was tried, in words that may be shown: never the password. */
+export interface ConnectionTarget {
+  host: string;
+  port: number;
+  user: string;
+  database: string;
+}
+
+/**
+ * Says in one or two sentences why a connection failed and what to do. Decided by the error's code (a system
+ * code, an SQLSTATE or one of OpenSSL), never by its text.
+ */
+export function explainConnectionError(error: unknown, target: ConnectionTarget): string {
+  const { host, port, user, database } = target;
+  const at = `${host}:${port}`;
+  const code = errorCode(error);
+  switch (code) {
+    case "ENOTFOUND":
+    case "EAI_AGAIN":
+      return `the host "${host}" cannot be found. Check its spelling and the name server.`;
+    case "ECONNREFUSED":
+      return `nothing listens on ${at}. Check host and port, and that PostgreSQL is running.`;
+    case "EHOSTUNREACH":
+    case "ENETUNREACH":
+    case "EADDRNOTAVAIL":
+      return `there is no route to ${at}. Check the host and the network.`;
+    case "ETIMEDOUT":
+      return `${at} does not answer. Check the host, the port and firewalls.`;
+    case "ECONNRESET":
+    case "EPIPE":
+      return `${at} closed the connection at once. Check that it is PostgreSQL and not another service.`;
+    case "ENOENT":
+    case "EACCES":
+      return `the socket ${host} cannot be opened (${code}). Check the path, and that PostgreSQL is running.`;
+    case "28P01":
+    case "28000":
+      return `PostgreSQL on ${at} refuses the user "${user}". Check user name, password and pg_hba.conf.`;
+    case "3D000":
+      return `PostgreSQL on ${at} has no database "${database}". Create it, or check the name.`;
+    case "42501":
+      return `the user "${user}" may not connect to the database "${database}" on ${at}. Grant CONNECT.`;
+    case "53300":
+      return `PostgreSQL on ${at} has no connection left. Raise max_connections or close some.`;
+    case "42704":
+    case "08P01":
+      return (
+        `PostgreSQL on ${at} refuses the settings that a connection brings (${code}). It is older than 15, or a ` +
+        `pooler in between has to be told to pass or ignore "options" (docs/operations.md, "Settings of a session").`
+      );
+    case "57P03":
+      return `PostgreSQL on ${at} is starting up, shutting down or recovering. Try again shortly.`;
+    case "DEPTH_ZERO_SELF_SIGNED_CERT":
+    case "SELF_SIGNED_CERT_IN_CHAIN":
+    case "UNABLE_TO_VERIFY_LEAF_SIGNATURE":
+    case "UNABLE_TO_GET_ISSUER_CERT_LOCALLY":
+    case "ERR_TLS_CERT_ALTNAME_INVALID":
+    case "CERT_HAS_EXPIRED":
+      return `the certificate of ${at} is not trusted (${code}). Add sslrootcert=<file> to the URL.`;
+    default:
+      return `${at} did not behave as a PostgreSQL server should (${code ?? messageOf(error)}).`;
+  }
+}
+
+/** The code of an error or, where several addresses were tried, of the first that has one. */
+export function errorCode(error: unknown): string | undefined {
+  if (!(error instanceof Error)) return undefined;
+  const { code } = error as NodeJS.ErrnoException;
+  if (code !== undefined) return code;
+  if (error instanceof AggregateError) {
+    return error.errors.map(errorCode).find((inner) => inner !== undefined);
+  }
+  return undefined;
+}
+
+const messageOf = (error: unknown): string =>
+  error instanceof Error ? error.message : String(error);
+
+/** Classes of SQLSTATE: connection, resources, the operator's doing (a shutdown, a start), the system around. */
+const outageClasses: readonly string[] = ["08", "53", "57", "58"];
+
+/**
+ * True for what ends when the server is back, and says nothing of the statement: no connection, a restart, no resources.
+ */
+export function isOutage(error: unknown): boolean {
+  if (!(error instanceof Error)) return false;
+  const code = errorCode(error);
+  if (code === undefined) {
+    // Neither the driver's broken connection nor Knex' full pool has a code; what a program does wrong is of other kinds.
+    return error.name === "Error" || error.name === "KnexTimeoutError";
+  }
+  return /^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]{4}$/.test(code)
+    ? outageClasses.includes(code.slice(0, 2))
+    : true;
+}
+
+/**
+ * An error to show to a person, where the login may not do what was asked. Without PostgreSQL's own words: knex puts the
+ * statement with its values in front of them.
+ */
+export function withRoleAdvice(error: unknown): unknown {
+  const code = errorCode(error);
+  if (code === "42501") {
+    return new ConfigurationError(
+      "The role of DATABASE_URL lacks a right that this needs (42501). Log in as the role that owns the database and " +
+        "migrated it: commands, receivers and workers all write.",
+      { cause: error },
+    );
+  }
+  if (code === "25006") {
+    return new ConfigurationError(
+      "Nothing can be written where DATABASE_URL leads (25006): it is a standby, or default_transaction_read_only is on. " +
+        '"npx tallyhook doctor" says which.',
+      { cause: error },
+    );
+  }
+  return error;
+}

@@ -1,0 +1,337 @@
+import { Socket } from "node:net";
+import { setTimeout as sleep } from "node:timers/promises";
+import knex from "knex";
+import type { Knex } from "knex";
+import pg from "pg";
+import { ConfigurationError, UnreachableError } from "../errors.ts";
+import type { Log } from "../log.ts";
+import { errorCode, explainConnectionError } from "./errors.ts";
+import {
+  type SessionState,
+  neededSettings,
+  problemOfSession,
+  readSessionSettings,
+  withSessionSettings,
+} from "./session-settings.ts";
+
+const connectTimeoutMs = 10_000;
+const keepAliveDelayMs = 10_000;
+
+export interface DatabaseOptions {
+  url: string;
+  poolMax: number;
+  /** Shown in `pg_stat_activity`. */
+  applicationName: string;
+  /**
+   * A statement on whose connection nothing came for so long is given up together with the connection: longer than any
+   * takes to its first row. For processes that run for ever; unlimited when left out.
+   */
+  silenceMs?: number;
+  log?: Log;
+}
+
+/**
+ * A Knex with its own pool, which opens connections when they are needed. `int8` and `numeric` come back as
+ * strings. Does not connect yet. Close with `db.destroy()`.
+ */
+export function createDatabase(options: DatabaseOptions): Knex {
+  const { url, poolMax, applicationName, silenceMs, log } = options;
+  const watch = silenceMs === undefined ? undefined : limitSilence(silenceMs, disposeOfLater);
+  return knex({
+    client: "pg",
+    connection: {
+      connectionString: withSessionSettings(url),
+      application_name: applicationName,
+      connectionTimeoutMillis: connectTimeoutMs,
+      keepAlive: true,
+      keepAliveInitialDelayMillis: keepAliveDelayMs,
+    },
+    // Knex handles errors of idle clients itself: the connection is dropped from the pool.
+    pool: {
+      min: 0,
+      max: poolMax,
+      ...(watch === undefined
+        ? {}
+        : {
+            afterCreate(client: WatchedClient, done: (error: null, client: WatchedClient) => void) {
+              watch(client);
+              done(null, client);
+            },
+          }),
+    },
+    acquireConnectionTimeout: connectTimeoutMs,
+    log: knexLog(log),
+  });
+}
+
+/** What of a pg client no type declares. Knex lends one that has a reason in `__knex__disposed` to nobody any more. */
+interface WatchedClient {
+  connection: { stream: Socket };
+  readyForQuery: boolean;
+  __knex__disposed?: Error;
+}
+
+/**
+ * After a failover that told nobody (a lost machine, a moved address) the system sends to the old server for a quarter
+ * of an hour before it gives up. Whoever waits on one connection for too long gives it up, and `distrust` sees to the
+ * others, each of which would cost the same time again. A connection that is idle may be so: locks are held by one.
+ */
+function limitSilence(
+  silenceMs: number,
+  distrust: (others: readonly WatchedClient[], reason: Error) => void,
+): (client: WatchedClient) => void {
+  const clients = new Set<WatchedClient>();
+  return (client) => {
+    const { stream } = client.connection;
+    clients.add(client);
+    stream.once("close", () => clients.delete(client));
+    stream.setTimeout(silenceMs, () => {
+      if (client.readyForQuery) return;
+      const reason = new Error(`the database connection was silent for ${silenceMs} ms`);
+      distrust([...clients], reason);
+      stream.destroy(reason);
+    });
+  };
+}
+
+/** One that is lent may hold a lock, and goes when it is given back. */
+function disposeOfLater(clients: readonly WatchedClient[], reason: Error): void {
+  for (const each of clients) each.__knex__disposed = reason;
+}
+
+function destroyAll(clients: readonly WatchedClient[], reason: Error): void {
+  for (const { connection } of clients) connection.stream.destroy(reason);
+}
+
+export interface PoolOptions {
+  url: string;
+  max: number;
+  applicationName: string;
+  /** Schema in which unqualified names are looked up: letters and underscores. */
+  searchPath?: string;
+  /** A crash of the server may take the last commits: each is faster by a flush of the log. For what can be made anew. */
+  mayLoseCommits?: true;
+  /** The server gives up a statement after this time (57014). */
+  statementTimeoutMs?: number;
+  /** Until a new connection is ready, or a busy pool has a free one. */
+  connectTimeoutMs?: number;
+  /** The client gives up waiting after this time, also when the server no longer answers at all. */
+  queryTimeoutMs?: number;
+  idleTimeoutMs?: number;
+  /** As `DatabaseOptions` has it; then every connection of the pool is closed. */
+  silenceMs?: number;
+  log?: Log;
+}
+
+/**
+ * A bare pg pool, for the hot path. What its connections commit outlives a crash, unless told. Errors of idle and of
+ * checked-out clients are handled (the pool replaces them), so that a server that goes away never ends the process. Close
+ * with `pool.end()`.
+ */
+export function createPool(options: PoolOptions): pg.Pool {
+  const { log } = options;
+  const pool = new pg.Pool({
+    connectionString: withSessionSettings(options.url),
+    max: options.max,
+    application_name: options.applicationName,
+    connectionTimeoutMillis: options.connectTimeoutMs ?? connectTimeoutMs,
+    idleTimeoutMillis: options.idleTimeoutMs ?? 30_000,
+    keepAlive: true,
+    // Without it the first probe comes after two hours; a connection that only listens would be deaf for so long.
+    keepAliveInitialDelayMillis: keepAliveDelayMs,
+    // oxlint-disable-next-line typescript/no-misused-promises -- the pool awaits it before it lends the connection
+    onConnect: (client: pg.ClientBase) => applyOwnSettings(client, options),
+    ...(options.queryTimeoutMs === undefined ? {} : { query_timeout: options.queryTimeoutMs }),
+  });
+  const onError = (err: Error) => log?.warn({ err }, "a database connection was lost");
+  pool.on("error", onError);
+  // Between connect() and release() the pool does not listen; an error event without a listener is fatal.
+  pool.on("connect", (client) => client.on("error", () => {}));
+  if (options.silenceMs !== undefined) {
+    const watch = limitSilence(options.silenceMs, destroyAll);
+    pool.on("connect", (client) => watch(client as unknown as WatchedClient));
+  }
+  return pool;
+}
+
+/**
+ * Settings of one pool's connections: in a statement, since the start-up message to a pooler takes neither a limit of
+ * time nor a search path. A commit outlives a crash, whatever server, database or role are set to, unless it may be
+ * lost; only `off` is changed, as what waits for standbys is stronger.
+ */
+async function applyOwnSettings(client: pg.ClientBase, options: PoolOptions): Promise<void> {
+  const { searchPath, mayLoseCommits = false, statementTimeoutMs } = options;
+  await client.query(
+    `select set_config('search_path', coalesce($1, current_setting('search_path')), false),
+            set_config('statement_timeout', coalesce($2, current_setting('statement_timeout')), false),
+            set_config('synchronous_commit', case when $3 then 'off'
+              else coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on') end, false)`,
+    [searchPath, statementTimeoutMs?.toString(), mayLoseCommits],
+  );
+}
+
+/** Without a log of ours Knex would write to standard output, where `--json` prints. */
+function knexLog(log: Log | undefined): Knex.Logger {
+  return {
+    warn: (message: unknown) => log?.warn({ knex: message }, "knex"),
+    error: (message: unknown) => log?.error({ knex: message }, "knex"),
+    deprecate: (message: unknown) => log?.warn({ knex: message }, "knex"),
+    debug: (message: unknown) => log?.debug({ knex: message }, "knex"),
+  };
+}
+
+export interface ReachableOptions {
+  /** The setting to blame in the message. */
+  variable?: string;
+  /** For everything together: name look-up, connecting, logging in, one query. */
+  timeoutMs?: number;
+}
+
+/**
+ * Proves that the database answers a query, within `timeoutMs`: 6 s unless told, so that with the start of the
+ * process a command ends within 10 s. A server that is starting or recovering is waited for so long. Throws
+ * `UnreachableError`, or `ConfigurationError` where the URL itself is wrong, the server too old, the database in
+ * another encoding than UTF8, the session without the settings that a connection brings, or lent to others between two
+ * transactions; the message names the variable and the place, and never shows the password.
+ */
+export async function assertReachable(url: string, options: ReachableOptions = {}): Promise<void> {
+  const { variable = "DATABASE_URL", timeoutMs = 6_000 } = options;
+  const deadline = AbortSignal.timeout(timeoutMs);
+  for (;;) {
+    const { client, socket } = createProbe(url, variable);
+    const giveUp = () => socket.destroy(new Error("no answer in time"));
+    deadline.addEventListener("abort", giveUp);
+    try {
+      await client.connect();
+      const { rows } = await client.query<{ version: string; encoding: string }>(
+        "select current_setting('server_version_num') as version, current_setting('server_encoding') as encoding",
+      );
+      const session = await client.query<SessionState>(readSessionSettings, [
+        Object.keys(neededSettings),
+      ]);
+      assertVersion(Number(rows[0]?.version), variable);
+      assertEncoding(rows[0]?.encoding, variable);
+      assertSession(session.rows[0], variable);
+      if (await isLentToOthers(client, createProbe(url, variable), deadline)) {
+        throw lendingPooler(variable);
+      }
+      await client.end();
+      return;
+    } catch (cause) {
+      if (cause instanceof ConfigurationError) throw cause;
+      const isStarting = errorCode(cause) === "57P03";
+      if (isStarting && !deadline.aborted) {
+        await sleep(100);
+        continue;
+      }
+      const why =
+        deadline.aborted && !isStarting ? silence(client, timeoutMs) : explain(cause, client);
+      throw new UnreachableError(`${variable}: ${why}`, { cause });
+    } finally {
+      deadline.removeEventListener("abort", giveUp);
+      socket.destroy();
+    }
+  }
+}
+
+/**
+ * Whether somebody between here and the server lends a server's connection to one client for a transaction and to the
+ * next one after it, as PgBouncer does in the modes "transaction" and "statement": then one server process serves a
+ * client that is still connected, and another one as well. A server that is reached directly says so itself.
+ */
+async function isLentToOthers(
+  client: pg.Client,
+  { client: other, socket }: Probe,
+  deadline: AbortSignal,
+): Promise<boolean> {
+  const backend = await backendOf(client);
+  if ((client as unknown as { processID: number }).processID === backend) return false;
+  const giveUp = () => socket.destroy(new Error("no answer in time"));
+  deadline.addEventListener("abort", giveUp);
+  try {
+    await other.connect();
+    await other.query("begin");
+    const isLent = (await backendOf(other)) === backend;
+    await other.query("rollback");
+    await other.end();
+    return isLent;
+  } finally {
+    deadline.removeEventListener("abort", giveUp);
+    socket.destroy();
+  }
+}
+
+async function backendOf(client: pg.Client): Promise<number | undefined> {
+  const { rows } = await client.query<{ pid: number }>("select pg_backend_pid() as pid");
+  return rows[0]?.pid;
+}
+
+const lendingPooler = (variable: string): ConfigurationError =>
+  new ConfigurationError(
+    `${variable}: a pooler between here and PostgreSQL lends its connections by the transaction. Locks, notifications ` +
+      "and settings of a session are lost there, so that events would wait and two runs could meet. Set the pooler to " +
+      '"session" for this database (PgBouncer: pool_mode = session), or name the server itself.',
+  );
+
+/** The reports use multiranges (14), the alerts unique indexes to which nulls are equal (15). */
+const oldestVersion = 15;
+
+/** Throws `ConfigurationError` for a server whose `server_version_num` is too old for the migrations. */
+export function assertVersion(serverVersionNum: number, variable: string): void {
+  const major = Math.floor(serverVersionNum / 10_000);
+  if (major >= oldestVersion) return;
+  throw new ConfigurationError(
+    `${variable}: the server is PostgreSQL ${major}. It should be ${oldestVersion} or later.`,
+  );
+}
+
+/** Names, ids and what people write come in any script. */
+function assertEncoding(encoding: string | undefined, variable: string): void {
+  if (encoding === "UTF8") return;
+  throw new ConfigurationError(
+    `${variable}: the database is encoded in ${encoding}. It should be UTF8: make another with create database … encoding 'UTF8' template template0.`,
+  );
+}
+
+/** What the program's statements rely on, and what a pooler may drop. */
+function assertSession(session: SessionState | undefined, variable: string): void {
+  const problem = session === undefined ? null : problemOfSession(session);
+  if (problem !== null) throw new ConfigurationError(`${variable}: ${problem}`);
+}
+
+const explain = (error: unknown, { host, port, user, database }: pg.Client): string =>
+  explainConnectionError(error, { host, port, user: user ?? "", database: database ?? "" });
+
+const silence = ({ host, port }: pg.Client, timeoutMs: number): string =>
+  `${host}:${port} does not answer as PostgreSQL within ${timeoutMs / 1000} s. Check the host, the port and firewalls.`;
+
+interface Probe {
+  client: pg.Client;
+  socket: Socket;
+}
+
+function createProbe(url: string, variable: string): Probe {
+  const socket = new Socket();
+  // A destroyed socket may still report an error after everybody has stopped listening.
+  socket.on("error", () => {});
+  try {
+    const client = new pg.Client({
+      connectionString: withSessionSettings(url),
+      application_name: "tallyhook reachability",
+      stream: () => socket,
+    });
+    client.on("error", () => {});
+    return { client, socket };
+  } catch (error) {
+    // No cause: the error of the URL parser holds the whole URL, and so the password.
+    const { code, path } = error as NodeJS.ErrnoException;
+    if (path !== undefined) {
+      throw new ConfigurationError(
+        `${variable}: the file ${path} that it names cannot be read (${code}). Check the path, and who may read it.`,
+      );
+    }
+    throw new ConfigurationError(
+      `${variable} is not a URL that can be used. It should look like postgres://user:password@host:5432/database.`,
+    );
+  }
+}

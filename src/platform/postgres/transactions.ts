@@ -1,0 +1,49 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Knex } from "knex";
+import type { Random } from "../random.ts";
+
+/**
+ * A transaction that throws what its work threw. Knex throws the error of the rollback instead, when the server has
+ * ended the connection together with the statement, as `transaction_timeout` (25P04) makes it do.
+ */
+export async function inTransaction<T>(
+  db: Knex,
+  work: (trx: Knex.Transaction) => Promise<T>,
+): Promise<T> {
+  let thrown: { error: unknown } | undefined;
+  try {
+    return await db.transaction(async (trx) => {
+      try {
+        return await work(trx);
+      } catch (error) {
+        thrown = { error };
+        throw error;
+      }
+    });
+  } catch (error) {
+    throw thrown === undefined ? error : thrown.error;
+  }
+}
+
+/** 40P01 deadlock, 40001 serialization: nothing is wrong but the moment. 55P03: a lock was not had in time. */
+export function isSerializationFailure(error: unknown): boolean {
+  const code = (error as { code?: unknown }).code;
+  return code === "40P01" || code === "40001" || code === "55P03";
+}
+
+const maxTries = 5;
+
+/** Repeats a whole transaction that failed because of another one. */
+export async function withRetries<T>(
+  { random }: { random: Random },
+  transaction: () => Promise<T>,
+): Promise<T> {
+  for (let attempt = 1; ; attempt++) {
+    try {
+      return await transaction();
+    } catch (error) {
+      if (attempt === maxTries || !isSerializationFailure(error)) throw error;
+      await sleep(20 * attempt * (1 + random()));
+    }
+  }
+}

@@ -1,0 +1,41 @@
+/** "1 event", "2 events": a number with its noun. `many` where the plural is not made with an s. */
+export function counted(n: number | bigint | string, one: string, many = `${one}s`): string {
+  return `${n} ${String(n) === "1" ? one : many}`;
+}
+
+const units = [
+  ["day", 86_400],
+  ["hour", 3_600],
+  ["minute", 60],
+] as const;
+
+/** A length of time for people, in its two largest units: `4 days 3 hours`, `35 minutes`, `less than a minute`. Pure. */
+export function durationText(ms: number): string {
+  let seconds = Math.max(0, Math.floor(ms / 1_000));
+  const first = units.findIndex(([, length]) => seconds >= length);
+  if (first < 0) return "less than a minute";
+  const parts: string[] = [];
+  for (const [unit, length] of units.slice(first, first + 2)) {
+    const count = Math.floor(seconds / length);
+    seconds -= count * length;
+    if (count > 0) parts.push(counted(count, unit));
+  }
+  return parts.join(" ");
+}
+
+/** One line of what comes from outside, which may hold control characters that a terminal would obey. */
+export const visible = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\ufffd");
+
+/** For a text of its own, which keeps its lines. */
+export const visibleLines = (text: string): string => text.split("\n").map(visible).join("\n");
+
+const longestWord = 400;
+const shownOfLongWord = 60;
+
+/** A message that may repeat what was typed: its lines, without control characters, and long words cut. */
+export const visibleMessage = (text: string): string =>
+  visibleLines(text).replaceAll(/\S+/gu, (word) =>
+    word.length <= longestWord
+      ? word
+      : `${word.slice(0, shownOfLongWord).toWellFormed()}… (${word.length} characters)`,
+  );

@@ -1,0 +1,168 @@
+import { inspect } from "node:util";
+
+const shown = "[secret]";
+
+/**
+ * A frozen object whose values can be read by name and by nothing else: not printed, not turned to JSON (so not
+ * logged), not listed, spread or copied by accident. Its texts are struck out of whatever is logged (`knowSecret`).
+ */
+export function conceal<T extends object>(values: T): Readonly<T> {
+  const concealed: object = {};
+  for (const [name, value] of Object.entries(values)) {
+    for (const each of Array.isArray(value) ? (value as unknown[]) : [value]) {
+      if (typeof each === "string") knowSecret(each);
+    }
+    if (Array.isArray(value)) Object.freeze(value);
+    Object.defineProperty(concealed, name, { value, enumerable: false });
+  }
+  for (const name of ["toString", "toJSON", inspect.custom]) {
+    Object.defineProperty(concealed, name, { value: () => shown, enumerable: false });
+  }
+  return Object.freeze(concealed) as Readonly<T>;
+}
+
+/** Stands where a secret was. */
+export const redacted = "[redacted]";
+
+/** A shorter value would be found in half of all texts. */
+const minLength = 8;
+/** A password that is a plain word cannot be told from the word itself; `strikeOutSecrets` still finds it in its URL. */
+const plainWord = /^[a-z]{1,15}$/i;
+/** The oldest is forgotten. Far more than one process has: secrets that are replaced come on top. */
+const maxSecrets = 500;
+
+/** By secret, every form in which it is looked for. */
+const known = new Map<string, readonly string[]>();
+let longestFirst: readonly string[] | null = null;
+
+/**
+ * Notes a secret that this process holds, so that no log line and no message of an error shows it, whoever
+ * echoes it. Of a URL with a password, that password; of a page's address without one, all of it. Idempotent.
+ */
+export function knowSecret(secret: string): void {
+  for (const value of valuesIn(secret)) {
+    if (value.length < minLength || plainWord.test(value) || known.has(value)) continue;
+    known.set(value, formsOf(value));
+    const [oldest] = known.keys();
+    if (known.size > maxSecrets && oldest !== undefined) known.delete(oldest);
+    longestFirst = null;
+  }
+}
+
+/** The text without the secrets that this process holds, as they are or encoded. Takes time in proportion to the text. */
+function strikeOutKnownSecrets(text: string): string {
+  longestFirst ??= [...new Set([...known.values()].flat())].sort((a, b) => b.length - a.length);
+  let struck = text;
+  for (const form of longestFirst) {
+    if (struck.includes(form)) struck = struck.replaceAll(form, redacted);
+  }
+  return struck;
+}
+
+function valuesIn(secret: string): string[] {
+  // What comes before the key of a signing secret is no part of it.
+  const bare = secret.startsWith("whsec_") ? [secret.slice("whsec_".length)] : [];
+  if (!secret.includes("://") || !URL.canParse(secret)) return [secret, ...bare];
+  const { protocol, username, password, hostname, pathname, search } = new URL(secret);
+  // A chat's address is its own secret; where a database is, is none.
+  if (password === "") return /^https?:$/.test(protocol) ? [secret, pathname + search] : [];
+  const decoded = decodedOrSame(password);
+  const others = [username, hostname, pathname.slice(1)].map(decodedOrSame);
+  return others.includes(decoded) ? [] : [password, decoded];
+}
+
+function decodedOrSame(text: string): string {
+  try {
+    return decodeURIComponent(text);
+  } catch {
+    return text;
+  }
+}
+
+function formsOf(value: string): string[] {
+  const bytes = Buffer.from(value);
+  const percent = encodeURIComponent(value);
+  const base64 = [0, 1, 2].map((before) => insideBase64(bytes, before));
+  const url = base64.map((form) => form.replaceAll("+", "-").replaceAll("/", "_"));
+  const forms = [
+    value,
+    JSON.stringify(value).slice(1, -1),
+    percent,
+    percent.replaceAll(/%[0-9A-F]{2}/g, (each) => each.toLowerCase()),
+    bytes.toString("hex"),
+    bytes.toString("hex").toUpperCase(),
+    ...base64,
+    ...base64.map(encodeURIComponent),
+    ...url,
+  ];
+  return [...new Set(forms)].filter((form) => form.length >= minLength);
+}
+
+/**
+ * The characters of a longer text's base64 that this value alone decides, where it begins `before` bytes after a
+ * whole group of three: a password stands in Basic authentication behind its user's name.
+ */
+function insideBase64(bytes: Buffer, before: number): string {
+  const text = Buffer.concat([Buffer.alloc(before), bytes]).toString("base64");
+  return text.slice(Math.ceil((before * 8) / 6), Math.floor(((before + bytes.length) * 8) / 6));
+}
+
+/**
+ * A text without secrets: those that this process holds, by their value, and what has the shape of one. Shapes are service
+ * keys and signing secrets (spec: Authentication), the password of `user:password@` in URLs, and what follows `Bearer`
+ * or `Basic`. The last resort, for texts that were not meant to hold one. Pure but for the known secrets; idempotent;
+ * takes time in proportion to the text, whatever the text is.
+ */
+export function strikeOutSecrets(text: string): string {
+  return withoutPasswords(strikeOutKnownSecrets(text))
+    .replace(/\b(Bearer) {1,4}[\w.~+/=%-]{8,}/gi, `$1 ${redacted}`)
+    .replace(/svc_(live|test)_sk_[\w-]+/g, `svc_$1_sk_${redacted}`)
+    .replace(/whsec_[\w+/=%-]+/g, `whsec_${redacted}`)
+    .replace(/\b(Basic) {1,4}([\w+/=%-]{8,})/gi, (all, name: string, credentials: string) =>
+      Buffer.from(credentials, "base64").includes(":") ? `${name} ${redacted}` : all,
+    );
+}
+
+/**
+ * The same, on one line of at most `maxCharacters`, for what a server answered and people will read. What is cut off is
+ * cut after the secrets are struck out, so that no half of one stays.
+ */
+export function foreignText(text: string, maxCharacters: number): string {
+  const line = strikeOutSecrets(text).replaceAll(/\p{Cc}+/gu, " ");
+  return line.length <= maxCharacters ? line : `${cutAt(line, maxCharacters)}…`;
+}
+
+/** The beginning of a text, without half a character at its end, which no database takes. */
+export const cutAt = (text: string, maxCharacters: number): string =>
+  text.slice(0, maxCharacters).replace(/[\uD800-\uDBFF]$/, "");
+
+/**
+ * Of each URL, what stands between the first colon after `://` and the last `@` before a blank or a quotation mark. A
+ * password may hold slashes and at signs of its own. A URL without one may hold another URL, as a proxy's does. Looks at
+ * each character a few times: an expression for this begins anew at every letter, and takes seconds for a long text.
+ */
+function withoutPasswords(text: string): string {
+  let struck = "";
+  let from = 0;
+  let [end, atSign] = [0, -1];
+  for (let at = text.indexOf("://"); at >= 0; at = text.indexOf("://", at)) {
+    const begin = at + 3;
+    if (begin > end) {
+      urlEnd.lastIndex = begin;
+      end = urlEnd.test(text) ? urlEnd.lastIndex - 1 : text.length;
+      atSign = begin + text.slice(begin, end).lastIndexOf("@");
+    }
+    const colon = text.indexOf(":", begin);
+    const isPassword = colon >= 0 && colon < atSign && !text.slice(begin, colon).includes("/");
+    if (isPassword && text.slice(colon + 1, atSign) !== example) {
+      struck += `${text.slice(from, colon)}:${redacted}`;
+      from = atSign;
+    }
+    at = isPassword ? end : begin;
+  }
+  return struck + text.slice(from);
+}
+
+const urlEnd = /[\s"]/g;
+/** What messages of our own write in its place. */
+const example = "password";

@@ -1,0 +1,218 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import type { Knex } from "knex";
+import {
+  type SignatureSchemeName,
+  type SigningSecret,
+  secretProblem,
+} from "../contract/signature/verification.ts";
+import type { Clock } from "../platform/clock.ts";
+import type { Encryption } from "../platform/encryption.ts";
+import type { Log } from "../platform/log.ts";
+import { type SecretRow, listUnendedSecretRows, recordSecretUse } from "./secrets-store.ts";
+
+/** The signing secrets of a running receiver. */
+export interface LiveSecrets {
+  /** Those of the database first, then the environment's. The same objects for as long as they are the same. */
+  current(): readonly SigningSecret[];
+  /**
+   * Reads them again, for the moment before a 401, so that a rotation costs nothing: resolves with whether
+   * `current` now holds every secret that was stored before the call. Reads that are asked for are one a second:
+   * who comes sooner waits for the next, with all others, 2 s at most. False when the read failed or was late;
+   * then nobody knows. Without a key no stored secret can verify anything, so nothing is read. Never rejects.
+   */
+  refresh(): Promise<boolean>;
+  /** Notes that a secret verified a request; written at most once a minute. Costs a look-up. */
+  markUsed(secretId: string): void;
+  /** What is wrong with stored secrets now, for readiness and people. Holds no secret. */
+  problems(): readonly string[];
+  close(): Promise<void>;
+}
+
+export interface LiveSecretsDependencies extends Pick<OpeningTools, "encryption"> {
+  db: Knex;
+  clock: Clock;
+  log: Log;
+}
+
+export interface LiveSecretsOptions extends Pick<OpeningTools, "scheme"> {
+  /** See `environmentSecrets`. */
+  environment: readonly SigningSecret[];
+  reloadEveryMs?: number;
+  reloadAtMostEveryMs?: number;
+  refreshWaitMs?: number;
+  recordUseEveryMs?: number;
+}
+
+/**
+ * Reads the secrets and goes on reading them every 2 s, so that a change made from the command line takes
+ * effect within 5 s. Starts without the database too, with the environment's secrets alone. Close it.
+ */
+export async function startLiveSecrets(
+  dependencies: LiveSecretsDependencies,
+  options: LiveSecretsOptions,
+): Promise<LiveSecrets> {
+  const { db, encryption, clock, log } = dependencies;
+  const { scheme, environment, reloadEveryMs = 2_000, reloadAtMostEveryMs = 1_000 } = options;
+  const { refreshWaitMs = 2_000, recordUseEveryMs = 60_000 } = options;
+
+  let known = new Map<string, KnownSecret>();
+  let live: readonly SigningSecret[] = [...environment];
+  let problems: readonly string[] = [];
+  let isStale = false;
+  let loading: Promise<boolean> | null = null;
+  /** The read that begins after everything that waits for it. */
+  let nextRead: Promise<boolean> | null = null;
+  let mayReadAgain: Promise<unknown> = Promise.resolve();
+  let timer: NodeJS.Timeout | undefined;
+  let isClosed = false;
+  const recordedMs = new Map<string, number>();
+  const writing = new Set<Promise<void>>();
+
+  /** Resolves with whether it succeeded. None may be under way. */
+  function reload(): Promise<boolean> {
+    clearTimeout(timer);
+    mayReadAgain = sleep(reloadAtMostEveryMs, undefined, { ref: false });
+    loading = load().finally(() => {
+      loading = null;
+      if (!isClosed) timer = setTimeout(reloadUnlessAsked, reloadEveryMs).unref();
+    });
+    return loading;
+  }
+
+  /** Beside a read that is waited for there is no other: it would be the second within a second. */
+  function reloadUnlessAsked(): void {
+    if (nextRead === null) void reload();
+  }
+
+  /** One under way may have begun too early to see what was stored since. */
+  async function readAfterNow(): Promise<boolean> {
+    await Promise.all([loading, mayReadAgain]);
+    nextRead = null;
+    return !isClosed && (await reload());
+  }
+
+  async function load(): Promise<boolean> {
+    try {
+      const rows = await listUnendedSecretRows(db, clock.now());
+      known = new Map(rows.map((row) => [row.id, openSecret({ encryption, scheme }, row, known)]));
+      take([...known.values()]);
+      if (isStale) log.info("the signing secrets can be read again");
+      isStale = false;
+    } catch (err) {
+      if (!isStale)
+        log.warn({ err }, "the signing secrets cannot be read; the last known ones are used");
+      isStale = true;
+    }
+    return !isStale;
+  }
+
+  function take(stored: readonly KnownSecret[]): void {
+    const secrets = stored.flatMap(({ secret }) => (secret === null ? [] : [secret]));
+    live = [...secrets, ...environment];
+    const found = stored.flatMap(({ problem }) => (problem === null ? [] : [problem]));
+    for (const problem of found)
+      if (!problems.includes(problem)) log.error({ problem }, "a signing secret cannot be used");
+    problems = found;
+  }
+
+  async function record(id: string, at: Date): Promise<void> {
+    try {
+      await recordSecretUse(db, id, at);
+    } catch (err) {
+      // The next minute tries again: that costs less than trying at every request of an outage.
+      log.debug({ err, secretId: id }, "the use of a signing secret was not noted");
+    }
+  }
+
+  await reload();
+  return {
+    current: () => live,
+    async refresh() {
+      if (encryption === null) return true;
+      nextRead ??= readAfterNow();
+      return succeedsInTime(nextRead, refreshWaitMs);
+    },
+    markUsed(secretId) {
+      if (!known.has(secretId)) return;
+      const now = clock.now();
+      const sinceMs = Math.abs(
+        now.getTime() - (recordedMs.get(secretId) ?? Number.NEGATIVE_INFINITY),
+      );
+      if (isClosed || sinceMs < recordUseEveryMs) return;
+      recordedMs.set(secretId, now.getTime());
+      const write = record(secretId, now).finally(() => writing.delete(write));
+      writing.add(write);
+    },
+    problems: () => (isStale && encryption !== null ? [...problems, unread] : problems),
+    async close() {
+      isClosed = true;
+      clearTimeout(timer);
+      await Promise.all([loading, ...writing]);
+    },
+  };
+}
+
+const unread = "The signing secrets in the database cannot be read";
+
+/** False also when the time is over first. For work that never rejects. */
+async function succeedsInTime(work: Promise<boolean>, limitMs: number): Promise<boolean> {
+  let timer: NodeJS.Timeout | undefined;
+  const timeIsUp = new Promise<boolean>((resolve) => {
+    timer = setTimeout(resolve, limitMs, false);
+  });
+  const succeeded = await Promise.race([work, timeIsUp]);
+  clearTimeout(timer);
+  return succeeded;
+}
+
+/** A stored secret, and what it verifies with; null when it cannot be used, and then why. Holds the secret. */
+export interface KnownSecret {
+  row: SecretRow;
+  secret: SigningSecret | null;
+  problem: string | null;
+}
+
+export interface OpeningTools {
+  /** Null when no key is configured: stored secrets cannot be read then, which is a problem, not an error. */
+  encryption: Pick<Encryption, "decrypt"> | null;
+  scheme: SignatureSchemeName;
+}
+
+/** A row as a secret; the object of last time when nothing changed, so that its derived keys are kept. */
+function openSecret(
+  { encryption, scheme }: OpeningTools,
+  row: SecretRow,
+  known: ReadonlyMap<string, KnownSecret>,
+): KnownSecret {
+  const before = known.get(row.id);
+  if (before !== undefined && isSameRow(before.row, row)) return before;
+  const unusable = (problem: string): KnownSecret => ({
+    row,
+    secret: null,
+    problem: `The signing secret ${row.id} ${problem}.`,
+  });
+  if (encryption === null) {
+    return unusable("cannot be decrypted: TALLYHOOK_ENCRYPTION_KEY is not set");
+  }
+  let value: string;
+  try {
+    value = encryption.decrypt({ keyId: row.key_id, ciphertext: row.ciphertext });
+  } catch {
+    return unusable(
+      `cannot be decrypted with TALLYHOOK_ENCRYPTION_KEY (it was stored under the key ${row.key_id}); set the key of that time, or add the secret again`,
+    );
+  }
+  const problem = secretProblem(scheme, value);
+  if (problem !== null) return unusable(problem);
+  const secret = { id: row.id, value, notBefore: row.not_before, notAfter: row.not_after };
+  return { row, secret: Object.freeze(secret), problem: null };
+}
+
+function isSameRow(a: SecretRow, b: SecretRow): boolean {
+  return (
+    a.ciphertext.equals(b.ciphertext) &&
+    a.key_id === b.key_id &&
+    a.not_before?.getTime() === b.not_before?.getTime() &&
+    a.not_after?.getTime() === b.not_after?.getTime()
+  );
+}

@@ -1,0 +1,168 @@
+import type { Knex } from "knex";
+import type { AlertDesk, FoundBy } from "../../alerts/alert-context.ts";
+import type { TellAlerts } from "../../alerts/isolated-alerts.ts";
+import { compareStates } from "../../mirror/compare/compare-states.ts";
+import type { GroupState } from "../../mirror/snapshot.ts";
+import { timeOfVersion } from "../../mirror/version.ts";
+import { applyStates, newStates } from "../../mirror/write/apply.ts";
+import type { Tally, Verdict } from "../coverage/ledger.ts";
+import { createdAt, driftFindings, driftKey, withRemedy } from "../findings/drift-findings.ts";
+import { type Sighting, healFindings, recordFindings } from "../findings/findings.ts";
+import { type NewDoubt, addDoubts } from "../recheck/rechecks.ts";
+import {
+  type Judged,
+  type ShownTransactions,
+  type Sorted,
+  hasDifferences,
+  shownTransactions,
+  sortOut,
+  statesOf,
+} from "./classify.ts";
+import type { PageLook } from "./snapshot.ts";
+
+export interface SettleContext {
+  run: number;
+  graceMs: number;
+  /** Finds and does not change. */
+  reportOnly: boolean;
+  /** Alerts are those of a first fill, of what still matters: of all that this run writes. */
+  firstFill: boolean;
+  /** What is missing here and has not changed since is imported, and no drift. Fixed form; null: nothing is. */
+  importedUntil: string | null;
+  alerts: AlertDesk;
+}
+
+/**
+ * Holds what was read against the mirror. Reads only: what is to be done is done by `settle`, in a transaction of its
+ * own. Null where the mirror has everything exactly as it was shown.
+ */
+export async function compareLook(
+  db: Knex,
+  look: PageLook,
+  { graceMs }: Pick<SettleContext, "graceMs">,
+  { isConfirmed }: { isConfirmed: boolean },
+): Promise<Sorted | null> {
+  const differing = await compareStates(db, look.states);
+  if (differing.length === 0) return null;
+  let transactions: ShownTransactions | undefined;
+  const shown = () => (transactions ??= shownTransactions(look.states));
+  return sortOut(differing, { observedAt: look.observedAt, graceMs, shown }, { isConfirmed });
+}
+
+/**
+ * Does what differences ask for: applies what is missing or behind here through the mirror's one writer, records it as
+ * found and healed, tells of what is news, and orders what is doubtful to be read again. What an event has brought meanwhile is no finding;
+ * what a confirmed look cannot heal stays open. Gives back how many objects came to which verdict. Needs a
+ * transaction; may fail with 40P01 or 40001.
+ */
+export async function settle(
+  trx: Knex.Transaction,
+  context: SettleContext,
+  look: PageLook,
+  { apply, doubt, overtaken }: Sorted,
+  { isConfirmed, tell }: { isConfirmed: boolean; tell: TellAlerts },
+): Promise<Tally> {
+  const sighting: Sighting = { run: context.run, seenAt: new Date(look.observedAt) };
+  const { importedUntil } = context;
+  const drifted = apply.filter((judged) => isDrift(judged, importedUntil));
+  // Before anything is applied: the history must not know yet what is applied here.
+  const findings = await driftFindings(trx, drifted);
+  const { healed, unhealed, written } = await heal(trx, context, apply);
+  const left = isConfirmed || context.reportOnly ? await stillDiffering(trx, unhealed) : [];
+  const found = new Set([...healed, ...left].map(keyOf));
+  const refused = new Set(context.reportOnly ? [] : left.map(keyOf));
+  await recordFindings(
+    trx,
+    sighting,
+    findings
+      .filter(({ key }) => found.has(key))
+      .map((finding) => (refused.has(finding.key) ? withRemedy(finding) : finding)),
+  );
+  await healFindings(trx, sighting, healed.map(keyOf));
+  // What alerts would have to be read is read by the run itself: it shows every live subscription.
+  for (const [foundBy, states] of byFinder(written, context)) {
+    if (states.length > 0) await tell(trx, context.alerts, { states }, foundBy);
+  }
+  const again = isConfirmed || context.reportOnly ? doubt : [...doubt, ...unhealed];
+  await addDoubts(
+    trx,
+    { run: context.run, noticedAt: sighting.seenAt },
+    again.flatMap((judged) => doubtsOf(judged, sighting.seenAt, context.graceMs)),
+  );
+  return tallyOf([
+    ...[...healed, ...left].map((judged) => verdictOf(judged, importedUntil)),
+    ...again.map((): Verdict => "doubtful"),
+    ...overtaken.map((): Verdict => "overtaken"),
+  ]);
+}
+
+async function heal(
+  trx: Knex.Transaction,
+  { reportOnly }: SettleContext,
+  judged: readonly Judged[],
+): Promise<{ healed: Judged[]; unhealed: Judged[]; written: GroupState[] }> {
+  if (reportOnly) return { healed: [], unhealed: [...judged], written: [] };
+  const applied = await applyStates(trx, statesOf(judged));
+  const { changed } = applied;
+  const isHealed = ({ object }: Judged) => object.groups.some(({ state }) => changed.has(state));
+  return {
+    healed: judged.filter(isHealed),
+    unhealed: judged.filter((one) => !isHealed(one)),
+    written: newStates(applied),
+  };
+}
+
+async function stillDiffering(trx: Knex, judged: readonly Judged[]): Promise<Judged[]> {
+  const differing = await compareStates(trx, statesOf(judged));
+  const ids = new Set(differing.map(({ table, id }) => `${table}:${id}`));
+  return judged.filter(({ object }) => ids.has(`${object.table}:${object.id}`));
+}
+
+/** What an order carries of its transactions, only another look at the order can settle. */
+const doubtsOf = (
+  { resource, id, object, judgement }: Judged,
+  seenAt: Date,
+  graceMs: number,
+): NewDoubt[] =>
+  object.groups.map(({ state: { settledBy } }) => ({
+    ...(settledBy ?? { resource, id }),
+    why: judgement.kind === "mismatch" ? "mismatch" : "young",
+    dueAt: new Date(seenAt.getTime() + graceMs),
+    createdAt: settledBy === null || settledBy.id === id ? createdAt(object) : null,
+  }));
+
+const verdictOf = (judged: Judged, importedUntil: string | null): Verdict =>
+  isImported(judged, importedUntil) ? "imported" : judged.judgement.kind;
+
+const keyOf = ({ judgement, resource, id }: Judged): string =>
+  driftKey(judgement.kind, resource, id);
+
+/**
+ * What was written, by what alerts are to take it for: what was so before the first webhook is old news, whatever it is
+ * here (a transaction may be known from its order); all else was lost since.
+ */
+function byFinder(
+  written: readonly GroupState[],
+  { firstFill, importedUntil }: Pick<SettleContext, "firstFill" | "importedUntil">,
+): [FoundBy, GroupState[]][] {
+  const isOld = (state: GroupState): boolean =>
+    firstFill || (importedUntil !== null && timeOfVersion(state.version) < importedUntil);
+  return [
+    ["import", written.filter(isOld)],
+    ["reconciliation", written.filter((state) => !isOld(state))],
+  ];
+}
+
+const isDrift = (judged: Judged, importedUntil: string | null): boolean =>
+  hasDifferences(judged.judgement) && !isImported(judged, importedUntil);
+
+const isImported = ({ judgement, object }: Judged, importedUntil: string | null): boolean =>
+  judgement.kind === "missing_here" &&
+  importedUntil !== null &&
+  object.groups.every(({ state }) => timeOfVersion(state.version) < importedUntil);
+
+function tallyOf(verdicts: readonly Verdict[]): Tally {
+  const tally: Tally = {};
+  for (const verdict of verdicts) tally[verdict] = (tally[verdict] ?? 0) + 1;
+  return tally;
+}

@@ -1,0 +1,130 @@
+import {
+  type DifferentGroup,
+  type DifferentObject,
+  contentDiffers,
+} from "../../mirror/compare/compare-states.ts";
+import { canonicalTimestamp } from "../../contract/timestamp.ts";
+import type { Difference } from "../findings/findings.ts";
+
+type Json = Readonly<Record<string, unknown>>;
+
+/** What is shown first. */
+const money = ["total", "amount", "subtotal", "discount_amount", "currency", "status"];
+
+/** Says when, and not what. */
+export const bookkeeping: ReadonlySet<string> = new Set([
+  "source_updated_at",
+  "version",
+  "updated_at",
+]);
+
+/** Personal data, and free text that may hold some, is not copied into findings: that they differ is enough. */
+const personal = new Set([
+  "email",
+  "first_name",
+  "last_name",
+  "phone",
+  "company",
+  "shipping_address",
+  "metadata",
+  "description",
+]);
+
+/** Which fields differ, and how, money first. Pure. */
+export function differencesOf(object: DifferentObject): Difference[] {
+  const fields = new Map<string, Difference>();
+  for (const group of object.groups) {
+    for (const difference of groupDifferences(object, group)) {
+      fields.set(difference.field, difference);
+    }
+  }
+  return [...fields.values()]
+    .sort((a, b) => rank(a.field) - rank(b.field))
+    .map(withoutPersonalData);
+}
+
+/**
+ * The differences of a group that nothing else in the row explains. A transaction is here twice, as itself and as its
+ * order carries it: what one of the two knows already was not missed. Pure.
+ */
+export function unknownDifferences(object: DifferentObject, group: DifferentGroup): Difference[] {
+  const differences = groupDifferences(object, group);
+  if (object.table !== "transactions") return differences;
+  const other = (
+    group.state.group === "transaction" ? object.stored?.["inline"] : object.stored?.["data"]
+  ) as Json | null | undefined;
+  return differences.filter(({ field, service }) =>
+    // A column shows what the winner of the two knows: where it is wrong, the mirror is.
+    group.columns.includes(field) ? !bookkeeping.has(field) : !isSame(other?.[field], service),
+  );
+}
+
+function groupDifferences(
+  { stored }: DifferentObject,
+  { state, columns, storedVersion }: DifferentGroup,
+): Difference[] {
+  const shown = JSON.parse(state.json) as unknown;
+  const content: Json =
+    typeof shown === "object" && shown !== null && !Array.isArray(shown) ? (shown as Json) : {};
+  const fromColumns = stored === null ? Object.keys(state.columns) : columns;
+  const fields = fromColumns
+    .filter((column) => column !== contentDiffers)
+    .map((field) => ({
+      field,
+      service: state.columns[field] ?? content[field] ?? null,
+      mirror: inFixedForm(stored?.[field] ?? null),
+    }))
+    .filter(({ service, mirror }) => stored !== null || service !== null || mirror !== null);
+  if (!columns.includes(contentDiffers) || storedVersion === "") return fields;
+  const known = new Set(fields.map(({ field }) => field));
+  return [...fields, ...contentDifferences(state.group, shown, stored, known)];
+}
+
+const contentColumns: Readonly<Record<string, string>> = {
+  "order.items": "items",
+  "transaction.inline": "inline",
+};
+
+function contentDifferences(
+  group: string,
+  shown: unknown,
+  stored: Json | null,
+  known: ReadonlySet<string>,
+): Difference[] {
+  const column = contentColumns[group] ?? "data";
+  const here = stored?.[column] ?? null;
+  if (column === "items") return [{ field: "items", service: shown, mirror: here }];
+  const [service, mirror] = [(shown ?? {}) as Json, (here ?? {}) as Json];
+  return [...new Set([...Object.keys(service), ...Object.keys(mirror)])]
+    .filter((field) => !known.has(field) && !isSame(service[field], mirror[field]))
+    .map((field) => ({ field, service: service[field] ?? null, mirror: mirror[field] ?? null }));
+}
+
+/** Equality of JSON values, whatever the order of keys; what is absent is null. */
+function isSame(a: unknown, b: unknown): boolean {
+  if (a === b || ((a ?? null) === null && (b ?? null) === null)) return true;
+  if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;
+  if (Array.isArray(a) !== Array.isArray(b)) return false;
+  const keys = new Set([...Object.keys(a), ...Object.keys(b)]);
+  return [...keys].every((key) => isSame((a as Json)[key], (b as Json)[key]));
+}
+
+const rank = (field: string): number => {
+  const at = money.indexOf(field);
+  return at === -1 ? (bookkeeping.has(field) ? money.length + 1 : money.length) : at;
+};
+
+const withoutPersonalData = ({ field, service, mirror }: Difference): Difference =>
+  personal.has(field)
+    ? {
+        field,
+        service: isAbsent(service) ? null : "(differs)",
+        mirror: isAbsent(mirror) ? null : "(differs)",
+      }
+    : { field, service, mirror };
+
+/** The database prints times in another form than the mirror's states. */
+const inFixedForm = (value: unknown): unknown =>
+  typeof value === "string" ? (canonicalTimestamp(value) ?? value) : value;
+
+const isAbsent = (value: unknown): boolean => value === null || value === undefined;

@@ -1,0 +1,98 @@
+import { timeColumn } from "../../mirror/resources/resource.ts";
+import { storable } from "../../platform/postgres/values.ts";
+import { type GroupState, type ObjectKey, type Resource, observed } from "../../mirror/snapshot.ts";
+import { decode } from "../../mirror/resources.ts";
+import { wireId } from "../../contract/wire-types.ts";
+import { bound } from "../coverage/slice.ts";
+
+export interface UnreadableObject {
+  resource: Resource;
+  id: string;
+  reason: string;
+  /** Fixed form; null where that cannot be read either. */
+  createdAt: string | null;
+}
+
+type WireObject = Readonly<Record<string, unknown>>;
+
+/** What one answer of the service shows, decoded. */
+export interface PageLook {
+  /** Fixed form: the service's `Date`. */
+  observedAt: string;
+  states: GroupState[];
+  /** Every object that was shown, also inside others. */
+  objects: ObjectKey[];
+  /** Told of without its state: to be read by id. */
+  unread: (ObjectKey & { why: "not_embedded" | "thin" })[];
+  /** Shown, but its id, its version or its money cannot be read. */
+  unreadable: UnreadableObject[];
+  /** States that are dated later than the answer; their objects are `unreadable`. */
+  unbelieved: GroupState[];
+}
+
+/** Reads what an answer shows of objects of one resource, and of the orders that its transactions embed. Pure. */
+export function lookAt(
+  {
+    resource,
+    date,
+    cause,
+    expectsOrder,
+  }: {
+    resource: Resource;
+    date: Date;
+    cause: string;
+    /** `expand=order` was asked for: an order that is not there is read by its id. */
+    expectsOrder: boolean;
+  },
+  items: readonly WireObject[],
+): PageLook {
+  const look: PageLook = {
+    observedAt: bound(date),
+    states: [],
+    objects: [],
+    unread: [],
+    unreadable: [],
+    unbelieved: [],
+  };
+  const add = (of: Resource, object: WireObject) => {
+    const decoded = decode(observed(of, object, look.observedAt, cause));
+    if (decoded.ok) {
+      look.objects.push({ resource: of, id: decoded.id });
+      look.states.push(...decoded.states.filter(({ isBelieved }) => isBelieved));
+      const [unbelieved, ...others] = decoded.states.filter(({ isBelieved }) => !isBelieved);
+      if (unbelieved !== undefined) {
+        look.unbelieved.push(unbelieved, ...others);
+        const reason = `dated ${unbelieved.changedAt}, later than the service's answer: not believed`;
+        const createdAt = timeColumn(object, "created_at");
+        look.unreadable.push({ resource: of, id: decoded.id, reason, createdAt });
+      }
+      look.unread.push(...decoded.unread.map((key) => ({ ...key, why: "thin" as const })));
+    } else if (decoded.thin) {
+      look.unread.push({ resource: of, id: decoded.id, why: "thin" });
+    } else {
+      const id = typeof object["id"] === "string" ? storable(object["id"]).slice(0, 255) : "(none)";
+      look.unreadable.push({
+        resource: of,
+        id,
+        reason: decoded.reason,
+        createdAt: timeColumn(object, "created_at"),
+      });
+    }
+  };
+  for (const item of items) {
+    add(resource, item);
+    if (!expectsOrder) continue;
+    const orderId = wireId.safeParse(item["order_id"]);
+    const order = asObject(item["order"]);
+    if (order !== undefined) add("order", order);
+    else if (orderId.success) {
+      look.unread.push({ resource: "order", id: orderId.data, why: "not_embedded" });
+    }
+  }
+  return look;
+}
+
+const asObject = (value: unknown): WireObject | undefined =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as WireObject)
+    : undefined;

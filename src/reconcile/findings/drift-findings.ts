@@ -1,0 +1,322 @@
+import type { Knex } from "knex";
+import { canonicalTimestamp } from "../../contract/timestamp.ts";
+import { type InboxTrace, traceEvents } from "../../inbox/queries.ts";
+import type { DifferentObject } from "../../mirror/compare/compare-states.ts";
+import { type InconsistentRow, inconsistentRows } from "../../mirror/compare/inconsistent-rows.ts";
+import type { GroupState, Resource } from "../../mirror/snapshot.ts";
+import { findRecorded } from "../../mirror/write/apply.ts";
+import { type Judged, hasDifferences } from "../compare/classify.ts";
+import { bookkeeping } from "../compare/differences.ts";
+import { bound } from "../coverage/slice.ts";
+import {
+  type Difference,
+  type Finding,
+  type FindingCause,
+  type FindingClass,
+  type Severity,
+  type Sighting,
+  healUnseenFindings,
+  recordFindings,
+} from "./findings.ts";
+
+/** The key of a finding of drift: one an object and class. */
+export const driftKey = (kind: string, resource: string, id: string): string =>
+  `${kind}:${resource}:${id}`;
+
+/**
+ * The findings that differences make, with their causes and the evidence for them. Reads the inbox and the history as
+ * they are before anything is healed: two statements, whatever the number of objects.
+ */
+export async function driftFindings(db: Knex, judged: readonly Judged[]): Promise<Finding[]> {
+  const drifted = judged.flatMap(({ resource, id, object, judgement }) => {
+    if (!hasDifferences(judgement)) return [];
+    const { kind, differences } = judgement;
+    return [{ resource, id, object, class: kind, differences, newest: newestState(object.groups) }];
+  });
+  if (drifted.length === 0) return [];
+  const traces = new Map<string, InboxTrace[]>();
+  for (const trace of await traceEvents(
+    db,
+    drifted.map(({ id }) => id),
+  )) {
+    const known = traces.get(trace.resourceId);
+    if (known === undefined) traces.set(trace.resourceId, [trace]);
+    else known.push(trace);
+  }
+  const recorded = await findRecorded(
+    db,
+    drifted.map(({ newest }) => newest),
+  );
+  return drifted.map(({ newest, object, ...found }): Finding => {
+    const { resource, id, differences } = found;
+    const events = traces.get(id) ?? [];
+    const isKnownState = recorded.has(newest);
+    const changedAt = new Date(newest.updatedAt);
+    const risk = amountAtRisk(object, differences);
+    return {
+      key: driftKey(found.class, resource, id),
+      class: found.class,
+      identity: null,
+      severity: severityOf(differences, object.stored === null),
+      resource,
+      objectId: id,
+      objectAt: createdAt(object),
+      differences,
+      amountAtRiskMinor: risk.amountMinor,
+      currency: risk.currency,
+      cause: causeOf({ ...found, changedAt, events, isKnownState }),
+      evidence: evidenceOf(newest, events, isKnownState),
+    };
+  });
+}
+
+function newestState(groups: readonly { state: GroupState }[]): GroupState {
+  const [first, ...rest] = groups.map(({ state }) => state);
+  if (first === undefined) throw new TypeError("an object that differs has no group that does");
+  return rest.reduce((a, b) => (b.version > a.version ? b : a), first);
+}
+
+/** When an object was created: by the service, or by the mirror where it says earlier. Fixed form. */
+export function createdAt({ stored, groups }: DifferentObject): string | null {
+  const shown = groups.map(({ state }) => state.columns["created_at"]);
+  const times = [...shown, stored?.["created_at"]].flatMap((at) => {
+    const time = typeof at === "string" ? canonicalTimestamp(at) : null;
+    return time === null ? [] : [time];
+  });
+  return times.sort()[0] ?? null;
+}
+
+const grave = new Set(["total", "amount", "subtotal", "discount_amount", "currency", "status"]);
+
+const severityOf = (differences: readonly Difference[], isMissing: boolean): Severity =>
+  isMissing || differences.some(({ field }) => grave.has(field)) ? "high" : "warning";
+
+const evidenceOf = (state: GroupState, events: readonly InboxTrace[], isKnownState: boolean) => ({
+  changed_at: state.updatedAt,
+  observed_at: state.observedAt,
+  known_to_history: isKnownState,
+  // Their absence is evidence as well.
+  events: events.map(({ seq, eventId, type, state: inboxState, createdAt, receivedAt }) => ({
+    seq,
+    event_id: eventId,
+    type,
+    state: inboxState,
+    created_at: createdAt,
+    received_at: receivedAt,
+  })),
+});
+
+export interface AmountAtRisk {
+  /** Minor units. */
+  amountMinor: bigint | null;
+  currency: string | null;
+}
+
+/**
+ * What a difference may cost: by how much the money differs, else the whole amount where the object is missing or its
+ * status differs, else nothing. Null for what has no amount. Pure.
+ */
+export function amountAtRisk(
+  { stored, groups }: Pick<DifferentObject, "stored" | "groups">,
+  differences: readonly Difference[],
+): AmountAtRisk {
+  const columns = Object.assign({}, ...groups.map(({ state }) => state.columns)) as Record<
+    string,
+    unknown
+  >;
+  const value = (field: string): unknown => columns[field] ?? stored?.[field];
+  const amount = asAmount(value("total")) ?? asAmount(value("amount"));
+  const currency = value("currency");
+  if (amount === null) return { amountMinor: null, currency: null };
+  const differs = (field: string) => differences.find((difference) => difference.field === field);
+  const byMoney = differs("total") ?? differs("amount");
+  const [there, here] = [asAmount(byMoney?.service), asAmount(byMoney?.mirror)];
+  const isWhole = stored === null || differs("status") !== undefined;
+  return {
+    amountMinor:
+      there !== null && here !== null ? distance(there, here) : isWhole ? distance(amount, 0n) : 0n,
+    currency: typeof currency === "string" ? currency : null,
+  };
+}
+
+const asAmount = (value: unknown): bigint | null =>
+  typeof value === "number" && Number.isInteger(value) ? BigInt(value) : null;
+
+/** The column's largest value: a row that was spoiled to the smallest one would not fit, and stop the run. */
+const most = 2n ** 63n - 1n;
+
+function distance(a: bigint, b: bigint): bigint {
+  const difference = a < b ? b - a : a - b;
+  return difference > most ? most : difference;
+}
+
+export interface CauseFacts {
+  class: FindingClass;
+  resource: Resource;
+  differences: readonly Difference[];
+  /** When the service says that the object changed. */
+  changedAt: Date;
+  /** What the inbox knows of the object, newest first. */
+  events: readonly InboxTrace[];
+  /** The mirror's history knows the very state that the service shows. */
+  isKnownState: boolean;
+}
+
+/** Fields whose change has an event that the interface names (spec, Events). */
+const announced: Readonly<Record<Resource, ReadonlySet<string>>> = {
+  order: new Set(["status", "total", "failure_code"]),
+  transaction: new Set(["status", "amount"]),
+  subscription: new Set([
+    "status",
+    "current_billing_cycle",
+    "next_billing_date",
+    "current_period_end",
+    "payment_method_id",
+    "canceled_at",
+    "amount",
+    "plan_id",
+  ]),
+  customer: new Set([]),
+};
+
+/** No event tells that all cycles of a subscription are over (spec, States): from then on nothing is billed next. */
+const endOfSubscription: Readonly<Record<string, string | null>> = {
+  status: "completed",
+  next_billing_date: null,
+};
+
+function isAnnounced({ resource, differences }: CauseFacts): boolean {
+  const isOver =
+    resource === "subscription" &&
+    differences.some(({ field, service }) => field === "status" && service === "completed");
+  return differences.some(
+    ({ field, service }) =>
+      announced[resource].has(field) && !(isOver && endOfSubscription[field] === service),
+  );
+}
+
+/** Why mirror and service differ, as far as the evidence goes. Pure. */
+export function causeOf(facts: CauseFacts): FindingCause {
+  if (facts.class === "missing_there") return "out_of_band_edit";
+  // The mirror was told, and shows something else.
+  if (facts.class === "mismatch") return facts.isKnownState ? "out_of_band_edit" : "unexplained";
+  const { changedAt, events } = facts;
+  const told = events.some(({ createdAt }) => createdAt !== null && createdAt >= changedAt);
+  if (facts.isKnownState || told) return "our_fault";
+  const wasToBeTold =
+    facts.class === "missing_here" ||
+    isAnnounced(facts) ||
+    // Nothing changes an order but its charges and refunds (spec, What the service does): a second partial refund
+    // shows in its time alone.
+    (facts.resource === "order" && facts.differences.every(({ field }) => bookkeeping.has(field)));
+  return wasToBeTold ? "missed_webhook" : "out_of_band_edit";
+}
+
+/**
+ * Corrects the cause of findings whose webhook was not missed but came after all, later than the grace: only a later
+ * run can know. One statement; gives back how many.
+ */
+export async function correctLateCauses(db: Knex, since: Date): Promise<number> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `update reconcile.findings f set cause = 'late',
+       evidence = f.evidence || jsonb_build_object('late_event', late.event_id, 'late_received_at', late.received_at)
+     from (
+       select distinct on (g.id) g.id, e.event_id, e.received_at
+       from reconcile.findings g join inbox.events e on e.resource_id = g.object_id
+       where g.cause = 'missed_webhook' and g.last_seen >= ?
+         and e.event_created_at = date_trunc('milliseconds', (g.evidence->>'changed_at')::timestamptz)
+       order by g.id, e.seq
+     ) late
+     where f.id = late.id`,
+    [since],
+  );
+  return rowCount;
+}
+
+/** Objects that the service shows in a form that cannot be read: they cannot be called equal. */
+export async function recordUnreadable(
+  db: Knex,
+  sighting: Sighting,
+  objects: readonly { resource: Resource; id: string; reason: string; createdAt?: string | null }[],
+): Promise<void> {
+  await recordFindings(
+    db,
+    sighting,
+    objects.map(({ resource, id, reason, createdAt }) => ({
+      key: driftKey("unreadable", resource, id),
+      class: "unreadable",
+      identity: null,
+      severity: "high",
+      resource,
+      objectId: id,
+      objectAt: createdAt ?? null,
+      differences: [],
+      amountAtRiskMinor: null,
+      currency: null,
+      cause: null,
+      evidence: { reason },
+    })),
+  );
+}
+
+/**
+ * Records rows of the mirror that were edited by hand in columns which no list of the service can contradict, with
+ * what to run, and heals the findings on rows that are right again. What the service does not show cannot be written as
+ * it shows it: of such an object the run has told already. Reads every row. Idempotent.
+ */
+export async function checkRows(db: Knex, sighting: Sighting): Promise<void> {
+  for await (const rows of inconsistentRows(db, bound(sighting.seenAt))) {
+    const unshown = await unshownAmong(db, sighting, rows);
+    const edited = rows.filter(({ resource, id }) => !unshown.has(driftKey("", resource, id)));
+    await recordFindings(db, sighting, edited.map(editedRow));
+  }
+  await healUnseenFindings(db, sighting, { class: "edited_row" });
+}
+
+async function unshownAmong(
+  db: Knex,
+  { run }: Sighting,
+  rows: readonly InconsistentRow[],
+): Promise<ReadonlySet<string>> {
+  const told = await db("reconcile.findings")
+    .whereIn("class", ["missing_there", "unreadable"])
+    .whereNot("state", "healed")
+    .where({ run })
+    .whereIn(
+      "object_id",
+      rows.map(({ id }) => id),
+    )
+    .select<{ resource: string; object_id: string }[]>("resource", "object_id");
+  return new Set(told.map(({ resource, object_id: id }) => driftKey("", resource, id)));
+}
+
+const editedRow = ({ resource, id, columns }: InconsistentRow): Finding =>
+  withRemedy({
+    key: driftKey("edited_row", resource, id),
+    class: "edited_row",
+    identity: null,
+    severity: "high",
+    resource,
+    objectId: id,
+    differences: columns.map((field) => ({
+      field,
+      service: null,
+      mirror: "(changed by hand)",
+    })),
+    amountAtRiskMinor: null,
+    currency: null,
+    cause: "out_of_band_edit",
+    evidence: { columns },
+  });
+
+/** Says on a finding what writes the row that the order of versions keeps as it is: only a person can decide that. Pure. */
+export const withRemedy = (finding: Finding): Finding => ({
+  ...finding,
+  evidence: {
+    ...finding.evidence,
+    remedy:
+      "No read can change this row: it bears a later version than the service shows, or fields that no read shows. To " +
+      "write it as the service shows it: " +
+      `npx tallyhook heal ${finding.resource} ${finding.objectId} --from-service --reason "…"`,
+  },
+});

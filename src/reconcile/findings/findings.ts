@@ -1,0 +1,289 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../../platform/postgres/values.ts";
+
+/** Mirror and service differ, or what the service shows cannot be read: a run that reads the object again can heal it. */
+const rereadClasses = [
+  "missing_here",
+  "behind",
+  "mismatch",
+  "missing_there",
+  "unreadable",
+] as const;
+
+/**
+ * Classes of drift: as long as one of their findings is open, the mirror is not known to equal the service. `edited_row`
+ * is a row edited by hand in columns that no read compares, so no read heals it: only a check of all rows, or `heal`.
+ */
+export const driftClasses = [...rereadClasses, "edited_row"] as const;
+export type FindingClass =
+  (typeof driftClasses)[number] | "identity" | "endpoint" | "unsupported_sort";
+
+export type Severity = "critical" | "high" | "warning";
+
+export type FindingCause =
+  "missed_webhook" | "late" | "out_of_band_edit" | "our_fault" | "unexplained" | "initial_import";
+
+/** A field on both sides, as JSON values; null where a side has none. */
+export interface Difference {
+  field: string;
+  service: unknown;
+  mirror: unknown;
+}
+
+export interface Finding {
+  /** Stable: the same fault bears the same key in every run. */
+  key: string;
+  class: FindingClass;
+  /** The name of the identity, for the class of that name. */
+  identity: string | null;
+  severity: Severity;
+  resource: string | null;
+  objectId: string | null;
+  /**
+   * The earliest time of which it can falsify a figure, ISO 8601. Left out or null: since the object was created, as the
+   * mirror has it; where the mirror has none it touches every period.
+   */
+  objectAt?: string | null;
+  /** Money first. */
+  differences: readonly Difference[];
+  amountAtRiskMinor: bigint | null;
+  currency: string | null;
+  cause: FindingCause | null;
+  evidence: Readonly<Record<string, unknown>>;
+}
+
+/** By which run, and at which time of the service. `run` is null for what no run found. */
+export interface Sighting {
+  run: number | null;
+  seenAt: Date;
+}
+
+/** What became of a finding: `opened` for the first time, `reopened` after it was healed, or still there. */
+export interface RecordedFinding {
+  key: string;
+  change: "opened" | "reopened" | "refreshed";
+}
+
+/** Of an identity the differences are a text that tells ages, too: there the money alone says that it is another. */
+const isAnew = `(f.state = 'healed' or f.state = 'acknowledged' and (
+  (f.amount_at_risk_minor, f.currency) is distinct from (excluded.amount_at_risk_minor, excluded.currency)
+  or f.class <> 'identity' and f.differences <> excluded.differences))`;
+
+/**
+ * Records what was found, in one statement: a new finding opens, a healed one is reopened (its former life moves
+ * into `history`), an open one is refreshed, and so is an acknowledged one while it is what was acknowledged: with
+ * another amount at risk, or other differences between mirror and service, it is reopened, and the life that was
+ * acknowledged ends there. Idempotent within a run.
+ * Works in a transaction and without one; of two findings with one key, the last counts.
+ */
+export async function recordFindings(
+  db: Knex,
+  { run, seenAt }: Sighting,
+  findings: readonly Finding[],
+): Promise<RecordedFinding[]> {
+  const unique = [...new Map(findings.map((finding) => [finding.key, finding])).values()];
+  if (unique.length === 0) return [];
+  unique.sort((a, b) => (a.key < b.key ? -1 : 1));
+  const column = <T extends string | number | null>(of: (finding: Finding) => T) =>
+    sqlArray(unique.map(of));
+  const { rows } = await db.raw<{ rows: RecordedFinding[] }>(
+    `insert into reconcile.findings as f
+       (key, class, identity, severity, resource, object_id, differences, amount_at_risk_minor, currency, cause,
+        evidence, object_at, first_seen, last_seen, first_run, run)
+     select g.*, sighting.*
+     from unnest(?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::text[], ?::jsonb[], ?::bigint[],
+                 ?::text[], ?::text[], ?::jsonb[], ?::timestamptz[]) as g,
+          (values (?::timestamptz, ?::timestamptz, ?::bigint, ?::bigint)) as sighting
+     on conflict (key) do update set
+       class = excluded.class, identity = excluded.identity, severity = excluded.severity,
+       differences = excluded.differences, amount_at_risk_minor = excluded.amount_at_risk_minor,
+       currency = excluded.currency, cause = coalesce(excluded.cause, f.cause), evidence = excluded.evidence,
+       object_at = excluded.object_at, last_seen = excluded.last_seen, run = excluded.run,
+       state = case when ${isAnew} then 'reopened' else f.state end,
+       first_seen = case when ${isAnew} then excluded.first_seen else f.first_seen end,
+       first_run = case when ${isAnew} then excluded.first_run else f.first_run end,
+       healed_at = null,
+       ack_by = case when ${isAnew} then null else f.ack_by end,
+       ack_at = case when ${isAnew} then null else f.ack_at end,
+       ack_note = case when ${isAnew} then null else f.ack_note end,
+       history = case when ${isAnew} then f.history || jsonb_build_object(
+           'first_seen', f.first_seen, 'last_seen', f.last_seen, 'healed_at', coalesce(f.healed_at, excluded.last_seen), 'cause', f.cause,
+           'differences', f.differences, 'evidence', f.evidence, 'run', f.run, 'ack_by', f.ack_by,
+           'ack_note', f.ack_note) else f.history end
+     returning key, case when xmax = 0 then 'opened'
+       -- A finding that has just begun a new life carries its former one with it.
+       when state = 'reopened' and first_seen = last_seen and first_run is not distinct from run then 'reopened'
+       else 'refreshed' end as change`,
+    [
+      column(({ key }) => key),
+      column((finding) => finding.class),
+      column(({ identity }) => identity),
+      column(({ severity }) => severity),
+      column(({ resource }) => resource),
+      column(({ objectId }) => objectId),
+      column(({ differences }) => JSON.stringify(differences)),
+      column(({ amountAtRiskMinor }) => amountAtRiskMinor?.toString() ?? null),
+      column(({ currency }) => currency),
+      column(({ cause }) => cause),
+      column(({ evidence }) => JSON.stringify(evidence)),
+      column(({ objectAt }) => objectAt ?? null),
+      seenAt,
+      seenAt,
+      run as number,
+      run as number,
+    ],
+  );
+  return rows;
+}
+
+/** Heals the unhealed ones among these keys; gives back how many there were. One statement, idempotent. */
+export async function healFindings(
+  db: Knex,
+  { run, seenAt }: Sighting,
+  keys: readonly string[],
+): Promise<number> {
+  if (keys.length === 0) return 0;
+  return db("reconcile.findings")
+    .whereIn("key", [...keys])
+    .whereNot("state", "healed")
+    .update({ state: "healed", healed_at: seenAt, run: run ?? db.ref("run") });
+}
+
+/**
+ * Heals the unhealed findings of a class, or of one identity, that a complete check did not see again: call it after
+ * `recordFindings`, with the same sighting. One statement, idempotent.
+ */
+export async function healUnseenFindings(
+  db: Knex,
+  { run, seenAt }: Sighting,
+  of: { class: FindingClass; identity?: string },
+): Promise<number> {
+  return (
+    db("reconcile.findings")
+      .where(of)
+      .whereNot("state", "healed")
+      // Also where the service's clock was set back since.
+      .whereRaw("(last_seen < ? or run is distinct from coalesce(?::bigint, run))", [
+        seenAt,
+        run as number,
+      ])
+      .update({ state: "healed", healed_at: seenAt, run: run ?? db.ref("run") })
+  );
+}
+
+/**
+ * Somebody has looked and takes it as it is: it stays acknowledged while it lasts, and counts no longer as drift
+ * left. False where there is no unhealed finding with this id. One statement, idempotent.
+ */
+export async function acknowledgeFinding(
+  db: Knex,
+  { id, by, note, at }: { id: number; by: string; note: string; at: Date },
+): Promise<boolean> {
+  const changed = await db("reconcile.findings")
+    .where({ id })
+    .whereNot("state", "healed")
+    .update({ state: "acknowledged", ack_by: by, ack_note: note, ack_at: at });
+  return changed > 0;
+}
+
+export const findingStates = ["open", "reopened", "acknowledged", "healed"] as const;
+export type FindingState = (typeof findingStates)[number];
+
+/** A finding as people see it. `amount_at_risk_minor` is minor units, as text. */
+export interface FindingRow {
+  id: string;
+  state: FindingState;
+  severity: string;
+  class: string;
+  identity: string | null;
+  /** `observe`: it does not count against the mirror; null for what is no identity. */
+  mode: string | null;
+  resource: string | null;
+  object_id: string | null;
+  differences: { field: string; service: unknown; mirror: unknown }[];
+  amount_at_risk_minor: string | null;
+  currency: string | null;
+  cause: string | null;
+  evidence: Record<string, unknown>;
+  first_seen: Date;
+  last_seen: Date;
+  healed_at: Date | null;
+  ack_by: string | null;
+  ack_at: Date | null;
+  ack_note: string | null;
+}
+
+const columns = [
+  "id state severity class identity resource object_id differences amount_at_risk_minor currency cause evidence",
+  "first_seen last_seen healed_at ack_by ack_at ack_note",
+].flatMap((names) => names.split(" "));
+
+/** The most severe first, the newest of each before the others. */
+export function listFindings(
+  db: Knex,
+  { states, limit }: { states: readonly FindingState[]; limit: number },
+): Promise<FindingRow[]> {
+  return db("reconcile.findings")
+    .select<FindingRow[]>(columns)
+    .select(db.raw("evidence->>'mode' as mode"))
+    .whereIn("state", [...states])
+    .orderByRaw(
+      "array_position(array['critical', 'high', 'warning'], severity), last_seen desc, id",
+    )
+    .limit(limit);
+}
+
+export async function findFinding(db: Knex, id: number): Promise<FindingRow | null> {
+  const row = await db("reconcile.findings")
+    .select<FindingRow[]>(columns)
+    .select(db.raw("evidence->>'mode' as mode"))
+    .where({ id })
+    .first<FindingRow | undefined>();
+  return row ?? null;
+}
+
+/** How many there are in each state. */
+export async function countFindings(db: Knex): Promise<Record<FindingState, number>> {
+  const rows: { state: FindingState; n: string | number }[] = await db("reconcile.findings")
+    .select("state")
+    .count("* as n")
+    .groupBy("state");
+  const counts = { open: 0, reopened: 0, acknowledged: 0, healed: 0 };
+  for (const { state, n } of rows) counts[state] = Number(n);
+  return counts;
+}
+
+/**
+ * Heals the findings of drift that a run did not see again though it read where they must have shown: in a closed
+ * slice that was read to its end, or by id. Not those of rows edited by hand (`checkRows`): no read shows their fault.
+ * For the end of a run. One statement; gives back how many.
+ */
+export async function healCoveredFindings(
+  db: Knex,
+  { run, seenAt }: Sighting & { run: number },
+): Promise<number> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `update reconcile.findings f set state = 'healed', healed_at = :seenAt, run = :run
+     from (
+       select g.id, coalesce(o.created_at, t.created_at, s.created_at, c.created_at) as created_at
+       from reconcile.findings g
+       left join mirror.orders o on g.resource = 'order' and o.id = g.object_id
+       left join mirror.transactions t on g.resource = 'transaction' and t.id = g.object_id
+       left join mirror.subscriptions s on g.resource = 'subscription' and s.id = g.object_id
+       left join mirror.customers c on g.resource = 'customer' and c.id = g.object_id
+       where g.state <> 'healed' and g.run is distinct from :run and g.class = any(:classes)
+     ) known
+     where f.id = known.id and (
+       exists (
+         select from reconcile.coverage c
+         where c.run = :run and c.state = 'complete' and c.is_closed and c.resource = f.resource
+           and (c.created_from is null or c.created_from <= known.created_at)
+           -- What the mirror does not have can stand anywhere in the list.
+           and (c.created_before is null or c.created_before > coalesce(known.created_at, '-infinity')))
+       or exists (
+         select from reconcile.doubts d
+         where d.run = :run and d.resource = f.resource and d.id = f.object_id and d.outcome = 'equal'))`,
+    { run, seenAt, classes: [...rereadClasses] },
+  );
+  return rowCount;
+}

@@ -1,0 +1,79 @@
+import type { Knex } from "knex";
+import { sqlArray } from "../../platform/postgres/values.ts";
+import { classifiedKeys, redacted } from "../../mirror/privacy/personal-data.ts";
+
+/** Of a finding's evidence what stays: all else may quote what the service answered. */
+const keptEvidence = [
+  "mode",
+  "holds",
+  "changed_at",
+  "observed_at",
+  "known_to_history",
+  "events",
+  "late_event",
+  "late_received_at",
+  "unknown_at_the_service_since",
+];
+
+/** SQL for a list of differences without the values: known fields stay. An identity's are figures of our own. */
+const withoutValues = (differences: string): string =>
+  `(select coalesce(jsonb_agg(case when f.class = 'identity' then d
+      else d || jsonb_build_object('service', hidden.value, 'mirror', hidden.value)
+        || case when d->>'field' = any(kept.fields) then '{}' else jsonb_build_object('field', hidden.value) end
+      end), '[]')
+    from hidden, kept, jsonb_array_elements(${differences}) d)`;
+
+const keptOnly = (evidence: string): string =>
+  `(select coalesce(jsonb_object_agg(e.key, case when e.key = any(kept.keys) then e.value else hidden.value end), '{}')
+    from hidden, kept, jsonb_each(coalesce(${evidence}, '{}')) e)`;
+
+/** What somebody noted may name the person. */
+const withoutNote = (life: string): string =>
+  `case when ${life}->>'ack_note' is null then '{}' else
+     (select jsonb_build_object('ack_note', hidden.value) from hidden) end`;
+
+/** The same in each former life of a finding. */
+const livesWithoutValues = (history: string): string =>
+  `(select coalesce(jsonb_agg(h || ${withoutNote("h")} || jsonb_build_object(
+      'differences', ${withoutValues("coalesce(h->'differences', '[]')")}, 'evidence', ${keptOnly("h->'evidence'")})), '[]')
+    from jsonb_array_elements(${history}) h)`;
+
+const given = `with hidden as (select cast(? as jsonb) as value),
+  kept as (select ?::text[] as keys, ?::text[] as fields)`;
+const bindings = [JSON.stringify(redacted), sqlArray(keptEvidence), sqlArray([...classifiedKeys])];
+const theirs = "f.object_id = any(?::text[])";
+
+/**
+ * Takes out of the findings on these objects, in former lives and former states too, what may tell of a person: the values
+ * of differences, notes, and evidence that quotes. Known fields and amounts at risk stay. Gives back how many findings
+ * there were. Idempotent.
+ */
+export async function redactFindings(db: Knex, ids: readonly string[]): Promise<number> {
+  const findings = await redactCurrent(db, ids);
+  await redactVersions(db, ids);
+  return findings;
+}
+
+async function redactCurrent(db: Knex, ids: readonly string[]): Promise<number> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `${given} update reconcile.findings f set
+       differences = ${withoutValues("f.differences")}, history = ${livesWithoutValues("f.history")},
+       evidence = ${keptOnly("f.evidence")},
+       ack_note = case when f.ack_note is not null then (select value #>> '{}' from hidden) end
+     where ${theirs}`,
+    [...bindings, sqlArray(ids)],
+  );
+  return rowCount;
+}
+
+async function redactVersions(db: Knex, ids: readonly string[]): Promise<void> {
+  await db.raw(
+    `${given} update reconcile.finding_versions v set
+       content = v.content || ${withoutNote("v.content")} || jsonb_build_object(
+         'differences', ${withoutValues("v.content->'differences'")},
+         'history', ${livesWithoutValues("v.content->'history'")},
+         'evidence', ${keptOnly("v.content->'evidence'")})
+     from reconcile.findings f where f.id = v.finding and ${theirs}`,
+    [...bindings, sqlArray(ids)],
+  );
+}

@@ -1,0 +1,211 @@
+import type { Knex } from "knex";
+import { ConfigurationError } from "../../platform/errors.ts";
+import { nearestName } from "../../platform/nearest-name.ts";
+import { sqlArray } from "../../platform/postgres/values.ts";
+import { type Finding, healFindings, recordFindings } from "../findings/findings.ts";
+import { chargebacks } from "./chargebacks.ts";
+import {
+  type Breach,
+  type Identity,
+  type IdentityMode,
+  type IdentityMoment,
+  type IdentitySeverity,
+  gatherFacts,
+} from "./invariant.ts";
+import { orderAmounts, orderCharges, refunds } from "./orders.ts";
+import { records } from "./records.ts";
+import { subscriptionCharges, subscriptionStates } from "./subscriptions.ts";
+import { sums } from "./sums.ts";
+
+export interface IdentityResult {
+  name: string;
+  severity: IdentitySeverity;
+  mode: Exclude<IdentityMode, "off">;
+  /** Subjects of which it does not hold. */
+  breaches: number;
+  /** Findings that are new, or here again. */
+  opened: number;
+  healed: number;
+}
+
+export interface IdentityOptions {
+  /** What RECONCILE_IDENTITIES says. */
+  modes: Readonly<Record<string, IdentityMode>>;
+  /** Null outside of a run. */
+  run: number | null;
+  timeZone: string;
+}
+
+/**
+ * Checks every identity that is not off on one moment of the mirror, and keeps the breaches as findings: new ones
+ * open, those that no longer are heal, those about objects that changed since the walk stay as they are. Opens its
+ * own transactions; the mirror is only read. Idempotent.
+ */
+export async function checkIdentities(
+  db: Knex,
+  { now, asOf }: Pick<IdentityMoment, "now" | "asOf">,
+  { modes, run, timeZone }: IdentityOptions,
+): Promise<IdentityResult[]> {
+  const modeOf = identityModesOf(modes);
+  const checked = allIdentities.flatMap((identity) => {
+    const mode = modeOf.get(identity.name) ?? identity.mode;
+    return mode === "off" ? [] : [{ identity, mode }];
+  });
+  const looked = await db.transaction(
+    async (trx) => {
+      await gatherFacts(trx, { now, asOf, timeZone, run });
+      const all: (BreachesFound & { examined: string[] })[] = [];
+      for (const { identity } of checked) {
+        const found = await findBreaches(trx, identity);
+        all.push({ ...found, examined: await findExamined(trx, identity) });
+      }
+      return all;
+    },
+    { isolationLevel: "repeatable read" },
+  );
+  await markModes(db, modeOf);
+  const results: IdentityResult[] = [];
+  for (const [n, { identity, mode }] of checked.entries()) {
+    const { breaches, total, examined } = looked[n] ?? { breaches: [], total: 0, examined: [] };
+    const findings = breaches.map((breach) => findingOf(identity, mode, breach));
+    const recorded = await recordFindings(db, { run, seenAt: now }, findings);
+    const broken = new Set(findings.map(({ key }) => key));
+    // Beyond the limit it is not known which of the older findings still are.
+    const gone = total > breaches.length ? [] : examined.filter((key) => !broken.has(key));
+    const { name, severity } = identity;
+    results.push({
+      name,
+      severity,
+      mode,
+      breaches: total,
+      opened: recorded.filter(({ change }) => change !== "refreshed").length,
+      healed: await healFindings(db, { run, seenAt: now }, gone),
+    });
+  }
+  return results;
+}
+
+/** Open findings say by which mode they are to be judged now, those of an identity that was turned off as well. */
+async function markModes(db: Knex, modes: ReadonlyMap<string, IdentityMode>): Promise<void> {
+  await db.raw(
+    `update reconcile.findings f set evidence = f.evidence || jsonb_build_object('mode', m.mode)
+     from unnest(?::text[], ?::text[]) as m(identity, mode)
+     where f.class = 'identity' and f.identity = m.identity and f.state <> 'healed'
+       and f.evidence->>'mode' is distinct from m.mode`,
+    [sqlArray([...modes.keys()]), sqlArray([...modes.values()])],
+  );
+}
+
+const findingOf = (identity: Identity, mode: IdentityMode, breach: Breach): Finding => ({
+  key: `identity:${identity.name}:${breach.resource}:${breach.id}`,
+  class: "identity",
+  identity: identity.name,
+  severity: identity.severity,
+  resource: breach.resource,
+  objectId: breach.id,
+  objectAt: breach.at,
+  differences: [{ field: identity.name, service: breach.expected, mirror: breach.found }],
+  amountAtRiskMinor: breach.atRiskMinor,
+  currency: breach.currency,
+  cause: null,
+  evidence: { mode, holds: identity.holds },
+});
+
+/**
+ * The mode of every identity: its own, or what RECONCILE_IDENTITIES says of it. Throws `ConfigurationError` that
+ * names what is no identity.
+ */
+function identityModesOf(
+  settings: Readonly<Record<string, IdentityMode>>,
+): ReadonlyMap<string, IdentityMode> {
+  const modes = new Map(allIdentities.map(({ name, mode }) => [name, mode]));
+  for (const [name, mode] of Object.entries(settings)) {
+    if (!modes.has(name)) {
+      const nearest = nearestName(name, modes.keys());
+      const hint = nearest === null ? "" : ` Did you mean ${nearest}?`;
+      throw new ConfigurationError(`RECONCILE_IDENTITIES: there is no identity ${name}.${hint}`);
+    }
+    modes.set(name, mode);
+  }
+  return modes;
+}
+
+/** Every identity, in the order in which people read them. */
+export const allIdentities: readonly Identity[] = [
+  ...orderAmounts,
+  ...orderCharges,
+  ...refunds,
+  ...chargebacks,
+  ...subscriptionCharges,
+  ...subscriptionStates,
+  ...records,
+  ...sums,
+];
+
+/** Of a fault that is everywhere the first thousand tell as much as the rest, and a person can read no more. */
+const mostBreaches = 1_000;
+
+export interface BreachesFound {
+  /** Those with the most money at risk, at most `mostBreaches`. */
+  breaches: Breach[];
+  /** How many there are in all. */
+  total: number;
+}
+
+interface BreachRow {
+  resource: Breach["resource"];
+  id: string;
+  currency: string | null;
+  at_risk: string | null;
+  at: string | null;
+  expected: string;
+  found: string;
+  total: string;
+}
+
+/** The subjects of which an identity does not hold. Needs the transaction in which the facts were gathered. */
+async function findBreaches(
+  trx: Knex.Transaction,
+  { subject, breaches }: Identity,
+): Promise<BreachesFound> {
+  const { rows } = await trx.raw<{ rows: BreachRow[] }>(
+    `select coalesce(to_jsonb(breach)->>'resource', cast(:subject as text)) as resource, id, currency, at_risk,
+            expected, found, count(*) over () as total,
+            coalesce(to_jsonb(breach)->>'at', case cast(:subject as text) when 'day' then cast(
+              cast(left(id, 10) as timestamp) at time zone (select time_zone from moment) as text) end) as at
+     from (${breaches}) breach order by at_risk desc nulls last, id limit :most`,
+    { subject, most: mostBreaches },
+  );
+  return {
+    breaches: rows.map((row) => ({
+      resource: row.resource,
+      id: row.id,
+      currency: row.currency,
+      at: row.at,
+      atRiskMinor: row.at_risk === null ? null : BigInt(row.at_risk),
+      expected: row.expected,
+      found: row.found,
+    })),
+    total: Number(rows[0]?.total ?? 0),
+  };
+}
+
+/**
+ * Which of the objects with an unhealed finding were looked at now, so that not to be found again means to be
+ * healed. Needs the same transaction.
+ */
+async function findExamined(
+  trx: Knex.Transaction,
+  { name, examined }: Identity,
+): Promise<string[]> {
+  const looked =
+    examined === undefined
+      ? `not exists (select from in_flight i where i.resource = f.resource and i.id = f.object_id)`
+      : `f.object_id in (${examined})`;
+  const { rows } = await trx.raw<{ rows: { key: string }[] }>(
+    `select f.key from reconcile.findings f
+     where f.class = 'identity' and f.identity = :name and f.state <> 'healed' and ${looked}`,
+    { name },
+  );
+  return rows.map(({ key }) => key);
+}

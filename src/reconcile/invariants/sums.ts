@@ -1,0 +1,94 @@
+import type { Identity } from "./invariant.ts";
+
+/** What the orders alone say is left in a currency: by their statuses, never by what happened when. */
+const byOrders = `
+  select coalesce(currency, 'xxx') as currency,
+         sum(case status when 'succeeded' then total when 'refunded' then 0 else total - refunded end
+           - case when status in ('chargeback', 'chargeback_accepted') or (not disputed and charged_back)
+                  then total else 0 end) as closing
+  from order_facts where paid group by 1`;
+
+/**
+ * What was captured, given back and charged back, by the transactions and the history; and what was paid and is not
+ * settled yet, which the interface calls paid by the order's status alone.
+ */
+const byFlows = `
+  select coalesce(currency, 'xxx') as currency, sum(sale) as sales, sum(unsettled) as unsettled,
+         sum(refund) as refunds, sum(opened) as opened, sum(dismissed) as dismissed
+  from (
+    select currency, case when captured then amount end as sale, null::bigint as unsettled,
+           case when refunded then amount end as refund, null::bigint as opened, null::bigint as dismissed
+    from transaction_facts
+    union all
+    select t.currency, null, t.amount, null, null, null
+    from transaction_facts t join order_facts o on o.id = t.order_id where t.unsettled and o.paid
+    union all
+    select currency, null, null, null, amount, case when state = 'dismissed' then amount end
+    from mirror.chargebacks c
+    where not exists (select from in_flight f where f.resource = 'chargeback' and f.id = c.key)
+  ) flows group by 1`;
+
+/**
+ * The sums of a day that a closed slice of this run saw at the service, beside the mirror's of the same bounds. A
+ * day in which something changed after the slice was read proves nothing.
+ */
+const days = `
+  with read as (
+    select c.slice, c.read_at, c.created_from, c.created_before, time_zone, c.run
+    from moment join reconcile.coverage c using (run)
+    where c.resource = 'transaction' and c.is_closed and c.state = 'complete'
+  ), there as (
+    select s.slice, s.day, s.currency, s.type, s.status, s.n, s.sum_minor
+    from read join reconcile.daily_sums s using (run, slice)
+  ), here as (
+    select read.slice, cast(t.created_at at time zone time_zone as date) as day, t.currency, t.type, t.status,
+           count(*) as n, sum(t.amount) as sum_minor, max(t.updated_at) as changed_at
+    from read join mirror.transactions t on t.created_at >= coalesce(read.created_from, '-infinity')
+      and t.created_at < coalesce(read.created_before, 'infinity') and t.deleted_at is null
+      and num_nulls(t.currency, t.type, t.status, t.amount) = 0
+    group by 1, 2, 3, 4, 5
+  ), unsettled as (
+    select here.slice, here.day from here join read using (slice)
+    group by here.slice, here.day, read.read_at having max(here.changed_at) >= read.read_at
+  )
+  select day || ' ' || currency || ' ' || type || ' ' || status as id, currency,
+         coalesce(there.n, 0) as service_count, coalesce(there.sum_minor, 0) as service_sum,
+         coalesce(here.n, 0) as mirror_count, coalesce(here.sum_minor, 0) as mirror_sum
+  from there full join here using (slice, day, currency, type, status)
+  where (slice, day) not in (select slice, day from unsettled)`;
+
+export const sums: readonly Identity[] = [
+  {
+    name: "roll_forward",
+    severity: "critical",
+    mode: "enforce",
+    subject: "currency",
+    holds:
+      "opening + sales (settled and not yet) − refunds − chargebacks + dismissed = closing, as the orders show it",
+    breaches: `
+      select id, id as currency, cast(abs(moved - closing) as bigint) as at_risk, cast(closing as text) as expected,
+             sales || case when unsettled > 0 then ' + ' || unsettled || ' unsettled' else '' end || ' − ' || refunds
+               || ' − ' || opened || ' + ' || dismissed || ' = ' || moved as found
+      from (
+        select currency as id, coalesce(closing, 0) as closing, coalesce(sales, 0) as sales,
+               coalesce(unsettled, 0) as unsettled, coalesce(refunds, 0) as refunds, coalesce(opened, 0) as opened,
+               coalesce(dismissed, 0) as dismissed,
+               coalesce(sales, 0) + coalesce(unsettled, 0) - coalesce(refunds, 0) - coalesce(opened, 0)
+                 + coalesce(dismissed, 0) as moved
+        from (${byFlows}) flows full join (${byOrders}) orders using (currency)
+      ) ledger where moved <> closing`,
+  },
+  {
+    name: "control",
+    severity: "critical",
+    mode: "enforce",
+    subject: "day",
+    holds: "count and sum a day, currency, type and status are the service's",
+    breaches: `
+      select id, currency, cast(max(abs(service_sum - mirror_sum)) as bigint) as at_risk,
+             min(service_count || ' of ' || service_sum) as expected, min(mirror_count || ' of ' || mirror_sum) as found
+      from (${days}) days
+      where service_count <> mirror_count or service_sum <> mirror_sum group by id, currency`,
+    examined: `select id from (${days}) days`,
+  },
+];

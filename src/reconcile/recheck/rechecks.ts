@@ -1,0 +1,219 @@
+import type { Knex } from "knex";
+import { isAbsent } from "../../mirror/resources/customer.ts";
+import type { Resource } from "../../mirror/snapshot.ts";
+import { sqlArray } from "../../platform/postgres/values.ts";
+import type { UnreadableObject } from "../compare/snapshot.ts";
+import { mirrorTableOf } from "../coverage/slice.ts";
+
+/** Why an object is read again by its id. */
+export type DoubtReason =
+  | "young"
+  | "mismatch"
+  | "not_listed"
+  | "open_item"
+  | "out_of_time"
+  | "not_embedded"
+  | "thin"
+  | "unreadable";
+
+export interface Doubt {
+  resource: Resource;
+  id: string;
+  why: DoubtReason;
+  /** Of the slice that should have shown it. */
+  slice: number | null;
+  missingSince: Date | null;
+  reads: number;
+}
+
+export interface NewDoubt {
+  resource: Resource;
+  id: string;
+  why: DoubtReason;
+  dueAt: Date;
+  /** When the object was created, ISO 8601; left out: as the mirror has it. */
+  createdAt?: string | null;
+}
+
+/** Orders reads by id, in one statement; an object is doubted once a run, for its first reason. Idempotent. */
+export async function addDoubts(
+  db: Knex,
+  { run, noticedAt }: { run: number; noticedAt: Date },
+  doubts: readonly NewDoubt[],
+): Promise<void> {
+  if (doubts.length === 0) return;
+  await db.raw(
+    `insert into reconcile.doubts (run, resource, id, why, due_at, object_at, noticed_at)
+     select ?, g.*, ? from unnest(?::text[], ?::text[], ?::text[], ?::timestamptz[], ?::timestamptz[]) as g
+     on conflict do nothing`,
+    [
+      run,
+      noticedAt,
+      sqlArray(doubts.map(({ resource }) => resource)),
+      sqlArray(doubts.map(({ id }) => id)),
+      sqlArray(doubts.map(({ why }) => why)),
+      sqlArray(doubts.map(({ dueAt }) => dueAt.toISOString())),
+      sqlArray(doubts.map(({ createdAt }) => createdAt ?? null)),
+    ],
+  );
+}
+
+/**
+ * Notes objects that a page shows in a form that cannot be read: where they were created, nothing is proved. One
+ * statement; idempotent.
+ */
+export async function addUnreadable(
+  db: Knex,
+  { run, noticedAt }: { run: number; noticedAt: Date },
+  objects: readonly UnreadableObject[],
+): Promise<void> {
+  if (objects.length === 0) return;
+  await db.raw(
+    `insert into reconcile.doubts (run, resource, id, object_at, why, state, outcome, due_at, noticed_at)
+     select ?, g.*, 'unreadable', 'settled', 'unreadable', noticed.at, noticed.at
+     from unnest(?::text[], ?::text[], ?::timestamptz[]) as g, (values (?::timestamptz)) as noticed(at)
+     on conflict do nothing`,
+    [
+      run,
+      sqlArray(objects.map(({ resource }) => resource)),
+      sqlArray(objects.map(({ id }) => id)),
+      sqlArray(objects.map(({ createdAt }) => createdAt)),
+      noticedAt,
+    ],
+  );
+}
+
+/** What a page's part of a closed slice says should be there. */
+export interface ShownRange {
+  resource: Resource;
+  slice: number;
+  /** Null: open on that side. */
+  after: { createdAt: string; isIncluded: boolean } | null;
+  before: { createdAt: string; isIncluded: boolean } | null;
+  shownIds: readonly string[];
+}
+
+/**
+ * Doubts the rows of the mirror that pages should have shown and did not: those created within what they span. A
+ * row whose absence is known already is left out. One statement; gives back how many there were.
+ */
+export async function doubtUnlisted(
+  db: Knex,
+  { run, noticedAt }: { run: number; noticedAt: Date },
+  { resource, slice, after, before, shownIds }: ShownRange,
+): Promise<number> {
+  const conditions = [
+    ...(after === null ? [] : [`m.created_at ${after.isIncluded ? ">=" : ">"} ?`]),
+    ...(before === null ? [] : [`m.created_at ${before.isIncluded ? "<=" : "<"} ?`]),
+  ];
+  const bounds = [after, before].flatMap((end) => (end === null ? [] : [end.createdAt]));
+  const query = db.raw<{ rowCount: number }>(
+    `insert into reconcile.doubts (run, resource, id, why, slice, due_at, noticed_at, object_at)
+     select ?, ?, m.id, 'not_listed', ?, ?, ?, m.created_at from mirror.${mirrorTableOf[resource]} m
+     where ${[...conditions, "m.created_at is not null"].join(" and ")} and m.id <> all(?::text[])
+       ${resource === "customer" ? `and not (${isAbsent((column) => `m.${column}`)})` : ""}
+     on conflict (run, resource, id) do update set slice = excluded.slice where doubts.slice is null`,
+    [run, resource, slice, noticedAt, noticedAt, ...bounds, sqlArray(shownIds)],
+  );
+  // Once a checkpoint at least, and to plan it costs more than to find nothing.
+  const { rowCount } = await query.options({
+    name: `unlisted-${resource}-${after?.isIncluded ?? "all"}-${before?.isIncluded ?? "all"}`,
+  });
+  return rowCount;
+}
+
+/**
+ * Takes over what other runs that ended before their time left to be read again, so that it is not forgotten. Their
+ * objects stay unproved until this run has read them. One statement; idempotent.
+ */
+export async function adoptDoubts(db: Knex, run: number): Promise<void> {
+  await db.raw(
+    `with left_over as (
+       update reconcile.doubts d set state = 'settled', outcome = format('left to run %s', cast(:run as bigint))
+       where d.run <> :run and d.state = 'waiting'
+       returning d.resource, d.id, d.why, d.object_at, d.due_at, d.noticed_at
+     )
+     insert into reconcile.doubts (run, resource, id, why, object_at, due_at, noticed_at)
+     select distinct on (l.resource, l.id) cast(:run as bigint), l.resource, l.id, l.why, l.object_at, l.due_at, l.noticed_at
+     from left_over l where l.why not in ('open_item', 'out_of_time')
+     order by l.resource, l.id, l.due_at
+     on conflict do nothing`,
+    { run },
+  );
+}
+
+/** The next doubts that are due, oldest first. */
+export async function dueDoubts(
+  db: Knex,
+  run: number,
+  { dueBefore, limit }: { dueBefore: Date; limit: number },
+): Promise<Doubt[]> {
+  const rows = await db("reconcile.doubts")
+    .where({ run, state: "waiting" })
+    .where("due_at", "<=", dueBefore)
+    .orderBy([{ column: "due_at" }, { column: "resource" }, { column: "id" }])
+    .limit(limit)
+    .select<DoubtRow[]>();
+  return rows.map((row) => ({
+    resource: row.resource,
+    id: row.id,
+    why: row.why,
+    slice: row.slice,
+    missingSince: row.missing_since,
+    reads: row.reads,
+  }));
+}
+
+interface DoubtRow {
+  resource: Resource;
+  id: string;
+  why: DoubtReason;
+  slice: number | null;
+  missing_since: Date | null;
+  reads: number;
+}
+
+export interface WaitingDoubts {
+  waiting: number;
+  /** Of the first and of the last of them; null where none waits. Service time. */
+  nextDueAt: Date | null;
+  lastDueAt: Date | null;
+}
+
+/** How many still wait, and until when. */
+export async function waitingDoubts(db: Knex, run: number): Promise<WaitingDoubts> {
+  const row = await db("reconcile.doubts")
+    .where({ run, state: "waiting" })
+    .first<{ waiting: string; next_due: Date | null; last_due: Date | null }>(
+      db.raw("count(*) as waiting, min(due_at) as next_due, max(due_at) as last_due"),
+    );
+  return { waiting: Number(row.waiting), nextDueAt: row.next_due, lastDueAt: row.last_due };
+}
+
+export interface DoubtUpdate {
+  state: "waiting" | "absent" | "settled";
+  outcome: string | null;
+  dueAt?: Date;
+  missingSince?: Date;
+  /** When the object was created, as the read shows it, ISO 8601: only that moment is not proved. */
+  createdAt?: string | null;
+}
+
+/** After a read. In the transaction of what the read changed. */
+export async function updateDoubt(
+  db: Knex,
+  run: number,
+  { resource, id }: Pick<Doubt, "resource" | "id">,
+  { state, outcome, dueAt, missingSince, createdAt = null }: DoubtUpdate,
+): Promise<void> {
+  await db("reconcile.doubts")
+    .where({ run, resource, id })
+    .update({
+      state,
+      outcome,
+      reads: db.raw("reads + 1"),
+      ...(dueAt === undefined ? {} : { due_at: dueAt }),
+      ...(missingSince === undefined ? {} : { missing_since: missingSince }),
+      ...(createdAt === null ? {} : { object_at: db.raw("coalesce(object_at, ?)", [createdAt]) }),
+    });
+}

@@ -1,0 +1,192 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import { type TellAlerts, withIsolatedAlerts } from "../../alerts/isolated-alerts.ts";
+import type { ServiceAnswer } from "../../client/call.ts";
+import { isObjectId, objectPath } from "../../client/service-client.ts";
+import { ServiceAnswerError, ServiceRefusedError } from "../../client/service-errors.ts";
+import { readPlaces } from "../../mirror/resources.ts";
+import { timeColumn } from "../../mirror/resources/resource.ts";
+import { keepUnbelieved } from "../../mirror/write/apply.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { inTransaction, withRetries } from "../../platform/postgres/transactions.ts";
+import { type SettleContext, compareLook, settle } from "../compare/apply-differences.ts";
+import { type PageLook, lookAt } from "../compare/snapshot.ts";
+import { recordUnreadable } from "../findings/drift-findings.ts";
+import type { WalkDeps } from "../walk/walk-slice.ts";
+import { type Doubt, type DoubtUpdate, dueDoubts, updateDoubt, waitingDoubts } from "./rechecks.ts";
+import { type TombstoneLimits, absenceLimit, countAbsent } from "./tombstones.ts";
+
+export interface ConfirmDeps extends WalkDeps {
+  /** This machine's clock. */
+  clock: Clock;
+  /** What "now" means at the service. */
+  serviceClock: Clock;
+}
+
+export interface ConfirmContext extends SettleContext {
+  cause: string;
+  limits: TombstoneLimits;
+  signal: AbortSignal;
+  /** So many objects are still to be read; `waitMs`: nothing happens before, and it may be minutes. */
+  onDoubts(left: number, waitMs: number): void;
+}
+
+const atOnce = 4;
+const perRound = 100;
+const pollMs = 1_000;
+/** An object that changes again and again is never older than the grace; after so many reads it is applied. */
+const maxReads = 2;
+
+/**
+ * Reads every doubted object again by its id, once the grace is over, and settles it: equal now, overtaken, healed, or
+ * left. What the service does not know twice, a grace apart, is absent. Stops where too much would be absent. Throws
+ * the client's errors and the reason of the signal.
+ */
+export async function confirmDoubts(deps: ConfirmDeps, context: ConfirmContext): Promise<void> {
+  const { db, clock, serviceClock } = deps;
+  // A service whose clock stands still must not be waited for for ever: twice the grace is for two looks.
+  const giveUpWaitingAt = clock.now().getTime() + 2 * context.graceMs + pollMs;
+  const limit = await absenceLimit(db, context.run, context.limits);
+  for (;;) {
+    context.signal.throwIfAborted();
+    const { waiting, nextDueAt, lastDueAt } = await waitingDoubts(db, context.run);
+    if (waiting === 0 || nextDueAt === null || lastDueAt === null) {
+      context.onDoubts(0, 0);
+      return;
+    }
+    if ((await countAbsent(db, context.run)) > limit) return;
+    const isImpatient = clock.now().getTime() > giveUpWaitingAt;
+    const now = isImpatient ? nextDueAt : serviceClock.now();
+    const isEarly = nextDueAt > now;
+    context.onDoubts(waiting, isEarly ? lastDueAt.getTime() - now.getTime() : 0);
+    if (isEarly) {
+      const waitMs = Math.min(pollMs, nextDueAt.getTime() - now.getTime());
+      await sleep(waitMs, undefined, { signal: context.signal });
+      continue;
+    }
+    const due = await dueDoubts(db, context.run, { dueBefore: now, limit: perRound });
+    for (let at = 0; at < due.length; at += atOnce) {
+      await Promise.all(
+        due.slice(at, at + atOnce).map((doubt) => confirmOne(deps, context, doubt, isImpatient)),
+      );
+    }
+  }
+}
+
+async function confirmOne(
+  deps: ConfirmDeps,
+  context: ConfirmContext,
+  doubt: Doubt,
+  isImpatient: boolean,
+): Promise<void> {
+  const answer = await readAgain(deps, context, doubt);
+  if ("refusal" in answer) return settleRefused(deps, context, doubt, answer.refusal);
+  const { status, body, date } = answer;
+  if (status === 404) return settleMissing(deps, context, doubt, { date, isImpatient });
+  const { resource } = doubt;
+  const { cause } = context;
+  const items = isObject(body) && body["id"] === doubt.id ? [body] : [];
+  const [object] = items;
+  const createdAt = object === undefined ? null : timeColumn(object, "created_at");
+  const look = lookAt({ resource, date, cause, expectsOrder: false }, items);
+  await withIsolatedAlerts(deps.log, (tell) =>
+    withRetries(deps, () =>
+      inTransaction(deps.db, async (trx) => {
+        const update = await settleFound(trx, context, tell, { doubt, look, createdAt });
+        await updateDoubt(trx, context.run, doubt, update);
+      }),
+    ),
+  );
+}
+
+/** One object that cannot be read holds up no other. No permission, or no service, stops the run. */
+async function readAgain(
+  { client }: ConfirmDeps,
+  { signal }: ConfirmContext,
+  { resource, id }: Doubt,
+): Promise<ServiceAnswer | { refusal: string }> {
+  const { path, expand } = readPlaces[resource];
+  if (!isObjectId(id)) return { refusal: "no path can be made of its id" };
+  try {
+    return await client.get(objectPath(path, id), expand === undefined ? {} : { expand }, {
+      lane: "walk",
+      signal,
+    });
+  } catch (error) {
+    const isItsOwn =
+      error instanceof ServiceAnswerError ||
+      (error instanceof ServiceRefusedError && error.status !== 401 && error.status !== 403);
+    if (!isItsOwn) throw error;
+    return { refusal: error.message };
+  }
+}
+
+async function settleRefused(
+  { db, serviceClock }: ConfirmDeps,
+  { run }: ConfirmContext,
+  doubt: Doubt,
+  reason: string,
+): Promise<void> {
+  await db.transaction(async (trx) => {
+    await recordUnreadable(trx, { run, seenAt: serviceClock.now() }, [{ ...doubt, reason }]);
+    await updateDoubt(trx, run, doubt, { state: "settled", outcome: "unreadable" });
+  });
+}
+
+async function settleFound(
+  trx: Parameters<typeof settle>[0],
+  context: ConfirmContext,
+  tell: TellAlerts,
+  { doubt, look, createdAt }: { doubt: Doubt; look: PageLook; createdAt: string | null },
+): Promise<DoubtUpdate> {
+  const { run, graceMs } = context;
+  const seenAt = new Date(look.observedAt);
+  await keepUnbelieved(trx, look.unbelieved);
+  await tell(trx, context.alerts, { future: look.unbelieved }, "reconciliation");
+  if (look.objects.length === 0 || look.unbelieved.length > 0) {
+    const [shown] = look.unreadable;
+    const reason = shown?.reason ?? "the answer does not show the object in full";
+    await recordUnreadable(trx, { run, seenAt }, [{ ...doubt, reason, createdAt }]);
+    return { state: "settled", outcome: "unreadable", createdAt };
+  }
+  const isConfirmed = doubt.why === "mismatch" || doubt.reads + 1 >= maxReads;
+  const sorted = await compareLook(trx, look, { graceMs }, { isConfirmed });
+  if (sorted === null) return { state: "settled", outcome: outcomeWhenEqual(doubt, look) };
+  const isDoubted = sorted.doubt.length > 0;
+  const how = { isConfirmed: true, tell };
+  const tally = await settle(trx, context, look, { ...sorted, doubt: [] }, how);
+  if (isDoubted) {
+    return {
+      state: "waiting",
+      outcome: "still young",
+      dueAt: new Date(seenAt.getTime() + graceMs),
+    };
+  }
+  const [outcome = "overtaken"] = Object.keys(tally);
+  return { state: "settled", outcome };
+}
+
+/** The list should have shown it, and did not: only a hidden soft deletion explains that. */
+function outcomeWhenEqual({ why, resource }: Doubt, { states }: PageLook): string {
+  const isDeleted = resource === "customer" && states.some(({ columns }) => columns["deleted"]);
+  return why === "not_listed" && !isDeleted ? "lost_in_list" : "equal";
+}
+
+async function settleMissing(
+  { db }: ConfirmDeps,
+  { run, graceMs }: ConfirmContext,
+  doubt: Doubt,
+  { date, isImpatient }: { date: Date; isImpatient: boolean },
+): Promise<void> {
+  const since = doubt.missingSince ?? date;
+  const isGraceOver = isImpatient || date.getTime() - since.getTime() >= graceMs;
+  const isSecond = doubt.missingSince !== null && isGraceOver;
+  await updateDoubt(db, run, doubt, {
+    state: isSecond ? "absent" : "waiting",
+    outcome: "unknown at the service",
+    missingSince: since,
+    dueAt: isSecond ? date : new Date(since.getTime() + graceMs),
+  });
+}
+
+const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
+  typeof value === "object" && value !== null && !Array.isArray(value);

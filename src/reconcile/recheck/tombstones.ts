@@ -1,0 +1,123 @@
+import type { Knex } from "knex";
+import { applyStates } from "../../mirror/write/apply.ts";
+import { customerAbsence } from "../../mirror/resources/customer.ts";
+import type { Resource } from "../../mirror/snapshot.ts";
+import { driftKey } from "../findings/drift-findings.ts";
+import { type Finding, type Sighting, healFindings, recordFindings } from "../findings/findings.ts";
+import { bound } from "../coverage/slice.ts";
+
+export interface TombstoneLimits {
+  maxTombstones: number;
+  maxTombstoneShare: number;
+}
+
+/** How many objects may be gone in one run before a wrong key is the better explanation. */
+export async function absenceLimit(
+  db: Knex,
+  run: number,
+  { maxTombstones, maxTombstoneShare }: TombstoneLimits,
+): Promise<number> {
+  const row = await db("reconcile.coverage")
+    .where({ run })
+    .first<{ rows: string | null }>(db.raw("sum(rows) as rows"));
+  return Math.max(maxTombstones, Math.floor(Number(row.rows ?? 0) * maxTombstoneShare));
+}
+
+/** Objects that the service did not know once or twice. */
+export async function countAbsent(db: Knex, run: number): Promise<number> {
+  const row = await db("reconcile.doubts")
+    .where({ run })
+    .whereNotNull("missing_since")
+    .first<{ n: string }>(db.raw("count(*) as n"));
+  return Number(row.n);
+}
+
+/**
+ * Too much would be gone: nothing that this run did not see means anything. What still waits is not read again either,
+ * so that nobody resumes the run.
+ */
+export async function concludeNothing(db: Knex, run: number): Promise<void> {
+  await db("reconcile.doubts")
+    .where({ run })
+    .whereNot("state", "settled")
+    .update({ state: "settled", outcome: "not concluded" });
+}
+
+interface Absent {
+  resource: Resource;
+  id: string;
+  missing_since: Date;
+  due_at: Date;
+  amount: string | null;
+  currency: string | null;
+}
+
+/**
+ * Concludes the objects that the service did not know twice, a grace apart. A customer can be deleted for good: a
+ * tombstone, found and healed. Anything else cannot: the finding stays open. Needs a transaction; gives back how
+ * many were concluded.
+ */
+export async function concludeAbsent(
+  trx: Knex.Transaction,
+  { run, cause, reportOnly }: { run: number; cause: string; reportOnly: boolean },
+): Promise<number> {
+  const absent = await absentObjects(trx, run);
+  if (absent.length === 0) return 0;
+  const seenAt = new Date(Math.max(...absent.map(({ due_at }) => due_at.getTime())));
+  const sighting: Sighting = { run, seenAt };
+  await recordFindings(trx, sighting, absent.map(asFinding));
+  const deleted = reportOnly ? [] : absent.filter(({ resource }) => resource === "customer");
+  await applyStates(
+    trx,
+    deleted.map(({ id, due_at }) => customerAbsence(id, bound(due_at), cause)),
+  );
+  // One that is not newer than what is here yields to it: the finding stays open.
+  const gone = await goneCustomers(
+    trx,
+    deleted.map(({ id }) => id),
+  );
+  await healFindings(
+    trx,
+    sighting,
+    gone.map((id) => driftKey("missing_there", "customer", id)),
+  );
+  return trx("reconcile.doubts")
+    .where({ run, state: "absent" })
+    .update({ state: "settled", outcome: "missing_there" });
+}
+
+async function goneCustomers(trx: Knex, ids: readonly string[]): Promise<string[]> {
+  const rows = await trx("mirror.customers")
+    .whereIn("id", [...ids])
+    .whereNotNull("deleted_at")
+    .select<{ id: string }[]>("id");
+  return rows.map(({ id }) => id);
+}
+
+async function absentObjects(trx: Knex, run: number): Promise<Absent[]> {
+  const { rows } = await trx.raw<{ rows: Absent[] }>(
+    `select d.resource, d.id, d.missing_since, d.due_at, coalesce(o.total, t.amount, s.amount) as amount,
+            coalesce(o.currency, t.currency, s.currency) as currency
+     from reconcile.doubts d
+     left join mirror.orders o on d.resource = 'order' and o.id = d.id
+     left join mirror.transactions t on d.resource = 'transaction' and t.id = d.id
+     left join mirror.subscriptions s on d.resource = 'subscription' and s.id = d.id
+     where d.run = ? and d.state = 'absent'`,
+    [run],
+  );
+  return rows;
+}
+
+const asFinding = ({ resource, id, missing_since, amount, currency }: Absent): Finding => ({
+  key: driftKey("missing_there", resource, id),
+  class: "missing_there",
+  identity: null,
+  severity: resource === "customer" ? "warning" : "critical",
+  resource,
+  objectId: id,
+  differences: [],
+  amountAtRiskMinor: amount === null ? null : BigInt(amount),
+  currency,
+  cause: resource === "customer" ? "out_of_band_edit" : "unexplained",
+  evidence: { unknown_at_the_service_since: missing_since },
+});

@@ -1,0 +1,95 @@
+import type { Knex } from "knex";
+import { isAbsent } from "../../mirror/resources/customer.ts";
+import type { Resource } from "../../mirror/snapshot.ts";
+import type { Clock } from "../../platform/clock.ts";
+import { walksEverything } from "../coverage/ledger.ts";
+import { mirrorTableOf, slicedResources } from "../coverage/slice.ts";
+import type { Run } from "../runs/runs.ts";
+
+/** Doubts what no slice can have shown: it is read by its id. */
+export async function doubtUnseen(
+  { db, serviceClock }: { db: Knex; serviceClock: Clock },
+  { run: { id: run, kind, t0 }, failedSince }: { run: Run; failedSince: Date },
+): Promise<void> {
+  if (kind === "range") return;
+  const noticedAt = serviceClock.now();
+  for (const resource of slicedResources) {
+    await doubtOutOfTime(db, { run, t0, noticedAt }, resource);
+  }
+  if (await walksEverything(db, run)) return;
+  for (const resource of ["order", "transaction", "subscription"] as const) {
+    await doubtUnseenOpenItems(db, { run, failedSince, noticedAt }, resource);
+  }
+}
+
+/**
+ * What may still change without a new object that would show it, as a condition on a row of the mirror. Bound is the
+ * time since which a failed order counts.
+ */
+const openWhere: Readonly<Record<Resource, string>> = {
+  order: `(m.status in ('pending', 'chargeback', 'refund_failed') or (m.status = 'failed' and m.created_at >= :failedSince))`,
+  transaction: `(m.status in ('pending', 'in_progress', 'chargeback') or (m.type = 'refund' and m.status = 'failed'))`,
+  subscription: `m.status in ('active', 'paused', 'past_due')`,
+  customer: "false",
+};
+
+/** Notes which of the objects that were just read are open items. One statement; idempotent. */
+export async function noteSeenOpenItems(
+  db: Knex,
+  { run, failedSince }: { run: number; failedSince: Date },
+  { resource, ids }: { resource: Resource; ids: readonly string[] },
+): Promise<void> {
+  if (ids.length === 0 || resource === "customer") return;
+  await db.raw(
+    `insert into reconcile.seen (run, resource, id)
+     select :run, :resource, m.id from mirror.${mirrorTableOf[resource]} m
+     where m.id = any(:ids) and ${openWhere[resource]}
+     on conflict do nothing`,
+    { run, resource, ids: [...ids], failedSince },
+  );
+}
+
+/**
+ * Doubts every open item of the mirror that the run has not read: the set difference that finds what left a status
+ * without appearing in another list. One statement; idempotent.
+ */
+async function doubtUnseenOpenItems(
+  db: Knex,
+  { run, failedSince, noticedAt }: { run: number; failedSince: Date; noticedAt: Date },
+  resource: Resource,
+): Promise<number> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `insert into reconcile.doubts (run, resource, id, why, due_at, noticed_at)
+     select :run, :resource, m.id, 'open_item', :noticedAt, :noticedAt
+     from mirror.${mirrorTableOf[resource]} m
+     where ${openWhere[resource]} and not exists (
+       select from reconcile.seen s where s.run = :run and s.resource = :resource and s.id = m.id)
+     on conflict do nothing`,
+    { run, resource, failedSince, noticedAt },
+  );
+  return rowCount;
+}
+
+/** A clock of the service may be ahead of the one that dates its answers. */
+const aheadMs = 60 * 60_000;
+
+/**
+ * Doubts the rows of the mirror that the lists should have given a time of creation and did not (they last changed
+ * before T0, so they are no news), and those created in the future: no slice is held against either. A customer whose
+ * absence is known is left out. One statement; idempotent; gives back how many there were.
+ */
+async function doubtOutOfTime(
+  db: Knex,
+  { run, t0, noticedAt }: { run: number; t0: Date; noticedAt: Date },
+  resource: Resource,
+): Promise<number> {
+  const { rowCount } = await db.raw<{ rowCount: number }>(
+    `insert into reconcile.doubts (run, resource, id, why, due_at, noticed_at)
+     select :run, :resource, m.id, 'out_of_time', :noticedAt, :noticedAt from mirror.${mirrorTableOf[resource]} m
+     where (m.created_at is null and coalesce(m.source_updated_at < :t0, true) or m.created_at > :until)
+       ${resource === "customer" ? `and not (${isAbsent((column) => `m.${column}`)})` : ""}
+     on conflict do nothing`,
+    { run, resource, t0, noticedAt, until: new Date(noticedAt.getTime() + aheadMs) },
+  );
+  return rowCount;
+}

@@ -1,0 +1,149 @@
+import type { Knex } from "knex";
+import type { ServiceClient } from "../../client/service-client.ts";
+import { ServiceRefusedError } from "../../client/service-errors.ts";
+import { listPageSchema } from "../../contract/lists.ts";
+import { firstEventAt } from "../../inbox/queries.ts";
+import { TallyhookError } from "../../platform/errors.ts";
+import { coveredUntil } from "../coverage/coverage.ts";
+import { bound } from "../coverage/slice.ts";
+import { makePlan } from "../plan.ts";
+import { type ReconcileSettings, dayMs } from "../settings.ts";
+import {
+  type Run,
+  type RunKind,
+  findInterrupted,
+  isMirrorEmpty,
+  openRun,
+  reopenRun,
+} from "./runs.ts";
+
+/** Held by the one run that works now. Any fixed number of our own. */
+const reconcileLock = 7_255_011_934;
+
+/**
+ * Runs `work` unless another process reconciles this database: then null. The lock belongs to a connection, so it
+ * ends with its process, however that ends. No transaction is open meanwhile.
+ */
+export async function withRunLock<T>(db: Knex, work: () => Promise<T>): Promise<T | null> {
+  const client = db.client as {
+    acquireConnection(): Promise<unknown>;
+    releaseConnection(connection: unknown): Promise<void>;
+  };
+  const connection = await client.acquireConnection();
+  const ask = async (sql: string): Promise<boolean> => {
+    const { rows } = await db
+      .raw<{ rows: { is_held: boolean }[] }>(sql, [reconcileLock])
+      .connection(connection);
+    return rows[0]?.is_held === true;
+  };
+  try {
+    if (!(await ask("select pg_try_advisory_lock(?) as is_held"))) return null;
+    try {
+      return await work();
+    } finally {
+      // A connection that was lost meanwhile has given the lock up itself.
+      await ask("select pg_advisory_unlock(?) as is_held").catch(() => false);
+    }
+  } finally {
+    await client.releaseConnection(connection);
+  }
+}
+
+export interface Probed {
+  pageSize: number;
+  calls: number;
+  /** The service's `Date`. */
+  date: Date;
+}
+
+/**
+ * Finds the largest page that the service gives: asks for less and less while it refuses, and takes what it gives
+ * where it caps silently. Throws the client's errors; the refusal where it refuses every size.
+ */
+export async function probePageSize(
+  client: Pick<ServiceClient, "get">,
+  sizes: readonly number[],
+  signal: AbortSignal,
+): Promise<Probed> {
+  for (const [n, size] of sizes.entries()) {
+    try {
+      const { body, date } = await client.get(
+        "/orders",
+        { limit: String(size) },
+        { lane: "walk", signal },
+      );
+      const page = listPageSchema.safeParse(body);
+      const isCapped = page.success && page.data.has_more && page.data.data.length > 0;
+      const pageSize = isCapped ? Math.min(size, page.data.data.length) : size;
+      return { pageSize, calls: n + 1, date };
+    } catch (error) {
+      const isLast = n === sizes.length - 1;
+      if (isLast || !(error instanceof ServiceRefusedError) || error.status !== 400) throw error;
+    }
+  }
+  throw new RangeError("no page sizes to ask for");
+}
+
+interface RunRequest {
+  kind: RunKind;
+  runKey?: string;
+  rangeFrom?: Date | null;
+  rangeTo?: Date | null;
+}
+
+/** A T0 of longer ago would leave out too much of what was created since. */
+const takenUpWithinMs = dayMs;
+
+/**
+ * The run that was interrupted and asks for the same, else a new one with its plan. A run with a key of its own is never
+ * another's. To be called under the run lock; throws `UsageError` for a range of which nothing can be known.
+ */
+export async function takeUpOrOpen(
+  db: Knex,
+  settings: ReconcileSettings,
+  { kind, runKey, rangeFrom = null, rangeTo = null }: RunRequest,
+  { pageSize, date }: { pageSize: number; date: Date },
+): Promise<Run> {
+  const { reportOnly, graceMs, rotationNights } = settings;
+  const t0 = new Date(date.getTime() - graceMs);
+  const wanted = { kind, t0, rangeFrom, rangeTo, reportOnly };
+  if (runKey === undefined) {
+    const since = new Date(date.getTime() - takenUpWithinMs);
+    const interrupted = await findInterrupted(db, wanted, { since });
+    if (interrupted !== null) {
+      await reopenRun(db, interrupted.id);
+      return interrupted;
+    }
+  }
+  // What is only reported stays missing.
+  const firstFill = !reportOnly && (await isFirstFill(db, wanted));
+  const slices = await makePlan(db, settings, wanted);
+  const newKey = runKey ?? `${kind}:${bound(date)}:${crypto.randomUUID()}`;
+  const made = { ...wanted, runKey: newKey, firstFill, pageSize, rotationNights };
+  const run = await openRun(db, made, slices);
+  if (run === null) throw new TallyhookError(`The run ${newKey} was opened meanwhile. Try again.`);
+  return run;
+}
+
+/** Later than every time, in their fixed form. */
+const always = "9999-12-31T23:59:59.999999Z";
+
+/** Whether a run fills the mirror. Once everything was read, what is missing here was lost since. */
+async function isFirstFill(db: Knex, { kind, t0 }: Pick<Run, "kind" | "t0">): Promise<boolean> {
+  if (await isMirrorEmpty(db)) return true;
+  return kind === "import" && (await coveredUntil(db, t0)) === null;
+}
+
+/**
+ * Up to when what is missing here is imported, and no drift: nobody could have told us of it. On a mirror that only
+ * events have filled so far, that is until the first of them. Null: everything was to be here. Fixed form.
+ */
+export async function importedUntil(
+  db: Knex,
+  { firstFill, reportOnly, t0 }: Pick<Run, "firstFill" | "reportOnly" | "t0">,
+): Promise<string | null> {
+  if (firstFill) return always;
+  if (reportOnly || (await coveredUntil(db, t0)) !== null) return null;
+  const first = await firstEventAt(db);
+  return first === null ? null : bound(first);
+}

@@ -1,0 +1,151 @@
+import { setTimeout as sleep } from "node:timers/promises";
+import {
+  ServiceAnswerError,
+  ServiceRefusedError,
+  ServiceUnavailableError,
+} from "../../client/service-errors.ts";
+import { recordFindings } from "../findings/findings.ts";
+import { type LedgerSlice, closeSlice, pendingSlices, restartSlice } from "../coverage/ledger.ts";
+import { estimatePlan } from "../plan.ts";
+import { UnorderedPage } from "./page-order.ts";
+import type { Run } from "../runs/runs.ts";
+import type { SettleContext } from "../compare/apply-differences.ts";
+import type { ReconcileSettings } from "../settings.ts";
+import { type WalkContext, type WalkDeps, walkSlice } from "./walk-slice.ts";
+
+export interface WalkProgress {
+  slices: number;
+  slicesDone: number;
+  /** Read now, without what an earlier start had read. */
+  pages: number;
+  rows: number;
+  /** By what the mirror holds: the service may hold more. */
+  expectedRows: number;
+  /** Objects that wait to be read again by id. */
+  doubtful: number;
+  /** Until the grace of the last of them is over and all can be read; 0 while something is done. */
+  waitMs: number;
+}
+
+interface WalkAll {
+  run: Run;
+  settings: ReconcileSettings;
+  failedSince: Date;
+  onProgress(progress: WalkProgress): void;
+}
+
+/**
+ * Walks every slice that is still to be read. A slice that cannot be proved fails, and the others go on; what stops
+ * everything (no service, no permission) is thrown, and the run can be taken up again.
+ */
+export async function walkAll(
+  deps: WalkDeps,
+  shared: SettleContext & Pick<WalkContext, "cause" | "signal">,
+  { run, settings, failedSince, onProgress }: WalkAll,
+): Promise<WalkProgress> {
+  const slices = await pendingSlices(deps.db, run.id);
+  const pageSize = run.pageSize ?? 100;
+  const estimated = await estimatePlan(deps.db, slices, pageSize);
+  const expectedRows = estimated.reduce((all, { rows }) => all + rows, 0);
+  const progress: WalkProgress = {
+    slices: slices.length,
+    slicesDone: 0,
+    pages: 0,
+    rows: 0,
+    expectedRows,
+    doubtful: 0,
+    waitMs: 0,
+  };
+  const isPartial = run.kind === "nightly" && slices.some(({ step }) => step !== "all");
+  const context: WalkContext = {
+    ...shared,
+    pageSize,
+    pagesPerCheckpoint: settings.pagesPerCheckpoint,
+    failedSince: isPartial ? failedSince : null,
+    timeZone: settings.timeZone,
+    onPage(rows) {
+      progress.pages += 1;
+      progress.rows += rows;
+      onProgress({ ...progress });
+    },
+  };
+  for (const slice of slices) {
+    await walkOrClose(deps, context, slice);
+    progress.slicesDone += 1;
+    onProgress({ ...progress });
+  }
+  return progress;
+}
+
+/** Beyond the client's own repeats, which go on for seconds. */
+const patienceMs = [5_000, 30_000] as const;
+
+async function walkOrClose(
+  deps: WalkDeps,
+  context: WalkContext,
+  slice: LedgerSlice,
+): Promise<void> {
+  let restarts = 0;
+  let outages = 0;
+  for (let current = slice; ;) {
+    try {
+      return await walkSlice(deps, context, current);
+    } catch (error) {
+      if (context.signal.aborted) throw error;
+      if (error instanceof ServiceUnavailableError) {
+        const waitMs = patienceMs[outages++];
+        if (waitMs === undefined) throw error;
+        await sleep(Math.max(waitMs, error.retryAfterMs ?? 0), undefined, {
+          signal: context.signal,
+        });
+      } else if (isRefusedCursor(error) && restarts++ === 0) {
+        // The checkpoint may be older than the service remembers: from the beginning.
+        await restartSlice(deps.db, current);
+      } else {
+        return await close(deps, context, current, error);
+      }
+      const again = (await pendingSlices(deps.db, slice.run)).find(
+        ({ number }) => number === slice.number,
+      );
+      if (again === undefined) return;
+      current = again;
+    }
+  }
+}
+
+const isRefusedCursor = (error: unknown): boolean =>
+  error instanceof ServiceRefusedError &&
+  [400, 404].includes(error.status) &&
+  error.param !== "sort";
+
+async function close(
+  { db, log }: WalkDeps,
+  { run }: WalkContext,
+  slice: LedgerSlice,
+  error: unknown,
+): Promise<void> {
+  const isRefused =
+    error instanceof ServiceRefusedError && error.status !== 401 && error.status !== 403;
+  if (!isRefused && !(error instanceof UnorderedPage) && !(error instanceof ServiceAnswerError))
+    throw error;
+  const note = error.message;
+  const isCheck = slice.step === "order_check" && !(error instanceof ServiceAnswerError);
+  log.warn({ slice: slice.number, step: slice.step, note }, "a slice was not read to its end");
+  await closeSlice(db, slice, { state: isCheck ? "skipped" : "failed", note });
+  if (!isCheck) return;
+  await recordFindings(db, { run, seenAt: slice.readAt ?? new Date(slice.createdBefore ?? 0) }, [
+    {
+      key: `unsupported_sort:${slice.path}`,
+      class: "unsupported_sort",
+      identity: null,
+      severity: "warning",
+      resource: slice.resource,
+      objectId: null,
+      differences: [],
+      amountAtRiskMinor: null,
+      currency: null,
+      cause: null,
+      evidence: { note },
+    },
+  ]);
+}

@@ -1,0 +1,255 @@
+import type { Knex } from "knex";
+import type { AlertDesk } from "../../alerts/alert-context.ts";
+import { type TellAlerts, withIsolatedAlerts } from "../../alerts/isolated-alerts.ts";
+import type { ServiceClient, ServicePage } from "../../client/service-client.ts";
+import { keepUnbelieved } from "../../mirror/write/apply.ts";
+import type { Log } from "../../platform/log.ts";
+import { inTransaction, withRetries } from "../../platform/postgres/transactions.ts";
+import type { Random } from "../../platform/random.ts";
+import { type SettleContext, compareLook, settle } from "../compare/apply-differences.ts";
+import type { Sorted } from "../compare/classify.ts";
+import { type PageLook, lookAt } from "../compare/snapshot.ts";
+import {
+  type LedgerSlice,
+  type PageProgress,
+  type SummedTransaction,
+  type Tally,
+  addDailySums,
+  advanceSlice,
+  summedTransactions,
+} from "../coverage/ledger.ts";
+import { sliceQuery } from "../coverage/slice.ts";
+import { recordUnreadable } from "../findings/drift-findings.ts";
+import { addDoubts, addUnreadable, doubtUnlisted } from "../recheck/rechecks.ts";
+import { noteSeenOpenItems } from "../recheck/unseen.ts";
+import { type PageSpan, type Shown, orderOf, shownTogether } from "./page-order.ts";
+
+export interface WalkDeps {
+  db: Knex;
+  client: Pick<ServiceClient, "get" | "listPages">;
+  log: Log;
+  random: Random;
+  alerts: AlertDesk;
+}
+
+export interface WalkContext extends SettleContext {
+  cause: string;
+  pageSize: number;
+  pagesPerCheckpoint: number;
+  /** Open items that are read are noted; null where everything is read anyway. */
+  failedSince: Date | null;
+  /** IANA: cuts the days of the control sums. */
+  timeZone: string;
+  signal: AbortSignal;
+  onPage(rows: number): void;
+}
+
+/**
+ * Reads a slice from its checkpoint to its end, heals page by page, and completes it in the ledger. A page's
+ * checkpoint commits with the page's changes; pages without any share one. Throws the client's errors,
+ * `UnorderedPage`, `CheckpointConflict`, and the reason of the signal.
+ */
+export async function walkSlice(
+  deps: WalkDeps,
+  context: WalkContext,
+  slice: LedgerSlice,
+): Promise<void> {
+  let walk: Walk = { slice, stored: slice.pages, progress: slice, sums: [], shown: null };
+  const { cursor } = slice.checkpoint;
+  const pages = deps.client.listPages(
+    slice.path,
+    {
+      ...sliceQuery(slice, context.pageSize),
+      ...(cursor === null ? {} : { starting_after: cursor }),
+    },
+    { lane: "walk", signal: context.signal },
+  );
+  // What a page heals may be shown by the next one again: only behind a calm page is it compared ahead of time.
+  const calm = { isCalm: true };
+  for await (const looked of ahead(lookedAt(deps, context, slice, ahead(pages), calm))) {
+    context.signal.throwIfAborted();
+    const sorted = await (calm.isCalm && looked.early !== null
+      ? looked.early
+      : compareLook(deps.db, looked.look, context, { isConfirmed: false }));
+    calm.isCalm = sorted === null;
+    walk = await workOnPage(deps, context, walk, looked, sorted);
+    context.onPage(looked.page.items.length);
+    if (looked.span.isEnd) return;
+  }
+}
+
+interface LookedAt {
+  page: ServicePage;
+  span: PageSpan;
+  look: PageLook;
+  /** The comparison, where it was begun while the page before was worked on. */
+  early: Promise<Sorted | null> | null;
+}
+
+async function* lookedAt(
+  { db }: WalkDeps,
+  context: WalkContext,
+  slice: LedgerSlice,
+  pages: AsyncIterable<ServicePage>,
+  calm: Readonly<{ isCalm: boolean }>,
+): AsyncGenerator<LookedAt, void, undefined> {
+  let { checkpoint } = slice;
+  const expectsOrder = slice.filter["expand"] === "order";
+  const { resource } = slice;
+  for await (const page of pages) {
+    const span = orderOf(slice, checkpoint, page);
+    ({ checkpoint } = span);
+    const of = { resource, date: page.date, cause: context.cause, expectsOrder };
+    const look = lookAt(of, page.items);
+    const early = calm.isCalm ? compareLook(db, look, context, { isConfirmed: false }) : null;
+    // Whoever stops before has no use for its failure.
+    early?.catch(() => {});
+    yield { page, span, look, early };
+    if (span.isEnd) return;
+  }
+}
+
+interface Walk {
+  slice: LedgerSlice;
+  /** Up to which page the ledger knows of it. */
+  stored: number;
+  progress: PageProgress;
+  /** Of the pages that the ledger does not know of yet. */
+  sums: SummedTransaction[];
+  shown: Shown | null;
+}
+
+async function workOnPage(
+  deps: WalkDeps,
+  context: WalkContext,
+  { slice, stored, progress, sums, shown }: Walk,
+  { page, span, look }: LookedAt,
+  sorted: Sorted | null,
+): Promise<Walk> {
+  const { db } = deps;
+  const isSummed = slice.resource === "transaction" && slice.isClosed;
+  const walk: Walk = {
+    slice,
+    stored,
+    progress: {
+      checkpoint: span.checkpoint,
+      pages: progress.pages + 1,
+      rows: progress.rows + page.items.length,
+      readAt: progress.readAt ?? page.date,
+      tally: progress.tally,
+    },
+    sums: isSummed ? [...sums, ...summedTransactions(page.items)] : sums,
+    shown: shownTogether(slice, shown, span.range),
+  };
+  const hasChanges = sorted !== null || look.unread.length > 0 || look.unreadable.length > 0;
+  const isDue = walk.progress.pages - stored >= context.pagesPerCheckpoint;
+  if (!hasChanges && !span.isEnd && !isDue) {
+    await noteOpenItems(db, context, look);
+    return { ...walk, progress: { ...walk.progress, tally: added(progress.tally, look, {}) } };
+  }
+  await noteUnlisted(db, context, slice, walk.shown, page);
+  const written = await withIsolatedAlerts(deps.log, (tell) =>
+    withRetries(deps, () =>
+      inTransaction(db, async (trx) => {
+        const tally =
+          sorted === null
+            ? {}
+            : await settle(trx, context, look, sorted, { isConfirmed: false, tell });
+        await noteUnread(trx, context, look, tell);
+        const next = { ...walk.progress, tally: added(progress.tally, look, tally) };
+        const key = { run: slice.run, slice: slice.number };
+        await addDailySums(trx, key, context.timeZone, walk.sums);
+        const state = span.isEnd ? "complete" : "pending";
+        await advanceSlice(trx, slice, { pages: stored }, next, state);
+        return next;
+      }),
+    ),
+  );
+  // Afterwards: what was missing here is here now.
+  await noteOpenItems(db, context, look);
+  return { slice, stored: written.pages, progress: written, sums: [], shown: null };
+}
+
+/** Asks for the next one while the last one is worked on. */
+async function* ahead<T>(all: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
+  const iterator = all[Symbol.asyncIterator]();
+  try {
+    let coming = iterator.next();
+    for (;;) {
+      const { done, value } = await coming;
+      if (done === true) return;
+      coming = iterator.next();
+      // Whoever stops before has no use for its failure.
+      coming.catch(() => {});
+      yield value;
+    }
+  } finally {
+    void iterator.return?.();
+  }
+}
+
+interface NoteContext {
+  run: number;
+  failedSince: Date | null;
+}
+
+/** Rows of the mirror that pages of a closed slice should have shown. */
+async function noteUnlisted(
+  db: Knex,
+  { run }: NoteContext,
+  slice: LedgerSlice,
+  shown: Shown | null,
+  { date }: ServicePage,
+): Promise<void> {
+  if (!slice.isClosed || shown === null) return;
+  const { resource, number } = slice;
+  await doubtUnlisted(db, { run, noticedAt: date }, { resource, slice: number, ...shown });
+}
+
+/** Open items that were read, so that only the others are read by id; nothing where everything is read. */
+async function noteOpenItems(
+  db: Knex,
+  { run, failedSince }: NoteContext,
+  { objects }: PageLook,
+): Promise<void> {
+  if (failedSince === null) return;
+  for (const resource of ["order", "transaction", "subscription"] as const) {
+    const ids = objects.flatMap((object) => (object.resource === resource ? [object.id] : []));
+    await noteSeenOpenItems(db, { run, failedSince }, { resource, ids });
+  }
+}
+
+/** What a page told of without showing it, and what it showed unreadably. In the page's transaction. */
+async function noteUnread(
+  trx: Knex.Transaction,
+  { run, alerts }: NoteContext & { alerts: AlertDesk },
+  look: PageLook,
+  tell: TellAlerts,
+): Promise<void> {
+  const noticedAt = new Date(look.observedAt);
+  await addDoubts(
+    trx,
+    { run, noticedAt },
+    look.unread.map((object) => ({ ...object, dueAt: noticedAt })),
+  );
+  await recordUnreadable(trx, { run, seenAt: noticedAt }, look.unreadable);
+  await keepUnbelieved(trx, look.unbelieved);
+  await tell(trx, alerts, { future: look.unbelieved }, "reconciliation");
+  await addUnreadable(trx, { run, noticedAt }, look.unreadable);
+}
+
+/** Objects that came to no other verdict are equal. */
+function added(before: Tally, look: PageLook, page: Tally): Tally {
+  const sum: Tally = { ...before };
+  const shown = new Set(look.objects.map(({ resource, id }) => `${resource}:${id}`)).size;
+  const others = Object.values(page).reduce((all, n) => all + n, 0);
+  const all: Tally = {
+    ...page,
+    equal: Math.max(0, shown - others),
+    unreadable: look.unreadable.length,
+  };
+  for (const [verdict, n] of Object.entries(all) as [keyof Tally, number][]) {
+    if (n > 0) sum[verdict] = (sum[verdict] ?? 0) + n;
+  }
+  return sum;
+}

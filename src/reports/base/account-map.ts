@@ -1,0 +1,41 @@
+import { z } from "zod";
+import { UsageError } from "../../platform/errors.ts";
+import { readInputFile } from "../../platform/files.ts";
+
+const account = z.string().trim().min(1).max(64);
+const accountMap = z.strictObject({
+  /** What the processor owes: sales come in, refunds and chargebacks go out. */
+  clearing: account,
+  sales: account,
+  refunds: account,
+  chargebacks: account,
+});
+
+/** Which account of the ledger each side of a movement is booked to. */
+export type AccountMap = z.infer<typeof accountMap>;
+
+export const defaultAccounts: AccountMap = {
+  clearing: "1200",
+  sales: "4000",
+  refunds: "4100",
+  chargebacks: "6800",
+};
+
+/** Reads a settings file (JSON) with an account for each of the four. Throws `UsageError` that names what is wrong. */
+export async function readAccountMap(path: string): Promise<AccountMap> {
+  const wanted = `It should be JSON such as ${JSON.stringify(defaultAccounts)}.`;
+  const text = (await readInputFile(path)).toString("utf8");
+  let json: unknown;
+  try {
+    json = JSON.parse(text);
+  } catch (cause) {
+    throw new UsageError(`The account map ${path} is not JSON. ${wanted}`, { cause });
+  }
+  const parsed = accountMap.safeParse(json);
+  if (parsed.success) return parsed.data;
+  const [issue] = parsed.error.issues;
+  const place = issue === undefined || issue.path.length === 0 ? "" : `${issue.path.join(".")}: `;
+  throw new UsageError(
+    `The account map ${path} is wrong. ${place}${issue?.message ?? "unreadable"}. ${wanted}`,
+  );
+}

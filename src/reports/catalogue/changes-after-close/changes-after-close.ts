@@ -1,0 +1,16 @@
+import { type Report, day, summedMoney, text, time } from "../../base/report.ts";
+
+export const changesAfterClose: Report = {
+  name: "changes-after-close",
+  explains: "what was learned after its month was closed, and is booked in a later one",
+  source: "changes_after_close",
+  sql: new URL("./changes-after-close.sql", import.meta.url),
+  columns: [
+    ...text("movement", "kind", "order_id"),
+    ...time("happened_at"),
+    ...day("happened_on", "booked_on"),
+    ...text("currency"),
+    ...summedMoney("amount"),
+  ],
+  orderBy: 'booked_on, happened_at, movement collate "C", currency',
+};

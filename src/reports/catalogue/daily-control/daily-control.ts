@@ -1,0 +1,107 @@
+import { type Exponents, amountText, shortAmount } from "../../base/currencies.ts";
+import { type Cells, type Column, type Figure, groupBy, sumOf } from "../../base/figure.ts";
+import {
+  type Report,
+  count,
+  day,
+  money,
+  number,
+  percent,
+  summedCount,
+  summedMoney,
+  text,
+} from "../../base/report.ts";
+
+export const dailyControl: Report = {
+  name: "daily-control",
+  explains: "does the mirror hold what the service's list shows, day by day, in count and sum?",
+  source: "daily_control",
+  sql: new URL("./daily-control.sql", import.meta.url),
+  columns: [
+    ...day("day"),
+    ...text("currency", "type", "status"),
+    ...count("service_count"),
+    ...money("service_sum"),
+    ...summedCount("mirror_count"),
+    ...summedMoney("mirror_sum"),
+    ...count("difference_count"),
+    ...money("difference_sum"),
+    ...percent("coverage_percent"),
+    ...number("run"),
+    ...text("outcome"),
+  ],
+  orderBy: "day, currency, type, status",
+  failsOn: "differs",
+  figures: controlTotals,
+};
+
+/** More days than these are shown by month: a column must be wide enough to see. */
+const mostDays = 100;
+
+const marks: readonly { outcome: string; sign: string; meaning: string }[] = [
+  { outcome: "differs", sign: "×", meaning: "differs from the service" },
+  { outcome: "not read", sign: "?", meaning: "not read from the service" },
+  { outcome: "changed since", sign: "~", meaning: "changed since it was read" },
+];
+
+/** What the mirror holds of each day, with a mark where the service's list says otherwise; a figure for each currency. */
+function controlTotals(rows: readonly Cells[], exponents: Exponents): Figure[] {
+  return groupBy(rows, "currency").map(([currency, own]): Figure => {
+    const byDay = everyDay(groupBy(own, "day"));
+    const isByDay = byDay.length <= mostDays;
+    const byMonth = () =>
+      groupBy(
+        own.map((row) => ({ ...row, day: row["day"]?.slice(0, 7) ?? "" })),
+        "day",
+      );
+    const columns = (isByDay ? byDay : byMonth()).map(([label, then]) => columnOf(label, then));
+    const marked = columns.filter(({ mark }) => mark !== null).length;
+    return {
+      kind: "columns",
+      title: `Control totals by ${isByDay ? "day" : "month"}, ${currency.toUpperCase()}`,
+      describes:
+        `${columns.length} ${isByDay ? "days" : "months"}, ${amountText(sumOf(own, "mirror_sum"), currency, exponents)} ` +
+        `of transactions in the mirror; ${marked === 0 ? "all equal the service's list" : `${marked} do not equal the service's list`}.`,
+      axis: (value) => shortAmount(value, currency, exponents),
+      columns,
+      thresholds: [],
+      legend: [
+        { tone: "base", label: "sales that were captured" },
+        { tone: "loss", label: "refunds" },
+        { tone: "other", label: "failed, voided and all others" },
+      ],
+    };
+  });
+}
+
+/** Also the days between without a row: a gap in time must be seen as one. */
+function everyDay(days: readonly [string, Cells[]][]): [string, Cells[]][] {
+  const known = new Map(days);
+  const [first, last] = [days[0]?.[0] ?? "", days.at(-1)?.[0] ?? ""];
+  const all: [string, Cells[]][] = [];
+  for (let day = first; day !== "" && day <= last; day = dayAfter(day)) {
+    all.push([day, known.get(day) ?? []]);
+  }
+  return all;
+}
+
+const dayAfter = (day: string): string =>
+  new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
+
+function columnOf(label: string, rows: readonly Cells[]): Column {
+  const of = (isWanted: (row: Cells) => boolean) =>
+    Number(sumOf(rows.filter(isWanted), "mirror_sum"));
+  const isSale = (row: Cells) =>
+    row["type"] === "sale" && (row["status"] === "succeeded" || row["status"] === "chargeback");
+  const isRefund = (row: Cells) => row["type"] === "refund" && row["status"] === "succeeded";
+  return {
+    label,
+    parts: [
+      { value: of(isSale), tone: "base" },
+      { value: of(isRefund), tone: "loss" },
+      { value: of((row) => !isSale(row) && !isRefund(row)), tone: "other" },
+    ],
+    note: null,
+    mark: marks.find(({ outcome }) => rows.some((row) => row["outcome"] === outcome)) ?? null,
+  };
+}

@@ -1,0 +1,45 @@
+import { type Exponents, amountText, grouped } from "../../base/currencies.ts";
+import { type Cells, type Figure, groupBy, sumOf } from "../../base/figure.ts";
+import { type Report, percent, summedCount, summedMoney, text } from "../../base/report.ts";
+
+export const declines: Report = {
+  name: "declines",
+  explains:
+    "why charges are declined, by code, brand and kind of charge, and what share was recovered later",
+  source: "declines",
+  sql: new URL("./declines.sql", import.meta.url),
+  columns: [
+    ...text("currency", "failure_code", "code_group", "brand", "charge"),
+    ...summedCount("declines"),
+    ...summedMoney("amount"),
+    ...percent("share_percent", "recovered_percent"),
+  ],
+  orderBy: 'currency, declines desc, failure_code collate "C", brand collate "C", charge',
+  figures: declineShares,
+};
+
+/** Declined attempts by their code, the most frequent first; a figure for each currency. */
+function declineShares(rows: readonly Cells[], exponents: Exponents): Figure[] {
+  return groupBy(rows, "currency").map(([currency, own]): Figure => {
+    const all = sumOf(own, "declines");
+    const codes = groupBy(own, "failure_code")
+      .map(([code, ofCode]) => ({
+        code,
+        count: sumOf(ofCode, "declines"),
+        amount: sumOf(ofCode, "amount"),
+      }))
+      .sort((a, b) => Number(b.count - a.count));
+    return {
+      kind: "bars",
+      title: `Declines by code, ${currency.toUpperCase()}`,
+      describes: `${all} declined attempts; the most frequent code is ${codes[0]?.code ?? "none"}.`,
+      bars: codes.map(({ code, count, amount }) => ({
+        label: code.replaceAll("_", " "),
+        from: 0,
+        to: Number(count),
+        value: `${grouped(count.toString())} · ${amountText(amount, currency, exponents)}`,
+        tone: "base",
+      })),
+    };
+  });
+}

@@ -1,0 +1,362 @@
+import type { Knex } from "knex";
+import { UsageError } from "../../platform/errors.ts";
+import type { About } from "../base/about.ts";
+import type { AccountMap } from "../base/account-map.ts";
+import { type Period, latestAsOf, parseDays, resolvePeriod } from "../base/period.ts";
+import {
+  type NetworkRegion,
+  type TakeRows,
+  readReport,
+  readingTransaction,
+  tuneForReports,
+} from "../base/read-report.ts";
+import type { Report } from "../base/report.ts";
+import { allReports } from "../catalogue/all.ts";
+import { type CloseFacts, type Member, manifestText, sha256Of } from "./manifest.ts";
+import { digestOf, freezeEvidence, rowsMember, storedMembers } from "./members.ts";
+import { assertClosable, whyNotProved } from "./refusal.ts";
+import { assertNone, factColumns, memberProblems, readIntactCloses } from "./verify.ts";
+
+export interface CloseRequest {
+  /** `YYYY-MM`. */
+  month: string;
+  timeZone: string;
+  accounts: AccountMap;
+  /** Of the acquirer; left out: global. */
+  region?: NetworkRegion;
+  /** Closes what is not proved. */
+  reason: string | null;
+  /** Who closes it. */
+  by: string;
+}
+
+/** What is booked in a month, of one kind and in one currency. */
+export interface Booked {
+  currency: string;
+  /** Such as `sale`; with `isLate` what was learned of months that were closed before. */
+  kind: string;
+  isLate: boolean;
+  movements: string;
+  /** Minor units, signed. */
+  amount: string;
+}
+
+/** What a close would freeze. */
+export interface ClosePreview {
+  month: string;
+  asOf: string;
+  verdict: string;
+  reason: string | null;
+  by: string;
+  reports: readonly About[];
+  booked: readonly Booked[];
+  /** Why it would be refused; null where it would not. */
+  refusal: string | null;
+}
+
+export interface Close {
+  id: string;
+  month: string;
+  asOf: string;
+  closedAt: string;
+  closedBy: string;
+  verdict: string;
+  /** Of its manifest, and so of all that was frozen and of the close before it. */
+  sha256: string;
+  previousSha256: string | null;
+  reports: readonly About[];
+}
+
+/**
+ * What `closeMonth` would freeze, as of a minute ago. It writes nothing. Throws `UsageError` where the month cannot
+ * be closed at all, `BrokenSealError` where what it rests on was changed.
+ */
+export async function previewClose(db: Knex, request: CloseRequest): Promise<ClosePreview> {
+  return readingTransaction(db, async (trx) => {
+    const latest = await latestAsOf(trx);
+    const read = await readMonth(trx, request, latest, () => () => {});
+    const { asOf, period, verdict, abouts, refusal } = read;
+    const { month, by } = request;
+    const booked = await sumBooked(trx, { asOf, toUtc: period.toUtc });
+    const reason = reasonPrinted(verdict, request);
+    return { month, asOf, verdict, reason, by, reports: abouts, booked, refusal };
+  });
+}
+
+/**
+ * Freezes a month: the rows of every report as of a minute ago, what was booked and what it rests on, under one hash
+ * with the close before it. One transaction; a month is closed once, in order. Throws `UsageError` where it may not
+ * be closed.
+ *
+ * @param shown what somebody agreed to: exactly that is frozen, or nothing
+ */
+export async function closeMonth(
+  db: Knex,
+  request: CloseRequest,
+  shown?: Pick<ClosePreview, "asOf" | "reports">,
+): Promise<Close> {
+  return db.transaction(
+    async (trx) => {
+      // One at a time. Unlike a query, it waits before the moment is fixed that everything is read at, and then sees
+      // the other close.
+      await trx.raw("lock table reports.closes in share row exclusive mode");
+      await tuneForReports(trx);
+      const at = shown === undefined ? await latestAsOf(trx) : new Date(shown.asOf);
+      const id = await nextId(trx);
+      const read = await readMonth(trx, request, at, (report) => freezeRows(trx, id, report));
+      const { asOf, period, verdict, abouts, refusal } = read;
+      if (refusal !== null) throw new UsageError(refusal);
+      if (shown !== undefined && JSON.stringify(shown.reports) !== JSON.stringify(abouts)) {
+        throw new UsageError(
+          `The reports of ${request.month} as of ${asOf} are not those that were shown any more, so nothing ` +
+            `was frozen. Look at them again.`,
+        );
+      }
+      for (const [n, report] of allReports.entries()) await freezeAbout(trx, id, report, abouts[n]);
+      await freezeMovements(trx, id, { asOf, toUtc: period.toUtc });
+      await freezeEvidence(trx, id, { asOf, fromUtc: period.fromUtc });
+      const reason = reasonPrinted(verdict, request);
+      return seal(
+        trx,
+        { id, period, asOf, verdict, reason, previous: read.previous },
+        request,
+        abouts,
+      );
+    },
+    { isolationLevel: "repeatable read" },
+  );
+}
+
+/** A reason is for what is not proved, and stands on nothing else. */
+const reasonPrinted = (verdict: string, { reason }: CloseRequest): string | null =>
+  verdict === "PASS" ? null : reason;
+
+interface MonthRead {
+  asOf: string;
+  period: Period;
+  verdict: string;
+  /** In the catalogue's order. */
+  abouts: About[];
+  refusal: string | null;
+  /** `sha256` of the close before. */
+  previous: string | null;
+}
+
+/** Reads every report of a month that may be closed; `takeOf` gets their rows. */
+async function readMonth(
+  trx: Knex.Transaction,
+  request: CloseRequest,
+  at: Date,
+  takeOf: (report: Report) => TakeRows,
+): Promise<MonthRead> {
+  const { month, timeZone, accounts, region = "global", reason } = request;
+  const period = await resolvePeriod(trx, parseDays({ from: month }, month), timeZone);
+  await assertClosable(trx, month, period, at);
+  const closes = await readIntactCloses(trx);
+  // The opening balance rests on what was booked before; what was printed then does not matter here.
+  for (const close of closes) {
+    const isBooked = (member: string): boolean => member === "movements";
+    assertNone(close.facts.month, await memberProblems(trx, close, isBooked));
+  }
+  const asOf = at.toISOString();
+  const abouts: About[] = [];
+  const differing = new Map<string, string[]>();
+  for (const report of allReports) {
+    const [take, days] = [takeOf(report), daysThatDiffer(report)];
+    const scope = { period, asOf, currency: null, accounts, region };
+    const question = { report, ...scope, finalUntil: period.toUtc };
+    abouts.push(
+      await readReport(trx, question, async (rows) => {
+        days.look(rows);
+        await take(rows);
+      }),
+    );
+    differing.set(report.name, days.found());
+  }
+  const worst = abouts.find(({ proof }) => proof.verdict !== "PASS") ?? abouts[0];
+  if (worst === undefined) throw new Error("there are no reports");
+  const { verdict } = worst.proof;
+  const isRefused = verdict !== "PASS" && reason === null;
+  const refusal = isRefused
+    ? await whyNotProved(trx, { month, period, asOf, abouts, differing })
+    : null;
+  return { asOf, period, verdict, abouts, refusal, previous: closes.at(-1)?.sha256 ?? null };
+}
+
+/** The days of the rows that make a report fail. */
+function daysThatDiffer({ columns, failsOn }: Report) {
+  const [outcome, day] = [
+    columns.findIndex(({ name }) => name === "outcome"),
+    columns.findIndex(({ kind }) => kind === "day"),
+  ];
+  const found = new Set<string>();
+  return {
+    look: ((rows) => {
+      if (failsOn === undefined) return;
+      for (const row of rows) if (row[outcome] === failsOn) found.add(row[day] ?? "");
+    }) satisfies TakeRows,
+    found: (): string[] => [...found].sort(),
+  };
+}
+
+async function nextId(trx: Knex.Transaction): Promise<string> {
+  const { rows } = await trx.raw<{ rows: { id: string }[] }>(
+    "select coalesce(max(id), 0) + 1 as id from reports.closes",
+  );
+  return rows[0]?.id ?? "1";
+}
+
+function freezeRows(trx: Knex.Transaction, close: string, { name }: Report): TakeRows {
+  let n = 0;
+  return async (rows) => {
+    await trx.raw(
+      `insert into reports.closed_rows (close, report, n, cells)
+       select ?, ?, ? + n, array(select jsonb_array_elements_text(row))
+       from jsonb_array_elements(?::jsonb) with ordinality as given(row, n)`,
+      [close, name, n, JSON.stringify(rows)],
+    );
+    n += rows.length;
+  };
+}
+
+async function freezeAbout(
+  trx: Knex.Transaction,
+  close: string,
+  { name, columns }: Report,
+  about: About | undefined,
+): Promise<void> {
+  if (about?.report !== name) throw new Error(`${name} was not read`);
+  await trx("reports.closed_reports").insert({
+    close,
+    report: name,
+    columns: JSON.stringify(columns),
+    about: JSON.stringify(about),
+    row_count: about.rows,
+    sha256: about.sha256,
+  });
+}
+
+interface Until {
+  asOf: string;
+  toUtc: string;
+}
+
+/** Movements `m` that are booked up to the end of the month and not in an earlier close. Bindings: as of, end. */
+const openMovements = `reports.booked_movements(?) m
+  where m.booked_at < ? and m.booked_at >= coalesce((select max(to_at) from reports.closes), '-infinity')`;
+
+async function freezeMovements(
+  trx: Knex.Transaction,
+  close: string,
+  { asOf, toUtc }: Until,
+): Promise<void> {
+  await trx.raw(
+    `insert into reports.closed_movements
+       (close, movement, kind, object_id, order_id, at, booked_at, is_late, currency, amount)
+     select ?, m.movement, m.kind, m.object_id, m.order_id, m.at, m.booked_at, m.is_late, m.currency, m.amount
+     from ${openMovements}`,
+    [close, asOf, toUtc],
+  );
+}
+
+async function sumBooked(trx: Knex.Transaction, { asOf, toUtc }: Until): Promise<Booked[]> {
+  const { rows } = await trx.raw<{ rows: Booked[] }>(
+    `select m.currency, m.kind, m.is_late as "isLate", count(*)::text as movements, sum(m.amount)::text as amount
+     from ${openMovements} group by 1, 2, 3 order by 1, 3, 2`,
+    [asOf, toUtc],
+  );
+  return rows;
+}
+
+interface ToSeal {
+  id: string;
+  period: Period;
+  asOf: string;
+  verdict: string;
+  reason: string | null;
+  previous: string | null;
+}
+
+/** Hashes what is stored by now, not what was meant to be, and writes the close. Nothing is frozen after it. */
+async function seal(
+  trx: Knex.Transaction,
+  { id, period, asOf, verdict, reason, previous }: ToSeal,
+  { month, timeZone, by }: CloseRequest,
+  abouts: readonly About[],
+): Promise<Close> {
+  const members: Member[] = [];
+  for (const source of await storedMembers(trx, id)) {
+    const member = await digestOf(source);
+    if ("problem" in member) throw new Error(`${member.name}: ${member.problem}`);
+    members.push(member);
+  }
+  assertRowsAreThose(abouts, members);
+  // Last, since a report as of a time holds the closes that were made by then: hardly anything lies between it and
+  // the commit.
+  const facts = await factsOf(trx, {
+    id,
+    month: period.from,
+    time_zone: timeZone,
+    from_at: period.fromUtc,
+    to_at: period.toUtc,
+    as_of: asOf,
+    closed_by: by,
+    verdict,
+    reason,
+    previous_sha256: previous,
+  });
+  const manifest = manifestText({ facts, members });
+  const sha256 = sha256Of(manifest);
+  await trx("reports.closes").insert({
+    id,
+    month: period.from,
+    time_zone: timeZone,
+    from_at: facts.from,
+    to_at: facts.to,
+    as_of: facts.as_of,
+    closed_at: facts.closed_at,
+    closed_by: by,
+    verdict,
+    reason,
+    previous_sha256: previous,
+    manifest,
+    sha256,
+    sha256_covers: "everything",
+  });
+  return {
+    id,
+    month,
+    asOf,
+    closedAt: facts.closed_at,
+    closedBy: by,
+    verdict,
+    sha256,
+    previousSha256: previous,
+    reports: abouts,
+  };
+}
+
+/** The hash that is printed on a report is the one of the manifest. */
+function assertRowsAreThose(abouts: readonly About[], members: readonly Member[]): void {
+  for (const { report, sha256 } of abouts) {
+    const member = members.find(({ name }) => name === rowsMember(report));
+    if (member?.sha256 !== sha256)
+      throw new Error(`the rows of ${report} were not stored as they were read`);
+  }
+}
+
+/** The facts of a close that is being made now, as they will be read from its row. */
+async function factsOf(
+  trx: Knex.Transaction,
+  row: Readonly<Record<string, string | null>>,
+): Promise<CloseFacts> {
+  const { rows } = await trx.raw<{ rows: CloseFacts[] }>(
+    `select ${factColumns}
+     from jsonb_populate_record(null::reports.closes,
+            ?::jsonb || jsonb_build_object('closed_at', clock_timestamp())) c`,
+    [JSON.stringify(row)],
+  );
+  const [facts] = rows;
+  if (facts === undefined) throw new Error("the database did not state the facts of the close");
+  return facts;
+}

@@ -1,0 +1,273 @@
+import type { Knex } from "knex";
+import { TallyhookError, exitCodes } from "../../platform/errors.ts";
+import type { About } from "../base/about.ts";
+import { allReports } from "../catalogue/all.ts";
+import {
+  type BrokenMember,
+  type CloseFacts,
+  type Member,
+  factDifferences,
+  memberDifferences,
+  membersOf,
+  sha256Of,
+} from "./manifest.ts";
+import { digestOf, rowsMember, storedMembers, utcText } from "./members.ts";
+
+/** What the hash of a close is made of; the first two are of earlier versions. */
+export type Covers = "rows" | "results" | "everything";
+
+/** A row of `reports.closes`. */
+export interface StoredClose {
+  facts: CloseFacts;
+  covers: Covers;
+  sha256: string;
+  /** Null where an earlier version closed the month. */
+  manifest: string | null;
+}
+
+/** Whether a close is what was sealed. */
+export interface CloseCheck {
+  month: string;
+  snapshot: string;
+  closedAt: string;
+  closedBy: string | null;
+  verdict: string;
+  covers: Covers;
+  sha256: string;
+  /** A sentence each; none: nothing differs. */
+  problems: string[];
+}
+
+/** SQL for the facts of a row `c` with the columns of `reports.closes`. */
+export const factColumns = `c.id::text as snapshot, to_char(c.month, 'YYYY-MM') as month, c.time_zone,
+  ${utcText("c.from_at")} as "from", ${utcText("c.to_at")} as "to", ${utcText("c.as_of")} as as_of,
+  ${utcText("c.closed_at")} as closed_at, c.closed_by, c.verdict, c.reason, c.previous_sha256`;
+
+/** All closes, the oldest month first. One statement. */
+export async function readCloses(db: Knex): Promise<StoredClose[]> {
+  const { rows } = await db.raw<{ rows: (CloseFacts & Omit<StoredClose, "facts">)[] }>(
+    `select ${factColumns}, c.sha256_covers as covers, c.sha256, c.manifest
+     from reports.closes c order by c.month, c.id`,
+  );
+  return rows.map(({ covers, sha256, manifest, ...facts }) => ({
+    facts,
+    covers,
+    sha256,
+    manifest,
+  }));
+}
+
+/** What differs in the row of a close, and between it and the close before it. Pure. */
+function rowProblems(close: StoredClose, before: StoredClose | null): string[] {
+  const { facts, covers, sha256, manifest } = close;
+  if (covers !== "everything") {
+    if (before?.covers === "everything") {
+      return [`it says that an earlier version closed it, which ${before.facts.month} rules out`];
+    }
+    const sealedPart = manifest ?? facts.closed_by ?? facts.previous_sha256;
+    return sealedPart === null ? [] : ["it has parts of a seal, but says that it has none"];
+  }
+  if (manifest === null || sha256Of(manifest) !== sha256) {
+    return [`manifest and sha256 do not belong together: one of them was changed`];
+  }
+  const linked = before?.sha256 ?? null;
+  return [
+    ...factDifferences(manifest, facts),
+    ...(facts.previous_sha256 === linked
+      ? []
+      : [
+          before === null
+            ? "it was sealed after another close, which is missing"
+            : `it was sealed after a close that is not ${before.facts.month} as it is now (${before.sha256})`,
+        ]),
+  ];
+}
+
+/**
+ * What differs in what was frozen.
+ *
+ * @param wanted members that are left out are not looked at, nor missed
+ */
+export async function memberProblems(
+  db: Knex,
+  { facts, covers, sha256, manifest }: StoredClose,
+  wanted: (member: string) => boolean = () => true,
+): Promise<string[]> {
+  if (covers !== "everything" || manifest === null) {
+    return formerProblems(db, { facts, covers, sha256 }, wanted);
+  }
+  const found: (Member | BrokenMember)[] = [];
+  for (const source of await storedMembers(db, facts.snapshot)) {
+    if (wanted(source.name)) found.push(await digestOf(source));
+  }
+  const sealed = membersOf(manifest).filter(({ name }) => wanted(name));
+  return memberDifferences(sealed, found);
+}
+
+/** What the hash of an earlier version covers: the reports' results and rows. */
+async function formerProblems(
+  db: Knex,
+  { facts, covers, sha256 }: Omit<StoredClose, "manifest">,
+  wanted: (member: string) => boolean,
+): Promise<string[]> {
+  const { rows } = await db.raw<{ rows: { about: About; as_of: Date; is_told_so: boolean }[] }>(
+    `select r.about, c.as_of,
+            r.sha256 = r.about->>'sha256' and r.row_count::text = r.about->>'rows' as is_told_so
+     from reports.closes c join reports.closed_reports r on r.close = c.id where c.id = ?`,
+    [facts.snapshot],
+  );
+  const abouts = rows.map(({ about }) => about);
+  const asOf = rows[0]?.as_of.toISOString() ?? "";
+  const { month, time_zone: timeZone, verdict, reason } = facts;
+  const expected =
+    covers === "rows"
+      ? rowsSha256(abouts)
+      : resultsSha256({ month, timeZone, asOf, verdict, reason }, abouts);
+  const problems =
+    expected === sha256
+      ? []
+      : ["its facts or the results of its reports differ from what was signed"];
+  for (const { about, is_told_so: isToldSo } of rows) {
+    if (!isToldSo) problems.push(`reports/${about.report}/about contradicts its own row`);
+  }
+  for (const source of await storedMembers(db, facts.snapshot)) {
+    const about = abouts.find(({ report }) => rowsMember(report) === source.name);
+    if (about === undefined || !wanted(source.name)) continue;
+    const found = await digestOf(source);
+    if ("problem" in found) problems.push(`${found.name}: ${found.problem}`);
+    else if (found.sha256 !== about.sha256)
+      problems.push(`${found.name} differs from what was signed`);
+  }
+  return problems;
+}
+
+const frozenTables = [
+  "closed_reports",
+  "closed_rows",
+  "closed_movements",
+  "closed_evidence",
+] as const;
+
+/** Tables with rows of a close, or of a report of one, that is not there. */
+async function tablesWithOrphans(
+  db: Knex,
+  tables: readonly (typeof frozenTables)[number][],
+): Promise<string[]> {
+  const orphans = tables.map((table) => {
+    const [owner, key] =
+      table === "closed_rows"
+        ? ["closed_reports", "o.close = r.close and o.report = r.report"]
+        : ["closes", "o.id = r.close"];
+    return `select '${table}' as name from reports.${table} r
+            where not exists (select from reports.${owner} o where ${key}) group by 1`;
+  });
+  const { rows } = await db.raw<{ rows: { name: string }[] }>(orphans.join(" union all "));
+  return rows.map(({ name }) => `reports.${name} has rows of a close or a report that is missing`);
+}
+
+/** Everything about every close, the oldest first, and what belongs to no close. Reads all that is frozen. */
+export async function verifyCloses(
+  db: Knex,
+): Promise<{ closes: CloseCheck[]; problems: string[] }> {
+  return db.transaction(
+    async (trx) => {
+      const closes = await readCloses(trx);
+      const checks: CloseCheck[] = [];
+      for (const [at, close] of closes.entries()) {
+        const row = rowProblems(close, closes[at - 1] ?? null);
+        const { facts, covers, sha256 } = close;
+        checks.push({
+          month: facts.month,
+          snapshot: facts.snapshot,
+          closedAt: facts.closed_at,
+          closedBy: facts.closed_by,
+          verdict: facts.verdict,
+          covers,
+          sha256,
+          problems: isManifestSound(close) ? [...row, ...(await memberProblems(trx, close))] : row,
+        });
+      }
+      return { closes: checks, problems: await tablesWithOrphans(trx, frozenTables) };
+    },
+    { isolationLevel: "repeatable read", readOnly: true },
+  );
+}
+
+/** Whether the manifest may be believed, so that what is frozen can be compared with it. */
+const isManifestSound = ({ covers, manifest, sha256 }: StoredClose): boolean =>
+  covers !== "everything" || (manifest !== null && sha256Of(manifest) === sha256);
+
+/**
+ * The closes, if the row of each is what was sealed and follows the one before it. It reads none of what is frozen,
+ * and so costs nothing. Throws `BrokenSealError`.
+ */
+export async function readIntactCloses(db: Knex): Promise<StoredClose[]> {
+  const closes = await readCloses(db);
+  for (const [at, close] of closes.entries()) {
+    assertNone(close.facts.month, rowProblems(close, closes[at - 1] ?? null));
+  }
+  assertNone(null, await tablesWithOrphans(db, ["closed_reports"]));
+  return closes;
+}
+
+/** Throws `BrokenSealError` that names what differs in the close of a month, or among all closes. */
+export function assertNone(month: string | null, problems: readonly string[]): void {
+  const [first, ...others] = problems;
+  if (first === undefined) return;
+  const of = month === null ? "The closed months are" : `The close of ${month} is`;
+  const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
+  throw new BrokenSealError(
+    `${of} not what was sealed: ${first}${more}. Somebody changed schema reports by hand. "tallyhook close verify" ` +
+      `lists all of it; restore it from a backup.`,
+  );
+}
+
+type SignedReport = Pick<About, "report" | "period" | "proof" | "rows" | "sha256">;
+
+/** What a close of an earlier version says of its month. */
+interface Stated {
+  /** `YYYY-MM`. */
+  month: string;
+  /** IANA name. */
+  timeZone: string;
+  /** ISO 8601 with milliseconds. */
+  asOf: string;
+  verdict: string;
+  reason: string | null;
+}
+
+/**
+ * SHA-256 of a close whose `sha256_covers` is 'results': of what it says of its month, and of each report's name,
+ * result and rows, as JSON arrays, a line each. No close is made so any more. Pure.
+ */
+export function resultsSha256(
+  { month, timeZone, asOf, verdict, reason }: Stated,
+  reports: readonly SignedReport[],
+): string {
+  const signed = reports.map(({ report, period, proof, rows, sha256 }) => [
+    report,
+    [period.fromUtc, period.toUtc],
+    [proof.verdict, proof.coveragePercent, proof.readUntil, proof.lastRun],
+    [proof.openFindings, proof.openWarnings],
+    rows,
+    sha256,
+  ]);
+  const byName = signed.sort(([a = ""], [b = ""]) => (a < b ? -1 : 1));
+  const lines = [[month, timeZone, asOf, verdict, reason], ...byName];
+  return sha256Of(lines.map((line) => `${JSON.stringify(line)}\n`).join(""));
+}
+
+/**
+ * SHA-256 of a close whose `sha256_covers` is 'rows': of the reports' names and the hashes of their rows, in the
+ * catalogue's order. Pure.
+ */
+export function rowsSha256(reports: readonly Pick<SignedReport, "report" | "sha256">[]): string {
+  const place = (name: string): number => allReports.findIndex((report) => report.name === name);
+  const inOrder = [...reports].sort((a, b) => place(a.report) - place(b.report));
+  return sha256Of(inOrder.map(({ report, sha256 }) => `${report} ${sha256}\n`).join(""));
+}
+
+/** What is stored of a closed month is not what was frozen. The message names what differs. */
+class BrokenSealError extends TallyhookError {
+  override readonly exitCode = exitCodes.differs;
+}

@@ -1,0 +1,284 @@
+import { z } from "zod";
+import {
+  type ZodOpenApiObject,
+  type ZodOpenApiOperationObject,
+  type ZodOpenApiResponseObject,
+  createDocument,
+} from "zod-openapi";
+import type { Endpoint } from "../../contract/endpoint.ts";
+import { errorEnvelopeSchema } from "../../contract/error-envelope.ts";
+import { eventEnvelopeSchema } from "../../contract/event-envelope.ts";
+import { accountSchema } from "../../contract/resources/account.ts";
+import {
+  appliedCouponSchema,
+  couponCodeSchema,
+  couponSchema,
+} from "../../contract/resources/coupons.ts";
+import { customerSchema, shippingAddressSchema } from "../../contract/resources/customers.ts";
+import { orderSchema, orderTransactionSchema } from "../../contract/resources/orders.ts";
+import {
+  paymentMethodSchema,
+  paymentMethodSummarySchema,
+} from "../../contract/resources/payment-methods.ts";
+import { billingCycleSchema, planSchema } from "../../contract/resources/plans.ts";
+import { productImageSchema, productSchema } from "../../contract/resources/products.ts";
+import { planSummarySchema, subscriptionSchema } from "../../contract/resources/subscriptions.ts";
+import { roleSchema, teamMemberSchema } from "../../contract/resources/team-members.ts";
+import { transactionSchema } from "../../contract/resources/transactions.ts";
+import { webhookEndpointSchema } from "../../contract/resources/webhook-endpoints.ts";
+import { statusOf } from "../engine/api-error.ts";
+import { latestVersion } from "../engine/api-versions.ts";
+import { knownEventTypes } from "../engine/event-log.ts";
+import { defaultSettings } from "../engine/settings.ts";
+import { exampleBodies } from "./examples.ts";
+
+/** The names under which clients find the resources. */
+const schemas = {
+  Account: accountSchema,
+  AppliedCoupon: appliedCouponSchema,
+  BillingCycle: billingCycleSchema,
+  Coupon: couponSchema,
+  CouponCode: couponCodeSchema,
+  Customer: customerSchema,
+  Error: errorEnvelopeSchema,
+  Event: eventEnvelopeSchema,
+  Order: orderSchema,
+  OrderTransaction: orderTransactionSchema,
+  PaymentMethod: paymentMethodSchema,
+  PaymentMethodSummary: paymentMethodSummarySchema,
+  Plan: planSchema,
+  PlanSummary: planSummarySchema,
+  Product: productSchema,
+  ProductImage: productImageSchema,
+  Role: roleSchema,
+  ShippingAddress: shippingAddressSchema,
+  Subscription: subscriptionSchema,
+  TeamMember: teamMemberSchema,
+  Transaction: transactionSchema,
+  WebhookEndpoint: webhookEndpointSchema,
+};
+
+const commonHeaders = z.object({
+  "SVC-Version": z.string().optional().describe("YYYY-MM-DD; overrides the account's version once"),
+});
+
+/** What the pages of the documentation show; they send a fresh one in its place. */
+export const exampleIdempotencyKey = "3f2b8c1e-0000-4000-8000-000000000000";
+
+const idempotencyKey = z
+  .uuidv4()
+  .describe("Repeats within 24 hours get the first answer; this page sends a fresh one a call")
+  .meta({ example: exampleIdempotencyKey });
+
+const requestIdHeader = z.object({
+  "X-Request-Id": z.string().describe("The same as error.request_id: for the service's support"),
+});
+
+/** While limits are switched on: of the nearer one. */
+const rateHeaders = z.object({
+  "RateLimit-Limit": z.int().optional().describe("Requests a window"),
+  "RateLimit-Remaining": z.int().optional().describe("Requests left in this window"),
+  "RateLimit-Reset": z.int().optional().describe("Seconds until the next window"),
+});
+
+const doneHeaders = requestIdHeader.extend(rateHeaders.shape).extend({
+  "SVC-Version": z.string().describe("The version of this answer"),
+});
+
+const limitedHeaders = requestIdHeader.extend(rateHeaders.shape).extend({
+  "Retry-After": z.string().describe("Seconds, or an HTTP date: wait that long, and a little more"),
+});
+
+/** What every endpoint can answer (spec, Endpoints, Authentication and Errors). */
+const everywhere = [
+  "validation_error",
+  "required_field",
+  "invalid_value",
+  "invalid_format",
+  "invalid_api_version",
+  "api_version_sunset",
+  "missing_api_key",
+  "invalid_api_key",
+  "invalid_api_key_format",
+  "expired_api_key",
+  "revoked_api_key",
+  "insufficient_permissions",
+  "ip_not_allowed",
+  "environment_mismatch",
+  "rate_limit_exceeded",
+  "global_rate_limit_exceeded",
+  "internal_error",
+  "service_unavailable",
+];
+
+const withKey = ["invalid_idempotency_key", "request_in_progress", "idempotency_key_conflict"];
+
+/** Every code that an endpoint can answer, each once. */
+export function errorCodesOf({ method, idempotency, errors }: Endpoint): string[] {
+  return [
+    ...new Set([
+      ...everywhere,
+      ...(method === "GET" ? [] : ["contains_html"]),
+      ...(idempotency === "none" ? [] : withKey),
+      ...(idempotency === "required" ? ["missing_idempotency_key"] : []),
+      ...errors,
+    ]),
+  ];
+}
+
+/**
+ * The OpenAPI 3.1 document of the service, from the declarations that the sandbox mounts and the client is typed by.
+ * `answers` are examples by the endpoint's name.
+ */
+export function openApiDocument(
+  endpoints: readonly Endpoint[],
+  answers: Readonly<Record<string, unknown>> = {},
+): ReturnType<typeof createDocument> {
+  const paths: Record<string, Record<string, ZodOpenApiOperationObject>> = {};
+  for (const endpoint of endpoints) {
+    const path = (paths[endpoint.path] ??= {});
+    path[endpoint.method.toLowerCase()] = operation(endpoint, answers[endpoint.name]);
+  }
+  return createDocument(
+    {
+      openapi: "3.1.0",
+      info: {
+        title: "The commerce service, as the sandbox plays it",
+        version: latestVersion.version,
+        description:
+          "Money is in cents, times are ISO 8601, ids are UUIDs, lists are paged by cursor.",
+      },
+      servers: [{ url: "/v1" }],
+      security: [{ apiKey: [] }],
+      components: { schemas, securitySchemes: { apiKey: { type: "http", scheme: "bearer" } } },
+      paths,
+      webhooks: webhooks(),
+    },
+    {
+      override({ zodSchema, jsonSchema }) {
+        // What no JSON Schema can say (a value checked by a function) is any value.
+        if (zodSchema._zod.def.type === "custom") jsonSchema.type ??= "object";
+        // An enum that the service may extend: readers keep what is new, the sandbox has these.
+        const { examples } = jsonSchema;
+        if (jsonSchema.type === "string" && Array.isArray(examples)) {
+          jsonSchema.enum = examples as string[];
+          delete jsonSchema.examples;
+        }
+      },
+    },
+  );
+}
+
+function operation(endpoint: Endpoint, example: unknown): ZodOpenApiOperationObject {
+  const { name, summary, permission, status, answer } = endpoint;
+  const [, resource = ""] = endpoint.path.split("/");
+  const json = { schema: answer, ...(example === undefined ? {} : { example }) };
+  return {
+    operationId: name,
+    summary,
+    description: `Permission: \`${permission}\`. ${idempotencyNote(endpoint)}`,
+    tags: [resource],
+    requestParams: {
+      path: asObject(endpoint.params),
+      query: asObject(endpoint.query),
+      header: headersOf(endpoint),
+    },
+    ...bodyOf(endpoint),
+    responses: {
+      [status]: {
+        description: "Done",
+        headers: doneHeaders,
+        content: { "application/json": json },
+      },
+      ...errorResponses(endpoint),
+    },
+  };
+}
+
+function idempotencyNote({ idempotency }: Endpoint): string {
+  if (idempotency === "none") return "Takes no idempotency key.";
+  return `Idempotency key: ${idempotency}.`;
+}
+
+function headersOf({ idempotency }: Endpoint) {
+  if (idempotency === "none") return commonHeaders;
+  const isRequired = idempotency === "required";
+  return commonHeaders.extend({
+    "X-SVC-Idempotency-Key": isRequired ? idempotencyKey : idempotencyKey.optional(),
+  });
+}
+
+function bodyOf({
+  name,
+  method,
+  encoding,
+  body,
+}: Endpoint): Pick<ZodOpenApiOperationObject, "requestBody"> {
+  const takesNone = method === "GET" || body.safeParse(undefined).data === undefined;
+  if (takesNone && !(body instanceof z.ZodObject)) return {};
+  const required = !body.safeParse({}).success;
+  const type = encoding === "image" ? "multipart/form-data" : "application/json";
+  const example = Object.hasOwn(exampleBodies, name) ? { example: exampleBodies[name] } : {};
+  return { requestBody: { required, content: { [type]: { schema: body, ...example } } } };
+}
+
+/** One response for each status, with the codes that come under it. */
+function errorResponses(endpoint: Endpoint): Record<string, ZodOpenApiResponseObject> {
+  const codes = errorCodesOf(endpoint);
+  const statuses = new Set(codes.map(statusOf));
+  return Object.fromEntries(
+    Array.from(statuses, (status) => {
+      const those = codes.filter((code) => statusOf(code) === status);
+      return [
+        String(status),
+        {
+          description: those.map((code) => `\`${code}\``).join(", "),
+          headers: status === 429 ? limitedHeaders : requestIdHeader,
+          content: { "application/json": { schema: errorEnvelopeSchema } },
+        },
+      ];
+    }),
+  );
+}
+
+const eventObjects: Readonly<Record<string, z.ZodType>> = {
+  customer: customerSchema,
+  order: orderSchema,
+  subscription: subscriptionSchema,
+  webhook_endpoint: webhookEndpointSchema,
+};
+
+/** What the sandbox sends to webhook endpoints. The interface shows names only: envelope and signature are assumed. */
+function webhooks(): NonNullable<ZodOpenApiObject["webhooks"]> {
+  const chargebacks = Object.values(defaultSettings().chargeback_events);
+  const types = [...knownEventTypes, ...chargebacks, "webhook_endpoint.test"].sort();
+  return Object.fromEntries(
+    types.map((type) => {
+      const object = eventObjects[type.slice(0, type.indexOf("."))] ?? z.looseObject({});
+      const schema = z.looseObject({
+        id: z.string(),
+        type: z.literal(type),
+        created_at: z.string(),
+        api_version: z.string(),
+        data: z.looseObject({ object }),
+      });
+      const header = z.object({
+        "SVC-Signature": z.string().describe("t=<unix seconds>,v1=<hex HMAC-SHA256 of t.body>"),
+      });
+      const post: ZodOpenApiOperationObject = {
+        operationId: `on_${type.replaceAll(".", "_")}`,
+        summary: type,
+        security: [],
+        requestParams: { header },
+        requestBody: { required: true, content: { "application/json": { schema } } },
+        responses: { "2XX": { description: "Received: within 30 seconds, else it is sent again" } },
+      };
+      return [type, { post }];
+    }),
+  );
+}
+
+function asObject(schema: z.ZodType): z.ZodObject {
+  if (schema instanceof z.ZodObject) return schema;
+  throw new Error("parameters are declared as an object");
+}

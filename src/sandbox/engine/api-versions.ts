@@ -1,0 +1,44 @@
+import { serviceVersion } from "../../contract/endpoint.ts";
+import { Refusal } from "./api-error.ts";
+
+export interface ApiVersion {
+  version: string;
+  deprecated: boolean;
+  /** The day from which it is refused, `YYYY-MM-DD`. */
+  sunset: string | null;
+  retired: boolean;
+}
+
+/** The published versions, oldest first. The interface names none: these are the sandbox's. */
+const apiVersions: readonly [ApiVersion, ...ApiVersion[]] = [
+  { version: "2024-03-01", deprecated: true, sunset: "2025-03-01", retired: true },
+  { version: "2024-11-15", deprecated: true, sunset: "2027-11-15", retired: false },
+  { version: serviceVersion, deprecated: false, sunset: null, retired: false },
+];
+
+export const latestVersion: ApiVersion = apiVersions.at(-1) ?? apiVersions[0];
+
+export function findVersion(version: string): ApiVersion | undefined {
+  return apiVersions.find((published) => published.version === version);
+}
+
+/** The published version of that name; refuses an unknown one and a retired one. `param` is where it was named. */
+export function usableVersion(name: string, param: string): ApiVersion {
+  const version = findVersion(name);
+  if (version === undefined) {
+    throw new Refusal("invalid_api_version", "No such API version.", param);
+  }
+  if (version.retired) {
+    throw new Refusal("api_version_sunset", "The API version is retired.", param);
+  }
+  return version;
+}
+
+/** The version of one request: that of its `SVC-Version` header, else the account's, else the latest (spec, Versioning). */
+export function effectiveVersion(
+  { account }: { account: { readonly api_version: string | null } },
+  header: string,
+): string {
+  if (header !== "") return usableVersion(header, "SVC-Version").version;
+  return account.api_version ?? latestVersion.version;
+}

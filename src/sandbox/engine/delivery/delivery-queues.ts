@@ -1,0 +1,210 @@
+import type { AttemptKind, Delivery } from "./delivery-log.ts";
+
+/** A lane for each endpoint: one that answers slowly holds no other up. */
+export interface Lanes {
+  /** In all lanes: waiting, held back, delayed or under way. */
+  readonly pending: number;
+  push(endpointId: string, sending: Sending): void;
+  /** Takes out what waits for an endpoint, but for what is held back or delayed. */
+  takeReady(endpointId: string): Sending[];
+  /** Resolves when nothing is pending. */
+  quiet(): Promise<void>;
+  close(): void;
+}
+
+export interface LanesDeps extends Pick<LaneDeps, "send"> {
+  concurrency: (endpointId: string) => number;
+}
+
+export function createLanes({ send, concurrency }: LanesDeps): Lanes {
+  const lanes = new Map<string, Lane>();
+  let waiters: (() => void)[] = [];
+
+  function pending(): number {
+    let sum = 0;
+    for (const lane of lanes.values()) sum += lane.pending;
+    return sum;
+  }
+
+  function onQuiet(): void {
+    if (pending() > 0) return;
+    const released = waiters;
+    waiters = [];
+    for (const resolve of released) resolve();
+  }
+
+  return {
+    get pending() {
+      return pending();
+    },
+    push(endpointId, sending) {
+      let lane = lanes.get(endpointId);
+      if (lane === undefined) {
+        lane = createLane({ send, concurrency: () => concurrency(endpointId), onQuiet });
+        lanes.set(endpointId, lane);
+      }
+      lane.push(sending);
+    },
+    takeReady: (endpointId) => lanes.get(endpointId)?.takeReady() ?? [],
+    quiet: () =>
+      pending() === 0
+        ? Promise.resolve()
+        : new Promise((resolve) => {
+            waiters.push(resolve);
+          }),
+    close() {
+      for (const lane of lanes.values()) lane.close();
+      lanes.clear();
+      onQuiet();
+    },
+  };
+}
+
+/** One sending of a delivery, with what still delays it. */
+export interface Sending {
+  delivery: Delivery;
+  kind: AttemptKind;
+  /** When it fell due, in the sandbox's time. */
+  dueMs: number;
+  delayMs: number;
+  reorder: { laterDeliveries: number; maxMs: number } | null;
+}
+
+/** What waits to be sent to one endpoint, what is held back, and what is under way: a bounded number at once. */
+export interface Lane {
+  /** Waiting, held back, delayed or under way. */
+  readonly pending: number;
+  push(sending: Sending): void;
+  /** Takes out what could be under way now, were more allowed at once. */
+  takeReady(): Sending[];
+  close(): void;
+}
+
+export interface LaneDeps {
+  concurrency: () => number;
+  /** Never rejects. */
+  send: (sending: Sending) => Promise<void>;
+  onQuiet: () => void;
+}
+
+interface Held {
+  sending: Sending;
+  /** Sent after it: deliveries with a higher number. */
+  order: number;
+  remaining: number;
+  timer: NodeJS.Timeout;
+}
+
+/** The spent front of the queue is cut off when it is this long. */
+const spentLimit = 1024;
+
+function createLane(deps: LaneDeps): Lane {
+  let queue: Sending[] = [];
+  let head = 0;
+  let underWay = 0;
+  let started = 0;
+  let isWakeUpPlanned = false;
+  let isClosed = false;
+  const held = new Set<Held>();
+  const delayed = new Set<NodeJS.Timeout>();
+
+  const waiting = () => queue.length - head;
+  const pending = () => waiting() + underWay + held.size + delayed.size;
+
+  /** Not at once: a request is answered before what it caused is sent, and a burst is started together. */
+  function wake(): void {
+    if (isWakeUpPlanned || isClosed) return;
+    isWakeUpPlanned = true;
+    setImmediate(() => {
+      isWakeUpPlanned = false;
+      pump();
+    });
+  }
+
+  function pump(): void {
+    while (!isClosed && waiting() > 0 && underWay < deps.concurrency()) {
+      const sending = queue[head] as Sending;
+      head += 1;
+      if (sending.delayMs > 0) delay(sending);
+      else if (sending.reorder === null) void start(sending);
+      else hold(sending, sending.reorder);
+    }
+    if (head >= spentLimit) {
+      queue = queue.slice(head);
+      head = 0;
+    }
+  }
+
+  async function start(sending: Sending): Promise<void> {
+    underWay += 1;
+    started += 1;
+    const order = started;
+    await deps.send(sending);
+    underWay -= 1;
+    if (isClosed) return;
+    countForHeld(order);
+    pump();
+    if (pending() === 0) deps.onQuiet();
+  }
+
+  function delay(sending: Sending): void {
+    const timer = setTimeout(() => {
+      delayed.delete(timer);
+      queue.push({ ...sending, delayMs: 0 });
+      wake();
+    }, sending.delayMs);
+    delayed.add(timer);
+  }
+
+  function hold(sending: Sending, { laterDeliveries, maxMs }: NonNullable<Sending["reorder"]>) {
+    const entry: Held = {
+      sending: { ...sending, reorder: null },
+      order: started,
+      remaining: laterDeliveries,
+      timer: setTimeout(() => release(entry), maxMs),
+    };
+    held.add(entry);
+  }
+
+  function countForHeld(order: number): void {
+    for (const entry of held) {
+      if (entry.order >= order) continue;
+      entry.remaining -= 1;
+      if (entry.remaining <= 0) release(entry);
+    }
+  }
+
+  function release(entry: Held): void {
+    if (!held.delete(entry)) return;
+    clearTimeout(entry.timer);
+    if (head > 0) queue[--head] = entry.sending;
+    else queue.unshift(entry.sending);
+    wake();
+  }
+
+  return {
+    get pending() {
+      return pending();
+    },
+    push(sending) {
+      queue.push(sending);
+      wake();
+    },
+    takeReady() {
+      const isReady = ({ delayMs, reorder }: Sending) => delayMs === 0 && reorder === null;
+      const all = queue.slice(head);
+      queue = all.filter((sending) => !isReady(sending));
+      head = 0;
+      return all.filter(isReady);
+    },
+    close() {
+      isClosed = true;
+      for (const timer of delayed) clearTimeout(timer);
+      for (const entry of held) clearTimeout(entry.timer);
+      queue = [];
+      head = 0;
+      held.clear();
+      delayed.clear();
+    },
+  };
+}

@@ -1,0 +1,108 @@
+import type { Endpoint } from "../../contract/endpoint.ts";
+import { Refusal } from "./api-error.ts";
+import type { Settings } from "./settings.ts";
+
+export type RateCategory = "read" | "write" | "coupon_validation";
+
+type Limits = Settings["rate_limits"];
+
+/** The category whose limit an endpoint counts against; coupon validation has its own (spec, Errors: `too_many_requests`). */
+export function rateCategory({ method, path }: Pick<Endpoint, "method" | "path">): RateCategory {
+  if (path === "/coupons/validate") return "coupon_validation";
+  return method === "GET" ? "read" : "write";
+}
+
+/**
+ * Counts a request against the limit of its category and that of its merchant. Gives the `RateLimit-*` headers of the
+ * nearer one; throws a 429 refusal with `Retry-After` when one is used up, which then counts nothing.
+ */
+export function countRequest(
+  windows: RateWindows,
+  limits: Limits,
+  request: { merchant: string; category: RateCategory; nowMs: number },
+): Record<string, string> {
+  if (!limits.enabled) return {};
+  const { merchant, category, nowMs } = request;
+  const lengthMs = limits.window_seconds * 1000;
+  const own = {
+    limit: limits[category],
+    window: windows.current(`${merchant} ${category}`, nowMs, lengthMs),
+    code: category === "coupon_validation" ? "too_many_requests" : "rate_limit_exceeded",
+  };
+  const shared = {
+    limit: limits.global,
+    window: windows.current(merchant, nowMs, lengthMs),
+    code: "global_rate_limit_exceeded",
+  };
+  for (const { limit, window, code } of [own, shared]) {
+    if (window.count >= limit) throw tooMany(code, limit, window, nowMs, limits);
+  }
+  own.window.count += 1;
+  shared.window.count += 1;
+  const left = ({ limit, window }: typeof own) => limit - window.count;
+  const nearer = left(own) <= left(shared) ? own : shared;
+  return rateHeaders(nearer.limit, nearer.window, nowMs);
+}
+
+function tooMany(
+  code: string,
+  limit: number,
+  window: RateWindow,
+  nowMs: number,
+  { retry_after }: Pick<Limits, "retry_after">,
+): Refusal {
+  const refusal = new Refusal(code, "Too many requests: wait as long as Retry-After says.");
+  refusal.headers = {
+    ...rateHeaders(limit, window, nowMs),
+    "Retry-After": retryAfter(window.endsAtMs, nowMs, retry_after),
+  };
+  return refusal;
+}
+
+/** `RateLimit-Reset` is in seconds from now. */
+export function rateHeaders(
+  limit: number,
+  window: RateWindow,
+  nowMs: number,
+): Record<string, string> {
+  return {
+    "RateLimit-Limit": String(limit),
+    "RateLimit-Remaining": String(Math.max(0, limit - window.count)),
+    "RateLimit-Reset": String(Math.ceil((window.endsAtMs - nowMs) / 1000)),
+  };
+}
+
+/** Rounded up: whoever waits that long is let through (statement 96). */
+export function retryAfter(atMs: number, nowMs: number, format: Limits["retry_after"]): string {
+  if (format === "seconds") return String(Math.ceil((atMs - nowMs) / 1000));
+  return new Date(Math.ceil(atMs / 1000) * 1000).toUTCString();
+}
+
+/** How often something was asked for within its current window of time. */
+export interface RateWindow {
+  count: number;
+  /** Milliseconds of the sandbox's clock. */
+  endsAtMs: number;
+}
+
+export interface RateWindows {
+  /** The window of a key at `nowMs`; a new one when the last has ended. */
+  current(key: string, nowMs: number, lengthMs: number): RateWindow;
+}
+
+/** Fixed windows that start with their first request. They are few: one for each merchant and category. */
+export function createRateWindows(): RateWindows {
+  const windows = new Map<string, RateWindow>();
+  return {
+    current(key, nowMs, lengthMs) {
+      const known = windows.get(key);
+      // A clock that was set back must not leave a window that ends in a year.
+      if (known !== undefined && nowMs < known.endsAtMs && known.endsAtMs <= nowMs + lengthMs) {
+        return known;
+      }
+      const fresh = { count: 0, endsAtMs: nowMs + lengthMs };
+      windows.set(key, fresh);
+      return fresh;
+    },
+  };
+}

@@ -1,0 +1,264 @@
+import type { Clock } from "../../platform/clock.ts";
+import type { Log } from "../../platform/log.ts";
+import { type SeededRandom, seededRandom } from "../../platform/random.ts";
+import { settleIfDue } from "../resources/orders/charge-order.ts";
+import { openChargeback } from "../resources/orders/order-transitions.ts";
+import { seedCatalogue } from "../resources/seed-catalogue.ts";
+import {
+  billIfDue,
+  completeIfOver,
+  retryIfDue,
+} from "../resources/subscriptions/bill-subscription.ts";
+import { type Job, type Timeline, createTimeline } from "./clock.ts";
+import type { Transport } from "./delivery/attempt.ts";
+import { type Dispatcher, createDispatcher } from "./delivery/dispatcher.ts";
+import { type EventLog, type EventRecord, type EventSubject, createEventLog } from "./event-log.ts";
+import { type Faults, drawFlaws, noFaults } from "./faults.ts";
+import { type Ids, createIds } from "./ids.ts";
+import { type ApiKey, type Mode, firstMerchant, knownKeys, modes } from "./keys.ts";
+import { type RateWindows, createRateWindows } from "./rate-limit.ts";
+import { type Settings, defaultSettings } from "./settings.ts";
+import { type Space, createSpace } from "./space.ts";
+
+export interface Merchant {
+  readonly id: string;
+  readonly name: string;
+  readonly spaces: Readonly<Record<Mode, Space>>;
+}
+
+/** Streams of their own, so that the timing of deliveries cannot change an id or a fault of a request. */
+interface Chance {
+  readonly deliveryIds: Ids;
+  faults: SeededRandom;
+  flaws: SeededRandom;
+  api: SeededRandom;
+}
+
+/** Everything the sandbox knows. A reset makes a new one. */
+export interface State {
+  readonly seed: string;
+  readonly time: Timeline;
+  /** By id. Nothing of one merchant is seen by another. */
+  readonly merchants: Map<string, Merchant>;
+  /** Those of the merchant that is there from the start. */
+  readonly spaces: Merchant["spaces"];
+  /** A further merchant with an empty catalogue. */
+  addMerchant(id: string, name: string): Merchant;
+  readonly keys: Map<string, ApiKey>;
+  readonly events: EventLog;
+  readonly dispatcher: Dispatcher;
+  readonly rateWindows: RateWindows;
+  settings: Settings;
+  readonly faults: Faults;
+  /** Sets the faults and starts their chance anew from their seed. */
+  setFaults(faults: Faults): void;
+  /** What faults and delivery ids are drawn from. */
+  readonly chance: Chance;
+  /** While true, changes within one millisecond may tie, as by the switch. */
+  mayTie: boolean;
+  /** An event of the given type to one endpoint, whatever it asked for. */
+  sendTest(space: Space, endpointId: string, type: string): EventRecord;
+  /** Called for each request that may change something. */
+  noteRequest(): void;
+  /** Differs whenever something may have changed. */
+  revision(): string;
+  /** Resolves when nothing is due or under way; later retries do not count. */
+  idle(): Promise<void>;
+  close(): void;
+}
+
+export interface StateDeps {
+  wallClock: Clock;
+  log: Log;
+  transport: Transport;
+  /** Where the sandbox can be reached, such as `http://127.0.0.1:4010`. */
+  origin: () => string;
+}
+
+export function createState({ wallClock, log, transport, origin }: StateDeps, seed: string): State {
+  const events = createEventLog();
+  let faults = noFaults();
+  const chance: Chance = {
+    deliveryIds: createIds(`${seed}/deliveries`),
+    ...faultStreams(faults),
+  };
+  const merchants = new Map<string, Merchant>();
+
+  let requests = 0;
+  let jobsRun = 0;
+  const time = createTimeline({
+    wallClock,
+    run(job) {
+      jobsRun += 1;
+      try {
+        if (job.kind === "delivery") dispatcher.retry(job.id);
+        else runJob(spaceAt(job), job.kind, job.id);
+      } catch (error) {
+        log.error({ err: error, job }, "a job of the sandbox failed");
+      }
+    },
+  });
+  const dispatcher = createDispatcher({
+    wallClock,
+    time,
+    transport,
+    endpoints: (owner) => spaceAt(owner).webhookEndpoints,
+    settings: () => state.settings,
+    faults: () => faults,
+    faultRandom: () => chance.faults,
+    newId: () => chance.deliveryIds.uuid(),
+  });
+
+  function record(space: Space, type: string, subject: EventSubject, flaw: EventRecord["flaw"]) {
+    const event: EventRecord = {
+      id: space.ids.uuid(),
+      type,
+      created_at: time.iso(),
+      merchant: space.merchant,
+      mode: space.mode,
+      subject: slimmed(subject),
+      flaw,
+    };
+    events.append(event);
+    return event;
+  }
+
+  function spaceAt({ merchant, mode }: { merchant: string; mode: Mode }): Space {
+    const owner = merchants.get(merchant);
+    if (owner === undefined) throw new Error(`no merchant ${merchant}`);
+    return owner.spaces[mode];
+  }
+
+  function spaceOf(merchant: string, mode: Mode): Space {
+    const space: Space = createSpace({
+      merchant,
+      mode,
+      // The first merchant's ids are those of a sandbox that has no other.
+      ids: createIds(
+        merchant === firstMerchant ? `${seed}/${mode}` : `${seed}/${merchant}/${mode}`,
+      ),
+      time,
+      settings: () => state.settings,
+      touch: (previous) =>
+        nextUpdatedAt(time.iso(), previous, state.mayTie || state.settings.same_millisecond_ties),
+      emit(type, subject) {
+        const { flaw, unknownType } = drawFlaws(chance.flaws, faults);
+        dispatcher.publish(record(space, type, subject, flaw));
+        if (!unknownType) return;
+        const family = type.slice(0, type.indexOf("."));
+        dispatcher.publish(record(space, `${family}.unheard_of`, subject, null));
+      },
+      assetUrl: (path) => `${origin()}${path}`,
+      schedule: (kind, id, atMs) => time.schedule({ kind, merchant, mode, id, atMs }),
+    });
+    return space;
+  }
+
+  function addMerchant(id: string, name: string): Merchant {
+    const spaces = { test: spaceOf(id, "test"), live: spaceOf(id, "live") };
+    const merchant = { id, name, spaces };
+    merchants.set(id, merchant);
+    return merchant;
+  }
+
+  const { spaces } = addMerchant(firstMerchant, "The sandbox's merchant");
+  const state: State = {
+    seed,
+    time,
+    merchants,
+    spaces,
+    addMerchant,
+    keys: knownKeys(),
+    events,
+    dispatcher,
+    rateWindows: createRateWindows(),
+    chance,
+    settings: defaultSettings(),
+    get faults() {
+      return faults;
+    },
+    setFaults(next) {
+      faults = next;
+      Object.assign(chance, faultStreams(next));
+    },
+    mayTie: false,
+    sendTest(space, endpointId, type) {
+      const endpoint = space.webhookEndpoints.get(endpointId);
+      if (endpoint === undefined) throw new Error(`no webhook endpoint ${endpointId}`);
+      const subject: EventSubject = { kind: "webhook_endpoint", record: endpoint };
+      const event = record(space, type, subject, null);
+      dispatcher.publishTo(event, endpoint);
+      return event;
+    },
+    noteRequest() {
+      requests += 1;
+    },
+    revision() {
+      const { created, accepted, refused, lost, failed } = dispatcher.counts;
+      return [requests, jobsRun, created, accepted, refused, lost, failed].join(" ");
+    },
+    async idle() {
+      while (time.hasDue() || dispatcher.pending > 0) {
+        // Due jobs run in the turn after they fell due, and what they cause is pending then.
+        if (dispatcher.pending > 0) await dispatcher.quiet();
+        else await new Promise(setImmediate);
+      }
+    },
+    close() {
+      time.close();
+      dispatcher.close();
+    },
+  };
+  for (const mode of modes) seedCatalogue(spaces[mode]);
+  return state;
+}
+
+/** No event shows the cycles of a subscription; kept in each, those of a daily one would soon fill the memory. */
+function slimmed(subject: EventSubject): EventSubject {
+  if (subject.kind !== "subscription") return subject;
+  return { kind: "subscription", record: { ...subject.record, cycles: [] } };
+}
+
+function faultStreams({ seed }: Faults): Pick<Chance, "faults" | "flaws" | "api"> {
+  return {
+    faults: seededRandom(String(seed)),
+    flaws: seededRandom(`${seed}/flaws`),
+    api: seededRandom(`${seed}/api`),
+  };
+}
+
+/** Does a job that fell due. It looks at the state as it is now: a job that no longer applies does nothing. */
+function runJob(space: Space, kind: Exclude<Job["kind"], "delivery">, id: string): void {
+  switch (kind) {
+    case "billing":
+      return billIfDue(space, id);
+    case "dunning":
+      return retryIfDue(space, id);
+    case "completion":
+      return completeIfOver(space, id);
+    case "settlement":
+      settleIfDue(space, id);
+      return;
+    case "chargeback":
+      return chargeBackIfCaptured(space, id);
+  }
+}
+
+/** The chargeback of the test card that announces one (spec, Sandbox, 4000000000000259). */
+function chargeBackIfCaptured(space: Space, orderId: string): void {
+  const order = space.orders.get(orderId);
+  if (order?.status === "succeeded" || order?.status === "partially_refunded") {
+    openChargeback(space, order);
+  }
+}
+
+/**
+ * The `updated_at` of a changed object: now, but always after the previous one. Two changes within a
+ * millisecond get neighbouring milliseconds unless `mayTie`, and it never falls when the clock was set back.
+ * Both are ISO 8601 in UTC with milliseconds, so that their order is that of the text.
+ */
+export function nextUpdatedAt(now: string, previous: string, mayTie: boolean): string {
+  if (now > previous) return now;
+  if (mayTie) return previous;
+  return new Date(Date.parse(previous) + 1).toISOString();
+}

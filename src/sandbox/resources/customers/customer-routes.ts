@@ -1,0 +1,73 @@
+import * as routes from "../../../contract/resources/customers.ts";
+import { answerWith, plainAnswer } from "../../engine/answer.ts";
+import type { Space } from "../../engine/space.ts";
+import { wordsOf } from "../../engine/store/word-index.ts";
+import { listAnswer } from "../../http/list.ts";
+import { type Mounted, mounted } from "../../http/mount.ts";
+import { find } from "../find.ts";
+import { cardsOf } from "../payment-methods/payment-method-operations.ts";
+import { paymentMethodBody } from "../payment-methods/payment-method.ts";
+import { subscriptionBody } from "../subscriptions/subscription.ts";
+import { createCustomer, deleteCustomer, updateCustomer } from "./customer-operations.ts";
+import { type CustomerRecord, customerBody } from "./customer.ts";
+
+const create = mounted(routes.createCustomer, (space, { body }) =>
+  answerWith(201, createCustomer(space, body), customerBody),
+);
+
+const list = mounted(routes.listCustomers, (space, { query }) => {
+  const { email, ids, q, deleted = false } = query;
+  return listAnswer(space, space.customers, query, {
+    url: "/v1/customers",
+    show: (customer) => expandedCustomer(space, customer, query.expand),
+    ...(email === undefined && ids === undefined ? {} : { among: named(space, email, ids) }),
+    ...(deleted ? {} : { anyOf: { deleted: ["false"] } }),
+    words: q === undefined ? undefined : wordsOf(q),
+    fields: query["fields[customers]"],
+  });
+});
+
+/** Customers named by address, which belongs to one of them (also to a deleted one), by id, or by both. */
+function named(space: Space, email: string | undefined, ids: string[] | undefined): string[] {
+  if (email === undefined) return ids ?? [];
+  const owner = space.emails.get(email.toLowerCase());
+  return owner !== undefined && (ids?.includes(owner) ?? true) ? [owner] : [];
+}
+
+const retrieve = mounted(routes.getCustomer, (space, { params, query }, state) => {
+  const customer = find(state, space, "customers", params.id);
+  return plainAnswer(200, expandedCustomer(space, customer, query.expand));
+});
+
+const update = mounted(routes.updateCustomer, (space, { params, body }, state) => {
+  const customer = find(state, space, "customers", params.id);
+  return answerWith(200, updateCustomer(space, customer, body), customerBody);
+});
+
+const remove = mounted(routes.deleteCustomer, (space, { params }, state) => {
+  // Again is a success (spec, DELETE customer), also where nothing is left of the customer.
+  if (!space.hardDeleted.customers.includes(params.id)) {
+    deleteCustomer(space, find(state, space, "customers", params.id));
+  }
+  return plainAnswer(200, { id: params.id, deleted: true, message: "The customer was deleted." });
+});
+
+export const customerEndpoints: readonly Mounted[] = [create, list, retrieve, update, remove];
+
+export type CustomerRelation = "payment_methods" | "subscriptions";
+
+function expandedCustomer(
+  space: Space,
+  customer: CustomerRecord,
+  expand: readonly CustomerRelation[] = [],
+): Record<string, unknown> {
+  const body = customerBody(customer);
+  if (expand.includes("payment_methods")) {
+    body.payment_methods = cardsOf(space, customer.id).map(paymentMethodBody);
+  }
+  if (expand.includes("subscriptions")) {
+    const owned = space.subscriptions.inGroup("customer_id", customer.id);
+    body.subscriptions = owned.map(subscriptionBody);
+  }
+  return body;
+}

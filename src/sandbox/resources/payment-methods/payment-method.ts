@@ -1,0 +1,98 @@
+export interface CardSummary {
+  readonly id: string;
+  readonly card_last_four: string;
+  readonly card_brand: string;
+}
+
+export interface PaymentMethodRecord {
+  readonly id: string;
+  readonly customer_id: string;
+  readonly card: { readonly last4: string; readonly brand: string; readonly exp: string };
+  readonly is_default: boolean;
+  readonly created_at: string;
+  /** As orders, transactions and subscriptions show it. */
+  readonly summary: CardSummary;
+  /** Which of `testCards` it behaves like. */
+  readonly token: string;
+  /** Where it lies in the gateway's vault; null for a test token. */
+  readonly billing_id: string | null;
+  /** Charges and refunds made so far. It counts on; it is not part of a snapshot. */
+  readonly used: { charges: number; refunds: number };
+}
+
+/** A card (spec, PaymentMethod). */
+export function paymentMethodBody(card: PaymentMethodRecord): Record<string, unknown> {
+  const { id, customer_id, is_default, created_at } = card;
+  return { id, type: "card", card: card.card, customer_id, is_default, created_at };
+}
+
+/** A card as the gateway keeps it. Never its number or security code. */
+export interface VaultedCard {
+  /** Which of `testCards` it behaves like. */
+  readonly behaviour: string;
+  readonly last4: string;
+  readonly brand: string;
+  /** `MM/YYYY`. */
+  readonly exp: string;
+  readonly billing_id: string | null;
+}
+
+interface Token {
+  readonly card: VaultedCard;
+  readonly expiresAtMs: number;
+}
+
+/** What a merchant's gateway holds in one environment (spec, Card data and vaulting). */
+export interface Vault {
+  /** `customer_vault_id` → its billing ids, oldest first. */
+  readonly customers: Map<string, readonly string[]>;
+  readonly cards: Map<string, VaultedCard>;
+  readonly paymentTokens: TokenStore;
+  readonly cardTokens: TokenStore;
+}
+
+/** Tokens for raw card data: one use, fifteen minutes. */
+export interface TokenStore {
+  issue(token: string, card: VaultedCard, nowMs: number): void;
+  /** The card of a token that was not used yet and has not run out; null otherwise. */
+  read(token: string, nowMs: number): VaultedCard | null;
+  use(token: string): void;
+  entries(): [string, Token][];
+  restore(entries: readonly [string, Token][]): void;
+}
+
+/** Of a `payment_token` and of a `card_token` (spec, Limits). */
+const lifetimeMs = 15 * 60_000;
+
+export function createVault(): Vault {
+  return {
+    customers: new Map(),
+    cards: new Map(),
+    paymentTokens: createTokenStore(),
+    cardTokens: createTokenStore(),
+  };
+}
+
+function createTokenStore(): TokenStore {
+  const tokens = new Map<string, Token>();
+  return {
+    issue(token, card, nowMs) {
+      for (const [old, { expiresAtMs }] of tokens) {
+        if (expiresAtMs > nowMs) break;
+        tokens.delete(old);
+      }
+      tokens.set(token, { card, expiresAtMs: nowMs + lifetimeMs });
+    },
+    read(token, nowMs) {
+      const known = tokens.get(token);
+      return known !== undefined && nowMs < known.expiresAtMs ? known.card : null;
+    },
+    use: (token) => {
+      tokens.delete(token);
+    },
+    entries: () => [...tokens],
+    restore(entries) {
+      for (const [token, entry] of entries) tokens.set(token, entry);
+    },
+  };
+}

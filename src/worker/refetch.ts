@@ -1,0 +1,264 @@
+import type { Knex } from "knex";
+import type { AlertDesk } from "../alerts/alert-context.ts";
+import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
+import { withBelievedDates } from "../client/believed-dates.ts";
+import { type ServiceClient, isObjectId, objectPath } from "../client/service-client.ts";
+import { ServiceUnavailableError } from "../client/service-errors.ts";
+import { canonicalTimestamp } from "../contract/timestamp.ts";
+import {
+  type DueFetch,
+  postponeFetch,
+  settleFetch,
+  takeDueFetches,
+  wantFetches,
+} from "../inbox/refetch.ts";
+import { readPlaces } from "../mirror/resources.ts";
+import { customerAbsence } from "../mirror/resources/customer.ts";
+import { type ObjectKey, type Observation, type Resource, observed } from "../mirror/snapshot.ts";
+import { applyObservations, applyStates } from "../mirror/write/apply.ts";
+import { type Log, reasonOf } from "../platform/log.ts";
+import { inTransaction, withRetries } from "../platform/postgres/transactions.ts";
+import type { Random } from "../platform/random.ts";
+import { fetchRetryPolicy, retryDelayMs } from "../queue/retry-policy.ts";
+import { isEventFault } from "./apply-batch.ts";
+import { disputedTransactions, readsAfter, readsForAlerts, thinObjects } from "./outcomes.ts";
+
+/** What reading wanted objects depends on. */
+export interface FetchDeps {
+  db: Knex;
+  client: Pick<ServiceClient, "get" | "listPages">;
+  log: Log;
+  random: Random;
+  alerts: AlertDesk;
+  /** How far apart two answers "unknown" must be to mean that a customer was deleted. */
+  missingGraceMs: number;
+}
+
+const atOnce = 8;
+/** Longer than a read with all its repeats may take. */
+const leaseSeconds = 120;
+
+/** Reads and applies the objects that are wanted and due; says how many. One call at a time is enough for a process. */
+export async function fetchDueObjects(deps: FetchDeps): Promise<number> {
+  const due = await takeDueFetches(deps.db, {
+    except: disputedTransactions.resource,
+    limit: atOnce,
+    leaseSeconds,
+  });
+  await Promise.all(due.map((fetch) => orPutOff(deps, fetch, () => fetchOne(deps, fetch))));
+  return due.length;
+}
+
+async function fetchOne(deps: FetchDeps, fetch: DueFetch): Promise<void> {
+  const result = await readObject(
+    { client: withBelievedDates(deps.client, deps.alerts.clock), cause: "fetch" },
+    fetch,
+  );
+  if (result.kind === "missing") return await applyMissing(deps, fetch, result.date);
+  if (result.kind === "unreadable") return await giveUpOrRetry(deps, fetch, "another object");
+  const problem = await applyAnswer(deps, fetch, result.page);
+  if (problem !== null) return await giveUpOrRetry(deps, fetch, problem);
+  await conclude(deps, fetch, result.page.date);
+}
+
+async function applyMissing(deps: FetchDeps, fetch: DueFetch, date: Date): Promise<void> {
+  const { db, missingGraceMs } = deps;
+  if (fetch.resource !== "customer") return giveUpOrRetry(deps, fetch, "unknown at the service");
+  const missingSince = fetch.missingSince ?? date;
+  const goneForMs = date.getTime() - missingSince.getTime();
+  if (fetch.missingSince === null || goneForMs < missingGraceMs) {
+    const delayMs = Math.max(1_000, missingGraceMs - goneForMs);
+    return postponeFetch(db, fetch, { delayMs, error: "unknown at the service", missingSince });
+  }
+  const at = canonicalTimestamp(date.toISOString());
+  if (at === null) throw new TypeError("the service's Date is none");
+  await withRetries(deps, () =>
+    db.transaction(async (trx) => {
+      await applyStates(trx, [customerAbsence(fetch.id, at, "fetch")]);
+      await settleFetch(trx, fetch);
+    }),
+  );
+}
+
+export type ReadResult =
+  | { kind: "found"; page: ReadPage }
+  | { kind: "missing"; date: Date }
+  /** An answer that does not show the object that was asked for, or an id by which none can be asked for. */
+  | { kind: "unreadable" };
+
+type WireObject = Readonly<Record<string, unknown>>;
+type Reader = { client: Pick<ServiceClient, "get">; cause: string };
+
+/** One slow object must not hold up the others for long. */
+const deadlineMs = 20_000;
+
+/** Reads one wanted object. No transaction may be open: this waits for the service. Throws the client's `ServiceError`. */
+async function readObject(
+  { client, cause }: Reader,
+  { resource, id }: { resource: string; id: string },
+): Promise<ReadResult> {
+  if (!isResource(resource)) throw new TypeError(`no way to read a ${resource}`);
+  if (!isObjectId(id)) return { kind: "unreadable" };
+  const place = readPlaces[resource];
+  const { status, body, date } = await client.get(
+    objectPath(place.path, id),
+    place.expand === undefined ? {} : { expand: place.expand },
+    { deadlineMs },
+  );
+  if (status === 404) return { kind: "missing", date };
+  const object = asObject(body);
+  if (object?.["id"] !== id) return { kind: "unreadable" };
+  const observations = [observed(resource, object, fixedForm(date), cause)];
+  return { kind: "found", page: { observations, unread: [], date } };
+}
+
+const isResource = (resource: string): resource is Resource => Object.hasOwn(readPlaces, resource);
+
+export const asObject = (value: unknown): WireObject | undefined =>
+  typeof value === "object" && value !== null && !Array.isArray(value)
+    ? (value as WireObject)
+    : undefined;
+
+/** A `Date` of the service's as versions have it. */
+export const fixedForm = (date: Date): string | null => canonicalTimestamp(date.toISOString());
+
+/** One answer of the service. */
+export interface ReadPage {
+  observations: Observation[];
+  /** Told of and not shown: to be read apart. */
+  unread: ObjectKey[];
+  date: Date;
+}
+
+/**
+ * Applies one answer, with the reads that it asks for, and says why when it does not show what was wanted. Of a page with
+ * an object that the database refuses the others are applied, and that one is the reason. Idempotent; opens its own
+ * transactions. Throws where the database does not answer, or refuses the only object.
+ */
+export async function applyAnswer(
+  deps: FetchDeps,
+  fetch: Pick<DueFetch, "resource" | "id">,
+  page: Pick<ReadPage, "observations" | "unread">,
+): Promise<string | null> {
+  const { observations, unread } = page;
+  try {
+    return await applyTogether(deps, fetch, page);
+  } catch (error) {
+    if (observations.length <= 1 || !isEventFault(error)) throw error;
+    deps.log.warn({ err: error, objects: observations.length }, "an answer failed and is halved");
+    const half = Math.ceil(observations.length / 2);
+    const parts = [
+      { observations: observations.slice(0, half), unread },
+      { observations: observations.slice(half), unread: [] },
+    ];
+    const problems: (string | null)[] = [];
+    for (const part of parts) problems.push(await applyPart(deps, fetch, part));
+    return problems.find((problem) => problem !== null) ?? null;
+  }
+}
+
+async function applyPart(
+  deps: FetchDeps,
+  fetch: Pick<DueFetch, "resource" | "id">,
+  part: Pick<ReadPage, "observations" | "unread">,
+): Promise<string | null> {
+  try {
+    return await applyAnswer(deps, fetch, part);
+  } catch (error) {
+    if (!isEventFault(error)) throw error;
+    const [refused] = part.observations;
+    const named = { resource: refused?.resource, id: refused?.object["id"] };
+    deps.log.error({ err: error, ...named }, "an object of an answer failed");
+    return reasonOf(error);
+  }
+}
+
+async function applyTogether(
+  deps: FetchDeps,
+  { resource, id }: Pick<DueFetch, "resource" | "id">,
+  { observations, unread }: Pick<ReadPage, "observations" | "unread">,
+): Promise<string | null> {
+  const { outcomes } = await withIsolatedAlerts(deps.log, (tell) =>
+    withRetries(deps, () =>
+      inTransaction(deps.db, async (trx) => {
+        const applied = await applyObservations(trx, observations);
+        const thin = thinObjects(observations, applied.outcomes);
+        const others = thin.filter((object) => object.resource !== resource || object.id !== id);
+        const { ties } = applied;
+        const wanted = readsAfter({ ties, unread: [...applied.unread, ...unread, ...others] });
+        const news = { states: applied.written, future: applied.unbelieved };
+        const missing = await tell(trx, deps.alerts, news, "read");
+        await wantFetches(trx, [...wanted, ...readsForAlerts(missing)]);
+        return applied;
+      }),
+    ),
+  );
+  const problems = outcomes.flatMap((outcome, n) => {
+    const shown = observations[n]?.resource;
+    if (outcome.outcome === "unreadable") return [{ shown, problem: outcome.reason }];
+    const isThin = outcome.outcome === "thin" && shown === resource;
+    return isThin ? [{ shown, problem: "required fields are missing" }] : [];
+  });
+  for (const { shown, problem } of problems) {
+    deps.log.warn({ resource: shown, problem }, "the service's answer cannot be read");
+  }
+  return problems.find(({ shown }) => shown === resource)?.problem ?? null;
+}
+
+/** The service may be a moment behind its own events; after this many useless answers the read is given up. */
+const maxUseless = 6;
+
+/** Does the work of one read; whatever fails puts the read off, longer each time. Never throws. */
+export async function orPutOff(
+  deps: FetchDeps,
+  fetch: DueFetch,
+  work: () => Promise<void>,
+): Promise<void> {
+  const { db, log } = deps;
+  try {
+    await work();
+  } catch (error) {
+    const askedMs = error instanceof ServiceUnavailableError ? (error.retryAfterMs ?? 0) : 0;
+    const delayMs = Math.max(askedMs, backoffMs(deps, fetch));
+    const { resource, id, missingSince } = fetch;
+    log.warn({ err: error, resource, id, delayMs }, "a read failed");
+    await postponeFetch(db, fetch, { delayMs, error: reasonOf(error), missingSince }).catch(
+      (lost: unknown) => {
+        log.warn({ err: lost }, "a read could not be put off: its lease will end");
+      },
+    );
+  }
+}
+
+/** For answers that a repeat may better, but not for ever. */
+export async function giveUpOrRetry(
+  deps: FetchDeps,
+  fetch: DueFetch,
+  problem: string,
+): Promise<void> {
+  const { resource, id, reason, attempts } = fetch;
+  if (attempts < maxUseless) {
+    return postponeFetch(deps.db, fetch, { delayMs: backoffMs(deps, fetch), error: problem });
+  }
+  // A dispute may name its own id where the order's was looked for.
+  deps.log[reason === "dispute" ? "info" : "error"](
+    { resource, id, problem },
+    "a read is given up",
+  );
+  await settleFetch(deps.db, fetch);
+}
+
+const earlyMs = 60_000;
+
+/** Ends a read whose last answer bore this `Date`, unless that is too early to settle the tie it was for. */
+export async function conclude(deps: FetchDeps, fetch: DueFetch, date: Date): Promise<void> {
+  const { notBefore } = fetch;
+  if (notBefore === null || date >= notBefore) return settleFetch(deps.db, fetch);
+  // The service's clock may be moved. A tie that it dates years ahead is asked for less and less often.
+  const mostMs = Math.max(earlyMs, backoffMs(deps, fetch));
+  const delayMs = Math.min(mostMs, notBefore.getTime() - date.getTime() + 100);
+  await postponeFetch(deps.db, fetch, { delayMs, error: "answered before the tie can be settled" });
+}
+
+const backoffMs = ({ random }: FetchDeps, { attempts }: DueFetch): number =>
+  retryDelayMs(fetchRetryPolicy, attempts, random) ?? fetchRetryPolicy.maxDelayMs;
