@@ -1,0 +1,123 @@
+import type { Knex } from "knex";
+import type { Resource } from "../../mirror/snapshot.ts";
+import { bound, slicedResources } from "./slice.ts";
+
+/** A slice that was read to its end and showed every object of its bounds. Null: open on that side. */
+export interface ReadInterval {
+  resource: Resource;
+  from: string | null;
+  before: string | null;
+}
+
+/** A part of a resource's history that nothing proves. */
+export interface Gap {
+  resource: Resource;
+  from: string | null;
+  before: string | null;
+}
+
+export interface Coverage {
+  /** Whether everything from `from` to `until` was read. */
+  complete: boolean;
+  gaps: Gap[];
+}
+
+/**
+ * What of the time before `until` the intervals leave out. An interval without a lower bound begins at the first
+ * record. Pure.
+ */
+export function gapsOf(
+  intervals: readonly ReadInterval[],
+  resource: Resource,
+  { from, until }: { from: string | null; until: string },
+): Gap[] {
+  const gaps: Gap[] = [];
+  let covered = from;
+  const own = intervals.filter((interval) => interval.resource === resource);
+  for (const interval of own.sort((a, b) => compareStart(a.from, b.from))) {
+    const isBeyond = interval.from !== null && interval.from >= until;
+    if (isBeyond) break;
+    if (compareStart(interval.from, covered) > 0) {
+      gaps.push({ resource, from: covered, before: interval.from });
+    }
+    if (interval.before === null) return gaps;
+    if (compareStart(interval.before, covered) > 0) covered = interval.before;
+    if (covered !== null && covered >= until) return gaps;
+  }
+  return [...gaps, { resource, from: covered, before: until }];
+}
+
+/** Up to where everything from the first record on was read; null when not even that was. Pure. */
+export function contiguousUntil(
+  intervals: readonly ReadInterval[],
+  resource: Resource,
+  until: string,
+): string | null {
+  const [gap] = gapsOf(intervals, resource, { from: null, until });
+  return gap === undefined ? until : gap.from;
+}
+
+/** Null is before every time. */
+function compareStart(a: string | null, b: string | null): number {
+  if (a === b) return 0;
+  if (a === null) return -1;
+  if (b === null) return 1;
+  return a < b ? -1 : 1;
+}
+
+/** Computes whether everything was read: of every resource, without a gap. Pure. */
+export function computeCoverage(
+  intervals: readonly ReadInterval[],
+  range: { from: string | null; until: string },
+): Coverage {
+  const gaps = slicedResources.flatMap((resource) => gapsOf(intervals, resource, range));
+  return { complete: gaps.length === 0, gaps };
+}
+
+/**
+ * The intervals that were read and are proved, by the one definition of that (`reports.read_slices`). `freshAt`: only
+ * what was read so lately that it counts then (service time); without it all, whatever its age. One statement.
+ */
+export async function readIntervals(
+  db: Knex,
+  { freshAt, run }: { freshAt?: Date; run?: number } = {},
+): Promise<ReadInterval[]> {
+  return intervalsOf(db, "bounds", { freshAt, run });
+}
+
+async function intervalsOf(
+  db: Knex,
+  range: "bounds" | "walked",
+  { freshAt, run }: { freshAt?: Date | undefined; run?: number | undefined },
+): Promise<ReadInterval[]> {
+  const { rows } = await db.raw<{ rows: IntervalRow[] }>(
+    `select distinct resource, lower(${range}) as created_from, upper(${range}) as created_before
+     from reports.read_slices()
+     where not isempty(${range}) and (cast(:freshAt as timestamptz) is null or fresh_until > :freshAt)
+       and (cast(:run as bigint) is null or run = :run)`,
+    { freshAt: freshAt ?? null, run: run ?? null } as unknown as Record<string, string>,
+  );
+  return rows.map((row) => ({
+    resource: row.resource,
+    from: row.created_from === null ? null : bound(row.created_from),
+    before: row.created_before === null ? null : bound(row.created_before),
+  }));
+}
+
+interface IntervalRow {
+  resource: Resource;
+  created_from: Date | null;
+  created_before: Date | null;
+}
+
+/**
+ * The end of contiguous coverage over all resources, whatever its age (the rotation sees to that). A single object that
+ * could not be read does not end it: it would make every night read on from there. Null when nothing was ever read from
+ * the first record on.
+ */
+export async function coveredUntil(db: Knex, t0: Date): Promise<Date | null> {
+  const intervals = await intervalsOf(db, "walked", {});
+  const ends = slicedResources.map((resource) => contiguousUntil(intervals, resource, bound(t0)));
+  if (ends.includes(null)) return null;
+  return new Date(Math.min(...ends.map((end) => Date.parse(end ?? ""))));
+}
