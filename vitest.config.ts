@@ -17,7 +17,7 @@ export default defineConfig({
     // Twice the CPUs of the smallest machine: much of the time is waiting, for processes and time limits.
     maxWorkers: 4,
     provide: { isTorture: false },
-    testTimeout: 60_000,
-    hookTimeout: 120_000,
+    testTimeout: 180_000,
+    hookTimeout: 240_000,
   },
 });

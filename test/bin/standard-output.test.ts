@@ -16,7 +16,7 @@ const runScript = (program: string) =>
 test("all that was printed reaches a reader who takes his time, before the process ends", async () => {
   const bytes = 1_000_000;
   const child = runScript(`
-    import { guardStandardOutput } from "./src/bin/standard-output.ts";
+    import { guardStandardOutput } from "./src/main/main.ts";
     const output = guardStandardOutput(process.stdout, process.stderr);
     process.stdout.write("x".repeat(${bytes}));
     process.stderr.write("printed");
@@ -52,8 +52,8 @@ test.skipIf(!existsSync("/dev/full"))(
 
 test("what a command that prints has to log stands beside what it prints, not in it", async () => {
   const child = runScript(`
-    import { createContext } from "./src/cli/context.ts";
-    import { loadConfig } from "./src/config.ts";
+    import { createContext } from "./src/main/cli/context.ts";
+    import { loadConfig } from "./src/main/config/config.ts";
     const context = createContext();
     await context.withRuntime(
       "report",

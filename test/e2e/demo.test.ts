@@ -42,7 +42,7 @@ test("Ctrl-C in the middle of the demo ends all of it, its server and its data, 
   const beganMs = performance.now();
   program.signalGroup("SIGINT");
   await program.exited;
-  expect(performance.now() - beganMs).toBeLessThan(10_000);
+  expect(performance.now() - beganMs).toBeLessThan(60_000);
   expect(program.output()).toContain("Stopped by SIGINT. Nothing of the demo is left.");
   expect(await dataOf(program)).toEqual([]);
   expect(servers()).toEqual([]);

@@ -13,7 +13,7 @@ export interface EventuallyOptions {
 export async function eventually<T>(
   what: string,
   ask: () => Promise<T> | T,
-  { withinMs = 10_000, everyMs = 20 }: EventuallyOptions = {},
+  { withinMs = 60_000, everyMs = 20 }: EventuallyOptions = {},
 ): Promise<Exclude<T, false | null | undefined | void>> {
   const deadlineMs = performance.now() + withinMs;
   for (;;) {

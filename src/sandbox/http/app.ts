@@ -1,3 +1,4 @@
+import { finished } from "node:stream/promises";
 import Router from "@koa/router";
 import Koa from "koa";
 import type { Context } from "koa";
@@ -46,7 +47,7 @@ export function createApp({ log, isOwnHost, state, api, beside, controls }: AppD
       ctx.set(refusal.headers);
       ctx.type = "application/json";
       ctx.body = JSON.stringify(answer.body);
-      dropRest(ctx);
+      await dropRest(ctx);
     }
     if (ctx.respond !== false) ctx.set("Date", date());
   });
@@ -57,19 +58,17 @@ export function createApp({ log, isOwnHost, state, api, beside, controls }: AppD
   return app;
 }
 
+/** Longer than any upload that a person waits for takes on this machine. */
+const dropWithinMs = 30_000;
+
 /**
- * The rest of a refused body is read and dropped: to close before it came resets the connection, and the answer is lost,
- * so whoever asked for the end of his connection gets it after the body.
+ * The rest of a refused body is read and dropped: to close before it came resets the connection, and the answer is lost.
+ * Where the connection ends with the answer, the answer waits for that.
  */
-function dropRest({ req, res }: Context): void {
+async function dropRest({ req, res }: Context): Promise<void> {
   req.resume();
-  if (req.complete || res.shouldKeepAlive) return;
-  res.shouldKeepAlive = true;
-  const endWhenDone = (): void => {
-    if (req.complete && res.writableFinished) req.socket.end();
-  };
-  req.once("end", endWhenDone);
-  res.once("finish", endWhenDone);
+  if (res.shouldKeepAlive) return;
+  await finished(req, { signal: AbortSignal.timeout(dropWithinMs) }).catch(() => {});
 }
 
 /** Nothing, or what a proxy in between would say. */
