@@ -76,7 +76,7 @@ test("every endpoint with a JSON body has a good request here", () => {
   }
 });
 
-test("[S] 45 [A] 9 wrong types in every field of every body are refused, and nothing changes", async () => {
+test("wrong types in every field of every body are refused, and nothing changes", async () => {
   const before = await everything();
   const wrong = requests.flatMap((request) =>
     [...placesOf(request.body)].flatMap((place) =>
@@ -99,7 +99,7 @@ test("[S] 45 [A] 9 wrong types in every field of every body are refused, and not
   expect(await everything()).toEqual(before);
 });
 
-test("[S] 20 HTML in every text field is refused, and nothing changes", async () => {
+test("HTML in every text field is refused, and nothing changes", async () => {
   const before = await everything();
   for (const { name, method, path, body } of requests) {
     for (const place of placesOf(body)) {
@@ -115,7 +115,7 @@ test("[S] 20 HTML in every text field is refused, and nothing changes", async ()
   expect(await everything()).toEqual(before);
 });
 
-test("[S] 20 text as long as a request, full of tags without an end, is looked through at once", async () => {
+test("text as long as a request, full of tags without an end, is looked through at once", async () => {
   const email = "tags@example.test";
   const tags = "<a".repeat(400_000);
   for (const body of [
@@ -126,7 +126,7 @@ test("[S] 20 text as long as a request, full of tags without an end, is looked t
   }
 });
 
-test("[A] 22 oversized metadata, deep JSON and long lists are refused, and nothing changes", async () => {
+test("oversized metadata, deep JSON and long lists are refused, and nothing changes", async () => {
   const before = await everything();
   const withMetadata = requests.filter(({ body }) => "metadata" in body);
   const deep = `${'{"a":'.repeat(20_000)}1${"}".repeat(20_000)}`;
@@ -152,7 +152,7 @@ test("[A] 22 oversized metadata, deep JSON and long lists are refused, and nothi
   expect(await everything()).toEqual(before);
 });
 
-test("[A] 18 strange query parameters are never a 500", async () => {
+test("strange query parameters are never a 500", async () => {
   const strange = [
     "limit[]=1",
     "limit=1&limit=2",

@@ -28,14 +28,14 @@ const pinnedTo = (api_version: string | null) =>
 const account = () => sandbox.ok("GET", "/v1/account");
 
 describe("the version of a request", () => {
-  test("[S] 101 [S] 102 the header names it, in any letter case, and changes nothing else", async () => {
+  test("the header names it, in any letter case, and changes nothing else", async () => {
     for (const header of ["SVC-Version", "svc-version", "Svc-VERSION"]) {
       expect((await get(deprecated, header)).status).toBe(200);
     }
     expect(await account()).toEqual({ api_version: null, latest_api_version: latest });
   });
 
-  test("[S] 104 an unknown or malformed one is refused, whatever the endpoint", async () => {
+  test("an unknown or malformed one is refused, whatever the endpoint", async () => {
     for (const version of ["2031-01-01", "latest", "2025-9-1", "1"]) {
       expectRefusal(await get(version), 400, "invalid_api_version", "SVC-Version");
     }
@@ -43,11 +43,11 @@ describe("the version of a request", () => {
     expectRefusal(order, 400, "invalid_api_version");
   });
 
-  test("[S] 105 a retired one is refused", async () => {
+  test("a retired one is refused", async () => {
     expectRefusal(await get(retired), 400, "api_version_sunset", "SVC-Version");
   });
 
-  test("[S] 103 [A] 115 without the header it is the account's, else the latest; answers say which", async () => {
+  test("without the header it is the account's, else the latest; answers say which", async () => {
     const shown = async (header?: string) =>
       (header === undefined
         ? await sandbox.call("GET", "/v1/account")
@@ -62,11 +62,11 @@ describe("the version of a request", () => {
 });
 
 describe("the account's version", () => {
-  test("[S] 106 is null when nothing is pinned", async () => {
+  test("is null when nothing is pinned", async () => {
     expect(await account()).toEqual({ api_version: null, latest_api_version: latest });
   });
 
-  test("[S] 107 an upgrade needs a version in its form", async () => {
+  test("an upgrade needs a version in its form", async () => {
     expectRefusal(await upgrade({}), 400, "required_field", "version");
     for (const version of ["soon", "2025-9-1", "20250901"]) {
       expectRefusal(await upgrade({ version }), 400, "invalid_format", "version");
@@ -74,13 +74,13 @@ describe("the account's version", () => {
     expectRefusal(await upgrade({ version: 20250901 }), 400, "invalid_value", "version");
   });
 
-  test("[S] 108 an unknown or retired version is refused", async () => {
+  test("an unknown or retired version is refused", async () => {
     expectRefusal(await upgrade({ version: "2031-01-01" }), 400, "invalid_api_version", "version");
     expectRefusal(await upgrade({ version: retired }), 400, "api_version_sunset", "version");
     expect((await account()).api_version).toBeNull();
   });
 
-  test("[S] 109 [S] 112 an upgrade pins it and tells what was before", async () => {
+  test("an upgrade pins it and tells what was before", async () => {
     expect((await upgrade({ version: latest })).body).toEqual({
       api_version: latest,
       previous_version: null,
@@ -93,7 +93,7 @@ describe("the account's version", () => {
     expect((await account()).api_version).toBe(latest);
   });
 
-  test("[S] 110 [A] 111 there is no way back; the pinned one again changes nothing", async () => {
+  test("there is no way back; the pinned one again changes nothing", async () => {
     await upgrade({ version: latest });
     const back = await upgrade({ version: deprecated });
     expectRefusal(back, 400, "invalid_api_version", "version");
@@ -104,7 +104,7 @@ describe("the account's version", () => {
     });
   });
 
-  test("[S] 110 without a pin the latest is in use, so that an older one is a way back", async () => {
+  test("without a pin the latest is in use, so that an older one is a way back", async () => {
     const back = await upgrade({ version: deprecated });
     expectRefusal(back, 400, "invalid_api_version", "version");
     expect((await account()).api_version).toBeNull();
@@ -115,7 +115,7 @@ describe("the account's version", () => {
     );
   });
 
-  test("[S] 69 the idempotency key is optional and honoured", async () => {
+  test("the idempotency key is optional and honoured", async () => {
     await pinnedTo(deprecated);
     const key = crypto.randomUUID();
     const first = await upgrade({ version: latest }, key);
@@ -139,7 +139,7 @@ describe("webhook endpoints", () => {
       ...more,
     });
 
-  test("[S] 113 keep their version when the account is pinned", async () => {
+  test("keep their version when the account is pinned", async () => {
     const endpoint = await register({ api_version: deprecated });
     const unpinned = await register();
     await upgrade({ version: latest });
@@ -150,7 +150,7 @@ describe("webhook endpoints", () => {
     }
   });
 
-  test("[S] 114 [S] 504 show when they were pinned, and what the table says of their version", async () => {
+  test("show when they were pinned, and what the table says of their version", async () => {
     await sandbox.control("POST", "/clock", { now: "2026-03-01T12:00:00Z" });
     expect(await register({ api_version: deprecated })).toMatchObject({
       api_version: deprecated,
@@ -166,7 +166,7 @@ describe("webhook endpoints", () => {
     });
   });
 
-  test("[S] 491 are refused an unknown version", async () => {
+  test("are refused an unknown version", async () => {
     const body = { url: "https://example.test/hooks", enabled_events: ["*"] };
     const refused = await sandbox.call("POST", "/v1/webhook_endpoints", {
       ...body,

@@ -30,7 +30,7 @@ const move = (member: Json, name: "accept" | "block"): Promise<Json> =>
   sandbox.control("POST", `/team_members/${member.id}/${name}`);
 
 describe("roles", () => {
-  test("[S] 146 [S] 147 [S] 145 all but the Owner's, sorted by name, on one page", async () => {
+  test("all but the Owner's, sorted by name, on one page", async () => {
     const { data, url, has_more } = await sandbox.ok("GET", "/v1/roles");
     const names = data.map(({ name }: Json) => name);
     expect(names.length).toBeGreaterThan(2);
@@ -42,7 +42,7 @@ describe("roles", () => {
     }
   });
 
-  test("[S] 148 permissions are there when they are asked for", async () => {
+  test("permissions are there when they are asked for", async () => {
     const { data } = await sandbox.ok("GET", "/v1/roles?expand=permissions");
     expect(data.length).toBeGreaterThan(0);
     for (const { permissions } of data) {
@@ -55,7 +55,7 @@ describe("roles", () => {
 });
 
 describe("invitations", () => {
-  test("[S] 149 five fields make a pending member with its role", async () => {
+  test("five fields make a pending member with its role", async () => {
     const sent = invitation();
     const { status, body } = await sandbox.call("POST", "/v1/team_members", sent);
     const { role_id: _roleId, ...person } = sent;
@@ -71,45 +71,45 @@ describe("invitations", () => {
   });
 
   test.each(["first_name", "last_name", "email", "phone_number", "role_id"])(
-    "[S] 150 without %s there is none",
+    "without %s there is none",
     async (field) => {
       expectRefusal(await invite({ [field]: undefined }), 400, "required_field", field);
     },
   );
 
   test.each(["+1202555012", "+120255501234", "+442025550123", "+1 202 555 0123", "+1202555ABCD"])(
-    "[S] 151 the phone number %s is refused",
+    "the phone number %s is refused",
     async (phone_number) => {
       expectRefusal(await invite({ phone_number }), 400, "invalid_format", "phone_number");
     },
   );
 
-  test("[S] 152 a malformed e-mail address is refused", async () => {
+  test("a malformed e-mail address is refused", async () => {
     expectRefusal(await invite({ email: "nobody" }), 400, "invalid_format", "email");
   });
 
-  test("[S] 153 an unknown role, or one of another environment, is refused", async () => {
+  test("an unknown role, or one of another environment, is refused", async () => {
     const unknown = await invite({ role_id: crypto.randomUUID() });
     expectRefusal(unknown, 404, "resource_not_found", "role_id");
     const live = (await sandbox.ok("GET", "/v1/roles", undefined, { key: liveKey })).data[0];
     expectRefusal(await invite({ role_id: live.id }), 403, "environment_mismatch", "role_id");
   });
 
-  test("[S] 153 a role of another merchant is unknown", async () => {
+  test("a role of another merchant is unknown", async () => {
     const { keys } = await sandbox.control("POST", "/merchants", { name: "Another" });
     const options = { key: keys.test as string };
     const foreign = (await sandbox.ok("GET", "/v1/roles", undefined, options)).data[0];
     expectRefusal(await invite({ role_id: foreign.id }), 404, "resource_not_found", "role_id");
   });
 
-  test("[S] 154 the Owner role cannot be assigned", async () => {
+  test("the Owner role cannot be assigned", async () => {
     const { roles } = await sandbox.control("GET", "/snapshot");
     const owner = roles.find(({ name }: Json) => name === "Owner");
     const refused = await invite({ role_id: owner.id });
     expectRefusal(refused, 403, "insufficient_permissions", "role_id");
   });
 
-  test("[S] 155 an address with a pending or active membership gives 409, in any letter case", async () => {
+  test("an address with a pending or active membership gives 409, in any letter case", async () => {
     const { body: member } = await invite({ email: "Twice@example.test" });
     const again = { email: "twice@EXAMPLE.test" };
     expectRefusal(await invite(again), 409, "resource_already_exists", "email");
@@ -117,7 +117,7 @@ describe("invitations", () => {
     expectRefusal(await invite(again), 409, "resource_already_exists", "email");
   });
 
-  test("[A] 156 somebody blocked can be invited again", async () => {
+  test("somebody blocked can be invited again", async () => {
     const { body: member } = await invite({ email: "again@example.test" });
     await move(member, "block");
     const { status, body } = await invite({ email: "again@example.test" });
@@ -125,7 +125,7 @@ describe("invitations", () => {
     expect(body.id).not.toBe(member.id);
   });
 
-  test("[S] 157 an account gets an invitation, anybody else a set-password message", async () => {
+  test("an account gets an invitation, anybody else a set-password message", async () => {
     const messagesTo = async (to: string): Promise<Json[]> =>
       (await sandbox.control("GET", `/outbox?to=${encodeURIComponent(to)}`)).data;
     const { body: fresh } = await invite({ email: "fresh@example.test" });
@@ -139,7 +139,7 @@ describe("invitations", () => {
     expect(kinds).toEqual(["set_password", "invitation"]);
   });
 
-  test("[S] 66 [S] 2 the idempotency key is required, and a replay invites once", async () => {
+  test("the idempotency key is required, and a replay invites once", async () => {
     const body = invitation();
     const without = await sandbox.call("POST", "/v1/team_members", body, { idempotency: null });
     expect(without.body.error.code).toBe("missing_idempotency_key");
@@ -153,7 +153,7 @@ describe("invitations", () => {
 });
 
 describe("members", () => {
-  test("[S] 158 [S] 159 are listed newest first, page by page, by status", async () => {
+  test("are listed newest first, page by page, by status", async () => {
     const own = await startTestSandbox();
     const [first] = (await own.ok("GET", "/v1/roles")).data;
     await own.control("POST", "/clock", { now: "2026-03-01T12:00:00Z" });
@@ -182,7 +182,7 @@ describe("members", () => {
     await own.close();
   });
 
-  test("[S] 162 the owner is there from the start, without a phone number", async () => {
+  test("the owner is there from the start, without a phone number", async () => {
     const { data } = await sandbox.ok("GET", "/v1/team_members?limit=100&status=active");
     expect(data.at(-1)).toMatchObject({
       status: "active",
@@ -193,7 +193,7 @@ describe("members", () => {
     expectRefusal(taken, 409, "resource_already_exists", "email");
   });
 
-  test("[S] 160 accepting makes a pending member active and moves updated_at", async () => {
+  test("accepting makes a pending member active and moves updated_at", async () => {
     const { body: member } = await invite();
     const accepted = await move(member, "accept");
     expect(accepted).toEqual({ ...member, status: "active", updated_at: accepted.updated_at });
@@ -201,14 +201,14 @@ describe("members", () => {
     await expect(move(member, "accept")).rejects.toThrow("invalid_state_transition");
   });
 
-  test("[A] 161 blocking makes them blocked, once", async () => {
+  test("blocking makes them blocked, once", async () => {
     const { body: member } = await invite();
     await move(member, "accept");
     expect((await move(member, "block")).status).toBe("blocked");
     await expect(move(member, "block")).rejects.toThrow("invalid_state_transition");
   });
 
-  test("[S] 34 [S] 35 reading and inviting need their own permission", async () => {
+  test("reading and inviting need their own permission", async () => {
     const restricted = async (permission: string) => ({
       key: (await sandbox.control("POST", "/keys", { mode: "test", permissions: [permission] }))
         .key,

@@ -25,7 +25,7 @@ const address = {
 const cardsOf = async (id: string): Promise<Json[]> =>
   (await sandbox.ok("GET", `/v1/customers/${id}?expand=payment_methods`)).payment_methods;
 
-test("[S] 163 [S] 164 [S] 172 every field is stored and returned", async () => {
+test("every field is stored and returned", async () => {
   const body = {
     email: "full@example.test",
     first_name: "Ada",
@@ -42,7 +42,7 @@ test("[S] 163 [S] 164 [S] 172 every field is stored and returned", async () => {
   expect(await eventTypesOf(sandbox, customer.id)).toEqual(["customer.created"]);
 });
 
-test("[S] 165 [S] 166 [S] 186 e-mail and phone are unique, whatever their case", async () => {
+test("e-mail and phone are unique, whatever their case", async () => {
   const first = await sandbox.ok("POST", "/v1/customers", {
     email: "Unique@example.test",
     phone: "+15550001111",
@@ -63,7 +63,7 @@ test("[S] 165 [S] 166 [S] 186 e-mail and phone are unique, whatever their case",
   await sandbox.ok("PATCH", `/v1/customers/${first.id}`, change);
 });
 
-test("[S] 168 malformed e-mail and phone are refused", async () => {
+test("malformed e-mail and phone are refused", async () => {
   for (const phone of ["555", "0015551234567", "+0123456789", "+1 555 123 4567"]) {
     const called = await sandbox.call("POST", "/v1/customers", {
       email: "p@example.test",
@@ -73,7 +73,7 @@ test("[S] 168 malformed e-mail and phone are refused", async () => {
   }
 });
 
-test("[S] 169 [S] 170 [A] 171 a token makes the default card; an unknown one makes nothing", async () => {
+test("a token makes the default card; an unknown one makes nothing", async () => {
   const customer = await aCustomer(sandbox, "card_mastercard");
   const [card] = await cardsOf(customer.id);
   expect(card).toMatchObject({
@@ -88,7 +88,7 @@ test("[S] 169 [S] 170 [A] 171 a token makes the default card; an unknown one mak
   expect((await sandbox.ok("GET", "/v1/customers?email=vault@example.test")).data).toEqual([]);
 });
 
-test("[S] 174 [S] 175 email is exact, q matches text", async () => {
+test("email is exact, q matches text", async () => {
   await sandbox.ok("POST", "/v1/customers", { email: "grace@navy.test", last_name: "Hopper" });
   const find = async (query: string) =>
     (await sandbox.ok("GET", `/v1/customers?${query}`)).data.map((c: Json) => c.email);
@@ -98,7 +98,7 @@ test("[S] 174 [S] 175 email is exact, q matches text", async () => {
   expect(await find("q=navy.test%20HOPPER")).toEqual(["grace@navy.test"]);
 });
 
-test("[S] 178 [S] 179 [A] 180 payment methods and subscriptions are there when asked for", async () => {
+test("payment methods and subscriptions are there when asked for", async () => {
   const customer = await aCustomer(sandbox);
   expect(customer.payment_methods).toBeUndefined();
   await aSubscription(sandbox, customer);
@@ -110,7 +110,7 @@ test("[S] 178 [S] 179 [A] 180 payment methods and subscriptions are there when a
   expectRefusal(list, 400, "invalid_value");
 });
 
-test("[S] 185 [A] 188 PATCH changes what was sent and moves updated_at; an empty one does nothing", async () => {
+test("PATCH changes what was sent and moves updated_at; an empty one does nothing", async () => {
   const customer = await aCustomer(sandbox);
   const changed = await sandbox.ok("PATCH", `/v1/customers/${customer.id}`, { company: "New" });
   expect(changed).toEqual({ ...customer, company: "New", updated_at: changed.updated_at });
@@ -120,7 +120,7 @@ test("[S] 185 [A] 188 PATCH changes what was sent and moves updated_at; an empty
   expect(types).toEqual(["customer.created", "customer.updated"]);
 });
 
-test("[S] 195 [S] 196 [S] 197 [A] 198 without orders a deletion is for good, frees the address, and may be repeated", async () => {
+test("without orders a deletion is for good, frees the address, and may be repeated", async () => {
   const customer = await aCustomer(sandbox);
   const path = `/v1/customers/${customer.id}`;
   const answer = await sandbox.ok("DELETE", path);
@@ -136,7 +136,7 @@ test("[S] 195 [S] 196 [S] 197 [A] 198 without orders a deletion is for good, fre
   expect(types.filter((type) => type === "customer.deleted")).toHaveLength(1);
 });
 
-test("[S] 193 [S] 194 [A] 184 [S] 177 [S] 187 [S] 196 with orders, also failed ones, it is soft", async () => {
+test("with orders, also failed ones, it is soft", async () => {
   const customer = await aCustomer(sandbox, "card_visa_declined");
   await anOrder(sandbox, customer);
   const path = `/v1/customers/${customer.id}`;
@@ -157,7 +157,7 @@ test("[S] 193 [S] 194 [A] 184 [S] 177 [S] 187 [S] 196 with orders, also failed o
   expect(events).toEqual(["customer.created", "customer.deleted"]);
 });
 
-test("[S] 190 an active subscription blocks the deletion", async () => {
+test("an active subscription blocks the deletion", async () => {
   const customer = await aCustomer(sandbox);
   const subscription = await aSubscription(sandbox, customer);
   const path = `/v1/customers/${customer.id}`;
@@ -167,7 +167,7 @@ test("[S] 190 an active subscription blocks the deletion", async () => {
   await sandbox.ok("DELETE", path);
 });
 
-test("[A] 199 a deleted customer cannot buy", async () => {
+test("a deleted customer cannot buy", async () => {
   const customer = await aCustomer(sandbox);
   const order = await anOrder(sandbox, customer);
   await sandbox.ok("DELETE", `/v1/customers/${customer.id}`);
@@ -179,7 +179,7 @@ test("[A] 199 a deleted customer cannot buy", async () => {
   expectRefusal(called, 400, "invalid_value", "customer_id");
 });
 
-test("[S] 167 the same e-mail address may be a customer of the other environment, or of another merchant", async () => {
+test("the same e-mail address may be a customer of the other environment, or of another merchant", async () => {
   const body = { email: "everywhere@example.test" };
   await sandbox.ok("POST", "/v1/customers", body);
   await sandbox.ok("POST", "/v1/customers", body, { key: liveKey });
@@ -187,7 +187,7 @@ test("[S] 167 the same e-mail address may be a customer of the other environment
   await sandbox.ok("POST", "/v1/customers", body, { key: keys.test });
 });
 
-test("[S] 173 a creation is announced once, a refused one not at all", async () => {
+test("a creation is announced once, a refused one not at all", async () => {
   const customer = await aCustomer(sandbox);
   expect(await eventTypesOf(sandbox, customer.id)).toEqual(["customer.created"]);
   const before = (await sandbox.control("GET", "")).events;
@@ -195,7 +195,7 @@ test("[S] 173 a creation is announced once, a refused one not at all", async () 
   expect((await sandbox.control("GET", "")).events).toBe(before);
 });
 
-test("[S] 176 created_at bounds the list: from an instant on, and before one", async () => {
+test("created_at bounds the list: from an instant on, and before one", async () => {
   const own = await startTestSandbox();
   const created: Json[] = [];
   for (const second of ["00", "10", "20"]) {
@@ -211,7 +211,7 @@ test("[S] 176 created_at bounds the list: from an instant on, and before one", a
   await own.close();
 });
 
-test("[S] 181 fields restricts what is shown", async () => {
+test("fields restricts what is shown", async () => {
   await aCustomer(sandbox);
   const { data } = await sandbox.ok("GET", "/v1/customers?limit=1&fields[customers]=email,company");
   expect(Object.keys(data[0]).toSorted((a, b) => (a < b ? -1 : 1))).toEqual([
@@ -221,20 +221,20 @@ test("[S] 181 fields restricts what is shown", async () => {
   ]);
 });
 
-test("[S] 183 an unknown id is 404", async () => {
+test("an unknown id is 404", async () => {
   for (const id of [crypto.randomUUID(), "nobody"]) {
     expectRefusal(await sandbox.call("GET", `/v1/customers/${id}`), 404, "resource_not_found");
   }
 });
 
-test("[A] 189 metadata is replaced as a whole", async () => {
+test("metadata is replaced as a whole", async () => {
   const customer = await aCustomer(sandbox);
   const path = `/v1/customers/${customer.id}`;
   await sandbox.ok("PATCH", path, { metadata: { a: 1, b: 2 } });
   expect((await sandbox.ok("PATCH", path, { metadata: { b: 3 } })).metadata).toEqual({ b: 3 });
 });
 
-test("[S] 191 a paused subscription blocks the deletion", async () => {
+test("a paused subscription blocks the deletion", async () => {
   const customer = await aCustomer(sandbox);
   const { id } = await aSubscription(sandbox, customer);
   const paused = { resource: "subscriptions", id, set: { status: "paused" } };
@@ -243,7 +243,7 @@ test("[S] 191 a paused subscription blocks the deletion", async () => {
   expectRefusal(refused, 400, "customer_has_active_subscriptions");
 });
 
-test("[A] 182 ids filters by several ids, together with the other filters", async () => {
+test("ids filters by several ids, together with the other filters", async () => {
   const [a, b] = [await aCustomer(sandbox), await aCustomer(sandbox)];
   const find = async (query: string): Promise<string[]> =>
     (await sandbox.ok("GET", `/v1/customers?${query}`)).data.map(({ id }: Json) => id);

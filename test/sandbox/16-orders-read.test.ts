@@ -10,7 +10,7 @@ beforeAll(async () => {
   customer = await aCustomer(sandbox);
 });
 
-test("[S] 322 retrieve expands the customer, and no more than it documents", async () => {
+test("retrieve expands the customer, and no more than it documents", async () => {
   const order = await anOrder(sandbox, customer);
   const path = `/v1/orders/${order.id}`;
   const expanded = await sandbox.ok("GET", `${path}?expand=customer,transactions`);
@@ -19,7 +19,7 @@ test("[S] 322 retrieve expands the customer, and no more than it documents", asy
   expectRefusal(await sandbox.call("GET", `${path}?expand=items`), 400, "invalid_value", "expand");
 });
 
-test("[S] 326 charges of a subscription are orders, with its id and their cycle", async () => {
+test("charges of a subscription are orders, with its id and their cycle", async () => {
   const subscription = await aSubscription(sandbox, customer, { plan: "box-daily-usd" });
   await sandbox.control("POST", "/clock", { advance_seconds: 2.5 * 86_400 });
   const { data } = await sandbox.ok("GET", `/v1/orders?customer_id=${customer.id}&limit=100`);
@@ -27,13 +27,13 @@ test("[S] 326 charges of a subscription are orders, with its id and their cycle"
   expect(charges.map((order: Json) => order.subscription_cycle)).toEqual([3, 2, 1]);
 });
 
-test("[S] 327 an unknown id is 404", async () => {
+test("an unknown id is 404", async () => {
   for (const id of [crypto.randomUUID(), "not-a-uuid"]) {
     expectRefusal(await sandbox.call("GET", `/v1/orders/${id}`), 404, "resource_not_found");
   }
 });
 
-test("[S] 328 updated_at moves with every change and never falls", async () => {
+test("updated_at moves with every change and never falls", async () => {
   const { id, updated_at } = await anOrder(sandbox, customer);
   const stamps = [
     updated_at,

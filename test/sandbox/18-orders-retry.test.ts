@@ -13,7 +13,7 @@ const sandbox = useSandbox();
 
 const retry = (id: string) => sandbox.call("POST", `/v1/orders/${id}/retry`);
 
-test("[S] 342 [S] 343 [A] 352 [S] 354 [A] 242 declined, declined, approved", async () => {
+test("declined, declined, approved", async () => {
   const payer = await aCustomer(sandbox, "card_declined_twice");
   const order = await anOrder(sandbox, payer);
   expect(order.status).toBe("failed");
@@ -39,7 +39,7 @@ test("[S] 342 [S] 343 [A] 352 [S] 354 [A] 242 declined, declined, approved", asy
   ]);
 });
 
-test("[S] 347 the order's own card is charged, whatever the default is now", async () => {
+test("the order's own card is charged, whatever the default is now", async () => {
   const payer = await aCustomer(sandbox, "card_declined_once");
   const order = await anOrder(sandbox, payer);
   const path = `/v1/customers/${payer.id}/payment_methods`;
@@ -51,7 +51,7 @@ test("[S] 347 the order's own card is charged, whatever the default is now", asy
   ]);
 });
 
-test("[A] 348 a card that is gone cannot be charged", async () => {
+test("a card that is gone cannot be charged", async () => {
   const payer = await aCustomer(sandbox, "card_visa_declined");
   const order = await anOrder(sandbox, payer);
   const path = `/v1/customers/${payer.id}/payment_methods`;
@@ -62,7 +62,7 @@ test("[A] 348 a card that is gone cannot be charged", async () => {
   expect((await sandbox.ok("GET", `/v1/orders/${order.id}`)).transactions).toHaveLength(1);
 });
 
-test("[A] 345 a refund that fails again stays failed, with each attempt on record", async () => {
+test("a refund that fails again stays failed, with each attempt on record", async () => {
   const payer = await aCustomer(sandbox, "card_refund_failed");
   const order = await anOrder(sandbox, payer);
   await sandbox.ok("POST", `/v1/orders/${order.id}/refund`);
@@ -75,7 +75,7 @@ test("[A] 345 a refund that fails again stays failed, with each attempt on recor
   ]);
 });
 
-test("[A] 351 a paid first charge leaves its failed subscription failed", async () => {
+test("a paid first charge leaves its failed subscription failed", async () => {
   const payer = await aCustomer(sandbox, "card_declined_once");
   const subscription = await aSubscription(sandbox, payer);
   expect(subscription.status).toBe("failed");
@@ -85,7 +85,7 @@ test("[A] 351 a paid first charge leaves its failed subscription failed", async 
   expect(later.status).toBe("failed");
 });
 
-test("[S] 349 a paid first charge is the first cycle, on the order, in the cycles and in the counts", async () => {
+test("a paid first charge is the first cycle, on the order, in the cycles and in the counts", async () => {
   const payer = await aCustomer(sandbox, "card_declined_twice");
   const { id } = await aSubscription(sandbox, payer);
   const { data } = await sandbox.ok("GET", `/v1/orders?customer_id=${payer.id}`);
@@ -114,11 +114,11 @@ test("[S] 349 a paid first charge is the first cycle, on the order, in the cycle
   });
 });
 
-test("[S] 353 an unknown order is 404", async () => {
+test("an unknown order is 404", async () => {
   expectRefusal(await retry(crypto.randomUUID()), 404, "resource_not_found");
 });
 
-test("[S] 528 an order of a canceled subscription is charged no more", async () => {
+test("an order of a canceled subscription is charged no more", async () => {
   const payer = await aCustomer(sandbox, "card_declined_once");
   const { id } = await aSubscription(sandbox, payer);
   await sandbox.ok("DELETE", `/v1/subscriptions/${id}`);
@@ -128,7 +128,7 @@ test("[S] 528 an order of a canceled subscription is charged no more", async () 
 });
 
 test.each(["pending", "partially_refunded"])(
-  "[S] 346 one that is %s cannot be retried",
+  "one that is %s cannot be retried",
   async (status) => {
     const { id } = await anOrder(sandbox, await aCustomer(sandbox));
     await sandbox.control("POST", "/silent", { resource: "orders", id, set: { status } });

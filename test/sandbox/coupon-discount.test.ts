@@ -22,7 +22,7 @@ const percentage = fc.integer({ min: 0, max: 12 }).chain((decimals) => {
 });
 
 describe("the discount of a percentage", () => {
-  test("[S] 306 [S] 307 [S] 308 is the exact floor, then capped, for every total and up to 12 decimals", () => {
+  test("is the exact floor, then capped, for every total and up to 12 decimals", () => {
     fc.assert(
       fc.property(cents, percentage, cap, (total, { units, scale, value }, max) => {
         const exact = (BigInt(total) * units) / (100n * scale);
@@ -44,7 +44,7 @@ describe("the discount of a percentage", () => {
   });
 });
 
-test("[S] 305 an amount takes off the smaller of itself and the total", () => {
+test("an amount takes off the smaller of itself and the total", () => {
   fc.assert(
     fc.property(cents, fc.integer({ min: 1, max: 1_000_000_000 }), (total, amount) => {
       const discount = discountOf({ percentage: null, amount, max_discount_amount: null }, total);
@@ -53,7 +53,7 @@ test("[S] 305 an amount takes off the smaller of itself and the total", () => {
   );
 });
 
-test("[S] 523 a discount is whole, not negative and never above the total", () => {
+test("a discount is whole, not negative and never above the total", () => {
   fc.assert(
     fc.property(cents, percentage, cap, (total, { value }, max) => {
       const terms = { percentage: value, amount: null, max_discount_amount: max };
@@ -63,7 +63,7 @@ test("[S] 523 a discount is whole, not negative and never above the total", () =
   );
 });
 
-test("[S] 385 once covers cycle 1, repeating the first n, forever all", () => {
+test("once covers cycle 1, repeating the first n, forever all", () => {
   const covered = (duration: "once" | "repeating" | "forever", duration_in_cycles: number | null) =>
     [1, 2, 3, 4].filter((cycle) => coversCycle({ duration, duration_in_cycles }, cycle));
   expect(covered("once", null)).toEqual([1]);

@@ -31,7 +31,7 @@ async function listening(answer: RequestListener): Promise<string> {
   return `http://127.0.0.1:${(server.address() as AddressInfo).port}/`;
 }
 
-test("[A] 509 an answer within the limit counts, one after it does not; the limit is wall time", async () => {
+test("an answer within the limit counts, one after it does not; the limit is wall time", async () => {
   const prompt = await startReceiver(() => 204);
   expect(await post(prompt.url)).toEqual({ status: 204, error: null });
   let answerLate = () => {};

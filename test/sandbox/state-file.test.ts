@@ -78,7 +78,7 @@ const post = (url: string, body: object) =>
     body: JSON.stringify(body),
   });
 
-test("[A] 537 a state file has one sandbox: a second process is refused until the first ends, however it ends", async () => {
+test("a state file has one sandbox: a second process is refused until the first ends, however it ends", async () => {
   const stateFile = fileNamed("one.json");
   const first = await startProcess(stateFile);
   expect(first.url).toBeDefined();
@@ -94,7 +94,7 @@ test("[A] 537 a state file has one sandbox: a second process is refused until th
   await other.close();
 });
 
-test("[A] 537 kill -9 in the middle of writing leaves one whole moment, time after time", async () => {
+test("kill -9 in the middle of writing leaves one whole moment, time after time", async () => {
   const stateFile = fileNamed("killed.json");
   const unfinished = `${stateFile}.new`;
   const traffic = { orders: 600, subscriptions: 20, days: 20 };
@@ -134,7 +134,7 @@ test("[A] 537 kill -9 in the middle of writing leaves one whole moment, time aft
   // Four starts of a program at least, and traffic in half of them.
 }, 300_000);
 
-test("[A] 537 a clock that ran has gone on: what fell due meanwhile happened at its own time, and is delivered after it", async () => {
+test("a clock that ran has gone on: what fell due meanwhile happened at its own time, and is delivered after it", async () => {
   const stateFile = fileNamed("clock.json");
   let wallMs = Date.parse("2026-03-01T09:00:00Z");
   const wallClock = { now: () => new Date(wallMs) };
@@ -173,7 +173,7 @@ test("[A] 537 a clock that ran has gone on: what fell due meanwhile happened at 
   await receiver.close();
 });
 
-test("[A] 537 a reset is kept too, also where as much happened after it as before", async () => {
+test("a reset is kept too, also where as much happened after it as before", async () => {
   const stateFile = fileNamed("reset.json");
   const first = await startTestSandbox(1, { stateFile });
   await aCustomer(first, null);

@@ -40,7 +40,7 @@ test("now makes it manual, also in the past", async () => {
   expect(time.mode).toBe("manual");
 });
 
-test("[A] 413 a jump does each job at its own time, in order, also those that jobs schedule", async () => {
+test("a jump does each job at its own time, in order, also those that jobs schedule", async () => {
   const done: string[] = [];
   const time: Timeline = start((due) => {
     done.push(`${due.id}@${time.iso().slice(11, 19)}`);

@@ -71,7 +71,7 @@ describe("a generated history", () => {
     expect(state.coupon_redemptions).toHaveLength(answer.counts.redemptions);
   });
 
-  test("[S] 515 has order.failed in its four cases", () => {
+  test("has order.failed in its four cases", () => {
     const cases = new Set(
       events
         .filter(({ type }) => type === "order.failed")
@@ -84,7 +84,7 @@ describe("a generated history", () => {
     expect([...cases].sort()).toEqual(["dunning", "final", "first charge", "one-time"]);
   });
 
-  test("[S] 516 has every event of the table", () => {
+  test("has every event of the table", () => {
     const types = new Set(events.map(({ type }) => type));
     for (const type of [
       "order.created",
@@ -102,7 +102,7 @@ describe("a generated history", () => {
     }
   });
 
-  test("[A] 531 the same seed after the same calls gives the same history", async () => {
+  test("the same seed after the same calls gives the same history", async () => {
     const other = await startTestSandbox();
     await other.control("POST", "/clock", { now: "2026-01-15T10:00:00Z" });
     await other.control("POST", "/traffic", {
@@ -118,7 +118,7 @@ describe("a generated history", () => {
     await other.close();
   });
 
-  test("[A] 529 updated_at never falls along the events of an object, and only few tie", () => {
+  test("updated_at never falls along the events of an object, and only few tie", () => {
     const last = new Map<string, string>();
     let ties = 0;
     for (const { type, data } of events) {
@@ -160,7 +160,7 @@ describe("the API", () => {
 });
 
 describe("controls", () => {
-  test("[A] 537 a reset with a seed starts anew", async () => {
+  test("a reset with a seed starts anew", async () => {
     const other = await startTestSandbox(1);
     const first = await other.control("GET", "/snapshot");
     await other.control("POST", "/traffic", { orders: 5, subscriptions: 1 });
