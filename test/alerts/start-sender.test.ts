@@ -1,6 +1,5 @@
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import { giveUpAfterMs } from "../../src/alerts/outbox/sender.ts";
-import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { eventually as eventuallyWithin } from "../support/eventually.ts";
 import { type ChannelServer, answering, startChannelServer } from "./channel-server.ts";
 import { startMailServer } from "../support/mail-server.ts";
@@ -12,15 +11,13 @@ import {
   startTestSender,
   storeAlert,
 } from "./outbox-stand.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let team: ChannelServer;
 let other: ChannelServer;
 const senders: TestSender[] = [];
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
 beforeEach(async () => {
   await database.db("alerts.outbox").delete();
   await database.db("alerts.alerts").delete();
@@ -30,7 +27,6 @@ afterEach(async () => {
   await Promise.all([team.close(), other.close()]);
   await Promise.all(senders.splice(0).map((sender) => sender.close()));
 });
-afterAll(() => database.destroy());
 
 const start = (
   ...[urls, options]: [Record<string, string>?, Parameters<typeof startTestSender>[2]?]

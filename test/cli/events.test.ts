@@ -1,21 +1,17 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { registerEvents } from "../../src/main/cli/events.ts";
 import { UsageError } from "../../src/platform/errors.ts";
-import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { emptyInbox, progressOf, storeRow } from "../inbox/stored-events.ts";
 import { runCommand } from "./command-line.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 
 const daySeconds = 86_400;
 // Written as escapes: what a terminal obeys must not stand in a source file.
 const hostile = "order\u001b[2J\u0007\u009b31m\u007fx";
 const obeyed = /[\u0000-\u0009\u000b-\u001f\u007f-\u009f]/;
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
+const database = useTestDatabase();
 beforeEach(() => emptyInbox(database.db));
-afterAll(() => database.destroy());
 
 const events = (...args: string[]) =>
   runCommand(registerEvents, ["events", ...args], { env: { DATABASE_URL: database.url } });

@@ -1,4 +1,4 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { runReceiver } from "../../src/main/cli/receiver.ts";
 import { loadConfig } from "../../src/main/config/config.ts";
 import { createEncryption } from "../../src/platform/encryption.ts";
@@ -6,16 +6,12 @@ import { ConfigurationError } from "../../src/platform/errors.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { addSecret } from "../../src/receiver/secrets-store.ts";
 import { createRuntime } from "../../src/main/runtime.ts";
-import { type TestDatabase, createTestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 
 const value = "whsec_a-secret-that-is-long-enough";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
+const database = useTestDatabase();
 afterEach(() => database.db("receiver.secrets").delete());
-afterAll(() => database.destroy());
 
 /** What the start of a receiver says when it fails. */
 async function refusalWith(env: Record<string, string>): Promise<string> {

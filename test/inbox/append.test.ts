@@ -1,19 +1,15 @@
 import { randomBytes } from "node:crypto";
 import { setImmediate, setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { InboxUnavailable, type VerifiedEvent } from "../../src/inbox/append.ts";
 import { findEvents, listEvents } from "../../src/inbox/queries.ts";
-import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { type DatabaseProxy, startDatabaseProxy } from "./database-proxy.ts";
 import { type InboxStand, openInbox } from "./inbox-stand.ts";
 import { emptyInbox, sha256, verifiedEvent } from "./stored-events.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 
-let database: TestDatabase;
+const database = useTestDatabase();
 const open: { close(): Promise<void> }[] = [];
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
 beforeEach(() => emptyInbox(database.db));
 afterEach(async () => {
   await Promise.all(open.splice(0).map((stand) => stand.close()));

@@ -1,19 +1,16 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import {
   type Settlement,
   claimEvents,
   postponeEvent,
   settleEvents,
 } from "../../src/inbox/claim.ts";
-import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
+import { useTestDatabase } from "../support/use-database.ts";
+import { statementsOf } from "../support/statements-of.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
+const database = useTestDatabase();
 beforeEach(() => emptyInbox(database.db));
-afterAll(() => database.destroy());
 
 const enough = 1_000_000;
 const claimUpTo = (seqs: number[], maxBytes: number) =>
@@ -139,7 +136,9 @@ describe("settling", () => {
   });
 
   test("nothing to settle is no statement at all", async () => {
-    await database.db.transaction((trx) => settleEvents(trx, []));
+    await database.db.transaction(async (trx) => {
+      expect(await statementsOf(trx, () => settleEvents(trx, []))).toEqual([]);
+    });
   });
 
   test("goes away with the transaction that changed the mirror", async () => {

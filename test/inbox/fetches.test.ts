@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import {
   type WantedFetch,
   postponeFetch,
@@ -6,15 +6,12 @@ import {
   takeDueFetches,
   wantFetches,
 } from "../../src/inbox/refetch.ts";
-import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { emptyInbox } from "./stored-events.ts";
+import { useTestDatabase } from "../support/use-database.ts";
+import { statementsOf } from "../support/statements-of.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
+const database = useTestDatabase();
 beforeEach(() => emptyInbox(database.db));
-afterAll(() => database.destroy());
 
 const wanted = (given: Partial<WantedFetch> = {}): WantedFetch => ({
   resource: "order",
@@ -71,7 +68,9 @@ describe("ordering reads", () => {
     });
   });
 
-  test("no order is no statement", () => want());
+  test("no order is no statement", async () => {
+    expect(await statementsOf(database.db, () => want())).toEqual([]);
+  });
 
   test("an order goes away with its transaction", async () => {
     const trx = await database.db.transaction();

@@ -1,15 +1,11 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { wantFetches } from "../../src/inbox/refetch.ts";
 import { countByState, countOpenWork, findEvents, listEvents } from "../../src/inbox/queries.ts";
-import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { emptyInbox, storeRow } from "./stored-events.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
+const database = useTestDatabase();
 beforeEach(() => emptyInbox(database.db));
-afterAll(() => database.destroy());
 
 const listed = async (filter: Omit<Parameters<typeof listEvents>[1], "limit">) =>
   (await listEvents(database.db, { ...filter, limit: 100 })).map(({ seq }) => seq);

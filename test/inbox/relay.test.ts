@@ -1,16 +1,12 @@
 import type { Knex } from "knex";
-import { afterAll, beforeAll, beforeEach, expect, test } from "vitest";
+import { beforeEach, expect, test } from "vitest";
 import { claimEvents, settleEvents } from "../../src/inbox/claim.ts";
 import { type RelayLimits, defaultRelayLimits, takeRelayRows } from "../../src/inbox/relay.ts";
-import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
+const database = useTestDatabase();
 beforeEach(() => emptyInbox(database.db));
-afterAll(() => database.destroy());
 
 async function takeAll(db: Knex, limits?: RelayLimits): Promise<number[]> {
   const { first, again } = await takeRelayRows(db, limits);

@@ -1,17 +1,13 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { beforeEach, describe, expect, test } from "vitest";
 import { eventStates } from "../../src/inbox/claim.ts";
 import { countPrunable, pruneEvents, replayEvents } from "../../src/inbox/retention.ts";
-import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 
 const daySeconds = 86_400;
-let database: TestDatabase;
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
+const database = useTestDatabase();
 beforeEach(() => emptyInbox(database.db));
-afterAll(() => database.destroy());
 
 const withBytes = async (): Promise<number[]> =>
   (

@@ -5,6 +5,7 @@ import { decode, mirrorTables } from "../../src/mirror/resources.ts";
 import { listed } from "../reconcile/sandbox-observations.ts";
 import { startTestSandbox } from "../sandbox/harness.ts";
 import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
+import { statementsOf } from "../support/statements-of.ts";
 
 let stand: ReconcileStand;
 let shown: Observation[];
@@ -24,22 +25,9 @@ afterAll(() => stand.close());
 const shownStates = (): GroupState[] =>
   shown.map(decode).flatMap((one) => (one.ok ? one.states : []));
 
-/** The statements that a comparison asks the database for. */
-async function statementsOf(compare: () => Promise<unknown>): Promise<string[]> {
-  const asked: string[] = [];
-  const note = ({ sql }: { sql: string }) => void asked.push(sql);
-  stand.database.db.on("query", note);
-  try {
-    await compare();
-  } finally {
-    stand.database.db.off("query", note);
-  }
-  return asked;
-}
-
 test("of what is equal, every row of every table is proved so by one statement a table", async () => {
   const { db } = stand.database;
-  const asked = await statementsOf(async () => {
+  const asked = await statementsOf(stand.database.db, async () => {
     expect(await compareStates(db, shownStates())).toEqual([]);
   });
   expect(asked).toHaveLength(mirrorTables.length);

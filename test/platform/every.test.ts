@@ -39,7 +39,7 @@ test("runs at once, and again at once while there is more", async () => {
 });
 
 test("a nudge runs it at once when it rests, and once more when it is at work", async () => {
-  const { loop, round } = heldLoop();
+  const { loop, round, rounds } = heldLoop();
   (await round(1)).end();
   await new Promise((resolve) => setImmediate(resolve));
   loop.nudge();
@@ -49,14 +49,16 @@ test("a nudge runs it at once when it rests, and once more when it is at work", 
   second.end();
   (await round(3)).end();
   await loop.close();
+  expect(rounds).toHaveLength(3);
 });
 
 test("goes on after a round that failed", async () => {
-  const { loop, round } = heldLoop(1);
+  const { loop, round, rounds } = heldLoop(1);
   (await round(1)).fail();
   (await round(2)).end();
   (await round(3)).end();
   await loop.close();
+  expect(rounds).toHaveLength(3);
 });
 
 test("is quiet from the start until a round ends or says that it goes on", async () => {

@@ -37,12 +37,17 @@ describe.each(testBackends)("the job queue on $name", ({ start }) => {
     return queue;
   };
 
-  test.each([
-    ["a ping", (queue: JobQueue) => queue.ping()],
-    ["a job", (queue: JobQueue) => queue.add("apply", { seqs: [1] })],
-    ["a schedule", (queue: JobQueue) => queue.upsertSchedule("tick", { everyMs: 60_000 })],
-  ])("takes %s straight after it was made", async (_, first) => {
-    await first(create());
+  test("takes a ping, a job and a schedule straight after it was made", async () => {
+    await expect(create().ping()).resolves.toBeUndefined();
+    await create().add("apply", { seqs: [1] });
+    const every = { everyMs: 60_000 };
+    await create().upsertSchedule("tick", every);
+    const got: number[][] = [];
+    const queue = await open();
+    queue.consume("apply", async ({ seqs }) => void got.push(seqs), { concurrency: 1 });
+    await eventually("the job arrives", () => got.length === 1);
+    expect(got).toEqual([[1]]);
+    expect(await queue.hasSchedule("tick", every)).toBe(true);
   });
 
   test("hands over what another process added, before or after the consumer came", async () => {
@@ -198,6 +203,7 @@ describe.each(testBackends)("the job queue on $name", ({ start }) => {
     await eventually("it fires at once", () => fired.length === 1);
     await queue.upsertSchedule("tick", { everyMs: 100 });
     await eventually("it fires again and again", () => fired.length >= 4);
+    expect(new Set(fired)).toEqual(new Set(["tick"]));
   });
 
   test("a schedule can be given by the clock, and be changed", async () => {
@@ -220,8 +226,9 @@ describe.each(testBackends)("the job queue on $name", ({ start }) => {
 
   test("answers a ping, and closes twice without complaint", async () => {
     const queue = await open();
-    await queue.ping();
+    await expect(queue.ping()).resolves.toBeUndefined();
     await queue.close();
-    await queue.close();
+    await expect(queue.close()).resolves.toBeUndefined();
+    await expect(queue.ping()).rejects.toThrow();
   });
 });

@@ -75,7 +75,8 @@ describe.each(testBackends)("wake-ups on $name", ({ start }) => {
     for (const seq of upTo(600)) wakeUps.notify([seq]);
     await wakeUps.close();
     await until(600);
-    await wakeUps.close();
+    expect(jobs.flat().toSorted((a, b) => a - b)).toEqual(upTo(600));
+    await expect(wakeUps.close()).resolves.toBeUndefined();
   });
 
   test("a commit of nothing changes nothing", async () => {

@@ -1,19 +1,15 @@
-import { afterAll, afterEach, beforeAll, expect, test } from "vitest";
+import { afterEach, expect, test } from "vitest";
 import { defaultAppendLimits } from "../../src/inbox/append.ts";
-import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { startOwnServer } from "../support/own-server.ts";
 import { type Stand, expectRefusal, newEvent, startStand, timed, until } from "./receiver-stand.ts";
 import { startStallingProxy } from "./stalling-proxy.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 
-let database: TestDatabase;
+const database = useTestDatabase();
 const stands: Stand[] = [];
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
 afterEach(async () => {
   await Promise.all(stands.splice(0).map((stand) => stand.close()));
 });
-afterAll(() => database.destroy());
 
 async function start(...parts: Parameters<typeof startStand>): Promise<Stand> {
   const stand = await startStand(...parts);

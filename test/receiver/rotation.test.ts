@@ -1,8 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, expect, test } from "vitest";
+import { afterEach, beforeEach, expect, test } from "vitest";
 import type { Clock } from "../../src/platform/clock.ts";
 import { addSecret, retireSecret } from "../../src/receiver/secrets-store.ts";
-import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import {
   type Stand,
   encryption,
@@ -12,19 +11,16 @@ import {
   until,
 } from "./receiver-stand.ts";
 import { type StallingProxy, startStallingProxy } from "./stalling-proxy.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 
 const oldSecret = "whsec_the-secret-before-the-rotation";
 const newSecret = "whsec_the-secret-after-the-rotation";
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let stand: Stand;
 let proxy: StallingProxy | undefined;
 let nowMs = 0;
 const clock: Clock = { now: () => new Date(nowMs) };
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
 beforeEach(async () => {
   nowMs = Date.parse("2026-03-01T12:00:00Z");
   await database.db("receiver.secrets").delete();

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import { createEncryption } from "../../src/platform/encryption.ts";
 import { ConfigurationError, UsageError } from "../../src/platform/errors.ts";
 import {
@@ -10,20 +10,16 @@ import {
   recentSecretUses,
   retireSecret,
 } from "../../src/receiver/secrets-store.ts";
-import { type TestDatabase, createTestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 
 const encryption = createEncryption({ current: "ab".repeat(32) });
 const value = "whsec_a-secret-that-is-long-enough";
 const now = new Date("2026-03-01T12:00:00Z");
 
-let database: TestDatabase;
+const database = useTestDatabase();
 
 const add = (secret: NewSecret) => addSecret({ db: database.db, encryption }, "svc", secret);
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
 beforeEach(() => database.db("receiver.secrets").delete());
 
 describe("adding a secret", () => {

@@ -1,5 +1,5 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { afterEach, beforeEach, describe, expect, it } from "vitest";
 import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createEncryption } from "../../src/platform/encryption.ts";
@@ -17,7 +17,7 @@ import {
   listSecretRows,
   retireSecret,
 } from "../../src/receiver/secrets-store.ts";
-import { type TestDatabase, createTestDatabase } from "../support/database.ts";
+import { useTestDatabase } from "../support/use-database.ts";
 
 const encryption = createEncryption({ current: "ab".repeat(32) });
 const values = {
@@ -26,7 +26,7 @@ const values = {
   third: "whsec_the-third-secret-of-all",
 };
 
-let database: TestDatabase;
+const database = useTestDatabase();
 const running: LiveSecrets[] = [];
 let lines: string[] = [];
 
@@ -70,10 +70,6 @@ async function until(condition: () => boolean | Promise<boolean>): Promise<void>
   while (!(await condition())) await sleep(10);
 }
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
 beforeEach(async () => {
   lines = [];
   await database.db("receiver.secrets").delete();

@@ -71,43 +71,34 @@ async function walk(name: string, limit: () => number): Promise<string[]> {
   }
 }
 
-test.each(names)(
-  "%s: shape, ten items, newest first, has_more",
-  async (name) => {
-    const first = await page(name, "");
-    expect(first).toMatchObject({ url: `/v1/${paths[name]}`, has_more: true });
-    expect(first.data).toHaveLength(10);
-    const times = first.data.map((item: Json) => item.created_at);
-    expect(times).toEqual(times.toSorted().toReversed());
-    const all = await page(name, "limit=100");
-    expect(all).toMatchObject({ has_more: false, cursors: { next: null } });
-  },
-);
+test.each(names)("%s: shape, ten items, newest first, has_more", async (name) => {
+  const first = await page(name, "");
+  expect(first).toMatchObject({ url: `/v1/${paths[name]}`, has_more: true });
+  expect(first.data).toHaveLength(10);
+  const times = first.data.map((item: Json) => item.created_at);
+  expect(times).toEqual(times.toSorted().toReversed());
+  const all = await page(name, "limit=100");
+  expect(all).toMatchObject({ has_more: false, cursors: { next: null } });
+});
 
-test.each(names)(
-  "%s: every item once at every page size from 1 to 25",
-  async (name) => {
-    const all = ids(await page(name, "limit=100"));
-    expect(new Set(all).size).toBe(all.length);
-    for (let limit = 1; limit <= 25; limit++) expect(await walk(name, () => limit)).toEqual(all);
-  },
-);
+test.each(names)("%s: every item once at every page size from 1 to 25", async (name) => {
+  const all = ids(await page(name, "limit=100"));
+  expect(new Set(all).size).toBe(all.length);
+  for (let limit = 1; limit <= 25; limit++) expect(await walk(name, () => limit)).toEqual(all);
+});
 
-test.each(names)(
-  "%s: backward pages give what stands just before, in list order",
-  async (name) => {
-    const all = ids(await page(name, "limit=100"));
-    for (const limit of [1, 4, 25]) {
-      const seen = [all.at(-1) ?? ""];
-      for (;;) {
-        const answer = await page(name, `limit=${limit}&ending_before=${seen[0]}`);
-        seen.unshift(...ids(answer));
-        if (!answer.has_more) break;
-      }
-      expect(seen).toEqual(all);
+test.each(names)("%s: backward pages give what stands just before, in list order", async (name) => {
+  const all = ids(await page(name, "limit=100"));
+  for (const limit of [1, 4, 25]) {
+    const seen = [all.at(-1) ?? ""];
+    for (;;) {
+      const answer = await page(name, `limit=${limit}&ending_before=${seen[0]}`);
+      seen.unshift(...ids(answer));
+      if (!answer.has_more) break;
     }
-  },
-);
+    expect(seen).toEqual(all);
+  }
+});
 
 test("pages of changing sizes join to the whole list", async () => {
   const all = ids(await page("transactions", "limit=100"));
@@ -122,23 +113,20 @@ test("pages of changing sizes join to the whole list", async () => {
   );
 });
 
-test.each(names)(
-  "%s: bad limits and cursors are refused by name",
-  async (name) => {
-    const get = (query: string) => sandbox.call("GET", `/v1/${paths[name]}?${query}`);
-    for (const limit of ["0", "-1", "x", "1.5"]) {
-      const called = await get(`limit=${limit}`);
-      expectRefusal(called, 400, "invalid_value", "limit");
-      expect(called.body.error.message).toBe("limit: must be a whole number from 1");
-    }
-    for (const cursor of ["starting_after", "ending_before"]) {
-      expectRefusal(await get(`${cursor}=nonsense`), 400, "invalid_value", cursor);
-    }
-    const [id] = ids(await page(name, "limit=1"));
-    const both = await get(`starting_after=${id}&ending_before=${id}`);
-    expectRefusal(both, 400, "invalid_value");
-  },
-);
+test.each(names)("%s: bad limits and cursors are refused by name", async (name) => {
+  const get = (query: string) => sandbox.call("GET", `/v1/${paths[name]}?${query}`);
+  for (const limit of ["0", "-1", "x", "1.5"]) {
+    const called = await get(`limit=${limit}`);
+    expectRefusal(called, 400, "invalid_value", "limit");
+    expect(called.body.error.message).toBe("limit: must be a whole number from 1");
+  }
+  for (const cursor of ["starting_after", "ending_before"]) {
+    expectRefusal(await get(`${cursor}=nonsense`), 400, "invalid_value", cursor);
+  }
+  const [id] = ids(await page(name, "limit=1"));
+  const both = await get(`starting_after=${id}&ending_before=${id}`);
+  expectRefusal(both, 400, "invalid_value");
+});
 
 test("roles are not paged", async () => {
   const roles = await sandbox.ok("GET", "/v1/roles?limit=1");

@@ -70,12 +70,9 @@ test("a processing error has its own text", async () => {
   expect(reasons[0]).not.toBe(reasons[1]);
 });
 
-test.each(["customer_id", "payment_method_id", "items"])(
-  "%s is required",
-  async (field) => {
-    expectRefusal(await create({ [field]: undefined }), 400, "required_field", field);
-  },
-);
+test.each(["customer_id", "payment_method_id", "items"])("%s is required", async (field) => {
+  expectRefusal(await create({ [field]: undefined }), 400, "required_field", field);
+});
 
 test("items are some, whole and without a price", async () => {
   const [item] = body.items;

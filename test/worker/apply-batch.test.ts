@@ -26,6 +26,7 @@ import {
   storeBody,
   storeEvent,
 } from "./worker-stand.ts";
+import { statementsOf } from "../support/statements-of.ts";
 
 let database: TestDatabase;
 let db: Knex;
@@ -123,7 +124,7 @@ describe("a batch of events", () => {
   });
 
   test("does nothing for no events", async () => {
-    await applyBatch(applyDeps(db), []);
+    expect(await statementsOf(db, () => applyBatch(applyDeps(db), []))).toEqual([]);
   });
 });
 

@@ -1,21 +1,17 @@
-import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
+import { beforeEach, describe, expect, it } from "vitest";
 import {
   type IdentityResult,
   checkIdentities,
 } from "../../../src/reconcile/invariants/check-invariants.ts";
 import { emptyMirror } from "../../mirror/copies.ts";
 import { type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
-import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { listed, told } from "../sandbox-observations.ts";
 import { applyAll } from "./whole-mirror.ts";
+import { useTestDatabase } from "../../support/use-database.ts";
 
-let database: TestDatabase;
+const database = useTestDatabase();
 let sandbox: TestSandbox;
 
-beforeAll(async () => {
-  database = await createTestDatabase();
-});
-afterAll(() => database.destroy());
 beforeEach(async () => {
   await emptyMirror(database.db);
   await database.db.raw("truncate reconcile.findings restart identity cascade");
