@@ -23,6 +23,14 @@ export const contentDiffers = "(content)";
  * (`order.dunning`) is never given, so never compared. What several groups make (`computed`) must be what the
  * stored groups make, so that a column that was edited by hand is found; and what the service shows of it
  * (`shown`) must be there. Versions are compared in their time alone: when somebody looked is no difference.
+ * Of the orders, in short (test/mirror/__sql__/orders.compare.sql has all of it):
+ *
+ *     select r.id, t.id is not null as found,
+ *       case when r.version <> '' and t.id is not null then array_remove(array[
+ *         case when (t.version <> '' and t.total is distinct from r.total) then 'total' end, …
+ *       ]::text[], null) end as version_differing, …
+ *     from given r left join mirror.orders t on t.id = r.id
+ *     where r.winner and (t.id is null or (r.version <> '' and (t.version = '' or … t.total is distinct from …)) …)
  */
 function compareStatement(table: MirrorTable): CompareStatement {
   const groups = namedGroups(table);

@@ -111,7 +111,12 @@ export interface StoredRowStatement {
 
 /**
  * Reads rows as they are stored: the columns of a group as one text, content as `jsonb` prints it. One text is compared at
- * once, and is all the driver has to take apart. Only reads.
+ * once, and is all the driver has to take apart. Only reads. Of the customers, in short:
+ *
+ *     select t.id as id, row(left(t.version, 27), t.email, …)::text as version_columns, t.data as data, …
+ *     from mirror.customers t where t.id = any(?::text[])
+ *
+ * test/mirror/__sql__/customers.stored.sql has all of it.
  */
 export function storedRowStatement(table: MirrorTable): StoredRowStatement {
   const values = new Map<string, string>([["id", "t.id"]]);

@@ -37,7 +37,18 @@ export const groupFields = {
  *
  * Gives back rows of `what`: 'row' for a row that was written (`fresh`: it was not there), one 'count' with the
  * number of recorded states in `id` and, only where some were known already, a 'state' with its `stateKey` in
- * `id` for every one that was recorded.
+ * `id` for every one that was recorded. Of the orders, in short (test/mirror/__sql__/orders.upsert.sql has all of it):
+ *
+ *     with blob as …, given as …,
+ *     recorded as (insert into mirror.versions … select 'order', id, version_at, … from given where version <> '' …),
+ *     written as (
+ *       insert into mirror.orders as t (id, last_cause, version, total, …)
+ *       select r.id, r.last_cause, r.version, r.total, … from given r where r.winner and …
+ *       on conflict (id) do update set
+ *         total = (case when excluded.version > t.version then excluded.total else t.total end), …
+ *       where excluded.version > t.version or excluded.dunning_version > t.dunning_version or …
+ *     )
+ *     select 'row' as what, * from written union all select 'count', …
  */
 export function tableStatement(table: MirrorTable): TableStatement {
   const groups = namedGroups(table);

@@ -1,0 +1,148 @@
+-- Records states in the history and brings the rows up to the newest (write/upsert-statement.ts).
+-- Generated for mirror.customers; test/mirror/generated-sql.test.ts holds this file against it.
+
+with
+  blob as materialized (select $1::bytea as bytes),
+  given as materialized (
+    select
+      g.*,
+      convert_from(
+        substr((select bytes from blob), g.version_position, g.version_length), 'UTF8'
+      )::jsonb as version_content,
+      convert_from(
+        substr((select bytes from blob), g.absent_version_position, g.absent_version_length), 'UTF8'
+      )::jsonb as absent_version_content
+    from
+      unnest(
+        $2::text[], $3::boolean[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::text[],
+        $10::boolean[], $11::integer[], $12::integer[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[],
+        $18::text[], $19::timestamptz[], $20::timestamptz[], $21::boolean[], $22::text[], $23::timestamptz[],
+        $24::timestamptz[], $25::text[], $26::text[], $27::boolean[], $28::integer[], $29::integer[]
+      ) as g(
+        id, winner, last_cause, version, version_at, version_observed, version_hash, version_cause, version_replaced,
+        version_position, version_length, email, first_name, last_name, phone, company, default_payment_method_id,
+        created_at, updated_at, deleted, absent_version, absent_version_at, absent_version_observed,
+        absent_version_hash, absent_version_cause, absent_version_replaced, absent_version_position,
+        absent_version_length
+      )
+  ),
+  recorded as (
+    insert into mirror.versions (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, data)
+    select 'customer', id, version_at, version_hash, version_observed, version_cause, version_replaced, version_content
+    from given
+    where version <> ''
+    union all
+    select
+      'customer.absence',
+      id,
+      absent_version_at,
+      absent_version_hash,
+      absent_version_observed,
+      absent_version_cause,
+      absent_version_replaced,
+      absent_version_content
+    from given
+    where absent_version <> ''
+    on conflict (resource, id, source_updated_at, content_hash, twin)
+    do nothing
+    returning resource, id, source_updated_at, content_hash
+  ),
+  written as (
+    insert into mirror.customers as t (
+      id, last_cause, version, email, first_name, last_name, phone, company, default_payment_method_id, created_at,
+      updated_at, deleted, data, source_updated_at, content_hash, absent_version, deleted_at
+    )
+    select
+      r.id,
+      r.last_cause,
+      r.version,
+      r.email,
+      r.first_name,
+      r.last_name,
+      r.phone,
+      r.company,
+      r.default_payment_method_id,
+      r.created_at,
+      r.updated_at,
+      r.deleted,
+      r.version_content,
+      r.version_at,
+      r.version_hash,
+      r.absent_version,
+      case
+        when r.deleted then r.version_at
+        when left(r.absent_version, 27) > greatest(left(r.version, 27) collate "C", substr(r.version, 29, 27))
+          then left(r.absent_version, 27)::timestamptz
+      end
+    from given r
+    -- Counting completes the history before the first row is locked: one order of locks for all.
+    where r.winner and (select count(*) from recorded) >= 0
+    on conflict (id)
+    do update set
+      last_cause = excluded.last_cause,
+      version = (case when excluded.version > t.version then excluded.version else t.version end),
+      email = (case when excluded.version > t.version then excluded.email else t.email end),
+      first_name = (case when excluded.version > t.version then excluded.first_name else t.first_name end),
+      last_name = (case when excluded.version > t.version then excluded.last_name else t.last_name end),
+      phone = (case when excluded.version > t.version then excluded.phone else t.phone end),
+      company = (case when excluded.version > t.version then excluded.company else t.company end),
+      default_payment_method_id = (
+        case
+          when excluded.version > t.version then excluded.default_payment_method_id
+          else t.default_payment_method_id
+        end
+      ),
+      created_at = (case when excluded.version > t.version then excluded.created_at else t.created_at end),
+      updated_at = (case when excluded.version > t.version then excluded.updated_at else t.updated_at end),
+      deleted = (case when excluded.version > t.version then excluded.deleted else t.deleted end),
+      data = (case when excluded.version > t.version then excluded.data else t.data end),
+      source_updated_at = (
+        case when excluded.version > t.version then excluded.source_updated_at else t.source_updated_at end
+      ),
+      content_hash = (case when excluded.version > t.version then excluded.content_hash else t.content_hash end),
+      absent_version = (
+        case when excluded.absent_version > t.absent_version then excluded.absent_version else t.absent_version end
+      ),
+      deleted_at = case
+        when (case when excluded.version > t.version then excluded.deleted else t.deleted end)
+          then (case when excluded.version > t.version then excluded.source_updated_at else t.source_updated_at end)
+        when left(
+          (case when excluded.absent_version > t.absent_version then excluded.absent_version else t.absent_version end),
+          27
+        ) > greatest(
+          left((case when excluded.version > t.version then excluded.version else t.version end), 27) collate "C",
+          substr((case when excluded.version > t.version then excluded.version else t.version end), 29, 27)
+        )
+          then left(
+            (
+              case
+                when excluded.absent_version > t.absent_version then excluded.absent_version
+                else t.absent_version
+              end
+            ),
+            27
+          )::timestamptz
+      end
+    where excluded.version > t.version or excluded.absent_version > t.absent_version
+    returning t.id, t.xmax = 0 as fresh, t.version, t.absent_version
+  )
+select 'row' as what, *
+from written
+union all
+select 'count', count(*)::text, null, null, null
+from recorded
+union all
+select
+  'state',
+  resource || '|' || id || '|' || to_char(
+    source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
+  ) || '|' || content_hash,
+  null,
+  null,
+  null
+from recorded
+where
+  (select count(*) from recorded) < (
+    select count(*) filter (where version <> '') + count(*) filter (where absent_version <> '')
+    from given
+  )

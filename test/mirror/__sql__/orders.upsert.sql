@@ -1,0 +1,173 @@
+-- Records states in the history and brings the rows up to the newest (write/upsert-statement.ts).
+-- Generated for mirror.orders; test/mirror/generated-sql.test.ts holds this file against it.
+
+with
+  blob as materialized (select $1::bytea as bytes),
+  given as materialized (
+    select
+      g.*,
+      convert_from(
+        substr((select bytes from blob), g.version_position, g.version_length), 'UTF8'
+      )::jsonb as version_content,
+      convert_from(
+        substr((select bytes from blob), g.dunning_version_position, g.dunning_version_length), 'UTF8'
+      )::jsonb as dunning_version_content,
+      convert_from(
+        substr((select bytes from blob), g.items_version_position, g.items_version_length), 'UTF8'
+      )::jsonb as items_version_content
+    from
+      unnest(
+        $2::text[], $3::boolean[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::text[],
+        $10::boolean[], $11::integer[], $12::integer[], $13::text[], $14::text[], $15::text[], $16::bigint[],
+        $17::bigint[], $18::bigint[], $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::integer[],
+        $25::text[], $26::text[], $27::text[], $28::text[], $29::timestamptz[], $30::timestamptz[], $31::text[],
+        $32::timestamptz[], $33::timestamptz[], $34::text[], $35::text[], $36::boolean[], $37::integer[],
+        $38::integer[], $39::integer[], $40::timestamptz[], $41::text[], $42::timestamptz[], $43::timestamptz[],
+        $44::text[], $45::text[], $46::boolean[], $47::integer[], $48::integer[]
+      ) as g(
+        id, winner, last_cause, version, version_at, version_observed, version_hash, version_cause, version_replaced,
+        version_position, version_length, order_number, customer_id, status, subtotal, discount_amount, total, currency,
+        description, failure_code, failure_reason, subscription_id, subscription_cycle, payment_method_id, card_brand,
+        card_last_four, coupon_code, created_at, updated_at, dunning_version, dunning_version_at,
+        dunning_version_observed, dunning_version_hash, dunning_version_cause, dunning_version_replaced,
+        dunning_version_position, dunning_version_length, attempt_count, next_retry_at, items_version, items_version_at,
+        items_version_observed, items_version_hash, items_version_cause, items_version_replaced, items_version_position,
+        items_version_length
+      )
+  ),
+  recorded as (
+    insert into mirror.versions (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, data)
+    select 'order', id, version_at, version_hash, version_observed, version_cause, version_replaced, version_content
+    from given
+    where version <> ''
+    union all
+    select
+      'order.dunning',
+      id,
+      dunning_version_at,
+      dunning_version_hash,
+      dunning_version_observed,
+      dunning_version_cause,
+      dunning_version_replaced,
+      dunning_version_content
+    from given
+    where dunning_version <> ''
+    on conflict (resource, id, source_updated_at, content_hash, twin)
+    do nothing
+    returning resource, id, source_updated_at, content_hash
+  ),
+  written as (
+    insert into mirror.orders as t (
+      id, last_cause, version, order_number, customer_id, status, subtotal, discount_amount, total, currency,
+      description, failure_code, failure_reason, subscription_id, subscription_cycle, payment_method_id, card_brand,
+      card_last_four, coupon_code, created_at, updated_at, data, source_updated_at, content_hash, dunning_version,
+      attempt_count, next_retry_at, items_version, items
+    )
+    select
+      r.id,
+      r.last_cause,
+      r.version,
+      r.order_number,
+      r.customer_id,
+      r.status,
+      r.subtotal,
+      r.discount_amount,
+      r.total,
+      r.currency,
+      r.description,
+      r.failure_code,
+      r.failure_reason,
+      r.subscription_id,
+      r.subscription_cycle,
+      r.payment_method_id,
+      r.card_brand,
+      r.card_last_four,
+      r.coupon_code,
+      r.created_at,
+      r.updated_at,
+      r.version_content,
+      r.version_at,
+      r.version_hash,
+      r.dunning_version,
+      r.attempt_count,
+      r.next_retry_at,
+      r.items_version,
+      r.items_version_content
+    from given r
+    -- Counting completes the history before the first row is locked: one order of locks for all.
+    where r.winner and (select count(*) from recorded) >= 0
+    on conflict (id)
+    do update set
+      last_cause = excluded.last_cause,
+      version = (case when excluded.version > t.version then excluded.version else t.version end),
+      order_number = (case when excluded.version > t.version then excluded.order_number else t.order_number end),
+      customer_id = (case when excluded.version > t.version then excluded.customer_id else t.customer_id end),
+      status = (case when excluded.version > t.version then excluded.status else t.status end),
+      subtotal = (case when excluded.version > t.version then excluded.subtotal else t.subtotal end),
+      discount_amount = (
+        case when excluded.version > t.version then excluded.discount_amount else t.discount_amount end
+      ),
+      total = (case when excluded.version > t.version then excluded.total else t.total end),
+      currency = (case when excluded.version > t.version then excluded.currency else t.currency end),
+      description = (case when excluded.version > t.version then excluded.description else t.description end),
+      failure_code = (case when excluded.version > t.version then excluded.failure_code else t.failure_code end),
+      failure_reason = (case when excluded.version > t.version then excluded.failure_reason else t.failure_reason end),
+      subscription_id = (
+        case when excluded.version > t.version then excluded.subscription_id else t.subscription_id end
+      ),
+      subscription_cycle = (
+        case when excluded.version > t.version then excluded.subscription_cycle else t.subscription_cycle end
+      ),
+      payment_method_id = (
+        case when excluded.version > t.version then excluded.payment_method_id else t.payment_method_id end
+      ),
+      card_brand = (case when excluded.version > t.version then excluded.card_brand else t.card_brand end),
+      card_last_four = (case when excluded.version > t.version then excluded.card_last_four else t.card_last_four end),
+      coupon_code = (case when excluded.version > t.version then excluded.coupon_code else t.coupon_code end),
+      created_at = (case when excluded.version > t.version then excluded.created_at else t.created_at end),
+      updated_at = (case when excluded.version > t.version then excluded.updated_at else t.updated_at end),
+      data = (case when excluded.version > t.version then excluded.data else t.data end),
+      source_updated_at = (
+        case when excluded.version > t.version then excluded.source_updated_at else t.source_updated_at end
+      ),
+      content_hash = (case when excluded.version > t.version then excluded.content_hash else t.content_hash end),
+      dunning_version = (
+        case when excluded.dunning_version > t.dunning_version then excluded.dunning_version else t.dunning_version end
+      ),
+      attempt_count = (
+        case when excluded.dunning_version > t.dunning_version then excluded.attempt_count else t.attempt_count end
+      ),
+      next_retry_at = (
+        case when excluded.dunning_version > t.dunning_version then excluded.next_retry_at else t.next_retry_at end
+      ),
+      items_version = (
+        case when excluded.items_version > t.items_version then excluded.items_version else t.items_version end
+      ),
+      items = (case when excluded.items_version > t.items_version then excluded.items else t.items end)
+    where
+      excluded.version > t.version
+      or excluded.dunning_version > t.dunning_version
+      or excluded.items_version > t.items_version
+    returning t.id, t.xmax = 0 as fresh, t.version, t.dunning_version, t.items_version
+  )
+select 'row' as what, *
+from written
+union all
+select 'count', count(*)::text, null, null, null, null
+from recorded
+union all
+select
+  'state',
+  resource || '|' || id || '|' || to_char(
+    source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
+  ) || '|' || content_hash,
+  null,
+  null,
+  null,
+  null
+from recorded
+where
+  (select count(*) from recorded) < (
+    select count(*) filter (where version <> '') + count(*) filter (where dunning_version <> '')
+    from given
+  )

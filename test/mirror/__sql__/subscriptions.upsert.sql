@@ -1,0 +1,173 @@
+-- Records states in the history and brings the rows up to the newest (write/upsert-statement.ts).
+-- Generated for mirror.subscriptions; test/mirror/generated-sql.test.ts holds this file against it.
+
+with
+  blob as materialized (select $1::bytea as bytes),
+  given as materialized (
+    select
+      g.*,
+      convert_from(
+        substr((select bytes from blob), g.version_position, g.version_length), 'UTF8'
+      )::jsonb as version_content,
+      convert_from(
+        substr((select bytes from blob), g.detail_version_position, g.detail_version_length), 'UTF8'
+      )::jsonb as detail_version_content
+    from
+      unnest(
+        $2::text[], $3::boolean[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::text[],
+        $10::boolean[], $11::integer[], $12::integer[], $13::text[], $14::text[], $15::text[], $16::bigint[],
+        $17::text[], $18::timestamptz[], $19::timestamptz[], $20::integer[], $21::integer[], $22::timestamptz[],
+        $23::timestamptz[], $24::timestamptz[], $25::timestamptz[], $26::text[], $27::text[], $28::text[],
+        $29::timestamptz[], $30::timestamptz[], $31::text[], $32::timestamptz[], $33::timestamptz[], $34::text[],
+        $35::text[], $36::boolean[], $37::integer[], $38::integer[], $39::text[], $40::integer[], $41::timestamptz[]
+      ) as g(
+        id, winner, last_cause, version, version_at, version_observed, version_hash, version_cause, version_replaced,
+        version_position, version_length, customer_id, plan_id, status, amount, currency, current_period_start,
+        current_period_end, current_billing_cycle, total_billing_cycles, next_billing_date, start_date, end_date,
+        canceled_at, payment_method_id, card_brand, card_last_four, created_at, updated_at, detail_version,
+        detail_version_at, detail_version_observed, detail_version_hash, detail_version_cause, detail_version_replaced,
+        detail_version_position, detail_version_length, failure_reason, attempt_count, next_retry_at
+      )
+  ),
+  recorded as (
+    insert into mirror.versions (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, data)
+    select
+      'subscription',
+      id,
+      version_at,
+      version_hash,
+      version_observed,
+      version_cause,
+      version_replaced,
+      version_content
+    from given
+    where version <> ''
+    union all
+    select
+      'subscription.detail',
+      id,
+      detail_version_at,
+      detail_version_hash,
+      detail_version_observed,
+      detail_version_cause,
+      detail_version_replaced,
+      detail_version_content
+    from given
+    where detail_version <> ''
+    on conflict (resource, id, source_updated_at, content_hash, twin)
+    do nothing
+    returning resource, id, source_updated_at, content_hash
+  ),
+  written as (
+    insert into mirror.subscriptions as t (
+      id, last_cause, version, customer_id, plan_id, status, amount, currency, current_period_start, current_period_end,
+      current_billing_cycle, total_billing_cycles, next_billing_date, start_date, end_date, canceled_at,
+      payment_method_id, card_brand, card_last_four, created_at, updated_at, data, source_updated_at, content_hash,
+      detail_version, failure_reason, attempt_count, next_retry_at
+    )
+    select
+      r.id,
+      r.last_cause,
+      r.version,
+      r.customer_id,
+      r.plan_id,
+      r.status,
+      r.amount,
+      r.currency,
+      r.current_period_start,
+      r.current_period_end,
+      r.current_billing_cycle,
+      r.total_billing_cycles,
+      r.next_billing_date,
+      r.start_date,
+      r.end_date,
+      r.canceled_at,
+      r.payment_method_id,
+      r.card_brand,
+      r.card_last_four,
+      r.created_at,
+      r.updated_at,
+      r.version_content,
+      r.version_at,
+      r.version_hash,
+      r.detail_version,
+      r.failure_reason,
+      r.attempt_count,
+      r.next_retry_at
+    from given r
+    -- Counting completes the history before the first row is locked: one order of locks for all.
+    where r.winner and (select count(*) from recorded) >= 0
+    on conflict (id)
+    do update set
+      last_cause = excluded.last_cause,
+      version = (case when excluded.version > t.version then excluded.version else t.version end),
+      customer_id = (case when excluded.version > t.version then excluded.customer_id else t.customer_id end),
+      plan_id = (case when excluded.version > t.version then excluded.plan_id else t.plan_id end),
+      status = (case when excluded.version > t.version then excluded.status else t.status end),
+      amount = (case when excluded.version > t.version then excluded.amount else t.amount end),
+      currency = (case when excluded.version > t.version then excluded.currency else t.currency end),
+      current_period_start = (
+        case when excluded.version > t.version then excluded.current_period_start else t.current_period_start end
+      ),
+      current_period_end = (
+        case when excluded.version > t.version then excluded.current_period_end else t.current_period_end end
+      ),
+      current_billing_cycle = (
+        case when excluded.version > t.version then excluded.current_billing_cycle else t.current_billing_cycle end
+      ),
+      total_billing_cycles = (
+        case when excluded.version > t.version then excluded.total_billing_cycles else t.total_billing_cycles end
+      ),
+      next_billing_date = (
+        case when excluded.version > t.version then excluded.next_billing_date else t.next_billing_date end
+      ),
+      start_date = (case when excluded.version > t.version then excluded.start_date else t.start_date end),
+      end_date = (case when excluded.version > t.version then excluded.end_date else t.end_date end),
+      canceled_at = (case when excluded.version > t.version then excluded.canceled_at else t.canceled_at end),
+      payment_method_id = (
+        case when excluded.version > t.version then excluded.payment_method_id else t.payment_method_id end
+      ),
+      card_brand = (case when excluded.version > t.version then excluded.card_brand else t.card_brand end),
+      card_last_four = (case when excluded.version > t.version then excluded.card_last_four else t.card_last_four end),
+      created_at = (case when excluded.version > t.version then excluded.created_at else t.created_at end),
+      updated_at = (case when excluded.version > t.version then excluded.updated_at else t.updated_at end),
+      data = (case when excluded.version > t.version then excluded.data else t.data end),
+      source_updated_at = (
+        case when excluded.version > t.version then excluded.source_updated_at else t.source_updated_at end
+      ),
+      content_hash = (case when excluded.version > t.version then excluded.content_hash else t.content_hash end),
+      detail_version = (
+        case when excluded.detail_version > t.detail_version then excluded.detail_version else t.detail_version end
+      ),
+      failure_reason = (
+        case when excluded.detail_version > t.detail_version then excluded.failure_reason else t.failure_reason end
+      ),
+      attempt_count = (
+        case when excluded.detail_version > t.detail_version then excluded.attempt_count else t.attempt_count end
+      ),
+      next_retry_at = (
+        case when excluded.detail_version > t.detail_version then excluded.next_retry_at else t.next_retry_at end
+      )
+    where excluded.version > t.version or excluded.detail_version > t.detail_version
+    returning t.id, t.xmax = 0 as fresh, t.version, t.detail_version
+  )
+select 'row' as what, *
+from written
+union all
+select 'count', count(*)::text, null, null, null
+from recorded
+union all
+select
+  'state',
+  resource || '|' || id || '|' || to_char(
+    source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
+  ) || '|' || content_hash,
+  null,
+  null,
+  null
+from recorded
+where
+  (select count(*) from recorded) < (
+    select count(*) filter (where version <> '') + count(*) filter (where detail_version <> '')
+    from given
+  )

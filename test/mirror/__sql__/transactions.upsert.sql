@@ -1,0 +1,260 @@
+-- Records states in the history and brings the rows up to the newest (write/upsert-statement.ts).
+-- Generated for mirror.transactions; test/mirror/generated-sql.test.ts holds this file against it.
+
+with
+  blob as materialized (select $1::bytea as bytes),
+  given as materialized (
+    select
+      g.*,
+      convert_from(
+        substr((select bytes from blob), g.version_position, g.version_length), 'UTF8'
+      )::jsonb as version_content,
+      convert_from(
+        substr((select bytes from blob), g.inline_version_position, g.inline_version_length), 'UTF8'
+      )::jsonb as inline_version_content
+    from
+      unnest(
+        $2::text[], $3::boolean[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::text[],
+        $10::boolean[], $11::integer[], $12::integer[], $13::text[], $14::timestamptz[], $15::timestamptz[],
+        $16::text[], $17::text[], $18::boolean[], $19::integer[], $20::integer[], $21::integer[], $22::text[],
+        $23::bigint[], $24::text[], $25::text[], $26::text[], $27::text[], $28::text[], $29::text[], $30::timestamptz[],
+        $31::timestamptz[]
+      ) as g(
+        id, winner, last_cause, version, version_at, version_observed, version_hash, version_cause, version_replaced,
+        version_position, version_length, inline_version, inline_version_at, inline_version_observed,
+        inline_version_hash, inline_version_cause, inline_version_replaced, inline_version_position,
+        inline_version_length, attempt_count, type, amount, currency, customer_id, failure_reason, payment_method_id,
+        card_brand, card_last_four, created_at, updated_at
+      )
+  ),
+  recorded as (
+    insert into mirror.versions (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, data)
+    select
+      'transaction',
+      id,
+      version_at,
+      version_hash,
+      version_observed,
+      version_cause,
+      version_replaced,
+      version_content
+    from given
+    where version <> ''
+    union all
+    select
+      'transaction.inline',
+      id,
+      inline_version_at,
+      inline_version_hash,
+      inline_version_observed,
+      inline_version_cause,
+      inline_version_replaced,
+      inline_version_content
+    from given
+    where inline_version <> ''
+    on conflict (resource, id, source_updated_at, content_hash, twin)
+    do nothing
+    returning resource, id, source_updated_at, content_hash
+  ),
+  written as (
+    insert into mirror.transactions as t (
+      id, last_cause, version, data, source_updated_at, content_hash, inline_version, attempt_count, inline, type,
+      amount, currency, customer_id, failure_reason, payment_method_id, card_brand, card_last_four, created_at,
+      updated_at, status, order_id, failure_code, processor_transaction_id
+    )
+    select
+      r.id,
+      r.last_cause,
+      r.version,
+      r.version_content,
+      r.version_at,
+      r.version_hash,
+      r.inline_version,
+      r.attempt_count,
+      r.inline_version_content,
+      r.type,
+      r.amount,
+      r.currency,
+      r.customer_id,
+      r.failure_reason,
+      r.payment_method_id,
+      r.card_brand,
+      r.card_last_four,
+      r.created_at,
+      r.updated_at,
+      case
+        when greatest(
+          left(r.inline_version, 27) collate "C", substr(r.inline_version, 57, 27)
+        ) || substr(r.inline_version, 29, 27) > greatest(
+          left(r.version, 27) collate "C", substr(r.version, 29, 27)
+        ) || left(r.version, 27)
+          then left(r.inline_version_content ->> 'status', 40)
+        else left(r.version_content ->> 'status', 40)
+      end,
+      coalesce(r.version_content ->> 'order_id', r.inline_version_content ->> 'order_id'),
+      coalesce(r.version_content ->> 'failure_code', r.inline_version_content ->> 'failure_code'),
+      coalesce(
+        r.inline_version_content ->> 'processor_transaction_id',
+        r.version_content -> 'processor_response' ->> 'transaction_id'
+      )
+    from given r
+    -- Counting completes the history before the first row is locked: one order of locks for all.
+    where r.winner and (select count(*) from recorded) >= 0
+    on conflict (id)
+    do update set
+      last_cause = excluded.last_cause,
+      version = (case when excluded.version > t.version then excluded.version else t.version end),
+      data = (case when excluded.version > t.version then excluded.data else t.data end),
+      source_updated_at = (
+        case when excluded.version > t.version then excluded.source_updated_at else t.source_updated_at end
+      ),
+      content_hash = (case when excluded.version > t.version then excluded.content_hash else t.content_hash end),
+      inline_version = (
+        case when excluded.inline_version > t.inline_version then excluded.inline_version else t.inline_version end
+      ),
+      attempt_count = (
+        case when excluded.inline_version > t.inline_version then excluded.attempt_count else t.attempt_count end
+      ),
+      inline = (case when excluded.inline_version > t.inline_version then excluded.inline else t.inline end),
+      type = (
+        case
+          when excluded.version > t.version then excluded.type when t.version = ''
+          and excluded.version = ''
+          and excluded.inline_version > t.inline_version then excluded.type else t.type
+        end
+      ),
+      amount = (
+        case
+          when excluded.version > t.version then excluded.amount when t.version = ''
+          and excluded.version = ''
+          and excluded.inline_version > t.inline_version then excluded.amount else t.amount
+        end
+      ),
+      currency = (
+        case
+          when excluded.version > t.version then excluded.currency when t.version = ''
+          and excluded.version = ''
+          and excluded.inline_version > t.inline_version then excluded.currency else t.currency
+        end
+      ),
+      customer_id = (
+        case
+          when excluded.version > t.version then excluded.customer_id when t.version = ''
+          and excluded.version = ''
+          and excluded.inline_version > t.inline_version then excluded.customer_id else t.customer_id
+        end
+      ),
+      failure_reason = (
+        case
+          when excluded.version > t.version then excluded.failure_reason when t.version = ''
+          and excluded.version = ''
+          and excluded.inline_version > t.inline_version then excluded.failure_reason else t.failure_reason
+        end
+      ),
+      payment_method_id = (
+        case
+          when excluded.version > t.version then excluded.payment_method_id when t.version = ''
+          and excluded.version = ''
+          and excluded.inline_version > t.inline_version then excluded.payment_method_id else t.payment_method_id
+        end
+      ),
+      card_brand = (
+        case
+          when excluded.version > t.version then excluded.card_brand when t.version = ''
+          and excluded.version = ''
+          and excluded.inline_version > t.inline_version then excluded.card_brand else t.card_brand
+        end
+      ),
+      card_last_four = (
+        case
+          when excluded.version > t.version then excluded.card_last_four when t.version = ''
+          and excluded.version = ''
+          and excluded.inline_version > t.inline_version then excluded.card_last_four else t.card_last_four
+        end
+      ),
+      created_at = (
+        case
+          when excluded.version > t.version then excluded.created_at when t.version = ''
+          and excluded.version = ''
+          and excluded.inline_version > t.inline_version then excluded.created_at else t.created_at
+        end
+      ),
+      updated_at = (
+        case
+          when excluded.version > t.version then excluded.updated_at when t.version = ''
+          and excluded.version = ''
+          and excluded.inline_version > t.inline_version then excluded.updated_at else t.updated_at
+        end
+      ),
+      status = case
+        when greatest(
+          left(
+            (
+              case
+                when excluded.inline_version > t.inline_version then excluded.inline_version
+                else t.inline_version
+              end
+            ),
+            27
+          ) collate "C",
+          substr(
+            (
+              case
+                when excluded.inline_version > t.inline_version then excluded.inline_version
+                else t.inline_version
+              end
+            ),
+            57, 27
+          )
+        ) || substr(
+          (case when excluded.inline_version > t.inline_version then excluded.inline_version else t.inline_version end),
+          29, 27
+        ) > greatest(
+          left((case when excluded.version > t.version then excluded.version else t.version end), 27) collate "C",
+          substr((case when excluded.version > t.version then excluded.version else t.version end), 29, 27)
+        ) || left((case when excluded.version > t.version then excluded.version else t.version end), 27)
+          then left(
+            (case when excluded.inline_version > t.inline_version then excluded.inline else t.inline end) ->> 'status',
+            40
+          )
+        else left((case when excluded.version > t.version then excluded.data else t.data end) ->> 'status', 40)
+      end,
+      order_id = coalesce(
+        (case when excluded.version > t.version then excluded.data else t.data end) ->> 'order_id',
+        (case when excluded.inline_version > t.inline_version then excluded.inline else t.inline end) ->> 'order_id'
+      ),
+      failure_code = coalesce(
+        (case when excluded.version > t.version then excluded.data else t.data end) ->> 'failure_code',
+        (case when excluded.inline_version > t.inline_version then excluded.inline else t.inline end) ->> 'failure_code'
+      ),
+      processor_transaction_id = coalesce(
+        (
+          case when excluded.inline_version > t.inline_version then excluded.inline else t.inline end
+        ) ->> 'processor_transaction_id',
+        (
+          case when excluded.version > t.version then excluded.data else t.data end
+        ) -> 'processor_response' ->> 'transaction_id'
+      )
+    where excluded.version > t.version or excluded.inline_version > t.inline_version
+    returning t.id, t.xmax = 0 as fresh, t.version, t.inline_version
+  )
+select 'row' as what, *
+from written
+union all
+select 'count', count(*)::text, null, null, null
+from recorded
+union all
+select
+  'state',
+  resource || '|' || id || '|' || to_char(
+    source_updated_at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"'
+  ) || '|' || content_hash,
+  null,
+  null,
+  null
+from recorded
+where
+  (select count(*) from recorded) < (
+    select count(*) filter (where version <> '') + count(*) filter (where inline_version <> '')
+    from given
+  )
