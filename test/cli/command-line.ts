@@ -15,7 +15,7 @@ export interface CommandRun {
 
 /** Runs one command in this process, with an environment and a standard input of its own. */
 export async function runCommand(
-  register: (program: Command, context: CliContext) => void,
+  register: (program: Command, context: CliContext) => void | Promise<void>,
   args: string[],
   given: {
     env: Record<string, string | undefined>;
@@ -24,7 +24,12 @@ export async function runCommand(
     user?: SystemUser;
   },
 ): Promise<CommandRun> {
-  const [stdout, stderr, stdin] = [new PassThrough(), new PassThrough(), new PassThrough()];
+  // Room for all that a command prints: it is read when the command is done.
+  const [stdout, stderr] = [1, 2].map(() => new PassThrough({ highWaterMark: 100_000_000 })) as [
+    PassThrough,
+    PassThrough,
+  ];
+  const stdin = new PassThrough();
   const { terminal = false } = given;
   const loaded = loadConfig(given.env);
   const context: CliContext = {
@@ -46,7 +51,7 @@ export async function runCommand(
     writeOut: (text) => void stdout.write(text),
     writeErr: (text) => void stderr.write(text),
   });
-  register(program, context);
+  await register(program, context);
   if (terminal) stdin.write(given.stdin ?? "");
   else stdin.end(given.stdin ?? "");
   const error: unknown = await program.parseAsync(["node", "tallyhook", ...args]).then(

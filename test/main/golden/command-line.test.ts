@@ -1,0 +1,379 @@
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { Command } from "commander";
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
+import { createContext } from "../../../src/main/cli/context.ts";
+import { registerCommands } from "../../../src/main/commands.ts";
+import { allReports } from "../../../src/reports/catalogue/all.ts";
+import { testKey } from "../../../src/sandbox/engine/keys.ts";
+import { letTimePass } from "../../reports/sandbox-history.ts";
+import type { TestSandbox } from "../../sandbox/harness.ts";
+import { databaseUrl } from "../../support/server-commands.ts";
+import { useTestDatabase } from "../../support/use-database.ts";
+import { playShop, readLately, spoilOrder } from "./history.ts";
+import { type Place, type Spoken, speak, speakAlone, steady, transcript } from "./transcript.ts";
+
+const database = useTestDatabase();
+let sandbox: TestSandbox;
+let folder: string;
+let environment: Record<string, string>;
+const secret = "whsec_the-secret-of-these-tests";
+const signedAt = "2025-03-01T12:00:00Z";
+
+beforeAll(async () => {
+  folder = await mkdtemp(join(tmpdir(), "tallyhook-golden-"));
+  sandbox = await playShop(database.db);
+  environment = {
+    DATABASE_URL: database.url,
+    SVC_BASE_URL: sandbox.url,
+    SVC_API_KEY: testKey,
+    SVC_WEBHOOK_SECRETS: secret,
+    PUBLIC_URL: "http://127.0.0.1:9",
+    RECONCILE_GRACE_SECONDS: "0",
+    TALLYHOOK_TIME_ZONE: "Europe/Berlin",
+    TALLYHOOK_ENCRYPTION_KEY: "ab".repeat(32),
+  };
+  const body = '{"id":"evt_1"}';
+  const headers = signatureScheme("svc").sign({
+    body: Buffer.from(body),
+    secrets: [secret],
+    at: new Date(signedAt),
+    messageId: "",
+  });
+  await writeFile(join(folder, "body"), body);
+  await writeFile(join(folder, "headers"), `SVC-Signature: ${headers["SVC-Signature"]}\n`);
+});
+afterAll(async () => {
+  await sandbox.close();
+  await rm(folder, { recursive: true });
+});
+
+/** A command line, and what comes from standard input. `FOLDER` stands for a folder of the test. */
+type Line = string | { line: string; stdin?: string; typed?: string; env?: Record<string, string> };
+
+const wordsOf = (line: string): string[] =>
+  (line.match(/"[^"]*"|\S+/g) ?? []).map((word) =>
+    word.replace(/^"(.*)"$/, "$1").replace("FOLDER", folder),
+  );
+
+/** Runs the command lines one after the other, and holds all that they print against the family's file. */
+async function compare(
+  family: string,
+  lines: readonly Line[],
+  findPlaces: () => Promise<Place[]> = () => Promise.resolve([]),
+) {
+  let text = "";
+  for (const each of lines) {
+    const { line, stdin, typed, env = {} } = typeof each === "string" ? { line: each } : each;
+    const spoken = await speak(wordsOf(line), {
+      env: { ...environment, ...env },
+      ...(stdin === undefined ? {} : { stdin }),
+      ...(typed === undefined ? {} : { stdin: typed, terminal: true }),
+    });
+    const settings = Object.entries(env).map(([name, value]) => `${name}=${value} `);
+    const typing = typed === undefined ? "" : `   (typed: ${JSON.stringify(typed)})`;
+    text += `${transcript(`${settings.join("")}tallyhook ${line}${typing}`, spoken)}\n`;
+  }
+  await expectFile(family, text, await findPlaces());
+}
+
+async function expectFile(family: string, text: string, places: readonly Place[] = []) {
+  expect(text).not.toContain(secret);
+  await expect(steady(text, [[folder, "FOLDER"], ...places])).toMatchFileSnapshot(
+    join(import.meta.dirname, `${family}.txt`),
+  );
+}
+
+test("help of every command", async () => {
+  const program = new Command("tallyhook");
+  await registerCommands(program, createContext(), []);
+  const pathsOf = (command: Command, path: string[]): string[][] => [
+    path,
+    ...command.commands.flatMap((each) => pathsOf(each, [...path, each.name()])),
+  ];
+  const paths = program.commands.flatMap((command) => pathsOf(command, [command.name()]));
+  await compare(
+    "help",
+    paths.map((path) => `${path.join(" ")} --help`),
+  );
+});
+
+test("import and reconcile", async () => {
+  await compare("reconcile", [
+    "reconcile --dry-run --full",
+    "import",
+    "reconcile --full --json",
+    "reconcile --from 2025-03-02T00:00:00Z --to 2025-03-01T00:00:00Z",
+    "reconcile --full --from 2025-03-02T00:00:00Z",
+    "reconcile --from soon",
+  ]);
+  await spoilOrder(database.db);
+  await compare("reconcile-drift", [
+    "reconcile --full --report-only",
+    "reconcile --full --report-only --json",
+  ]);
+});
+
+test("findings", () =>
+  compare("findings", [
+    "findings list",
+    "findings list --all --json",
+    "findings show 4",
+    "findings show 4 --json",
+    "findings show 999",
+    "findings show seven",
+    "findings list --state closed",
+    "findings list --all --state open",
+    "findings ack 8",
+    'findings ack 8 --note " "',
+    'findings ack 8 --by ann --note "agreed with the bank"',
+    "findings list --state acknowledged",
+  ]));
+
+test("heal", async () => {
+  const order = await spoilOrder(database.db);
+  await compare("heal", [
+    `heal order ${order}`,
+    `heal order ${order} --from-service --by ann`,
+    `heal order ${order} --from-service --by ann --reason spoiled`,
+    { line: `heal order ${order} --from-service --by ann --reason spoiled`, typed: "n\n" },
+    `heal order ${order} --from-service --by ann --reason spoiled --yes`,
+    `heal order ${order} --from-service --by root --reason " " --yes`,
+    "heal order unknown --from-service --by ann --reason spoiled --yes",
+    "heal invoice 1 --from-service --by ann --reason spoiled --yes",
+    "reconcile --full",
+  ]);
+});
+
+test("alerts", () =>
+  compare("alerts", [
+    "alerts list",
+    "alerts list --all --json",
+    "alerts list --rule declin",
+    "alerts list --severity criticl",
+    "alerts list --limit 0",
+    "alerts show 1",
+    "alerts show 1 --json",
+    "alerts show 999",
+    'alerts ack 1 --by ada --note "calling her"',
+    "alerts ack 1 --by bob",
+    "alerts ack 999 --by bob",
+    "alerts resend",
+    "alerts resend --channel pager",
+    "alerts resend 1",
+    "alerts test pager",
+  ]));
+
+test("events", () =>
+  compare("events", [
+    "events list --limit 3",
+    "events list --limit 2 --type order.created --json",
+    "events list --state done",
+    "events list --limit 1e3",
+    "events show 1",
+    "events show 1 --json",
+    "events show 999",
+    "events prune --older-than 1 --dry-run",
+    "events prune",
+    "events replay",
+    "events replay 999",
+    "events replay 1 2",
+    "events list --state received",
+  ]));
+
+test("secrets", () =>
+  compare("secrets", [
+    "secrets list",
+    { line: "secrets add --note second", stdin: "whsec_another-secret-of-these-tests" },
+    { line: "secrets add", stdin: "whsec_another-secret-of-these-tests" },
+    { line: "secrets add", stdin: "short" },
+    {
+      line: "secrets add --not-after 2025-01-01T00:00:00Z",
+      stdin: "whsec_a-third-secret-of-these-tests",
+    },
+    "secrets add --file /nowhere",
+    "secrets list --json",
+    "secrets retire db:0",
+    "secrets retire env:1",
+    "secrets list --quiet-hours 0",
+  ]));
+
+test("signature explain", () =>
+  compare("signature", [
+    `signature explain --headers FOLDER/headers --body FOLDER/body --at ${signedAt}`,
+    `signature explain --headers FOLDER/headers --body FOLDER/body --at ${signedAt} --json`,
+    "signature explain --headers FOLDER/headers --body FOLDER/body --at 2025-03-01T13:00:00Z",
+    `signature explain --headers FOLDER/headers --body FOLDER/headers --at ${signedAt}`,
+    "signature explain --headers FOLDER/nothing --body FOLDER/body",
+    "signature explain --headers FOLDER/headers",
+    "signature explain --headers FOLDER/headers --body FOLDER/body --at noon",
+  ]));
+
+test("customers", async () => {
+  const { id } = await database.db("mirror.customers").orderBy("id").first("id");
+  await compare("customers", [
+    `customers erase ${id}`,
+    { line: `customers erase ${id} --by ann --reason asked`, typed: "n\n" },
+    "customers erase nobody --yes --by ann --reason asked",
+  ]);
+});
+
+test("reports", async () => {
+  await readLately(database.db);
+  await letTimePass(database.db);
+  await compare("report", [
+    "report list",
+    "report list --json",
+    ...allReports.map(({ name }) => `report ${name} --from 2025-03`),
+    "report refunds --from 2025-03 --format csv",
+    "report month-end --from 2025-03 --json",
+    "report month-end --from 2025-03 --format csv --out FOLDER/month-end.csv",
+    "report month-end --from 2025-03 --format xlsx --out FOLDER/month-end.xlsx",
+    "report month-end --from 2025-03 --currency EUR",
+    "report month-end --from 2025-03 --format xlsx",
+    "report month-end --from 2025-03 --format pdf",
+    "report month-end --json --format csv",
+    "report moth-end",
+    "report profit",
+    "report month-end --from 2025-02-30",
+    "report month-end --from 2025-06-02 --to 2025-06-01",
+    "report month-end --to yesterday",
+    "report month-end --as-of 2025-06-01",
+    "report month-end --from 2025-03 --currency gbp",
+    "report refunds --accounts x.json",
+    "report month-end --mail-to nobody",
+    "report month-end --mail-to ann@example.com",
+  ]);
+  await compare("report-html", ["report month-end --from 2025-03 --format html"], () =>
+    Promise.resolve([[/<[^>]*>/g, withoutLayout]]),
+  );
+});
+
+test("close", async () => {
+  await compare(
+    "close",
+    [
+      "close 2025-13",
+      "close 2025-03",
+      "close 2025-03 --by ann --dry-run",
+      "close 2025-03 --by ann --dry-run --json",
+      "close verify",
+      { line: "close 2025-03 --by ann", typed: "n\n" },
+      "close 2025-03 --by ann --yes",
+      "close 2025-03 --by ann --yes",
+      "close 2025-04 --by ann --yes",
+      "close verify",
+      "close verify --json",
+      "close export 2025-03 --out FOLDER/2025-03.json",
+      "close export 2024-01 --out FOLDER/2024-01.json",
+      "report month-end --from 2025-03",
+    ],
+    seals,
+  );
+  await letTimePass(database.db);
+  await compare(
+    "close-next",
+    ["close 2025-05 --by ann --yes", "close 2025-04 --by ann --yes --json"],
+    seals,
+  );
+  await letTimePass(database.db);
+  await compare(
+    "close-forced",
+    [
+      "close 2025-05 --by ann --yes",
+      'close 2025-05 --force "the auditor waits" --by ann --yes',
+      "close verify",
+      "report month-end --from 2025-04 --to 2025-05",
+      "report changes-after-close --from 2025-04",
+    ],
+    seals,
+  );
+});
+
+/** White space in a tag is nobody's, and follows the layout of the source. */
+const withoutLayout = (tag: string): string => tag.replace(/\s+/g, " ").replace(/ (?=>)/, "");
+
+/** A seal is of the times, too, and so are the rows of findings that are open. */
+async function seals(): Promise<Place[]> {
+  const closes = await database
+    .db("reports.closes")
+    .select<{ month: string; sha256: string }[]>(
+      database.db.raw("to_char(month, 'YYYY-MM') as month, sha256"),
+    );
+  return [
+    ...closes.map(({ month, sha256 }): Place => [sha256, `seal of ${month}`.padEnd(64, ".")]),
+    [/(?<=│ exceptions +│ INCOMPLETE │ [1-9]\d* +│ )\w{64}/g, "rows with times".padEnd(64, ".")],
+  ];
+}
+
+test("endpoint with the sandbox", async () => {
+  await compare("endpoint", [
+    "endpoint list",
+    "endpoint rotate",
+    "endpoint register --url ftp://example.com",
+    "endpoint register --events order.succeeded,order.refunded",
+    "endpoint register",
+    "endpoint list",
+    "endpoint list --json",
+    "endpoint rotate --grace-hours 999999",
+    "endpoint rotate --grace-hours 1",
+    "endpoint test unknown",
+    "endpoint remove unknown --yes",
+  ]);
+});
+
+test("sandbox and migrate", () =>
+  compare("sandbox", ["sandbox cards", "sandbox --port 70000", "migrate"]));
+
+/** Checks of the server that the tests were given, which says what it says. */
+const ofServer = "(?:durability|server|database role)";
+
+test("doctor", () =>
+  compare("doctor", ["doctor", "doctor --json"], () =>
+    Promise.resolve([
+      [new RegExp(`^\\w+ +${ofServer} .*\\n(?: +→ .*\\n)?`, "gm"), ""],
+      [new RegExp(`\\{"check":"${ofServer}",.*?\\},`, "g"), ""],
+    ]),
+  ));
+
+test("wrong uses and what is not there", async () => {
+  const nowhere = databaseUrl("postgres://nobody:x@127.0.0.1:9", "nothing");
+  await compare("misuse", [
+    "nonsense",
+    "evnts list",
+    "events lst",
+    "events list --stat dead",
+    "events list extra",
+    'events list --type ""',
+    "worker --port",
+    { line: "events list", env: { DATABASE_URL: nowhere } },
+    { line: "report month-end", env: { DATABASE_URL: nowhere } },
+    { line: "doctor", env: { DATABASE_URL: nowhere } },
+    { line: "reconcile --dry-run", env: { SVC_API_KEY: "svc_test_sk_unknown" } },
+  ]);
+});
+
+test("processes of their own", async () => {
+  const alone: [line: string, env?: Record<string, string>][] = [
+    ["--help"],
+    ["events list", { TALLYHOOK_TIME_ZONE: "Mars/Olympus", RECONCILE_GRACE_SECONDS: "soon" }],
+  ];
+  let text = "";
+  for (const [line, env = {}] of alone) {
+    const settings = Object.entries(env).map(([name, value]) => `${name}=${value} `);
+    const spoken = await speakAlone(wordsOf(line), { env: { ...environment, ...env } });
+    text += `${transcript(`${settings.join("")}tallyhook ${line}`, spoken)}\n`;
+  }
+  await expectFile("process", text);
+});
+
+test.each(["nonsense", "events list --limit 2", "events show 999"])(
+  "a process of its own says to %j what the other files show of this one",
+  async (line) => {
+    const given = { env: environment };
+    const here: Spoken = await speak(wordsOf(line), given);
+    expect(await speakAlone(wordsOf(line), given)).toEqual(here);
+  },
+);
