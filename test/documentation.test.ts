@@ -77,17 +77,59 @@ describe("commands", () => {
   });
 });
 
-test("the settings' table of operations.md names every variable that is read, and no other", () => {
+test("operations.md names every variable that is read, and no other", () => {
   const text = section("docs/operations.md", "Settings");
-  const rows = text.split("\n").filter((line) => line.startsWith("| `"));
-  const after = text.slice(text.lastIndexOf("\n|"));
+  const entries = text.split("\n").filter((line) => line.startsWith("- `"));
+  const after = text.slice(text.lastIndexOf("\n- `"));
   const named = [
-    ...rows.flatMap((row) => quoted(row.split(" | ")[0] ?? "")),
+    ...entries.flatMap((entry) => quoted(entry.split(/ \(|: /)[0] ?? "")),
     ...quoted(after).filter((code) => /^[A-Z]+_(PASSWORD|TOKEN)$/.test(code)),
   ];
   expect(named.filter((name) => name !== "ALERT_…").toSorted()).toEqual(
     Object.keys(settings).toSorted(),
   );
+});
+
+test("the glossary explains every state of an event, and no other", () => {
+  const rows = section("docs/glossary.md", "States of an event").match(/^\| `.*$/gm) ?? [];
+  const explained = rows.flatMap((row) => quoted(row).slice(0, 1));
+  const [, states = ""] =
+    /check \(state in \(([^)]*)\)/.exec(read("migrations/0001_inbox.sql")) ?? [];
+  expect(explained).toEqual([...states.matchAll(/'(\w+)'/g)].map(([, state]) => state));
+});
+
+test("no line of a page is longer than 120 characters", () => {
+  const generated = new Set(["docs/sandbox-cards.md", "docs/sandbox-coverage.md"]);
+  const long = pages
+    .filter((page) => !generated.has(page))
+    .flatMap((page) =>
+      read(page)
+        .split("\n")
+        .flatMap((line, n) => (line.length > 120 ? [`${page}:${n + 1}`] : [])),
+    );
+  expect(long).toEqual([]);
+});
+
+test("every file that a page names is there", () => {
+  const rooms = readdirSync(join(root, "src"));
+  const files = ["src", "test", "bench", "migrations", "docs"].flatMap((folder) =>
+    readdirSync(join(root, folder), { recursive: true, encoding: "utf8" }).map(
+      (name) => `${folder}/${name}`,
+    ),
+  );
+  const top = new Set(readdirSync(root));
+  const isThere = (name: string): boolean =>
+    top.has(name) || files.some((file) => file === name || file.endsWith(`/${name}`));
+  const isOurs = (name: string): boolean =>
+    /^(src|test|bench|migrations|docs)\/|\.(ts|sql|mjs|jsonc)$/.test(name) ||
+    rooms.includes(name.split("/")[0] ?? "");
+  const gone = pages.flatMap((page) =>
+    quoted(read(page))
+      .filter((name) => /^[\w-]+(\/[\w.-]+)*(\.\w+|\/)$/.test(name) && isOurs(name))
+      .filter((name) => !name.includes("own/") && !isThere(name.replace(/\/$/, "")))
+      .map((name) => `${page}: ${name}`),
+  );
+  expect(gone).toEqual([]);
 });
 
 test("the README's map names every folder of src/, and no other", () => {
