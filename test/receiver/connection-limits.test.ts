@@ -16,6 +16,10 @@ import {
 } from "./receiver-stand.ts";
 
 const limits = { headersMs: 300, requestMs: 700, answerMs: 1_500, tickMs: 50, keepAliveMs: 400 };
+/** For what is not about these times. */
+const patient = { ...limits, keepAliveMs: 60_000, headersMs: 20_000, requestMs: 25_000 };
+/** A wrong signature waits for as long as the secrets cannot be read. */
+const patientSecrets = { reloadAtMostEveryMs: 0, refreshWaitMs: 20_000 };
 /** By how much a loaded machine may be late; who is not cut off waits for ever. */
 const slackMs = 4_000;
 
@@ -51,6 +55,14 @@ async function withStand(
   } finally {
     await own.close();
   }
+}
+
+/** Nobody reads the secrets meanwhile. */
+async function whileSecretsAreLocked(work: () => Promise<void>): Promise<void> {
+  await stand.db.transaction(async (trx) => {
+    await trx.raw("lock table receiver.secrets in access exclusive mode");
+    await work();
+  });
 }
 
 /** A sender that goes on and on, a piece at a time, until it is cut off. */
@@ -295,7 +307,6 @@ describe("a sender that closes its side and waits", () => {
 });
 
 describe("past the cap on connections", () => {
-  const patient = { ...limits, keepAliveMs: 60_000, headersMs: 20_000, requestMs: 25_000 };
   const capped = (more: Partial<typeof limits & { silentPerAddress: number }> = {}) => ({
     options: { maxConnections: 3, limits: { ...patient, answerMs: 30_000, ...more } },
   });
@@ -328,20 +339,20 @@ describe("past the cap on connections", () => {
   });
 
   test("no request that came whole is cut off: the new one is closed unanswered", async () => {
-    // A wrong signature waits until the secrets have been read again.
-    const waiting = { ...capped(), secretsTiming: { reloadAtMostEveryMs: 2_000 } };
-    await withStand(waiting, async (own) => {
+    await withStand({ ...capped(), secretsTiming: patientSecrets }, async (own) => {
       const forged = await Promise.all([1, 2, 3].map(() => open(own.port)));
-      for (const connection of forged) {
-        connection.write(
-          requestBytes(delivery(newEvent().body, { secret: "whsec_somebody-else" })),
-        );
-      }
-      await until(() => own.receiver.counters.inFlight === 3);
-      const refused = await open(own.port);
-      refused.write(health);
-      expect(await refused.answer()).toBeNull();
-      expect(own.receiver.counters.connectionsRefused).toBe(1);
+      await whileSecretsAreLocked(async () => {
+        for (const connection of forged) {
+          connection.write(
+            requestBytes(delivery(newEvent().body, { secret: "whsec_somebody-else" })),
+          );
+        }
+        await until(() => own.receiver.counters.inFlight === 3);
+        const refused = await open(own.port);
+        refused.write(health);
+        expect(await refused.answer()).toBeNull();
+        expect(own.receiver.counters.connectionsRefused).toBe(1);
+      });
       for (const connection of forged) expect((await connection.answer())?.status).toBe(401);
     });
   });
@@ -427,19 +438,27 @@ describe("wrong signatures in numbers", () => {
   const forge = () => requestBytes(delivery(newEvent().body, { secret: "whsec_somebody-else" }));
   const crowded = {
     options: {
-      limits: { ...limits, answerMs: 30_000, waitingForSecrets: 4, waitingPerAddress: 3 },
+      // Time enough to open all connections before anything is sent over the first.
+      limits: { ...patient, answerMs: 30_000, waitingForSecrets: 4, waitingPerAddress: 3 },
     },
-    secretsTiming: { reloadAtMostEveryMs: 2_000 },
+    secretsTiming: patientSecrets,
   };
 
   test("wait for the secrets in a few places; all others are told at once to come again", async () => {
     await withStand(crowded, async (own) => {
       const forging = await Promise.all(Array.from({ length: 50 }, () => open(own.port)));
-      for (const connection of forging) connection.write(forge());
-      const answers = await Promise.all(forging.map((each) => each.answer()));
-      const statuses = answers.map((answer) => answer?.status);
-      expect(statuses.filter((status) => status === 401)).toHaveLength(3);
-      expect(statuses.filter((status) => status === 503)).toHaveLength(47);
+      const statuses: (number | undefined)[] = [];
+      const answered = forging.map(async (each) => {
+        statuses.push((await each.answer())?.status);
+      });
+      await whileSecretsAreLocked(async () => {
+        for (const connection of forging) connection.write(forge());
+        await until(() => statuses.length === 47);
+        expect(new Set(statuses)).toEqual(new Set([503]));
+        expect(own.receiver.counters.inFlight).toBe(3);
+      });
+      await Promise.all(answered);
+      expect(statuses.slice(47)).toEqual([401, 401, 401]);
       // Whoever proved nothing keeps no connection.
       await Promise.all(forging.map(({ closed }) => closed));
       expect(own.receiver.counters.inFlight).toBe(0);
@@ -449,10 +468,12 @@ describe("wrong signatures in numbers", () => {
   test("hold up no event whose signature is right", async () => {
     await withStand(crowded, async (own) => {
       const forging = await Promise.all(Array.from({ length: 50 }, () => open(own.port)));
-      for (const connection of forging) connection.write(forge());
-      expect((await own.send(newEvent().body)).status).toBe(200);
-      // The three still wait: the honest one did not wait behind them.
-      expect(own.receiver.counters.rejected.no_match).toBe(0);
+      await whileSecretsAreLocked(async () => {
+        for (const connection of forging) connection.write(forge());
+        expect((await own.send(newEvent().body)).status).toBe(200);
+        // The three still wait: the honest one did not wait behind them.
+        expect(own.receiver.counters.rejected.no_match).toBe(0);
+      });
     });
   });
 });

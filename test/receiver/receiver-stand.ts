@@ -42,7 +42,10 @@ export interface StandOptions {
   /** Whether an encryption key is configured, without which no stored secret can verify anything. */
   canStoreSecrets?: boolean;
   /** Reads them again at every refusal unless told, so that a refusal does not take a second. */
-  secretsTiming?: Pick<LiveSecretsOptions, "reloadEveryMs" | "reloadAtMostEveryMs">;
+  secretsTiming?: Pick<
+    LiveSecretsOptions,
+    "reloadEveryMs" | "reloadAtMostEveryMs" | "refreshWaitMs"
+  >;
   /** For connecting and for a query of the inbox. */
   databaseTimeoutMs?: number;
 }
