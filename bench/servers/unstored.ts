@@ -10,13 +10,13 @@ import { createLog } from "../../src/platform/log.ts";
 import { createReceiverCounters } from "../../src/receiver/counters.ts";
 import { createDeadlines, defaultReceiverLimits } from "../../src/receiver/limits.ts";
 import { createApp } from "../../src/receiver/server.ts";
-import { createReceiveWebhook } from "../../src/receiver/webhook.ts";
+import { webhookSteps } from "../../src/receiver/webhook.ts";
 import { serve } from "./serve.ts";
 import { benchSigningSecret } from "./verify.ts";
 
 const counters = createReceiverCounters();
 const log = createLog({ level: "warn", name: "unstored" });
-const receiveWebhook = createReceiveWebhook(
+const webhook = webhookSteps(
   {
     appender: { append: ({ eventId }) => Promise.resolve({ eventId, duplicate: false }) },
     secrets: {
@@ -40,5 +40,5 @@ const receiveWebhook = createReceiveWebhook(
   },
 );
 const readiness = () => Promise.resolve({ status: "ok" as const, reasons: [] });
-const handle = createApp({ receiveWebhook, readiness, counters, log }).callback();
+const handle = createApp({ webhook, readiness, counters, log }).callback();
 serve(createServer((request, response) => void handle(request, response)));

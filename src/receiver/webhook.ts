@@ -1,5 +1,7 @@
 import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
+import type { Middleware } from "koa";
+import getRawBody from "raw-body";
 import { type EnvelopePlaces, parseEventBody, readEventParts } from "../contract/event-envelope.ts";
 import {
   type SignatureScheme,
@@ -8,6 +10,7 @@ import {
   isLive,
 } from "../contract/signature/verification.ts";
 import {
+  type Appended,
   type Appender,
   InboxUnavailable,
   type VerifiedEvent,
@@ -16,10 +19,18 @@ import {
 import type { Clock } from "../platform/clock.ts";
 import type { Log } from "../platform/log.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
-import type { WarnSeldom } from "../platform/rate-limited-warnings.ts";
-import { refusals, sendJson, sendRefusal } from "./answers.ts";
+import {
+  type RefusalDeps,
+  refuseForRoom,
+  refuseSignature,
+  refuseUnavailable,
+  refuseUnproved,
+  refuseUnread,
+  refusals,
+  sendJson,
+  sendRefusal,
+} from "./answers.ts";
 import { addressGroup, requestTimeoutCode } from "./connections.ts";
-import type { ReceiverCounters } from "./counters.ts";
 import {
   type ByteRoom,
   type Deadlines,
@@ -29,14 +40,48 @@ import {
 } from "./limits.ts";
 import type { LiveSecrets } from "./live-secrets.ts";
 
-export interface WebhookDeps {
+/**
+ * `POST /webhooks`: what a request must pass, from top to bottom, and the status it gets where it does not. What an
+ * authentic body holds never leads to a refusal.
+ *
+ * Before it, connections.ts caps the connections and answers what is no proper request; behind it, `nothingThere`
+ * answers what no route took.
+ */
+export function webhookSteps(deps: WebhookDeps, options: WebhookOptions): WebhookStep[] {
+  const bodies = createByteRoom(options.maxHeldBodyBytes);
+  return [
+    answerAlways(deps), // in time, else 503, or 408 where the body is not all there; 500 for a fault of ours
+    takePlainBytes(deps), // 415
+    limitAnnouncedLength(deps, options), // 413
+    findRoom(deps, bodies), // 503
+    inviteBody, // 100
+    readBody(deps, options, bodies), // 413, 503
+    verifySignature(deps, options), // 401; 503 while the secrets cannot be read
+    storeEvent(deps, options), // 503
+    confirm(deps), // 200
+  ];
+}
+
+export type WebhookStep = Middleware<WebhookState>;
+
+/** What the steps hand on. Each field is there behind the step that is named. */
+export interface WebhookState {
+  /** `readBody`: the bytes as they came. */
+  raw: Buffer;
+  /** `verifySignature` */
+  secretId: string;
+  /** `storeEvent` */
+  event: VerifiedEvent;
+  /** `storeEvent` */
+  appended: Appended;
+}
+
+export interface WebhookDeps extends RefusalDeps {
   appender: Pick<Appender, "append">;
   secrets: Pick<LiveSecrets, "current" | "refresh" | "markUsed">;
   scheme: SignatureScheme;
   clock: Clock;
   log: Log;
-  warnSeldom: WarnSeldom;
-  counters: ReceiverCounters;
   deadlines: Deadlines<ServerResponse>;
 }
 
@@ -49,21 +94,125 @@ export interface WebhookOptions {
   limits: Pick<ReceiverLimits, "waitingForSecrets" | "waitingPerAddress">;
 }
 
+/**
+ * The deadline answers from outside (`refuseLate`), so all steps write to the response itself, and Koa does not.
+ * Closing waits for the requests that are counted here. One step and not three: each costs every event a promise.
+ */
+function answerAlways({ counters, deadlines, log }: WebhookDeps): WebhookStep {
+  return async (ctx, next) => {
+    ctx.respond = false;
+    counters.inFlight += 1;
+    const ticket = deadlines.enter(ctx.res);
+    try {
+      await next();
+    } catch (error) {
+      counters.failed += 1;
+      const requestId = sendRefusal(ctx.res, refusals.internal);
+      log.error({ err: error, requestId }, "a webhook failed unexpectedly");
+    } finally {
+      deadlines.leave(ticket);
+      counters.inFlight -= 1;
+    }
+  };
+}
+
+/** A packed body would be another sequence of bytes than the one that was signed, or a bomb. */
+function takePlainBytes(deps: WebhookDeps): WebhookStep {
+  return ({ req, res }, next) =>
+    isPlain(req.headers) ? next() : refuseUnread(deps, res, "content_encoding");
+}
+
+function isPlain({ "content-encoding": encoding }: IncomingHttpHeaders): boolean {
+  return encoding === undefined || encoding === "" || encoding.toLowerCase() === "identity";
+}
+
+function limitAnnouncedLength(
+  deps: WebhookDeps,
+  { maxBodyBytes }: Pick<WebhookOptions, "maxBodyBytes">,
+): WebhookStep {
+  return ({ req, res }, next) =>
+    announcedLength(req) > maxBodyBytes ? refuseUnread(deps, res, "too_large") : next();
+}
+
+/** Takes none of the room: announcing is free, and nobody should fill the room by it. */
+function findRoom(deps: WebhookDeps, bodies: ByteRoom): WebhookStep {
+  return ({ req, res }, next) =>
+    announcedLength(req) > bodies.free() ? refuseForRoom(deps, res) : next();
+}
+
+/** Not a number, and so no more than anything, where nothing was announced. */
+const announcedLength = ({ headers }: IncomingMessage): number => Number(headers["content-length"]);
+
+/** Only now is a sender who asks first told to send the body. */
+const inviteBody: WebhookStep = ({ req, res }, next) => {
+  if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
+  return next();
+};
+
+/** What a piece costs beside its bytes: without it a body in pieces of one byte would take a hundredfold. */
+const pieceOverheadBytes = 256;
+
+/** One for all requests: a stack trace for each would cost what reading does. */
+const noRoom = new Error("The bodies under way leave no room for another piece.");
+
+/**
+ * Reads the body whole, up to its limit, in room that all bodies under way share. Takes what has come, piece by piece.
+ * Where there is no room for a piece, the request is in error for raw-body, which lets go of those it has; the
+ * connection stays for the answer. A body that was read keeps as many bytes of room as it has until it is answered.
+ */
+function readBody(
+  deps: WebhookDeps,
+  { maxBodyBytes }: Pick<WebhookOptions, "maxBodyBytes">,
+  bodies: ByteRoom,
+): WebhookStep {
+  return async ({ req, res, state }, next) => {
+    let taken = 0;
+    const take = (piece: Buffer): void => {
+      // raw-body has stopped at this piece: it is one too many.
+      if (req.isPaused()) return;
+      const cost = piece.length + pieceOverheadBytes;
+      if (bodies.take(cost)) taken += cost;
+      else req.emit("error", noRoom);
+    };
+    try {
+      const reading = getRawBody(req, { limit: maxBodyBytes });
+      // After raw-body's own listener, so that a piece too many is too large before it finds no room.
+      req.on("data", take);
+      const raw = await reading;
+      bodies.give(taken - raw.length);
+      taken = raw.length;
+      state.raw = raw;
+    } catch (error) {
+      req.removeListener("data", take);
+      bodies.give(taken);
+      if (error === noRoom) return refuseForRoom(deps, res);
+      if (isTooLarge(error)) return refuseUnread(deps, res, "too_large");
+      return noteIncomplete(deps, res);
+    }
+    try {
+      await next();
+    } finally {
+      bodies.give(taken);
+    }
+  };
+}
+
+const isTooLarge = (error: unknown): boolean =>
+  error instanceof Error && "type" in error && error.type === "entity.too.large";
+
+/** A sender that broke off hears nothing; who was too slow was told so, and counted, by the server. */
+function noteIncomplete({ counters }: RefusalDeps, res: ServerResponse): void {
+  const { errored } = res.req.socket;
+  const isTooSlow = errored !== null && errorCode(errored) === requestTimeoutCode;
+  if (!isTooSlow && !res.headersSent) counters.rejected.aborted += 1;
+}
+
 /** What a request costs beside its body while it waits for the secrets to be read again. */
 const requestOverheadBytes = 4_096;
 
-/** Answers one request itself, on time, whatever it holds. Never rejects. */
-export type ReceiveWebhook = (req: IncomingMessage, res: ServerResponse) => Promise<void>;
-
-/**
- * `POST /webhooks`: the bytes as they came, the signature over them, the inbox, and only then 200. What an
- * authentic body holds never leads to a refusal.
- */
-export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions): ReceiveWebhook {
-  const { appender, secrets, scheme, clock, log, counters, deadlines } = deps;
-  const { maxBodyBytes, maxHeldBodyBytes, toleranceSeconds, places, limits } = options;
-  const isVerbose = log.isLevelEnabled("debug");
-  const bodies = createByteRoom(maxHeldBodyBytes);
+function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookStep {
+  const { secrets, scheme, clock } = deps;
+  const { toleranceSeconds, maxHeldBodyBytes, limits } = options;
   // What waits for a secret is most likely nobody's event: it leaves room for those that verify.
   const unproved = createByteRoom(maxHeldBodyBytes / 2);
   // Forging costs nothing: those past a few are told at once to come again, by when the secrets have been read.
@@ -71,61 +220,6 @@ export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions)
     max: limits.waitingForSecrets,
     maxPerAddress: limits.waitingPerAddress,
   });
-
-  async function receive(req: IncomingMessage, res: ServerResponse): Promise<void> {
-    if (!isPlainBody(req.headers)) return refuseUnread(deps, req, res, "content_encoding");
-    const length = Number(req.headers["content-length"]);
-    if (length > maxBodyBytes) return refuseUnread(deps, req, res, "too_large");
-    if (length > bodies.free()) return refuseForRoom(deps, req, res);
-    // Only now is a sender who asks first told to send the body.
-    if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
-
-    const raw = await readBody(req, { limit: maxBodyBytes, room: bodies });
-    if (raw === "too_large") return refuseUnread(deps, req, res, raw);
-    if (raw === "no_room") return refuseForRoom(deps, req, res);
-    if (raw === "incomplete") return noteIncomplete(deps, req, res);
-    try {
-      await verifyAndStore(req, res, raw);
-    } finally {
-      bodies.give(raw.length);
-    }
-  }
-
-  async function verifyAndStore(
-    req: IncomingMessage,
-    res: ServerResponse,
-    raw: Buffer,
-  ): Promise<void> {
-    const tried = liveSecrets();
-    let verification = verify(req, raw, tried);
-    if (isMaybeRotated(verification)) {
-      const isCertain = await refreshSecrets(addressGroup(req.socket.remoteAddress), raw.length);
-      // Whoever forges must not make a secret go over the body twice.
-      const fresh = liveSecrets().filter((secret) => !tried.includes(secret));
-      if (fresh.length > 0) verification = verify(req, raw, fresh);
-      // A 401 would say that the sender is wrong, and nobody can know that now.
-      if (!isCertain && isMaybeRotated(verification)) {
-        return refuseUnproved(deps, res);
-      }
-    }
-    if (!verification.ok) return refuseSignature(deps, res, verification);
-    const { secretId } = verification;
-    secrets.markUsed(secretId);
-
-    const { eventId, type, apiVersion, createdAt } = extractEvent(places, raw);
-    const event = { raw, secretId, eventId, type, apiVersion, createdAt };
-    const appended = await appender.append(event);
-    // The deadline may have passed meanwhile: then the event is stored, and comes again as a repeat.
-    if (res.headersSent) return;
-    const { duplicate } = appended;
-    counters[duplicate ? "duplicate" : "accepted"] += 1;
-    sendJson(
-      res,
-      200,
-      `{"received":true,"id":${JSON.stringify(appended.eventId)},"duplicate":${duplicate}}`,
-    );
-    if (isVerbose) log.debug({ eventId, type, secretId, duplicate }, "an event was accepted");
-  }
 
   function liveSecrets(): readonly SigningSecret[] {
     const now = clock.now();
@@ -153,23 +247,22 @@ export function createReceiveWebhook(deps: WebhookDeps, options: WebhookOptions)
     }
   }
 
-  return async (req, res) => {
-    counters.inFlight += 1;
-    const ticket = deadlines.enter(res);
-    try {
-      await receive(req, res);
-    } catch (error) {
-      if (error instanceof InboxUnavailable) {
-        refuseUnavailable(deps, res, error.message);
-      } else {
-        counters.failed += 1;
-        const requestId = sendRefusal(res, refusals.internal);
-        log.error({ err: error, requestId }, "a webhook failed unexpectedly");
-      }
-    } finally {
-      deadlines.leave(ticket);
-      counters.inFlight -= 1;
+  return async ({ req, res, state }, next) => {
+    const { raw } = state;
+    const tried = liveSecrets();
+    let verification = verify(req, raw, tried);
+    if (isMaybeRotated(verification)) {
+      const isCertain = await refreshSecrets(addressGroup(req.socket.remoteAddress), raw.length);
+      // Whoever forges must not make a secret go over the body twice.
+      const fresh = liveSecrets().filter((secret) => !tried.includes(secret));
+      if (fresh.length > 0) verification = verify(req, raw, fresh);
+      // A 401 would say that the sender is wrong, and nobody can know that now.
+      if (!isCertain && isMaybeRotated(verification)) return refuseUnproved(deps, res);
     }
+    if (!verification.ok) return refuseSignature(deps, res, verification);
+    secrets.markUsed(verification.secretId);
+    state.secretId = verification.secretId;
+    await next();
   };
 }
 
@@ -179,75 +272,35 @@ function isMaybeRotated(verification: Verification): boolean {
   return verification.reason === "no_match" || verification.reason === "no_secret";
 }
 
-/** A packed body would be another sequence of bytes than the one that was signed, or a bomb. */
-function isPlainBody(headers: IncomingHttpHeaders): boolean {
-  const encoding = headers["content-encoding"];
-  return encoding === undefined || encoding === "" || encoding.toLowerCase() === "identity";
+function storeEvent(deps: WebhookDeps, { places }: Pick<WebhookOptions, "places">): WebhookStep {
+  const { appender } = deps;
+  return async ({ res, state }, next) => {
+    const { raw, secretId } = state;
+    const { eventId, type, apiVersion, createdAt } = extractEvent(places, raw);
+    state.event = { raw, secretId, eventId, type, apiVersion, createdAt };
+    try {
+      state.appended = await appender.append(state.event);
+    } catch (error) {
+      if (!(error instanceof InboxUnavailable)) throw error;
+      return refuseUnavailable(deps, res, error.message);
+    }
+    await next();
+  };
 }
 
-/** What a piece costs beside its bytes: without it a body in pieces of one byte would take a hundredfold. */
-const pieceOverheadBytes = 256;
-
-/** `no_room`: what all bodies under way hold together is too much. `incomplete`: the sender broke off. */
-export type UnreadBody = "too_large" | "no_room" | "incomplete";
-
-/**
- * Reads a body whole, up to a limit, in room that all bodies share. Of a body that was read, as many bytes as it
- * has stay taken, and are the caller's to give back; of one that was not, none. Then the request flows on, and what
- * still comes is thrown away. Never rejects.
- *
- * Counts what has come, not what was announced: announcing is free, and nobody should fill the room by it.
- */
-function readBody(
-  req: IncomingMessage,
-  { limit, room }: { limit: number; room: ByteRoom },
-): Promise<Buffer | UnreadBody> {
-  return new Promise((resolve) => {
-    let pieces: Buffer[] = [];
-    let length = 0;
-    let taken = 0;
-
-    if (req.closed) return resolve("incomplete");
-
-    function onData(piece: Buffer): void {
-      length += piece.length;
-      if (length > limit) return fail("too_large");
-      const cost = piece.length + pieceOverheadBytes;
-      if (!room.take(cost)) return fail("no_room");
-      taken += cost;
-      pieces.push(piece);
-    }
-
-    function onEnd(): void {
-      detach();
-      const [first] = pieces;
-      room.give(taken - length);
-      resolve(pieces.length === 1 && first !== undefined ? first : Buffer.concat(pieces, length));
-    }
-
-    function onBroken(): void {
-      fail("incomplete");
-    }
-
-    function fail(why: UnreadBody): void {
-      detach();
-      room.give(taken);
-      pieces = [];
-      req.resume();
-      resolve(why);
-    }
-
-    function detach(): void {
-      req.removeListener("data", onData);
-      req.removeListener("end", onEnd);
-      req.removeListener("close", onBroken);
-    }
-
-    req.on("data", onData);
-    req.on("end", onEnd);
-    // Comes after every error, and after "end" only when nobody waits any more.
-    req.on("close", onBroken);
-  });
+function confirm({ counters, log }: WebhookDeps): WebhookStep {
+  const isVerbose = log.isLevelEnabled("debug");
+  return ({ res, state }) => {
+    // The deadline may have passed meanwhile: then the event is stored, and comes again as a repeat.
+    if (res.headersSent) return;
+    const { eventId, duplicate } = state.appended;
+    counters[duplicate ? "duplicate" : "accepted"] += 1;
+    const id = JSON.stringify(eventId);
+    sendJson(res, 200, `{"received":true,"id":${id},"duplicate":${duplicate}}`);
+    if (!isVerbose) return;
+    const { type, secretId } = state.event;
+    log.debug({ eventId, type, secretId, duplicate }, "an event was accepted");
+  };
 }
 
 export type EventExtracts = Pick<VerifiedEvent, "eventId" | "type" | "apiVersion" | "createdAt">;
@@ -283,101 +336,4 @@ function isColumnText(text: string | null): text is string {
     !text.includes("\0") &&
     text.isWellFormed()
   );
-}
-
-export interface RefusalDeps {
-  counters: ReceiverCounters;
-  warnSeldom: WarnSeldom;
-}
-
-/** Refuses for its form what nobody needs to read. */
-function refuseUnread(
-  { counters, warnSeldom }: RefusalDeps,
-  req: IncomingMessage,
-  res: ServerResponse,
-  reason: "too_large" | "content_encoding",
-): void {
-  counters.rejected[reason] += 1;
-  const refusal = reason === "too_large" ? refusals.tooLarge : refusals.contentEncoding;
-  const requestId = sendRefusal(res, refusal);
-  warnSeldom("a webhook was refused unread", { reason, requestId });
-  discardRest(req);
-}
-
-/** Tells the sender to come again, since too many bodies are under way; nothing more is read. */
-function refuseForRoom(deps: RefusalDeps, req: IncomingMessage, res: ServerResponse): void {
-  refuseUnavailable(deps, res, "The bodies under way leave no room for another.");
-  discardRest(req);
-}
-
-/**
- * Closing at once would reset the connection under a sender that is still writing, and lose the answer. What still
- * comes is thrown away; the server's time limit for a request ends it.
- */
-function discardRest(req: IncomingMessage): void {
-  req.resume();
-}
-
-/** Nor does its sender keep the connection: those that prove nothing would fill it up for those that can. */
-function refuseSignature(
-  { counters, warnSeldom }: RefusalDeps,
-  res: ServerResponse,
-  { reason, secretId }: Extract<Verification, { ok: false }>,
-): void {
-  if (res.headersSent) return;
-  counters.rejected[reason] += 1;
-  const requestId = sendRefusal(res, refusals.signature, lastAnswer);
-  if (reason === "stale") {
-    warnSeldom("signature_stale: a right signature with a time outside the window", {
-      requestId,
-      secretId,
-    });
-  } else {
-    warnSeldom("a signature did not verify", { reason, requestId });
-  }
-}
-
-const lastAnswer = { Connection: "close" };
-
-/** Tells a sender to come again whose signature may be right: the secrets could not be read again in time. */
-function refuseUnproved(deps: RefusalDeps, res: ServerResponse): void {
-  const reason = "The signing secrets could not be read again in time.";
-  refuseUnavailable(deps, res, reason, lastAnswer);
-}
-
-/** Tells the sender to come again, unless that was said before. */
-function refuseUnavailable(
-  { counters, warnSeldom }: RefusalDeps,
-  res: ServerResponse,
-  reason: string,
-  headers?: Readonly<Record<string, string>>,
-): void {
-  if (res.headersSent) return;
-  counters.unavailable += 1;
-  const requestId = sendRefusal(res, refusals.unavailable, headers);
-  warnSeldom("a webhook could not be stored and will come again", { requestId, reason });
-}
-
-/** What a request gets whose deadline has passed. */
-export function refuseLate(deps: RefusalDeps, res: ServerResponse): void {
-  if (res.req.complete) {
-    refuseUnavailable(deps, res, "The inbox did not answer in time.");
-    return;
-  }
-  // The server's own time limit is shorter, but does not run any more once it is closing.
-  if (res.headersSent) return;
-  deps.counters.rejected.slow += 1;
-  res.once("finish", () => res.req.destroy());
-  sendRefusal(res, refusals.slow, { Connection: "close" });
-}
-
-/** A sender that broke off hears nothing; who was too slow was told so, and counted, by the server. */
-function noteIncomplete(
-  { counters }: RefusalDeps,
-  req: IncomingMessage,
-  res: ServerResponse,
-): void {
-  const { errored } = req.socket;
-  const isTooSlow = errored !== null && errorCode(errored) === requestTimeoutCode;
-  if (!isTooSlow && !res.headersSent) counters.rejected.aborted += 1;
 }

@@ -9,7 +9,8 @@ import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createReceiverCounters } from "../../src/receiver/counters.ts";
 import { createDeadlines, defaultReceiverLimits } from "../../src/receiver/limits.ts";
-import { createReceiveWebhook } from "../../src/receiver/webhook.ts";
+import { createApp } from "../../src/receiver/server.ts";
+import { webhookSteps } from "../../src/receiver/webhook.ts";
 import { signatureOf } from "./receiver-stand.ts";
 
 const oldSecret = "whsec_the-secret-before-the-rotation";
@@ -31,7 +32,7 @@ test("a forged request costs each secret one pass over its body, also where anot
   const log = createLog({ level: "silent", name: "test" });
   const counters = createReceiverCounters();
   const deadlines = createDeadlines<ServerResponse>(() => {}, { limitMs: 60_000, tickMs: 1_000 });
-  const receive = createReceiveWebhook(
+  const webhook = webhookSteps(
     {
       appender: { append: async ({ eventId }) => ({ eventId, duplicate: false }) },
       secrets: {
@@ -57,7 +58,9 @@ test("a forged request costs each secret one pass over its body, also where anot
       limits: defaultReceiverLimits,
     },
   );
-  const server = createServer((req, res) => void receive(req, res));
+  const readiness = () => Promise.resolve({ status: "ok" as const, reasons: [] });
+  const handle = createApp({ webhook, readiness, counters, log }).callback();
+  const server = createServer((req, res) => void handle(req, res));
   server.listen(0, "127.0.0.1");
   await once(server, "listening");
   const { port } = server.address() as AddressInfo;
@@ -67,8 +70,8 @@ test("a forged request costs each secret one pass over its body, also where anot
       t: Math.floor(Date.now() / 1_000),
     });
     const headers = { "svc-signature": signature };
-    return (await fetch(`http://127.0.0.1:${port}`, { method: "POST", headers, body: "{}" }))
-      .status;
+    const url = `http://127.0.0.1:${port}/webhooks`;
+    return (await fetch(url, { method: "POST", headers, body: "{}" })).status;
   };
   try {
     expect(await post("whsec_of-nobody-that-is-known-here")).toBe(401);
