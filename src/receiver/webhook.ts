@@ -247,22 +247,42 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
     }
   }
 
-  return async ({ req, res, state }, next) => {
-    const { raw } = state;
-    const tried = liveSecrets();
-    let verification = verify(req, raw, tried);
-    if (isMaybeRotated(verification)) {
-      const isCertain = await refreshSecrets(addressGroup(req.socket.remoteAddress), raw.length);
-      // Whoever forges must not make a secret go over the body twice.
-      const fresh = liveSecrets().filter((secret) => !tried.includes(secret));
-      if (fresh.length > 0) verification = verify(req, raw, fresh);
-      // A 401 would say that the sender is wrong, and nobody can know that now.
-      if (!isCertain && isMaybeRotated(verification)) return refuseUnproved(deps, res);
-    }
+  /** A secret may have been added since the last look: what it would explain is tried again with what there is now. */
+  async function verifyAgain(
+    req: IncomingMessage,
+    raw: Buffer,
+    tried: readonly SigningSecret[],
+    first: Verification,
+  ): Promise<{ verification: Verification; isCertain: boolean }> {
+    const isCertain = await refreshSecrets(addressGroup(req.socket.remoteAddress), raw.length);
+    // Whoever forges must not make a secret go over the body twice.
+    const fresh = liveSecrets().filter((secret) => !tried.includes(secret));
+    return { verification: fresh.length > 0 ? verify(req, raw, fresh) : first, isCertain };
+  }
+
+  const conclude: (verification: Verification, ...step: Parameters<WebhookStep>) => unknown = (
+    verification,
+    { res, state },
+    next,
+  ) => {
     if (!verification.ok) return refuseSignature(deps, res, verification);
     secrets.markUsed(verification.secretId);
     state.secretId = verification.secretId;
-    await next();
+    return next();
+  };
+
+  // Not async itself: what verifies at once, and so nearly all, waits for nothing here.
+  return (ctx, next) => {
+    const { req, res, state } = ctx;
+    const tried = liveSecrets();
+    const first = verify(req, state.raw, tried);
+    if (!isMaybeRotated(first)) return conclude(first, ctx, next);
+    return verifyAgain(req, state.raw, tried, first).then(({ verification, isCertain }) =>
+      // A 401 would say that the sender is wrong, and nobody can know that now.
+      !isCertain && isMaybeRotated(verification)
+        ? refuseUnproved(deps, res)
+        : conclude(verification, ctx, next),
+    );
   };
 }
 
