@@ -282,8 +282,9 @@ export function loadAlertSettings(
   }
   const parsed = parseJsonWithComments(text);
   if (!parsed.ok) {
+    const { line, column } = parsed.place;
     throw new ConfigurationError(
-      `${place} cannot be read at line ${parsed.line}: ${parsed.reason}.`,
+      `${place} cannot be read at line ${line}, column ${column}: ${parsed.reason}.`,
     );
   }
   const { data, error } = schema.safeParse(parsed.value);

@@ -1,99 +1,59 @@
-import { type LocalTime, localTimeIn } from "./local-time.ts";
+import { CronExpressionParser } from "cron-parser";
+import { localTimeIn, momentsOf } from "./local-time.ts";
 
-const minuteMs = 60_000;
-const hourMs = 60 * minuteMs;
+/** A clock that is set back shows no more than this again. */
+const longestRepeatMs = 2 * 3_600_000;
 
 /**
  * The last minute at or before `now`, and within `withinMs` of it, at which a cron expression of five fields is due in a
- * time zone; null when there is none. Tries every minute backwards. What is due in an hour that daylight saving skips
- * is due an hour later, as the queue's scheduler has it; an hour that is repeated matches twice.
+ * time zone; null when there is none. What is due in an hour that daylight saving skips is due as long after the jump;
+ * what is due in an hour that is repeated is due the first time.
  */
 export function lastDue(
   expression: string,
   { timeZone, now, withinMs }: { timeZone: string; now: Date; withinMs: number },
 ): Date | null {
-  const localTime = localTimeIn(timeZone);
-  const thisMinute = Math.floor(now.getTime() / minuteMs) * minuteMs;
-  for (let at = thisMinute; at > now.getTime() - withinMs; at -= minuteMs) {
-    const local = localTime(new Date(at));
-    if (cronMatches(expression, local)) return new Date(at);
-    const hourBefore = localTime(new Date(at - hourMs)).hour;
-    const isAfterSkipped = (local.hour - hourBefore + 24) % 24 === 2;
-    const skipped = { ...local, hour: (hourBefore + 1) % 24 };
-    if (isAfterSkipped && cronMatches(expression, skipped)) return new Date(at);
+  // On the face of the wall clock, taken for one of UTC: in a zone cron-parser loses what is due in a skipped hour.
+  const { year, month, day, hour, minute } = localTimeIn(timeZone)(now);
+  const shown = Date.UTC(year, month - 1, day, hour, minute);
+  const currentDate = new Date(shown + longestRepeatMs);
+  const schedule = CronExpressionParser.parse(expression, { tz: "UTC", currentDate });
+  for (;;) {
+    const [due] = momentsOf(wallTime(schedule.prev().toDate()), timeZone);
+    if (due !== undefined && due <= now) {
+      return due.getTime() > now.getTime() - withinMs ? due : null;
+    }
   }
-  return null;
 }
 
-const months = ["jan", "feb", "mar", "apr", "may", "jun", "jul", "aug", "sep", "oct", "nov", "dec"];
-const weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"];
+const wallTime = (shown: Date) => ({
+  year: shown.getUTCFullYear(),
+  month: shown.getUTCMonth() + 1,
+  day: shown.getUTCDate(),
+  hour: shown.getUTCHours(),
+  minute: shown.getUTCMinutes(),
+});
 
-interface Field {
-  min: number;
-  max: number;
-  /** Names that stand for `min`, `min + 1`, … */
-  names: readonly string[];
-}
+/** A number that changes with each start (`H`), and the end of `1-2-3`, which cron-parser drops. */
+const unclear = /\bH\b|-\w+-/i;
 
-const fields: readonly Field[] = [
-  { min: 0, max: 59, names: [] },
-  { min: 0, max: 23, names: [] },
-  { min: 1, max: 31, names: [] },
-  { min: 1, max: 12, names: months },
-  { min: 0, max: 7, names: weekdays },
-];
-
-/** Whether a text is a cron expression of five fields: `*`, numbers, names, lists, ranges and steps. */
-export function isCronExpression(text: string): boolean {
-  const parts = text.trim().split(/\s+/);
-  return (
-    parts.length === fields.length &&
-    fields.every((field, i) => (parts[i] ?? "").split(",").every((item) => isItem(item, field)))
-  );
-}
-
-function isItem(item: string, field: Field): boolean {
-  const [, range = "", step] = /^([^/]+)(?:\/(\d+))?$/.exec(item) ?? [];
-  if (step !== undefined && (Number(step) < 1 || Number(step) > field.max)) return false;
-  if (range === "*") return true;
-  const bounds = range.split("-").map((bound) => toNumber(bound, field));
-  const [from, to = from, ...rest] = bounds;
-  return rest.length === 0 && from != null && to != null && from <= to;
-}
-
-/** Null when it is out of the field's range. */
-function toNumber(text: string, { min, max, names }: Field): number | null {
-  const named = names.indexOf(text.toLowerCase());
-  if (named >= 0) return min + named;
-  if (!/^\d{1,2}$/.test(text)) return null;
-  const number = Number(text);
-  return number >= min && number <= max ? number : null;
-}
+/** By field, the highest step of which more than the field's first value comes. */
+const highestSteps = [59, 23, 31, 12, 7];
 
 /**
- * Whether a valid expression is due in a minute. As cron has it: where both the day of the month and the weekday are
- * restricted, one of them is enough.
+ * Whether a text is a cron expression of five fields. Refuses what cron-parser takes and nobody means: a field of
+ * seconds, fields left out, and steps past the end of their field (every 90th minute would come every hour).
  */
-function cronMatches(text: string, at: LocalTime): boolean {
-  const [minute = "", hour = "", day = "", month = "", weekday = ""] = text.trim().split(/\s+/);
-  const isDue = (part: string, n: number, value: number): boolean =>
-    part.split(",").some((item) => includes(item, fields[n] as Field, value));
-  const isDay = isDue(day, 2, at.day);
-  const isWeekday = isDue(weekday, 4, at.weekday) || (at.weekday === 0 && isDue(weekday, 4, 7));
-  const isDate =
-    day.startsWith("*") || weekday.startsWith("*") ? isDay && isWeekday : isDay || isWeekday;
-  return (
-    isDue(minute, 0, at.minute) && isDue(hour, 1, at.hour) && isDue(month, 3, at.month) && isDate
-  );
-}
-
-function includes(item: string, field: Field, value: number): boolean {
-  const [, range = "", step] = /^([^/]+)(?:\/(\d+))?$/.exec(item) ?? [];
-  const [from, to] =
-    range === "*"
-      ? [field.min, field.max]
-      : range.split("-").map((bound) => toNumber(bound, field) ?? Number.NaN);
-  if (from === undefined) return false;
-  const last = to ?? (step === undefined ? from : field.max);
-  return value >= from && value <= last && (value - from) % Number(step ?? 1) === 0;
+export function isCronExpression(text: string): boolean {
+  const fields = text.trim().split(/\s+/);
+  if (fields.length !== highestSteps.length || unclear.test(text)) return false;
+  const isStep = (field: string, n: number): boolean =>
+    [...field.matchAll(/\/(\d+)/g)].every(([, step]) => Number(step) <= (highestSteps[n] ?? 0));
+  if (!fields.every(isStep)) return false;
+  try {
+    CronExpressionParser.parse(text);
+    return true;
+  } catch {
+    return false;
+  }
 }

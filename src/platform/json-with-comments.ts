@@ -1,4 +1,19 @@
+import {
+  type Node,
+  type ParseError,
+  createScanner,
+  findNodeAtLocation,
+  parseTree,
+  printParseErrorCode,
+} from "jsonc-parser";
+
 export type Path = readonly PropertyKey[];
+
+/** Both from 1. */
+export interface Place {
+  line: number;
+  column: number;
+}
 
 export type JsonWithComments =
   | {
@@ -7,111 +22,102 @@ export type JsonWithComments =
       /** The line (from 1) of what stands at this path, or of the nearest that encloses it. */
       lineOf: (path: Path) => number;
     }
-  | { ok: false; line: number; reason: string };
+  | { ok: false; place: Place; reason: string };
+
+/** Far more than any settings need, and far less than would overflow the stack of the parser. */
+const mostLevels = 100;
 
 /**
  * Reads JSON in which `//` and block comments and a comma after the last element may stand, and which remembers on
  * which line each value is. A key that is there twice is refused: one of the two would silently not count.
  */
-export function parseJsonWithComments(text: string): JsonWithComments {
-  const lines = new Map<string, number>();
-  let at = 0;
-
-  const lineAt = (offset: number): number => text.slice(0, offset).split("\n").length;
-  const fail = (reason: string, offset = at): never => {
-    throw new Unreadable(lineAt(offset), reason);
+export function parseJsonWithComments(given: string): JsonWithComments {
+  // The mark at the beginning of a file, which some editors write. A blank in its place keeps the columns.
+  const text = given.replace(/^\uFEFF/, " ");
+  const fail = (offset: number, reason: string): JsonWithComments => {
+    return { ok: false, place: placeIn(text, offset), reason };
   };
-
-  function take(pattern: RegExp): string | null {
-    pattern.lastIndex = at;
-    const found = pattern.exec(text)?.[0] ?? null;
-    at += found?.length ?? 0;
-    return found;
+  const tooDeep = firstTooDeep(text);
+  if (tooDeep !== null) return fail(tooDeep, `more than ${mostLevels} levels stand in each other`);
+  const errors: ParseError[] = [];
+  const root = parseTree(text, errors, { allowTrailingComma: true });
+  const [first] = errors;
+  if (first !== undefined || root === undefined) {
+    const reason = first === undefined ? undefined : reasons[printParseErrorCode(first.error)];
+    return fail(first?.offset ?? text.length, reason ?? "it is no JSON");
   }
-
-  /** Goes past blanks and comments, and says what comes then; nothing at the end. */
-  function next(): string {
-    take(blanksAndComments);
-    if (text.startsWith("/*", at)) fail("this comment has no end");
-    return text[at] ?? "";
+  const twice = firstRepeatedKey(root);
+  if (twice !== null) {
+    return fail(twice.offset, `the key ${JSON.stringify(twice.value)} is there twice`);
   }
+  const lineOf = (path: Path): number => {
+    const node = findNodeAtLocation(
+      root,
+      path.map((key) => (typeof key === "number" ? key : String(key))),
+    );
+    return node === undefined ? lineOf(path.slice(0, -1)) : placeIn(text, node.offset).line;
+  };
+  return { ok: true, value: valueOf(root), lineOf };
+}
 
-  function takeText(what: string): string {
-    const start = at;
-    const raw = take(quotedText) ?? fail(`${what} in double quotes should stand here`);
-    try {
-      return JSON.parse(raw) as string;
-    } catch {
-      return fail(`${what} has an unknown escape in it`, start);
-    }
-  }
+const reasons: Readonly<Record<string, string>> = {
+  InvalidSymbol: "this word is no value: keys and texts stand in double quotes",
+  InvalidNumberFormat: "a number is wrong",
+  PropertyNameExpected: "a key in double quotes should stand here",
+  ValueExpected: "a value should stand here",
+  ColonExpected: "a colon should stand here",
+  CommaExpected: "a comma should stand here",
+  CloseBraceExpected: "a comma or } should stand here",
+  CloseBracketExpected: "a comma or ] should stand here",
+  EndOfFileExpected: "nothing should stand after the end",
+  UnexpectedEndOfComment: "this comment has no end",
+  UnexpectedEndOfString: "this text has no double quotes at its end",
+  UnexpectedEndOfNumber: "a number is wrong",
+  InvalidUnicode: "a text has an unknown escape in it",
+  InvalidEscapeCharacter: "a text has an unknown escape in it",
+  InvalidCharacter: "a text has a control character in it",
+};
 
-  function elements(end: string, takeOne: () => void): void {
-    const start = at++;
-    const unended = `the ${text[start]} here has no ${end}`;
-    while (next() !== end) {
-      if (at >= text.length) fail(unended, start);
-      takeOne();
-      const after = next();
-      if (after === "") fail(unended, start);
-      if (after === ",") at++;
-      else if (after !== end) fail(`a comma or ${end} should stand here`);
-    }
-    at++;
-  }
-
-  function takeObject(path: Path): unknown {
-    const entries = new Map<string, unknown>();
-    elements("}", () => {
-      const start = at;
-      const key = takeText("a key");
-      if (entries.has(key)) fail(`the key ${JSON.stringify(key)} is there twice`, start);
-      if (next() !== ":") fail("a colon should stand here");
-      at++;
-      entries.set(key, takeValue([...path, key]));
-    });
-    return Object.fromEntries(entries);
-  }
-
-  function takeArray(path: Path): unknown[] {
-    const values: unknown[] = [];
-    elements("]", () => values.push(takeValue([...path, values.length])));
-    return values;
-  }
-
-  function takeValue(path: Path): unknown {
-    const first = next();
-    lines.set(placeOf(path), lineAt(at));
-    if (first === "{") return takeObject(path);
-    if (first === "[") return takeArray(path);
-    if (first === '"') return takeText("a text");
-    const word = take(numberOrWord);
-    return word === null ? fail("a value should stand here") : (JSON.parse(word) as unknown);
-  }
-
-  try {
-    const value = takeValue([]);
-    if (next() !== "") fail("nothing should stand after the end");
-    const lineOf = (path: Path): number =>
-      lines.get(placeOf(path)) ?? (path.length === 0 ? 1 : lineOf(path.slice(0, -1)));
-    return { ok: true, value, lineOf };
-  } catch (error) {
-    if (!(error instanceof Unreadable)) throw error;
-    return { ok: false, line: error.line, reason: error.message };
+/** Where the nesting goes too deep. Scans: the parser calls itself at every level. */
+function firstTooDeep(text: string): number | null {
+  const scanner = createScanner(text, true);
+  let level = 0;
+  for (;;) {
+    scanner.scan();
+    const offset = scanner.getTokenOffset();
+    if (offset >= text.length) return null;
+    const first = text[offset];
+    if (first === "{" || first === "[") level += 1;
+    if (first === "}" || first === "]") level -= 1;
+    if (level > mostLevels) return offset;
   }
 }
 
-class Unreadable extends Error {
-  readonly line: number;
-
-  constructor(line: number, reason: string) {
-    super(reason);
-    this.line = line;
+function firstRepeatedKey(node: Node): Node | null {
+  const keys = new Set<unknown>();
+  for (const child of node.children ?? []) {
+    const [key] = node.type === "object" ? (child.children ?? []) : [];
+    if (key !== undefined && keys.has(key.value)) return key;
+    if (key !== undefined) keys.add(key.value);
+    const inside = firstRepeatedKey(child);
+    if (inside !== null) return inside;
   }
+  return null;
 }
 
-const blanksAndComments = /(?:[ \t\r\n\uFEFF]|\/\/[^\n]*|\/\*[\s\S]*?\*\/)*/y;
-const quotedText = /"(?:[^"\\\n\r]|\\.)*"/y;
-const numberOrWord = /(?:-?(?:0|[1-9]\d*)(?:\.\d+)?(?:[eE][+-]?\d+)?|true|false|null)(?![\w.])/y;
+/** Unlike `getNodeValue` of jsonc-parser, makes a key of `__proto__` too. */
+function valueOf(node: Node): unknown {
+  const children = node.children ?? [];
+  if (node.type === "array") return children.map(valueOf);
+  if (node.type !== "object") return node.value;
+  return Object.fromEntries(
+    children.flatMap(({ children: [key, value] = [] }) =>
+      key === undefined || value === undefined ? [] : [[key.value as string, valueOf(value)]],
+    ),
+  );
+}
 
-const placeOf = (path: Path): string => JSON.stringify(path.map(String));
+function placeIn(text: string, offset: number): Place {
+  const before = text.slice(0, offset).split("\n");
+  return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 };
+}

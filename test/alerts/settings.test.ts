@@ -181,14 +181,19 @@ test("all mistakes and what is said of them", async () => {
   await expect(blocks.join("\n")).toMatchFileSnapshot("./setting-mistakes.txt");
 });
 
+const noValue = "this word is no value: keys and texts stand in double quotes.";
+
 test.each([
-  ['{\n "rules": {"decline": {},\n "decline": {}}}', 'line 3: the key "decline" is there twice.'],
-  ['{"rules": {}\n "links": {}}', "line 2: a comma or } should stand here."],
-  ["{'rules': {}}", "line 1: a key in double quotes should stand here."],
-  ["{\n\nrules: {}}", "line 3: a key in double quotes should stand here."],
-  ['{"rules": yes}', "line 1: a value should stand here."],
-  ['{"rules": {', "line 1: the { here has no }."],
-])("a file that is not JSON is refused with its line: %s", (text, says) => {
+  [
+    '{\n "rules": {"decline": {},\n "decline": {}}}',
+    'line 3, column 2: the key "decline" is there twice.',
+  ],
+  ['{"rules": {}\n "links": {}}', "line 2, column 2: a comma should stand here."],
+  ["{'rules': {}}", `line 1, column 2: ${noValue}`],
+  ["{\n\nrules: {}}", `line 3, column 1: ${noValue}`],
+  ['{"rules": yes}', `line 1, column 11: ${noValue}`],
+  ['{"rules": {', "line 1, column 12: a comma or } should stand here."],
+])("a file that is not JSON is refused with its place: %s", (text, says) => {
   expect(refusal(text)).toBe(`ALERT_SETTINGS_FILE (alerts.jsonc) cannot be read at ${says}`);
 });
 

@@ -42,3 +42,11 @@ test("what is due in an hour that daylight saving skips is due an hour later", (
   );
   expect(due("15 0 * * *", "2025-03-30T12:00:00Z", "Asia/Beirut")).toBe("2025-03-29T22:15:00.000Z");
 });
+
+test("what is due in an hour that is repeated was due when the clock first showed it", () => {
+  // On 26 October the clocks of Berlin go from 3:00 back to 2:00.
+  const first = "2025-10-26T00:30:00.000Z";
+  expect(due("30 2 * * *", "2025-10-26T00:45:00Z", "Europe/Berlin")).toBe(first);
+  expect(due("30 2 * * *", "2025-10-26T01:10:00Z", "Europe/Berlin")).toBe(first);
+  expect(due("30 2 * * *", "2025-10-26T12:00:00Z", "Europe/Berlin")).toBe(first);
+});

@@ -28,4 +28,8 @@ test.each([
   "1.5 * * * *",
   "* * * foo *",
   "* * * * constructor",
+  "@daily",
+  "H 3 * * *",
+  "0 3 30 2 *",
+  "*/90 * * * *",
 ])("%j is none", (text) => expect(isCronExpression(text)).toBe(false));

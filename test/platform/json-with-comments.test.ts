@@ -4,7 +4,7 @@ import { parseJsonWithComments } from "../../src/platform/json-with-comments.ts"
 
 function valueOf(text: string): unknown {
   const parsed = parseJsonWithComments(text);
-  if (!parsed.ok) throw new Error(`line ${parsed.line}: ${parsed.reason}`);
+  if (!parsed.ok) throw new Error(`line ${parsed.place.line}: ${parsed.reason}`);
   return parsed.value;
 }
 
@@ -35,18 +35,34 @@ test("says on which line a value is, and for one that is not there, where it wou
 });
 
 test.each([
-  ["", 1, "a value should stand here"],
-  ['{"a": 1\n "b": 2}', 2, "a comma or } should stand here"],
-  ['{\n"a" 1}', 2, "a colon should stand here"],
-  ["{\na: 1}", 2, "a key in double quotes should stand here"],
-  ['{"a": 1,\n"a": 2}', 2, 'the key "a" is there twice'],
-  ["[1,\n2", 1, "the [ here has no ]"],
-  ['["a\nb"]', 1, "a text in double quotes should stand here"],
-  [String.raw`["\x"]`, 1, "a text has an unknown escape in it"],
-  ["[01]", 1, "a value should stand here"],
-  ["[nullx]", 1, "a value should stand here"],
-  ["[1] 2", 1, "nothing should stand after the end"],
-  ["\n/* [1]", 2, "this comment has no end"],
-])("refuses %j, with the line %i", (text, line, reason) => {
-  expect(parseJsonWithComments(text)).toEqual({ ok: false, line, reason });
+  ["", 1, 1, "a value should stand here"],
+  ['{"a": 1\n "b": 2}', 2, 2, "a comma should stand here"],
+  ['{\n"a" 1}', 2, 5, "a colon should stand here"],
+  ["{\na: 1}", 2, 1, "this word is no value: keys and texts stand in double quotes"],
+  ["{1: 1}", 1, 2, "a key in double quotes should stand here"],
+  ['{"a": 1,\n "a": 2}', 2, 2, 'the key "a" is there twice'],
+  ['[{"b": [1]},\n {"a": {"b": 1, "b": 2}}]', 2, 17, 'the key "b" is there twice'],
+  ["[1,\n2", 2, 2, "a comma or ] should stand here"],
+  ['["a\nb"]', 1, 2, "this text has no double quotes at its end"],
+  [String.raw`["\x"]`, 1, 2, "a text has an unknown escape in it"],
+  ["[01]", 1, 3, "a comma should stand here"],
+  ["[,]", 1, 2, "a value should stand here"],
+  ["[1,,2]", 1, 4, "a value should stand here"],
+  ["[nullx]", 1, 2, "this word is no value: keys and texts stand in double quotes"],
+  ["[1] 2", 1, 5, "nothing should stand after the end"],
+  ["\n/* [1]", 2, 1, "this comment has no end"],
+])("refuses %j, with line %i and column %i", (text, line, column, reason) => {
+  expect(parseJsonWithComments(text)).toEqual({ ok: false, place: { line, column }, reason });
+});
+
+test.each([
+  ["brackets", "[".repeat(100_000)],
+  ["braces", '{"a":'.repeat(100_000)],
+  ["whole lists", `${"[".repeat(100_000)}${"]".repeat(100_000)}`],
+])("refuses 100,000 %s in each other, and does not overflow", (_, text) => {
+  expect(parseJsonWithComments(text)).toMatchObject({
+    ok: false,
+    place: { line: 1 },
+    reason: "more than 100 levels stand in each other",
+  });
 });
