@@ -34,6 +34,7 @@ export interface Runtime {
   encryption(): Promise<Encryption>;
   /** Read once. Throws `ConfigurationError`. */
   alertSettings(): Promise<AlertSettings>;
+  /** One for each location: all that read there share its pace, and what events ask for goes before a walk. */
   serviceClient(location?: { baseUrl: string; apiKey: string }): ServiceClient;
   /** Something that must be closed before what was made earlier. */
   onClose(close: () => Promise<void>): void;
@@ -59,6 +60,7 @@ export function createRuntime(
 ): Runtime {
   const closers: (() => Promise<void>)[] = [];
   const serviceClock = createServiceClock(wallClock);
+  const serviceClients = new Map<string, ServiceClient>();
   let closing: Promise<void> | undefined;
 
   const databaseUrl = once(async () => {
@@ -122,6 +124,9 @@ export function createRuntime(
     encryption: once(() => makeEncryption(config, secrets)),
     alertSettings: once(async () => loadAlertSettings(config.alerts.settingsFile)),
     serviceClient(location = serviceLocation(config, secrets)) {
+      const key = JSON.stringify([location.baseUrl, location.apiKey]);
+      const made = serviceClients.get(key);
+      if (made !== undefined) return made;
       const client = createServiceClient({
         ...location,
         log,
@@ -129,6 +134,7 @@ export function createRuntime(
         serviceClock,
         random: systemRandom,
       });
+      serviceClients.set(key, client);
       closers.push(() => client.close());
       return client;
     },
