@@ -8,7 +8,7 @@ import { sendDigests } from "./rules/digests.ts";
 import { endDeadEvents, lookThroughInbox } from "./rules/events.ts";
 import { watchSignatures } from "./rules/signatures.ts";
 import { lookThroughStates } from "./rules/unknown-values.ts";
-import { watchSilence } from "./rules/watch-absence.ts";
+import { type SweepQuestions, watchSilence } from "./rules/watch-absence.ts";
 import { tellStorms } from "./storms/list-storms.ts";
 import { learnUsualDeclines } from "./storms/storms.ts";
 import { describeAgain } from "./undescribed.ts";
@@ -16,7 +16,11 @@ import { describeAgain } from "./undescribed.ts";
 /** Held by the one sweep that works now, for the length of each of its transactions. Any fixed number of our own. */
 const sweepLock = 7_255_011_936;
 
-type Part = (trx: Knex.Transaction, desk: AlertDesk) => Promise<{ more: boolean } | void>;
+type Part = (
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  questions: SweepQuestions,
+) => Promise<{ more: boolean } | void>;
 
 const parts: Readonly<Record<string, Part>> = {
   lookThroughInbox,
@@ -41,7 +45,7 @@ const parts: Readonly<Record<string, Part>> = {
  * whether there is more to do at once.
  */
 export async function sweepAlerts(
-  { db, log }: { db: Knex; log: Log },
+  { db, log, ...questions }: { db: Knex; log: Log } & SweepQuestions,
   desk: AlertDesk,
 ): Promise<{ more: boolean }> {
   let more = false;
@@ -52,7 +56,7 @@ export async function sweepAlerts(
           "select pg_try_advisory_xact_lock(?) as held",
           [sweepLock],
         );
-        return rows[0]?.held === true ? await run(trx, desk) : undefined;
+        return rows[0]?.held === true ? await run(trx, desk, questions) : undefined;
       });
       more ||= result?.more === true;
     } catch (err) {

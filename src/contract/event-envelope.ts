@@ -2,6 +2,7 @@ import { z } from "zod";
 
 import { openEnum, timestamp } from "./wire-types.ts";
 import { canonicalTimestamp } from "./timestamp.ts";
+import { asObject, isObject } from "./wire-types.ts";
 
 /** Event types the spec names; the complete list is not shown, so any other is possible. */
 const eventTypes = [
@@ -76,7 +77,7 @@ export function readEventParts(places: Readonly<EnvelopePlaces>, body: unknown):
     type: textAt(body, places.type),
     createdAt: createdAt === null ? null : canonicalTimestamp(createdAt),
     apiVersion: textAt(body, places.apiVersion),
-    object: recordOrNull(valueAt(body, places.object)),
+    object: asObject(valueAt(body, places.object)) ?? null,
   };
 }
 
@@ -89,15 +90,8 @@ function textAt(body: unknown, place: string): string | null {
 function valueAt(body: unknown, place: string): unknown {
   let value = body;
   for (const key of place.split(".")) {
-    const record = recordOrNull(value);
-    if (record === null || !Object.hasOwn(record, key)) return undefined;
-    value = record[key];
+    if (!isObject(value) || !Object.hasOwn(value, key)) return undefined;
+    value = value[key];
   }
   return value;
-}
-
-function recordOrNull(value: unknown): Record<string, unknown> | null {
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Record<string, unknown>)
-    : null;
 }

@@ -43,6 +43,15 @@ export const isWireId = (value: unknown): value is string =>
 /** Custom key/value data; limits on keys and values are not shown. */
 export const metadata = z.record(z.string(), z.unknown());
 
+/** An object of JSON, whatever is in it. */
+export type WireObject = Readonly<Record<string, unknown>>;
+
+export const isObject = (value: unknown): value is WireObject =>
+  typeof value === "object" && value !== null && !Array.isArray(value);
+
+export const asObject = (value: unknown): WireObject | undefined =>
+  isObject(value) ? value : undefined;
+
 /**
  * An enum that the service may extend: the known values are there to branch on, any other string is
  * accepted and kept.

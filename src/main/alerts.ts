@@ -6,6 +6,7 @@ import type { AlertSettings } from "../alerts/settings.ts";
 import { sweepAlerts } from "../alerts/sweep.ts";
 import { signatureScheme } from "../contract/signature/signature-scheme.ts";
 import { runEvery } from "../platform/run-every.ts";
+import { lastWholeRun } from "../reconcile/runs/runs.ts";
 import type { ScheduledTask } from "../worker/start-worker.ts";
 import { type Runtime, alertDesk } from "./runtime.ts";
 
@@ -47,7 +48,7 @@ export async function runAlertWatch(runtime: Runtime): Promise<void> {
   const name = `worker:${process.pid}:${crypto.randomUUID()}`;
   const watch = runEvery({ log, name: "alerts" }, sweepEveryMs, async () => {
     await beat(db, name);
-    return sweepAlerts({ db, log }, desk);
+    return sweepAlerts({ db, log, lastWholeRun }, desk);
   });
   runtime.onClose(async () => {
     await watch.close();

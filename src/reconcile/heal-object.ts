@@ -6,6 +6,7 @@ import { futureStateKey, healedByHandEnd } from "../alerts/rules/events.ts";
 import { believedDate } from "../client/believed-dates.ts";
 import { type ServiceClient, isObjectId, objectPath } from "../client/service-client.ts";
 import { canonicalTimestamp } from "../contract/timestamp.ts";
+import { type WireObject, isObject } from "../contract/wire-types.ts";
 import { compareStates } from "../mirror/compare/compare-states.ts";
 import { decode, readPlaces } from "../mirror/resources.ts";
 import { type GroupState, type ObjectKey, observed } from "../mirror/snapshot.ts";
@@ -35,8 +36,6 @@ export interface HealProposal {
   isRedated: boolean;
   seen: SeenRow;
 }
-
-type WireObject = Readonly<Record<string, unknown>>;
 
 /**
  * Reads an object from the service and says what writing it would change. Writes no object. Throws
@@ -87,9 +86,7 @@ function believable(object: WireObject, observedAt: string): WireObject {
     at !== null && !isPlausibleAt(at, observedAt) ? { ...object, updated_at: observedAt } : object;
   if (!Array.isArray(transactions)) return redated;
   const entries = transactions.map((entry: unknown) =>
-    typeof entry === "object" && entry !== null && !Array.isArray(entry)
-      ? believable(entry as WireObject, observedAt)
-      : entry,
+    isObject(entry) ? believable(entry, observedAt) : entry,
   );
   return entries.every((entry, n) => entry === transactions[n])
     ? redated

@@ -14,9 +14,16 @@ import { type WriterLimits, applyObservations } from "../mirror/write/apply.ts";
 import { type Log, reasonOf } from "../platform/log.ts";
 import { inTransaction, withRetries } from "../platform/postgres/transactions.ts";
 import type { Random } from "../platform/random.ts";
-import { eventRetryPolicy, retryDelayMs } from "../queue/retry-policy.ts";
+import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 import { type Interpretation, interpretEvent } from "./interpret-event.ts";
 import { readsForAlerts, settlementsOf, wantedReads } from "./outcomes.ts";
+
+/** About 1 s, 2 s, 4 s … 1 h: the last of 16 attempts comes after some five hours. */
+export const eventRetryPolicy: RetryPolicy = {
+  maxAttempts: 16,
+  baseDelayMs: 1_000,
+  maxDelayMs: 3_600_000,
+};
 
 export interface ApplyDeps {
   db: Knex;

@@ -1,6 +1,6 @@
 import type { ObjectKey, Observation, Resource } from "../mirror/snapshot.ts";
 import { type EnvelopePlaces, readEventParts } from "../contract/event-envelope.ts";
-import { wireId } from "../contract/wire-types.ts";
+import { type WireObject, wireId } from "../contract/wire-types.ts";
 
 /** What an event asks for. */
 export type Interpretation =
@@ -22,8 +22,6 @@ const resourceOfFamily: Readonly<Record<string, Resource>> = {
 
 /** The name of the chargeback event is not shown (spec, Events): any of these may be one. */
 const disputeType = /chargeback|dispute/i;
-
-type WireObject = Readonly<Record<string, unknown>>;
 
 /**
  * Decides what an event's body (`parseEventBody`) says. What is not known is never an error: a type that changes

@@ -5,6 +5,7 @@ import { withBelievedDates } from "../client/believed-dates.ts";
 import { type ServiceClient, isObjectId, objectPath } from "../client/service-client.ts";
 import { ServiceUnavailableError } from "../client/service-errors.ts";
 import { canonicalTimestamp } from "../contract/timestamp.ts";
+import { asObject } from "../contract/wire-types.ts";
 import {
   type DueFetch,
   postponeFetch,
@@ -19,9 +20,16 @@ import { applyObservations, applyStates } from "../mirror/write/apply.ts";
 import { type Log, reasonOf } from "../platform/log.ts";
 import { inTransaction, withRetries } from "../platform/postgres/transactions.ts";
 import type { Random } from "../platform/random.ts";
-import { fetchRetryPolicy, retryDelayMs } from "../queue/retry-policy.ts";
+import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 import { isEventFault } from "./apply-batch.ts";
 import { disputedTransactions, readsAfter, readsForAlerts, thinObjects } from "./outcomes.ts";
+
+/** Reads of the service go on for as long as it takes: the object is not lost, it is only late. */
+export const fetchRetryPolicy: RetryPolicy = {
+  maxAttempts: Number.POSITIVE_INFINITY,
+  baseDelayMs: 1_000,
+  maxDelayMs: 600_000,
+};
 
 /** What reading wanted objects depends on. */
 export interface FetchDeps {
@@ -86,7 +94,6 @@ export type ReadResult =
   /** An answer that does not show the object that was asked for, or an id by which none can be asked for. */
   | { kind: "unreadable" };
 
-type WireObject = Readonly<Record<string, unknown>>;
 type Reader = { client: Pick<ServiceClient, "get">; cause: string };
 
 /** One slow object must not hold up the others for long. */
@@ -113,11 +120,6 @@ async function readObject(
 }
 
 const isResource = (resource: string): resource is Resource => Object.hasOwn(readPlaces, resource);
-
-export const asObject = (value: unknown): WireObject | undefined =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as WireObject)
-    : undefined;
 
 /** A `Date` of the service's as versions have it. */
 export const fixedForm = (date: Date): string | null => canonicalTimestamp(date.toISOString());

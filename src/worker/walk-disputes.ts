@@ -1,5 +1,5 @@
 import { withBelievedDates } from "../client/believed-dates.ts";
-import { wireId } from "../contract/wire-types.ts";
+import { asObject, wireId } from "../contract/wire-types.ts";
 import { type DueFetch, holdFetch, takeDueFetches } from "../inbox/refetch.ts";
 import { observed } from "../mirror/snapshot.ts";
 import { disputedTransactions } from "./outcomes.ts";
@@ -7,7 +7,6 @@ import {
   type FetchDeps,
   type ReadPage,
   applyAnswer,
-  asObject,
   conclude,
   fixedForm,
   giveUpOrRetry,

@@ -7,6 +7,7 @@ import {
   startSender,
 } from "../../src/alerts/outbox/sender.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
+import { lastWholeRun } from "../../src/reconcile/runs/runs.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
@@ -161,5 +162,5 @@ test("an escalation keeps the amount, the customer, the advice and the link", as
 
 async function sweepUnsent(desk: ReturnType<typeof testDesk>): Promise<void> {
   const log = createLog({ level: "silent", name: "test", destination: { write: () => {} } });
-  await sweepAlerts({ db, log }, desk);
+  await sweepAlerts({ db, log, lastWholeRun }, desk);
 }

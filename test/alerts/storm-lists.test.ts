@@ -6,6 +6,7 @@ import { slackPayload } from "../../src/alerts/channels/slack.ts";
 import { findAlert } from "../../src/alerts/store.ts";
 import { redactMessages } from "../../src/alerts/redact-messages.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
+import { lastWholeRun } from "../../src/reconcile/runs/runs.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { applyObservations } from "../../src/mirror/write/apply.ts";
 import { seededRandom } from "../../src/platform/random.ts";
@@ -335,7 +336,7 @@ describe("quiet hours", () => {
 
   async function sweepOnly(own: ReturnType<typeof testDesk>): Promise<void> {
     const log = createLog({ level: "silent", name: "test", destination: { write: () => {} } });
-    await sweepAlerts({ db, log }, own);
+    await sweepAlerts({ db, log, lastWholeRun }, own);
   }
 });
 

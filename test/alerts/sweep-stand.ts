@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import type { AlertDesk } from "../../src/alerts/alert-context.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
+import { lastWholeRun } from "../../src/reconcile/runs/runs.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { sampleOrder } from "../mirror/samples.ts";
 import { sendDue } from "./story-stand.ts";
@@ -21,7 +22,7 @@ export async function sweep(
     name: "test",
     destination: { write: (line: string) => void failures.push(line) },
   });
-  while ((await sweepAlerts({ db, log }, desk)).more);
+  while ((await sweepAlerts({ db, log, lastWholeRun }, desk)).more);
   if (failures.length > 0) throw new Error(failures.join(""));
   if (sends) await sendDue(db);
 }

@@ -7,7 +7,7 @@ import {
   NestedTooDeeply,
   rememberedShapeKeys,
 } from "../../src/mirror/canonical.ts";
-import { arrayLiteral } from "../../src/mirror/write/write-rows.ts";
+import { sqlArray } from "../../src/platform/postgres/values.ts";
 import { rowText } from "../../src/mirror/compare/stored-rows.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 
@@ -163,7 +163,7 @@ describe("beside the database", () => {
     const given = fc.sample(fc.tuple(value, value, value), { numRuns: 500, seed: 1 });
     const { rows } = await database.db.raw<{ rows: { printed: string }[] }>(
       "select row(a, b, c)::text as printed from unnest(?::text[], ?::text[], ?::text[]) with ordinality as t(a, b, c, n) order by n",
-      [0, 1, 2].map((n) => arrayLiteral(given.map((values) => values[n] ?? null))),
+      [0, 1, 2].map((n) => sqlArray(given.map((values) => values[n] ?? null))),
     );
     expect(rows.map(({ printed }) => printed)).toEqual(given.map(rowText));
   });

@@ -22,7 +22,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
   inbox: ["platform/**"],
   receiver: ["platform/**", "contract/**", "inbox/append.ts"],
   mirror: ["platform/**", "contract/**"],
-  alerts: ["platform/**", "contract/**", "queue/retry-policy.ts", "reconcile/runs/runs.ts"],
+  alerts: ["platform/**", "contract/**"],
   reconcile: [
     "platform/**",
     "contract/**",

@@ -3,8 +3,7 @@ import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest"
 import { replayEvents } from "../../src/inbox/retention.ts";
 import { applyObservations, defaultWriterLimits } from "../../src/mirror/write/apply.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { eventRetryPolicy } from "../../src/queue/retry-policy.ts";
-import { applyBatch } from "../../src/worker/apply-batch.ts";
+import { applyBatch, eventRetryPolicy } from "../../src/worker/apply-batch.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";
 import {
   at,

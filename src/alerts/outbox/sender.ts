@@ -4,7 +4,7 @@ import { startDeadline } from "../../platform/http/exchange.ts";
 import type { Log } from "../../platform/log.ts";
 import type { Random } from "../../platform/random.ts";
 import { type Loop, runEvery } from "../../platform/run-every.ts";
-import { alertRetryPolicy, channelPausePolicy, retryDelayMs } from "../../queue/retry-policy.ts";
+import { type RetryPolicy, retryDelayMs } from "../../platform/retry-delay.ts";
 import { type Channel, DeliveryFailed } from "../channels/channel.ts";
 import { type ClaimedRow, type Settlement, claimDue, failOrphans, settle } from "./outbox.ts";
 
@@ -225,6 +225,23 @@ export function fateOf(
   if (row.isLaterTold) return { send: false, reason: "a later stage was sent first" };
   return { send: true };
 }
+
+/** A message that its channel did not take, though it takes others. It is given up by its age (`giveUpAfterMs`). */
+const alertRetryPolicy: RetryPolicy = {
+  maxAttempts: Number.POSITIVE_INFINITY,
+  baseDelayMs: 1_000,
+  maxDelayMs: 60_000,
+};
+
+/**
+ * How long a channel of alerts that takes nothing is left alone. With two probes of 15 s each that hang, it is asked again
+ * within a minute.
+ */
+const channelPausePolicy: RetryPolicy = {
+  maxAttempts: Number.POSITIVE_INFINITY,
+  baseDelayMs: 1_000,
+  maxDelayMs: 25_000,
+};
 
 /** No channel is left alone for longer, whatever it asks for. */
 const maxRetryAfterMs = 3_600_000;

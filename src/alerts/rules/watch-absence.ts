@@ -1,5 +1,4 @@
 import type { Knex } from "knex";
-import { lastWholeRun } from "../../reconcile/runs/runs.ts";
 import { type AlertDesk, wordingOf } from "../alert-context.ts";
 import { clear, raise } from "../raise-conditions.ts";
 import { readMark, writeMark } from "../store.ts";
@@ -24,12 +23,22 @@ const minuteMs = 60_000;
 /** A first start may take its time to reach the queue. The scheduler beats every minute. */
 const schedulerGraceMinutes = 10;
 
+/** What a sweep has to know of others. Alerts are told: they ask nobody themselves. */
+export interface SweepQuestions {
+  /** When the last run that answers for everything began; null where there was none. */
+  lastWholeRun(db: Knex): Promise<Date | null>;
+}
+
 /**
  * Looks for what should have happened and did not: by the service's clock where the service should have done it, by this
  * machine's where we should have. Needs a transaction; idempotent.
  */
-export async function watchSilence(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
-  const silences = await findSilences(trx, desk);
+export async function watchSilence(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  questions: SweepQuestions,
+): Promise<void> {
+  const silences = await findSilences(trx, desk, questions);
   const unsure = await notKnownYet(trx);
   await raise(
     trx,
@@ -56,7 +65,11 @@ async function notKnownYet(trx: Knex): Promise<ReadonlySet<string>> {
   return unsure;
 }
 
-async function findSilences(trx: Knex.Transaction, desk: AlertDesk): Promise<Condition[]> {
+async function findSilences(
+  trx: Knex.Transaction,
+  desk: AlertDesk,
+  { lastWholeRun }: SweepQuestions,
+): Promise<Condition[]> {
   const { rules } = desk.settings;
   const serviceNow = desk.serviceClock.now();
   const context = { ...wordingOf(desk), at: serviceNow };

@@ -1,7 +1,5 @@
 import { type EnvelopePlaces, readEventParts } from "../../contract/event-envelope.ts";
-import { isWireId } from "../../contract/wire-types.ts";
-
-type WireObject = Readonly<Record<string, unknown>>;
+import { type WireObject, isObject, isWireId } from "../../contract/wire-types.ts";
 
 /** Whom an event is about, as far as its body says. */
 export interface EventSubject {
@@ -164,6 +162,3 @@ function contactsOfText(text: string): Contact[] {
   });
   return [...addresses.map((word) => word.toLowerCase().replace(/\.$/, "")), ...phones];
 }
-
-export const isObject = (value: unknown): value is WireObject =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

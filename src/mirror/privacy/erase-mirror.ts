@@ -2,7 +2,8 @@ import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { mirrorTables } from "../resources.ts";
 import { type MirrorTable, type NamedGroup, namedGroups } from "../resources/resource.ts";
-import { type PersonTraces, addTraces, customerNamedBy, isObject } from "./data-subject.ts";
+import { isObject } from "../../contract/wire-types.ts";
+import { type PersonTraces, addTraces, customerNamedBy } from "./data-subject.ts";
 import { groupsInHistory, redactedContent, withHash } from "./erased-people.ts";
 import { withoutPersonalField } from "./personal-data.ts";
 

@@ -4,7 +4,7 @@ import {
   parseEventBody,
   readEventParts,
 } from "../../contract/event-envelope.ts";
-import { isWireId } from "../../contract/wire-types.ts";
+import { isObject, isWireId } from "../../contract/wire-types.ts";
 import {
   type Contact,
   type PersonTraces,
@@ -12,7 +12,6 @@ import {
   contactsIn,
   customerNamedBy,
   idsIn,
-  isObject,
   subjectOf,
   wordsOf,
 } from "./data-subject.ts";

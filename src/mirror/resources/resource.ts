@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
-import { isWireId, missingKeys, wireId } from "../../contract/wire-types.ts";
+import { asObject, isWireId, missingKeys, wireId } from "../../contract/wire-types.ts";
 import { storable } from "../../platform/postgres/values.ts";
 import type { Decoded, Observation } from "../snapshot.ts";
 
@@ -147,12 +147,7 @@ export function timeColumn(source: Source, key: string): string | null {
 }
 
 /** A nested object, or an empty one. */
-export function objectAt(source: Source, key: string): Source {
-  const value = source[key];
-  return typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as Source)
-    : {};
-}
+export const objectAt = (source: Source, key: string): Source => asObject(source[key]) ?? {};
 
 /** The card as orders, transactions and subscriptions summarise it. */
 export function cardColumns(source: Source) {

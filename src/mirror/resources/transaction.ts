@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { isPlausibleAmount, transactionSchema } from "../../contract/resources/transactions.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
-import { signedMinorUnits, wireId } from "../../contract/wire-types.ts";
+import { type WireObject, signedMinorUnits, wireId } from "../../contract/wire-types.ts";
 import { canonicalContent } from "../canonical.ts";
 import {
   type Decoded,
@@ -109,8 +109,6 @@ export function decodeTransaction(observation: Observation): Decoded {
   });
   return { ok: true, id: read.id, states: [state], unread: [] };
 }
-
-type WireObject = Readonly<Record<string, unknown>>;
 
 /** What the mirror needs of an entry; the spec names neither, so an entry without them is thin. */
 const requiredOfEntry = z

@@ -1,9 +1,10 @@
 import type { Knex } from "knex";
+import { sqlArray } from "../../platform/postgres/values.ts";
 import { redactErased } from "../privacy/erased-people.ts";
 import { decode, mirrorTables } from "../resources.ts";
 import type { GroupState, ObjectKey, Observation } from "../snapshot.ts";
 import { isSettledBy, timeOfVersion } from "../version.ts";
-import { type Written, arrayLiteral, rowWriter, tableRows } from "./write-rows.ts";
+import { type Written, rowWriter, tableRows } from "./write-rows.ts";
 
 /** What became of one observation. */
 export type Outcome =
@@ -158,10 +159,10 @@ async function findTies(
          where v.resource = given.resource and v.id = given.id
            and v.source_updated_at = given.source_updated_at and v.content_hash <> given.content_hash)`,
       [
-        arrayLiteral(states.map(({ group }) => group)),
-        arrayLiteral(states.map(({ id }) => id)),
-        arrayLiteral(states.map(({ updatedAt }) => updatedAt)),
-        arrayLiteral(states.map(({ hash }) => hash)),
+        sqlArray(states.map(({ group }) => group)),
+        sqlArray(states.map(({ id }) => id)),
+        sqlArray(states.map(({ updatedAt }) => updatedAt)),
+        sqlArray(states.map(({ hash }) => hash)),
       ],
     )
     .options({ name: "mirror-ties" });
@@ -179,10 +180,10 @@ export async function findRecorded(
        with ordinality as given(resource, id, source_updated_at, content_hash, n)
      join mirror.versions v using (resource, id, source_updated_at, content_hash)`,
     [
-      arrayLiteral(states.map(({ group }) => group)),
-      arrayLiteral(states.map(({ id }) => id)),
-      arrayLiteral(states.map(({ updatedAt }) => updatedAt)),
-      arrayLiteral(states.map(({ hash }) => hash)),
+      sqlArray(states.map(({ group }) => group)),
+      sqlArray(states.map(({ id }) => id)),
+      sqlArray(states.map(({ updatedAt }) => updatedAt)),
+      sqlArray(states.map(({ hash }) => hash)),
     ],
   );
   return new Set(rows.flatMap(({ n }) => states[Number(n) - 1] ?? []));
@@ -204,13 +205,13 @@ export async function keepUnbelieved(
      select * from unnest(?::text[], ?::text[], ?::timestamptz[], ?::text[], ?::timestamptz[], ?::text[], ?::jsonb[])
      on conflict do nothing`,
     [
-      arrayLiteral(kept.map(({ group }) => group)),
-      arrayLiteral(kept.map(({ id }) => id)),
-      arrayLiteral(kept.map(({ updatedAt }) => updatedAt)),
-      arrayLiteral(kept.map(({ hash }) => hash)),
-      arrayLiteral(kept.map(({ observedAt }) => observedAt)),
-      arrayLiteral(kept.map(({ cause }) => cause)),
-      arrayLiteral(kept.map(({ json }) => json)),
+      sqlArray(kept.map(({ group }) => group)),
+      sqlArray(kept.map(({ id }) => id)),
+      sqlArray(kept.map(({ updatedAt }) => updatedAt)),
+      sqlArray(kept.map(({ hash }) => hash)),
+      sqlArray(kept.map(({ observedAt }) => observedAt)),
+      sqlArray(kept.map(({ cause }) => cause)),
+      sqlArray(kept.map(({ json }) => json)),
     ],
   );
 }
@@ -231,10 +232,10 @@ async function findOverruled(
          with ordinality as given(resource, id, source_updated_at, content_hash, n)
        join mirror.unbelieved u using (resource, id, source_updated_at, content_hash) where u.heal is not null`,
       [
-        arrayLiteral(told.map(({ group }) => group)),
-        arrayLiteral(told.map(({ id }) => id)),
-        arrayLiteral(told.map(({ updatedAt }) => updatedAt)),
-        arrayLiteral(told.map(({ hash }) => hash)),
+        sqlArray(told.map(({ group }) => group)),
+        sqlArray(told.map(({ id }) => id)),
+        sqlArray(told.map(({ updatedAt }) => updatedAt)),
+        sqlArray(told.map(({ hash }) => hash)),
       ],
     )
     .options({ name: "mirror-overruled" });

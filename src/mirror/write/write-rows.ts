@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import { type MirrorTable, type NamedGroup, namedGroups } from "../resources/resource.ts";
 import type { GroupState } from "../snapshot.ts";
 import { type GivenColumn, groupFields, tableStatement } from "./upsert-statement.ts";
+import { sqlArray } from "../../platform/postgres/values.ts";
 
 /** What writing did. */
 export interface Written {
@@ -186,7 +187,7 @@ export function rowBindings(
       }),
     );
   }
-  return [blob.bytes, ...given.map(({ name }) => arrayLiteral(columns.get(name) ?? []))];
+  return [blob.bytes, ...given.map(({ name }) => sqlArray(columns.get(name) ?? []))];
 }
 
 const causeOf = ({ core }: MirrorTable, states: ReadonlyMap<string, GroupState>): string =>
@@ -218,21 +219,4 @@ function packJson(texts: readonly (string | null)[]): JsonBlob {
     next += length;
   }
   return { bytes, positions, lengths };
-}
-
-/**
- * A column of values as the literal of a Postgres array. The driver makes the same, at several times the cost:
- * thousands of short texts go into every batch.
- */
-export function arrayLiteral(values: readonly (string | number | boolean | null)[]): string {
-  let literal = "";
-  for (const value of values) literal += `${literal === "" ? "" : ","}${element(value)}`;
-  return `{${literal}}`;
-}
-
-const special = /["\\]/;
-
-function element(value: string | number | boolean | null): string {
-  if (typeof value !== "string") return value === null ? "NULL" : String(value);
-  return `"${special.test(value) ? value.replace(/["\\]/g, "\\$&") : value}"`;
 }

@@ -1,9 +1,19 @@
 /**
- * A column of values as one binding for `unnest(?::type[])`. Knex' types know neither read-only arrays nor
- * nulls in arrays; the driver takes both.
+ * A column of values as one binding for `unnest(?::type[])`: the literal of a Postgres array. The driver makes the same
+ * of an array, at several times the cost, and thousands of short texts go into every batch.
  */
-export const sqlArray = (values: readonly (string | number | boolean | null)[]): string[] =>
-  values as string[];
+export function sqlArray(values: readonly (string | number | boolean | null)[]): string {
+  let literal = "";
+  for (const value of values) literal += `${literal === "" ? "" : ","}${element(value)}`;
+  return `{${literal}}`;
+}
+
+const special = /["\\]/;
+
+function element(value: string | number | boolean | null): string {
+  if (typeof value !== "string") return value === null ? "NULL" : String(value);
+  return `"${special.test(value) ? value.replace(/["\\]/g, "\\$&") : value}"`;
+}
 
 const suspect = /[\u0000\ud800-\udfff]/;
 

@@ -4,6 +4,7 @@ import {
   contentDiffers,
 } from "../../mirror/compare/compare-states.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
+import { isObject } from "../../contract/wire-types.ts";
 import type { Difference } from "../findings/findings.ts";
 
 type Json = Readonly<Record<string, unknown>>;
@@ -64,8 +65,7 @@ function groupDifferences(
   { state, columns, storedVersion }: DifferentGroup,
 ): Difference[] {
   const shown = JSON.parse(state.json) as unknown;
-  const content: Json =
-    typeof shown === "object" && shown !== null && !Array.isArray(shown) ? (shown as Json) : {};
+  const content: Json = isObject(shown) ? shown : {};
   const fromColumns = stored === null ? Object.keys(state.columns) : columns;
   const fields = fromColumns
     .filter((column) => column !== contentDiffers)

@@ -2,7 +2,7 @@ import { timeColumn } from "../../mirror/resources/resource.ts";
 import { storable } from "../../platform/postgres/values.ts";
 import { type GroupState, type ObjectKey, type Resource, observed } from "../../mirror/snapshot.ts";
 import { decode } from "../../mirror/resources.ts";
-import { wireId } from "../../contract/wire-types.ts";
+import { type WireObject, asObject, wireId } from "../../contract/wire-types.ts";
 import { bound } from "../coverage/slice.ts";
 
 export interface UnreadableObject {
@@ -12,8 +12,6 @@ export interface UnreadableObject {
   /** Fixed form; null where that cannot be read either. */
   createdAt: string | null;
 }
-
-type WireObject = Readonly<Record<string, unknown>>;
 
 /** What one answer of the service shows, decoded. */
 export interface PageLook {
@@ -91,8 +89,3 @@ export function lookAt(
   }
   return look;
 }
-
-const asObject = (value: unknown): WireObject | undefined =>
-  typeof value === "object" && value !== null && !Array.isArray(value)
-    ? (value as WireObject)
-    : undefined;

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
+import type { WireObject } from "../../contract/wire-types.ts";
 import type { Resource } from "../../mirror/snapshot.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { bound } from "./slice.ts";
@@ -188,8 +189,6 @@ export interface SummedTransaction {
   /** Minor units. */
   amountMinor: number;
 }
-
-type WireObject = Readonly<Record<string, unknown>>;
 
 /** Of a page of transactions those that can be summed; what cannot be read is found by other means. */
 export function summedTransactions(items: readonly WireObject[]): SummedTransaction[] {

@@ -2,6 +2,7 @@ import { setTimeout as sleep } from "node:timers/promises";
 import { type TellAlerts, withIsolatedAlerts } from "../../alerts/isolated-alerts.ts";
 import type { ServiceAnswer } from "../../client/call.ts";
 import { isObjectId, objectPath } from "../../client/service-client.ts";
+import { isObject } from "../../contract/wire-types.ts";
 import { ServiceAnswerError, ServiceRefusedError } from "../../client/service-errors.ts";
 import { readPlaces } from "../../mirror/resources.ts";
 import { timeColumn } from "../../mirror/resources/resource.ts";
@@ -187,6 +188,3 @@ async function settleMissing(
     dueAt: isSecond ? date : new Date(since.getTime() + graceMs),
   });
 }
-
-const isObject = (value: unknown): value is Readonly<Record<string, unknown>> =>
-  typeof value === "object" && value !== null && !Array.isArray(value);

@@ -1,10 +1,9 @@
 import type { Knex } from "knex";
-import { ConfigurationError } from "../../platform/errors.ts";
+import { ConfigurationError, UsageError } from "../../platform/errors.ts";
 import { dayIn } from "../../platform/local-time.ts";
-import { nearestName } from "../../platform/nearest-name.ts";
 import type { Days } from "../base/period.ts";
 import type { Report } from "../base/report.ts";
-import { allReports } from "../catalogue/all.ts";
+import { findReport } from "../catalogue/all.ts";
 
 type Kind = "day" | "month";
 
@@ -27,13 +26,14 @@ export function mailPlanOf(wished: readonly { name: string; word: Kind | null }[
   return { day: of("day"), month: of("month") };
 }
 
+/** The setting is not a command's argument: what is wrong with it is another error, with its name. */
 function reportNamed(name: string): Report {
-  const names = allReports.map((report) => report.name);
-  const found = allReports.find((report) => report.name === name);
-  if (found !== undefined) return found;
-  const near = nearestName(name, names);
-  const hint = near === null ? `There are ${names.join(", ")}.` : `Did you mean ${near}?`;
-  throw new ConfigurationError(`REPORTS_MAIL: there is no report ${name}. ${hint}`);
+  try {
+    return findReport(name);
+  } catch (error) {
+    if (!(error instanceof UsageError)) throw error;
+    throw new ConfigurationError(`REPORTS_MAIL: ${error.message}`, { cause: error });
+  }
 }
 
 /** The day and the month that were over at a moment, as far as something is mailed about them. Pure. */

@@ -1,11 +1,8 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import {
-  type RetryPolicy,
-  eventRetryPolicy,
-  fetchRetryPolicy,
-  retryDelayMs,
-} from "../../src/queue/retry-policy.ts";
+import { type RetryPolicy, retryDelayMs } from "../../src/platform/retry-delay.ts";
+import { eventRetryPolicy } from "../../src/worker/apply-batch.ts";
+import { fetchRetryPolicy } from "../../src/worker/refetch.ts";
 
 const policies: fc.Arbitrary<RetryPolicy> = fc
   .record({

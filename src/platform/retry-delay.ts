@@ -1,0 +1,17 @@
+import type { Random } from "./random.ts";
+
+export interface RetryPolicy {
+  maxAttempts: number;
+  baseDelayMs: number;
+  maxDelayMs: number;
+}
+
+/**
+ * How long to wait after the `attempt`th failure (the first is 1), or null when that was the last. Doubles each
+ * time; the jitter takes up to half away, so that what failed together does not come back together.
+ */
+export function retryDelayMs(policy: RetryPolicy, attempt: number, random: Random): number | null {
+  if (attempt >= policy.maxAttempts) return null;
+  const full = Math.min(policy.maxDelayMs, policy.baseDelayMs * 2 ** Math.min(attempt - 1, 40));
+  return Math.round(full * (1 - random() / 2));
+}
