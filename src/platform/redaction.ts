@@ -49,6 +49,16 @@ export function knowSecret(secret: string): void {
   }
 }
 
+let shapes: readonly RegExp[] = [];
+
+/**
+ * Says what the secrets look like that this program deals with. Each expression is global, and its group is the beginning
+ * that may be shown. Once, before anything is logged.
+ */
+export function knowSecretShapes(of: readonly RegExp[]): void {
+  shapes = of;
+}
+
 /** The text without the secrets that this process holds, as they are or encoded. Takes time in proportion to the text. */
 function strikeOutKnownSecrets(text: string): string {
   longestFirst ??= [...new Set([...known.values()].flat())].sort((a, b) => b.length - a.length);
@@ -60,8 +70,11 @@ function strikeOutKnownSecrets(text: string): string {
 }
 
 function valuesIn(secret: string): string[] {
-  // What comes before the key of a signing secret is no part of it.
-  const bare = secret.startsWith("whsec_") ? [secret.slice("whsec_".length)] : [];
+  // What comes before the key itself is no part of it.
+  const bare = shapes.flatMap((shape) => {
+    const [all, beginning] = [...secret.matchAll(shape)].find(({ index }) => index === 0) ?? [];
+    return all === undefined ? [] : [secret.slice(beginning?.length)];
+  });
   if (!secret.includes("://") || !URL.canParse(secret)) return [secret, ...bare];
   const { protocol, username, password, hostname, pathname, search } = new URL(secret);
   // A chat's address is its own secret; where a database is, is none.
@@ -108,19 +121,22 @@ function insideBase64(bytes: Buffer, before: number): string {
 }
 
 /**
- * A text without secrets: those that this process holds, by their value, and what has the shape of one. Shapes are service
- * keys and signing secrets (spec: Authentication), the password of `user:password@` in URLs, and what follows `Bearer`
+ * A text without secrets: those that this process holds, by their value, and what has the shape of one. Shapes are
+ * those that were made known (`knowSecretShapes`), the password of `user:password@` in URLs, and what follows `Bearer`
  * or `Basic`. The last resort, for texts that were not meant to hold one. Pure but for the known secrets; idempotent;
  * takes time in proportion to the text, whatever the text is.
  */
 export function strikeOutSecrets(text: string): string {
-  return withoutPasswords(strikeOutKnownSecrets(text))
-    .replace(/\b(Bearer) {1,4}[\w.~+/=%-]{8,}/gi, `$1 ${redacted}`)
-    .replace(/svc_(live|test)_sk_[\w-]+/g, `svc_$1_sk_${redacted}`)
-    .replace(/whsec_[\w+/=%-]+/g, `whsec_${redacted}`)
-    .replace(/\b(Basic) {1,4}([\w+/=%-]{8,})/gi, (all, name: string, credentials: string) =>
+  let struck = withoutPasswords(strikeOutKnownSecrets(text)).replace(
+    /\b(Bearer) {1,4}[\w.~+/=%-]{8,}/gi,
+    `$1 ${redacted}`,
+  );
+  for (const shape of shapes) struck = struck.replace(shape, `$1${redacted}`);
+  return struck.replace(
+    /\b(Basic) {1,4}([\w+/=%-]{8,})/gi,
+    (all, name: string, credentials: string) =>
       Buffer.from(credentials, "base64").includes(":") ? `${name} ${redacted}` : all,
-    );
+  );
 }
 
 /**

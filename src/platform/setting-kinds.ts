@@ -87,15 +87,6 @@ export const baseUrl = (example: string): SettingKind<string> =>
     `a URL with https (or with http on a loopback address), such as ${example}`,
   );
 
-/** The service's base address. Paths of the interface begin with /v1, so the address does not end with it. */
-export const serviceBaseUrl: SettingKind<string> = (() => {
-  const { schema, should } = baseUrl("https://api.example.com");
-  return kind(
-    schema.refine((url) => !url.endsWith("/v1"), { error: "ends with /v1, which is added to it" }),
-    `${should}, without /v1`,
-  );
-})();
-
 export const urlWithScheme = (schemes: readonly string[], example: string): SettingKind<string> =>
   kind(
     check((text) => URL.canParse(text), "is not a URL")

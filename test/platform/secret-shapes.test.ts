@@ -1,4 +1,5 @@
 import { describe, expect, it, test } from "vitest";
+import { secretShapes } from "../../src/contract/secret-shapes.ts";
 import { createEncryption } from "../../src/platform/encryption.ts";
 import { TallyhookError } from "../../src/platform/errors.ts";
 import { createLog, lineLimits } from "../../src/platform/log.ts";
@@ -6,9 +7,12 @@ import {
   conceal,
   foreignText,
   knowSecret,
+  knowSecretShapes,
   strikeOutSecrets,
 } from "../../src/platform/redaction.ts";
 import { cpuMs } from "../support/cpu-time.ts";
+
+knowSecretShapes(secretShapes);
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
 

@@ -1,10 +1,11 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { EnvelopePlaces } from "../../contract/event-envelope.ts";
+import { secretShapes } from "../../contract/secret-shapes.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { LogLevel } from "../../platform/log.ts";
 import { counted } from "../../platform/readable-text.ts";
-import { conceal } from "../../platform/redaction.ts";
+import { conceal, knowSecretShapes } from "../../platform/redaction.ts";
 import {
   type Environment,
   type ReadFile,
@@ -19,6 +20,9 @@ import {
   prefixes,
   settings,
 } from "./variables.ts";
+
+// Before anything is read, refused or logged.
+knowSecretShapes(secretShapes);
 
 export interface Config {
   /** `embedded`: PostgreSQL of our own under `dataDir`; `external`: `secrets.databaseUrl`. */

@@ -19,11 +19,11 @@ import {
   port,
   printable,
   secretList,
-  serviceBaseUrl,
   someOf,
   timeZone,
   urlWithScheme,
 } from "../../platform/setting-kinds.ts";
+import { serviceBaseUrl } from "./service-base-url.ts";
 import {
   type Environment,
   type ReadSettings,
