@@ -1,11 +1,10 @@
-import { webhookUrl } from "../endpoint/endpoints.ts";
-import { watchEndpoint } from "../endpoint/watch-endpoint.ts";
 import { lastDue } from "../platform/cron.ts";
 import { type ReconcileDeps, reconcile } from "../reconcile/reconcile.ts";
 import { type ReconcileResult, sum } from "../reconcile/runs/finish-run.ts";
 import { interruptedNight, lastWholeRun, nightlyKey } from "../reconcile/runs/runs.ts";
 import { type ReconcileSettings, defaultReconcileSettings } from "../reconcile/settings.ts";
 import type { ScheduledTask } from "../worker/start-worker.ts";
+import { optionalRooms } from "./optional-rooms.ts";
 import { type Runtime, alertDesk } from "./runtime.ts";
 
 const catchUpEveryMs = 15 * 60_000;
@@ -73,6 +72,7 @@ export async function reconcileDeps(
   runtime: Runtime,
   service?: { baseUrl: string; apiKey: string },
 ): Promise<ReconcileDeps> {
+  const { endpoint } = optionalRooms;
   return {
     db: await runtime.db(),
     client: runtime.serviceClient(service),
@@ -81,8 +81,7 @@ export async function reconcileDeps(
     clock: runtime.wallClock,
     serviceClock: runtime.serviceClock,
     alerts: await alertDesk(runtime),
-    watchEndpoint: (tools, run) =>
-      watchEndpoint(tools, { url: webhookUrl(runtime.config.publicUrl), run }),
+    ...(endpoint === undefined ? {} : { watchEndpoint: endpoint.watch(runtime) }),
   };
 }
 

@@ -8,14 +8,12 @@ import { startEmbeddedPostgres } from "../platform/embedded/embedded-postgres.ts
 import { type Encryption, createEncryption, ensureLocalKey } from "../platform/encryption.ts";
 import { ConfigurationError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
-import { someOf } from "../platform/postgres/migrations.ts";
 import { assertReachable, createDatabase, createPool } from "../platform/postgres/pool.ts";
 import { type Random, systemRandom } from "../platform/random.ts";
 import { knowSecret } from "../platform/redaction.ts";
 import type { BackendLocation } from "../queue/backend.ts";
 import type { JobQueue } from "../queue/job-queue.ts";
 import type { Config, LoadedConfig, Secrets } from "./config/config.ts";
-import { pendingSchema } from "./schema.ts";
 
 /** What commands are made of. Everything is made when it is first asked for, once. */
 export interface Runtime {
@@ -179,18 +177,6 @@ export function serviceLocation(
     return { baseUrl: config.service.baseUrl, apiKey: secrets.serviceApiKey };
   }
   return { baseUrl: `http://127.0.0.1:${config.sandbox.port}`, apiKey: sandboxApiKey };
-}
-
-/** The database. Throws `ConfigurationError` when it is not migrated: a command must not guess at a schema. */
-export async function migratedDatabase(runtime: Pick<Runtime, "db">): Promise<Knex> {
-  const db = await runtime.db();
-  const pending = await pendingSchema(db);
-  if (pending.length > 0) {
-    throw new ConfigurationError(
-      `The database lacks ${someOf(pending)}. Run "npx tallyhook migrate" first.`,
-    );
-  }
-  return db;
 }
 
 function once<T>(make: () => Promise<T>): () => Promise<T> {

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { ConfigurationError } from "../platform/errors.ts";
 import {
   type Migrated,
   type Schema,
@@ -8,9 +9,10 @@ import {
   pendingMigrations,
   pendingObjects,
   readSqlFile,
+  someOf,
 } from "../platform/postgres/migrations.ts";
-import { programReports } from "../reports/catalogue/all.ts";
-import { ownReports } from "../reports/own/own-reports.ts";
+import { optionalRooms } from "./optional-rooms.ts";
+import type { Runtime } from "./runtime.ts";
 
 const inRoom = (room: string, ...names: string[]): URL[] =>
   names.map((name) => new URL(`../${room}/${name}.sql`, import.meta.url));
@@ -30,15 +32,14 @@ const objects: readonly URL[] = [
   ...inRoom("reports/base", "read-unsettled", "finding-lives", "verdict", "last-changes"),
   // What moved money, and when it is booked.
   ...inRoom("reports/base", "settlement-spans", "movements", "booked-movements"),
-  ...inRoom("reports/close", "append-only"),
-  ...programReports.map(({ sql }) => sql),
+  ...(optionalRooms.reports?.sql ?? []),
 ];
 
 const schema: Schema = {
   migrations: migrationsFolder,
   objects,
   ownMigrations: ownMigrationsFolder,
-  ownObjects: ownReports.map(({ sql }) => sql),
+  ownObjects: optionalRooms.reports?.ownSql ?? [],
 };
 
 /** Brings a database up to date (`migrateToLatest`). */
@@ -49,4 +50,16 @@ export async function pendingSchema(db: Knex): Promise<string[]> {
   const migrations = await pendingMigrations(db, schema);
   const files = await Promise.all([...schema.objects, ...schema.ownObjects].map(readSqlFile));
   return [...migrations, ...(await pendingObjects(db, files))];
+}
+
+/** The database. Throws `ConfigurationError` when it is not migrated: a command must not guess at a schema. */
+export async function migratedDatabase(runtime: Pick<Runtime, "db">): Promise<Knex> {
+  const db = await runtime.db();
+  const pending = await pendingSchema(db);
+  if (pending.length > 0) {
+    throw new ConfigurationError(
+      `The database lacks ${someOf(pending)}. Run "npx tallyhook migrate" first.`,
+    );
+  }
+  return db;
 }

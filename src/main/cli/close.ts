@@ -15,7 +15,7 @@ import {
 } from "../../reports/close/close-month.ts";
 import { type CloseCheck, type Covers, verifyCloses } from "../../reports/close/verify.ts";
 import { earliestDay, latestDay } from "../../reports/base/period.ts";
-import { migratedDatabase } from "../runtime.ts";
+import { migratedDatabase } from "../schema.ts";
 import { findPerson, parsePerson, personAtWork } from "./acting-person.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";

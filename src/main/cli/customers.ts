@@ -26,7 +26,7 @@ import { sqlArray } from "../../platform/postgres/values.ts";
 import { visible } from "../../platform/readable-text.ts";
 import { redactFindings } from "../../reconcile/findings/redact-findings.ts";
 import type { Config } from "../config/config.ts";
-import { migratedDatabase } from "../runtime.ts";
+import { migratedDatabase } from "../schema.ts";
 import { parsePerson, personAtWork } from "./acting-person.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";

@@ -20,7 +20,7 @@ import type { Clock } from "../../platform/clock.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { isOutage } from "../../platform/postgres/errors.ts";
 import { counted, visibleLines } from "../../platform/readable-text.ts";
-import { migratedDatabase } from "../runtime.ts";
+import { migratedDatabase } from "../schema.ts";
 import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 import { createProgress } from "./progress.ts";

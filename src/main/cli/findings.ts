@@ -12,7 +12,8 @@ import {
   findingStates,
   listFindings,
 } from "../../reconcile/findings/findings.ts";
-import { type Runtime, migratedDatabase } from "../runtime.ts";
+import type { Runtime } from "../runtime.ts";
+import { migratedDatabase } from "../schema.ts";
 import { parsePerson, personAtWork } from "./acting-person.ts";
 import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";

@@ -10,7 +10,8 @@ import {
 import { environmentSecrets } from "../../receiver/secrets-store.ts";
 import { startLiveSecrets } from "../../receiver/live-secrets.ts";
 import { startReceiver } from "../../receiver/server.ts";
-import { type Runtime, migratedDatabase } from "../runtime.ts";
+import type { Runtime } from "../runtime.ts";
+import { migratedDatabase } from "../schema.ts";
 import type { SigningSecret } from "../../contract/signature/verification.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";

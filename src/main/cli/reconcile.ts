@@ -19,7 +19,8 @@ import {
 import { type ReconcileResult, amountsAsText, sum } from "../../reconcile/runs/finish-run.ts";
 import { probePageSize } from "../../reconcile/runs/start-run.ts";
 import { reconcileDeps, reconcileSettings } from "../reconciliation.ts";
-import { type Runtime, migratedDatabase } from "../runtime.ts";
+import type { Runtime } from "../runtime.ts";
+import { migratedDatabase } from "../schema.ts";
 import { parseInstant } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 import { createReconcileProgress } from "./progress.ts";

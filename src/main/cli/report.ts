@@ -9,7 +9,7 @@ import { attachReport, composeMail, mailFormats } from "../../reports/mail/compo
 import { type Format, formats } from "../../reports/render/formats.ts";
 import { type ReportRequest, writeReport } from "../../reports/write-report.ts";
 import { mailerOf, messageIdEnd } from "../report-mail.ts";
-import { migratedDatabase } from "../runtime.ts";
+import { migratedDatabase } from "../schema.ts";
 import { parseInstant } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 import { openOutput } from "./report-output.ts";

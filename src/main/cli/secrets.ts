@@ -22,7 +22,8 @@ import {
   recentSecretUses,
   retireSecret,
 } from "../../receiver/secrets-store.ts";
-import { type Runtime, migratedDatabase } from "../runtime.ts";
+import type { Runtime } from "../runtime.ts";
+import { migratedDatabase } from "../schema.ts";
 import { parseInstant, wholeNumber } from "./arguments.ts";
 import { confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";

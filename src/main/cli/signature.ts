@@ -9,7 +9,7 @@ import { UsageError } from "../../platform/errors.ts";
 import { readInputFile } from "../../platform/files.ts";
 import { counted } from "../../platform/readable-text.ts";
 import { listSecretRows, secretFingerprint } from "../../receiver/secrets-store.ts";
-import { migratedDatabase } from "../runtime.ts";
+import { migratedDatabase } from "../schema.ts";
 import { parseInstant } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 

@@ -1,18 +1,14 @@
-import { randomBytes } from "node:crypto";
-import { join, relative } from "node:path";
+import { relative } from "node:path";
 import type { Command } from "commander";
 import pc from "picocolors";
 import { removeAbandonedPostgres } from "../../platform/embedded/embedded-postgres.ts";
-import { UnreachableError, UsageError } from "../../platform/errors.ts";
-import { makeDirectory } from "../../platform/files.ts";
-import { holdStateFile, removeStateFile } from "../../sandbox/engine/state-file.ts";
-import { startSandbox } from "../../sandbox/start-sandbox.ts";
+import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
 import type { Config, LoadedConfig } from "../config/config.ts";
+import { optionalRooms } from "../optional-rooms.ts";
+import type { RunningSandbox, SandboxRoom } from "../rooms/optional-room.ts";
 import { type Runtime, sandboxApiKey, serviceLocation } from "../runtime.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
-import { addSecret, listUnendedSecretRows } from "../../receiver/secrets-store.ts";
-import { type SandboxCalls, createSandboxCalls } from "./demo/sandbox-calls.ts";
 import { migrateAll } from "./migrate.ts";
 import { runReceiver } from "./receiver.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -44,13 +40,6 @@ export function registerStart(program: Command, context: CliContext): void {
     });
 }
 
-/** Beside the database: the mirror of yesterday and the sandbox of today agree. */
-async function sandboxStateFile({ dataDir }: Config): Promise<string> {
-  const directory = join(dataDir, "sandbox");
-  await makeDirectory(directory);
-  return join(directory, "state.json");
-}
-
 /**
  * Both or neither: a mirror of a sandbox that is gone differs from the next one in everything. The sandbox may run beside
  * another database than the embedded one, so each of the two is asked whether it is in use before anything is removed.
@@ -66,18 +55,12 @@ async function reset(context: CliContext, config: Config, isSure: boolean): Prom
     assertCanAsk(context);
     await confirm(context, `Throw away the embedded database and the sandbox's state in ${shown}?`);
   }
-  const stateFile = await sandboxStateFile(config);
-  const release = await holdStateFile(stateFile);
-  try {
-    if (!(await removeAbandonedPostgres(config.dataDir))) {
-      throw new UnreachableError(
-        `Another process of Tallyhook uses the database in ${shown}. Stop it first; nothing was removed.`,
-      );
-    }
-    await removeStateFile(stateFile);
-  } finally {
-    await release();
-  }
+  await sandboxRoom().reset(config, async () => {
+    if (await removeAbandonedPostgres(config.dataDir)) return;
+    throw new UnreachableError(
+      `Another process of Tallyhook uses the database in ${shown}. Stop it first; nothing was removed.`,
+    );
+  });
   context.stdout.write(`The embedded database and the sandbox's state in ${shown} are gone.\n`);
 }
 
@@ -86,30 +69,31 @@ const shortPath = (path: string): string => {
   return short === "" || short.startsWith("..") ? path : short;
 };
 
+/** Throws `ConfigurationError` where it was deleted: then there is nothing to start with but a service. */
+function sandboxRoom(): SandboxRoom {
+  if (optionalRooms.sandbox !== undefined) return optionalRooms.sandbox;
+  throw new ConfigurationError(
+    "This program has no sandbox. Set SVC_BASE_URL and SVC_API_KEY to the service.",
+  );
+}
+
 interface Running {
   receiverUrl: string;
   databaseUrl: string;
-  sandbox: { url: string; isNew: boolean } | null;
+  sandbox: Pick<RunningSandbox, "url" | "isNew"> | null;
 }
 
 async function startEverything(runtime: Runtime): Promise<Running> {
-  const { config, secrets, log } = runtime;
+  const { config, secrets } = runtime;
   await migrateAll(runtime);
   if (config.service.kind === "remote") {
     const receiver = await runReceiver(runtime);
     await runWorker(runtime);
     return { receiverUrl: receiver.url, databaseUrl: await runtime.databaseUrl(), sandbox: null };
   }
-  const { port } = config.sandbox;
-  const stateFile = await sandboxStateFile(config);
-  // Should the file be removed by hand: no id of the new life is one of the last, which the mirror still has.
-  const seed = randomBytes(8).toString("hex");
-  const sandbox = await startSandbox({ port, host: "127.0.0.1", seed, log, stateFile });
-  runtime.onClose(() => sandbox.close());
-  const calls = createSandboxCalls(sandbox.url, sandboxApiKey);
-  const { events } = await calls.control<{ events: number }>("GET", "/");
+  const sandbox = await sandboxRoom().start(runtime);
   const receiver = await runReceiver(runtime, {
-    signingSecrets: (url) => takeUpEndpoint(runtime, calls, `${url}/webhooks`),
+    signingSecrets: (url) => sandbox.sendTo(`${url}/webhooks`),
   });
   await runWorker(runtime, {
     service: { ...serviceLocation(config, secrets), baseUrl: sandbox.url },
@@ -117,42 +101,9 @@ async function startEverything(runtime: Runtime): Promise<Running> {
   return {
     receiverUrl: receiver.url,
     databaseUrl: await runtime.databaseUrl(),
-    sandbox: { url: sandbox.url, isNew: events === 0 },
+    sandbox,
   };
 }
-
-/**
- * Has the sandbox send its webhooks here: to the endpoint of an earlier start, so that what it owes still comes, where its
- * secret is in the database. Gives back the secret of a new one.
- */
-async function takeUpEndpoint(
-  runtime: Runtime,
-  calls: SandboxCalls,
-  url: string,
-): Promise<string[]> {
-  const { config, wallClock } = runtime;
-  const db = await runtime.db();
-  const known = await calls.findEndpoint();
-  if (known !== null) {
-    const stored = await listUnendedSecretRows(db, wallClock.now());
-    if (stored.some(({ note }) => note === noteOf(known))) {
-      await calls.moveEndpoint(known, url);
-      return [];
-    }
-    await calls.removeEndpoint(known);
-  }
-  const { id, signingSecret } = await calls.registerEndpoint(url);
-  if (config.encryptionKey !== "none") {
-    const encryption = await runtime.encryption();
-    await addSecret({ db, encryption }, config.signature.scheme, {
-      value: signingSecret,
-      note: noteOf(id),
-    });
-  }
-  return [signingSecret];
-}
-
-const noteOf = (endpointId: string): string => `sandbox endpoint ${endpointId}`;
 
 function banner({ config }: LoadedConfig, { receiverUrl, databaseUrl, sandbox }: Running): string {
   const database = new URL(databaseUrl);

@@ -8,8 +8,9 @@ import {
 } from "../../worker/start-worker.ts";
 import { openAlertChannels, runAlertWatch, schedulerBeatTask } from "../alerts.ts";
 import { nightlyTasks } from "../reconciliation.ts";
-import { reportMailTasks } from "../report-mail.ts";
-import { type Runtime, alertDesk, migratedDatabase } from "../runtime.ts";
+import { optionalRooms } from "../optional-rooms.ts";
+import { type Runtime, alertDesk } from "../runtime.ts";
+import { migratedDatabase } from "../schema.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";
 
@@ -69,7 +70,7 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
           ? {}
           : {
               ...(await nightlyTasks(runtime, role.service)),
-              ...(await reportMailTasks(runtime)),
+              ...(await optionalRooms.reports?.tasks(runtime)),
             }),
         ...(hasAlerts ? await schedulerBeatTask(runtime) : {}),
       },

@@ -1,13 +1,11 @@
 import type { Command } from "commander";
 import pc from "picocolors";
 import { type Heartbeats, readHeartbeats } from "../../../alerts/rules/watch-absence.ts";
-import { webhookUrl } from "../../../endpoint/endpoints.ts";
-import { inspectEndpoint } from "../../../endpoint/watch-endpoint.ts";
 import { countByState } from "../../../inbox/queries.ts";
 import { exitCodes } from "../../../platform/errors.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { QueueUnavailable } from "../../../queue/job-queue.ts";
-import { readProof } from "../../../reports/base/about.ts";
+import { optionalRooms } from "../../optional-rooms.ts";
 import { type Runtime, serviceLocation } from "../../runtime.ts";
 import { type CliContext, withServiceAdvice } from "../context.ts";
 import { examineAlerts } from "./alerts.ts";
@@ -53,6 +51,7 @@ const needDatabase = [
 
 /** Looks at everything a deployment needs; one check that fails does not hide the others. */
 async function examine(runtime: Runtime): Promise<Finding[]> {
+  const { reports, endpoint } = optionalRooms;
   const findings: Finding[] = [
     ok(
       "configuration",
@@ -70,10 +69,12 @@ async function examine(runtime: Runtime): Promise<Finding[]> {
     findings.push(await check("queue", () => checkQueue(runtime)));
     findings.push(...(await checkAll("worker", () => checkWork(runtime))));
     findings.push(await check("signing secrets", () => checkSecrets(runtime)));
-    findings.push(await check("proof", () => examineProof(runtime)));
+    if (reports !== undefined) findings.push(await check("proof", () => reports.examine(runtime)));
   }
   findings.push(...(await checkService(runtime)));
-  findings.push(await check("endpoint", () => checkEndpoint(runtime, database)));
+  if (endpoint !== undefined) {
+    findings.push(await check("endpoint", () => endpoint.examine(runtime, database)));
+  }
   findings.push(...(await examineAlerts(runtime, database)));
   return findings;
 }
@@ -133,29 +134,6 @@ async function checkService(runtime: Runtime): Promise<Finding[]> {
       ? ok("clock", `within ${skewSeconds} s of the service's`)
       : failed("clock", `${skewSeconds} s from the service's`, "set this machine's clock (NTP)");
   return [service, clock];
-}
-
-async function checkEndpoint(runtime: Runtime, database: Finding): Promise<Finding> {
-  const { config } = runtime;
-  if (config.service.kind === "sandbox") {
-    return skipped("endpoint", "SVC_BASE_URL is not set: runs on the sandbox");
-  }
-  if (database.status === "failed") return skipped("endpoint", "the database is not ready");
-  const tools = { db: await runtime.db(), client: runtime.serviceClient() };
-  const report = await inspectEndpoint(tools, webhookUrl(config.publicUrl));
-  if (report === null) {
-    return warning("endpoint", "its address is not known", "set PUBLIC_URL");
-  }
-  const [worst] = ["critical", "high", "warning"].flatMap((severity) =>
-    report.problems.filter((problem) => problem.severity === severity),
-  );
-  if (worst === undefined) {
-    return ok("endpoint", report.endpoints.map(({ id }) => `${id} is enabled`).join(", "));
-  }
-  const more = report.problems.length > 1 ? ` (and ${report.problems.length - 1} more)` : "";
-  return worst.severity === "critical"
-    ? failed("endpoint", worst.says + more, worst.remedy)
-    : warning("endpoint", worst.says + more, worst.remedy);
 }
 
 const marks = {
@@ -223,34 +201,4 @@ function ago(seconds: number): string {
   return seconds < 7_200
     ? `${Math.round(seconds / 60)} minutes ago`
     : `${Math.round(seconds / 3_600)} hours ago`;
-}
-
-/** What reports would say of everything before the last run's T0: the same definition, so the same word. */
-export async function examineProof(runtime: Pick<Runtime, "db">): Promise<Finding> {
-  const db = await runtime.db();
-  const last = await db("reconcile.runs")
-    .whereNot("state", "running")
-    .whereNot("kind", "range")
-    .orderBy("id", "desc")
-    .first<{ t0: Date } | undefined>("t0");
-  if (last === undefined)
-    return skipped("proof", 'nothing was read yet: run "npx tallyhook import"');
-  const t0 = last.t0.toISOString();
-  const { verdict, readUntil, openFindings } = await readProof(
-    db,
-    { fromUtc: t0, toUtc: t0 },
-    null,
-  );
-  if (verdict === "PASS") return ok("proof", `everything created before ${t0} is proved`);
-  return verdict === "INCOMPLETE"
-    ? warning(
-        "proof",
-        `INCOMPLETE: of what was created before ${t0} all is proved until ${readUntil ?? "never"}`,
-        'run "npx tallyhook reconcile"',
-      )
-    : warning(
-        "proof",
-        `FAIL: ${openFindings} findings are open`,
-        'look at "npx tallyhook findings list"',
-      );
 }

@@ -1,0 +1,11 @@
+import { endpointRoom } from "./rooms/endpoint.ts";
+import type { OptionalRooms } from "./rooms/optional-room.ts";
+import { reportsRoom } from "./rooms/reports.ts";
+import { sandboxRoom } from "./rooms/sandbox.ts";
+
+/** The rooms that can be deleted with their lines here and in commands.ts (docs/extend.md). */
+export const optionalRooms: OptionalRooms = {
+  sandbox: sandboxRoom,
+  endpoint: endpointRoom,
+  reports: reportsRoom,
+};

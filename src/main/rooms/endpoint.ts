@@ -1,0 +1,36 @@
+import { webhookUrl } from "../../endpoint/endpoints.ts";
+import { inspectEndpoint, watchEndpoint } from "../../endpoint/watch-endpoint.ts";
+import { type Finding, failed, ok, skipped, warning } from "../cli/doctor/finding.ts";
+import type { Runtime } from "../runtime.ts";
+import type { EndpointRoom } from "./optional-room.ts";
+
+export const endpointRoom: EndpointRoom = {
+  watch:
+    ({ config }) =>
+    (tools, run) =>
+      watchEndpoint(tools, { url: webhookUrl(config.publicUrl), run }),
+  examine,
+};
+
+async function examine(runtime: Runtime, database: Finding): Promise<Finding> {
+  const { config } = runtime;
+  if (config.service.kind === "sandbox") {
+    return skipped("endpoint", "SVC_BASE_URL is not set: runs on the sandbox");
+  }
+  if (database.status === "failed") return skipped("endpoint", "the database is not ready");
+  const tools = { db: await runtime.db(), client: runtime.serviceClient() };
+  const report = await inspectEndpoint(tools, webhookUrl(config.publicUrl));
+  if (report === null) {
+    return warning("endpoint", "its address is not known", "set PUBLIC_URL");
+  }
+  const [worst] = ["critical", "high", "warning"].flatMap((severity) =>
+    report.problems.filter((problem) => problem.severity === severity),
+  );
+  if (worst === undefined) {
+    return ok("endpoint", report.endpoints.map(({ id }) => `${id} is enabled`).join(", "));
+  }
+  const more = report.problems.length > 1 ? ` (and ${report.problems.length - 1} more)` : "";
+  return worst.severity === "critical"
+    ? failed("endpoint", worst.says + more, worst.remedy)
+    : warning("endpoint", worst.says + more, worst.remedy);
+}

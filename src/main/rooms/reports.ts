@@ -1,0 +1,47 @@
+import { readProof } from "../../reports/base/about.ts";
+import { programReports } from "../../reports/catalogue/all.ts";
+import { ownReports } from "../../reports/own/own-reports.ts";
+import { type Finding, ok, skipped, warning } from "../cli/doctor/finding.ts";
+import type { Runtime } from "../runtime.ts";
+import type { ReportsRoom } from "./optional-room.ts";
+
+export const reportsRoom: ReportsRoom = {
+  sql: [
+    new URL("../../reports/close/append-only.sql", import.meta.url),
+    ...programReports.map(({ sql }) => sql),
+  ],
+  ownSql: ownReports.map(({ sql }) => sql),
+  // Only a worker mails.
+  tasks: async (runtime) => (await import("../report-mail.ts")).reportMailTasks(runtime),
+  examine: examineProof,
+};
+
+/** What reports would say of everything before the last run's T0: the same definition, so the same word. */
+async function examineProof(runtime: Pick<Runtime, "db">): Promise<Finding> {
+  const db = await runtime.db();
+  const last = await db("reconcile.runs")
+    .whereNot("state", "running")
+    .whereNot("kind", "range")
+    .orderBy("id", "desc")
+    .first<{ t0: Date } | undefined>("t0");
+  if (last === undefined)
+    return skipped("proof", 'nothing was read yet: run "npx tallyhook import"');
+  const t0 = last.t0.toISOString();
+  const { verdict, readUntil, openFindings } = await readProof(
+    db,
+    { fromUtc: t0, toUtc: t0 },
+    null,
+  );
+  if (verdict === "PASS") return ok("proof", `everything created before ${t0} is proved`);
+  return verdict === "INCOMPLETE"
+    ? warning(
+        "proof",
+        `INCOMPLETE: of what was created before ${t0} all is proved until ${readUntil ?? "never"}`,
+        'run "npx tallyhook reconcile"',
+      )
+    : warning(
+        "proof",
+        `FAIL: ${openFindings} findings are open`,
+        'look at "npx tallyhook findings list"',
+      );
+}

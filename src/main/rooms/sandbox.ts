@@ -1,0 +1,82 @@
+import { randomBytes } from "node:crypto";
+import { join } from "node:path";
+import { makeDirectory } from "../../platform/files.ts";
+import { addSecret, listUnendedSecretRows } from "../../receiver/secrets-store.ts";
+import { type SandboxCalls, createSandboxCalls } from "../cli/demo/sandbox-calls.ts";
+import type { Config } from "../config/config.ts";
+import { type Runtime, sandboxApiKey } from "../runtime.ts";
+import type { RunningSandbox, SandboxRoom } from "./optional-room.ts";
+
+export const sandboxRoom: SandboxRoom = { start, reset };
+
+async function start(runtime: Runtime): Promise<RunningSandbox> {
+  const { config, log } = runtime;
+  // Most processes need no sandbox.
+  const { startSandbox } = await import("../../sandbox/start-sandbox.ts");
+  const { port } = config.sandbox;
+  const stateFile = await sandboxStateFile(config);
+  // Should the file be removed by hand: no id of the new life is one of the last, which the mirror still has.
+  const seed = randomBytes(8).toString("hex");
+  const sandbox = await startSandbox({ port, host: "127.0.0.1", seed, log, stateFile });
+  runtime.onClose(() => sandbox.close());
+  const calls = createSandboxCalls(sandbox.url, sandboxApiKey);
+  const { events } = await calls.control<{ events: number }>("GET", "/");
+  return {
+    url: sandbox.url,
+    isNew: events === 0,
+    sendTo: (webhookUrl) => takeUpEndpoint(runtime, calls, webhookUrl),
+  };
+}
+
+/** Asks whether the state is in use before anything is removed. */
+async function reset(config: Config, removeRest: () => Promise<void>): Promise<void> {
+  const { holdStateFile, removeStateFile } = await import("../../sandbox/engine/state-file.ts");
+  const stateFile = await sandboxStateFile(config);
+  const release = await holdStateFile(stateFile);
+  try {
+    await removeRest();
+    await removeStateFile(stateFile);
+  } finally {
+    await release();
+  }
+}
+
+/** Beside the database: the mirror of yesterday and the sandbox of today agree. */
+async function sandboxStateFile({ dataDir }: Config): Promise<string> {
+  const directory = join(dataDir, "sandbox");
+  await makeDirectory(directory);
+  return join(directory, "state.json");
+}
+
+/**
+ * Has the sandbox send its webhooks here: to the endpoint of an earlier start, so that what it owes still comes, where its
+ * secret is in the database. Gives back the secret of a new one.
+ */
+async function takeUpEndpoint(
+  runtime: Runtime,
+  calls: SandboxCalls,
+  url: string,
+): Promise<string[]> {
+  const { config, wallClock } = runtime;
+  const db = await runtime.db();
+  const known = await calls.findEndpoint();
+  if (known !== null) {
+    const stored = await listUnendedSecretRows(db, wallClock.now());
+    if (stored.some(({ note }) => note === noteOf(known))) {
+      await calls.moveEndpoint(known, url);
+      return [];
+    }
+    await calls.removeEndpoint(known);
+  }
+  const { id, signingSecret } = await calls.registerEndpoint(url);
+  if (config.encryptionKey !== "none") {
+    const encryption = await runtime.encryption();
+    await addSecret({ db, encryption }, config.signature.scheme, {
+      value: signingSecret,
+      note: noteOf(id),
+    });
+  }
+  return [signingSecret];
+}
+
+const noteOf = (endpointId: string): string => `sandbox endpoint ${endpointId}`;
