@@ -25,7 +25,7 @@ export interface Endpoint<
   name: string;
   method: Method;
   /** Relative to `/v1`, with `{name}` for a path parameter. */
-  path: string;
+  path: `/${string}`;
   summary: string;
   permission: Permission;
   idempotency: Idempotency;

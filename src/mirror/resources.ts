@@ -1,26 +1,47 @@
 import { NestedTooDeeply } from "./canonical.ts";
 import { maskFields } from "./privacy/mask.ts";
-import { customerTable, decodeCustomer } from "./resources/customer.ts";
-import { decodeOrder, orderTable } from "./resources/order.ts";
-import { decodeSubscription, subscriptionTable } from "./resources/subscription.ts";
-import { decodeTransaction, transactionTable } from "./resources/transaction.ts";
+import { customer } from "./resources/customer.ts";
+import { order } from "./resources/order.ts";
+import type { GroupDefinition, MirrorResource } from "./resources/resource.ts";
+import { subscription } from "./resources/subscription.ts";
+import { transaction } from "./resources/transaction.ts";
 import type { Decoded, Observation, Resource } from "./snapshot.ts";
 
-/** Always in this order, so that two batches cannot wait for each other. */
-export const mirrorTables = [orderTable, transactionTable, subscriptionTable, customerTable];
+/** Every resource of the mirror. Written always in this order, so that two batches cannot wait for each other. */
+export const mirrorResources: readonly MirrorResource[] = [
+  order,
+  transaction,
+  subscription,
+  customer,
+];
 
-const decoders: Readonly<Record<Resource, (observation: Observation) => Decoded>> = {
-  order: decodeOrder,
-  transaction: decodeTransaction,
-  subscription: decodeSubscription,
-  customer: decodeCustomer,
-};
+export const isResource = (name: string): name is Resource =>
+  mirrorResources.some((resource) => resource.name === name);
+
+/** Throws `TypeError` for a name of none. */
+export function resourceNamed(name: string): MirrorResource {
+  const found = mirrorResources.find((resource) => resource.name === name);
+  if (found === undefined) throw new TypeError(`the mirror keeps no ${name}`);
+  return found;
+}
+
+/** The resource and the fields of a group; undefined for a name of none. */
+export function groupNamed(
+  group: string,
+): { resource: MirrorResource; definition: GroupDefinition } | undefined {
+  for (const resource of mirrorResources) {
+    const definition = Object.hasOwn(resource.groups, group) ? resource.groups[group] : undefined;
+    if (definition !== undefined) return { resource, definition };
+  }
+  return undefined;
+}
 
 /** Reads one observation without applying it; card numbers in it are masked. Pure. */
 export function decode(observation: Observation): Decoded {
+  const resource = resourceNamed(observation.resource);
   try {
-    const decoded = decoders[observation.resource](observation);
-    return holdsNoCardNumber(decoded) ? decoded : decodeMasked(observation, decoded);
+    const decoded = resource.decode(observation);
+    return holdsNoCardNumber(decoded) ? decoded : decodeMasked(resource, observation, decoded);
   } catch (error) {
     if (!(error instanceof NestedTooDeeply)) throw error;
     return { ok: false, thin: false, reason: "object: nested too deeply" };
@@ -31,18 +52,19 @@ export function decode(observation: Observation): Decoded {
 const holdsNoCardNumber = (decoded: Decoded): boolean =>
   !("states" in decoded) || !decoded.states.some(({ mayHoldCardNumber }) => mayHoldCardNumber);
 
-function decodeMasked(observation: Observation, decoded: Decoded): Decoded {
-  const { resource, object } = observation;
-  const { value, paths } = maskFields(object);
+function decodeMasked(
+  { name, decode: decodeAs }: MirrorResource,
+  observation: Observation,
+  decoded: Decoded,
+): Decoded {
+  const { value, paths } = maskFields(observation.object);
   if (paths.length === 0 || !("id" in decoded)) return decoded;
-  const maskedCardNumbers = { resource, id: decoded.id, paths };
-  return decoders[resource]({ ...observation, object: value, maskedCardNumbers });
+  const maskedCardNumbers = { resource: name, id: decoded.id, paths };
+  return decodeAs({ ...observation, object: value, maskedCardNumbers });
 }
 
-/** Where an object is read by its id, and what must be embedded so that the answer is whole. */
-export const readPlaces: Readonly<Record<Resource, { path: `/${string}`; expand?: string }>> = {
-  order: { path: "/orders", expand: "transactions" },
-  transaction: { path: "/transactions" },
-  subscription: { path: "/subscriptions" },
-  customer: { path: "/customers" },
-};
+/** Where an object is read by its id, below which path, and what must be asked for so that the answer is whole. */
+export function readPlace(name: string): { path: `/${string}`; query: Record<string, string> } {
+  const { list, expand } = resourceNamed(name).service;
+  return { path: list.path, query: expand?.object === undefined ? {} : { expand: expand.object } };
+}

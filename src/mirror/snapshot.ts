@@ -1,8 +1,10 @@
 import { type Content, contentHash } from "./canonical.ts";
 import { type VersionParts, isPlausibleAt, versionOf } from "./version.ts";
 
-export const resources = ["order", "transaction", "subscription", "customer"] as const;
-export type Resource = (typeof resources)[number];
+/** Each resource adds its name where it is described (resources/<name>.ts), so that a misspelt one is an error. */
+export interface ResourceNames {}
+
+export type Resource = keyof ResourceNames;
 
 /** One object of the service. */
 export interface ObjectKey {

@@ -8,7 +8,7 @@ import { type ServiceClient, isObjectId, objectPath } from "../client/service-cl
 import { canonicalTimestamp } from "../contract/timestamp.ts";
 import { type WireObject, isObject } from "../contract/wire-types.ts";
 import { compareStates } from "../mirror/compare/compare-states.ts";
-import { decode, readPlaces } from "../mirror/resources.ts";
+import { decode, readPlace } from "../mirror/resources.ts";
 import { type GroupState, type ObjectKey, observed } from "../mirror/snapshot.ts";
 import { isPlausibleAt } from "../mirror/version.ts";
 import { newStates } from "../mirror/write/apply.ts";
@@ -51,8 +51,8 @@ export async function proposeHeal(
   if (!isObjectId(id)) throw new UsageError(`No object can be read by the id "${id}".`);
   const problem = await foreignAccount({ db, client });
   if (problem !== null) throw new ConfigurationError(problem);
-  const { path, expand } = readPlaces[resource];
-  const answer = await client.get(objectPath(path, id), expand === undefined ? {} : { expand });
+  const { path, query } = readPlace(resource);
+  const answer = await client.get(objectPath(path, id), query);
   if (answer.status === 404) {
     throw new UsageError(
       `The service does not know the ${name}, so there is nothing to write. "npx tallyhook reconcile" finds what is gone.`,

@@ -2,7 +2,14 @@ import type { Knex } from "knex";
 import type { Resource } from "../mirror/snapshot.ts";
 import { UsageError } from "../platform/errors.ts";
 import { coveredUntil } from "./coverage/coverage.ts";
-import { type Slice, bound, mirrorTableOf, slice, slicedResources } from "./coverage/slice.ts";
+import {
+  type Slice,
+  bound,
+  isListedByDate,
+  mirrorTableOf,
+  slice,
+  slicedResources,
+} from "./coverage/slice.ts";
 import type { RunKind } from "./runs/runs.ts";
 import { type ReconcileSettings, dayMs } from "./settings.ts";
 
@@ -69,7 +76,7 @@ export async function estimatePlan(
 }
 
 async function expectedRows(db: Knex, slice: Slice): Promise<number> {
-  const query = db(`mirror.${mirrorTableOf[slice.resource]}`);
+  const query = db(`mirror.${mirrorTableOf(slice.resource)}`);
   if (slice.createdFrom !== null) void query.where("created_at", ">=", slice.createdFrom);
   if (slice.createdBefore !== null) void query.where("created_at", "<", slice.createdBefore);
   for (const column of ["status", "type"]) {
@@ -164,20 +171,27 @@ const planRange = (from: Date, to: Date): Slice[] =>
     }),
   );
 
-function windowSlices(createdFrom: string, createdBefore: string): Slice[] {
-  const window = { step: "window", createdFrom, createdBefore, isClosed: true };
-  return [
-    slice({ ...window, resource: "customer", reason: "new customers" }),
-    slice({ ...window, resource: "order", reason: "new orders" }),
+/** Where more is to be said of the part of a list that is new. */
+const windows: Partial<Record<Resource, { reason: string; expand?: string }>> = {
+  transaction: {
+    expand: "order",
+    reason: "refunds and declined retries add transactions to orders of any age",
+  },
+  subscription: { reason: "new subscriptions, also failed ones" },
+};
+
+const windowSlices = (createdFrom: string, createdBefore: string): Slice[] =>
+  slicedResources.map((resource) =>
     slice({
-      ...window,
-      resource: "transaction",
-      expand: "order",
-      reason: "refunds and declined retries add transactions to orders of any age",
+      step: "window",
+      createdFrom,
+      createdBefore,
+      isClosed: true,
+      resource,
+      reason: `new ${mirrorTableOf(resource)}`,
+      ...windows[resource],
     }),
-    slice({ ...window, resource: "subscription", reason: "new subscriptions, also failed ones" }),
-  ];
-}
+  );
 
 /** By status, at any age: what changes without a new object to show it. */
 function statusSlices(t0: Date, { failedHorizonMs, voidedHorizonMs }: Horizons): Slice[] {
@@ -306,11 +320,11 @@ async function rotationPart(
   nights: number,
 ): Promise<RotationPart | null> {
   const whole = { from: null, before: windowFrom, closesCycle: true };
-  // Their list knows no dates: a part of it would cost all that is newer, so they are read whole, once a cycle.
-  if (resource === "subscription") return nightOf({ cycleStart, t0 }) < nights ? null : whole;
+  // Where a list knows no dates, a part of it would cost all that is newer: it is read whole, once a cycle.
+  if (!isListedByDate(resource)) return nightOf({ cycleStart, t0 }) < nights ? null : whole;
   const from = position !== null && position < windowFrom ? position : null;
   const history = () =>
-    db(`mirror.${mirrorTableOf[resource]}`)
+    db(`mirror.${mirrorTableOf(resource)}`)
       .where("created_at", "<", windowFrom)
       .modify((query) => {
         if (from !== null) void query.where("created_at", ">=", from);

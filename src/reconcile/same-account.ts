@@ -1,13 +1,12 @@
 import type { Knex } from "knex";
 import type { Resource } from "../mirror/snapshot.ts";
-import { readPlaces } from "../mirror/resources.ts";
+import { mirrorResources, readPlace } from "../mirror/resources.ts";
 import { type ServiceClient, isObjectId, objectPath } from "../client/service-client.ts";
 import {
   ServiceAnswerError,
   ServiceRefusedError,
   ServiceUnavailableError,
 } from "../client/service-errors.ts";
-import { mirrorTableOf } from "./coverage/slice.ts";
 import { isMirrorEmpty } from "./runs/runs.ts";
 
 interface AccountDeps {
@@ -113,7 +112,7 @@ async function ask(
   const answers: Answers = { isShown: false, missing: null, unanswered: null };
   let outages = 0;
   for (const object of known) {
-    const { path } = readPlaces[object.resource];
+    const { path } = readPlace(object.resource);
     try {
       const { status, body } = await client.get(objectPath(path, object.id), {}, walk(signal));
       if (status === 404) answers.missing ??= object;
@@ -137,8 +136,11 @@ const perResource = 2;
 
 async function longestKnown(db: Knex): Promise<KnownObject[]> {
   const known: KnownObject[] = [];
-  for (const resource of ["order", "transaction", "subscription"] as const) {
-    const ids = await db(`mirror.${mirrorTableOf[resource]}`)
+  // Whoever can be deleted proves nothing by not being there.
+  for (const { name: resource, table } of mirrorResources.filter(
+    ({ absence }) => absence === undefined,
+  )) {
+    const ids = await db(`mirror.${table}`)
       .whereNot("version", "")
       .whereNotNull("created_at")
       .orderBy([{ column: "created_at" }, { column: "id" }])

@@ -1,3 +1,4 @@
+import { isResource } from "../mirror/resources.ts";
 import type { ObjectKey, Observation, Resource } from "../mirror/snapshot.ts";
 import { type EnvelopePlaces, readEventParts } from "../contract/event-envelope.ts";
 import { type WireObject, wireId } from "../contract/wire-types.ts";
@@ -12,13 +13,6 @@ export type Interpretation =
   | { kind: "dispute"; objects: ObjectKey[] }
   | { kind: "ignored"; reason: string }
   | { kind: "unreadable"; reason: string };
-
-const resourceOfFamily: Readonly<Record<string, Resource>> = {
-  order: "order",
-  subscription: "subscription",
-  customer: "customer",
-  transaction: "transaction",
-};
 
 /** The name of the chargeback event is not shown (spec, Events): any of these may be one. */
 const disputeType = /chargeback|dispute/i;
@@ -102,9 +96,10 @@ const named = (resource: Resource, id: unknown): ObjectKey[] => {
 const showsChargeback = (object: WireObject): boolean =>
   typeof object["status"] === "string" && object["status"].startsWith("chargeback");
 
+/** A family of events is named after its resource. */
 const familyOf = (type: string | null): Resource | undefined => {
   const family = type?.split(".", 1)[0] ?? "";
-  return Object.hasOwn(resourceOfFamily, family) ? resourceOfFamily[family] : undefined;
+  return isResource(family) ? family : undefined;
 };
 
 /** Tells an order and a transaction by the keys that only they have. */

@@ -13,9 +13,8 @@ import {
   takeDueFetches,
   wantFetches,
 } from "../inbox/refetch.ts";
-import { readPlaces } from "../mirror/resources.ts";
-import { customerAbsence } from "../mirror/resources/customer.ts";
-import { type ObjectKey, type Observation, type Resource, observed } from "../mirror/snapshot.ts";
+import { isResource, readPlace, resourceNamed } from "../mirror/resources.ts";
+import { type ObjectKey, type Observation, observed } from "../mirror/snapshot.ts";
 import { applyObservations, applyStates } from "../mirror/write/apply.ts";
 import { type Log, reasonOf } from "../platform/log.ts";
 import { inTransaction, withRetries } from "../platform/postgres/transactions.ts";
@@ -71,7 +70,8 @@ async function fetchOne(deps: FetchDeps, fetch: DueFetch): Promise<void> {
 
 async function applyMissing(deps: FetchDeps, fetch: DueFetch, date: Date): Promise<void> {
   const { db, missingGraceMs } = deps;
-  if (fetch.resource !== "customer") return giveUpOrRetry(deps, fetch, "unknown at the service");
+  const { absence } = resourceNamed(fetch.resource);
+  if (absence === undefined) return giveUpOrRetry(deps, fetch, "unknown at the service");
   const missingSince = fetch.missingSince ?? date;
   const goneForMs = date.getTime() - missingSince.getTime();
   if (fetch.missingSince === null || goneForMs < missingGraceMs) {
@@ -82,7 +82,7 @@ async function applyMissing(deps: FetchDeps, fetch: DueFetch, date: Date): Promi
   if (at === null) throw new TypeError("the service's Date is none");
   await withRetries(deps, () =>
     db.transaction(async (trx) => {
-      await applyStates(trx, [customerAbsence(fetch.id, at, "fetch")]);
+      await applyStates(trx, [absence.state(fetch.id, at, "fetch")]);
       await settleFetch(trx, fetch);
     }),
   );
@@ -106,20 +106,14 @@ async function readObject(
 ): Promise<ReadResult> {
   if (!isResource(resource)) throw new TypeError(`no way to read a ${resource}`);
   if (!isObjectId(id)) return { kind: "unreadable" };
-  const place = readPlaces[resource];
-  const { status, body, date } = await client.get(
-    objectPath(place.path, id),
-    place.expand === undefined ? {} : { expand: place.expand },
-    { deadlineMs },
-  );
+  const { path, query } = readPlace(resource);
+  const { status, body, date } = await client.get(objectPath(path, id), query, { deadlineMs });
   if (status === 404) return { kind: "missing", date };
   const object = asObject(body);
   if (object?.["id"] !== id) return { kind: "unreadable" };
   const observations = [observed(resource, object, fixedForm(date), cause)];
   return { kind: "found", page: { observations, unread: [], date } };
 }
-
-const isResource = (resource: string): resource is Resource => Object.hasOwn(readPlaces, resource);
 
 /** A `Date` of the service's as versions have it. */
 export const fixedForm = (date: Date): string | null => canonicalTimestamp(date.toISOString());

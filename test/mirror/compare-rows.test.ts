@@ -1,7 +1,7 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { compareStates } from "../../src/mirror/compare/compare-states.ts";
 import type { GroupState, Observation } from "../../src/mirror/snapshot.ts";
-import { decode, mirrorTables } from "../../src/mirror/resources.ts";
+import { decode, mirrorResources } from "../../src/mirror/resources.ts";
 import { listed } from "../reconcile/sandbox-observations.ts";
 import { startTestSandbox } from "../sandbox/harness.ts";
 import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
@@ -30,7 +30,7 @@ test("of what is equal, every row of every table is proved so by one statement a
   const asked = await statementsOf(stand.database.db, async () => {
     expect(await compareStates(db, shownStates())).toEqual([]);
   });
-  expect(asked).toHaveLength(mirrorTables.length);
+  expect(asked).toHaveLength(mirrorResources.length);
 });
 
 test("who was erased is compared without what was personal", async () => {
@@ -40,6 +40,6 @@ test("who was erased is compared without what was personal", async () => {
   await db("mirror.erasures").insert({ customer_id: customer?.id });
   const own = states.filter(({ id }) => id === customer?.id);
   const differing = await compareStates(db, own);
-  expect(differing).toMatchObject([{ id: customer?.id, table: "customers" }]);
+  expect(differing).toMatchObject([{ id: customer?.id, resource: "customer" }]);
   expect(own[0]?.columns["email"]).toBe("[redacted]");
 });

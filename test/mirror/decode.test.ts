@@ -95,7 +95,7 @@ describe("an object without a required key is thin", () => {
   test.each(
     Object.entries(required).flatMap(([resource, keys]) => keys.map((key) => [resource, key])),
   )("%s without %s", (resource, key) => {
-    const { [String(key)]: _gone, ...object } = samples[resource as Resource]();
+    const { [String(key)]: _gone, ...object } = samples[resource as keyof typeof samples]();
     expect(decode(shown(resource as Resource, object))).toEqual({
       ok: false,
       thin: true,
@@ -107,7 +107,7 @@ describe("an object without a required key is thin", () => {
 
 describe("what the service may extend is kept as it comes", () => {
   test("an unknown status, currency and field, of any resource", () => {
-    for (const resource of Object.keys(samples) as Resource[]) {
+    for (const resource of Object.keys(samples) as (keyof typeof samples)[]) {
       const object = samples[resource]({ status: "on_hold", currency: "xyz", novelty: { a: [1] } });
       const [state] = statesOf(resource, object);
       expect(JSON.parse(state?.json ?? "")).toMatchObject({

@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import { applyStates } from "../../src/mirror/write/apply.ts";
 import { decode } from "../../src/mirror/resources.ts";
 import { compareStates } from "../../src/mirror/compare/compare-states.ts";
-import { customerAbsence } from "../../src/mirror/resources/customer.ts";
+import { customer } from "../../src/mirror/resources/customer.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -400,9 +400,12 @@ test("failure details of a subscription stay where a view does not show them", a
 describe("a customer's tombstone", () => {
   const absent = (seconds: number) =>
     database.db.transaction((trx) =>
-      applyStates(trx, [
-        customerAbsence("customer-1", canonicalTimestamp(at(seconds)) ?? "", "fetch"),
-      ]),
+      applyStates(
+        trx,
+        [
+          customer.absence?.state("customer-1", canonicalTimestamp(at(seconds)) ?? "", "fetch"),
+        ].filter((state) => state !== undefined),
+      ),
     );
 
   test("comes from a soft deletion, with its time", async () => {

@@ -297,7 +297,10 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
     event("customer", customer, now, isThin);
   }
 
-  function lastRead(resource: Resource, wanted: string): Delivery {
+  function lastRead(
+    resource: "order" | "transaction" | "subscription" | "customer",
+    wanted: string,
+  ): Delivery {
     const transactions = [...orders.values()].flatMap((order) => order.transactions);
     const found = {
       order: () => orders.get(wanted),

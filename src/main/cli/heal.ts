@@ -2,7 +2,8 @@ import { Argument, type Command } from "commander";
 import Table from "cli-table3";
 import { UsageError } from "../../platform/errors.ts";
 import { visible } from "../../platform/readable-text.ts";
-import { type Resource, resources } from "../../mirror/snapshot.ts";
+import { mirrorResources } from "../../mirror/resources.ts";
+import type { Resource } from "../../mirror/snapshot.ts";
 import { type HealProposal, applyHeal, proposeHeal } from "../../reconcile/heal-object.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
@@ -23,7 +24,9 @@ export function registerHeal(program: Command, context: CliContext): void {
     .description(
       "write one object as the service shows it now, whatever the mirror holds; shows what would change and asks first",
     )
-    .addArgument(new Argument("<resource>", "what it is").choices(resources))
+    .addArgument(
+      new Argument("<resource>", "what it is").choices(mirrorResources.map(({ name }) => name)),
+    )
     .argument("<id>", "its id at the service")
     .requiredOption("--from-service", "read it from the service: the only source there is")
     .requiredOption("--reason <text>", "why: kept for ever, with who and when; name no customer")

@@ -1,8 +1,8 @@
 import type { Knex } from "knex";
 import { redactErased } from "../privacy/erased-people.ts";
-import { mirrorTables } from "../resources.ts";
-import { type MirrorTable, type NamedGroup, namedGroups } from "../resources/resource.ts";
-import type { GroupState } from "../snapshot.ts";
+import { mirrorResources } from "../resources.ts";
+import { type MirrorResource, type NamedGroup, namedGroups } from "../resources/resource.ts";
+import type { GroupState, Resource } from "../snapshot.ts";
 import { type GivenColumn, givenColumns, givenRows } from "../write/upsert-statement.ts";
 import { type TableRow, rowBindings, tableRows } from "../write/write-rows.ts";
 import { isStoredTest, readStoredRows, storedRowStatement } from "./stored-rows.ts";
@@ -32,16 +32,16 @@ export const contentDiffers = "(content)";
  *     from given r left join mirror.orders t on t.id = r.id
  *     where r.winner and (t.id is null or (r.version <> '' and (t.version = '' or … t.total is distinct from …)) …)
  */
-function compareStatement(table: MirrorTable): CompareStatement {
-  const groups = namedGroups(table);
-  const given = givenColumns(table, groups);
-  const parts = groups.map((group) => ({ group, checks: checksOf(table, group) }));
+function compareStatement(resource: MirrorResource): CompareStatement {
+  const groups = namedGroups(resource);
+  const given = givenColumns(resource, groups);
+  const parts = groups.map((group) => ({ group, checks: checksOf(resource, group) }));
   const sql = `
     with ${givenRows(groups, given)}
     select r.id, t.id is not null as found, ${parts
       .map(({ group, checks }) => `${differing(group, checks)} as ${group.prefix}differing`)
       .join(", ")}, to_jsonb(t) as stored
-    from given r left join mirror.${table.name} t on t.id = r.id
+    from given r left join mirror.${resource.table} t on t.id = r.id
     where r.winner and (t.id is null or ${parts
       .map(({ group: { versionColumn: v }, checks }) => {
         const any = checks.map(({ condition }) => condition).join(" or ");
@@ -61,9 +61,9 @@ const differs = (column: string, shown = `r.${column}`): Check => ({
   condition: `t.${column} is distinct from ${shown}`,
 });
 
-function checksOf(table: MirrorTable, group: NamedGroup): Check[] {
+function checksOf(resource: MirrorResource, group: NamedGroup): Check[] {
   const { versionColumn: v, prefix, contentColumn } = group;
-  const isCore = group.group === table.core;
+  const isCore = group.group === resource.name;
   // Before the group was seen here, only what another group has put there can contradict it.
   const seen = `t.${v} <> ''`;
   const own = Object.keys(group.columns).map((column) => differs(column));
@@ -83,14 +83,17 @@ function checksOf(table: MirrorTable, group: NamedGroup): Check[] {
       name,
       condition: `(${seen} and ${condition})`,
     })),
-    ...sharedChecks(table, group),
-    ...shownChecks(table, group),
-    ...computedChecks(table),
+    ...sharedChecks(resource, group),
+    ...shownChecks(resource, group),
+    ...computedChecks(resource),
   ];
 }
 
 /** The columns that the core owns once it was seen here, and until then another group. */
-function sharedChecks({ shared, core, groups }: MirrorTable, { group }: NamedGroup): Check[] {
+function sharedChecks(
+  { shared, name: core, groups }: MirrorResource,
+  { group }: NamedGroup,
+): Check[] {
   const coreVersion = groups[core]?.versionColumn;
   if (shared === undefined || coreVersion === undefined) return [];
   return Object.keys(shared.columns).map((column) => {
@@ -104,7 +107,7 @@ function sharedChecks({ shared, core, groups }: MirrorTable, { group }: NamedGro
   });
 }
 
-const shownChecks = ({ shown = {}, core }: MirrorTable, group: NamedGroup): Check[] =>
+const shownChecks = ({ shown = {}, name: core }: MirrorResource, group: NamedGroup): Check[] =>
   group.group === core
     ? Object.entries(shown).map(([column, sql]) =>
         differs(
@@ -114,7 +117,7 @@ const shownChecks = ({ shown = {}, core }: MirrorTable, group: NamedGroup): Chec
       )
     : [];
 
-const computedChecks = ({ computed = {} }: MirrorTable): Check[] =>
+const computedChecks = ({ computed = {} }: MirrorResource): Check[] =>
   Object.entries(computed).map(([column, sql]) =>
     differs(column, `(${sql((part) => `t.${part}`)})`),
   );
@@ -134,21 +137,21 @@ export interface DifferentGroup {
 }
 
 export interface DifferentObject {
-  table: string;
+  resource: Resource;
   id: string;
   /** The stored row; null where there is none. Timestamps are text, money is a number. */
   stored: Readonly<Record<string, unknown>> | null;
   groups: readonly DifferentGroup[];
 }
 
-const tables = mirrorTables.map((table) => {
-  const { sql, places } = storedRowStatement(table);
+const tables = mirrorResources.map((resource) => {
+  const { sql, places } = storedRowStatement(resource);
   return {
-    table,
-    groups: namedGroups(table),
-    stored: { name: table.name, sql },
-    isStored: isStoredTest(table, places),
-    statement: compareStatement(table),
+    resource,
+    groups: namedGroups(resource),
+    stored: { name: resource.table, sql },
+    isStored: isStoredTest(resource, places),
+    statement: compareStatement(resource),
   };
 });
 
@@ -165,7 +168,7 @@ export async function compareStates(
 ): Promise<DifferentObject[]> {
   const found: DifferentObject[] = [];
   for (const compared of tables) {
-    const own = states.filter(({ group }) => Object.hasOwn(compared.table.groups, group));
+    const own = states.filter(({ group }) => Object.hasOwn(compared.resource.groups, group));
     if (own.length === 0) continue;
     const unproved = await findUnproved(db, compared, own);
     if (unproved.length > 0) found.push(...(await findDifferent(db, compared, unproved)));
@@ -176,10 +179,10 @@ export async function compareStates(
 /** The rows that are not stored, to the letter, as they are shown. */
 async function findUnproved(
   db: Knex,
-  { table, stored, isStored }: ComparedTable,
+  { resource, stored, isStored }: ComparedTable,
   own: readonly GroupState[],
 ): Promise<TableRow[]> {
-  const rows = tableRows(table, own).filter(({ isWinner }) => isWinner);
+  const rows = tableRows(resource, own).filter(({ isWinner }) => isWinner);
   const storedRows = await readStoredRows(
     db,
     stored,
@@ -194,20 +197,20 @@ async function findUnproved(
 
 async function findDifferent(
   db: Knex,
-  { table, groups, statement }: ComparedTable,
+  { resource, groups, statement }: ComparedTable,
   rows: readonly TableRow[],
 ): Promise<DifferentObject[]> {
   await redactErased(
     db,
     rows.flatMap(({ states }) => [...states.values()]),
   );
-  const bindings = rowBindings(table, groups, statement.given, rows);
+  const bindings = rowBindings(resource, groups, statement.given, rows);
   const { rows: answer } = await db
     .raw<{ rows: AnswerRow[] }>(statement.sql, bindings)
-    .options({ name: `compare-${table.name}` });
+    .options({ name: `compare-${resource.table}` });
   const byId = new Map(rows.map(({ id, states }) => [id, states]));
   return answer.map((row) => ({
-    table: table.name,
+    resource: resource.name,
     id: row.id,
     stored: row.found ? row.stored : null,
     groups: groups.flatMap(({ group, versionColumn, prefix }) => {

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import type { Resource } from "../snapshot.ts";
-import { type MirrorTable, namedGroups } from "../resources/resource.ts";
-import { mirrorTables } from "../resources.ts";
+import { type MirrorResource, namedGroups } from "../resources/resource.ts";
+import { mirrorResources } from "../resources.ts";
 import { latestPlausible } from "../version.ts";
 
 /** A row that the one writer cannot have made. */
@@ -25,15 +25,15 @@ export async function* inconsistentRows(
   db: Knex,
   seenAt: string,
 ): AsyncGenerator<InconsistentRow[], void, undefined> {
-  for (const table of mirrorTables) {
+  for (const resource of mirrorResources) {
     let after: string | null = null;
     for (;;) {
       const { rows }: { rows: InconsistentRow[] } = await db.raw(
         `select cast(:resource as text) as resource, id, columns from (
-           select t.id, array_remove(array[${faultsOf(table).join(", ")}]::text[], null) as columns
-           from mirror.${table.name} t where cast(:after as text) is null or t.id > :after
+           select t.id, array_remove(array[${faultsOf(resource).join(", ")}]::text[], null) as columns
+           from mirror.${resource.table} t where cast(:after as text) is null or t.id > :after
          ) checked where cardinality(columns) > 0 order by id limit :batchSize`,
-        { resource: table.core, limit: latestPlausible(seenAt), after, batchSize } as Record<
+        { resource: resource.name, limit: latestPlausible(seenAt), after, batchSize } as Record<
           string,
           string | number
         >,
@@ -47,22 +47,22 @@ export async function* inconsistentRows(
 }
 
 /** SQL of the name of each column that is at fault, else null. */
-function faultsOf(table: MirrorTable): string[] {
+function faultsOf(resource: MirrorResource): string[] {
   const fault = (column: string, condition: string) =>
     `case when ${condition} then '${column}' end`;
-  const ofGroups = namedGroups(table).flatMap(({ versionColumn: v, columns, contentColumn }) => [
+  const ofGroups = namedGroups(resource).flatMap(({ versionColumn: v, columns, contentColumn }) => [
     fault(v, `left(t.${v}, 27) > :limit`),
     ...[...Object.keys(columns), ...(contentColumn === undefined ? [] : [contentColumn])].map(
       (column) => fault(column, `t.${v} = '' and t.${column} is not null`),
     ),
   ]);
-  const core = table.groups[table.core]?.versionColumn;
+  const core = resource.groups[resource.name]?.versionColumn;
   return [
     ...ofGroups,
     fault(
       "content_hash",
       `t.${core} <> '' and t.content_hash is distinct from right(t.${core}, 32)`,
     ),
-    ...(table.name === "customers" ? [] : [fault("deleted_at", "t.deleted_at is not null")]),
+    ...(resource.absence !== undefined ? [] : [fault("deleted_at", "t.deleted_at is not null")]),
   ];
 }

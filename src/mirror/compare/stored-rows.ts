@@ -1,7 +1,9 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import {
-  type MirrorTable,
+  type ColumnDefinition,
+  type Columns,
+  type MirrorResource,
   type NamedGroup,
   type RowExpression,
   namedGroups,
@@ -16,22 +18,25 @@ export type IsStored = (states: ReadonlyMap<string, GroupState>, stored: StoredR
  * yes only where `compareStatement` finds no difference, which knows what a difference is; what is not proved here
  * is compared there. Pure.
  */
-export function isStoredTest(table: MirrorTable, places: ReadonlyMap<string, number>): IsStored {
+export function isStoredTest(
+  resource: MirrorResource,
+  places: ReadonlyMap<string, number>,
+): IsStored {
   const placeOf = (name: string): number => {
     const place = places.get(name);
-    if (place === undefined) throw new Error(`${table.name}: ${name} is not read`);
+    if (place === undefined) throw new Error(`${resource.name}: ${name} is not read`);
     return place;
   };
-  const groups = namedGroups(table).map((group) => ({
+  const groups = namedGroups(resource).map((group) => ({
     group: group.group,
-    isCore: group.group === table.core,
+    isCore: group.group === resource.name,
     columns: Object.entries(group.columns),
     columnsPlace: placeOf(columnsOf(group)),
     contentPlace: group.contentColumn === undefined ? null : placeOf(group.contentColumn),
   }));
   const holds = placeOf(asked.holds);
-  const shownHold = table.shown === undefined ? null : placeOf(asked.shownHold);
-  const areSharedStored = sharedTest(table, placeOf);
+  const shownHold = resource.shown === undefined ? null : placeOf(asked.shownHold);
+  const areSharedStored = sharedTest(resource, placeOf);
 
   return (states, stored) => {
     if (stored[holds] !== "t") return false;
@@ -50,7 +55,10 @@ export function isStoredTest(table: MirrorTable, places: ReadonlyMap<string, num
 }
 
 /** The columns that the core owns once it was seen, and until then another group. */
-function sharedTest({ shared, core }: MirrorTable, placeOf: (name: string) => number): IsStored {
+function sharedTest(
+  { shared, name: core }: MirrorResource,
+  placeOf: (name: string) => number,
+): IsStored {
   if (shared === undefined) return () => true;
   const columns = Object.entries(shared.columns);
   const [place, hasCore] = [placeOf(sharedColumns), placeOf(asked.hasCore)];
@@ -62,13 +70,13 @@ function sharedTest({ shared, core }: MirrorTable, placeOf: (name: string) => nu
 }
 
 const valuesOf = (
-  columns: readonly (readonly [column: string, type: string])[],
+  columns: readonly (readonly [column: string, definition: ColumnDefinition])[],
   state: GroupState,
 ): (string | null)[] =>
-  columns.map(([column, type]) => printed(type, state.columns[column] ?? null));
+  columns.map(([column, { type }]) => printed(type, state.columns[column] ?? null));
 
 /** As Postgres prints it. */
-function printed(type: string, value: Column): string | null {
+function printed(type: ColumnDefinition["type"], value: Column): string | null {
   if (value === null) return null;
   if (typeof value === "boolean") return value ? "t" : "f";
   if (typeof value === "number") return String(value);
@@ -118,37 +126,42 @@ export interface StoredRowStatement {
  *
  * test/mirror/__sql__/customers.stored.sql has all of it.
  */
-export function storedRowStatement(table: MirrorTable): StoredRowStatement {
+export function storedRowStatement(resource: MirrorResource): StoredRowStatement {
   const values = new Map<string, string>([["id", "t.id"]]);
-  for (const group of namedGroups(table)) {
+  for (const group of namedGroups(resource)) {
     const { columns, versionColumn, contentColumn } = group;
-    const changedAt = group.group === table.core ? [inUtc("source_updated_at")] : [];
+    const changedAt = group.group === resource.name ? [inUtc("source_updated_at")] : [];
     values.set(
       columnsOf(group),
       rowOf([`left(t.${versionColumn}, 27)`, ...columnValues(columns), ...changedAt]),
     );
     if (contentColumn !== undefined) values.set(contentColumn, `t.${contentColumn}`);
   }
-  if (table.shared !== undefined) {
-    values.set(sharedColumns, rowOf(columnValues(table.shared.columns)));
-    values.set(asked.hasCore, `t.${table.groups[table.core]?.versionColumn} <> ''`);
+  if (resource.shared !== undefined) {
+    values.set(sharedColumns, rowOf(columnValues(resource.shared.columns)));
+    values.set(asked.hasCore, `t.${resource.groups[resource.name]?.versionColumn} <> ''`);
   }
-  if (table.shown !== undefined) values.set(asked.shownHold, allHold(table.shown, coreOf(table)));
-  const owner = table.name === "customers" ? "t.id" : "t.customer_id";
+  if (resource.shown !== undefined)
+    values.set(asked.shownHold, allHold(resource.shown, coreOf(resource)));
+  const { owner } = resource;
   values.set(
     asked.holds,
-    `${allHold(table.computed, (column) => `t.${column}`)}
-       and not exists (select from mirror.erasures e where e.customer_id = ${owner})`,
+    `${allHold(resource.computed, (column) => `t.${column}`)}${
+      owner === null
+        ? ""
+        : `
+       and not exists (select from mirror.erasures e where e.customer_id = t.${owner})`
+    }`,
   );
   const list = [...values].map(([name, sql]) => `${sql} as ${name}`).join(", ");
   return {
-    sql: `select ${list} from mirror.${table.name} t where t.id = any(?::text[])`,
+    sql: `select ${list} from mirror.${resource.table} t where t.id = any(?::text[])`,
     places: new Map([...values.keys()].map((name, place) => [name, place])),
   };
 }
 
-const columnValues = (columns: Readonly<Record<string, string>>): string[] =>
-  Object.entries(columns).map(([column, type]) =>
+const columnValues = (columns: Columns): string[] =>
+  Object.entries(columns).map(([column, { type }]) =>
     type === "timestamptz" ? inUtc(column) : `t.${column}`,
   );
 
@@ -157,7 +170,7 @@ const inUtc = (column: string): string => `t.${column} at time zone 'UTC'`;
 
 const rowOf = (values: readonly string[]): string => `row(${values.join(", ")})::text`;
 
-function allHold(expressions: MirrorTable["computed"] = {}, field: RowExpression): string {
+function allHold(expressions: MirrorResource["computed"] = {}, field: RowExpression): string {
   const each = Object.entries(expressions).map(
     ([column, sql]) => `t.${column} is not distinct from (${sql(field)})`,
   );
@@ -165,9 +178,9 @@ function allHold(expressions: MirrorTable["computed"] = {}, field: RowExpression
 }
 
 /** What a look at the core shows (`MirrorTable.shown`), as the stored row has it where core and look are the same. */
-function coreOf({ name, groups, core }: MirrorTable): RowExpression {
+function coreOf({ name, groups }: MirrorResource): RowExpression {
   const columns = new Map([
-    ["content", groups[core]?.contentColumn],
+    ["content", groups[name]?.contentColumn],
     ["at", "source_updated_at"],
   ]);
   return (field) => {

@@ -1,10 +1,16 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
-import { mirrorTables } from "../resources.ts";
-import { type MirrorTable, type NamedGroup, namedGroups } from "../resources/resource.ts";
 import { isObject } from "../../contract/wire-types.ts";
+import { mirrorResources } from "../resources.ts";
+import { type MirrorResource, type NamedGroup, namedGroups } from "../resources/resource.ts";
 import { type PersonTraces, addTraces, customerNamedBy } from "./data-subject.ts";
-import { groupsInHistory, redactedContent, withHash } from "./erased-people.ts";
+import {
+  groupsInHistory,
+  isPerson,
+  ownedTables,
+  redactedContent,
+  withHash,
+} from "./erased-people.ts";
 import { withoutPersonalField } from "./personal-data.ts";
 
 interface VersionRow {
@@ -26,9 +32,7 @@ export async function objectsOf(db: Knex, customerId: string): Promise<string[]>
   const { rows } = await db.raw<{ rows: { id: string }[] }>(
     `select id from mirror.versions where data->>'customer_id' = :customerId
      union select id from mirror.unbelieved where data->>'customer_id' = :customerId
-     union select id from mirror.orders where customer_id = :customerId
-     union select id from mirror.transactions where customer_id = :customerId
-     union select id from mirror.subscriptions where customer_id = :customerId
+     ${ownedTables.map((table) => `union select id from mirror.${table} where customer_id = :customerId`).join("\n     ")}
      union select :customerId`,
     { customerId },
   );
@@ -39,7 +43,7 @@ export async function objectsOf(db: Knex, customerId: string): Promise<string[]>
 export async function tracesOf(db: Knex, customerId: string): Promise<PersonTraces> {
   const states = (table: string): string =>
     `select data from mirror.${table}
-     where data->>'customer_id' = :customerId or (resource = 'customer' and id = :customerId)`;
+     where data->>'customer_id' = :customerId or (${isPerson("resource")} and id = :customerId)`;
   const { rows } = await db.raw<{ rows: { data: unknown }[] }>(
     `${states("versions")} union all ${states("unbelieved")}`,
     { customerId },
@@ -107,29 +111,36 @@ export async function eraseRows(
   hashes: NewHashes,
 ): Promise<Record<string, number>> {
   const counts: Record<string, number> = {};
-  for (const table of mirrorTables) {
-    const rows = await trx<Row>(`mirror.${table.name}`)
+  for (const resource of mirrorResources) {
+    const rows = await trx<Row>(`mirror.${resource.table}`)
       .whereRaw("id = any(?::text[])", [sqlArray(ids)])
       .forUpdate();
     for (const row of rows) {
-      const changed = redactedRow(table, row, customerId, hashes);
+      const changed = redactedRow(resource, row, customerId, hashes);
       if (Object.keys(changed).length === 0) continue;
-      await trx(`mirror.${table.name}`)
+      await trx(`mirror.${resource.table}`)
         .where({ id: String(row["id"]) })
         .update(changed);
     }
-    await recompute(trx, table, ids);
-    counts[table.name] = rows.length;
+    await recompute(trx, resource, ids);
+    counts[resource.table] = rows.length;
   }
   return counts;
 }
 
 /** The columns that change. */
-function redactedRow(table: MirrorTable, row: Row, customerId: string, hashes: NewHashes): Row {
-  const theirs = namedGroups(table).filter((group) => ownerOf(table, group, row) === customerId);
+function redactedRow(
+  resource: MirrorResource,
+  row: Row,
+  customerId: string,
+  hashes: NewHashes,
+): Row {
+  const theirs = namedGroups(resource).filter(
+    (group) => ownerOf(resource, group, row) === customerId,
+  );
   const changed: Row = {};
   for (const group of theirs) {
-    Object.assign(changed, redactedColumns(row, columnsOf(table, group, row)));
+    Object.assign(changed, redactedColumns(row, columnsOf(resource, group, row)));
     const { contentColumn, versionColumn } = group;
     const version = String(row[versionColumn]);
     const hash = version.slice(version.lastIndexOf("|") + 1);
@@ -141,22 +152,22 @@ function redactedRow(table: MirrorTable, row: Row, customerId: string, hashes: N
       const redactedTo = redactedContent(JSON.stringify(content));
       changed[contentColumn] = redactedTo.json;
       changed[versionColumn] = withHash(version, hash, redactedTo.hash);
-      if (group.group === table.core) changed["content_hash"] = redactedTo.hash;
+      if (group.group === resource.name) changed["content_hash"] = redactedTo.hash;
     }
   }
   return changed;
 }
 
 /** Whom a stored group shows, or else its row. */
-function ownerOf(table: MirrorTable, { contentColumn }: NamedGroup, row: Row): unknown {
-  if (table.name === "customers") return row["id"];
+function ownerOf({ owner }: MirrorResource, { contentColumn }: NamedGroup, row: Row): unknown {
+  if (owner !== "customer_id") return owner === null ? null : row[owner];
   const content = contentColumn === undefined ? null : row[contentColumn];
   return (isObject(content) ? customerNamedBy(content) : null) ?? row["customer_id"];
 }
 
 /** A group's own columns, and the shared ones where it is what they are taken from. */
-function columnsOf(table: MirrorTable, group: NamedGroup, row: Row): string[] {
-  const { shared, core, groups } = table;
+function columnsOf(resource: MirrorResource, group: NamedGroup, row: Row): string[] {
+  const { shared, name: core, groups } = resource;
   const own = Object.keys(group.columns);
   if (shared === undefined) return own;
   const hasCore = row[groups[core]?.versionColumn ?? ""] !== "";
@@ -166,19 +177,21 @@ function columnsOf(table: MirrorTable, group: NamedGroup, row: Row): string[] {
 }
 
 const redactedColumns = (row: Row, columns: readonly string[]): Row =>
-  Object.fromEntries(columns.map((column) => [column, withoutPersonalField(column, row[column])]));
+  Object.fromEntries(
+    columns.map((column) => [column, withoutPersonalField(column, row[column]) ?? null]),
+  );
 
 /** What is made of several groups is made anew. */
 async function recompute(
   trx: Knex.Transaction,
-  { name, computed }: MirrorTable,
+  { table, computed }: MirrorResource,
   ids: readonly string[],
 ): Promise<void> {
   const sets = Object.entries(computed ?? {}).map(
     ([column, sql]) => `${column} = ${sql((field) => `t.${field}`)}`,
   );
   if (sets.length === 0) return;
-  await trx.raw(`update mirror.${name} t set ${sets.join(", ")} where id = any(?::text[])`, [
+  await trx.raw(`update mirror.${table} t set ${sets.join(", ")} where id = any(?::text[])`, [
     sqlArray(ids),
   ]);
 }

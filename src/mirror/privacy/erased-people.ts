@@ -2,16 +2,27 @@ import type { Knex } from "knex";
 import { errorCode } from "../../platform/postgres/errors.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { canonicalJson, contentHash } from "../canonical.ts";
-import { mirrorTables } from "../resources.ts";
+import { mirrorResources } from "../resources.ts";
 import { namedGroups } from "../resources/resource.ts";
 import type { Column, GroupState } from "../snapshot.ts";
 import type { Contact } from "./data-subject.ts";
 import { withoutPersonalData, withoutPersonalField } from "./personal-data.ts";
 
 /** Every group whose states history keeps. */
-export const groupsInHistory = mirrorTables.flatMap((table) =>
-  namedGroups(table).flatMap(({ group, inHistory }) => (inHistory ? [group] : [])),
+export const groupsInHistory = mirrorResources.flatMap((resource) =>
+  namedGroups(resource).flatMap(({ group, inHistory }) => (inHistory ? [group] : [])),
 );
+
+/** The tables whose rows say in `customer_id` whose they are. */
+export const ownedTables = mirrorResources.flatMap(({ table, owner }) =>
+  owner === "customer_id" ? [table] : [],
+);
+
+const people = mirrorResources.filter(({ owner }) => owner === "id");
+
+/** SQL: a group, by its name, shows a person. */
+export const isPerson = (group: string): string =>
+  `${group} in (${people.map(({ name }) => `'${name}'`).join(", ")})`;
 
 /**
  * Whether anybody was ever erased. Whoever writes asks this, or `erasedAmong`, first in his transaction: an erasure that
@@ -105,14 +116,17 @@ const lockNotAvailable = "55P03";
 /** Whether the mirror, its history, or an earlier erasure knows the customer. Reads the whole history of a stranger. */
 export async function isCustomerKnown(db: Knex, customerId: string): Promise<boolean> {
   const { rows } = await db.raw<{ rows: { known: boolean }[] }>(
-    `select exists (select from mirror.customers where id = :customerId)
-       or exists (select from mirror.erasures where customer_id = :customerId)
-       or exists (select from mirror.orders where customer_id = :customerId)
-       or exists (select from mirror.subscriptions where customer_id = :customerId)
-       or exists (select from mirror.transactions where customer_id = :customerId)
+    `select exists (select from mirror.erasures where customer_id = :customerId)
+       ${mirrorResources
+         .flatMap(({ table, owner }) =>
+           owner === null
+             ? []
+             : [`or exists (select from mirror.${table} where ${owner} = :customerId)`],
+         )
+         .join("\n       ")}
        or exists (select from mirror.unbelieved
-                  where data->>'customer_id' = :customerId or (resource = 'customer' and id = :customerId))
-       or exists (select from mirror.versions where resource = 'customer' and id = :customerId)
+                  where data->>'customer_id' = :customerId or (${isPerson("resource")} and id = :customerId))
+       or exists (select from mirror.versions where ${isPerson("resource")} and id = :customerId)
        or exists (select from mirror.versions where data->>'customer_id' = :customerId) as known`,
     { customerId },
   );
@@ -147,11 +161,26 @@ async function mark(trx: Knex.Transaction, customerId: string): Promise<void> {
 }
 
 /** The customer that a state belongs to, as far as it shows one. */
-const ownerOf = ({ group, id, columns }: GroupState): Column | undefined =>
-  group.startsWith("customer") ? id : columns["customer_id"];
+const ownerOf = ({ group, id, columns }: GroupState): Column | undefined => {
+  const owner = ownerOfGroup.get(group) ?? null;
+  if (owner === null) return null;
+  return owner === "id" ? id : columns[owner];
+};
+
+const ownerOfGroup = new Map(
+  mirrorResources.flatMap(({ owner, groups }) =>
+    Object.keys(groups).map((group) => [group, owner] as const),
+  ),
+);
 
 /** Groups that hold nothing personal, whoever they are of. */
-const impersonal = new Set(["order.dunning", "customer.absence"]);
+const impersonal = new Set(
+  mirrorResources.flatMap((resource) =>
+    namedGroups(resource).flatMap(({ group, isImpersonal }) =>
+      resource.owner === null || isImpersonal === true ? [group] : [],
+    ),
+  ),
+);
 
 /**
  * Takes what is personal out of the states of people who were erased, before they are written or compared: what the

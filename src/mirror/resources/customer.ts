@@ -1,46 +1,63 @@
 import { z } from "zod";
-import { customerSchema } from "../../contract/resources/customers.ts";
+import { customerSchema, listCustomers } from "../../contract/resources/customers.ts";
 import { canonicalContent } from "../canonical.ts";
 import { type Decoded, type GroupState, type Observation, groupState } from "../snapshot.ts";
 import { seenUntil } from "../version.ts";
 import {
-  type MirrorTable,
+  type Columns,
+  type MirrorResource,
   type RowExpression,
-  idColumn,
+  changedAt,
+  flag,
+  readColumns,
   readObject,
-  textColumn,
-  timeColumn,
+  reference,
+  text,
+  time,
 } from "./resource.ts";
 
+declare module "../snapshot.ts" {
+  interface ResourceNames {
+    customer: true;
+  }
+}
+
 /** SQL: the service was last seen not to know the customer. */
-export const isAbsent = (row: RowExpression): string =>
+const isAbsent = (row: RowExpression): string =>
   `left(${row("absent_version")}, 27) > ${seenUntil(row("version"))}`;
+
+const core = {
+  email: text,
+  first_name: text,
+  last_name: text,
+  phone: text,
+  company: text,
+  default_payment_method_id: reference,
+  created_at: time,
+  updated_at: changedAt,
+  deleted: flag,
+} satisfies Columns;
+
+const absence = "customer.absence";
 
 /**
  * A customer and its absence: the service deletes softly (`deleted: true`) or for good (404). A tombstone of
  * the second kind yields to a later look that shows the customer.
  */
-export const customerTable: MirrorTable = {
-  name: "customers",
-  core: "customer",
+export const customer: MirrorResource = {
+  name: "customer",
+  table: "customers",
+  // Soft-deleted customers are hidden unless asked for (spec, `GET /customers`).
+  service: { list: listCustomers, filter: { deleted: "true" } },
+  owner: "id",
   groups: {
-    customer: {
-      versionColumn: "version",
-      contentColumn: "data",
+    customer: { versionColumn: "version", contentColumn: "data", inHistory: true, columns: core },
+    [absence]: {
+      versionColumn: "absent_version",
       inHistory: true,
-      columns: {
-        email: "text",
-        first_name: "text",
-        last_name: "text",
-        phone: "text",
-        company: "text",
-        default_payment_method_id: "text",
-        created_at: "timestamptz",
-        updated_at: "timestamptz",
-        deleted: "boolean",
-      },
+      isImpersonal: true,
+      columns: {},
     },
-    "customer.absence": { versionColumn: "absent_version", inHistory: true, columns: {} },
   },
   computed: {
     deleted_at: (row) =>
@@ -49,8 +66,12 @@ export const customerTable: MirrorTable = {
             then left(${row("absent_version")}, 27)::timestamptz end`,
   },
   shown: {
-    deleted_at: (core) => `case when ${core("content")}->'deleted' = 'true' then ${core("at")} end`,
+    deleted_at: (shown) =>
+      `case when ${shown("content")}->'deleted' = 'true' then ${shown("at")} end`,
   },
+  stays: { reference: "default_payment_method_id", flag: "deleted absent" },
+  absence: { group: absence, isAbsent, state: absentState },
+  decode,
 };
 
 const { id, created_at } = customerSchema.shape;
@@ -59,37 +80,25 @@ const email = z.unknown().refine((value) => value !== undefined);
 const required = z.object({ id, email, created_at });
 const notOwn = new Set(["payment_methods", "subscriptions"]);
 
-export function decodeCustomer(observation: Observation): Decoded {
+function decode(observation: Observation): Decoded {
   const read = readObject(required, observation);
   if (!read.ok) return read;
   const { object } = observation;
-  const isDeleted = object["deleted"] === true;
   const group = {
     group: "customer",
     id: read.id,
     updatedAt: read.updatedAt,
-    rank: isDeleted ? 9 : 0,
+    rank: object["deleted"] === true ? 9 : 0,
     content: canonicalContent(object, notOwn),
     settledBy: { resource: "customer", id: read.id },
   } as const;
-  const state = groupState(observation, group, {
-    email: textColumn(object, "email"),
-    first_name: textColumn(object, "first_name"),
-    last_name: textColumn(object, "last_name"),
-    phone: textColumn(object, "phone"),
-    company: textColumn(object, "company"),
-    default_payment_method_id: idColumn(object, "default_payment_method_id"),
-    created_at: timeColumn(object, "created_at"),
-    updated_at: read.updatedAt,
-    deleted: isDeleted,
-  });
+  const state = groupState(observation, group, readColumns(core, object, read.updatedAt));
   return { ok: true, id: read.id, states: [state], unread: [] };
 }
 
-/** The service did not know the customer, twice, a grace apart. `observedAt`: the second answer's `Date`. */
-export function customerAbsence(customerId: string, observedAt: string, cause: string): GroupState {
+function absentState(customerId: string, observedAt: string, cause: string): GroupState {
   const group = {
-    group: "customer.absence",
+    group: absence,
     id: customerId,
     updatedAt: observedAt,
     rank: 0,

@@ -1,57 +1,67 @@
 import { z } from "zod";
-import { orderSchema } from "../../contract/resources/orders.ts";
+import { listOrders, orderSchema } from "../../contract/resources/orders.ts";
 import { canonicalContent } from "../canonical.ts";
 import { type Decoded, type GroupState, type Observation, groupState } from "../snapshot.ts";
 import { statusRank } from "../version.ts";
 import {
-  type MirrorTable,
+  type Columns,
+  type MirrorResource,
   type Readable,
   cardColumns,
-  codeColumn,
-  idColumn,
-  integerColumn,
-  moneyColumn,
-  objectAt,
+  changedAt,
+  code,
+  integer,
+  money,
+  readColumns,
+  readInteger,
   readObject,
-  textColumn,
-  timeColumn,
+  reference,
+  text,
+  time,
   versionTime,
+  within,
 } from "./resource.ts";
 import { inlineTransactions } from "./transaction.ts";
 
-export const orderTable: MirrorTable = {
-  name: "orders",
-  core: "order",
+declare module "../snapshot.ts" {
+  interface ResourceNames {
+    order: true;
+  }
+}
+
+const core = {
+  order_number: text,
+  customer_id: reference,
+  status: code,
+  subtotal: money,
+  discount_amount: money,
+  total: money,
+  currency: code,
+  description: text,
+  failure_code: text,
+  failure_reason: text,
+  subscription_id: reference,
+  subscription_cycle: integer,
+  ...cardColumns,
+  coupon_code: within("applied_coupon", "code", text),
+  created_at: time,
+  updated_at: changedAt,
+} satisfies Columns;
+
+const dunning = { attempt_count: integer, next_retry_at: time } satisfies Columns;
+
+export const order: MirrorResource = {
+  name: "order",
+  table: "orders",
+  service: { list: listOrders, expand: { object: "transactions", list: "items,transactions" } },
+  owner: "customer_id",
   groups: {
-    order: {
-      versionColumn: "version",
-      contentColumn: "data",
-      inHistory: true,
-      columns: {
-        order_number: "text",
-        customer_id: "text",
-        status: "text",
-        subtotal: "bigint",
-        discount_amount: "bigint",
-        total: "bigint",
-        currency: "text",
-        description: "text",
-        failure_code: "text",
-        failure_reason: "text",
-        subscription_id: "text",
-        subscription_cycle: "integer",
-        payment_method_id: "text",
-        card_brand: "text",
-        card_last_four: "text",
-        coupon_code: "text",
-        created_at: "timestamptz",
-        updated_at: "timestamptz",
-      },
-    },
+    order: { versionColumn: "version", contentColumn: "data", inHistory: true, columns: core },
     "order.dunning": {
       versionColumn: "dunning_version",
       inHistory: true,
-      columns: { attempt_count: "integer", next_retry_at: "timestamptz" },
+      isImpersonal: true,
+      columns: dunning,
     },
     // An expansion, and orders are immutable (spec, What the service does): no history of its own.
     "order.items": {
@@ -61,6 +71,15 @@ export const orderTable: MirrorTable = {
       columns: {},
     },
   },
+  stays: {
+    code: "order_number coupon_code",
+    number: "subtotal discount_amount subscription_cycle",
+    flag: "next_retry_unknown",
+  },
+  openItems: `(m.status in ('pending', 'chargeback', 'refund_failed') or (m.status = 'failed' and m.created_at >= :failedSince))`,
+  announced: new Set(["status", "total", "failure_code"]),
+  amount: "total",
+  decode,
 };
 
 const { id, status, subtotal, discount_amount, total, currency, created_at } = orderSchema.shape;
@@ -73,7 +92,7 @@ const notOwn = new Set(["customer", "items", "transactions", "attempt_count", "n
  * The groups of an order: its core, its items where they were embedded, the dunning fields where an event
  * carries them (no GET does, so a read never erases them), and the transactions it carries inline.
  */
-export function decodeOrder(observation: Observation): Decoded {
+function decode(observation: Observation): Decoded {
   const read = readObject(required, observation);
   if (!read.ok) return read.thin ? { ...read, states: thinStates(observation, read.id) } : read;
   const { object } = observation;
@@ -95,24 +114,7 @@ function coreState(observation: Observation, { id: orderId, updatedAt }: Readabl
     content: canonicalContent(object, notOwn),
     settledBy: { resource: "order", id: orderId },
   } as const;
-  return groupState(observation, group, {
-    order_number: textColumn(object, "order_number"),
-    customer_id: idColumn(object, "customer_id"),
-    status: codeColumn(object, "status"),
-    subtotal: moneyColumn(object, "subtotal"),
-    discount_amount: moneyColumn(object, "discount_amount"),
-    total: moneyColumn(object, "total"),
-    currency: codeColumn(object, "currency"),
-    description: textColumn(object, "description"),
-    failure_code: textColumn(object, "failure_code"),
-    failure_reason: textColumn(object, "failure_reason"),
-    subscription_id: idColumn(object, "subscription_id"),
-    subscription_cycle: integerColumn(object, "subscription_cycle"),
-    ...cardColumns(object),
-    coupon_code: textColumn(objectAt(object, "applied_coupon"), "code"),
-    created_at: timeColumn(object, "created_at"),
-    updated_at: updatedAt,
-  });
+  return groupState(observation, group, readColumns(core, object, updatedAt));
 }
 
 function itemsState(
@@ -139,7 +141,7 @@ function thinStates(observation: Observation, orderId: string): GroupState[] {
 function dunningState(observation: Observation, { id: orderId, updatedAt }: Readable): GroupState {
   const { object } = observation;
   const { attempt_count, next_retry_at, subscription_cycle } = object;
-  const attempts = integerColumn(object, "attempt_count") ?? 0;
+  const attempts = readInteger(object, "attempt_count") ?? 0;
   // A key that is missing says nothing; null says that no retry follows, and canonically both look alike.
   const isUnknown = !Object.hasOwn(object, "next_retry_at");
   const group = {
@@ -156,8 +158,5 @@ function dunningState(observation: Observation, { id: orderId, updatedAt }: Read
     }),
     settledBy: null,
   };
-  return groupState(observation, group, {
-    attempt_count: integerColumn(object, "attempt_count"),
-    next_retry_at: timeColumn(object, "next_retry_at"),
-  });
+  return groupState(observation, group, readColumns(dunning, object, updatedAt));
 }

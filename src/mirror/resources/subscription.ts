@@ -1,62 +1,93 @@
 import { z } from "zod";
-import { planSummarySchema, subscriptionSchema } from "../../contract/resources/subscriptions.ts";
+import {
+  listSubscriptions,
+  planSummarySchema,
+  subscriptionSchema,
+} from "../../contract/resources/subscriptions.ts";
 import { canonicalContent } from "../canonical.ts";
 import { type Decoded, type GroupState, type Observation, groupState } from "../snapshot.ts";
 import { statusRank } from "../version.ts";
 import {
-  type MirrorTable,
+  type Columns,
+  type MirrorResource,
   type Readable,
   cardColumns,
-  codeColumn,
-  idColumn,
-  integerColumn,
-  moneyColumn,
+  changedAt,
+  code,
+  integer,
+  money,
   objectAt,
+  readColumns,
   readObject,
-  textColumn,
-  timeColumn,
+  reference,
+  text,
+  time,
   unreadable,
+  within,
 } from "./resource.ts";
 
-export const subscriptionTable: MirrorTable = {
-  name: "subscriptions",
-  core: "subscription",
+declare module "../snapshot.ts" {
+  interface ResourceNames {
+    subscription: true;
+  }
+}
+
+const core = {
+  customer_id: reference,
+  plan_id: within("plan", "id", reference),
+  status: code,
+  amount: within("plan", "amount", money),
+  currency: within("plan", "currency", code),
+  current_period_start: time,
+  current_period_end: time,
+  current_billing_cycle: integer,
+  total_billing_cycles: integer,
+  next_billing_date: time,
+  start_date: time,
+  end_date: time,
+  canceled_at: time,
+  ...cardColumns,
+  created_at: time,
+  updated_at: changedAt,
+} satisfies Columns;
+
+const detail = {
+  failure_reason: text,
+  attempt_count: integer,
+  next_retry_at: time,
+} satisfies Columns;
+
+export const subscription: MirrorResource = {
+  name: "subscription",
+  table: "subscriptions",
+  service: { list: listSubscriptions },
+  owner: "customer_id",
   groups: {
     subscription: {
       versionColumn: "version",
       contentColumn: "data",
       inHistory: true,
-      columns: {
-        customer_id: "text",
-        plan_id: "text",
-        status: "text",
-        amount: "bigint",
-        currency: "text",
-        current_period_start: "timestamptz",
-        current_period_end: "timestamptz",
-        current_billing_cycle: "integer",
-        total_billing_cycles: "integer",
-        next_billing_date: "timestamptz",
-        start_date: "timestamptz",
-        end_date: "timestamptz",
-        canceled_at: "timestamptz",
-        payment_method_id: "text",
-        card_brand: "text",
-        card_last_four: "text",
-        created_at: "timestamptz",
-        updated_at: "timestamptz",
-      },
+      columns: core,
     },
-    "subscription.detail": {
-      versionColumn: "detail_version",
-      inHistory: true,
-      columns: {
-        failure_reason: "text",
-        attempt_count: "integer",
-        next_retry_at: "timestamptz",
-      },
-    },
+    "subscription.detail": { versionColumn: "detail_version", inHistory: true, columns: detail },
   },
+  stays: {
+    number: "current_billing_cycle total_billing_cycles",
+    time: "current_period_start current_period_end next_billing_date start_date",
+  },
+  openItems: `m.status in ('active', 'paused', 'past_due')`,
+  announced: new Set([
+    "status",
+    "current_billing_cycle",
+    "next_billing_date",
+    "current_period_end",
+    "payment_method_id",
+    "canceled_at",
+    "amount",
+    "plan_id",
+  ]),
+  amount: "amount",
+  decode,
 };
 
 const { id, status, customer_id, created_at } = subscriptionSchema.shape;
@@ -64,12 +95,12 @@ const required = z.object({ id, status, customer_id, created_at });
 const planMoney = planSummarySchema.pick({ amount: true });
 
 /** Shown by the detailed answer only (spec, Subscription); names assumed. */
-const detailKeys = ["failure_reason", "attempt_count", "next_retry_at"] as const;
-const notOwn = new Set<string>(["customer", "cycles", ...detailKeys]);
+const detailKeys = Object.keys(detail);
+const notOwn = new Set(["customer", "cycles", ...detailKeys]);
 const planKeys = ["id", "name", "amount", "currency"] as const;
 
 /** A subscription's core and, where the answer or event shows them, its failure details. */
-export function decodeSubscription(observation: Observation): Decoded {
+function decode(observation: Observation): Decoded {
   const read = readObject(required, observation);
   if (!read.ok) return read;
   const { object } = observation;
@@ -99,24 +130,7 @@ function coreState(
     content: canonicalContent({ ...object, plan: summary }, notOwn),
     settledBy: { resource: "subscription", id: subscriptionId },
   } as const;
-  return groupState(observation, group, {
-    customer_id: idColumn(object, "customer_id"),
-    plan_id: idColumn(plan, "id"),
-    status: codeColumn(object, "status"),
-    amount: moneyColumn(plan, "amount"),
-    currency: codeColumn(plan, "currency"),
-    current_period_start: timeColumn(object, "current_period_start"),
-    current_period_end: timeColumn(object, "current_period_end"),
-    current_billing_cycle: integerColumn(object, "current_billing_cycle"),
-    total_billing_cycles: integerColumn(object, "total_billing_cycles"),
-    next_billing_date: timeColumn(object, "next_billing_date"),
-    start_date: timeColumn(object, "start_date"),
-    end_date: timeColumn(object, "end_date"),
-    canceled_at: timeColumn(object, "canceled_at"),
-    ...cardColumns(object),
-    created_at: timeColumn(object, "created_at"),
-    updated_at: updatedAt,
-  });
+  return groupState(observation, group, readColumns(core, object, updatedAt));
 }
 
 function detailState(
@@ -133,9 +147,5 @@ function detailState(
     content: canonicalContent({ failure_reason, attempt_count, next_retry_at }),
     settledBy: { resource: "subscription", id: subscriptionId },
   } as const;
-  return groupState(observation, group, {
-    failure_reason: textColumn(object, "failure_reason"),
-    attempt_count: integerColumn(object, "attempt_count"),
-    next_retry_at: timeColumn(object, "next_retry_at"),
-  });
+  return groupState(observation, group, readColumns(detail, object, updatedAt));
 }

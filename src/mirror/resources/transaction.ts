@@ -1,5 +1,9 @@
 import { z } from "zod";
-import { isPlausibleAmount, transactionSchema } from "../../contract/resources/transactions.ts";
+import {
+  isPlausibleAmount,
+  listTransactions,
+  transactionSchema,
+} from "../../contract/resources/transactions.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import { type WireObject, signedMinorUnits, wireId } from "../../contract/wire-types.ts";
 import { canonicalContent } from "../canonical.ts";
@@ -12,18 +16,41 @@ import {
 } from "../snapshot.ts";
 import { isSettledBy, seenUntil, seenUntilWithin, statusRank } from "../version.ts";
 import {
-  type MirrorTable,
+  type Columns,
+  type MirrorResource,
   type Readable,
   cardColumns,
-  codeColumn,
+  changedAt,
+  code,
   codeSql,
-  idColumn,
-  integerColumn,
-  moneyColumn,
+  integer,
+  money,
+  readColumns,
   readObject,
-  textColumn,
-  timeColumn,
+  reference,
+  text,
+  time,
 } from "./resource.ts";
+
+declare module "../snapshot.ts" {
+  interface ResourceNames {
+    transaction: true;
+  }
+}
+
+const shared = {
+  type: code,
+  amount: money,
+  currency: code,
+  customer_id: reference,
+  failure_reason: text,
+  ...cardColumns,
+  created_at: time,
+  updated_at: changedAt,
+} satisfies Columns;
+
+const ofEntry = { attempt_count: integer } satisfies Columns;
+const inlineColumns = { ...ofEntry, ...shared } satisfies Columns;
 
 /**
  * A transaction is seen as itself and, in fewer fields, inside its order. As itself it settles every field it
@@ -31,9 +58,11 @@ import {
  * the later change), since no event announces a transaction and an order's event may be the first to show a
  * chargeback. What only the order's entry knows stays.
  */
-export const transactionTable: MirrorTable = {
-  name: "transactions",
-  core: "transaction",
+export const transaction: MirrorResource = {
+  name: "transaction",
+  table: "transactions",
+  service: { list: listTransactions },
+  owner: "customer_id",
   groups: {
     transaction: {
       versionColumn: "version",
@@ -45,24 +74,10 @@ export const transactionTable: MirrorTable = {
       versionColumn: "inline_version",
       contentColumn: "inline",
       inHistory: true,
-      columns: { attempt_count: "integer" },
+      columns: ofEntry,
     },
   },
-  shared: {
-    with: "transaction.inline",
-    columns: {
-      type: "text",
-      amount: "bigint",
-      currency: "text",
-      customer_id: "text",
-      failure_reason: "text",
-      payment_method_id: "text",
-      card_brand: "text",
-      card_last_four: "text",
-      created_at: "timestamptz",
-      updated_at: "timestamptz",
-    },
-  },
+  shared: { with: "transaction.inline", columns: shared },
   computed: {
     status: (row) =>
       `case when ${seenUntilWithin(row("inline_version"))} > ${seenUntil(row("version"))} || left(${row("version")}, 27)
@@ -75,6 +90,14 @@ export const transactionTable: MirrorTable = {
                 ${row("data")}->'processor_response'->>'transaction_id')`,
   },
   shown: { status: (core) => codeSql(`${core("content")}->>'status'`) },
+  stays: {
+    reference: "processor_transaction_id",
+    result: "response_code avs_result cvv_result",
+  },
+  openItems: `(m.status in ('pending', 'in_progress', 'chargeback') or (m.type = 'refund' and m.status = 'failed'))`,
+  announced: new Set(["status", "amount"]),
+  amount: "amount",
+  decode,
 };
 
 const { id, type, status, amount, currency, order_id, created_at } = transactionSchema.shape;
@@ -85,7 +108,7 @@ const required = z
 const notOwn = new Set(["customer", "order"]);
 
 /** The full transaction. */
-export function decodeTransaction(observation: Observation): Decoded {
+function decode(observation: Observation): Decoded {
   const read = readObject(required, observation);
   if (!read.ok) return read;
   const { object } = observation;
@@ -97,16 +120,7 @@ export function decodeTransaction(observation: Observation): Decoded {
     content: canonicalContent(object, notOwn),
     settledBy: { resource: "transaction", id: read.id },
   } as const;
-  const state = groupState(observation, group, {
-    type: codeColumn(object, "type"),
-    amount: moneyColumn(object, "amount"),
-    currency: codeColumn(object, "currency"),
-    customer_id: idColumn(object, "customer_id"),
-    failure_reason: textColumn(object, "failure_reason"),
-    ...cardColumns(object),
-    created_at: timeColumn(object, "created_at"),
-    updated_at: read.updatedAt,
-  });
+  const state = groupState(observation, group, readColumns(shared, object, read.updatedAt));
   return { ok: true, id: read.id, states: [state], unread: [] };
 }
 
@@ -178,15 +192,7 @@ function inlineState(
     content: canonicalContent(content),
     settledBy: { resource: "order", id: order.id },
   } as const;
-  return groupState(observation, group, {
-    attempt_count: integerColumn(content, "attempt_count"),
-    type: codeColumn(content, "type"),
-    amount: moneyColumn(content, "amount"),
-    currency: codeColumn(content, "currency"),
-    customer_id: idColumn(content, "customer_id"),
-    failure_reason: textColumn(content, "failure_reason"),
-    ...cardColumns({ payment_method: transaction["payment_method"] ?? of["payment_method"] }),
-    created_at: timeColumn(content, "created_at"),
-    updated_at: updatedAt,
-  });
+  const card = transaction["payment_method"] ?? of["payment_method"];
+  const source = { ...content, payment_method: card };
+  return groupState(observation, group, readColumns(inlineColumns, source, updatedAt));
 }

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { redactErased } from "../privacy/erased-people.ts";
-import { decode, mirrorTables } from "../resources.ts";
+import { decode, mirrorResources } from "../resources.ts";
 import type { GroupState, ObjectKey, Observation } from "../snapshot.ts";
 import { isSettledBy, timeOfVersion } from "../version.ts";
 import { type Written, rowWriter, tableRows } from "./write-rows.ts";
@@ -32,7 +32,7 @@ export interface Applied {
   unbelieved: GroupState[];
 }
 
-const tables = mirrorTables.map((table) => ({ table, write: rowWriter(table) }));
+const tables = mirrorResources.map((resource) => ({ resource, write: rowWriter(resource) }));
 
 /**
  * The one writer of the mirror. Brings the rows up to the newest of their known states and these, and keeps every
@@ -88,12 +88,12 @@ export async function applyStates(
   const believed = states.filter(({ isBelieved }) => isBelieved);
   if (believed.length < states.length) await keepUnbelieved(trx, states);
   const overruled = await findOverruled(trx, believed);
-  for (const { table, write } of tables) {
+  for (const { resource, write } of tables) {
     const own = believed.filter(
-      (state) => Object.hasOwn(table.groups, state.group) && !overruled.has(state),
+      (state) => Object.hasOwn(resource.groups, state.group) && !overruled.has(state),
     );
     if (own.length === 0) continue;
-    const { recorded, changed, fresh } = await write(trx, tableRows(table, own));
+    const { recorded, changed, fresh } = await write(trx, tableRows(resource, own));
     for (const state of recorded) all.recorded.add(state);
     for (const state of changed) all.changed.add(state);
     for (const state of fresh) all.fresh.add(state);

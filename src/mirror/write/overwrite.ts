@@ -1,8 +1,8 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
-import { mirrorTables } from "../resources.ts";
-import { type MirrorTable, namedGroups } from "../resources/resource.ts";
-import type { GroupState, ObjectKey, Resource } from "../snapshot.ts";
+import { mirrorResources, resourceNamed } from "../resources.ts";
+import { type MirrorResource, namedGroups } from "../resources/resource.ts";
+import type { GroupState, ObjectKey } from "../snapshot.ts";
 import { latestPlausible } from "../version.ts";
 import { applyStates, defaultWriterLimits, limitWriter } from "./apply.ts";
 import type { Written } from "./write-rows.ts";
@@ -26,13 +26,7 @@ export type Overwriting =
   /** The row is not the one that was looked at. */
   | { kind: "changed" };
 
-const tableOf = (resource: Resource): MirrorTable => {
-  const table = mirrorTables.find(({ core }) => core === resource);
-  if (table === undefined) throw new TypeError(`no table keeps a ${resource}`);
-  return table;
-};
-
-const versionColumns = ({ groups }: MirrorTable): string[] =>
+const versionColumns = ({ groups }: MirrorResource): string[] =>
   Object.values(groups).map(({ versionColumn }) => versionColumn);
 
 /** A row, what it is recognised by, and which of its versions are later than the service's `Date` allows. Only reads. */
@@ -41,12 +35,12 @@ export async function seeRow(
   { resource, id }: ObjectKey,
   observedAt: string,
 ): Promise<SeenRow> {
-  const row = await readRow(db, tableOf(resource), id, { isLocked: false });
+  const row = await readRow(db, resourceNamed(resource), id, { isLocked: false });
   const limit = latestPlausible(observedAt);
   const isFuture = (column: string) => textOf(row?.row[column]).slice(0, 27) > limit;
   return {
     sha256: row?.sha256 ?? null,
-    futureVersions: versionColumns(tableOf(resource)).filter(isFuture),
+    futureVersions: versionColumns(resourceNamed(resource)).filter(isFuture),
   };
 }
 
@@ -64,13 +58,13 @@ export async function overwriteObject(
   { by, reason }: Decision,
 ): Promise<Overwriting> {
   const { resource, id } = object;
-  const table = tableOf(resource);
+  const described = resourceNamed(resource);
   await limitWriter(trx, defaultWriterLimits);
-  const before = await readRow(trx, table, id, { isLocked: true });
+  const before = await readRow(trx, described, id, { isLocked: true });
   if ((before?.sha256 ?? null) !== shown.seen.sha256) return { kind: "changed" };
   await forgetVersions(trx, object, shown);
   const written = await applyStates(trx, shown.states);
-  const after = await readRow(trx, table, id, { isLocked: false });
+  const after = await readRow(trx, described, id, { isLocked: false });
   if (after === undefined) throw new TypeError(`the states of ${resource} ${id} made no row`);
   const columns = Object.keys(after.row);
   const changedColumns = columns.filter(
@@ -99,13 +93,13 @@ interface StoredRow {
 
 async function readRow(
   db: Knex,
-  { name }: MirrorTable,
+  { table }: MirrorResource,
   id: string,
   { isLocked }: { isLocked: boolean },
 ): Promise<StoredRow | undefined> {
   const { rows } = await db.raw<{ rows: StoredRow[] }>(
     `select to_jsonb(t) as row, encode(sha256(convert_to(to_jsonb(t)::text, 'UTF8')), 'hex') as sha256
-     from mirror.${name} t where t.id = ? ${isLocked ? "for update" : ""}`,
+     from mirror.${table} t where t.id = ? ${isLocked ? "for update" : ""}`,
     [id],
   );
   return rows[0];
@@ -122,7 +116,8 @@ async function overruleStates(
 ): Promise<void> {
   const shown = states.map((state) => ({ ...keyOf(state), at: state.updatedAt }));
   // Whoever is shown is not gone.
-  if (resource === "customer") shown.push({ group: "customer.absence", id, at: observedAt });
+  const { absence } = resourceNamed(resource);
+  if (absence !== undefined) shown.push({ group: absence.group, id, at: observedAt });
   // The history's trigger lets nothing else through.
   await trx.raw("select set_config('tallyhook.erasure', 'on', true)");
   await trx.raw(
@@ -164,17 +159,18 @@ async function forgetVersions(
   { states, observedAt }: { states: readonly GroupState[]; observedAt: string },
 ): Promise<void> {
   const limit = latestPlausible(observedAt);
-  for (const table of mirrorTables) {
-    const own = states.filter(({ group }) => Object.hasOwn(table.groups, group));
+  for (const resource of mirrorResources) {
+    const own = states.filter(({ group }) => Object.hasOwn(resource.groups, group));
     const ids = new Set(own.map(({ id }) => id));
-    if (table.core === object.resource) ids.add(object.id);
+    if (resource.name === object.resource) ids.add(object.id);
     for (const id of [...ids].sort()) {
-      const isObject = id === object.id && table.core === object.resource;
+      const isObject = id === object.id && resource.name === object.resource;
       const shown = new Set(own.flatMap((state) => (state.id === id ? [state.group] : [])));
-      const sets = namedGroups(table).flatMap((group) => {
+      const sets = namedGroups(resource).flatMap((group) => {
         const v = group.versionColumn;
         // Whoever is shown is not gone.
-        const isShown = shown.has(group.group) || (isObject && group.group === "customer.absence");
+        const isShown =
+          shown.has(group.group) || (isObject && group.group === resource.absence?.group);
         if (isShown) return [`${v} = ''`];
         const isForgotten = `left(${v}, 27) > :limit${isObject ? ` or ${v} = ''` : ""}`;
         const fields = [...Object.keys(group.columns), group.contentColumn ?? v];
@@ -187,8 +183,8 @@ async function forgetVersions(
           ),
         ];
       });
-      if (isObject && table.name !== "customers") sets.push("deleted_at = null");
-      await trx.raw(`update mirror.${table.name} set ${sets.join(", ")} where id = :id`, {
+      if (isObject && resource.absence === undefined) sets.push("deleted_at = null");
+      await trx.raw(`update mirror.${resource.table} set ${sets.join(", ")} where id = :id`, {
         id,
         limit,
       });

@@ -1,6 +1,7 @@
 import {
+  type Columns,
   type GroupDefinition,
-  type MirrorTable,
+  type MirrorResource,
   type NamedGroup,
   namedGroups,
 } from "../resources/resource.ts";
@@ -50,10 +51,10 @@ export const groupFields = {
  *     )
  *     select 'row' as what, * from written union all select 'count', …
  */
-export function tableStatement(table: MirrorTable): TableStatement {
-  const groups = namedGroups(table);
-  const given = givenColumns(table, groups);
-  const columns = Object.entries(columnExpressions(table, groups));
+export function tableStatement(resource: MirrorResource): TableStatement {
+  const groups = namedGroups(resource);
+  const given = givenColumns(resource, groups);
+  const columns = Object.entries(columnExpressions(resource, groups));
   const inHistory = groups.filter((group) => group.inHistory);
   const versions = groups.map(({ versionColumn }) => versionColumn);
   const noVersions = versions.map(() => "null").join(", ");
@@ -65,7 +66,7 @@ export function tableStatement(table: MirrorTable): TableStatement {
       on conflict (resource, id, source_updated_at, content_hash, twin) do nothing
       returning resource, id, source_updated_at, content_hash
     ), written as (
-      insert into mirror.${table.name} as t (${columns.map(([column]) => column).join(", ")})
+      insert into mirror.${resource.table} as t (${columns.map(([column]) => column).join(", ")})
       select ${columns.map(([, { first }]) => first).join(", ")}
       from given r
       -- Counting completes the history before the first row is locked: one order of locks for all.
@@ -100,19 +101,22 @@ export function givenRows(groups: readonly NamedGroup[], given: readonly GivenCo
     )`;
 }
 
-export function givenColumns(table: MirrorTable, groups: readonly NamedGroup[]): GivenColumn[] {
-  const typed = (columns: Readonly<Record<string, string>>, prefix = "") =>
-    Object.entries(columns).map(([name, type]) => ({ name: prefix + name, type }));
+export function givenColumns(
+  resource: MirrorResource,
+  groups: readonly NamedGroup[],
+): GivenColumn[] {
+  const typed = (columns: Columns) =>
+    Object.entries(columns).map(([name, { type }]) => ({ name, type }));
   return [
     { name: "id", type: "text" },
     { name: "winner", type: "boolean" },
     { name: "last_cause", type: "text" },
     ...groups.flatMap(({ prefix, versionColumn, columns }) => [
       { name: versionColumn, type: "text" },
-      ...typed(groupFields, prefix),
+      ...Object.entries(groupFields).map(([name, type]) => ({ name: prefix + name, type })),
       ...typed(columns),
     ]),
-    ...typed(table.shared?.columns ?? {}),
+    ...typed(resource.shared?.columns ?? {}),
   ];
 }
 
@@ -135,7 +139,7 @@ const isNewer = ({ versionColumn: v }: GroupDefinition): string => `excluded.${v
 
 /** Every column of a table. A group's columns follow its version; the rest follows from the groups. */
 function columnExpressions(
-  table: MirrorTable,
+  resource: MirrorResource,
   groups: readonly NamedGroup[],
 ): Record<string, ColumnExpression> {
   const expressions: Record<string, ColumnExpression> = {
@@ -149,13 +153,13 @@ function columnExpressions(
     follow(group.versionColumn, group.versionColumn);
     for (const column of Object.keys(group.columns)) follow(column, column);
     if (group.contentColumn !== undefined) follow(group.contentColumn, `${group.prefix}content`);
-    if (group.group === table.core) {
+    if (group.group === resource.name) {
       follow("source_updated_at", `${group.prefix}at`);
       follow("content_hash", `${group.prefix}hash`);
     }
   }
-  addShared(expressions, table);
-  addComputed(expressions, table);
+  addShared(expressions, resource);
+  addComputed(expressions, resource);
   return expressions;
 }
 
@@ -165,7 +169,7 @@ const winner = (group: GroupDefinition, column: string): string =>
 /** The core's once it was seen; until then the other group's. */
 function addShared(
   expressions: Record<string, ColumnExpression>,
-  { shared, groups, core }: MirrorTable,
+  { shared, groups, name: core }: MirrorResource,
 ): void {
   const [coreGroup, otherGroup] = [groups[core], groups[shared?.with ?? ""]];
   if (coreGroup === undefined || otherGroup === undefined) return;
@@ -182,7 +186,7 @@ function addShared(
 
 function addComputed(
   expressions: Record<string, ColumnExpression>,
-  { computed = {} }: MirrorTable,
+  { computed = {} }: MirrorResource,
 ): void {
   const known = { ...expressions };
   const part = (column: string): ColumnExpression => {

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { type MirrorTable, type NamedGroup, namedGroups } from "../resources/resource.ts";
+import { type MirrorResource, type NamedGroup, namedGroups } from "../resources/resource.ts";
 import type { GroupState } from "../snapshot.ts";
 import { type GivenColumn, groupFields, tableStatement } from "./upsert-statement.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
@@ -17,12 +17,12 @@ export interface Written {
 export type RowWriter = (trx: Knex.Transaction, rows: readonly TableRow[]) => Promise<Written>;
 
 /** A writer for one table: history and rows in one statement, which the server plans once a connection. */
-export function rowWriter(table: MirrorTable): RowWriter {
-  const statement = tableStatement(table);
-  const groups = namedGroups(table);
-  const name = `mirror-${table.name}`;
+export function rowWriter(resource: MirrorResource): RowWriter {
+  const statement = tableStatement(resource);
+  const groups = namedGroups(resource);
+  const name = `mirror-${resource.table}`;
   return async (trx, rows) => {
-    const bindings = rowBindings(table, groups, statement.given, rows);
+    const bindings = rowBindings(resource, groups, statement.given, rows);
     const { rows: answer } = await trx
       .raw<{ rows: AnswerRow[] }>(statement.sql, bindings)
       .options({ name });
@@ -105,7 +105,7 @@ const stateKey = ({ group, id, updatedAt, hash }: GroupState): string =>
  * The rows that a batch brings to a table: for each object one with the highest states of its groups, and a row
  * for every further distinct state that the history must have. Sorted, so that batches lock in one order.
  */
-export function tableRows(table: MirrorTable, states: readonly GroupState[]): TableRow[] {
+export function tableRows(resource: MirrorResource, states: readonly GroupState[]): TableRow[] {
   const winners = new Map<string, Map<string, GroupState>>();
   for (const state of states) {
     const known = winners.get(state.id);
@@ -114,19 +114,20 @@ export function tableRows(table: MirrorTable, states: readonly GroupState[]): Ta
     else if (rival === undefined || state.version > rival.version) known.set(state.group, state);
   }
   const rows: TableRow[] = [...winners].map(([id, of]) => ({ id, isWinner: true, states: of }));
-  rows.push(...lostStates(table, states, winners));
+  rows.push(...lostStates(resource, states, winners));
   return rows.sort(byId);
 }
 
 function lostStates(
-  table: MirrorTable,
+  resource: MirrorResource,
   states: readonly GroupState[],
   winners: ReadonlyMap<string, ReadonlyMap<string, GroupState>>,
 ): TableRow[] {
   const lost = new Map<string, GroupState>();
   for (const state of states) {
     const winner = winners.get(state.id)?.get(state.group);
-    if (winner === state || winner === undefined || !table.groups[state.group]?.inHistory) continue;
+    if (winner === state || winner === undefined || !resource.groups[state.group]?.inHistory)
+      continue;
     const key = stateKey(state);
     if (key !== stateKey(winner)) lost.set(key, state);
   }
@@ -141,7 +142,7 @@ type Value = string | number | boolean | null;
 
 /** What `givenRows` is bound to: a blob of JSON texts, and one array a column. */
 export function rowBindings(
-  table: MirrorTable,
+  resource: MirrorResource,
   groups: readonly NamedGroup[],
   given: readonly GivenColumn[],
   rows: readonly TableRow[],
@@ -152,7 +153,7 @@ export function rowBindings(
   const columns = new Map<string, Value[]>([
     ["id", rows.map(({ id }) => id)],
     ["winner", rows.map(({ isWinner }) => isWinner)],
-    ["last_cause", rows.map(({ states }) => causeOf(table, states))],
+    ["last_cause", rows.map(({ states }) => causeOf(resource, states))],
   ]);
   groups.forEach(({ group, prefix, versionColumn, columns: own }, n) => {
     const states = rows.map((row) => row.states.get(group));
@@ -178,11 +179,11 @@ export function rowBindings(
       );
     }
   });
-  for (const column of Object.keys(table.shared?.columns ?? {})) {
+  for (const column of Object.keys(resource.shared?.columns ?? {})) {
     columns.set(
       column,
       rows.map(({ states }) => {
-        const owner = states.get(table.core) ?? states.get(table.shared?.with ?? "");
+        const owner = states.get(resource.name) ?? states.get(resource.shared?.with ?? "");
         return owner?.columns[column] ?? null;
       }),
     );
@@ -190,7 +191,7 @@ export function rowBindings(
   return [blob.bytes, ...given.map(({ name }) => sqlArray(columns.get(name) ?? []))];
 }
 
-const causeOf = ({ core }: MirrorTable, states: ReadonlyMap<string, GroupState>): string =>
+const causeOf = ({ name: core }: MirrorResource, states: ReadonlyMap<string, GroupState>): string =>
   (states.get(core) ?? [...states.values()][0])?.cause ?? "";
 
 /** Texts end to end in one buffer, and where each of them is. */

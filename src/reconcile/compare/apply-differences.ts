@@ -114,8 +114,8 @@ async function heal(
 
 async function stillDiffering(trx: Knex, judged: readonly Judged[]): Promise<Judged[]> {
   const differing = await compareStates(trx, statesOf(judged));
-  const ids = new Set(differing.map(({ table, id }) => `${table}:${id}`));
-  return judged.filter(({ object }) => ids.has(`${object.table}:${object.id}`));
+  const ids = new Set(differing.map(({ resource, id }) => `${resource}:${id}`));
+  return judged.filter(({ object }) => ids.has(`${object.resource}:${object.id}`));
 }
 
 /** What an order carries of its transactions, only another look at the order can settle. */

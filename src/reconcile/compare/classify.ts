@@ -1,7 +1,6 @@
 import type { DifferentGroup, DifferentObject } from "../../mirror/compare/compare-states.ts";
 import type { GroupState, Resource } from "../../mirror/snapshot.ts";
 import { timeOfVersion } from "../../mirror/version.ts";
-import { resourceIn } from "../coverage/slice.ts";
 import type { Difference } from "../findings/findings.ts";
 import { bookkeeping, differencesOf, unknownDifferences } from "./differences.ts";
 
@@ -35,9 +34,8 @@ export function sortOut(
 ): Sorted {
   const sorted: Sorted = { apply: [], doubt: [], overtaken: [] };
   for (const object of differing) {
-    const resource = resourceIn(object.table);
     const judgement = judge(object, look);
-    const judged = { resource, id: object.id, object, judgement };
+    const judged = { resource: object.resource, id: object.id, object, judgement };
     sorted[placeOf(judgement, isConfirmed)].push(judged);
   }
   return sorted;
@@ -190,8 +188,8 @@ function isSettlement(
   differences: readonly Difference[],
   shown: () => ShownTransactions,
 ): boolean {
-  if (object.table === "transactions") return isSettledSale(object, differences);
-  if (object.table !== "orders") return false;
+  if (object.resource === "transaction") return isSettledSale(object, differences);
+  if (object.resource !== "order") return false;
   if (!differences.every(({ field }) => bookkeeping.has(field))) return false;
   const changedMs = Math.max(...object.groups.map(({ state }) => Date.parse(state.updatedAt)));
   return isExplained(changedMs, shown().get(object.id) ?? []);

@@ -3,6 +3,7 @@ import {
   type DifferentObject,
   contentDiffers,
 } from "../../mirror/compare/compare-states.ts";
+import { groupNamed } from "../../mirror/resources.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import { isObject } from "../../contract/wire-types.ts";
 import type { Difference } from "../findings/findings.ts";
@@ -50,7 +51,7 @@ export function differencesOf(object: DifferentObject): Difference[] {
  */
 export function unknownDifferences(object: DifferentObject, group: DifferentGroup): Difference[] {
   const differences = groupDifferences(object, group);
-  if (object.table !== "transactions") return differences;
+  if (object.resource !== "transaction") return differences;
   const other = (
     group.state.group === "transaction" ? object.stored?.["inline"] : object.stored?.["data"]
   ) as Json | null | undefined;
@@ -80,18 +81,13 @@ function groupDifferences(
   return [...fields, ...contentDifferences(state.group, shown, stored, known)];
 }
 
-const contentColumns: Readonly<Record<string, string>> = {
-  "order.items": "items",
-  "transaction.inline": "inline",
-};
-
 function contentDifferences(
   group: string,
   shown: unknown,
   stored: Json | null,
   known: ReadonlySet<string>,
 ): Difference[] {
-  const column = contentColumns[group] ?? "data";
+  const column = groupNamed(group)?.definition.contentColumn ?? "data";
   const here = stored?.[column] ?? null;
   if (column === "items") return [{ field: "items", service: shown, mirror: here }];
   const [service, mirror] = [(shown ?? {}) as Json, (here ?? {}) as Json];

@@ -1,4 +1,4 @@
-import { timeColumn } from "../../mirror/resources/resource.ts";
+import { readTime } from "../../mirror/resources/resource.ts";
 import { storable } from "../../platform/postgres/values.ts";
 import { type GroupState, type ObjectKey, type Resource, observed } from "../../mirror/snapshot.ts";
 import { decode } from "../../mirror/resources.ts";
@@ -61,7 +61,7 @@ export function lookAt(
       if (unbelieved !== undefined) {
         look.unbelieved.push(unbelieved, ...others);
         const reason = `dated ${unbelieved.changedAt}, later than the service's answer: not believed`;
-        const createdAt = timeColumn(object, "created_at");
+        const createdAt = readTime(object, "created_at");
         look.unreadable.push({ resource: of, id: decoded.id, reason, createdAt });
       }
       look.unread.push(...decoded.unread.map((key) => ({ ...key, why: "thin" as const })));
@@ -73,7 +73,7 @@ export function lookAt(
         resource: of,
         id,
         reason: decoded.reason,
-        createdAt: timeColumn(object, "created_at"),
+        createdAt: readTime(object, "created_at"),
       });
     }
   };

@@ -1,4 +1,5 @@
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
+import { mirrorResources, resourceNamed } from "../../mirror/resources.ts";
 import type { Resource } from "../../mirror/snapshot.ts";
 
 /** A part of one of the service's lists, to be read to its end. Times in the fixed form of `canonicalTimestamp`. */
@@ -19,22 +20,14 @@ export interface Slice {
   reason: string;
 }
 
-/** The resources in whose lists history lies, in the order in which they are read. */
-export const slicedResources = ["customer", "order", "transaction", "subscription"] as const;
-
-type Lists = Readonly<Record<Resource, { path: `/${string}`; expand: string }>>;
-
-const lists: Lists = {
-  order: { path: "/orders", expand: "items,transactions" },
-  transaction: { path: "/transactions", expand: "" },
-  subscription: { path: "/subscriptions", expand: "" },
-  customer: { path: "/customers", expand: "" },
-};
-
-/** Soft-deleted customers are hidden unless asked for (spec, `GET /customers`). */
-const alwaysFiltered: Partial<Record<Resource, Record<string, string>>> = {
-  customer: { deleted: "true" },
-};
+/**
+ * The resources in whose lists history lies, in the order in which they are read: people first, since
+ * the others belong to them.
+ */
+export const slicedResources: readonly Resource[] = [
+  ...mirrorResources.filter(({ owner }) => owner === "id"),
+  ...mirrorResources.filter(({ owner }) => owner !== "id"),
+].map(({ name }) => name);
 
 type SliceParts = Pick<Slice, "step" | "resource" | "reason"> &
   Partial<
@@ -46,13 +39,13 @@ type SliceParts = Pick<Slice, "step" | "resource" | "reason"> &
   };
 
 export function slice({ step, resource, reason, filter = {}, expand, ...rest }: SliceParts): Slice {
-  const list = lists[resource];
-  const embedded = expand ?? list.expand;
+  const { service } = resourceNamed(resource);
+  const embedded = expand ?? service.expand?.list ?? "";
   return {
     step,
     resource,
     reason,
-    path: list.path,
+    path: service.list.path,
     direction: "newest_first",
     createdFrom: null,
     createdBefore: null,
@@ -60,21 +53,25 @@ export function slice({ step, resource, reason, filter = {}, expand, ...rest }: 
     closesCycle: false,
     ...rest,
     filter: {
-      ...alwaysFiltered[resource],
+      ...service.filter,
       ...filter,
       ...(embedded === "" ? {} : { expand: embedded }),
     },
   };
 }
 
-/** The query of a slice's first page. Subscriptions know no dates: their walk ends by what it shows. */
+/** Whether parts of a resource's list can be asked for by the time of creation. Subscriptions know no dates. */
+export const isListedByDate = (resource: Resource): boolean =>
+  Object.hasOwn(resourceNamed(resource).service.list.query.shape, "created_at[gte]");
+
+/** The query of a slice's first page. Without dates a walk ends by what it shows. */
 export function sliceQuery(
   { resource, filter, direction, createdFrom, createdBefore }: Slice,
   limit: number,
 ): Record<string, string> {
   const query: Record<string, string> = { ...filter, limit: String(limit) };
   if (direction === "oldest_first") query["sort"] = "created_at[asc]";
-  if (resource === "subscription") return query;
+  if (!isListedByDate(resource)) return query;
   if (createdFrom !== null) query["created_at[gte]"] = createdFrom;
   if (createdBefore !== null) query["created_at[lt]"] = createdBefore;
   return query;
@@ -88,20 +85,10 @@ export function bound(at: Date): string {
 }
 
 /** The table in schema `mirror` in which a resource lies. */
-export const mirrorTableOf = {
-  order: "orders",
-  transaction: "transactions",
-  subscription: "subscriptions",
-  customer: "customers",
-} as const satisfies Record<Resource, string>;
+export const mirrorTableOf = (resource: Resource): string => resourceNamed(resource).table;
 
-const resourceOfTable: ReadonlyMap<string, Resource> = new Map(
-  (Object.keys(mirrorTableOf) as Resource[]).map((resource) => [mirrorTableOf[resource], resource]),
-);
-
-/** Whose rows lie in a table of schema `mirror`. Throws `TypeError` for a table of another kind. */
-export function resourceIn(table: string): Resource {
-  const resource = resourceOfTable.get(table);
-  if (resource === undefined) throw new TypeError(`no resource lies in ${table}`);
-  return resource;
+/** Beside the rows `m` of a resource's table: those of which the mirror does not know that they are gone. */
+export function andNotAbsent(resource: Resource): string {
+  const { absence } = resourceNamed(resource);
+  return absence === undefined ? "" : `and not (${absence.isAbsent((column) => `m.${column}`)})`;
 }

@@ -3,6 +3,7 @@ import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import { type InboxTrace, traceEvents } from "../../inbox/queries.ts";
 import type { DifferentObject } from "../../mirror/compare/compare-states.ts";
 import { type InconsistentRow, inconsistentRows } from "../../mirror/compare/inconsistent-rows.ts";
+import { resourceNamed } from "../../mirror/resources.ts";
 import type { GroupState, Resource } from "../../mirror/snapshot.ts";
 import { findRecorded } from "../../mirror/write/apply.ts";
 import { type Judged, hasDifferences } from "../compare/classify.ts";
@@ -162,23 +163,6 @@ export interface CauseFacts {
   isKnownState: boolean;
 }
 
-/** Fields whose change has an event that the interface names (spec, Events). */
-const announced: Readonly<Record<Resource, ReadonlySet<string>>> = {
-  order: new Set(["status", "total", "failure_code"]),
-  transaction: new Set(["status", "amount"]),
-  subscription: new Set([
-    "status",
-    "current_billing_cycle",
-    "next_billing_date",
-    "current_period_end",
-    "payment_method_id",
-    "canceled_at",
-    "amount",
-    "plan_id",
-  ]),
-  customer: new Set([]),
-};
-
 /** No event tells that all cycles of a subscription are over (spec, States): from then on nothing is billed next. */
 const endOfSubscription: Readonly<Record<string, string | null>> = {
   status: "completed",
@@ -189,9 +173,10 @@ function isAnnounced({ resource, differences }: CauseFacts): boolean {
   const isOver =
     resource === "subscription" &&
     differences.some(({ field, service }) => field === "status" && service === "completed");
+  const { announced } = resourceNamed(resource);
   return differences.some(
     ({ field, service }) =>
-      announced[resource].has(field) && !(isOver && endOfSubscription[field] === service),
+      announced?.has(field) === true && !(isOver && endOfSubscription[field] === service),
   );
 }
 

@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { mirrorResources } from "../../mirror/resources.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 
 /** Mirror and service differ, or what the service shows cannot be read: a run that reads the object again can heal it. */
@@ -265,12 +266,14 @@ export async function healCoveredFindings(
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `update reconcile.findings f set state = 'healed', healed_at = :seenAt, run = :run
      from (
-       select g.id, coalesce(o.created_at, t.created_at, s.created_at, c.created_at) as created_at
+       select g.id, coalesce(${mirrorResources.map(({ name }) => `${name}_row.created_at`).join(", ")}) as created_at
        from reconcile.findings g
-       left join mirror.orders o on g.resource = 'order' and o.id = g.object_id
-       left join mirror.transactions t on g.resource = 'transaction' and t.id = g.object_id
-       left join mirror.subscriptions s on g.resource = 'subscription' and s.id = g.object_id
-       left join mirror.customers c on g.resource = 'customer' and c.id = g.object_id
+       ${mirrorResources
+         .map(
+           ({ name, table }) =>
+             `left join mirror.${table} ${name}_row on g.resource = '${name}' and ${name}_row.id = g.object_id`,
+         )
+         .join(" ")}
        where g.state <> 'healed' and g.run is distinct from :run and g.class = any(:classes)
      ) known
      where f.id = known.id and (

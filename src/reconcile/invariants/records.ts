@@ -1,15 +1,18 @@
+import { mirrorResources } from "../../mirror/resources.ts";
 import type { Identity } from "./invariant.ts";
 
-const wireTables = [
+/** Where a check finds the rows of a resource: those that are facts are of one moment. */
+const rowsOf = new Map([
+  ...mirrorResources.map(({ name, table }) => [name, `mirror.${table}`] as const),
   ["order", "order_facts"],
   ["transaction", "transaction_facts"],
   ["subscription", "subscription_facts"],
-] as const;
+]);
 
-const updatedBeforeCreated = wireTables
+const updatedBeforeCreated = [...rowsOf]
   .map(
-    ([resource, facts]) =>
-      `select '${resource}' as resource, id, created_at, updated_at from ${facts} where updated_at < created_at`,
+    ([resource, rows]) =>
+      `select '${resource}' as resource, id, created_at, updated_at from ${rows} where updated_at < created_at`,
   )
   .join(" union all ");
 
@@ -85,16 +88,14 @@ export const records: readonly Identity[] = [
     breaches: `
       select resource, id, null as currency, null::bigint as at_risk, 'updated since ' || created_at as expected,
              'updated ' || updated_at as found
-      from (${updatedBeforeCreated}
-            union all select 'customer', id, created_at, updated_at from mirror.customers where updated_at < created_at
-      ) backwards
+      from (${updatedBeforeCreated}) backwards
       union all
       select resource, id, null, null, 'at least ' || max(former), 'a later look says ' || min(source_updated_at)
       from (
         select resource, id, source_updated_at,
                lag(source_updated_at) over (partition by resource, id order by observed_at, source_updated_at) as former
         from mirror.versions
-        where observed_at is not null and resource in ('order', 'transaction', 'subscription', 'customer')
+        where observed_at is not null and resource in (${[...rowsOf.keys()].map((resource) => `'${resource}'`).join(", ")})
       ) looks where source_updated_at < former group by resource, id`,
   },
 ];

@@ -1,9 +1,8 @@
 import type { Knex } from "knex";
-import { isAbsent } from "../../mirror/resources/customer.ts";
 import type { Resource } from "../../mirror/snapshot.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import type { UnreadableObject } from "../compare/snapshot.ts";
-import { mirrorTableOf } from "../coverage/slice.ts";
+import { andNotAbsent, mirrorTableOf } from "../coverage/slice.ts";
 
 /** Why an object is read again by its id. */
 export type DoubtReason =
@@ -109,9 +108,9 @@ export async function doubtUnlisted(
   const bounds = [after, before].flatMap((end) => (end === null ? [] : [end.createdAt]));
   const query = db.raw<{ rowCount: number }>(
     `insert into reconcile.doubts (run, resource, id, why, slice, due_at, noticed_at, object_at)
-     select ?, ?, m.id, 'not_listed', ?, ?, ?, m.created_at from mirror.${mirrorTableOf[resource]} m
+     select ?, ?, m.id, 'not_listed', ?, ?, ?, m.created_at from mirror.${mirrorTableOf(resource)} m
      where ${[...conditions, "m.created_at is not null"].join(" and ")} and m.id <> all(?::text[])
-       ${resource === "customer" ? `and not (${isAbsent((column) => `m.${column}`)})` : ""}
+       ${andNotAbsent(resource)}
      on conflict (run, resource, id) do update set slice = excluded.slice where doubts.slice is null`,
     [run, resource, slice, noticedAt, noticedAt, ...bounds, sqlArray(shownIds)],
   );

@@ -4,8 +4,8 @@ import type { ServiceAnswer } from "../../client/call.ts";
 import { isObjectId, objectPath } from "../../client/service-client.ts";
 import { isObject } from "../../contract/wire-types.ts";
 import { ServiceAnswerError, ServiceRefusedError } from "../../client/service-errors.ts";
-import { readPlaces } from "../../mirror/resources.ts";
-import { timeColumn } from "../../mirror/resources/resource.ts";
+import { readPlace, resourceNamed } from "../../mirror/resources.ts";
+import { readTime } from "../../mirror/resources/resource.ts";
 import { keepUnbelieved } from "../../mirror/write/apply.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { inTransaction, withRetries } from "../../platform/postgres/transactions.ts";
@@ -87,7 +87,7 @@ async function confirmOne(
   const { cause } = context;
   const items = isObject(body) && body["id"] === doubt.id ? [body] : [];
   const [object] = items;
-  const createdAt = object === undefined ? null : timeColumn(object, "created_at");
+  const createdAt = object === undefined ? null : readTime(object, "created_at");
   const look = lookAt({ resource, date, cause, expectsOrder: false }, items);
   await withIsolatedAlerts(deps.log, (tell) =>
     withRetries(deps, () =>
@@ -105,10 +105,10 @@ async function readAgain(
   { signal }: ConfirmContext,
   { resource, id }: Doubt,
 ): Promise<ServiceAnswer | { refusal: string }> {
-  const { path, expand } = readPlaces[resource];
+  const { path, query } = readPlace(resource);
   if (!isObjectId(id)) return { refusal: "no path can be made of its id" };
   try {
-    return await client.get(objectPath(path, id), expand === undefined ? {} : { expand }, {
+    return await client.get(objectPath(path, id), query, {
       lane: "walk",
       signal,
     });
@@ -168,7 +168,9 @@ async function settleFound(
 
 /** The list should have shown it, and did not: only a hidden soft deletion explains that. */
 function outcomeWhenEqual({ why, resource }: Doubt, { states }: PageLook): string {
-  const isDeleted = resource === "customer" && states.some(({ columns }) => columns["deleted"]);
+  const isDeleted =
+    resourceNamed(resource).absence !== undefined &&
+    states.some(({ columns }) => columns["deleted"]);
   return why === "not_listed" && !isDeleted ? "lost_in_list" : "equal";
 }
 

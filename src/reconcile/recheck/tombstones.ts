@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { applyStates } from "../../mirror/write/apply.ts";
-import { customerAbsence } from "../../mirror/resources/customer.ts";
+import { mirrorResources, resourceNamed } from "../../mirror/resources.ts";
 import type { Resource } from "../../mirror/snapshot.ts";
 import { driftKey } from "../findings/drift-findings.ts";
 import { type Finding, type Sighting, healFindings, recordFindings } from "../findings/findings.ts";
@@ -66,58 +66,59 @@ export async function concludeAbsent(
   const seenAt = new Date(Math.max(...absent.map(({ due_at }) => due_at.getTime())));
   const sighting: Sighting = { run, seenAt };
   await recordFindings(trx, sighting, absent.map(asFinding));
-  const deleted = reportOnly ? [] : absent.filter(({ resource }) => resource === "customer");
-  await applyStates(
-    trx,
-    deleted.map(({ id, due_at }) => customerAbsence(id, bound(due_at), cause)),
-  );
-  // One that is not newer than what is here yields to it: the finding stays open.
-  const gone = await goneCustomers(
-    trx,
-    deleted.map(({ id }) => id),
-  );
-  await healFindings(
-    trx,
-    sighting,
-    gone.map((id) => driftKey("missing_there", "customer", id)),
-  );
+  for (const { name, table, absence } of reportOnly ? [] : mirrorResources) {
+    const deleted = absent.filter(({ resource }) => resource === name);
+    if (absence === undefined || deleted.length === 0) continue;
+    await applyStates(
+      trx,
+      deleted.map(({ id, due_at }) => absence.state(id, bound(due_at), cause)),
+    );
+    const ids = deleted.map(({ id }) => id);
+    // One that is not newer than what is here yields to it: the finding stays open.
+    const gone = await trx(`mirror.${table}`)
+      .whereIn("id", ids)
+      .whereNotNull("deleted_at")
+      .pluck<string[]>("id");
+    const keys = gone.map((id) => driftKey("missing_there", name, id));
+    await healFindings(trx, sighting, keys);
+  }
   return trx("reconcile.doubts")
     .where({ run, state: "absent" })
     .update({ state: "settled", outcome: "missing_there" });
 }
 
-async function goneCustomers(trx: Knex, ids: readonly string[]): Promise<string[]> {
-  const rows = await trx("mirror.customers")
-    .whereIn("id", [...ids])
-    .whereNotNull("deleted_at")
-    .select<{ id: string }[]>("id");
-  return rows.map(({ id }) => id);
-}
+const worth = mirrorResources.filter(({ amount }) => amount !== undefined);
 
 async function absentObjects(trx: Knex, run: number): Promise<Absent[]> {
   const { rows } = await trx.raw<{ rows: Absent[] }>(
-    `select d.resource, d.id, d.missing_since, d.due_at, coalesce(o.total, t.amount, s.amount) as amount,
-            coalesce(o.currency, t.currency, s.currency) as currency
+    `select d.resource, d.id, d.missing_since, d.due_at,
+            coalesce(${worth.map(({ name, amount }) => `${name}_row.${amount}`).join(", ")}) as amount,
+            coalesce(${worth.map(({ name }) => `${name}_row.currency`).join(", ")}) as currency
      from reconcile.doubts d
-     left join mirror.orders o on d.resource = 'order' and o.id = d.id
-     left join mirror.transactions t on d.resource = 'transaction' and t.id = d.id
-     left join mirror.subscriptions s on d.resource = 'subscription' and s.id = d.id
+     ${worth
+       .map(
+         ({ name, table }) =>
+           `left join mirror.${table} ${name}_row on d.resource = '${name}' and ${name}_row.id = d.id`,
+       )
+       .join(" ")}
      where d.run = ? and d.state = 'absent'`,
     [run],
   );
   return rows;
 }
 
+const canBeDeleted = (resource: Resource): boolean => resourceNamed(resource).absence !== undefined;
+
 const asFinding = ({ resource, id, missing_since, amount, currency }: Absent): Finding => ({
   key: driftKey("missing_there", resource, id),
   class: "missing_there",
   identity: null,
-  severity: resource === "customer" ? "warning" : "critical",
+  severity: canBeDeleted(resource) ? "warning" : "critical",
   resource,
   objectId: id,
   differences: [],
   amountAtRiskMinor: amount === null ? null : BigInt(amount),
   currency,
-  cause: resource === "customer" ? "out_of_band_edit" : "unexplained",
+  cause: canBeDeleted(resource) ? "out_of_band_edit" : "unexplained",
   evidence: { unknown_at_the_service_since: missing_since },
 });

@@ -1,9 +1,9 @@
 import type { Knex } from "knex";
-import { isAbsent } from "../../mirror/resources/customer.ts";
+import { mirrorResources, resourceNamed } from "../../mirror/resources.ts";
 import type { Resource } from "../../mirror/snapshot.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { walksEverything } from "../coverage/ledger.ts";
-import { mirrorTableOf, slicedResources } from "../coverage/slice.ts";
+import { andNotAbsent, mirrorTableOf, slicedResources } from "../coverage/slice.ts";
 import type { Run } from "../runs/runs.ts";
 
 /** Doubts what no slice can have shown: it is read by its id. */
@@ -17,21 +17,17 @@ export async function doubtUnseen(
     await doubtOutOfTime(db, { run, t0, noticedAt }, resource);
   }
   if (await walksEverything(db, run)) return;
-  for (const resource of ["order", "transaction", "subscription"] as const) {
+  for (const resource of openResources) {
     await doubtUnseenOpenItems(db, { run, failedSince, noticedAt }, resource);
   }
 }
 
-/**
- * What may still change without a new object that would show it, as a condition on a row of the mirror. Bound is the
- * time since which a failed order counts.
- */
-const openWhere: Readonly<Record<Resource, string>> = {
-  order: `(m.status in ('pending', 'chargeback', 'refund_failed') or (m.status = 'failed' and m.created_at >= :failedSince))`,
-  transaction: `(m.status in ('pending', 'in_progress', 'chargeback') or (m.type = 'refund' and m.status = 'failed'))`,
-  subscription: `m.status in ('active', 'paused', 'past_due')`,
-  customer: "false",
-};
+/** The resources of which some objects may still change without a new one that would show it. */
+export const openResources: readonly Resource[] = mirrorResources.flatMap(({ name, openItems }) =>
+  openItems === undefined ? [] : [name],
+);
+
+const openWhere = (resource: Resource): string => resourceNamed(resource).openItems ?? "false";
 
 /** Notes which of the objects that were just read are open items. One statement; idempotent. */
 export async function noteSeenOpenItems(
@@ -39,11 +35,11 @@ export async function noteSeenOpenItems(
   { run, failedSince }: { run: number; failedSince: Date },
   { resource, ids }: { resource: Resource; ids: readonly string[] },
 ): Promise<void> {
-  if (ids.length === 0 || resource === "customer") return;
+  if (ids.length === 0) return;
   await db.raw(
     `insert into reconcile.seen (run, resource, id)
-     select :run, :resource, m.id from mirror.${mirrorTableOf[resource]} m
-     where m.id = any(:ids) and ${openWhere[resource]}
+     select :run, :resource, m.id from mirror.${mirrorTableOf(resource)} m
+     where m.id = any(:ids) and ${openWhere(resource)}
      on conflict do nothing`,
     { run, resource, ids: [...ids], failedSince },
   );
@@ -61,8 +57,8 @@ async function doubtUnseenOpenItems(
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `insert into reconcile.doubts (run, resource, id, why, due_at, noticed_at)
      select :run, :resource, m.id, 'open_item', :noticedAt, :noticedAt
-     from mirror.${mirrorTableOf[resource]} m
-     where ${openWhere[resource]} and not exists (
+     from mirror.${mirrorTableOf(resource)} m
+     where ${openWhere(resource)} and not exists (
        select from reconcile.seen s where s.run = :run and s.resource = :resource and s.id = m.id)
      on conflict do nothing`,
     { run, resource, failedSince, noticedAt },
@@ -85,9 +81,9 @@ async function doubtOutOfTime(
 ): Promise<number> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `insert into reconcile.doubts (run, resource, id, why, due_at, noticed_at)
-     select :run, :resource, m.id, 'out_of_time', :noticedAt, :noticedAt from mirror.${mirrorTableOf[resource]} m
+     select :run, :resource, m.id, 'out_of_time', :noticedAt, :noticedAt from mirror.${mirrorTableOf(resource)} m
      where (m.created_at is null and coalesce(m.source_updated_at < :t0, true) or m.created_at > :until)
-       ${resource === "customer" ? `and not (${isAbsent((column) => `m.${column}`)})` : ""}
+       ${andNotAbsent(resource)}
      on conflict do nothing`,
     { run, resource, t0, noticedAt, until: new Date(noticedAt.getTime() + aheadMs) },
   );

@@ -21,7 +21,7 @@ import {
 import { sliceQuery } from "../coverage/slice.ts";
 import { recordUnreadable } from "../findings/drift-findings.ts";
 import { addDoubts, addUnreadable, doubtUnlisted } from "../recheck/rechecks.ts";
-import { noteSeenOpenItems } from "../recheck/unseen.ts";
+import { noteSeenOpenItems, openResources } from "../recheck/unseen.ts";
 import { type PageSpan, type Shown, orderOf, shownTogether } from "./page-order.ts";
 
 export interface WalkDeps {
@@ -213,7 +213,7 @@ async function noteOpenItems(
   { objects }: PageLook,
 ): Promise<void> {
   if (failedSince === null) return;
-  for (const resource of ["order", "transaction", "subscription"] as const) {
+  for (const resource of openResources) {
     const ids = objects.flatMap((object) => (object.resource === resource ? [object.id] : []));
     await noteSeenOpenItems(db, { run, failedSince }, { resource, ids });
   }

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
-import { mirrorTables } from "../../../src/mirror/resources.ts";
+import { mirrorResources } from "../../../src/mirror/resources.ts";
 import { namedGroups } from "../../../src/mirror/resources/resource.ts";
 import { classifiedKeys, withoutPersonalData } from "../../../src/mirror/privacy/personal-data.ts";
 import { arrivalOf, redactedArrival } from "../../../src/mirror/privacy/redact-events.ts";
@@ -32,7 +32,7 @@ describe("the list of what stays", () => {
   });
 
   it("knows every column of the mirror's groups", () => {
-    const columns = mirrorTables.flatMap((table) => [
+    const columns = mirrorResources.flatMap((table) => [
       ...namedGroups(table).flatMap(({ columns: own }) => Object.keys(own)),
       ...Object.keys(table.shared?.columns ?? {}),
       ...Object.keys(table.computed ?? {}),

@@ -1,0 +1,287 @@
+import type { Knex } from "knex";
+import { beforeAll, beforeEach, expect, test } from "vitest";
+import { z } from "zod";
+import { defineEndpoint, noBody, noParams } from "../../src/contract/endpoint.ts";
+import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
+import { createdAtQuery, listOf, pageQuery } from "../../src/contract/lists.ts";
+import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
+import { timestamp, wireId } from "../../src/contract/wire-types.ts";
+import { canonicalContent } from "../../src/mirror/canonical.ts";
+import { mirrorResources, readPlace } from "../../src/mirror/resources.ts";
+import {
+  type Columns,
+  type MirrorResource,
+  changedAt,
+  code,
+  money,
+  objectAt,
+  readColumns,
+  readObject,
+  reference,
+  text,
+  time,
+} from "../../src/mirror/resources/resource.ts";
+import {
+  type Decoded,
+  type GroupState,
+  type Observation,
+  groupState,
+} from "../../src/mirror/snapshot.ts";
+import { statusRank } from "../../src/mirror/version.ts";
+import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
+import { useTestDatabase } from "../support/use-database.ts";
+
+/*
+ * A resource that the service does not have. What stands in this part of the file is all that a new one needs: its
+ * contract, its table, its description, and its line in the list.
+ */
+
+declare module "../../src/mirror/snapshot.ts" {
+  interface ResourceNames {
+    parcel: true;
+  }
+}
+
+const parcelSchema = z.looseObject({ id: wireId, customer_id: wireId, created_at: timestamp });
+
+const listParcels = defineEndpoint({
+  name: "listParcels",
+  method: "GET",
+  path: "/parcels",
+  summary: "List parcels",
+  permission: "orders:read",
+  idempotency: "none",
+  params: noParams,
+  query: pageQuery.extend(createdAtQuery.shape),
+  body: noBody,
+  status: 200,
+  answer: listOf(parcelSchema),
+  errors: [],
+});
+
+const createParcels = `create table mirror.parcels (
+  id text collate "C" primary key, customer_id text collate "C", status text, fee bigint, recipient text,
+  created_at timestamptz, updated_at timestamptz, data jsonb, version text collate "C" not null default '',
+  door_note text, signed_by text, proof jsonb, delivery_version text collate "C" not null default '',
+  source_updated_at timestamptz, content_hash text, deleted_at timestamptz, last_cause text not null)`;
+
+const core = {
+  customer_id: reference,
+  status: code,
+  fee: money,
+  recipient: text,
+  created_at: time,
+  updated_at: changedAt,
+} satisfies Columns;
+
+const delivery = { door_note: text, signed_by: text } satisfies Columns;
+
+const parcel: MirrorResource = {
+  name: "parcel",
+  table: "parcels",
+  service: { list: listParcels, expand: { object: "delivery", list: "delivery" } },
+  owner: "customer_id",
+  groups: {
+    parcel: { versionColumn: "version", contentColumn: "data", inHistory: true, columns: core },
+    "parcel.delivery": {
+      versionColumn: "delivery_version",
+      contentColumn: "proof",
+      inHistory: true,
+      columns: delivery,
+    },
+  },
+  stays: { number: "fee" },
+  openItems: "m.status = 'in_progress'",
+  decode(observation: Observation): Decoded {
+    const read = readObject(parcelSchema, observation);
+    if (!read.ok) return read;
+    const { object } = observation;
+    const parts = {
+      id: read.id,
+      updatedAt: read.updatedAt,
+      settledBy: { resource: "parcel", id: read.id },
+    } as const;
+    const own = {
+      group: "parcel",
+      ...parts,
+      rank: statusRank(object["status"]),
+      content: canonicalContent(object, new Set(["delivery"])),
+    };
+    const states: GroupState[] = [
+      groupState(observation, own, readColumns(core, object, read.updatedAt)),
+    ];
+    if (Object.hasOwn(object, "delivery")) {
+      const shown = objectAt(object, "delivery");
+      const group = {
+        group: "parcel.delivery",
+        ...parts,
+        rank: 0,
+        content: canonicalContent(shown),
+      };
+      states.push(groupState(observation, group, readColumns(delivery, shown, read.updatedAt)));
+    }
+    return { ok: true, id: read.id, states, unread: [] };
+  },
+};
+
+// Before anything derives from the list.
+(mirrorResources as MirrorResource[]).push(parcel);
+const { applyObservations, applyStates, newStates } =
+  await import("../../src/mirror/write/apply.ts");
+const { overwriteObject, seeRow } = await import("../../src/mirror/write/overwrite.ts");
+const { compareStates } = await import("../../src/mirror/compare/compare-states.ts");
+const { inconsistentRows } = await import("../../src/mirror/compare/inconsistent-rows.ts");
+const { eraseHistory, eraseRows, objectsOf } =
+  await import("../../src/mirror/privacy/erase-mirror.ts");
+const { isCustomerKnown, markErased } = await import("../../src/mirror/privacy/erased-people.ts");
+const { interpretEvent } = await import("../../src/worker/interpret-event.ts");
+const { makePlan } = await import("../../src/reconcile/plan.ts");
+const { differencesOf } = await import("../../src/reconcile/compare/differences.ts");
+
+const database = useTestDatabase();
+
+const at = (seconds: number): string =>
+  new Date(Date.UTC(2025, 2, 1, 12) + seconds * 1_000).toISOString();
+
+const sample = (fields: Record<string, unknown> = {}): Record<string, unknown> => ({
+  id: "parcel-1",
+  customer_id: "customer-1",
+  status: "in_progress",
+  fee: 495,
+  recipient: "Jane Doe",
+  delivery: { door_note: "Ask for Jane", signed_by: "Jane Doe", weight: 3 },
+  created_at: at(0),
+  updated_at: at(0),
+  ...fields,
+});
+
+const look = (object: Record<string, unknown>, observedAt: string | null): Observation => ({
+  resource: "parcel",
+  object,
+  fallbackUpdatedAt: null,
+  observedAt: observedAt === null ? null : canonicalTimestamp(observedAt),
+  cause: observedAt === null ? "event:1" : "fetch",
+});
+
+const apply = (...observations: Observation[]) =>
+  database.db.transaction((trx) => applyObservations(trx, observations));
+
+function statesOf(observation: Observation): GroupState[] {
+  const decoded = parcel.decode(observation);
+  if (!decoded.ok) throw new Error("the sample cannot be read");
+  return decoded.states;
+}
+
+const row = (db: Knex = database.db) =>
+  db("mirror.parcels").where({ id: "parcel-1" }).first<Record<string, unknown>>();
+
+beforeAll(() => database.db.raw(createParcels));
+beforeEach(() =>
+  database.db.transaction(async (trx) => {
+    // The history's own trigger lets nobody empty it.
+    await trx.raw("set local session_replication_role = replica");
+    await trx.raw("truncate mirror.parcels, mirror.versions, mirror.unbelieved");
+  }),
+);
+
+test("it is stored by the newest state, and every state is kept", async () => {
+  const late = sample({ status: "succeeded", updated_at: at(9) });
+  await apply(look(late, null), look(sample(), null));
+  expect(await row()).toMatchObject({
+    status: "succeeded",
+    fee: "495",
+    recipient: "Jane Doe",
+    door_note: "Ask for Jane",
+    data: { fee: 495 },
+    proof: { weight: 3 },
+  });
+  const kept = await database.db("mirror.versions").orderBy(["resource", "source_updated_at"]);
+  expect(kept.map(({ resource }: { resource: string }) => resource)).toEqual([
+    "parcel",
+    "parcel",
+    "parcel.delivery",
+    "parcel.delivery",
+  ]);
+});
+
+test("it is compared: equal is nothing, a row edited by hand is found and written again", async () => {
+  const { db } = database;
+  await apply(look(sample(), at(60)));
+  expect(await compareStates(db, statesOf(look(sample(), at(120))))).toEqual([]);
+  await db("mirror.parcels").update({ fee: 1 });
+  const differing = await compareStates(db, statesOf(look(sample(), at(120))));
+  expect(differing).toMatchObject([{ resource: "parcel", id: "parcel-1" }]);
+  expect(differing.flatMap(differencesOf)).toEqual([{ field: "fee", service: 495, mirror: 1 }]);
+  const states = differing.flatMap(({ groups }) => groups.map(({ state }) => state));
+  const written = await db.transaction((trx) => applyStates(trx, states));
+  expect(newStates(written)).toHaveLength(1);
+  expect(await row()).toMatchObject({ fee: "495" });
+});
+
+test("it is healed by hand, whatever the mirror holds, and what cannot be deleted bears no mark of it", async () => {
+  const { db } = database;
+  await apply(look(sample({ fee: 1, updated_at: at(9_999) }), null));
+  await db("mirror.parcels").update({ deleted_at: at(0) });
+  const faults = [];
+  for await (const rows of inconsistentRows(db, canonicalTimestamp(at(9_999)) ?? ""))
+    faults.push(...rows);
+  expect(faults).toEqual([{ resource: "parcel", id: "parcel-1", columns: ["deleted_at"] }]);
+  const shown = look(sample(), at(120));
+  const object = { resource: "parcel", id: "parcel-1" } as const;
+  await db.transaction(async (trx) => {
+    const observedAt = shown.observedAt ?? "";
+    const seen = await seeRow(trx, object, observedAt);
+    const decision = { by: "ann", reason: "test" };
+    const given = { states: statesOf(shown), observedAt, seen };
+    expect(await overwriteObject(trx, object, given, decision)).toMatchObject({ kind: "written" });
+  });
+  expect(await row()).toMatchObject({ fee: "495", deleted_at: null });
+});
+
+test("it is read, walked and announced where its description says", async () => {
+  expect(readPlace("parcel")).toEqual({ path: "/parcels", query: { expand: "delivery" } });
+  const wanted = { kind: "full", t0: new Date(at(0)), rangeFrom: null, rangeTo: null } as const;
+  const slices = await makePlan(database.db, defaultReconcileSettings, wanted);
+  expect(slices.find(({ resource }) => resource === "parcel")).toMatchObject({
+    path: "/parcels",
+    filter: { expand: "delivery" },
+    isClosed: true,
+  });
+  const body = { id: "e", type: "parcel.sent", created_at: at(0), data: { object: sample() } };
+  expect(interpretEvent(defaultEnvelopePlaces, { seq: 1, body })).toMatchObject({
+    kind: "state",
+    observation: { resource: "parcel" },
+  });
+});
+
+/** Everything that the mirror holds, as one text. */
+async function wholeMirror(): Promise<string> {
+  const { rows } = await database.db.raw<{ rows: { text: string }[] }>(
+    `select string_agg(t, ' ') as text from (
+       select to_jsonb(v)::text as t from mirror.versions v union all select to_jsonb(p)::text from mirror.parcels p
+       union all select to_jsonb(u)::text from mirror.unbelieved u) everything`,
+  );
+  return rows[0]?.text ?? "";
+}
+
+test("an erasure reaches every group of its history and every column, and so does what comes later", async () => {
+  const { db } = database;
+  await apply(look(sample(), null), look(sample({ fee: 500, updated_at: at(9) }), null));
+  expect(await wholeMirror()).toContain("Jane");
+  expect(await isCustomerKnown(db, "customer-1")).toBe(true);
+  await markErased(db, "customer-1");
+  const ids = await objectsOf(db, "customer-1");
+  expect(ids).toContain("parcel-1");
+  await db.transaction(async (trx) => {
+    const { hashes } = await eraseHistory(trx, "customer-1", ids);
+    expect(await eraseRows(trx, "customer-1", ids, hashes)).toMatchObject({ parcels: 1 });
+  });
+  expect(await wholeMirror()).not.toContain("Jane");
+  expect(await row()).toMatchObject({ fee: "500", status: "in_progress", recipient: null });
+
+  const late = sample({ status: "succeeded", updated_at: at(99) });
+  await apply(look(late, null));
+  expect(await wholeMirror()).not.toContain("Jane");
+  expect(await row()).toMatchObject({ status: "succeeded", fee: "495", door_note: null });
+  expect(await compareStates(db, statesOf(look(late, at(120))))).toEqual([]);
+});
