@@ -22,14 +22,15 @@ const objects: readonly URL[] = [
   ...inRoom("inbox", "events"),
   ...inRoom("mirror", "append-only", "chargebacks"),
   ...inRoom("reconcile", "runs/run-states", "coverage/slice-times", "findings/finding-dates"),
-  ...inRoom("reconcile", "findings/finding-versions", "recheck/recheck-times"),
+  ...inRoom("reconcile", "findings/finding-versions", "findings/enforced-findings", "recheck/recheck-times"),
   ...inRoom("reports/base", "json-values", "statuses", "day-start", "recurring-amounts"),
   // What objects said as of a time.
   ...inRoom("reports/base", "touched", "transactions", "orders", "order-retries"),
   ...inRoom("reports/base", "subscription-states", "chargebacks"),
   // What was read and proved.
-  ...inRoom("reports/base", "unproved-objects", "read-slices", "changes-read-until"),
-  ...inRoom("reports/base", "read-unsettled", "finding-lives", "verdict", "last-changes"),
+  ...inRoom("reports/base", "unproved-objects", "read-slices", "fresh-slices", "changes-read-until"),
+  ...inRoom("reports/base", "read-unsettled", "finding-lives", "open-findings", "verdict"),
+  ...inRoom("reports/base", "last-changes"),
   // What moved money, and when it is booked.
   ...inRoom("reports/base", "settlement-spans", "movements", "booked-movements"),
   ...(optionalRooms.reports?.sql ?? []),

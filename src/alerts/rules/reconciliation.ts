@@ -328,7 +328,7 @@ async function findBrokenIdentities(db: Knex): Promise<BrokenIdentity[]> {
        select coalesce(identity, 'without a name') as identity, severity, id, resource, object_id, currency,
               amount_at_risk_minor
        from reconcile.findings
-       where class = 'identity' and state in ('open', 'reopened') and evidence->>'mode' = 'enforce'
+       where class = 'identity' and state in ('open', 'reopened') and reconcile.is_enforced(class, evidence->>'mode')
      )
      select f.identity, f.severity, count(*) as n, (array_agg(concat_ws(' ', f.resource, f.object_id) order by f.id))[1:5] as examples,
        (select jsonb_agg(jsonb_build_object('currency', r.currency, 'amount', r.amount::text) order by r.currency)

@@ -92,10 +92,12 @@ async function intervalsOf(
 ): Promise<ReadInterval[]> {
   const { rows } = await db.raw<{ rows: IntervalRow[] }>(
     `select distinct resource, lower(${range}) as created_from, upper(${range}) as created_before
-     from reports.read_slices()
-     where not isempty(${range}) and (cast(:freshAt as timestamptz) is null or fresh_until > :freshAt)
-       and (cast(:run as bigint) is null or run = :run)`,
-    { freshAt: freshAt ?? null, run: run ?? null } as unknown as Record<string, string>,
+     from reports.${freshAt === undefined ? "read_slices()" : "fresh_slices(null, :freshAt)"}
+     where not isempty(${range}) and (cast(:run as bigint) is null or run = :run)`,
+    { ...(freshAt === undefined ? {} : { freshAt }), run: run ?? null } as unknown as Record<
+      string,
+      string
+    >,
   );
   return rows.map((row) => ({
     resource: row.resource,

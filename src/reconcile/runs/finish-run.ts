@@ -154,8 +154,7 @@ async function addDoubts(db: Knex, run: number, totals: RunTotals): Promise<void
 async function addFindings(db: Knex, run: number, totals: RunTotals): Promise<void> {
   const rows = await db("reconcile.findings")
     .whereRaw("(state <> 'healed' or run = ?)", [run])
-    // An identity that is only observed, or was turned off, counts for nothing but itself.
-    .whereRaw("(class <> 'identity' or evidence->>'mode' = 'enforce')")
+    .whereRaw("reconcile.is_enforced(class, evidence->>'mode')")
     .groupBy("class", "identity", "state", "currency")
     .select<
       {

@@ -116,6 +116,3 @@ export async function readProof(
     openWarnings: row["open_warnings"] ?? "0",
   };
 }
-
-/** SQL: whether a row `slice` of `reports.read_slices` still counts for a verdict as of a time, as in `reports.verdict`. */
-export const isFresh = (slice: string, asOf: string): string => `${slice}.fresh_until > ${asOf}`;

@@ -6,8 +6,7 @@ returns table (verdict text, coverage_percent numeric, read_until timestamptz, l
                open_warnings bigint)
 language sql stable as $$
   with fresh as (
-    select s.resource, s.bounds from reports.read_slices(p_as_of) s
-    where s.fresh_until > coalesce(p_as_of, now())
+    select s.resource, s.bounds from reports.fresh_slices(p_as_of) s
   ), start as (
     select least(p_from, min(lower(f.bounds)), min(upper(f.bounds))) as at from fresh f
   ), per_resource as (
@@ -25,14 +24,9 @@ language sql stable as $$
            min(trunc(100 * coalesce(s.got, 0) / nullif(s.wanted, 0), 2)) as percent,
            case when bool_and(s.until is not null) then min(least(s.until, p_to)) end as until
     from seconds s
-  ), unhealed as (
-    select f.severity in ('critical', 'high')
-           and not (f.class = 'identity' and coalesce(f.mode, 'enforce') <> 'enforce') as is_serious
-    from reports.finding_lives(p_as_of) f
-    where f.healed_at is null and f.ack_by is null and (f.object_at is null or f.object_at < p_to)
   ), found as (
-    select count(*) filter (where is_serious) as serious, count(*) filter (where not is_serious) as warnings
-    from unhealed
+    select count(*) filter (where f.is_serious) as serious, count(*) filter (where not f.is_serious) as warnings
+    from reports.open_findings(p_to, p_as_of) f
   )
   select case when c.is_whole is not true or k.at is null or k.at < p_to then 'INCOMPLETE'
               when f.serious > 0 then 'FAIL' else 'PASS' end,

@@ -1,6 +1,5 @@
 import { createHash } from "node:crypto";
 import type { Knex } from "knex";
-import { isFresh } from "../base/about.ts";
 import type { BrokenMember, Member } from "./manifest.ts";
 
 /** Takes lines as they come, without their line breaks; the next ones wait until it is done with these. */
@@ -183,7 +182,7 @@ export async function freezeEvidence(
     "select jsonb_build_object('code', code, 'exponent', exponent) as content from reports.currencies",
     [],
   );
-  await freezeKind(trx, { close, kind: "coverage", order: bySlice }, coverageQuery, [asOf, asOf]);
+  await freezeKind(trx, { close, kind: "coverage", order: bySlice }, coverageQuery, [asOf]);
   await freezeKind(trx, { close, kind: "runs", order: byId }, runsQuery, [asOf, close]);
   await freezeKind(trx, { close, kind: "findings", order: byId }, findingsQuery, [asOf, fromUtc]);
 }
@@ -194,8 +193,7 @@ const byId = "(content->>'id')::bigint";
 const coverageQuery = `
   select to_jsonb(s) || jsonb_build_object('step', c.step, 'path', c.path, 'filter', c.filter, 'pages', c.pages,
                                            'rows', c.rows) as content
-  from reports.read_slices(?) s left join reconcile.coverage c on c.run = s.run and c.slice = s.slice
-  where ${isFresh("s", "?::timestamptz")}`;
+  from reports.fresh_slices(?) s left join reconcile.coverage c on c.run = s.run and c.slice = s.slice`;
 
 /** As they were then: a run that is taken up again later has another state, and another end. */
 const runsQuery = `

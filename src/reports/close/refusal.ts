@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { UsageError } from "../../platform/errors.ts";
 import { counted } from "../../platform/readable-text.ts";
-import { type About, isFresh, readProof } from "../base/about.ts";
+import { type About, readProof } from "../base/about.ts";
 import { type Period, settledAfterSeconds } from "../base/period.ts";
 
 interface LastClose {
@@ -186,8 +186,7 @@ async function unreadDays(db: Knex, { toUtc, timeZone }: Period, asOf: string): 
      from unnest(array['order', 'transaction', 'subscription', 'customer']) with ordinality as k(resource, n)
      cross join lateral unnest(
        tstzmultirange(tstzrange(null, :toUtc)) - coalesce((
-         select range_agg(s.bounds) from reports.read_slices(:asOf) s
-         where s.resource = k.resource and ${isFresh("s", "cast(:asOf as timestamptz)")}), '{}')
+         select range_agg(s.bounds) from reports.fresh_slices(:asOf) s where s.resource = k.resource), '{}')
      ) as g(gap)
      order by k.n, lower(g.gap) nulls first`,
     { timeZone, toUtc, asOf },
@@ -208,7 +207,7 @@ const someOf = (items: readonly string[]): string =>
     ? items.join(", ")
     : `${items.slice(0, shownAtMost).join(", ")} and ${items.length - shownAtMost} more`;
 
-/** The ones that block the period, as in `reports.verdict`, the first of them in words. One statement. */
+/** The ones that block the period, the first of them in words. One statement. */
 async function openFindings(
   db: Knex,
   { toUtc, timeZone }: Period,
@@ -218,12 +217,9 @@ async function openFindings(
     `select f.finding || ' (' || 
             concat_ws(' ', f.severity, replace(f.class, '_', ' '), f.identity, f.resource, f.object_id) ||
             ', since ' || to_char(f.first_seen at time zone ?, 'YYYY-MM-DD') || ')' as line
-     from reports.finding_lives(?) f
-     where f.healed_at is null and f.ack_by is null and f.severity in ('critical', 'high')
-       and not (f.class = 'identity' and coalesce(f.mode, 'enforce') <> 'enforce')
-       and (f.object_at is null or f.object_at < ?)
+     from reports.open_findings(?, ?) f where f.is_serious
      order by f.first_seen, f.finding limit ?`,
-    [timeZone, asOf, toUtc, shownAtMost],
+    [timeZone, toUtc, asOf, shownAtMost],
   );
   return rows.map(({ line }) => line);
 }

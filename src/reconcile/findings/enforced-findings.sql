@@ -1,0 +1,6 @@
+create or replace function reconcile.is_enforced(p_class text, p_mode text) returns boolean
+language sql immutable parallel safe as $$
+  select p_class <> 'identity' or coalesce(p_mode, 'enforce') = 'enforce'
+$$;
+comment on function reconcile.is_enforced is
+  'Whether a finding counts: an identity that is only observed, or was turned off, counts for nothing but itself.';
