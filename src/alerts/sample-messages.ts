@@ -194,8 +194,15 @@ function chargebackSamples(desk: AlertDesk, at: Date): Sample[] {
   const chargeback = sampleChargeback(at);
   const told = (what: string, fields: Partial<Chargeback>): Sample[] =>
     samplesOf(what, chargebackStory({ ...chargeback, ...fields }, wording)).slice(-1);
-  const ratio = { brand: "visa", programme: "VAMP", disputes: 95, limit: 100, ratio: 0.83 };
-  const [near, over] = [ratio, { ...ratio, disputes: 104 }].map((each) =>
+  const ratio = {
+    brand: "visa",
+    programme: "VAMP",
+    disputes: 95,
+    limit: 100,
+    ratio: 0.83,
+    isOver: false,
+  };
+  const [near, over] = [ratio, { ...ratio, disputes: 104, isOver: true }].map((each) =>
     ratioConditions(wording.rules, each, at).slice(-1),
   );
   return [

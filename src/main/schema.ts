@@ -20,15 +20,28 @@ const inRoom = (room: string, ...names: string[]): URL[] =>
 /** Functions, views and triggers, in the order in which they are made: each may use those before it. */
 const objects: readonly URL[] = [
   ...inRoom("inbox", "events"),
+  // What a status means is asked by every room.
+  ...inRoom("reports/base", "statuses"),
   ...inRoom("mirror", "append-only", "chargebacks"),
   ...inRoom("reconcile", "runs/run-states", "coverage/slice-times", "findings/finding-dates"),
-  ...inRoom("reconcile", "findings/finding-versions", "findings/enforced-findings", "recheck/recheck-times"),
-  ...inRoom("reports/base", "json-values", "statuses", "day-start", "recurring-amounts"),
+  ...inRoom(
+    "reconcile",
+    "findings/finding-versions",
+    "findings/enforced-findings",
+    "recheck/recheck-times",
+  ),
+  ...inRoom("reports/base", "json-values", "day-start", "recurring-amounts"),
   // What objects said as of a time.
-  ...inRoom("reports/base", "touched", "transactions", "orders", "order-retries"),
+  ...inRoom("reports/base", "touched", "transactions", "orders", "order-retries", "day-sums"),
   ...inRoom("reports/base", "subscription-states", "chargebacks"),
   // What was read and proved.
-  ...inRoom("reports/base", "unproved-objects", "read-slices", "fresh-slices", "changes-read-until"),
+  ...inRoom(
+    "reports/base",
+    "unproved-objects",
+    "read-slices",
+    "fresh-slices",
+    "changes-read-until",
+  ),
   ...inRoom("reports/base", "read-unsettled", "finding-lives", "open-findings", "verdict"),
   ...inRoom("reports/base", "last-changes"),
   // What moved money, and when it is booked.

@@ -1,11 +1,79 @@
+-- The state of a chargeback is told by these functions, once for mirror.chargebacks and for reports.chargebacks. Those
+-- two differ in where orders and transactions come from, and the planner puts the functions in their place: one function
+-- for both with a time that may be null took twice as long (docs/decisions.md).
+
+-- What the states of an order show of its chargeback, as far as they were recorded by p_as_of; null: all of them.
+create or replace function mirror.chargeback_of_order(p_order text, p_as_of timestamptz)
+returns table (first_at timestamptz, last_at timestamptz, accepted_at timestamptz, dismissed_at timestamptz,
+               last_status text, cause text, left_at timestamptz)
+language sql stable parallel safe as $$
+  select shown.*, (
+      select min(v.source_updated_at) from mirror.versions v
+      where v.resource = 'order' and v.id = p_order and v.source_updated_at > shown.last_at
+        and (p_as_of is null or v.recorded_at <= p_as_of) and v.data->>'status' not like 'chargeback%')
+  from (
+    select min(v.source_updated_at) as first_at, max(v.source_updated_at) as last_at,
+           min(v.source_updated_at) filter (where v.data->>'status' = 'chargeback_accepted') as accepted_at,
+           min(v.source_updated_at) filter (where v.data->>'status' = 'chargeback_dismissed') as dismissed_at,
+           (array_agg(v.data->>'status' order by v.source_updated_at desc, v.data->>'status' collate "C" desc))[1] as last_status,
+           (array_agg(v.cause order by v.source_updated_at desc, v.data->>'status' collate "C" desc))[1] as cause
+    from mirror.versions v
+    where v.resource = 'order' and v.id = p_order and (p_as_of is null or v.recorded_at <= p_as_of)
+      and v.data->>'status' like 'chargeback%'
+  ) shown
+$$;
+
+-- The same of a transaction.
+create or replace function mirror.chargeback_of_transaction(p_transaction text, p_as_of timestamptz)
+returns table (first_at timestamptz, last_at timestamptz, cause text, left_at timestamptz)
+language sql stable parallel safe as $$
+  select shown.*, (
+      select min(v.source_updated_at) from mirror.versions v
+      where v.resource in ('transaction', 'transaction.inline') and v.id = p_transaction
+        and v.source_updated_at > shown.last_at and (p_as_of is null or v.recorded_at <= p_as_of)
+        and v.data->>'status' not like 'chargeback%')
+  from (
+    select min(v.source_updated_at) as first_at, max(v.source_updated_at) as last_at,
+           (array_agg(v.cause order by v.source_updated_at desc, v.content_hash))[1] as cause
+    from mirror.versions v
+    where v.resource in ('transaction', 'transaction.inline') and v.id = p_transaction
+      and (p_as_of is null or v.recorded_at <= p_as_of) and v.data->>'status' like 'chargeback%'
+  ) shown
+$$;
+
+-- What an order says now counts before what it said, and an order before its sale. Who leaves without a word was
+-- dismissed.
+create or replace function mirror.chargeback_state(p_order_status text, p_first_at timestamptz, p_last_status text,
+                                                   p_sale_status text)
+returns text language sql immutable parallel safe as $$
+  select case
+      when p_order_status = 'chargeback_accepted' then 'accepted'
+      when p_order_status = 'chargeback_dismissed' then 'dismissed'
+      when p_order_status like 'chargeback%' then 'opened'
+      when p_last_status = 'chargeback_accepted' then 'accepted'
+      when p_first_at is not null then 'dismissed'
+      when p_sale_status like 'chargeback%' then 'opened'
+      else 'dismissed' end
+$$;
+
+-- When it came to that state; null while it is open.
+create or replace function mirror.chargeback_ended_at(
+  p_state text, p_first_at timestamptz, p_last_at timestamptz, p_accepted_at timestamptz, p_dismissed_at timestamptz,
+  p_left_at timestamptz, p_sale_last_at timestamptz, p_sale_left_at timestamptz)
+returns timestamptz language sql immutable parallel safe as $$
+  select case
+      when p_state = 'opened' then null
+      when p_state = 'accepted' then p_accepted_at
+      when p_first_at is not null then coalesce(p_dismissed_at, p_left_at, p_last_at)
+      else coalesce(p_sale_left_at, p_sale_last_at) end
+$$;
+
 create or replace view mirror.chargebacks as
-select k.key, k.order_id, sale.id as transaction_id, known.state,
+select k.key, k.order_id, sale.id as transaction_id, now.state,
        coalesce(sale.amount, o.total) as amount, coalesce(sale.currency, o.currency) as currency,
-       least(ordered.first_at, sale.first_at) as opened_at,
-       ordered.accepted_at,
-       case when known.state = 'dismissed' then known.ended_at else ordered.dismissed_at end as dismissed_at,
-       case when known.state <> 'opened' then known.ended_at end as resolved_at,
-       coalesce(ordered.cause, sale.cause) as last_cause
+       least(ordered.first_at, sale.first_at) as opened_at, ordered.accepted_at,
+       case when now.state = 'dismissed' then ended.at else ordered.dismissed_at end as dismissed_at,
+       ended.at as resolved_at, coalesce(ordered.cause, sale.cause) as last_cause
 from (
   select v.id as key, v.id as order_id from mirror.versions v
   where v.resource = 'order' and v.data->>'status' like 'chargeback%'
@@ -15,55 +83,20 @@ from (
   where v.resource in ('transaction', 'transaction.inline') and v.data->>'status' like 'chargeback%'
 ) k
 left join mirror.orders o on o.id = k.order_id
+left join lateral mirror.chargeback_of_order(k.order_id, null) ordered on true
 left join lateral (
-  select shown.*, (
-      select min(v.source_updated_at) from mirror.versions v
-      where v.resource = 'order' and v.id = k.order_id and v.source_updated_at > shown.last_at
-        and v.data->>'status' not like 'chargeback%') as left_at
-  from (
-    select min(v.source_updated_at) as first_at, max(v.source_updated_at) as last_at,
-           min(v.source_updated_at) filter (where v.data->>'status' = 'chargeback_accepted') as accepted_at,
-           min(v.source_updated_at) filter (where v.data->>'status' = 'chargeback_dismissed') as dismissed_at,
-           (array_agg(v.data->>'status' order by v.source_updated_at desc, v.data->>'status' collate "C" desc))[1] as last_status,
-           (array_agg(v.cause order by v.source_updated_at desc, v.data->>'status' collate "C" desc))[1] as cause
-    from mirror.versions v
-    where v.resource = 'order' and v.id = k.order_id and v.data->>'status' like 'chargeback%'
-  ) shown
-) ordered on true
-left join lateral (
-  select t.id, t.amount, t.currency, t.status, shown.*, (
-      select min(v.source_updated_at) from mirror.versions v
-      where v.resource in ('transaction', 'transaction.inline') and v.id = t.id
-        and v.source_updated_at > shown.last_at and v.data->>'status' not like 'chargeback%') as left_at
-  from mirror.transactions t
-  cross join lateral (
-    select min(v.source_updated_at) as first_at, max(v.source_updated_at) as last_at,
-           (array_agg(v.cause order by v.source_updated_at desc, v.content_hash))[1] as cause
-    from mirror.versions v
-    where v.resource in ('transaction', 'transaction.inline') and v.id = t.id
-      and v.data->>'status' like 'chargeback%'
-  ) shown
+  select t.id, t.amount, t.currency, t.status, shown.*
+  from mirror.transactions t cross join lateral mirror.chargeback_of_transaction(t.id, null) shown
   where (t.order_id = k.order_id or (k.order_id is null and t.id = k.key))
-    and (shown.first_at is not null or (t.type = 'sale' and t.status not in ('failed', 'voided')))
+    and (shown.first_at is not null or reports.is_sale_that_stands(t.type, t.status))
   order by shown.first_at is null, t.created_at, t.id
   limit 1
 ) sale on true
 cross join lateral (
-  select case
-      when o.status = 'chargeback_accepted' then 'accepted'
-      when o.status = 'chargeback_dismissed' then 'dismissed'
-      when o.status like 'chargeback%' then 'opened'
-      when ordered.last_status = 'chargeback_accepted' then 'accepted'
-      when ordered.first_at is not null then 'dismissed'
-      when sale.status like 'chargeback%' then 'opened'
-      else 'dismissed' end as state
+  select mirror.chargeback_state(o.status, ordered.first_at, ordered.last_status, sale.status) as state
 ) now
 cross join lateral (
-  select now.state, case
-      when now.state = 'opened' then null
-      when now.state = 'accepted' then ordered.accepted_at
-      when ordered.first_at is not null
-        then coalesce(ordered.dismissed_at, ordered.left_at, o.source_updated_at)
-      else coalesce(sale.left_at, sale.last_at) end as ended_at
-) known;
+  select mirror.chargeback_ended_at(now.state, ordered.first_at, ordered.last_at, ordered.accepted_at,
+                                    ordered.dismissed_at, ordered.left_at, sale.last_at, sale.left_at) as at
+) ended;
 comment on view mirror.chargebacks is 'key: order_id; the transaction''s id where there is no order';

@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { customerFacts } from "../../src/alerts/compose-message.ts";
+import { findDeclinedOrders } from "../../src/alerts/rules/declined-orders.ts";
 import { usualDeclines } from "../../src/alerts/storms/storms.ts";
 import { sampleCustomer, sampleEntry, sampleOrder, sampleSubscription } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -112,6 +113,36 @@ test("chargebacks near a network's threshold, and over it, are told once an hour
   await nextHour();
   expect(await look(0), "another month").toEqual([]);
   expect(await messagesOf(db, key)).toEqual(["trigger opened", "resolve resolved"]);
+});
+
+test("chargebacks are over a threshold only where its amount is reached as well, as in the report", async () => {
+  const clock = standingClock("2025-05-20T12:00:00.000Z");
+  const desk = testDesk({ clock, serviceClock: clock });
+  await db("reports.network_thresholds").insert({
+    brand: "amountcard",
+    programme: "With an amount",
+    valid_from: "2025-01-01",
+    min_disputes: 1,
+    min_percent: 1,
+    basis: "same_month",
+    min_amount: 1_000_000,
+    min_amount_currency: "usd",
+  });
+  const card = { id: "card-1", card_last_four: "4242", card_brand: "AmountCard" };
+  const order = sampleOrder({ payment_method: card, transactions: [sampleEntry()] });
+  const lost = { ...order, status: "chargeback", updated_at: "2025-05-02T12:00:00.000Z" };
+  await deliver(db, desk, [[event(order), event(lost)]]);
+  await sweep(db, desk);
+  const told = (await unresolved(db)).filter((each) => each.startsWith("chargeback-ratio"));
+  expect(told).toEqual(["chargeback-ratio:amountcard:With an amount error open"]);
+});
+
+test("an order that was declined and is voided now was not paid after all, as in the report", async () => {
+  const order = sampleOrder({ status: "failed", transactions: [] });
+  const later = { ...order, status: "voided", updated_at: "2025-03-02T12:00:00.000Z" };
+  await deliver(db, testDesk({}), [[event(order), event(later)]]);
+  const [found] = await findDeclinedOrders(db, ["order-1"]);
+  expect(found).toMatchObject({ status: "voided", settledAt: null });
 });
 
 test("what a customer owes and has paid: by currency, refunds and lost chargebacks taken off", async () => {

@@ -171,6 +171,15 @@ describe("a chargeback that only one of them shows", () => {
   });
 });
 
+test("a chargeback never ends before it was opened, though the order's row was set back to an older state", async () => {
+  const { db } = database;
+  await apply(db, order("succeeded", 0), order("chargeback", 5, "chargeback"));
+  await db("mirror.orders").update({ status: "succeeded", source_updated_at: time(0) });
+  expect(await chargebacks()).toMatchObject([
+    { state: "dismissed", opened_at: time(5), resolved_at: time(5) },
+  ]);
+});
+
 test("a refund's failure and another order's chargeback do not mix in", async () => {
   const { db } = database;
   const refund = sampleEntry({ id: "refund-1", type: "refund", amount: 10 });

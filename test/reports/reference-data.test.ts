@@ -3,14 +3,55 @@ import { statusRank } from "../../src/mirror/version.ts";
 import { defaultAccounts } from "../../src/reports/base/account-map.ts";
 import { currencyDigits } from "../../src/platform/money.ts";
 import { allReports } from "../../src/reports/catalogue/all.ts";
+import { declineGroupOf } from "../../src/alerts/rules/decline-groups.ts";
+import { isCaptured, isRefunded } from "../../src/reports/catalogue/daily-control/daily-control.ts";
+import { togetherMs } from "../../src/reconcile/compare/classify.ts";
+import { settingsOf } from "../alerts/test-desk.ts";
 import { failureCodes } from "../../src/contract/decline-codes.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();
 
-test("every failure code of the service has a group, and no other code has", async () => {
-  const codes = await database.db("reports.decline_groups").pluck<string[]>("code");
-  expect(codes.sort()).toEqual([...failureCodes].sort());
+test("every failure code of the service has the group that alerts give it, and no other code has one", async () => {
+  const rows = await database
+    .db("reports.decline_groups")
+    .select<{ code: string; code_group: string }[]>("code", "code_group");
+  const inSql = Object.fromEntries(rows.map(({ code, code_group: group }) => [code, group]));
+  expect(inSql).toEqual(
+    Object.fromEntries(failureCodes.map((code) => [code, declineGroupOf(code)])),
+  );
+});
+
+test("what is near a threshold in the report is near it in an alert that nobody set", async () => {
+  const { share } = settingsOf({}).rules.chargeback_ratio;
+  const { rows } = await database.db.raw<{ rows: { here: boolean; there: boolean }[] }>(
+    `select reports.is_near(n, 1000) as here, reports.is_near(n, 1000, ?) as there from generate_series(0, 1000) n`,
+    [share],
+  );
+  expect(rows.filter(({ here, there }) => here !== there)).toEqual([]);
+});
+
+test("what counts as one moment is as long in reports as in the nightly run", async () => {
+  const { rows } = await database.db.raw<{ rows: { ms: number }[] }>(
+    "select (extract(epoch from reports.same_moment()) * 1000)::int as ms",
+  );
+  expect(rows).toEqual([{ ms: togetherMs }]);
+});
+
+test("figures of the daily control tell sales and refunds apart as the balances do", async () => {
+  const types = ["sale", "refund", "auth", "something new"];
+  const statuses = ["pending", "in_progress", "succeeded", "failed", "voided", "chargeback", "new"];
+  for (const [type, status] of types.flatMap((a) => statuses.map((b) => [a, b] as const))) {
+    const { rows } = await database.db.raw<{ rows: { captured: boolean; refunded: boolean }[] }>(
+      "select reports.is_captured(:type, :status) as captured, reports.is_refunded(:type, :status) as refunded",
+      { type, status },
+    );
+    const inFigures = {
+      captured: isCaptured({ type, status }),
+      refunded: isRefunded({ type, status }),
+    };
+    expect({ type, status, ...rows[0] }).toEqual({ type, status, ...inFigures });
+  }
 });
 
 test("ties of states are settled as the mirror settles them", async () => {

@@ -94,6 +94,7 @@ test("declines gives shares of each currency, and what was paid later", async ()
     ...renewal("recovered", [2, 3], "succeeded"),
     ...renewal("not yet", [2], "pending"),
     ...renewal("voided", [2], "voided"),
+    ...renewal("of a new status", [2], "on_hold"),
     ...renewal("in yen", [2, 3, 4], "failed", yen),
   );
   const { rows } = await ask(database.db, "declines", spring);
@@ -106,7 +107,7 @@ test("declines gives shares of each currency, and what was paid later", async ()
   ]);
   expect(told).toEqual([
     ["jpy", "3", "3000", "100.00", "0.00"],
-    ["usd", "3", "3000", "100.00", "33.33"],
+    ["usd", "4", "4000", "100.00", "25.00"],
   ]);
 });
 

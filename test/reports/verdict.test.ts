@@ -174,6 +174,40 @@ test("the daily control compares whole days that were read, and fails on one tha
   expect(june.about.proof.verdict).toBe("INCOMPLETE");
 });
 
+test.each([1, -1])(
+  "the daily control compares sums with their sign, and shows them without (%i)",
+  async (sign) => {
+    const { db } = database;
+    const run = await coverAll(db, "2025-06-01T00:00:00Z");
+    const day = { run, slice: 2, day: "2025-05-02", currency: "usd", status: "succeeded" };
+    await db("reconcile.daily_sums").insert([
+      { ...day, type: "sale", n: 1, sum_minor: 100 },
+      { ...day, type: "refund", n: 2, sum_minor: 20 * sign },
+    ]);
+    const at = "2025-05-02T01:00:00Z";
+    const refund = { type: "refund", status: "succeeded", currency: "usd", last_cause: "event" };
+    const refunds = [30 * sign, -10 * sign].map((amount, n) => ({
+      ...refund,
+      id: `refund ${n}`,
+      amount,
+      created_at: at,
+      updated_at: at,
+    }));
+    await db("mirror.transactions").insert(refunds);
+    const { rows } = await ask(db, "daily-control", may);
+    expect(rows.filter((row) => row["type"] === "refund")).toMatchObject([
+      { outcome: "equal", service_sum: "20", mirror_sum: "20", difference_sum: "0" },
+    ]);
+    await db("reconcile.daily_sums")
+      .where({ type: "refund" })
+      .update({ sum_minor: -20 * sign });
+    const turned = await ask(db, "daily-control", may);
+    expect(turned.rows.filter((row) => row["type"] === "refund")).toMatchObject([
+      { outcome: "differs", service_sum: "20", mirror_sum: "-20", difference_sum: "40" },
+    ]);
+  },
+);
+
 test("answers as of a time what the mirror said then, the same for ever", async () => {
   const { db } = database;
   const asOf = (await latestAsOf(db)).toISOString();

@@ -135,7 +135,7 @@ export async function findChargebacks(db: Knex, ids: readonly string[]): Promise
             c.state, c.amount, c.currency, c.opened_at, c.resolved_at, coalesce(o.card_brand, t.card_brand) as card_brand,
             coalesce(o.card_last_four, t.card_last_four) as card_last_four, (
               select coalesce(sum(abs(r.amount)), 0) from mirror.transactions r
-              where r.order_id = c.order_id and r.type = 'refund' and r.status = 'succeeded') as refunded
+              where r.order_id = c.order_id and reports.is_refunded(r.type, r.status)) as refunded
      from mirror.chargebacks c left join mirror.orders o on o.id = c.order_id
      left join mirror.transactions t on t.id = c.transaction_id
      where c.key in (select key from asked) and c.opened_at is not null order by c.key`,
@@ -165,6 +165,7 @@ interface RatioRow {
   programme: string;
   disputes: string;
   headroom: string;
+  outcome: "near" | "over";
   ratio_percent: string | null;
 }
 
@@ -183,10 +184,10 @@ export async function watchChargebackRatio(trx: Knex.Transaction, desk: AlertDes
   const at = desk.serviceClock.now();
   const zone = zoneOf(desk);
   const { rows } = await trx.raw<{ rows: RatioRow[] }>(
-    `select brand, programme, disputes, headroom, ratio_percent
+    `select brand, programme, disputes, headroom, outcome, ratio_percent
      from reports.network_monitor(date_trunc('month', ?::timestamptz at time zone ?) at time zone ?,
                                   ?::timestamptz, ?, null, ?)
-     where programme is not null and disputes > 0 and disputes >= ?::numeric * (disputes + headroom)
+     where programme is not null and disputes > 0 and reports.is_near(disputes, disputes + headroom, ?)
      order by brand, programme`,
     [
       at,
@@ -202,7 +203,11 @@ export async function watchChargebackRatio(trx: Knex.Transaction, desk: AlertDes
     const disputes = Number(row.disputes);
     const limit = disputes + Number(row.headroom);
     const ratio = row.ratio_percent === null ? null : Number(row.ratio_percent);
-    return ratioConditions(rules, { ...row, disputes, limit, ratio }, at);
+    return ratioConditions(
+      rules,
+      { ...row, disputes, limit, ratio, isOver: row.outcome === "over" },
+      at,
+    );
   });
   await raise(trx, desk, conditions, "sweep");
   const keep = conditions.map(({ key }) => key);
@@ -217,6 +222,8 @@ export interface ChargebackRatio {
   limit: number;
   /** Percent of settled sales; null where there are none. */
   ratio: number | null;
+  /** Everything is reached that the programme asks for: in some regions an amount as well. */
+  isOver: boolean;
 }
 
 /**
@@ -229,7 +236,7 @@ export function ratioConditions(
   at: Date,
 ): Condition[] {
   const near = nearCondition(rules, ratio, at);
-  if (ratio.disputes < ratio.limit) return [near];
+  if (!ratio.isOver) return [near];
   const title = titleOf(ratio, "over");
   return [near, { ...near, key: `${near.key}:over`, severity: "critical", title }];
 }

@@ -25,7 +25,7 @@ export interface DeclinedOrder {
     nextRetryAt: Date | null;
     isRetryUnknown: boolean;
   }[];
-  /** Its first state of a status that is neither pending nor failed. */
+  /** Its first state of a status in which it was paid. */
   settledAt: Date | null;
   subscription: {
     status: string | null;
@@ -215,7 +215,7 @@ const statement = `
   ) dunning on true
   left join lateral (
     select min(v.source_updated_at) as at from mirror.versions v
-    where v.resource = 'order' and v.id = o.id and v.data->>'status' not in ('pending', 'failed')
+    where v.resource = 'order' and v.id = o.id and reports.is_paid(v.data->>'status')
   ) settled on true
   order by o.created_at, o.id`;
 

@@ -152,8 +152,8 @@ interface ShownTransaction {
   updatedMs: number;
 }
 
-/** An order and its sale change together, but not in the same instant. */
-const togetherMs = 2_000;
+/** An order and its sale change together, but not in the same instant: `reports.same_moment`. */
+export const togetherMs = 2_000;
 
 const nextStatuses: Readonly<Record<string, readonly string[]>> = {
   pending: ["in_progress", "succeeded"],

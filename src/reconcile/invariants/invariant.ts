@@ -58,9 +58,9 @@ const tables = [
   `create temp table transaction_facts on commit drop as
    select id, type, status, abs(amount) as amount, currency, customer_id, order_id, payment_method_id,
           attempt_count, created_at, updated_at,
-          type = 'sale' and status in ('succeeded', 'chargeback') as captured,
+          reports.is_captured(type, status) as captured,
           reports.is_unsettled(type, status) as unsettled,
-          type = 'refund' and status = 'succeeded' as refunded
+          reports.is_refunded(type, status) as refunded
    from mirror.transactions where deleted_at is null`,
 
   `create temp table order_facts on commit drop as

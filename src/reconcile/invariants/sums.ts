@@ -29,8 +29,8 @@ const byFlows = `
   ) flows group by 1`;
 
 /**
- * The sums of a day that a closed slice of this run saw at the service, beside the mirror's of the same bounds. A
- * day in which something changed after the slice was read proves nothing.
+ * The sums of a day that a closed slice of this run saw at the service, beside the mirror's of the same bounds, by the
+ * rules of the report daily-control. A day in which something changed after the slice was read proves nothing.
  */
 const days = `
   with read as (
@@ -38,24 +38,24 @@ const days = `
     from moment join reconcile.coverage c using (run)
     where c.resource = 'transaction' and c.is_closed and c.state = 'complete'
   ), there as (
-    select s.slice, s.day, s.currency, s.type, s.status, s.n, s.sum_minor
+    select s.slice, s.day, s.currency, s.type, s.status, s.n, s.sum_minor as total
     from read join reconcile.daily_sums s using (run, slice)
   ), here as (
-    select read.slice, cast(t.created_at at time zone time_zone as date) as day, t.currency, t.type, t.status,
-           count(*) as n, sum(t.amount) as sum_minor, max(t.updated_at) as changed_at
-    from read join mirror.transactions t on t.created_at >= coalesce(read.created_from, '-infinity')
-      and t.created_at < coalesce(read.created_before, 'infinity') and t.deleted_at is null
-      and num_nulls(t.currency, t.type, t.status, t.amount) = 0
-    group by 1, 2, 3, 4, 5
-  ), unsettled as (
-    select here.slice, here.day from here join read using (slice)
-    group by here.slice, here.day, read.read_at having max(here.changed_at) >= read.read_at
+    select read.slice, s.*
+    from read cross join lateral reports.day_sums(
+      coalesce(read.created_from, '-infinity'), coalesce(read.created_before, 'infinity'), time_zone) s
+  ), changed as (
+    select slice, day, max(changed_at) as changed_at from here group by slice, day
   )
-  select day || ' ' || currency || ' ' || type || ' ' || status as id, currency,
-         coalesce(there.n, 0) as service_count, coalesce(there.sum_minor, 0) as service_sum,
-         coalesce(here.n, 0) as mirror_count, coalesce(here.sum_minor, 0) as mirror_sum
+  select day || ' ' || currency || ' ' || type || ' ' || status as id, currency, f.*,
+         reports.sums_outcome(f.service_count, f.service_sum, f.mirror_count, f.mirror_sum, changed.changed_at,
+                              read.read_at) as outcome
   from there full join here using (slice, day, currency, type, status)
-  where (slice, day) not in (select slice, day from unsettled)`;
+  join read using (slice) left join changed using (slice, day)
+  cross join lateral (
+    select coalesce(there.n, 0) as service_count, coalesce(there.total, 0) as service_sum,
+           coalesce(here.n, 0) as mirror_count, coalesce(here.total, 0) as mirror_sum
+  ) f`;
 
 export const sums: readonly Identity[] = [
   {
@@ -88,7 +88,7 @@ export const sums: readonly Identity[] = [
       select id, currency, cast(max(abs(service_sum - mirror_sum)) as bigint) as at_risk,
              min(service_count || ' of ' || service_sum) as expected, min(mirror_count || ' of ' || mirror_sum) as found
       from (${days}) days
-      where service_count <> mirror_count or service_sum <> mirror_sum group by id, currency`,
-    examined: `select id from (${days}) days`,
+      where outcome = 'differs' group by id, currency`,
+    examined: `select id from (${days}) days where outcome <> 'changed since'`,
   },
 ];

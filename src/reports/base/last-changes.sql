@@ -43,7 +43,7 @@ language sql stable parallel safe as $$
     from reports.transactions(p_as_of) t where t.order_id is not null
     group by t.order_id
     having bool_or(t.type = 'sale' and t.status in ('in_progress', 'succeeded') and (
-      t.status = 'in_progress' or t.updated_at > t.created_at + interval '2 seconds'
+      t.status = 'in_progress' or t.updated_at > t.created_at + reports.same_moment()
       or t.id in (select u.id from reports.read_unsettled(p_as_of) u)))
   )
   select s.resource, s.id,
@@ -63,5 +63,5 @@ language sql stable parallel safe as $$
          end, coalesce(w.made_at, s.at)
   from state s
   left join later w on s.resource = 'order' and w.order_id = s.id and s.status not like 'chargeback%'
-    and w.made_at < s.at - interval '2 seconds'
+    and w.made_at < s.at - reports.same_moment()
 $$;

@@ -8,8 +8,7 @@ language sql stable parallel safe as $$
          case t.type when 'sale' then 1 else -1 end * coalesce(abs(t.amount), 0)
   from reports.transactions(p_as_of) t
   where t.created_at is not null and case
-      when t.type = 'sale' and t.status in ('succeeded', 'chargeback') then true
-      when t.type = 'refund' then t.status = 'succeeded'
+      when reports.is_captured(t.type, t.status) or reports.is_refunded(t.type, t.status) then true
       -- One order after another: there are few of them.
       when reports.is_unsettled(t.type, t.status) then reports.is_paid((
         select o.status from reports.orders(p_as_of) o where o.id collate "C" = t.order_id limit 1))

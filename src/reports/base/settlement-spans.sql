@@ -7,19 +7,19 @@ returns table (id text, order_id text, status text, currency text, amount bigint
                ended_at timestamptz)
 language sql stable parallel safe as $$
   with candidate as (
-    select t.id, t.order_id, t.status, coalesce(t.currency, 'xxx') as currency,
+    select t.id, t.type, t.order_id, t.status, coalesce(t.currency, 'xxx') as currency,
            coalesce(abs(t.amount), 0) as amount, t.created_at
     from reports.transactions(p_as_of) t
     where t.type = 'sale' and t.created_at < p_times[cardinality(p_times)]
-      and (t.status in ('pending', 'in_progress')
+      and (reports.is_unsettled(t.type, t.status)
            or width_bucket(t.created_at, p_times) < width_bucket(t.updated_at, p_times)
            or t.id in (select u.id from reports.read_unsettled(p_as_of) u))
   ), known as (
     select c.*, h.was_unsettled, h.settled_at, h.first_status
     from candidate c
     cross join lateral (
-      select bool_or(v.data->>'status' in ('pending', 'in_progress')) as was_unsettled,
-             min(v.source_updated_at) filter (where v.data->>'status' in ('succeeded', 'chargeback')) as settled_at,
+      select bool_or(reports.is_unsettled(c.type, v.data->>'status')) as was_unsettled,
+             min(v.source_updated_at) filter (where reports.is_captured(c.type, v.data->>'status')) as settled_at,
              (array_agg(v.data->>'status' order by v.source_updated_at, reports.status_rank(v.data->>'status'),
                         v.data->>'status' collate "C"))[1] as first_status
       from mirror.versions v
@@ -41,16 +41,16 @@ language sql stable parallel safe as $$
   cross join closed
   cross join lateral (
     select case
-      when k.status in ('pending', 'in_progress') then null
+      when reports.is_unsettled(k.type, k.status) then null
       when k.was_unsettled and k.settled_at is not null then k.settled_at
       when k.status in ('voided', 'failed') then coalesce(b.taken_back_at, closed.to_at)
       when k.first_status = 'succeeded' and k.settled_at < k.created_at + interval '7 days' then k.settled_at
       else k.created_at end as ended_at
   ) e
   where case
-      when k.status in ('pending', 'in_progress') then reports.is_paid((
+      when reports.is_unsettled(k.type, k.status) then reports.is_paid((
         select o.status from reports.orders(p_as_of) o where o.id collate "C" = k.order_id limit 1))
       when k.status in ('voided', 'failed') and k.settled_at is null then b.object_id is not null
       -- The sandbox settles at once, and a moment later is at once.
-      else e.ended_at > k.created_at + interval '2 seconds' end
+      else e.ended_at > k.created_at + reports.same_moment() end
 $$;

@@ -9,7 +9,7 @@ language sql stable parallel safe as $$
     select c.* from reports.chargebacks(p_as_of) c
     where c.opened_at < p_to and (c.resolved_at is null or c.resolved_at >= p_from)
   ), before as (
-    select l.key, sum(abs(t.amount)) filter (where t.type = 'refund' and t.status = 'succeeded'
+    select l.key, sum(abs(t.amount)) filter (where reports.is_refunded(t.type, t.status)
              and t.created_at < l.opened_at)::bigint as amount,
            min(t.created_at) filter (where t.id = l.transaction_id) as sold_at
     from listed l join reports.transactions(p_as_of) t

@@ -1,4 +1,5 @@
--- What cannot be summed at the service is left out on both sides.
+-- By the same rules as the identity "control", over whole days, each by the newest slice that shows all of it. Sums
+-- stand in the service's sign, so that refunds are positive whichever it gives them.
 create or replace function reports.daily_control(p_from timestamptz, p_to timestamptz, p_zone text,
                                                  p_as_of timestamptz default null)
 returns table (day date, currency text, type text, status text, service_count bigint, service_sum bigint,
@@ -28,31 +29,26 @@ language sql stable parallel safe as $$
            unnest(g.got * tstzmultirange(d.bounds)) r
     ) parts on true
   ), here as (
-    select (t.created_at at time zone p_zone)::date as day, t.currency, t.type, t.status, count(*) as n,
-           sum(abs(t.amount)) as total, max(t.updated_at) as changed_at
-    from reports.transactions(p_as_of) t
     -- Other days than those of the period fall out below. So written, the planner knows how many rows there are.
-    where t.created_at >= p_from - interval '26 hours' and t.created_at < p_to + interval '26 hours'
-      and t.currency is not null and t.type is not null and t.status is not null and t.amount is not null
-    group by 1, 2, 3, 4
+    select s.* from reports.day_sums(p_from - interval '26 hours', p_to + interval '26 hours', p_zone, p_as_of) s
   ), changed as (select h.day, max(h.changed_at) as at from here h group by h.day
   ), there as (
-    select m.day, m.currency, m.type, m.status, m.n, abs(m.sum_minor) as total
+    select m.day, m.currency, m.type, m.status, m.n, m.sum_minor as total
     from read r join reconcile.daily_sums m on m.run = r.run and m.slice = r.slice and m.day = r.day
   )
   select coalesce(h.day, s.day), coalesce(h.currency, s.currency), coalesce(h.type, s.type),
-         coalesce(h.status, s.status), f.service_count, f.service_sum, coalesce(h.n, 0),
-         coalesce(h.total, 0)::bigint, f.service_count - coalesce(h.n, 0),
-         (f.service_sum - coalesce(h.total, 0))::bigint, r.percent, r.run,
+         coalesce(h.status, s.status), f.service_count, f.service_sum, f.mirror_count, f.mirror_sum,
+         f.service_count - f.mirror_count, f.service_sum - f.mirror_sum, r.percent, r.run,
          case when r.run is null then 'not read'
-              when f.service_count = coalesce(h.n, 0) and f.service_sum = coalesce(h.total, 0) then 'equal'
-              when c.at >= r.read_at then 'changed since' else 'differs' end
+              else reports.sums_outcome(f.service_count, f.service_sum, f.mirror_count, f.mirror_sum, c.at, r.read_at) end
   from here h
   full join there s on s.day = h.day and s.currency = h.currency and s.type = h.type and s.status = h.status
   join read r on r.day = coalesce(h.day, s.day)
   left join changed c on c.day = r.day
   cross join lateral (
     select case when r.run is not null then coalesce(s.n, 0) end as service_count,
-           case when r.run is not null then coalesce(s.total, 0)::bigint end as service_sum
+           case when r.run is not null then (coalesce(s.total, 0) * g.sign)::bigint end as service_sum,
+           coalesce(h.n, 0) as mirror_count, (coalesce(h.total, 0) * g.sign)::bigint as mirror_sum
+    from (select case when coalesce(s.total, h.total) < 0 then -1 else 1 end as sign) g
   ) f
 $$;

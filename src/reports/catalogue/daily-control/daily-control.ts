@@ -88,18 +88,23 @@ function everyDay(days: readonly [string, Cells[]][]): [string, Cells[]][] {
 const dayAfter = (day: string): string =>
   new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
 
+/** As `reports.is_captured`, for rows that are printed already. Pure. */
+export const isCaptured = ({ type, status }: Cells): boolean =>
+  type === "sale" && (status === "succeeded" || status === "chargeback");
+
+/** As `reports.is_refunded`. Pure. */
+export const isRefunded = ({ type, status }: Cells): boolean =>
+  type === "refund" && status === "succeeded";
+
 function columnOf(label: string, rows: readonly Cells[]): Column {
   const of = (isWanted: (row: Cells) => boolean) =>
     Number(sumOf(rows.filter(isWanted), "mirror_sum"));
-  const isSale = (row: Cells) =>
-    row["type"] === "sale" && (row["status"] === "succeeded" || row["status"] === "chargeback");
-  const isRefund = (row: Cells) => row["type"] === "refund" && row["status"] === "succeeded";
   return {
     label,
     parts: [
-      { value: of(isSale), tone: "base" },
-      { value: of(isRefund), tone: "loss" },
-      { value: of((row) => !isSale(row) && !isRefund(row)), tone: "other" },
+      { value: of(isCaptured), tone: "base" },
+      { value: of(isRefunded), tone: "loss" },
+      { value: of((row) => !isCaptured(row) && !isRefunded(row)), tone: "other" },
     ],
     note: null,
     mark: marks.find(({ outcome }) => rows.some((row) => row["outcome"] === outcome)) ?? null,

@@ -8,7 +8,7 @@ language sql stable parallel safe as $$
            case when o.subscription_id is null then 'one-time'
                 when o.subscription_cycle > 1 then 'renewal' else 'first' end as charge,
            abs(t.amount) as amount,
-           o.status not in ('failed', 'pending', 'voided') as is_recovered
+           reports.is_paid(o.status) as is_recovered
     from reports.transactions(p_as_of) t left join reports.orders(p_as_of) o on o.id = t.order_id
     where t.type = 'sale' and t.status = 'failed' and t.created_at >= p_from and t.created_at < p_to
   )

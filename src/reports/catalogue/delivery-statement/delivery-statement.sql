@@ -16,7 +16,7 @@ language sql stable parallel safe as $$
     from changed c
     join inbox.progress p on p.resource_type = c.resource and p.resource_id = c.id
     join inbox.receipts r on r.seq = p.seq
-    where r.event_created_at >= c.at - interval '2 seconds'
+    where r.event_created_at >= c.at - reports.same_moment()
       and (p_as_of is null or p.object_known_at <= p_as_of and r.received_at <= p_as_of)
       and (r.type = c.event or c.event = 'order.(chargeback)')
     group by c.resource, c.id

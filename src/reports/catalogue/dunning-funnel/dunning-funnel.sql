@@ -24,7 +24,7 @@ language sql stable parallel safe as $$
   ), entered as (
     select date_trunc('week', t.declined_at at time zone p_zone)::date as week, t.currency, t.total, t.nth,
            extract(epoch from t.recovered_at - t.declined_at) / 86400 as days,
-           case when t.status not in ('failed', 'pending', 'voided') then 'recovered'
+           case when reports.is_paid(t.status) then 'recovered'
                 when t.subscription_status in ('active', 'past_due', 'paused') then 'in progress' else 'lost' end as state
     from tried t where t.declined_at >= p_from and t.declined_at < p_to
   )

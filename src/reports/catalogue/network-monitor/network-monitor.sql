@@ -1,3 +1,9 @@
+-- For the alert, too, which has a share of its own where somebody set one.
+create or replace function reports.is_near(p_disputes bigint, p_threshold bigint, p_share numeric default 0.8)
+returns boolean language sql immutable parallel safe as $$
+  select p_disputes >= p_share * p_threshold
+$$;
+
 -- A lower bound: fraud reports, which some programmes add, are not in the service. An amount that has to be reached
 -- is in one currency: with disputes in others it is taken for reached.
 create or replace function reports.network_monitor(p_from timestamptz, p_to timestamptz, p_zone text,
@@ -27,7 +33,7 @@ language sql stable parallel safe as $$
          l.disputes - coalesce(c.disputes, 0),
          case when t.programme is null then 'no programme'
               when coalesce(c.disputes, 0) >= l.disputes and l.is_amount_reached then 'over'
-              when coalesce(c.disputes, 0) >= 0.8 * l.disputes then 'near' else 'below' end
+              when reports.is_near(coalesce(c.disputes, 0), l.disputes) then 'near' else 'below' end
   from months m cross join (select distinct brand from counted) b
   left join reports.network_thresholds t on t.brand = b.brand and t.region in ('any', p_region)
     and t.valid_from <= m.month and (t.valid_until is null or t.valid_until > m.month)
