@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { beforeAll, beforeEach, expect, test } from "vitest";
+import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineEndpoint, noBody, noParams } from "../../src/contract/endpoint.ts";
 import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
@@ -7,7 +7,6 @@ import { createdAtQuery, listOf, pageQuery } from "../../src/contract/lists.ts";
 import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 import { timestamp, wireId } from "../../src/contract/wire-types.ts";
 import { canonicalContent } from "../../src/mirror/canonical.ts";
-import { mirrorResources, readPlace } from "../../src/mirror/resources.ts";
 import {
   type Columns,
   type MirrorResource,
@@ -124,7 +123,10 @@ const parcel: MirrorResource = {
   },
 };
 
-// Before anything derives from the list.
+// Modules of its own, which derive from the list with this resource on it; those of other files do not know it.
+vi.resetModules();
+afterAll(() => void vi.resetModules());
+const { mirrorResources, readPlace } = await import("../../src/mirror/resources.ts");
 (mirrorResources as MirrorResource[]).push(parcel);
 const { applyObservations, applyStates, newStates } =
   await import("../../src/mirror/write/apply.ts");

@@ -162,6 +162,19 @@ describe("functions, views and triggers", () => {
     expect(await valueOf("reports.g()")).toBe("1");
   });
 
+  test("may get other arguments also where a version without a record made them", async () => {
+    await database.db.raw(
+      "create function reports.f(a int) returns int language sql as 'select a'",
+    );
+    const file = await write(
+      "f.sql",
+      "create or replace function reports.f(a int, b int default 5) returns int language sql as 'select a + b';",
+    );
+    schema = { ...schema, objects: [file] };
+    await migrate();
+    expect(await valueOf("reports.f(1)")).toBe(6);
+  });
+
   test("are not torn away from under what others built on them: it is named", async () => {
     const file = await write("v.sql", "create or replace view reports.v as select 1 as n;");
     schema = { ...schema, objects: [file] };

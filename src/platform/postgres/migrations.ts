@@ -240,7 +240,9 @@ async function replaceObjects(
   const major = await serverMajor(trx);
   const before = byKey(await readLiveObjects(trx, schemasOf(files.flatMap(declaredObjects))));
   const run = files.filter((file) => !isAsMade(file, recorded, before, major));
-  for (const file of run) await replaceFile(trx, file, recorded);
+  // A database of version 0.1 has no record: what bears the names of ours is ours.
+  const made = recorded.length > 0 ? recorded : [...before.values()];
+  for (const file of run) await replaceFile(trx, file, made);
   const declared = new Set(files.flatMap(declaredNames));
   const dropped = recorded.filter((each) => !declared.has(nameOf(each)));
   for (const each of dropped.toReversed()) await dropObject(trx, each);
@@ -385,10 +387,10 @@ const needsDrop: readonly string[] = ["42P13", "42P16", "42725"];
 async function replaceFile(
   trx: Knex.Transaction,
   file: SqlFile,
-  recorded: readonly RecordedObject[],
+  known: readonly LiveObject[],
 ): Promise<void> {
   const names = declaredNames(file);
-  const made = recorded.filter((each) => names.includes(nameOf(each)));
+  const made = known.filter((each) => names.includes(nameOf(each)));
   try {
     await trx.transaction((savepoint) => runSqlFile(savepoint, file));
   } catch (error) {
