@@ -39,6 +39,8 @@ export interface FetchDeps {
   alerts: AlertDesk;
   /** How far apart two answers "unknown" must be to mean that a customer was deleted. */
   missingGraceMs: number;
+  /** Why the key is not known to be of this mirror's account; null where it is. Asked before an absence is believed. */
+  foreignAccount: () => Promise<string | null>;
 }
 
 const atOnce = 8;
@@ -77,6 +79,12 @@ async function applyMissing(deps: FetchDeps, fetch: DueFetch, date: Date): Promi
   if (fetch.missingSince === null || goneForMs < missingGraceMs) {
     const delayMs = Math.max(1_000, missingGraceMs - goneForMs);
     return postponeFetch(db, fetch, { delayMs, error: "unknown at the service", missingSince });
+  }
+  // To another account's key all of our objects are unknown, in the same words.
+  const problem = await deps.foreignAccount();
+  if (problem !== null) {
+    const delayMs = backoffMs(deps, fetch);
+    return postponeFetch(db, fetch, { delayMs, error: problem, missingSince });
   }
   const at = canonicalTimestamp(date.toISOString());
   if (at === null) throw new TypeError("the service's Date is none");

@@ -49,7 +49,15 @@ async function deploy(backend: (typeof testBackends)[number]) {
   const random = seededRandom("worker");
   const places = defaultEnvelopePlaces;
   const worker = startWorker(
-    { ...deps, random, places, alerts, missingGraceMs: 1_000, queue },
+    {
+      ...deps,
+      random,
+      places,
+      alerts,
+      missingGraceMs: 1_000,
+      foreignAccount: async () => null,
+      queue,
+    },
     { concurrency: 2, relayIntervalMs: 50 },
   );
   open.push(() => worker.close());

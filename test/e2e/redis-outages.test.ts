@@ -138,6 +138,7 @@ function startClockwork(location: { databaseUrl: string; redisUrl: string }): Cl
       places: defaultEnvelopePlaces,
       alerts: testDesk(),
       missingGraceMs: 0,
+      foreignAccount: async () => null,
     },
     { ...defaultWorkerOptions, tasks: { tick } },
   );

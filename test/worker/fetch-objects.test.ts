@@ -18,6 +18,7 @@ import {
 import { type ServiceStand, sendJson, serviceError, standUp } from "../service/service-stand.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { applyDeps, emptyAll, poisonOrder, storeEvent } from "./worker-stand.ts";
+import { foreignAccount } from "../../src/reconcile/same-account.ts";
 
 /** What the service answers now, by path. */
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;
@@ -64,7 +65,12 @@ const missing: Answer = (response) => sendJson(response, 404, serviceError("reso
 const broken: Answer = (response) => sendJson(response, 503, serviceError("service_unavailable"));
 
 const graceMs = 600_000;
-const deps = () => ({ ...applyDeps(db), client: service.client, missingGraceMs: graceMs });
+const deps = () => ({
+  ...applyDeps(db),
+  client: service.client,
+  missingGraceMs: graceMs,
+  foreignAccount: () => foreignAccount({ db, client: service.client }),
+});
 const fetchDue = () => fetchDueObjects(deps());
 const want = (fetch: Partial<WantedFetch> = {}) =>
   wantFetches(db, [
@@ -308,6 +314,19 @@ describe("an object that the service does not know", () => {
       deleted_at: new Date(at(660)),
     });
     expect(await waiting()).toEqual([]);
+  });
+
+  test("a customer whom another account's key does not know is not gone", async () => {
+    await apply(db, shown("customer", sampleCustomer()), shown("order", sampleOrder()));
+    await want({ resource: "customer", id: "customer-1" });
+    await fetchDue();
+    date = at(660);
+    await makeDue();
+    await fetchDue();
+    expect(await rowOf(db, "customers", "customer-1")).toMatchObject({ deleted_at: null });
+    expect(await waiting()).toMatchObject([
+      { last_error: expect.stringContaining("The service shows another account") as string },
+    ]);
   });
 
   test("a customer that was asked for anew while it was found is missed from the start again", async () => {

@@ -241,7 +241,12 @@ describe("an alert that cannot be written", () => {
   test("costs no answer of the service either", async () => {
     await refuseAlerts(db, "decline:");
     const observations = [seen("order", declined("read"), 60)];
-    const deps = { ...applyDeps(db), missingGraceMs: 0, client: undefined as never };
+    const deps = {
+      ...applyDeps(db),
+      missingGraceMs: 0,
+      client: undefined as never,
+      foreignAccount: async () => null,
+    };
     const wanted = { resource: "order", id: "read" };
     expect(await applyAnswer(deps, wanted, { observations, unread: [] })).toBeNull();
     expect(await rowOf(db, "orders", "read")).toMatchObject({ status: "failed" });

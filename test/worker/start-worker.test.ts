@@ -61,7 +61,13 @@ function openQueue(location: BackendLocation = { kind: "postgres", url: database
 
 function work(queue: JobQueue, options: Partial<WorkerOptions> = {}): RunningWorker {
   const worker = startWorker(
-    { ...applyDeps(db), client: service.client, missingGraceMs: 1_000, queue },
+    {
+      ...applyDeps(db),
+      client: service.client,
+      missingGraceMs: 1_000,
+      foreignAccount: async () => null,
+      queue,
+    },
     { concurrency: 2, relayIntervalMs: 50, ...options },
   );
   open.push(worker);

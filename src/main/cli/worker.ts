@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { startSender } from "../../alerts/outbox/sender.ts";
 import { startHealthServer } from "../../platform/http/listen.ts";
+import { foreignAccount } from "../../reconcile/same-account.ts";
 import {
   type RunningWorker,
   defaultWorkerOptions,
@@ -51,11 +52,13 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
   const { config, log, random } = runtime;
   const hasAlerts = role.sendsAlerts !== false;
   if (hasAlerts) await runSender(runtime);
+  const [db, client] = [await runtime.db(), runtime.serviceClient(role.service)];
   const worker = startWorker(
     {
-      db: await runtime.db(),
+      db,
       queue: await runtime.queue(),
-      client: runtime.serviceClient(role.service),
+      client,
+      foreignAccount: () => foreignAccount({ db, client }),
       log,
       random,
       places: config.eventPlaces,
