@@ -96,6 +96,10 @@ test("email is exact, q matches text", async () => {
   expect(await find("email=grace")).toEqual([]);
   expect(await find("q=hopp")).toEqual(["grace@navy.test"]);
   expect(await find("q=navy.test%20HOPPER")).toEqual(["grace@navy.test"]);
+  // Words are found by their beginnings, each, and nothing inside of them.
+  expect(await find("q=test%20hop,gra")).toEqual(["grace@navy.test"]);
+  expect(await find("q=opper")).toEqual([]);
+  expect(await find("q=hopper%20nobody")).toEqual([]);
 });
 
 test("payment methods and subscriptions are there when asked for", async () => {

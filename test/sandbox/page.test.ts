@@ -1,9 +1,7 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
 
-import type { PageQuery } from "../../src/sandbox/engine/store/page-filter.ts";
-import { readPage } from "../../src/sandbox/engine/store/read-page.ts";
-import { indexesAt } from "../../src/sandbox/engine/store/group.ts";
+import { type PageQuery, readPage } from "../../src/sandbox/engine/store/read-page.ts";
 import { type Table, createTable } from "../../src/sandbox/engine/store/table.ts";
 
 interface Thing {
@@ -12,7 +10,6 @@ interface Thing {
   updated_at: string;
   color: string;
   size: number;
-  text: string;
 }
 
 const iso = (ms: number) => new Date(Date.UTC(2026, 0, 1) + ms).toISOString();
@@ -24,9 +21,6 @@ const thing = fc.record({
   updated_at: fc.integer({ min: 20, max: 30 }).map(iso),
   color: fc.constantFrom("red", "green", "blue"),
   size: fc.integer({ min: 0, max: 9 }),
-  text: fc
-    .array(fc.constantFrom("Ada", "adam.b@x.test", "Bo", "Boole, X"), { maxLength: 3 })
-    .map((words) => words.join(" ")),
 });
 
 const query = fc.record({
@@ -35,10 +29,7 @@ const query = fc.record({
   before: fc.option(fc.integer({ min: 0, max: 20 })),
   least: fc.option(fc.integer({ min: 0, max: 9 })),
   most: fc.integer({ min: 0, max: 9 }),
-  words: fc.option(
-    fc.subarray(["a", "ad", "adam", "bo", "x", "zz"], { minLength: 1, maxLength: 2 }),
-  ),
-  isLarge: fc.boolean(),
+  among: fc.option(fc.array(fc.nat({ max: 80 }), { maxLength: 30 })),
   sortField: fc.constantFrom("created_at", "updated_at", "size"),
   descending: fc.boolean(),
   limit: fc.integer({ min: 1, max: 25 }),
@@ -46,40 +37,33 @@ const query = fc.record({
 
 type Wish = typeof query extends fc.Arbitrary<infer W> ? W : never;
 
-function tableOf(things: readonly Thing[], isLarge = true): Table<Thing> {
+function tableOf(things: readonly Thing[]): Table<Thing> {
   const table = createTable<Thing>({
     groups: { color: (record) => record.color },
-    // Large groups have indexes of their own, small ones are looked through.
-    large: isLarge ? ["color"] : [],
     sorts: { updated_at: (record) => record.updated_at, size: (record) => record.size },
-    text: (record) => record.text,
-    amounts: { size: (record) => record.size },
-    rowsPerSpan: 2,
   });
-  for (const record of things)
-    table.insert({ ...record, updated_at: iso(20), size: 5, text: "Ada zz" });
+  for (const record of things) {
+    table.insert({ ...record, updated_at: iso(20), size: 5, color: "blue" });
+  }
   for (const record of things) table.replace(record);
   return table;
 }
 
-function pageQuery(wish: Wish): PageQuery<Thing> {
+/** Also ids that nothing has, and one twice. */
+const idsAmong = (things: readonly Thing[], places: readonly number[]) =>
+  places.map((place) => things[place]?.id ?? "none");
+
+function pageQuery(things: readonly Thing[], wish: Wish): PageQuery<Thing> {
   return {
     ...(wish.colors === null ? {} : { anyOf: { color: wish.colors } }),
     ...(wish.from === null ? {} : { createdFromMs: Date.parse(iso(wish.from)) }),
     ...(wish.before === null ? {} : { createdBeforeMs: Date.parse(iso(wish.before)) }),
-    ...(wish.least === null ? {} : { within: { size: { least: wish.least, most: wish.most } } }),
-    ...(wish.words === null ? {} : { words: wish.words }),
+    ...(wish.among === null ? {} : { among: idsAmong(things, wish.among) }),
+    test: ({ size }) => wish.least === null || (size >= wish.least && size <= wish.most),
     sortField: wish.sortField,
     descending: wish.descending,
     limit: wish.limit,
   };
-}
-
-function beginsWord(text: string, beginning: string): boolean {
-  return text
-    .toLowerCase()
-    .split(/[ .,@]/)
-    .some((word) => word.startsWith(beginning));
 }
 
 /** The same by filtering and sorting everything. */
@@ -91,7 +75,7 @@ function expected(things: readonly Thing[], wish: Wish): string[] {
         (wish.from === null || t.created_at >= iso(wish.from)) &&
         (wish.before === null || t.created_at < iso(wish.before)) &&
         (wish.least === null || (t.size >= wish.least && t.size <= wish.most)) &&
-        (wish.words === null || wish.words.every((word) => beginsWord(t.text, word))),
+        (wish.among === null || idsAmong(things, wish.among).includes(t.id)),
     )
     .map((t) => ({ t, key: `${String(t[wish.sortField as keyof Thing])}|${t.created_at}` }))
     // A stable sort: what ties stays in the order of creation.
@@ -105,12 +89,12 @@ const unique = fc.uniqueArray(thing, { selector: (t) => t.id, maxLength: 80 });
 test("pages forward give every item exactly once, whatever the filter, order and size", () => {
   fc.assert(
     fc.property(unique, query, (things, wish) => {
-      const table = tableOf(things, wish.isLarge);
+      const table = tableOf(things);
       const seen: string[] = [];
       for (;;) {
         const last = table.row(seen.at(-1) ?? "");
         const page = readPage(table, {
-          ...pageQuery(wish),
+          ...pageQuery(things, wish),
           ...(last === undefined ? {} : { after: last }),
         });
         seen.push(...page.records.map(({ id }) => id));
@@ -126,7 +110,7 @@ test("pages forward give every item exactly once, whatever the filter, order and
 test("pages backward give the items just before, in list order", () => {
   fc.assert(
     fc.property(unique, query, (things, wish) => {
-      const table = tableOf(things, wish.isLarge);
+      const table = tableOf(things);
       const all = expected(things, wish);
       const last = all.at(-1);
       if (last === undefined) return;
@@ -134,7 +118,7 @@ test("pages backward give the items just before, in list order", () => {
       for (;;) {
         const first = table.row(seen[0] ?? "");
         if (first === undefined) throw new Error("lost the first row");
-        const page = readPage(table, { ...pageQuery(wish), before: first });
+        const page = readPage(table, { ...pageQuery(things, wish), before: first });
         seen = [...page.records.map(({ id }) => id), ...seen];
         if (!page.hasMore) break;
       }
@@ -144,74 +128,46 @@ test("pages backward give the items just before, in list order", () => {
   );
 });
 
-test("a deleted record is in no index", () => {
+test("a deleted record is in no list and no group", () => {
   const table = tableOf([
-    { id: "a", created_at: iso(1), updated_at: iso(21), color: "red", size: 1, text: "Ada" },
-    { id: "b", created_at: iso(2), updated_at: iso(22), color: "red", size: 1, text: "Bo" },
+    { id: "a", created_at: iso(1), updated_at: iso(21), color: "red", size: 1 },
+    { id: "b", created_at: iso(2), updated_at: iso(22), color: "red", size: 1 },
   ]);
   table.delete("a");
-  expect(table.size).toBe(1);
+  expect([table.size, table.get("a")]).toEqual([1, undefined]);
   expect(table.inGroup("color", "red").map(({ id }) => id)).toEqual(["b"]);
-  const orders = [table.sorted("updated_at"), table.groupSorted("color", "red", "updated_at")];
-  const everywhere = table.spans.covering(-Infinity, Infinity);
-  for (const order of orders) {
-    const indexes = order === undefined ? [] : indexesAt(order, everywhere);
-    expect(indexes.map(({ size }) => size)).toEqual([1]);
-  }
-  expect([table.words?.startingWith("ada")?.size, table.words?.startingWith("b")?.size]).toEqual([
-    0, 1,
-  ]);
+  expect(table.inGroup("color", "blue")).toEqual([]);
   expect(table.all().map(({ id }) => id)).toEqual(["b"]);
 });
 
-test("a page of a large table looks at few rows, whatever the filters and the order", () => {
+test("a page by creation of a large table looks at few rows, within bounds and along one group", () => {
   let looks = 0;
-  const table = createTable<Thing>({
-    groups: {
-      color: (record) => {
-        looks += 1;
-        return record.color;
-      },
-    },
-    large: ["color"],
-    sorts: { updated_at: (record) => record.updated_at },
-    text: (record) => record.text,
-    amounts: {
-      size: (record) => {
-        looks += 1;
-        return record.size;
-      },
-    },
-    rowsPerSpan: 1024,
-  });
+  const table = createTable<Thing>({ groups: { color: (record) => record.color } });
   const count = 30_000;
   for (let i = 0; i < count; i++) {
-    table.insert({
-      id: `t${i}`,
-      created_at: iso(i),
-      // Most change soon, some much later.
-      updated_at: iso(i + (i % 7 === 0 ? count - i : i % 11)),
-      color: i % 20 === 0 ? "red" : "blue",
-      size: (i * 31) % 100,
-      text: "",
-    });
+    const at = iso(i);
+    const color = i % 1000 === 0 ? "red" : "blue";
+    table.insert({ id: `t${i}`, created_at: at, updated_at: at, color, size: i });
   }
   const middle = table.row(`t${count / 2}`);
   if (middle === undefined) throw new Error("no row in the middle");
-  const half = { createdBeforeMs: middle.createdAtMs };
+  const test = () => {
+    looks += 1;
+    return true;
+  };
   const filters: Partial<PageQuery<Thing>>[] = [
-    { ...half, anyOf: { color: ["red"] }, within: { size: { least: 0, most: 30 } } },
-    { ...half, anyOf: { color: ["blue"] }, within: { size: { least: 0, most: 9 } } },
-    { createdFromMs: middle.createdAtMs, within: { size: { least: 40, most: 44 } } },
+    {},
+    { createdBeforeMs: middle.createdAtMs },
+    { createdFromMs: middle.createdAtMs, anyOf: { color: ["blue"] } },
+    { anyOf: { color: ["red"] } },
   ];
   for (const filter of filters) {
-    for (const sortField of ["created_at", "updated_at"]) {
-      for (const descending of [true, false]) {
-        for (const cursor of [{}, { after: middle }, { before: middle }]) {
-          looks = 0;
-          readPage(table, { ...filter, ...cursor, sortField, descending, limit: 50 });
-          expect(looks, JSON.stringify([filter, sortField, descending])).toBeLessThan(2000);
-        }
+    for (const descending of [true, false]) {
+      for (const cursor of [{}, { after: middle }, { before: middle }]) {
+        looks = 0;
+        const sortField = "created_at";
+        readPage(table, { ...filter, ...cursor, test, sortField, descending, limit: 50 });
+        expect(looks, JSON.stringify([filter, descending])).toBeLessThanOrEqual(51);
       }
     }
   }

@@ -83,20 +83,9 @@ export type SpaceDeps = Pick<
 export function createSpace(deps: SpaceDeps): Space {
   const space: Space = {
     ...deps,
-    customers: createTable({
-      groups: { deleted: (customer) => String(customer.deleted) },
-      large: ["deleted"],
-      sorts: { updated_at: (customer) => customer.updated_at },
-      text: ({ first_name, last_name, email, company }) =>
-        `${first_name ?? ""} ${last_name ?? ""} ${email} ${company ?? ""}`,
-    }),
+    customers: createTable({ sorts: { updated_at: (customer) => customer.updated_at } }),
     paymentMethods: createTable({ groups: { customer_id: (card) => card.customer_id } }),
     products: createTable({
-      groups: {
-        active: (product) => String(product.active),
-        deleted: (product) => String(product.deleted),
-      },
-      large: ["active", "deleted"],
       sorts: { updated_at: (product) => product.updated_at, name: (product) => product.name },
     }),
     plans: createTable({
@@ -110,11 +99,8 @@ export function createSpace(deps: SpaceDeps): Space {
       groups: {
         customer_id: (order) => order.customer_id,
         status: (order) => order.status,
-        subscription_id: (order) => order.subscription_id,
       },
-      large: ["status"],
       sorts: { updated_at: (order) => order.updated_at },
-      amounts: { total: (order) => order.total },
     }),
     subscriptions: createTable({
       groups: {
@@ -122,7 +108,6 @@ export function createSpace(deps: SpaceDeps): Space {
         plan_id: (subscription) => subscription.plan_id,
         status: (subscription) => subscription.status,
       },
-      large: ["plan_id", "status"],
       sorts: { updated_at: (subscription) => subscription.updated_at },
     }),
     transactions: createTable({
@@ -131,17 +116,9 @@ export function createSpace(deps: SpaceDeps): Space {
         status: (transaction) => transaction.status,
         type: (transaction) => transaction.type,
       },
-      large: ["status", "type"],
       sorts: { updated_at: (transaction) => transaction.updated_at },
-      amounts: { amount: (transaction) => transaction.amount },
     }),
     coupons: createTable({
-      groups: {
-        kind: (coupon) => coupon.kind,
-        active: (coupon) => String(coupon.active),
-        archived: (coupon) => String(coupon.archived_at !== null),
-      },
-      large: ["kind", "active", "archived"],
       sorts: {
         updated_at: (coupon) => coupon.updated_at,
         name: (coupon) => coupon.name,

@@ -50,7 +50,7 @@ type AnyTable = Table<StoredRecord>;
 function tablesOf(space: Space): [string, AnyTable][] {
   return Object.entries(space).filter((entry): entry is [string, AnyTable] => {
     const value: unknown = entry[1];
-    return typeof value === "object" && value !== null && "byCreation" in value;
+    return typeof value === "object" && value !== null && "inGroup" in value;
   });
 }
 

@@ -2,10 +2,8 @@ import { type Answer, plainAnswer } from "../engine/answer.ts";
 import { invalidValue, Refusal } from "../engine/api-error.ts";
 import type { Settings } from "../engine/settings.ts";
 import type { Space } from "../engine/space.ts";
-import type { PageQuery } from "../engine/store/page-filter.ts";
-import { readPage } from "../engine/store/read-page.ts";
-import type { Row } from "../engine/store/sorted-index.ts";
-import type { StoredRecord, Table } from "../engine/store/table.ts";
+import { type PageQuery, readPage } from "../engine/store/read-page.ts";
+import type { Row, StoredRecord, Table } from "../engine/store/table.ts";
 
 const defaultLimit = 10;
 
@@ -25,21 +23,19 @@ export interface ListOptions<T> {
   show: (record: T) => Record<string, unknown>;
   anyOf?: PageQuery<T>["anyOf"];
   among?: PageQuery<T>["among"];
-  within?: PageQuery<T>["within"] | undefined;
-  words?: PageQuery<T>["words"] | undefined;
   test?: PageQuery<T>["test"];
   /** The sparse fieldset, if one was asked for. */
   fields?: readonly string[] | undefined;
 }
 
-/** The bounds of an amount that a filter names, both included; undefined when it names none. */
-export function centsWithin(
-  field: string,
+/** Whether an amount lies within the bounds that a filter names, both included. */
+export function isWithin(
+  cents: number,
   least: number | undefined,
   most: number | undefined,
-): PageQuery<unknown>["within"] {
-  if (least === undefined && most === undefined) return undefined;
-  return { [field]: { least: least ?? 0, most: most ?? Infinity } };
+): boolean {
+  if (least === undefined && most === undefined) return true;
+  return cents >= (least ?? 0) && cents <= (most ?? Infinity);
 }
 
 /** A page of a table as lists answer it (spec, Conventions). */
@@ -58,8 +54,6 @@ export function listAnswer<T extends StoredRecord>(
       createdBeforeMs: query["created_at[lt]"],
       anyOf: options.anyOf,
       among: options.among,
-      within: options.within,
-      words: options.words,
       test:
         settings.page_boundary_ties === "dropped" ? withoutTies(options, cursors) : options.test,
       ...cursors,
@@ -94,7 +88,7 @@ function sortOf<T extends StoredRecord>(
   if (sort === undefined || sort.field === "created_at") return sort ?? newestFirst;
   if (sort.field === "updated_at" && settings.sort_by_updated_at === "ignored") return newestFirst;
   const isRefused = sort.field === "updated_at" && settings.sort_by_updated_at === "refused";
-  if (isRefused || table.sorted(sort.field) === undefined) {
+  if (isRefused || table.sortKey(sort.field) === undefined) {
     throw invalidValue("sort", `cannot sort by ${sort.field}`);
   }
   return sort;

@@ -1,22 +1,29 @@
-import { createHeap } from "../heap.ts";
-import { type SpanOrder, indexesAt } from "./group.ts";
-import {
-  type PageQuery,
-  createdSpan,
-  filterOf,
-  filterRows,
-  sizeOf,
-  zoneTest,
-} from "./page-filter.ts";
 import {
   type Row,
-  type RowIndex,
-  type Zone,
-  ascending,
+  type StoredRecord,
+  type Table,
   compareByCreation,
-  descending,
-} from "./sorted-index.ts";
-import type { StoredRecord, Table } from "./table.ts";
+  countBefore,
+} from "./table.ts";
+
+/** What a page is asked to hold. */
+export interface PageQuery<T> {
+  /** Grouped fields that must have one of these values. */
+  anyOf?: Record<string, readonly string[]>;
+  createdFromMs?: number;
+  createdBeforeMs?: number;
+  /** The only records that can be meant, where they are few and known. */
+  among?: readonly string[];
+  /** Every other filter. */
+  test?: (record: T) => boolean;
+  /** `created_at`, or another sort field of the table. */
+  sortField: string;
+  descending: boolean;
+  limit: number;
+  /** The record after which (in list order), or before which, the page lies. */
+  after?: Row<T>;
+  before?: Row<T>;
+}
 
 export interface Page<T> {
   records: T[];
@@ -24,226 +31,110 @@ export interface Page<T> {
   hasMore: boolean;
 }
 
+type Compare<T> = (a: Row<T>, b: Row<T>) => number;
+
 /**
- * One page of a table, without a scan of it. What a filter leaves over is either few enough to be looked through, or so many
- * that a walk along the wanted order soon meets enough of them; parts of the walk whose zones rule out a match are skipped.
- * A walk that turns out longer than the smallest set, since filter and order hang together, is given up for that set.
+ * One page of a table. By creation it is a walk from the cursor until the page is full, through the group that is asked for
+ * or else through all. In another order every row within the bounds of creation is looked at.
  */
 export function readPage<T extends StoredRecord>(table: Table<T>, query: PageQuery<T>): Page<T> {
-  const wanted = query.limit + 1;
-  const filters = filterRows(table, query);
-  const smallest = filters.map(({ set }) => set).reduce((a, b) => (b.size < a.size ? b : a));
-  // Were the filters independent of each other.
-  const matches = filters.reduce((left, { share }) => left * share, table.size);
-  const walk = planWalk(table, query, { matches, wanted });
+  const { sortField, limit, before, after } = query;
+  const downward = query.descending !== (before !== undefined);
+  const upwards = sortField === "created_at" ? compareByCreation : comparing(table, sortField);
+  const compare: Compare<T> = downward ? (a, b) => upwards(b, a) : upwards;
+  const cursor = after ?? before;
+  const isAhead = (row: Row<T>) => cursor === undefined || compare(row, cursor) > 0;
   const isWanted = filterOf(table, query);
+
+  const rows = candidates(table, query);
+  const { createdFromMs = -Infinity, createdBeforeMs = Infinity } = query;
+  let from = countBefore(rows, ({ createdAtMs }) => createdAtMs >= createdFromMs);
+  let to = countBefore(rows, ({ createdAtMs }) => createdAtMs >= createdBeforeMs);
+  if (sortField === "created_at") {
+    // Along the order of creation the cursor is a bound, too.
+    const place = countBefore(rows, (row) => isAhead(row) !== downward);
+    if (downward) to = Math.min(to, place);
+    else from = Math.max(from, place);
+  }
+  const inBounds = between(rows, { from, to, downward });
   const found =
-    smallest.size < walk.expected ? null : firstOf(walk, query, isWanted, wanted, smallest.size);
-  const rows = found ?? bestOf(smallest.rows(), isWanted, walk.compare, wanted, walk.cursor);
-  const hasMore = rows.length > query.limit;
-  const records = rows.slice(0, query.limit).map(({ value }) => value);
-  if (query.before !== undefined) records.reverse();
-  return { records, hasMore };
+    sortField === "created_at"
+      ? first(inBounds, isWanted, limit + 1)
+      : best(inBounds, (row) => isAhead(row) && isWanted(row), compare, limit + 1);
+  const records = found.slice(0, limit).map(({ value }) => value);
+  if (before !== undefined) records.reverse();
+  return { records, hasMore: found.length > limit };
 }
 
-/** The first `wanted` rows that match, or all there are; null once more than `most` rows were looked at. */
-function firstOf<T>(
-  walk: Walk<T>,
-  query: PageQuery<T>,
-  isWanted: (row: Row<T>) => boolean,
-  wanted: number,
-  most: number,
-): Row<T>[] | null {
-  let seen = 0;
-  // Past the limit every row is taken, so that the walk comes to its end at once.
-  const isWantedOrTooFar = (row: Row<T>) => ++seen > most || isWanted(row);
-  const found: Row<T>[] = [];
-  for (const row of walkRows(walk, query, isWantedOrTooFar)) {
-    if (seen > most) return null;
-    found.push(row);
-    if (found.length === wanted) break;
+/** In order of a field, then of creation. */
+function comparing<T extends StoredRecord>(table: Table<T>, field: string): Compare<T> {
+  const keyOf = table.sortKey(field);
+  if (keyOf === undefined) throw new Error(`no way to sort by ${field}`);
+  return (a, b) => {
+    const [keyA, keyB] = [keyOf(a.value), keyOf(b.value)];
+    return keyA < keyB ? -1 : keyA > keyB ? 1 : compareByCreation(a, b);
+  };
+}
+
+/** Together all rows that can be meant, in order of creation: the fewest that a lookup gives. */
+function candidates<T extends StoredRecord>(
+  table: Table<T>,
+  { among, anyOf = {} }: PageQuery<T>,
+): readonly Row<T>[] {
+  if (among !== undefined) {
+    return [...new Set(among)].flatMap((id) => table.row(id) ?? []).sort(compareByCreation);
+  }
+  return Object.entries(anyOf)
+    .flatMap(([field, [value, ...others]]) =>
+      value === undefined || others.length > 0 ? [] : [table.group(field, value)],
+    )
+    .reduce((a, b) => (b.length < a.length ? b : a), table.byCreation);
+}
+
+function filterOf<T extends StoredRecord>(
+  table: Table<T>,
+  { anyOf = {}, test = () => true }: PageQuery<T>,
+): (row: Row<T>) => boolean {
+  const groups = Object.entries(anyOf).map(([field, values]) => ({
+    keyOf: table.groupKey(field),
+    values: new Set<string | null>(values),
+  }));
+  return ({ value }) =>
+    groups.every(({ keyOf, values }) => values.has(keyOf(value))) && test(value);
+}
+
+function* between<R>(
+  rows: readonly R[],
+  { from, to, downward }: { from: number; to: number; downward: boolean },
+): Iterable<R> {
+  if (downward) for (let at = to - 1; at >= from; at--) yield rows[at] as R;
+  else for (let at = from; at < to; at++) yield rows[at] as R;
+}
+
+function first<R>(rows: Iterable<R>, isWanted: (row: R) => boolean, count: number): R[] {
+  const found: R[] = [];
+  for (const row of rows) {
+    if (isWanted(row)) found.push(row);
+    if (found.length === count) break;
   }
   return found;
 }
 
-/** A way along the wanted order of a list. */
-export interface Walk<T> {
-  /** Together they hold every row that can be meant. */
-  indexes: readonly RowIndex<T>[];
-  /** How many rows it passes until it has met as many as are wanted, were filters and order independent. */
-  expected: number;
-  /** In the direction of the walk. */
-  compare: (a: Row<T>, b: Row<T>) => number;
-  downward: boolean;
-  cursor: Row<T> | undefined;
-  mayHold: (zone: Zone) => boolean;
-}
-
-/** Which rows a walk passes. */
-interface Way<T> {
-  /** Together they hold every row that can be meant. */
-  indexes: readonly RowIndex<T>[];
-  size: number;
-}
-
-/**
- * The shortest way that has the order: through a group, a word, or the whole table. `matches` is how many rows the query is thought to
- * have, `wanted` how many of them are.
- */
-function planWalk<T extends StoredRecord>(
-  table: Table<T>,
-  query: PageQuery<T>,
-  { matches, wanted }: { matches: number; wanted: number },
-): Walk<T> {
-  const sort = query.sortField === "created_at" ? undefined : query.sortField;
-  const order = sort === undefined ? undefined : table.sorted(sort);
-  if (sort !== undefined && order === undefined) throw new Error(`no way to sort by ${sort}`);
-  const downward = query.descending !== (query.before !== undefined);
-  const ways = order === undefined ? waysByTime(table, query) : waysByOther(table, query, order);
-  // Each index of a way is looked through up to its first match.
-  const walks = ways.map(({ indexes, size }) => {
-    const looked = (size * (wanted + indexes.length)) / matches;
-    return { indexes, expected: matches > 0 ? Math.min(size, looked) : size };
-  });
-  const compare = order?.compare ?? compareByCreation;
-  return {
-    ...walks.reduce((a, b) => (b.expected < a.expected ? b : a)),
-    compare: downward ? (a, b) => compare(b, a) : compare,
-    downward,
-    cursor: query.after ?? query.before,
-    mayHold: zoneTest(table, query),
-  };
-}
-
-/** Along the creation of rows a walk starts and ends at the bounds of time. */
-function waysByTime<T extends StoredRecord>(table: Table<T>, query: PageQuery<T>): Way<T>[] {
-  const words = (query.words ?? []).flatMap((word) => {
-    const ordered = table.words?.startingWith(word)?.ordered;
-    return ordered === undefined ? [] : [[ordered]];
-  });
-  const groups = Object.entries(query.anyOf ?? {}).map(([field, values]) =>
-    [...new Set(values)].flatMap((value) => table.group(field, value) ?? []),
-  );
-  return [[table.byCreation], ...groups, ...words].map((indexes) => ({
-    indexes,
-    size: sizeOf(indexes.map((index) => createdSpan(index, query))),
-  }));
-}
-
-/** Along another order the bounds of time choose the spans. */
-function waysByOther<T extends StoredRecord>(
-  table: Table<T>,
-  query: PageQuery<T>,
-  order: SpanOrder<T>,
-): Way<T>[] {
-  const { createdFromMs = -Infinity, createdBeforeMs = Infinity } = query;
-  const places = table.spans.covering(createdFromMs, createdBeforeMs);
-  const ways = [[order], ...groupsInOrder(table, query)];
-  return ways.map((orders) => {
-    const indexes = orders.flatMap((each) => indexesAt(each, places));
-    return { indexes, size: sizeOf(indexes) };
-  });
-}
-
-function groupsInOrder<T extends StoredRecord>(
-  table: Table<T>,
-  query: PageQuery<T>,
-): SpanOrder<T>[][] {
-  return Object.entries(query.anyOf ?? {}).flatMap(([field, values]) => {
-    const groups = [...new Set(values)].map((value) => ({
-      rows: table.group(field, value),
-      order: table.groupSorted(field, value, query.sortField),
-    }));
-    // A small group has no order but that of creation.
-    const isOrdered = groups.every(({ rows, order }) => rows === undefined || order);
-    return isOrdered ? [groups.flatMap(({ order }) => order ?? [])] : [];
-  });
-}
-
-/**
- * The rows of a walk that `isWanted`, from the cursor on; by time, within the bounds of time alone. What is not wanted is left
- * out before the indexes are merged, which costs far more than a look at a row.
- */
-function walkRows<T>(
-  walk: Walk<T>,
-  query: PageQuery<T>,
-  isWanted: (row: Row<T>) => boolean,
-): Iterable<Row<T>> {
-  const { createdFromMs = -Infinity, createdBeforeMs = Infinity, sortField } = query;
-  const { cursor, compare, downward, mayHold } = walk;
-  const isPastCursor = (row: Row<T>) => cursor === undefined || compare(row, cursor) > 0;
-  const byTime = sortField === "created_at";
-  const isStarted = !byTime
-    ? isPastCursor
-    : downward
-      ? (row: Row<T>) => row.createdAtMs < createdBeforeMs && isPastCursor(row)
-      : (row: Row<T>) => row.createdAtMs >= createdFromMs && isPastCursor(row);
-
-  function* wantedOf(index: RowIndex<T>): IterableIterator<Row<T>> {
-    const along = downward ? descending : ascending;
-    for (const row of along(index, isStarted, mayHold)) {
-      const ended = downward ? row.createdAtMs < createdFromMs : row.createdAtMs >= createdBeforeMs;
-      if (byTime && ended) return;
-      if (isWanted(row)) yield row;
-    }
-  }
-  return mergeSorted(walk.indexes.map(wantedOf), compare);
-}
-
-/** Several sorted walks as one. */
-function* mergeSorted<R>(
-  walks: readonly IterableIterator<R>[],
-  compare: (a: R, b: R) => number,
-): Iterable<R> {
-  const [only] = walks;
-  if (only !== undefined && walks.length === 1) {
-    yield* only;
-    return;
-  }
-  const heads = createHeap<{ walk: IterableIterator<R>; row: R }>(
-    (a, b) => compare(a.row, b.row) < 0,
-  );
-  for (const walk of walks) {
-    const first = walk.next();
-    if (first.done !== true) heads.push({ walk, row: first.value });
-  }
-  for (let head = heads.pop(); head !== undefined; head = heads.pop()) {
-    yield head.row;
-    const following = head.walk.next();
-    if (following.done !== true) heads.push({ walk: head.walk, row: following.value });
-  }
-}
-
-/**
- * The first `count` wanted rows after a cursor, in order, of rows in any order. Costs a comparison a row once `count` were
- * found, instead of sorting them all.
- */
-function bestOf<R>(
+/** The first `count` wanted rows of an order, of rows in any: one comparison a row, once `count` were found. */
+function best<R>(
   rows: Iterable<R>,
   isWanted: (row: R) => boolean,
   compare: (a: R, b: R) => number,
   count: number,
-  cursor: R | undefined,
 ): R[] {
-  const best: R[] = [];
+  const found: R[] = [];
   for (const row of rows) {
-    const last = best[count - 1];
+    const last = found[count - 1];
     if (last !== undefined && compare(row, last) >= 0) continue;
-    if (cursor !== undefined && compare(row, cursor) <= 0) continue;
     if (!isWanted(row)) continue;
-    if (last !== undefined) best.pop();
-    best.splice(placeOf(best, row, compare), 0, row);
+    if (last !== undefined) found.pop();
+    const place = countBefore(found, (other) => compare(other, row) > 0);
+    found.splice(place, 0, row);
   }
-  return best;
-}
-
-function placeOf<R>(sorted: readonly R[], row: R, compare: (a: R, b: R) => number): number {
-  let low = 0;
-  let high = sorted.length;
-  while (low < high) {
-    const middle = (low + high) >>> 1;
-    if (compare(sorted[middle] as R, row) > 0) high = middle;
-    else low = middle + 1;
-  }
-  return low;
+  return found;
 }

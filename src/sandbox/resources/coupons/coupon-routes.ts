@@ -30,11 +30,10 @@ const list = mounted(routes.listCoupons, (space, { query }) => {
   return listAnswer(space, space.coupons, query, {
     url: "/v1/coupons",
     show: couponBody,
-    anyOf: {
-      ...(archived === "all" ? {} : { archived: [archived] }),
-      ...(kind === undefined ? {} : { kind: [kind] }),
-      ...(active === undefined ? {} : { active: [String(active)] }),
-    },
+    test: (coupon) =>
+      (archived === "all" || archived === String(coupon.archived_at !== null)) &&
+      coupon.kind === (kind ?? coupon.kind) &&
+      coupon.active === (active ?? coupon.active),
   });
 });
 

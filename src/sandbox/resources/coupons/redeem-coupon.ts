@@ -95,7 +95,7 @@ function customerHistory(space: Space, customerId: string): NonNullable<CouponUs
         .inGroup("customer_id", customerId)
         .every(({ status }) => status === "pending" || status === "failed" || status === "voided"),
     redemptionsOf: (couponId) =>
-      space.redemptions.group("holder", `${couponId} ${customerId}`)?.size ?? 0,
+      space.redemptions.inGroup("holder", `${couponId} ${customerId}`).length,
   };
 }
 

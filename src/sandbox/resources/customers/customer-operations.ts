@@ -131,7 +131,7 @@ export function deleteCustomer(space: Space, customer: CustomerRecord): void {
     deleted: true,
     updated_at: space.touch(customer.updated_at),
   };
-  if (space.orders.group("customer_id", customer.id) === undefined) {
+  if (space.orders.inGroup("customer_id", customer.id).length === 0) {
     for (const card of cardsOf(space, customer.id)) space.paymentMethods.delete(card.id);
     releaseContacts(space, customer);
     space.customers.delete(customer.id);

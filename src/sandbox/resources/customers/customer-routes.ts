@@ -1,7 +1,6 @@
 import * as routes from "../../../contract/resources/customers.ts";
 import { answerWith, plainAnswer } from "../../engine/answer.ts";
 import type { Space } from "../../engine/space.ts";
-import { wordsOf } from "../../engine/store/word-index.ts";
 import { listAnswer } from "../../http/list.ts";
 import { type Mounted, mounted } from "../../http/mount.ts";
 import { find } from "../find.ts";
@@ -16,16 +15,39 @@ const create = mounted(routes.createCustomer, (space, { body }) =>
 );
 
 const list = mounted(routes.listCustomers, (space, { query }) => {
-  const { email, ids, q, deleted = false } = query;
+  const { email, ids, q = "", deleted = false } = query;
+  const words = wordsOf(q);
   return listAnswer(space, space.customers, query, {
     url: "/v1/customers",
     show: (customer) => expandedCustomer(space, customer, query.expand),
     ...(email === undefined && ids === undefined ? {} : { among: named(space, email, ids) }),
-    ...(deleted ? {} : { anyOf: { deleted: ["false"] } }),
-    words: q === undefined ? undefined : wordsOf(q),
+    test: (customer) => (deleted || !customer.deleted) && holdsWords(customer, words),
     fields: query["fields[customers]"],
   });
 });
+
+/** What stands between words: white space and the punctuation of ASCII, as in addresses. */
+const wordPattern = /[^\s!-/:-@[-`{-~]+/g;
+const separator = /[\s!-/:-@[-`{-~]/;
+
+function wordsOf(text: string): string[] {
+  return text.toLowerCase().match(wordPattern) ?? [];
+}
+
+/** Whether name, address or company of a customer hold each word, at least as the beginning of one. */
+function holdsWords(customer: CustomerRecord, words: readonly string[]): boolean {
+  if (words.length === 0) return true;
+  const { first_name, last_name, email, company } = customer;
+  const text = `${first_name ?? ""} ${last_name ?? ""} ${email} ${company ?? ""}`.toLowerCase();
+  return words.every((word) => beginsIn(text, word));
+}
+
+function beginsIn(text: string, word: string): boolean {
+  for (let at = text.indexOf(word); at >= 0; at = text.indexOf(word, at + 1)) {
+    if (at === 0 || separator.test(text.charAt(at - 1))) return true;
+  }
+  return false;
+}
 
 /** Customers named by address, which belongs to one of them (also to a deleted one), by id, or by both. */
 function named(space: Space, email: string | undefined, ids: string[] | undefined): string[] {

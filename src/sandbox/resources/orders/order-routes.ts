@@ -3,7 +3,7 @@ import * as routes from "../../../contract/resources/orders.ts";
 import { type Answer, answerWith, plainAnswer } from "../../engine/answer.ts";
 import { GatewayTimeout, Refusal, invalidValue } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
-import { centsWithin, listAnswer } from "../../http/list.ts";
+import { isWithin, listAnswer } from "../../http/list.ts";
 import { type Mounted, mounted } from "../../http/mount.ts";
 import { quoteForItems, redeem } from "../coupons/redeem-coupon.ts";
 import { resolveAddress } from "../customers/customer-operations.ts";
@@ -108,7 +108,7 @@ const list = mounted(routes.listOrders, (space, { query }) => {
       ...(customer_id === undefined ? {} : { customer_id: [customer_id] }),
       ...(status === undefined ? {} : { status }),
     },
-    within: centsWithin("total", query["total[gte]"], query["total[lte]"]),
+    test: ({ total }) => isWithin(total, query["total[gte]"], query["total[lte]"]),
     fields: query["fields[orders]"],
   });
 });

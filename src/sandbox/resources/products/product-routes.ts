@@ -2,7 +2,6 @@ import * as routes from "../../../contract/resources/products.ts";
 import { answerWith, plainAnswer } from "../../engine/answer.ts";
 import { Refusal } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
-import { ascending } from "../../engine/store/sorted-index.ts";
 import type { Metadata } from "../../engine/store/table.ts";
 import { listAnswer } from "../../http/list.ts";
 import { type Mounted, mounted } from "../../http/mount.ts";
@@ -18,10 +17,7 @@ const list = mounted(routes.listProducts, (space, { query }) =>
   listAnswer(space, space.products, query, {
     url: "/v1/products",
     show: (product) => expandedProduct(space, product, query.expand),
-    anyOf: {
-      deleted: ["false"],
-      ...(query.active === undefined ? {} : { active: [String(query.active)] }),
-    },
+    test: ({ active, deleted }) => !deleted && active === (query.active ?? active),
     fields: query["fields[products]"],
   }),
 );
@@ -125,10 +121,9 @@ function deleteProduct(space: Space, product: ProductRecord): void {
 }
 
 function wasOrdered(space: Space, productId: string): boolean {
-  for (const { value: order } of ascending(space.orders.byCreation)) {
-    if (order.items.some((item) => item.product_id === productId)) return true;
-  }
-  return false;
+  return space.orders.byCreation.some(({ value: order }) =>
+    order.items.some((item) => item.product_id === productId),
+  );
 }
 
 function assertSkuUnused(space: Space, sku: string | null | undefined, ownId: string | null): void {

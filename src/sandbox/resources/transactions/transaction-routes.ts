@@ -1,6 +1,6 @@
 import * as routes from "../../../contract/resources/transactions.ts";
 import { plainAnswer } from "../../engine/answer.ts";
-import { centsWithin, listAnswer } from "../../http/list.ts";
+import { isWithin, listAnswer } from "../../http/list.ts";
 import { type Mounted, mounted } from "../../http/mount.ts";
 import type { Space } from "../../engine/space.ts";
 import { embedCustomer } from "../customers/customer.ts";
@@ -21,9 +21,9 @@ const list = mounted(routes.listTransactions, (space, { query }) => {
     url: "/v1/transactions",
     show: (transaction) => expandedTransaction(space, transaction, query.expand),
     anyOf,
-    // An order knows its own: an index with an entry for every order would be as large as the orders.
+    // An order knows its own: a group for every order would be as large as the orders.
     ...(query.order_id === undefined ? {} : { among: transactionIdsOf(space, query.order_id) }),
-    within: centsWithin("amount", query["amount[gte]"], query["amount[lte]"]),
+    test: ({ amount }) => isWithin(amount, query["amount[gte]"], query["amount[lte]"]),
     fields: query["fields[transactions]"],
   });
 });
