@@ -2,9 +2,17 @@ import { readdirSync, readFileSync } from "node:fs";
 import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { describe, expect, test } from "vitest";
+import { allEndpoints } from "../src/sandbox/resources/all-endpoints.ts";
 import { architectureFaults, IMPORT_TABLE, type SourceFile } from "./support/architecture-rules.ts";
 import { mirrorWriteFaults } from "./support/one-writer.ts";
 import { blankComments, blankNonCode, importedModules } from "./support/source-text.ts";
+
+/** The contract itself, the sandbox's controls, and roles, whose first page is one of the portal. */
+const ownPaths = [
+  "src/contract/",
+  "src/sandbox/controls/",
+  "src/sandbox/resources/team-members/team-member.ts",
+];
 
 const root = join(dirname(fileURLToPath(import.meta.url)), "..");
 
@@ -34,6 +42,19 @@ describe("the source tree", () => {
 
   test("keeps the import table, has no cycle, and reads environment, clock and chance in one place", () => {
     expect(architectureFaults(files)).toEqual([]);
+  });
+
+  test("names the service's endpoints by its contract, never by a path", () => {
+    const first = (path: string) => /^\/(\w+)/.exec(path)?.[1] ?? "";
+    const collections = new Set(allEndpoints.map(({ endpoint }) => first(endpoint.path)));
+    expect(collections.size).toBeGreaterThan(8);
+    const literal = new RegExp(`["'\`](/v1)?/(${[...collections].join("|")})(?=[/?"'\`$])`, "g");
+    const found = files
+      .filter(({ path }) => !ownPaths.some((own) => path.startsWith(own)))
+      .flatMap(({ path, text }) =>
+        (blankComments(text).match(literal) ?? []).map((hit) => `${path}: ${hit}`),
+      );
+    expect(found).toEqual([]);
   });
 
   test("writes the mirror in one folder", () => {

@@ -1,4 +1,5 @@
 import type { Clock } from "../platform/clock.ts";
+import { getAccount } from "../contract/resources/account.ts";
 import type { ServiceClient } from "./service-client.ts";
 
 type Reader = Pick<ServiceClient, "get" | "listPages">;
@@ -23,7 +24,7 @@ export async function believedDate(
   const lead = leads.get(client) ?? 0;
   const expected = clock.now().getTime() + lead;
   if (date.getTime() - expected <= farAheadMs) return date;
-  const again = await client.get("/account").then(
+  const again = await client.get(getAccount, {}).then(
     (answer) => answer.date,
     () => null,
   );
@@ -37,12 +38,12 @@ export async function believedDate(
 export function withBelievedDates(client: Reader, clock: Clock): Reader {
   const believed = (date: Date) => believedDate({ client, clock }, date);
   return {
-    async get(...asked) {
-      const answer = await client.get(...asked);
+    async get(endpoint, call, options) {
+      const answer = await client.get(endpoint, call, options);
       return { ...answer, date: await believed(answer.date) };
     },
-    async *listPages(...asked) {
-      for await (const page of client.listPages(...asked)) {
+    async *listPages(endpoint, call, options) {
+      for await (const page of client.listPages(endpoint, call, options)) {
         yield { ...page, date: await believed(page.date) };
       }
     },

@@ -22,9 +22,9 @@ import {
   failureOf,
 } from "./service-errors.ts";
 
-export type ServiceAnswer = {
+export type ServiceAnswer<Body = unknown> = {
   status: number;
-  body: unknown;
+  body: Body;
   /** The service's clock when it answered, in whole seconds. */
   date: Date;
   /** The service's trace id, for its support. */

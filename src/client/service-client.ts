@@ -1,10 +1,19 @@
 import { setTimeout as sleepFor } from "node:timers/promises";
 import { Pool } from "undici";
-import { serviceVersion } from "../contract/endpoint.ts";
+import {
+  type AnswerOf,
+  type Endpoint,
+  type ItemOf,
+  type ListEndpoint,
+  type ReadCall,
+  type ReadEndpoint,
+  type WriteCall,
+  type WriteEndpoint,
+  serviceVersion,
+} from "../contract/endpoint.ts";
 import { type ListedObject, listPageSchema } from "../contract/lists.ts";
 import type { Clock, ServiceClock } from "../platform/clock.ts";
 import { TallyhookError } from "../platform/errors.ts";
-import type { HttpMethod } from "../platform/http/exchange.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
 import { knowSecret } from "../platform/redaction.ts";
@@ -30,12 +39,23 @@ export interface ServiceClient {
    * Reads one object or one page. Answers 2xx, and 404 where the service says `resource_not_found`
    * (look at `status`); anything else throws a `ServiceError`.
    */
-  get(path: string, query?: ServiceQuery, options?: ReadOptions): Promise<ServiceAnswer>;
-  post(path: string, body: unknown, options?: WriteOptions): Promise<ServiceAnswer>;
-  patch(path: string, body: unknown, options?: WriteOptions): Promise<ServiceAnswer>;
-  delete(path: string, options?: WriteOptions): Promise<ServiceAnswer>;
+  get<E extends ReadEndpoint>(
+    endpoint: E,
+    call: ReadCall<E>,
+    options?: ReadOptions,
+  ): Promise<ServiceAnswer<AnswerOf<E> | null>>;
+  /** Writes, and answers 2xx; anything else throws a `ServiceError`. */
+  send<E extends WriteEndpoint>(
+    endpoint: E,
+    call: WriteCall<E>,
+    options?: WriteOptions,
+  ): Promise<ServiceAnswer<AnswerOf<E> | null>>;
   /** Every page of a list, in the order asked for; `starting_after` in the query resumes a walk. */
-  listPages(path: string, query?: ServiceQuery, options?: ReadOptions): AsyncIterable<ServicePage>;
+  listPages<E extends ListEndpoint>(
+    endpoint: E,
+    call: ReadCall<E>,
+    options?: ReadOptions,
+  ): AsyncIterable<ServicePage<ItemOf<E>>>;
   /** Abandons the calls that wait or are under way and frees the connections. Idempotent. */
   close(): Promise<void>;
 }
@@ -94,46 +114,57 @@ export function createServiceClient(
   const connection = { pool, gate, pace, sleep, log, wallClock, serviceClock, random, apiKey };
   const caller: Caller = { ...connection, version: serviceVersion };
 
-  function call(
-    method: HttpMethod,
-    path: string,
-    query: ServiceQuery,
-    body: unknown,
-    { lane = "fetch", deadlineMs = settings.deadlineMs, signal, idempotencyKey }: WriteOptions,
-  ): Promise<ServiceAnswer> {
+  async function call<Body>(
+    endpoint: Endpoint,
+    { params, query = {}, body }: AnyCall,
+    { lane = "fetch", deadlineMs = settings.deadlineMs, signal, idempotencyKey }: WriteOptions = {},
+  ): Promise<ServiceAnswer<Body>> {
+    const path = pathOf(endpoint, params);
     const request = {
-      method,
+      method: endpoint.method,
       path,
       target: withQuery(prefix + path, query),
       body: body === undefined ? null : JSON.stringify(body),
       idempotencyKey: idempotencyKey ?? null,
     };
     const parents = signal === undefined ? [closing.signal] : [closing.signal, signal];
-    return callService(caller, request, { lane, deadlineMs, parents }, settings);
+    const bounds = { lane, deadlineMs, parents };
+    const answer = await callService(caller, request, bounds, settings);
+    // Its fields are of unknown type: whoever reads one checks it.
+    return answer as ServiceAnswer<Body>;
   }
 
-  const client: ServiceClient = {
-    get: (path, query = {}, given = {}) => call("GET", path, query, undefined, given),
-    post: (path, body, given = {}) => call("POST", path, {}, body, given),
-    patch: (path, body, given = {}) => call("PATCH", path, {}, body, given),
-    delete: (path, given = {}) => call("DELETE", path, {}, undefined, given),
-    listPages: (path, query = {}, given = {}) =>
-      walkPages(client, path, query, { lane: "walk", ...given }),
+  return {
+    get: (endpoint, asked, options) => call(endpoint, asked as AnyCall, options),
+    send: (endpoint, sent, options) => call(endpoint, sent as AnyCall, options),
+    listPages<E extends ListEndpoint>(endpoint: E, asked: ReadCall<E>, given: ReadOptions = {}) {
+      const { params, query = {} } = asked as AnyCall;
+      const read = (of: ServiceQuery) =>
+        call(endpoint, { params, query: of }, { lane: "walk", ...given });
+      const pages: AsyncIterable<unknown> = walkPages(read, pathOf(endpoint, params), query);
+      return pages as AsyncIterable<ServicePage<ItemOf<E>>>;
+    },
     async close() {
       if (closing.signal.aborted) return;
       closing.abort(new Error("the client of the service was closed"));
       await pool.close();
     },
   };
-  return client;
 }
+
+/** A call of any endpoint, as it is sent. */
+type AnyCall = {
+  params?: Params | undefined;
+  query?: ServiceQuery | undefined;
+  body?: unknown;
+};
 
 const realSleep: Sleep = async (ms, signal) => {
   await sleepFor(ms, undefined, { signal });
 };
 
-export type ServicePage = {
-  items: ListedObject[];
+export type ServicePage<Item = ListedObject> = {
+  items: Item[];
   /** False on the last page only. */
   hasMore: boolean;
   /** The `starting_after` of the following page; null on the last one. Good for resuming a walk. */
@@ -141,12 +172,6 @@ export type ServicePage = {
   date: Date;
   requestId: string | null;
 };
-
-type Reader = {
-  get(path: string, query: ServiceQuery, options: WalkOptions): Promise<ServiceAnswer>;
-};
-
-type WalkOptions = { lane: Lane; deadlineMs?: number; signal?: AbortSignal };
 
 /** A service that filters after it has cut a page shows empty ones; so many on end are a circle. */
 const mostEmptyPages = 100;
@@ -161,14 +186,13 @@ const mostEmptyPages = 100;
  * Source: spec, Conventions (lists).
  */
 async function* walkPages(
-  reader: Reader,
+  read: (query: ServiceQuery) => Promise<ServiceAnswer>,
   path: string,
   query: ServiceQuery,
-  options: WalkOptions,
 ): AsyncGenerator<ServicePage, void, undefined> {
   let cursor = query["starting_after"];
   for (let emptyPages = 0; ;) {
-    const answer = await reader.get(path, { ...query, starting_after: cursor }, options);
+    const answer = await read({ ...query, starting_after: cursor });
     if (answer.status === 404 && cursor !== undefined) throw unknownCursor(path, answer);
     const page = readPage(path, answer);
     yield page;
@@ -214,17 +238,18 @@ const requestOf = (path: string, { status, requestId }: ServiceAnswer) => ({
 export type ServiceQuery = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /**
- * The path of one object, such as `/orders/<id>`, whatever its id holds. Throws for `.` and `..`,
- * which a server would read as another path, and for what is no text.
+ * The path of an endpoint, with the ids that it asks for, whatever they hold. Throws for `.` and `..`, which a server would
+ * read as another path, and for what is no text.
  */
-export function objectPath(collection: `/${string}`, id: string): string {
-  if (!isObjectId(id)) {
-    throw new TallyhookError(
-      `No path below ${collection} can be made of the id ${JSON.stringify(id)}.`,
-    );
-  }
-  return `${collection}/${encodeURIComponent(id)}`;
+export function pathOf({ path }: Pick<Endpoint, "path">, params: Params = {}): string {
+  return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
+    const id = params[name] ?? "";
+    if (isObjectId(id)) return encodeURIComponent(id);
+    throw new TallyhookError(`No path ${path} can be made of the id ${JSON.stringify(id)}.`);
+  });
 }
+
+type Params = Readonly<Record<string, string>>;
 
 /** Whether a path can be made of an id. */
 export const isObjectId = (id: string): boolean =>

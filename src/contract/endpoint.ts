@@ -21,9 +21,10 @@ export interface Endpoint<
   Query extends z.ZodType = z.ZodType,
   Body extends z.ZodType = z.ZodType,
   Answer extends z.ZodType = z.ZodType,
+  Verb extends Method = Method,
 > {
   name: string;
-  method: Method;
+  method: Verb;
   /** Relative to `/v1`, with `{name}` for a path parameter. */
   path: `/${string}`;
   summary: string;
@@ -45,9 +46,54 @@ export function defineEndpoint<
   Query extends z.ZodType,
   Body extends z.ZodType,
   Answer extends z.ZodType,
->(endpoint: Endpoint<Path, Query, Body, Answer>): Endpoint<Path, Query, Body, Answer> {
+  const Verb extends Method,
+>(endpoint: Endpoint<Path, Query, Body, Answer, Verb>): Endpoint<Path, Query, Body, Answer, Verb> {
   return endpoint;
 }
+
+/** An endpoint that reads, one that answers a list, and one that writes. */
+export type ReadEndpoint = Endpoint<z.ZodType, z.ZodType, z.ZodType, z.ZodType, "GET">;
+export type ListEndpoint = Endpoint<
+  z.ZodType,
+  z.ZodObject,
+  z.ZodType,
+  z.ZodType<{ data: object[]; has_more: boolean }>,
+  "GET"
+>;
+/** One that shows the object with an id. */
+export type ReadById = Endpoint<typeof idParam, z.ZodType, z.ZodType, z.ZodType, "GET">;
+export type WriteEndpoint = Endpoint<
+  z.ZodType,
+  z.ZodType,
+  z.ZodType,
+  z.ZodType,
+  Exclude<Method, "GET">
+>;
+
+type CalledParams<E extends Endpoint> =
+  Record<string, never> extends z.input<E["params"]>
+    ? { params?: undefined }
+    : { params: z.input<E["params"]> };
+
+type CalledBody<E extends Endpoint> =
+  unknown extends z.input<E["body"]>
+    ? { body?: Record<string, never> }
+    : { body: z.input<E["body"]> };
+
+/** What a caller sends to an endpoint: parameters as their text. */
+export type ReadCall<E extends Endpoint> = CalledParams<E> & { query?: z.input<E["query"]> };
+export type WriteCall<E extends Endpoint> = CalledParams<E> & CalledBody<E>;
+
+/** The fields that the interface names, without those that a loose schema lets pass. */
+type Named<T> = keyof { [Field in keyof T as string extends Field ? never : Field]: T[Field] };
+
+/** What an answer shows, before it is checked: the fields that its schema names, of whatever type. */
+export type Shown<Answer> = { readonly [Field in Named<Answer>]?: unknown };
+
+export type AnswerOf<E extends Endpoint> = Shown<z.output<E["answer"]>>;
+export type ItemOf<E extends ListEndpoint> = Shown<z.output<E["answer"]>["data"][number]> & {
+  readonly id: string;
+};
 
 /** A request as its endpoint understands it. */
 export interface EndpointRequest<E extends Endpoint> {

@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import type { ServiceClient } from "../client/service-client.ts";
 import {
   type WebhookEndpoint,
+  listWebhookEndpoints,
   webhookEndpointSchema,
 } from "../contract/resources/webhook-endpoints.ts";
 import { UsageError } from "../platform/errors.ts";
@@ -55,7 +56,7 @@ export async function listEndpoints({
   client: Pick<ServiceClient, "listPages">;
 }): Promise<ListedEndpoints> {
   const listed: ListedEndpoints = { endpoints: [], date: null };
-  for await (const page of client.listPages("/webhook_endpoints", { limit: "100" })) {
+  for await (const page of client.listPages(listWebhookEndpoints, { query: { limit: "100" } })) {
     listed.date = page.date;
     for (const item of page.items) {
       const parsed = webhookEndpointSchema.safeParse(item);

@@ -3,6 +3,11 @@ import { z } from "zod";
 import type { ServiceAnswer } from "../client/call.ts";
 import type { ServiceClient } from "../client/service-client.ts";
 import { ServiceRefusedError } from "../client/service-errors.ts";
+import type { WriteCall, WriteEndpoint } from "../contract/endpoint.ts";
+import {
+  createWebhookEndpoint,
+  rotateWebhookSecret,
+} from "../contract/resources/webhook-endpoints.ts";
 import type { SignatureSchemeName } from "../contract/signature/verification.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Encryption } from "../platform/encryption.ts";
@@ -123,13 +128,9 @@ async function makeSecretCall(
   call: EndpointCall,
   { isRepeat }: { isRepeat: boolean },
 ): Promise<SecretCallResult> {
-  const path =
-    call.kind === "register"
-      ? "/webhook_endpoints"
-      : `/webhook_endpoints/${encodeURIComponent(call.endpointId ?? "")}/rotate_secret`;
   let answer: ServiceAnswer;
   try {
-    answer = await tools.client.post(path, call.body, { idempotencyKey: call.idempotencyKey });
+    answer = await sendCall(tools.client, call);
   } catch (error) {
     const settled = await settleRefused(tools, call, { error, isRepeat });
     if (settled === null) throw error;
@@ -156,6 +157,24 @@ async function makeSecretCall(
     answeredAt: answer.date,
   });
 }
+
+/** A stored body is sent as it was written down: another one would be a conflict under its key. */
+function sendCall(
+  client: ServiceClient,
+  { kind, endpointId, body, idempotencyKey }: EndpointCall,
+): Promise<ServiceAnswer> {
+  if (kind === "register") {
+    const asked = { body: body as Sent<typeof createWebhookEndpoint> };
+    return client.send(createWebhookEndpoint, asked, { idempotencyKey });
+  }
+  const asked = {
+    params: { id: endpointId ?? "" },
+    body: body as Sent<typeof rotateWebhookSecret>,
+  };
+  return client.send(rotateWebhookSecret, asked, { idempotencyKey });
+}
+
+type Sent<E extends WriteEndpoint> = WriteCall<E>["body"];
 
 interface SecretAnswer {
   endpointId: string;

@@ -1,3 +1,4 @@
+import type { ReadById } from "../contract/endpoint.ts";
 import { NestedTooDeeply } from "./canonical.ts";
 import { maskFields } from "./privacy/mask.ts";
 import { customer } from "./resources/customer.ts";
@@ -63,8 +64,8 @@ function decodeMasked(
   return decodeAs({ ...observation, object: value, maskedCardNumbers });
 }
 
-/** Where an object is read by its id, below which path, and what must be asked for so that the answer is whole. */
-export function readPlace(name: string): { path: `/${string}`; query: Record<string, string> } {
-  const { list, expand } = resourceNamed(name).service;
-  return { path: list.path, query: expand?.object === undefined ? {} : { expand: expand.object } };
+/** Where an object is read by its id, and what must be asked for so that the answer is whole. */
+export function readPlace(name: string): { endpoint: ReadById; query: Record<string, string> } {
+  const { object, expand } = resourceNamed(name).service;
+  return { endpoint: object, query: expand?.object === undefined ? {} : { expand: expand.object } };
 }

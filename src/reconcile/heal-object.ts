@@ -4,7 +4,7 @@ import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
 import { clear } from "../alerts/raise-conditions.ts";
 import { futureStateKey, healedByHandEnd } from "../alerts/rules/events.ts";
 import { believedDate } from "../client/believed-dates.ts";
-import { type ServiceClient, isObjectId, objectPath } from "../client/service-client.ts";
+import { type ServiceClient, isObjectId } from "../client/service-client.ts";
 import { canonicalTimestamp } from "../contract/timestamp.ts";
 import { type WireObject, isObject } from "../contract/wire-types.ts";
 import { compareStates } from "../mirror/compare/compare-states.ts";
@@ -51,8 +51,8 @@ export async function proposeHeal(
   if (!isObjectId(id)) throw new UsageError(`No object can be read by the id "${id}".`);
   const problem = await foreignAccount({ db, client });
   if (problem !== null) throw new ConfigurationError(problem);
-  const { path, query } = readPlace(resource);
-  const answer = await client.get(objectPath(path, id), query);
+  const { endpoint, query } = readPlace(resource);
+  const answer = await client.get(endpoint, { params: { id }, query });
   if (answer.status === 404) {
     throw new UsageError(
       `The service does not know the ${name}, so there is nothing to write. "npx tallyhook reconcile" finds what is gone.`,

@@ -1,7 +1,8 @@
 import type { Knex } from "knex";
+import { getAccount } from "../contract/resources/account.ts";
 import type { Resource } from "../mirror/snapshot.ts";
 import { mirrorResources, readPlace } from "../mirror/resources.ts";
-import { type ServiceClient, isObjectId, objectPath } from "../client/service-client.ts";
+import { type ServiceClient, isObjectId } from "../client/service-client.ts";
 import {
   ServiceAnswerError,
   ServiceRefusedError,
@@ -73,7 +74,8 @@ async function readAccountId(
   signal: AbortSignal | undefined,
 ): Promise<string | null> {
   try {
-    const { body } = await client.get("/account", {}, walk(signal));
+    const { body } = await client.get(getAccount, {}, walk(signal));
+    // The interface names no id of an account; a service may show one.
     const id = idOf(body);
     return typeof id === "string" && id !== "" ? id.slice(0, 255) : null;
   } catch (error) {
@@ -83,8 +85,7 @@ async function readAccountId(
   }
 }
 
-const idOf = (body: unknown): unknown =>
-  typeof body === "object" && body !== null ? (body as { id?: unknown }).id : null;
+const idOf = (body: object | null): unknown => (body as { id?: unknown } | null)?.id;
 
 interface Unanswered {
   object: KnownObject;
@@ -112,9 +113,13 @@ async function ask(
   const answers: Answers = { isShown: false, missing: null, unanswered: null };
   let outages = 0;
   for (const object of known) {
-    const { path } = readPlace(object.resource);
+    const { endpoint } = readPlace(object.resource);
     try {
-      const { status, body } = await client.get(objectPath(path, object.id), {}, walk(signal));
+      const { status, body } = await client.get(
+        endpoint,
+        { params: { id: object.id } },
+        walk(signal),
+      );
       if (status === 404) answers.missing ??= object;
       else if (idOf(body) === object.id) return { ...answers, isShown: true };
       else answers.unanswered ??= { object, why: `an answer ${status} that does not show it` };

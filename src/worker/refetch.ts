@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { AlertDesk } from "../alerts/alert-context.ts";
 import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
 import { withBelievedDates } from "../client/believed-dates.ts";
-import { type ServiceClient, isObjectId, objectPath } from "../client/service-client.ts";
+import { type ServiceClient, isObjectId } from "../client/service-client.ts";
 import { ServiceUnavailableError } from "../client/service-errors.ts";
 import { canonicalTimestamp } from "../contract/timestamp.ts";
 import { asObject } from "../contract/wire-types.ts";
@@ -114,8 +114,9 @@ async function readObject(
 ): Promise<ReadResult> {
   if (!isResource(resource)) throw new TypeError(`no way to read a ${resource}`);
   if (!isObjectId(id)) return { kind: "unreadable" };
-  const { path, query } = readPlace(resource);
-  const { status, body, date } = await client.get(objectPath(path, id), query, { deadlineMs });
+  const { endpoint, query } = readPlace(resource);
+  const call = { params: { id }, query };
+  const { status, body, date } = await client.get(endpoint, call, { deadlineMs });
   if (status === 404) return { kind: "missing", date };
   const object = asObject(body);
   if (object?.["id"] !== id) return { kind: "unreadable" };

@@ -1,4 +1,5 @@
 import { withBelievedDates } from "../client/believed-dates.ts";
+import { listTransactions } from "../contract/resources/transactions.ts";
 import { asObject, wireId } from "../contract/wire-types.ts";
 import { type DueFetch, holdFetch, takeDueFetches } from "../inbox/refetch.ts";
 import { observed } from "../mirror/snapshot.ts";
@@ -60,21 +61,16 @@ async function* disputePages(
   { client, alerts }: Pick<FetchDeps, "client" | "alerts">,
   signal: AbortSignal,
 ): AsyncGenerator<ReadPage, void, undefined> {
-  const query = { status: "chargeback", expand: "order" };
-  for await (const { items, date } of withBelievedDates(client, alerts.clock).listPages(
-    "/transactions",
-    query,
-    {
-      lane: "fetch",
-      signal,
-    },
-  )) {
+  const reader = withBelievedDates(client, alerts.clock);
+  const call = { query: { status: "chargeback", expand: "order" } } as const;
+  const pages = reader.listPages(listTransactions, call, { lane: "fetch", signal });
+  for await (const { items, date } of pages) {
     const page: ReadPage = { observations: [], unread: [], date };
     const observedAt = fixedForm(date);
     for (const transaction of items) {
       page.observations.push(observed("transaction", transaction, observedAt, "fetch"));
-      const order = asObject(transaction["order"]);
-      const orderId = wireId.safeParse(transaction["order_id"]);
+      const order = asObject((transaction as { order?: unknown }).order);
+      const orderId = wireId.safeParse(transaction.order_id);
       if (order !== undefined)
         page.observations.push(observed("order", order, observedAt, "fetch"));
       else if (orderId.success) page.unread.push({ resource: "order", id: orderId.data });

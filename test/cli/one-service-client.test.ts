@@ -2,6 +2,7 @@ import { createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { ServiceUnavailableError } from "../../src/client/service-errors.ts";
+import { getOrder } from "../../src/contract/resources/orders.ts";
 import { loadConfig } from "../../src/main/config/config.ts";
 import { type Runtime, createRuntime } from "../../src/main/runtime.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -38,9 +39,9 @@ test("what one reader of a process is told of the pace, another keeps to", async
     runtime.serviceClient(location),
     runtime.serviceClient({ ...location }),
   ];
-  const refused = events.get("/orders/1", {}, { deadlineMs: 500 });
+  const refused = events.get(getOrder, { params: { id: "1" } }, { deadlineMs: 500 });
   await expect(refused).rejects.toThrow(ServiceUnavailableError);
-  await nightly.get("/orders/2");
+  await nightly.get(getOrder, { params: { id: "2" } });
   const [first, second] = arrivals;
   expect(second?.path).toBe("/v1/orders/2");
   expect((second?.at ?? 0) - (first?.at ?? 0)).toBeGreaterThan(900);

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { z } from "zod";
-import { defineEndpoint, noBody, noParams } from "../../src/contract/endpoint.ts";
+import { defineEndpoint, idParam, noBody, noParams, noQuery } from "../../src/contract/endpoint.ts";
 import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
 import { createdAtQuery, listOf, pageQuery } from "../../src/contract/lists.ts";
 import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
@@ -58,6 +58,21 @@ const listParcels = defineEndpoint({
   errors: [],
 });
 
+const getParcel = defineEndpoint({
+  name: "getParcel",
+  method: "GET",
+  path: "/parcels/{id}",
+  summary: "Retrieve a parcel",
+  permission: "orders:read",
+  idempotency: "none",
+  params: idParam,
+  query: noQuery,
+  body: noBody,
+  status: 200,
+  answer: parcelSchema,
+  errors: [],
+});
+
 const createParcels = `create table mirror.parcels (
   id text collate "C" primary key, customer_id text collate "C", status text, fee bigint, recipient text,
   created_at timestamptz, updated_at timestamptz, data jsonb, version text collate "C" not null default '',
@@ -78,7 +93,11 @@ const delivery = { door_note: text, signed_by: text } satisfies Columns;
 const parcel: MirrorResource = {
   name: "parcel",
   table: "parcels",
-  service: { list: listParcels, expand: { object: "delivery", list: "delivery" } },
+  service: {
+    list: listParcels,
+    object: getParcel,
+    expand: { object: "delivery", list: "delivery" },
+  },
   owner: "customer_id",
   groups: {
     parcel: { versionColumn: "version", contentColumn: "data", inHistory: true, columns: core },
@@ -241,7 +260,7 @@ test("it is healed by hand, whatever the mirror holds, and what cannot be delete
 });
 
 test("it is read, walked and announced where its description says", async () => {
-  expect(readPlace("parcel")).toEqual({ path: "/parcels", query: { expand: "delivery" } });
+  expect(readPlace("parcel")).toEqual({ endpoint: getParcel, query: { expand: "delivery" } });
   const wanted = { kind: "full", t0: new Date(at(0)), rangeFrom: null, rangeTo: null } as const;
   const slices = await makePlan(database.db, defaultReconcileSettings, wanted);
   expect(slices.find(({ resource }) => resource === "parcel")).toMatchObject({

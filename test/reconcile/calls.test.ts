@@ -1,4 +1,5 @@
 import { expect, test } from "vitest";
+import { listOrders } from "../../src/contract/resources/orders.ts";
 import { estimatePlan, makePlan } from "../../src/reconcile/plan.ts";
 import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
 import { type Json, type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";
@@ -62,7 +63,7 @@ test("a night costs the calls that the design reckons, and that a dry run forete
     await advanceDays(sandbox, 1);
     await deliver();
 
-    const { date } = await stand.deps.client.get("/orders", { limit: "1" });
+    const { date } = await stand.deps.client.get(listOrders, { query: { limit: "1" } });
     const wanted = { kind: "nightly", t0: date, rangeFrom: null, rangeTo: null } as const;
     const estimated = await estimatePlan(db, await makePlan(db, settings, wanted), pageSize);
     const foretold = estimated.reduce((all, { calls }) => all + calls, 0);

@@ -1,4 +1,5 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
+import { listOrders } from "../../src/contract/resources/orders.ts";
 import { causeOf as causeOfFacts } from "../../src/reconcile/findings/drift-findings.ts";
 import type { Difference } from "../../src/reconcile/findings/findings.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
@@ -100,7 +101,7 @@ test("an event that is in flight is no drift: what is younger than the grace wai
   const arrive = async () => {
     await applyBatch(applyDeps(db), [await storeEvent(db, event)]);
     await sandbox.control("POST", "/clock", { advance_seconds: 601 });
-    await stand.deps.client.get("/orders", { limit: "1" });
+    await stand.deps.client.get(listOrders, { query: { limit: "1" } });
   };
   const graceMs = 600_000;
   const result = await stand.run({ kind: "full" }, { graceMs }, ({ waitMs }) => {
@@ -119,7 +120,7 @@ test("an event that does not come within the grace was missed", async () => {
   const moves: Promise<unknown>[] = [];
   const pass = async () => {
     await sandbox.control("POST", "/clock", { advance_seconds: 601 });
-    await stand.deps.client.get("/orders", { limit: "1" });
+    await stand.deps.client.get(listOrders, { query: { limit: "1" } });
   };
   const result = await stand.run({ kind: "full" }, { graceMs: 600_000 }, ({ waitMs }) => {
     if (waitMs > 0 && moves.length === 0) moves.push(pass());

@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { listOrders } from "../../src/contract/resources/orders.ts";
 import { dayMs } from "../../src/reconcile/settings.ts";
 import { storeRow } from "../inbox/stored-events.ts";
 import {
@@ -467,7 +468,7 @@ test("an open item that has just changed waits for its event, as what lists show
     if (waitMs === 0 || waited > 0) return;
     waited = waitMs;
     service.quirks = { skewMs: 120_000 };
-    void stand.deps.client.get("/orders", { limit: "1" });
+    void stand.deps.client.get(listOrders, { query: { limit: "1" } });
   };
   const result = await stand.run({ kind: "nightly" }, { graceMs: 60_000 }, pass);
   expect(waited).toBeGreaterThan(50_000);

@@ -10,6 +10,15 @@ import {
   ServiceUnavailableError,
 } from "../../src/client/service-errors.ts";
 import { serviceVersion } from "../../src/contract/endpoint.ts";
+import { getAccount } from "../../src/contract/resources/account.ts";
+import { listCustomers } from "../../src/contract/resources/customers.ts";
+import { createOrder, getOrder, listOrders } from "../../src/contract/resources/orders.ts";
+import { pauseSubscription } from "../../src/contract/resources/subscriptions.ts";
+import {
+  createWebhookEndpoint,
+  deleteWebhookEndpoint,
+  updateWebhookEndpoint,
+} from "../../src/contract/resources/webhook-endpoints.ts";
 import {
   type ServiceStand,
   apiKey,
@@ -18,6 +27,8 @@ import {
   serviceError,
   standUp,
 } from "./service-stand.ts";
+
+const wanted = { customer_id: "c1", payment_method_id: "p1", items: [] };
 
 const stands: ServiceStand[] = [];
 
@@ -74,9 +85,8 @@ describe("a read", () => {
       ),
     );
     const { client, serviceNow } = await stand(listener, { basePath: "/shop/" });
-    const answer = await client.get("/orders/o1", {
-      expand: "transactions",
-      "created_at[gte]": "x",
+    const answer = await client.get(listOrders, {
+      query: { expand: "transactions", "created_at[gte]": "x" },
     });
     expect(answer).toEqual({
       status: 200,
@@ -85,7 +95,7 @@ describe("a read", () => {
       requestId: "req_1",
     });
     const [request] = listener.asked;
-    expect(request?.url).toBe("/shop/v1/orders/o1?expand=transactions&created_at%5Bgte%5D=x");
+    expect(request?.url).toBe("/shop/v1/orders?expand=transactions&created_at%5Bgte%5D=x");
     expect(request?.headers.authorization).toBe(`Bearer ${apiKey}`);
     expect(serviceNow()).toEqual(new Date("2031-01-01T10:00:00Z"));
   });
@@ -94,8 +104,8 @@ describe("a read", () => {
     const listener = inTurn(ok, fails(400, "invalid_api_version"), ok);
     const { client, logged } = await stand(listener);
     const statuses = [];
-    for (const path of ["/orders/1", "/orders/2", "/orders/3"]) {
-      statuses.push((await client.get(path)).status);
+    for (const id of ["1", "2", "3"]) {
+      statuses.push((await client.get(getOrder, { params: { id } })).status);
     }
     expect(statuses).toEqual([200, 200, 200]);
     expect(listener.asked.map(({ url, headers }) => [url, headers["svc-version"]])).toEqual([
@@ -111,9 +121,11 @@ describe("a read", () => {
     const listener = inTurn(fails(400, "api_version_sunset"), ok);
     const { client } = await stand(listener);
     const idempotencyKey = "3f2b8c1e-0000-4000-8000-000000000000";
-    expect((await client.post("/orders", {}, { idempotencyKey })).status).toBe(200);
+    expect((await client.send(createOrder, { body: wanted }, { idempotencyKey })).status).toBe(200);
     const again = await stand(fails(400, "invalid_api_version"));
-    await expect(again.client.post("/orders", {})).rejects.toThrow(/invalid_api_version/);
+    await expect(again.client.send(createOrder, { body: wanted })).rejects.toThrow(
+      /invalid_api_version/,
+    );
     expect(listener.asked.map(({ headers }) => headers["x-svc-idempotency-key"])).toEqual([
       idempotencyKey,
       idempotencyKey,
@@ -123,13 +135,13 @@ describe("a read", () => {
   it("leaves out query parameters that are undefined", async () => {
     const listener = inTurn(ok);
     const { client } = await stand(listener);
-    await client.get("/orders", { status: undefined, limit: 5, deleted: true });
-    expect(listener.asked[0]?.url).toBe("/v1/orders?limit=5&deleted=true");
+    await client.get(listCustomers, { query: { q: undefined, limit: "5", deleted: "true" } });
+    expect(listener.asked[0]?.url).toBe("/v1/customers?limit=5&deleted=true");
   });
 
   it("answers the absence of an object with its date, as a value", async () => {
     const { client } = await stand(fails(404, "resource_not_found"));
-    const answer = await client.get("/orders/o1");
+    const answer = await client.get(getOrder, { params: { id: "o1" } });
     expect(answer.status).toBe(404);
     expect(answer.requestId).toBe("req_body");
   });
@@ -140,7 +152,7 @@ describe("a read", () => {
     ["another code", fails(404, "route_not_found"), "route_not_found"],
   ])("does not take another 404 for the absence of an object: %s", async (_, listener, code) => {
     const { client } = await stand(listener);
-    const error = await errorOf(client.get("/orders/o1"));
+    const error = await errorOf(client.get(getOrder, { params: { id: "o1" } }));
     expect(error).toBeInstanceOf(ServiceRefusedError);
     expect(error).toMatchObject({ status: 404, code });
   });
@@ -150,7 +162,7 @@ describe("a read", () => {
       response.sendDate = false;
       sendJson(response, 200, {});
     });
-    expect((await client.get("/orders")).date).toEqual(serviceNow());
+    expect((await client.get(listOrders, {})).date).toEqual(serviceNow());
   });
 
   it("does not set the service's clock by a proxy's error page", async () => {
@@ -159,7 +171,7 @@ describe("a read", () => {
         response.writeHead(502, { date: "Wed, 01 Jan 2031 10:00:00 GMT" }).end("<h1>bad</h1>");
       }),
     );
-    await errorOf(client.get("/orders"));
+    await errorOf(client.get(listOrders, {}));
     expect(serviceNow()).toEqual(time.clock.now());
   });
 });
@@ -168,7 +180,7 @@ describe("a failing service", () => {
   it("is asked again after 5xx, with growing waits", async () => {
     const listener = inTurn(fails(500), fails(503), fails(502), ok);
     const { client, time } = await stand(listener);
-    expect((await client.get("/orders/o1")).status).toBe(200);
+    expect((await client.get(getOrder, { params: { id: "o1" } })).status).toBe(200);
     expect(listener.asked).toHaveLength(4);
     const [first = 0, second = 0, third = 0] = time.sleeps;
     expect(time.sleeps).toHaveLength(3);
@@ -180,7 +192,7 @@ describe("a failing service", () => {
   it("is given up after the last try, with its status and request id", async () => {
     const listener = inTurn(fails(503, "service_unavailable"));
     const { client } = await stand(listener);
-    const error = await errorOf(client.get("/orders/o1"));
+    const error = await errorOf(client.get(getOrder, { params: { id: "o1" } }));
     expect(error).toBeInstanceOf(ServiceUnavailableError);
     expect(listener.asked).toHaveLength(6);
     expect(error.request).toEqual({
@@ -196,20 +208,20 @@ describe("a failing service", () => {
   it("is not asked again what is not implemented", async () => {
     const listener = inTurn(fails(501, "not_implemented"));
     const { client } = await stand(listener);
-    await errorOf(client.get("/subscriptions/s/pause"));
+    await errorOf(client.send(pauseSubscription, { params: { id: "s" } }));
     expect(listener.asked).toHaveLength(1);
   });
 
   it("is asked again when it cuts the connection", async () => {
     const listener = inTurn((request) => request.socket.destroy(), ok);
     const { client } = await stand(listener);
-    expect((await client.get("/orders/o1")).status).toBe(200);
+    expect((await client.get(getOrder, { params: { id: "o1" } })).status).toBe(200);
   });
 
   it("is asked again when it does not answer in time", async () => {
     const listener = inTurn(() => undefined, ok);
     const { client } = await stand(listener, { tryTimeoutMs: 100 });
-    expect((await client.get("/orders/o1")).status).toBe(200);
+    expect((await client.get(getOrder, { params: { id: "o1" } })).status).toBe(200);
     expect(listener.asked).toHaveLength(2);
   });
 
@@ -219,13 +231,13 @@ describe("a failing service", () => {
       response.write('{"id":');
     }, ok);
     const { client } = await stand(listener, { tryTimeoutMs: 100 });
-    expect((await client.get("/orders/o1")).body).toEqual({ id: "o1" });
+    expect((await client.get(getOrder, { params: { id: "o1" } })).body).toEqual({ id: "o1" });
   });
 
   it("is unavailable when nobody listens", async () => {
     const { client, stopServer } = await stand(ok);
     await stopServer();
-    const error = await errorOf(client.get("/orders"));
+    const error = await errorOf(client.get(listOrders, {}));
     expect(error).toBeInstanceOf(ServiceUnavailableError);
     expect(error.message).toContain("could not be reached (ECONNREFUSED)");
     expect(error.exitCode).toBe(2);
@@ -239,7 +251,7 @@ describe("429", () => {
 
   it("is waited out as many seconds as Retry-After says, plus jitter", async () => {
     const { client, time } = await stand(inTurn(limited({ "retry-after": "7" }), ok));
-    await client.get("/orders");
+    await client.get(listOrders, {});
     expect(time.elapsedMs()).toBeGreaterThanOrEqual(7_000);
     expect(time.elapsedMs()).toBeLessThan(7_800);
   });
@@ -250,7 +262,7 @@ describe("429", () => {
       "retry-after": "Wed, 01 Jan 2031 10:00:20 GMT",
     };
     const { client, time } = await stand(inTurn(limited(headers), ok));
-    await client.get("/orders");
+    await client.get(listOrders, {});
     expect(time.elapsedMs()).toBeGreaterThanOrEqual(20_000);
     expect(time.elapsedMs()).toBeLessThan(22_100);
   });
@@ -258,21 +270,21 @@ describe("429", () => {
   it("that outlasts the call ends it at once and says how long to wait", async () => {
     const listener = inTurn(limited({ "retry-after": "3600" }), ok);
     const { client, time } = await stand(listener);
-    expect(await errorOf(client.get("/orders"))).toMatchObject({ retryAfterMs: 3_600_000 });
-    const next = await errorOf(client.get("/customers"));
+    expect(await errorOf(client.get(listOrders, {}))).toMatchObject({ retryAfterMs: 3_600_000 });
+    const next = await errorOf(client.get(listCustomers, {}));
     expect(next).toBeInstanceOf(ServiceUnavailableError);
     expect(next).toMatchObject({ retryAfterMs: 3_600_000, request: { attempts: 0 } });
     expect(listener.asked).toHaveLength(1);
     time.advance(3_600_000);
-    expect((await client.get("/orders")).status).toBe(200);
+    expect((await client.get(listOrders, {})).status).toBe(200);
   });
 
   it("slows everybody down", async () => {
     const { client, time } = await stand(inTurn(ok, limited({ "retry-after": "5" }), ok));
-    await client.get("/orders");
-    await client.get("/orders");
+    await client.get(listOrders, {});
+    await client.get(listOrders, {});
     const before = time.elapsedMs();
-    await Promise.all([client.get("/orders"), client.get("/orders")]);
+    await Promise.all([client.get(listOrders, {}), client.get(listOrders, {})]);
     expect(time.elapsedMs()).toBeGreaterThan(before);
   });
 });
@@ -287,7 +299,7 @@ describe("a refusal", () => {
   ])("%i is final", async (status, code) => {
     const listener = inTurn(fails(status, code));
     const { client } = await stand(listener);
-    const error = await errorOf(client.get("/orders"));
+    const error = await errorOf(client.get(listOrders, {}));
     expect(error).toBeInstanceOf(ServiceRefusedError);
     expect(error).toMatchObject({ status, code, request: { attempts: 1, requestId: "req_body" } });
     expect(error.exitCode).toBe(status === 401 || status === 403 ? 2 : 70);
@@ -307,7 +319,9 @@ describe("a refusal", () => {
         },
       }),
     );
-    const error = await errorOf(client.post("/webhook_endpoints", {}));
+    const error = await errorOf(
+      client.send(createWebhookEndpoint, { body: { url: "x", enabled_events: ["*"] } }),
+    );
     expect(error).toMatchObject({
       param: "url",
       fieldErrors: [{ field: "url", code: "invalid_format", message: "HTTPS only" }],
@@ -329,15 +343,17 @@ describe("a write", () => {
     });
     const { client } = await stand(listener);
     const idempotencyKey = "0b0c6a3e-58a7-4c65-9a3c-0d1f7d1b8b11";
-    await client.post("/webhook_endpoints", { url: "https://x" }, { idempotencyKey });
-    await client.patch("/webhook_endpoints/w1", { status: "disabled" });
-    await client.delete("/webhook_endpoints/w1");
+    const body = { url: "https://x", enabled_events: ["*"] };
+    await client.send(createWebhookEndpoint, { body }, { idempotencyKey });
+    const params = { id: "w1" };
+    await client.send(updateWebhookEndpoint, { params, body: { status: "disabled" } });
+    await client.send(deleteWebhookEndpoint, { params });
     const [post, patch, remove] = listener.asked;
     expect(post?.headers["x-svc-idempotency-key"]).toBe(idempotencyKey);
     expect(post?.headers["content-type"]).toBe("application/json");
     expect(patch?.headers["x-svc-idempotency-key"]).toBeUndefined();
     expect([post?.method, patch?.method, remove?.method]).toEqual(["POST", "PATCH", "DELETE"]);
-    expect(bodies).toEqual(['{"url":"https://x"}', '{"status":"disabled"}', ""]);
+    expect(bodies).toEqual([JSON.stringify(body), '{"status":"disabled"}', ""]);
   });
 
   const troubles: [string, RequestListener][] = [
@@ -349,9 +365,9 @@ describe("a write", () => {
 
   it.each(troubles)("is not repeated after %s without its key", async (_case, trouble) => {
     const writes: ((client: ServiceClient) => Promise<unknown>)[] = [
-      (client) => client.post("/orders", {}),
-      (client) => client.patch("/orders", {}),
-      (client) => client.delete("/orders"),
+      (client) => client.send(createOrder, { body: wanted }),
+      (client) => client.send(updateWebhookEndpoint, { params: { id: "w1" }, body: {} }),
+      (client) => client.send(deleteWebhookEndpoint, { params: { id: "w1" } }),
     ];
     for (const write of writes) {
       const listener = inTurn(trouble, ok);
@@ -363,14 +379,14 @@ describe("a write", () => {
   it.each(troubles)("is repeated after %s with its key, the same one", async (_case, trouble) => {
     const listener = inTurn(trouble, ok);
     const { client } = await stand(listener);
-    const answer = await client.post("/orders", {}, { idempotencyKey: "k" });
+    const answer = await client.send(createOrder, { body: wanted }, { idempotencyKey: "k" });
     expect(answer.status).toBe(200);
     expect(listener.asked.map((each) => each.headers["x-svc-idempotency-key"])).toEqual(["k", "k"]);
   });
 
   it("is refused when what it names is absent", async () => {
     const { client } = await stand(fails(404, "resource_not_found"));
-    const error = await errorOf(client.delete("/webhook_endpoints/w1"));
+    const error = await errorOf(client.send(deleteWebhookEndpoint, { params: { id: "w1" } }));
     expect(error).toMatchObject({ status: 404, code: "resource_not_found" });
   });
 });
@@ -385,7 +401,7 @@ describe("an answer that is none of the service", () => {
     const { client } = await stand((_request, response) => {
       response.writeHead(200, { "x-request-id": "req_9" }).end(text);
     });
-    const error = await errorOf(client.get("/orders/o1"));
+    const error = await errorOf(client.get(getOrder, { params: { id: "o1" } }));
     expect(error).toBeInstanceOf(ServiceAnswerError);
     expect(error.message).toContain("no JSON, or cut short");
     expect(error.request).toMatchObject({ status: 200, requestId: "req_9", attempts: 6 });
@@ -397,7 +413,7 @@ describe("an answer that is none of the service", () => {
       response.writeHead(200, { "content-length": "1000", "x-request-id": "req_8" });
       response.write('{"id":"o1"}', () => response.socket?.destroy());
     });
-    const error = await errorOf(client.get("/orders/o1"));
+    const error = await errorOf(client.get(getOrder, { params: { id: "o1" } }));
     expect(error).toBeInstanceOf(ServiceAnswerError);
     expect(error.message).toContain("was cut short");
     expect(error.request.requestId).toBe("req_8");
@@ -413,7 +429,7 @@ describe("an answer that is none of the service", () => {
       pour();
     });
     const { client } = await stand(listener, { maxAnswerBytes: 100_000 });
-    const error = await errorOf(client.get("/orders"));
+    const error = await errorOf(client.get(listOrders, {}));
     expect(error).toBeInstanceOf(ServiceAnswerError);
     expect(error.message).toContain("longer than allowed");
     expect(listener.asked).toHaveLength(1);
@@ -424,7 +440,7 @@ describe("an answer that is none of the service", () => {
       response.writeHead(302, { location: "/v1/elsewhere" }).end();
     });
     const { client } = await stand(listener);
-    const error = await errorOf(client.get("/orders"));
+    const error = await errorOf(client.get(listOrders, {}));
     expect(error).toBeInstanceOf(ServiceAnswerError);
     expect(error.message).toContain("redirect (302)");
     expect(listener.asked).toHaveLength(1);
@@ -434,7 +450,7 @@ describe("an answer that is none of the service", () => {
 describe("the time of a call", () => {
   it("ends at its deadline, whatever it is doing", async () => {
     const { client } = await stand(() => undefined);
-    const error = await errorOf(client.get("/orders", {}, { deadlineMs: 100 }));
+    const error = await errorOf(client.get(listOrders, {}, { deadlineMs: 100 }));
     expect(error).toBeInstanceOf(ServiceUnavailableError);
     expect(error.message).toContain("in the time allowed");
   });
@@ -442,14 +458,14 @@ describe("the time of a call", () => {
   it("ends with the caller's signal, for the caller's reason", async () => {
     const { client } = await stand(() => undefined);
     const abort = new AbortController();
-    const call = client.get("/orders", {}, { signal: abort.signal });
+    const call = client.get(listOrders, {}, { signal: abort.signal });
     abort.abort(new Error("shutting down"));
     await expect(call).rejects.toThrow("shutting down");
   });
 
   it("ends when the client is closed, waiting or under way", async () => {
     const { client } = await stand(() => undefined, { maxConcurrent: 1 });
-    const calls = [client.get("/orders"), client.get("/orders")];
+    const calls = [client.get(listOrders, {}), client.get(listOrders, {})];
     const ended = Promise.allSettled(calls);
     await client.close();
     await client.close();
@@ -457,7 +473,7 @@ describe("the time of a call", () => {
       expect(outcome).toMatchObject({ status: "rejected" });
       expect(String((outcome as PromiseRejectedResult).reason)).toContain("was closed");
     }
-    await expect(client.get("/orders")).rejects.toThrow("was closed");
+    await expect(client.get(listOrders, {})).rejects.toThrow("was closed");
   });
 });
 
@@ -473,13 +489,13 @@ describe("lanes", () => {
       },
       { maxConcurrent: 1 },
     );
-    const first = client.get("/first");
+    const first = client.get(getAccount, {});
     while (paths.length === 0) await new Promise((resolve) => setImmediate(resolve));
-    const pages = client.listPages("/walk")[Symbol.asyncIterator]().next();
-    const fetched = client.get("/fetch");
+    const pages = client.listPages(listOrders, {})[Symbol.asyncIterator]().next();
+    const fetched = client.get(getOrder, { params: { id: "o1" } });
     release();
     await Promise.all([first, pages, fetched]);
-    expect(paths).toEqual(["/v1/first", "/v1/fetch", "/v1/walk"]);
+    expect(paths).toEqual(["/v1/account", "/v1/orders/o1", "/v1/orders"]);
   });
 });
 
@@ -500,7 +516,7 @@ describe("the key", () => {
       const echo: RequestListener = (_request, response) =>
         sendJson(response, status, { error }, { "x-request-id": odd });
       const made = await stand(inTurn(echo), { apiKey: odd });
-      const thrown = await errorOf(made.client.get("/orders/o1"));
+      const thrown = await errorOf(made.client.get(getOrder, { params: { id: "o1" } }));
       const shown = `${thrown.stack} ${JSON.stringify(thrown)} ${made.logged()}`;
       for (const form of [odd, encodeURIComponent(odd), basic.slice(8, -6)]) {
         expect(shown).not.toContain(form);
@@ -518,8 +534,8 @@ describe("the key", () => {
       sendJson(response, 400, serviceError("invalid_value", `your key ${apiKey}`)),
     );
     const errors = [
-      await errorOf(made.client.get("/orders", { email: "ada@example.test" })),
-      await errorOf(refused.client.get("/orders")),
+      await errorOf(made.client.get(listCustomers, { query: { email: "ada@example.test" } })),
+      await errorOf(refused.client.get(listOrders, {})),
     ];
     for (const error of errors) {
       expect(`${error.stack} ${JSON.stringify(error)}`).not.toContain(apiKey);

@@ -3,6 +3,7 @@ import type { RequestListener } from "node:http";
 import fc from "fast-check";
 import { afterEach, describe, expect, it } from "vitest";
 
+import { listOrders } from "../../src/contract/resources/orders.ts";
 import { ServiceAnswerError } from "../../src/client/service-errors.ts";
 import { type ServiceStand, sendJson, standUp } from "./service-stand.ts";
 
@@ -44,7 +45,7 @@ function list(
 
 async function walk(made: ServiceStand, query = {}): Promise<string[]> {
   const ids: string[] = [];
-  for await (const page of made.client.listPages("/orders", query)) {
+  for await (const page of made.client.listPages(listOrders, { query })) {
     ids.push(...page.items.map((item) => item.id));
   }
   return ids;
@@ -86,7 +87,8 @@ describe("walking a list", () => {
   it("shows where it can be resumed, and that the last page is the last", async () => {
     const made = await stand(list(["a", "b"], false));
     const pages = [];
-    for await (const page of made.client.listPages("/orders", { limit: 1 })) pages.push(page);
+    for await (const page of made.client.listPages(listOrders, { query: { limit: "1" } }))
+      pages.push(page);
     expect(pages).toMatchObject([
       { hasMore: true, nextCursor: "a" },
       { hasMore: false, nextCursor: null },
@@ -110,7 +112,7 @@ describe("walking a list", () => {
     const made = await stand((_request, response) =>
       sendJson(response, 200, { data: [{ id: "a", new_field: { x: 1 } }], has_more: false }),
     );
-    for await (const page of made.client.listPages("/orders")) {
+    for await (const page of made.client.listPages(listOrders, {})) {
       expect(page.items).toEqual([{ id: "a", new_field: { x: 1 } }]);
     }
   });
@@ -136,7 +138,7 @@ describe("walking a list", () => {
   it("stops asking when nobody reads on", async () => {
     const listener = list(["a", "b", "c"], false);
     const made = await stand(listener);
-    for await (const page of made.client.listPages("/orders", { limit: 1 })) {
+    for await (const page of made.client.listPages(listOrders, { query: { limit: "1" } })) {
       if (page.nextCursor === "a") break;
     }
     expect(listener.cursors).toEqual([null]);

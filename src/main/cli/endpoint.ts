@@ -6,6 +6,10 @@ import { z } from "zod";
 import { ServiceRefusedError } from "../../client/service-errors.ts";
 import { findHiddenSecrets } from "../../endpoint/endpoint-calls.ts";
 import {
+  deleteWebhookEndpoint,
+  testWebhookEndpoint,
+} from "../../contract/resources/webhook-endpoints.ts";
+import {
   findOwnEndpoint,
   forgetEndpoint,
   isSameUrl,
@@ -267,9 +271,9 @@ export async function testOwnEndpoint(
 ): Promise<void> {
   const said = await withEndpointTools(context, async (tools) => {
     const endpoint = await findOwnEndpoint(tools, id);
-    const { body } = await tools.client.post(
-      `/webhook_endpoints/${encodeURIComponent(endpoint.id)}/test`,
-      {},
+    const { body } = await tools.client.send(
+      testWebhookEndpoint,
+      { params: { id: endpoint.id }, body: {} },
       { idempotencyKey: tools.newKey() },
     );
     const event = answerSchema.safeParse(body);
@@ -322,7 +326,7 @@ export async function removeOwnEndpoint(
       await confirm(context, `Remove ${which} at the service? No event is sent to it any more.`);
     }
     const wasThere = await tools.client
-      .delete(`/webhook_endpoints/${encodeURIComponent(id)}`, { idempotencyKey: tools.newKey() })
+      .send(deleteWebhookEndpoint, { params: { id } }, { idempotencyKey: tools.newKey() })
       .then(
         () => true,
         (error: unknown) => {

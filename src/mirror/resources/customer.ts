@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { customerSchema, listCustomers } from "../../contract/resources/customers.ts";
+import { customerSchema, getCustomer, listCustomers } from "../../contract/resources/customers.ts";
 import { canonicalContent } from "../canonical.ts";
 import { type Decoded, type GroupState, type Observation, groupState } from "../snapshot.ts";
 import { seenUntil } from "../version.ts";
@@ -48,7 +48,7 @@ export const customer: MirrorResource = {
   name: "customer",
   table: "customers",
   // Soft-deleted customers are hidden unless asked for (spec, `GET /customers`).
-  service: { list: listCustomers, filter: { deleted: "true" } },
+  service: { list: listCustomers, object: getCustomer, filter: { deleted: "true" } },
   owner: "id",
   groups: {
     customer: { versionColumn: "version", contentColumn: "data", inHistory: true, columns: core },

@@ -1,5 +1,5 @@
 import { z } from "zod";
-import { listOrders, orderSchema } from "../../contract/resources/orders.ts";
+import { getOrder, listOrders, orderSchema } from "../../contract/resources/orders.ts";
 import { canonicalContent } from "../canonical.ts";
 import { type Decoded, type GroupState, type Observation, groupState } from "../snapshot.ts";
 import { statusRank } from "../version.ts";
@@ -53,7 +53,11 @@ const dunning = { attempt_count: integer, next_retry_at: time } satisfies Column
 export const order: MirrorResource = {
   name: "order",
   table: "orders",
-  service: { list: listOrders, expand: { object: "transactions", list: "items,transactions" } },
+  service: {
+    list: listOrders,
+    object: getOrder,
+    expand: { object: "transactions", list: "items,transactions" },
+  },
   owner: "customer_id",
   groups: {
     order: { versionColumn: "version", contentColumn: "data", inHistory: true, columns: core },

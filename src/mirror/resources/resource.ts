@@ -1,5 +1,5 @@
 import type { z } from "zod";
-import type { Endpoint } from "../../contract/endpoint.ts";
+import type { ListEndpoint, ReadById } from "../../contract/endpoint.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import { asObject, isWireId, missingKeys, wireId } from "../../contract/wire-types.ts";
 import { storable } from "../../platform/postgres/values.ts";
@@ -20,8 +20,9 @@ export interface MirrorResource {
    */
   table: string;
   service: {
-    /** Its list at the service; one object is read at the list's path and its id. */
-    list: Endpoint<z.ZodType, z.ZodObject>;
+    /** Where the service lists its objects, and where it shows one. */
+    list: ListEndpoint;
+    object: ReadById;
     /** What must be embedded so that the answer is whole. */
     expand?: { object?: string; list?: string };
     /** Shows what the list hides unless it is asked for. */

@@ -1,5 +1,6 @@
 import { z } from "zod";
 import {
+  getSubscription,
   listSubscriptions,
   planSummarySchema,
   subscriptionSchema,
@@ -60,7 +61,7 @@ const detail = {
 export const subscription: MirrorResource = {
   name: "subscription",
   table: "subscriptions",
-  service: { list: listSubscriptions },
+  service: { list: listSubscriptions, object: getSubscription },
   owner: "customer_id",
   groups: {
     subscription: {

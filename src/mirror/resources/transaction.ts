@@ -1,6 +1,7 @@
 import { z } from "zod";
 import {
   isPlausibleAmount,
+  getTransaction,
   listTransactions,
   transactionSchema,
 } from "../../contract/resources/transactions.ts";
@@ -61,7 +62,7 @@ const inlineColumns = { ...ofEntry, ...shared } satisfies Columns;
 export const transaction: MirrorResource = {
   name: "transaction",
   table: "transactions",
-  service: { list: listTransactions },
+  service: { list: listTransactions, object: getTransaction },
   owner: "customer_id",
   groups: {
     transaction: {

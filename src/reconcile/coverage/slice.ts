@@ -6,7 +6,7 @@ import type { Resource } from "../../mirror/snapshot.ts";
 export interface Slice {
   step: string;
   resource: Resource;
-  path: `/${string}`;
+  path: string;
   filter: Readonly<Record<string, string>>;
   direction: "newest_first" | "oldest_first";
   /** Null: from the first record on. */

@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type TellAlerts, withIsolatedAlerts } from "../../alerts/isolated-alerts.ts";
 import type { ServiceAnswer } from "../../client/call.ts";
-import { isObjectId, objectPath } from "../../client/service-client.ts";
+import { isObjectId } from "../../client/service-client.ts";
 import { isObject } from "../../contract/wire-types.ts";
 import { ServiceAnswerError, ServiceRefusedError } from "../../client/service-errors.ts";
 import { readPlace, resourceNamed } from "../../mirror/resources.ts";
@@ -105,13 +105,10 @@ async function readAgain(
   { signal }: ConfirmContext,
   { resource, id }: Doubt,
 ): Promise<ServiceAnswer | { refusal: string }> {
-  const { path, query } = readPlace(resource);
+  const { endpoint, query } = readPlace(resource);
   if (!isObjectId(id)) return { refusal: "no path can be made of its id" };
   try {
-    return await client.get(objectPath(path, id), query, {
-      lane: "walk",
-      signal,
-    });
+    return await client.get(endpoint, { params: { id }, query }, { lane: "walk", signal });
   } catch (error) {
     const isItsOwn =
       error instanceof ServiceAnswerError ||

@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { ServiceClient } from "../../client/service-client.ts";
+import { listOrders } from "../../contract/resources/orders.ts";
 import { ServiceRefusedError } from "../../client/service-errors.ts";
 import { listPageSchema } from "../../contract/lists.ts";
 import { firstEventAt } from "../../inbox/queries.ts";
@@ -68,8 +69,8 @@ export async function probePageSize(
   for (const [n, size] of sizes.entries()) {
     try {
       const { body, date } = await client.get(
-        "/orders",
-        { limit: String(size) },
+        listOrders,
+        { query: { limit: String(size) } },
         { lane: "walk", signal },
       );
       const page = listPageSchema.safeParse(body);

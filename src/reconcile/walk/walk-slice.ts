@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import type { AlertDesk } from "../../alerts/alert-context.ts";
 import { type TellAlerts, withIsolatedAlerts } from "../../alerts/isolated-alerts.ts";
 import type { ServiceClient, ServicePage } from "../../client/service-client.ts";
+import { resourceNamed } from "../../mirror/resources.ts";
 import { keepUnbelieved } from "../../mirror/write/apply.ts";
 import type { Log } from "../../platform/log.ts";
 import { inTransaction, withRetries } from "../../platform/postgres/transactions.ts";
@@ -57,10 +58,12 @@ export async function walkSlice(
   let walk: Walk = { slice, stored: slice.pages, progress: slice, sums: [], shown: null };
   const { cursor } = slice.checkpoint;
   const pages = deps.client.listPages(
-    slice.path,
+    resourceNamed(slice.resource).service.list,
     {
-      ...sliceQuery(slice, context.pageSize),
-      ...(cursor === null ? {} : { starting_after: cursor }),
+      query: {
+        ...sliceQuery(slice, context.pageSize),
+        ...(cursor === null ? {} : { starting_after: cursor }),
+      },
     },
     { lane: "walk", signal: context.signal },
   );

@@ -1,4 +1,5 @@
 import type { Endpoint } from "../../contract/endpoint.ts";
+import { validateCoupon } from "../../contract/resources/coupons.ts";
 import { Refusal } from "./api-error.ts";
 import type { Settings } from "./settings.ts";
 
@@ -8,7 +9,7 @@ type Limits = Settings["rate_limits"];
 
 /** The category whose limit an endpoint counts against; coupon validation has its own (spec, Errors: `too_many_requests`). */
 export function rateCategory({ method, path }: Pick<Endpoint, "method" | "path">): RateCategory {
-  if (path === "/coupons/validate") return "coupon_validation";
+  if (path === validateCoupon.path) return "coupon_validation";
   return method === "GET" ? "read" : "write";
 }
 

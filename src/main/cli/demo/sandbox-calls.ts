@@ -1,3 +1,4 @@
+import { listWebhookEndpoints } from "../../../contract/resources/webhook-endpoints.ts";
 import type { Snapshot } from "./compare.ts";
 
 /** The sandbox's controls and the one call of its API that the demo makes by hand. */
@@ -42,7 +43,7 @@ export function createSandboxCalls(
     return (await response.json()) as T;
   }
   const endpoints = <T>(method: string, path: string, body?: object): Promise<T> =>
-    call<T>(method, `/v1/webhook_endpoints${path}`, body, {
+    call<T>(method, `/v1${listWebhookEndpoints.path}${path}`, body, {
       authorization: `Bearer ${apiKey}`,
       "x-svc-idempotency-key": crypto.randomUUID(),
     });

@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import pc from "picocolors";
 import { type Heartbeats, readHeartbeats } from "../../../alerts/rules/watch-absence.ts";
+import { getAccount } from "../../../contract/resources/account.ts";
 import { countByState } from "../../../inbox/queries.ts";
 import { exitCodes } from "../../../platform/errors.ts";
 import { counted } from "../../../platform/readable-text.ts";
@@ -117,7 +118,7 @@ async function checkService(runtime: Runtime): Promise<Finding[]> {
   const service = await check("service", async () => {
     const client = runtime.serviceClient(serviceLocation(config, secrets));
     try {
-      ({ date } = await client.get("/account", {}, { deadlineMs: 10_000 }));
+      ({ date } = await client.get(getAccount, {}, { deadlineMs: 10_000 }));
     } catch (error) {
       throw withServiceAdvice(error, config);
     }

@@ -28,7 +28,7 @@ const create = mounted(routes.createCoupon, (space, { body }) => {
 const list = mounted(routes.listCoupons, (space, { query }) => {
   const { kind, active, archived } = query;
   return listAnswer(space, space.coupons, query, {
-    url: "/v1/coupons",
+    url: `/v1${routes.listCoupons.path}`,
     show: couponBody,
     test: (coupon) =>
       (archived === "all" || archived === String(coupon.archived_at !== null)) &&
@@ -79,7 +79,7 @@ const listCodes = mounted(routes.listCouponCodes, (space, { params, query }, sta
 });
 
 function codesPath(couponId: string): string {
-  return `/v1/coupons/${couponId}/codes`;
+  return `/v1${routes.listCouponCodes.path.replace("{id}", couponId)}`;
 }
 
 /** `validate` stands before the paths with an id. */

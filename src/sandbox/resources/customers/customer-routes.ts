@@ -18,7 +18,7 @@ const list = mounted(routes.listCustomers, (space, { query }) => {
   const { email, ids, q = "", deleted = false } = query;
   const words = wordsOf(q);
   return listAnswer(space, space.customers, query, {
-    url: "/v1/customers",
+    url: `/v1${routes.listCustomers.path}`,
     show: (customer) => expandedCustomer(space, customer, query.expand),
     ...(email === undefined && ids === undefined ? {} : { among: named(space, email, ids) }),
     test: (customer) => (deleted || !customer.deleted) && holdsWords(customer, words),

@@ -102,7 +102,7 @@ const list = mounted(routes.listOrders, (space, { query }) => {
   const { customer_id, status } = query;
   if (status !== undefined) assertFilterable(space, status);
   return listAnswer(space, space.orders, query, {
-    url: "/v1/orders",
+    url: `/v1${routes.listOrders.path}`,
     show: (order) => listedOrder(space, order, query.expand),
     anyOf: {
       ...(customer_id === undefined ? {} : { customer_id: [customer_id] }),

@@ -7,7 +7,7 @@ import { find } from "../find.ts";
 const list = mounted(routes.listPlans, (space, { query }) => {
   const search = query.search?.toLowerCase();
   return listAnswer(space, space.plans, query, {
-    url: "/v1/plans",
+    url: `/v1${routes.listPlans.path}`,
     show: (plan) => ({ ...plan }),
     test: (plan) =>
       (query.active === undefined || plan.active === query.active) &&

@@ -15,7 +15,7 @@ const create = mounted(routes.createProduct, (space, { body }) =>
 
 const list = mounted(routes.listProducts, (space, { query }) =>
   listAnswer(space, space.products, query, {
-    url: "/v1/products",
+    url: `/v1${routes.listProducts.path}`,
     show: (product) => expandedProduct(space, product, query.expand),
     test: ({ active, deleted }) => !deleted && active === (query.active ?? active),
     fields: query["fields[products]"],

@@ -63,7 +63,7 @@ function shippingOf(
 const list = mounted(routes.listSubscriptions, (space, { query }) => {
   const { customer_id, plan_id, status } = query;
   return listAnswer(space, space.subscriptions, query, {
-    url: "/v1/subscriptions",
+    url: `/v1${routes.listSubscriptions.path}`,
     show: (subscription) => expandedSubscription(space, subscription, query.expand),
     anyOf: {
       ...(customer_id === undefined ? {} : { customer_id: [customer_id] }),

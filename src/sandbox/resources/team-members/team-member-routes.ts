@@ -19,7 +19,7 @@ const listRoles = mounted(routes.listRoles, (space, { query }) => {
   const roles = space.roles.all().filter(({ name }) => name !== ownerRole);
   return plainAnswer(200, {
     data: roles.sort(byName).map((role) => roleBody(role, query.expand)),
-    url: "/v1/roles",
+    url: `/v1${routes.listRoles.path}`,
     has_more: false,
     cursors: { next: null },
   });
@@ -37,7 +37,7 @@ const invite = mounted(routes.inviteTeamMember, (space, { body }, state) => {
 
 const list = mounted(routes.listTeamMembers, (space, { query }) =>
   listAnswer(space, space.teamMembers, query, {
-    url: "/v1/team_members",
+    url: `/v1${routes.listTeamMembers.path}`,
     show: teamMemberBody,
     ...(query.status === undefined ? {} : { anyOf: { status: [query.status] } }),
   }),

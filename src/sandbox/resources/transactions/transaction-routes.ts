@@ -18,7 +18,7 @@ const list = mounted(routes.listTransactions, (space, { query }) => {
     }),
   );
   return listAnswer(space, space.transactions, query, {
-    url: "/v1/transactions",
+    url: `/v1${routes.listTransactions.path}`,
     show: (transaction) => expandedTransaction(space, transaction, query.expand),
     anyOf,
     // An order knows its own: a group for every order would be as large as the orders.

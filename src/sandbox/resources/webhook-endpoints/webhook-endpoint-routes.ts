@@ -26,7 +26,7 @@ const create = mounted(routes.createWebhookEndpoint, (space, { body }) => {
 
 const list = mounted(routes.listWebhookEndpoints, (space, { query }) =>
   listAnswer(space, space.webhookEndpoints, query, {
-    url: "/v1/webhook_endpoints",
+    url: `/v1${routes.listWebhookEndpoints.path}`,
     show: (endpoint) => webhookEndpointBody(endpoint, space.time.iso()),
   }),
 );
