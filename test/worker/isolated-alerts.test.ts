@@ -169,6 +169,8 @@ describe("an alert that cannot be written", () => {
     await sweep(db, testDesk());
     expect(await unresolved(db)).toEqual([
       "card-number:order:description critical open",
+      // A status that is named nowhere says neither that the order was paid nor that it was not.
+      "decline:bad warning open",
       "new-value:order.status:in_review warning open",
     ]);
   });
