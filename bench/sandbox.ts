@@ -1,5 +1,4 @@
 import { request } from "undici";
-
 import { testKey } from "../src/sandbox/engine/keys.ts";
 import type { Benchmark, BenchResult } from "./benchmark.ts";
 import { postOrders } from "./support/order-load.ts";

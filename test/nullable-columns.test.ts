@@ -2,7 +2,7 @@ import { randomBytes } from "node:crypto";
 import type { Knex } from "knex";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { assessRun } from "../src/alerts/rules/reconciliation.ts";
-import { assessTouched } from "../src/alerts/assess.ts";
+import { assessAffected } from "../src/alerts/assess.ts";
 import { raise } from "../src/alerts/raise-conditions.ts";
 import { stormCondition } from "../src/alerts/storms/storms.ts";
 import { registerAlerts } from "../src/main/cli/alerts.ts";
@@ -28,7 +28,7 @@ import { testKey } from "../src/sandbox/engine/keys.ts";
 import { createServiceClient } from "../src/client/service-client.ts";
 import { deliver, eventsSoFar } from "./alerts/story-stand.ts";
 import { sweep } from "./alerts/sweep-stand.ts";
-import { testDesk } from "./alerts/test-desk.ts";
+import { testAlertContext } from "./alerts/test-desk.ts";
 import { runCommand } from "./cli/command-line.ts";
 import { letTimePass } from "./reports/sandbox-history.ts";
 import { type TestSandbox, startTestSandbox } from "./sandbox/harness.ts";
@@ -36,7 +36,7 @@ import { cloneDatabase, databaseUrl } from "./support/server-commands.ts";
 
 const schemas = ["mirror", "reconcile", "alerts", "inbox"];
 const clock = { now: () => new Date("2026-03-20T00:00:00.000Z") };
-const desk = testDesk({ clock, serviceClock: clock });
+const alertContext = testAlertContext({ clock, serviceClock: clock });
 
 let sandbox: TestSandbox;
 /** Rows of every kind, to be cloned. */
@@ -50,7 +50,10 @@ beforeAll(async () => {
   full = await newDatabase(inject("templateDatabase"));
   await withDatabase(full, async (db) => {
     const events = await eventsSoFar(sandbox);
-    await deliver(db, desk, [[{ ...events[0], type: "order.odd", data: {} }], events.slice(-120)]);
+    await deliver(db, alertContext, [
+      [{ ...events[0], type: "order.odd", data: {} }],
+      events.slice(-120),
+    ]);
     for (const kind of ["import", "full"] as const) {
       await runReconcile(db, kind);
       await db("mirror.orders").where("id", "<", "4").update({ total: 1, status: "failed" });
@@ -62,7 +65,7 @@ beforeAll(async () => {
     await checkAll(db);
     await holdBackAll(db);
     await decideOnOne(db);
-    await sweep(db, desk);
+    await sweep(db, alertContext);
     await letTimePass(db);
   });
 }, 300_000);
@@ -73,7 +76,7 @@ async function holdBackAll(db: Knex): Promise<void> {
   const sums = [{ currency: "usd", amountMinor: 5n }];
   const storm = { alerts: 50, sums, codes: {}, minutes: 10, limit: 1, at: clock.now() };
   await db.transaction((trx) =>
-    raise(trx, desk, [stormCondition(desk.settings, "declines", storm)], "sweep"),
+    raise(trx, alertContext, [stormCondition(alertContext.settings, "declines", storm)], "sweep"),
   );
   await db.raw(
     `insert into alerts.storm_items (channel, alert_id, stage, storm_id, told_how)
@@ -112,7 +115,14 @@ async function withService<T>(work: (deps: ServiceDeps) => Promise<T>): Promise<
   const location = { baseUrl: sandbox.url, apiKey: testKey };
   const client = createServiceClient({ ...location, log, wallClock, serviceClock, random });
   try {
-    return await work({ client, log, random, clock: wallClock, serviceClock, alerts: desk });
+    return await work({
+      client,
+      log,
+      random,
+      clock: wallClock,
+      serviceClock,
+      alerts: alertContext,
+    });
   } finally {
     await client.close();
   }
@@ -249,7 +259,7 @@ async function readEverything(db: Knex, url: string): Promise<string[]> {
     }
   }
   await read("the rules of alerts", () => db.transaction((trx) => assessAll(trx)));
-  await read("the sweep", () => sweep(db, desk));
+  await read("the sweep", () => sweep(db, alertContext));
   await read("the end of a run", () => endRun(db));
   await read("identities", () => checkAll(db));
   await read("reconciliation", () => runReconcile(db, "full"));
@@ -276,9 +286,9 @@ async function assessAll(trx: Knex.Transaction): Promise<void> {
     await ids("transactions"),
     await ids("subscriptions"),
   ];
-  await assessTouched(
+  await assessAffected(
     trx,
-    desk,
+    alertContext,
     {
       declinedOrders: orders,
       failedOrders: orders,
@@ -287,14 +297,14 @@ async function assessAll(trx: Knex.Transaction): Promise<void> {
       transactions,
       subscriptions,
       unsettled: subscriptions,
-      novelties: new Map(),
+      unknownValues: new Map(),
     },
     "reconciliation",
   );
 }
 
 const endRun = (db: Knex): Promise<void> =>
-  assessRun({ db, log: createLog({ level: "silent", name: "test" }) }, desk, {
+  assessRun({ db, log: createLog({ level: "silent", name: "test" }) }, alertContext, {
     id: 1,
     kind: "nightly",
     firstFill: false,

@@ -1,5 +1,4 @@
 import { randomUUID } from "node:crypto";
-
 import { openConnections } from "../load/connections.ts";
 
 const connections = 64;

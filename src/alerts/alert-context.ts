@@ -4,7 +4,7 @@ import type { Wording } from "./rules/wording.ts";
 import type { AlertSettings } from "./settings.ts";
 
 /** What alerts need of the deployment, wherever they are raised. */
-export interface AlertDesk {
+export interface AlertContext {
   settings: AlertSettings;
   /** IANA: times in messages, quiet hours and digests where the settings name no zone of their own. */
   timeZone: string;
@@ -22,14 +22,15 @@ export type FoundBy = "event" | "read" | "reconciliation" | "import" | "sweep";
 /** … or by whom an alert was changed. */
 export type ChangedBy = FoundBy | "person";
 
-export const zoneOf = ({ settings, timeZone }: AlertDesk): string => settings.timeZone ?? timeZone;
+export const zoneOf = ({ settings, timeZone }: AlertContext): string =>
+  settings.timeZone ?? timeZone;
 
 /** What rules write with: times are those of the desk's zone, `2026-03-04 15:30 Europe/Berlin`. Pure. */
-export function wordingOf(desk: AlertDesk): Wording {
-  const timeZone = zoneOf(desk);
+export function wordingOf(alertContext: AlertContext): Wording {
+  const timeZone = zoneOf(alertContext);
   const read = localTimeIn(timeZone);
   return {
-    rules: desk.settings.rules,
+    rules: alertContext.settings.rules,
     localTime: (at) => {
       const local = read(at);
       return `${dayText(local)} ${timeText(local)} ${timeZone}`;

@@ -4,15 +4,15 @@ import { orderStatuses } from "../contract/resources/orders.ts";
 import { subscriptionStatuses } from "../contract/resources/subscriptions.ts";
 import { currencyDigits } from "../platform/money.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
-import { type AlertDesk, type FoundBy, wordingOf } from "./alert-context.ts";
-import { writeStories } from "./raise-conditions.ts";
+import { type AlertContext, type FoundBy, wordingOf } from "./alert-context.ts";
+import { writeTimelines } from "./raise-conditions.ts";
 import { type MaskedObject, reportCardNumbers } from "./rules/card-numbers.ts";
-import { chargebackStory, findChargebacks } from "./rules/chargebacks.ts";
+import { chargebackTimeline, findChargebacks } from "./rules/chargebacks.ts";
 import { findDeclinedOrders, mergedOrders } from "./rules/declined-orders.ts";
-import { declineStory } from "./rules/declines.ts";
-import { reportNovelties } from "./rules/unknown-values.ts";
+import { declineTimeline } from "./rules/declines.ts";
+import { reportUnknownValues } from "./rules/unknown-values.ts";
 import { newestAlerts } from "./store.ts";
-import { type Story, isNews, planChange } from "./timeline.ts";
+import { type Timeline, isNews, planChange } from "./timeline.ts";
 
 /** What a transaction should order to be read, since alerts lack it. */
 export interface MissingFact {
@@ -31,30 +31,30 @@ export type AssessedState = WrittenState & { maskedCardNumbers: MaskedObject | n
  */
 export async function assess(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   states: readonly AssessedState[],
   foundBy: FoundBy,
 ): Promise<MissingFact[]> {
   if (states.length === 0) return [];
   const masked = states.flatMap(({ maskedCardNumbers }) => maskedCardNumbers ?? []);
-  await reportCardNumbers(trx, desk, masked, foundBy);
-  return assessTouched(trx, desk, touchedBy(states), foundBy);
+  await reportCardNumbers(trx, alertContext, masked, foundBy);
+  return assessAffected(trx, alertContext, affectedBy(states), foundBy);
 }
 
 /** The same of what a transaction touched, from what is known of it now. Needs a transaction; idempotent. */
-export async function assessTouched(
+export async function assessAffected(
   trx: Knex.Transaction,
-  desk: AlertDesk,
-  touched: Touched,
+  alertContext: AlertContext,
+  affected: Affected,
   foundBy: FoundBy,
 ): Promise<MissingFact[]> {
-  await reportNovelties(trx, desk, touched.novelties, foundBy);
-  const telling = [...touched.declinedOrders, ...touched.disputed, ...touched.unsettled];
+  await reportUnknownValues(trx, alertContext, affected.unknownValues, foundBy);
+  const telling = [...affected.declinedOrders, ...affected.disputed, ...affected.unsettled];
   await takeTurns(trx, telling);
   // Only now: what another worker stored of them meanwhile has to be found.
-  const stored = await storedSubjects(trx, touched);
-  const orders = [...new Set([...touched.declinedOrders, ...stored.declinedOrders])].sort();
-  const disputed = [...new Set([...touched.disputed, ...stored.disputed])].sort();
+  const stored = await storedSubjects(trx, affected);
+  const orders = [...new Set([...affected.declinedOrders, ...stored.declinedOrders])].sort();
+  const disputed = [...new Set([...affected.disputed, ...stored.disputed])].sort();
   if (orders.length + disputed.length === 0) return [];
   const isHeld = new Set(telling);
   await takeTurns(
@@ -62,25 +62,25 @@ export async function assessTouched(
     [...orders, ...disputed].filter((id) => !isHeld.has(id)),
   );
 
-  const wording = wordingOf(desk);
+  const wording = wordingOf(alertContext);
   const isAsked = new Set(orders);
   const declined = mergedOrders(await findDeclinedOrders(trx, orders));
   const chargebacks = await findChargebacks(trx, disputed);
   const declines = declined.flatMap((order) => {
-    const story = declineStory(order, wording);
-    return story === null ? [] : [{ order, story }];
+    const timeline = declineTimeline(order, wording);
+    return timeline === null ? [] : [{ order, timeline }];
   });
   // Other cycles came along to be merged: what is told of one is no news of another.
   const concerned = declines.filter(({ order }) => order.ids.some((id) => isAsked.has(id)));
   const stories = [
-    ...concerned.map(({ story }) => story),
-    ...chargebacks.map((chargeback) => chargebackStory(chargeback, wording)),
+    ...concerned.map(({ timeline }) => timeline),
+    ...chargebacks.map((chargeback) => chargebackTimeline(chargeback, wording)),
   ];
-  await writeAll(trx, desk, stories, foundBy);
-  return concerned.flatMap(({ order, story }): MissingFact[] => {
+  await writeAll(trx, alertContext, stories, foundBy);
+  return concerned.flatMap(({ order, timeline }): MissingFact[] => {
     // Asked for by what the order itself shows, and not again when the answer comes.
-    const isSeen = order.ids.some((id) => touched.failedOrders.has(id));
-    const isUnknown = story.facts["retry_is_unknown"] === true;
+    const isSeen = order.ids.some((id) => affected.failedOrders.has(id));
+    const isUnknown = timeline.facts["retry_is_unknown"] === true;
     return isSeen && isUnknown && order.subscriptionId !== null
       ? [{ resource: "subscription", id: order.subscriptionId }]
       : [];
@@ -89,19 +89,19 @@ export async function assessTouched(
 
 async function writeAll(
   trx: Knex.Transaction,
-  desk: AlertDesk,
-  stories: readonly Story[],
+  alertContext: AlertContext,
+  stories: readonly Timeline[],
   foundBy: FoundBy,
 ): Promise<void> {
   const known = await newestAlerts(
     trx,
     stories.map(({ key }) => key),
   );
-  const now = desk.serviceClock.now();
+  const now = alertContext.serviceClock.now();
   const planned = stories
-    .filter((story) => known.has(story.key) || isNews(story, foundBy, now))
-    .map((story) => planChange(story, known.get(story.key) ?? null));
-  await writeStories(trx, desk, planned, foundBy);
+    .filter((timeline) => known.has(timeline.key) || isNews(timeline, foundBy, now))
+    .map((timeline) => planChange(timeline, known.get(timeline.key) ?? null));
+  await writeTimelines(trx, alertContext, planned, foundBy);
 }
 
 /**
@@ -135,7 +135,7 @@ export interface WrittenState {
 }
 
 /** What a transaction of the mirror touched that an alert may be about. */
-export interface Touched {
+export interface Affected {
   /** Orders that show a decline: there is a story to tell, whether or not one was told before. */
   declinedOrders: Set<string>;
   /** Of those, the ones whose own state was seen, so that what it lacks can be asked for. */
@@ -149,17 +149,17 @@ export interface Touched {
   /** Of those, the ones that may end or change a story of dunning. */
   unsettled: Set<string>;
   /** Values that the interface does not name, as `order.status` and the value. */
-  novelties: Map<string, Set<string>>;
+  unknownValues: Map<string, Set<string>>;
 }
 
 /** The same as JSON takes it: ids, and values that the interface does not name, cut as they are told. */
-export interface TouchedIds extends Record<TouchedSet, string[]> {
-  novelties: [kind: string, values: string[]][];
+export interface AffectedIds extends Record<AffectedSet, string[]> {
+  unknownValues: [kind: string, values: string[]][];
 }
 
-type TouchedSet = Exclude<keyof Touched, "novelties">;
+type AffectedSet = Exclude<keyof Affected, "unknownValues">;
 
-const touchedSets = [
+const affectedSets = [
   "declinedOrders",
   "failedOrders",
   "disputed",
@@ -167,35 +167,35 @@ const touchedSets = [
   "transactions",
   "subscriptions",
   "unsettled",
-] as const satisfies readonly TouchedSet[];
+] as const satisfies readonly AffectedSet[];
 
 /** Pure. */
-export const idsOf = (touched: Touched): TouchedIds => ({
-  ...(Object.fromEntries(touchedSets.map((name) => [name, [...touched[name]].sort()])) as Record<
-    TouchedSet,
+export const idsOf = (affected: Affected): AffectedIds => ({
+  ...(Object.fromEntries(affectedSets.map((name) => [name, [...affected[name]].sort()])) as Record<
+    AffectedSet,
     string[]
   >),
-  novelties: [...touched.novelties].map(([kind, values]) => [
+  unknownValues: [...affected.unknownValues].map(([kind, values]) => [
     kind,
     [...values].map((value) => value.slice(0, 200)),
   ]),
 });
 
 /** Pure. */
-export const touchedOf = (ids: TouchedIds): Touched => ({
-  ...(Object.fromEntries(touchedSets.map((name) => [name, new Set(ids[name])])) as Record<
-    TouchedSet,
+export const affectedOf = (ids: AffectedIds): Affected => ({
+  ...(Object.fromEntries(affectedSets.map((name) => [name, new Set(ids[name])])) as Record<
+    AffectedSet,
     Set<string>
   >),
-  novelties: new Map(ids.novelties.map(([kind, values]) => [kind, new Set(values)])),
+  unknownValues: new Map(ids.unknownValues.map(([kind, values]) => [kind, new Set(values)])),
 });
 
 /**
  * Sorts out what a transaction wrote, without a query: nearly all of it is of no interest to alerts, and this runs for
  * every event. Pure.
  */
-export function touchedBy(states: Iterable<WrittenState>): Touched {
-  const touched: Touched = {
+export function affectedBy(states: Iterable<WrittenState>): Affected {
+  const affected: Affected = {
     declinedOrders: new Set(),
     failedOrders: new Set(),
     disputed: new Set(),
@@ -203,44 +203,44 @@ export function touchedBy(states: Iterable<WrittenState>): Touched {
     transactions: new Set(),
     subscriptions: new Set(),
     unsettled: new Set(),
-    novelties: new Map(),
+    unknownValues: new Map(),
   };
-  for (const state of states) noteState(touched, state);
-  return touched;
+  for (const state of states) noteState(affected, state);
+  return affected;
 }
 
-function noteState(touched: Touched, { group, id, json, columns }: WrittenState): void {
-  noteNovelties(touched, group, columns);
+function noteState(affected: Affected, { group, id, json, columns }: WrittenState): void {
+  noteUnknownValues(affected, group, columns);
   switch (group) {
     case "order": {
-      touched.orders.add(id);
+      affected.orders.add(id);
       const status = columns["status"];
       if (status === "failed") {
-        touched.declinedOrders.add(id);
-        touched.failedOrders.add(id);
+        affected.declinedOrders.add(id);
+        affected.failedOrders.add(id);
       } else if (isDisputed(status)) {
-        touched.disputed.add(id);
+        affected.disputed.add(id);
       }
       return;
     }
     case "order.dunning":
-      touched.declinedOrders.add(id);
+      affected.declinedOrders.add(id);
       return;
     case "transaction":
     case "transaction.inline": {
-      touched.transactions.add(id);
+      affected.transactions.add(id);
       // A status is no column of a transaction, and its content is parsed only where it may matter.
       if (!json.includes('"failed"') && !json.includes('"chargeback')) return;
       const { status, orderId } = saleOf(json);
-      if (isDisputed(status)) touched.disputed.add(id);
+      if (isDisputed(status)) affected.disputed.add(id);
       if (status !== "failed" || columns["type"] !== "sale" || orderId === null) return;
-      touched.declinedOrders.add(orderId);
+      affected.declinedOrders.add(orderId);
       return;
     }
     case "subscription":
     case "subscription.detail":
-      touched.subscriptions.add(id);
-      if (columns["status"] !== "active") touched.unsettled.add(id);
+      affected.subscriptions.add(id);
+      if (columns["status"] !== "active") affected.unsettled.add(id);
   }
 }
 
@@ -260,8 +260,8 @@ const namedValues: Readonly<Record<string, Readonly<Record<string, ReadonlySet<s
   transaction: { currency: currencies },
 };
 
-function noteNovelties(
-  { novelties }: Touched,
+function noteUnknownValues(
+  { unknownValues }: Affected,
   group: string,
   columns: WrittenState["columns"],
 ): void {
@@ -271,7 +271,7 @@ function noteNovelties(
     const value = columns[column];
     if (typeof value !== "string" || values.has(value)) continue;
     const kind = `${group}.${column}`;
-    novelties.set(kind, (novelties.get(kind) ?? new Set()).add(value));
+    unknownValues.set(kind, (unknownValues.get(kind) ?? new Set()).add(value));
   }
 }
 
@@ -298,7 +298,7 @@ export interface StoredSubjects {
  */
 async function storedSubjects(
   db: Knex,
-  { orders, transactions, subscriptions }: Touched,
+  { orders, transactions, subscriptions }: Affected,
 ): Promise<StoredSubjects> {
   if (orders.size + transactions.size + subscriptions.size === 0) {
     return { declinedOrders: [], disputed: [] };

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import type { Clock } from "../platform/clock.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
-import { type AlertDesk, wordingOf } from "./alert-context.ts";
+import { type AlertContext, wordingOf } from "./alert-context.ts";
 import { composeMessage } from "./compose-message.ts";
 import type { AlertMessage, AlertSeverity } from "./message.ts";
 import { quietEnd } from "./outbox/announce.ts";
@@ -20,9 +20,9 @@ interface EscalatedRow {
  * Takes what nobody has acknowledged to the next step, counted from when it was first to be told: what waits for the end
  * of quiet hours has told nobody yet, and what an incident holds back does not escalate one by one. Needs a transaction; idempotent.
  */
-export async function escalate(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
-  for (const [index, step] of desk.settings.escalation.entries()) {
-    await takeStep(trx, desk, { ...step, number: index + 1 });
+export async function escalate(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
+  for (const [index, step] of alertContext.settings.escalation.entries()) {
+    await takeStep(trx, alertContext, { ...step, number: index + 1 });
   }
 }
 
@@ -30,10 +30,10 @@ type Step = AlertSettings["escalation"][number] & { number: number };
 
 async function takeStep(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   { number, afterMinutes, severities, channels }: Step,
 ): Promise<void> {
-  const now = desk.clock.now();
+  const now = alertContext.clock.now();
   const { rows } = await trx.raw<{ rows: EscalatedRow[] }>(
     `update alerts.alerts a set escalations = :number, escalated_at = :now
      from (select id from alerts.alerts
@@ -56,7 +56,7 @@ async function takeStep(
     { number, now, severities: sqlArray(severities), afterMinutes },
   );
   const name = `escalated:${number}`;
-  const { localTime } = wordingOf(desk);
+  const { localTime } = wordingOf(alertContext);
   await writeHistory(
     trx,
     rows.map(({ id }) => ({ alertId: Number(id), change: "escalated", stage: name, at: now })),
@@ -68,7 +68,7 @@ async function takeStep(
       channels.map((channel) => ({
         channel,
         alertId: Number(id),
-        notBefore: quietEnd(desk, told),
+        notBefore: quietEnd(alertContext, told),
         message: escalationOf(told, {
           channel,
           name,

@@ -1,8 +1,8 @@
 import type { Knex } from "knex";
 import { type Log, reasonOf } from "../platform/log.ts";
 import { inTransaction, isSerializationFailure } from "../platform/postgres/transactions.ts";
-import type { AlertDesk, FoundBy } from "./alert-context.ts";
-import { type AssessedState, type MissingFact, assess, idsOf, touchedBy } from "./assess.ts";
+import type { AlertContext, FoundBy } from "./alert-context.ts";
+import { type AssessedState, type MissingFact, assess, idsOf, affectedBy } from "./assess.ts";
 import { raise } from "./raise-conditions.ts";
 import { type MaskedObject, reportCardNumbers } from "./rules/card-numbers.ts";
 import { type DeadEvent, type FutureState, reportDead, reportUnbelieved } from "./rules/events.ts";
@@ -23,7 +23,7 @@ export interface News {
 /** Writes the alerts of a transaction within it. Gives back what it should order to be read. */
 export type TellAlerts = (
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   news: Partial<News>,
   foundBy: FoundBy,
 ) => Promise<MissingFact[]>;
@@ -62,20 +62,20 @@ class AlertsFailed extends Error {
   }
 }
 
-const tellTogether: TellAlerts = async (trx, desk, news, foundBy) => {
+const tellTogether: TellAlerts = async (trx, alertContext, news, foundBy) => {
   try {
-    return await tellAll(trx, desk, news, foundBy);
+    return await tellAll(trx, alertContext, news, foundBy);
   } catch (error) {
     throw new AlertsFailed(error);
   }
 };
 
-const tellAll: TellAlerts = async (trx, desk, news, foundBy) => {
+const tellAll: TellAlerts = async (trx, alertContext, news, foundBy) => {
   const { states = [], masked = [], future = [], dead = [] } = news;
-  await reportCardNumbers(trx, desk, masked, foundBy);
-  await reportUnbelieved(trx, desk, future, foundBy);
-  const missing = await assess(trx, desk, states, foundBy);
-  await reportDead(trx, desk, dead);
+  await reportCardNumbers(trx, alertContext, masked, foundBy);
+  await reportUnbelieved(trx, alertContext, future, foundBy);
+  const missing = await assess(trx, alertContext, states, foundBy);
+  await reportDead(trx, alertContext, dead);
   return missing;
 };
 
@@ -86,19 +86,19 @@ const tellAll: TellAlerts = async (trx, desk, news, foundBy) => {
  */
 export async function raiseIsolated(
   deps: { db: Knex; log: Log },
-  desk: AlertDesk,
+  alertContext: AlertContext,
   conditions: readonly Condition[],
   named: Named,
 ): Promise<boolean> {
   try {
-    await inTransaction(deps.db, (trx) => raise(trx, desk, conditions, "reconciliation"));
+    await inTransaction(deps.db, (trx) => raise(trx, alertContext, conditions, "reconciliation"));
     return true;
   } catch (err) {
     deps.log.warn({ err }, "alerts failed, and are written one by one");
   }
   for (const condition of conditions) {
-    await describedOrNamed(deps, desk, { ...named, id: condition.key }, () =>
-      inTransaction(deps.db, (trx) => raise(trx, desk, [condition], "reconciliation")),
+    await describedOrNamed(deps, alertContext, { ...named, id: condition.key }, () =>
+      inTransaction(deps.db, (trx) => raise(trx, alertContext, [condition], "reconciliation")),
     );
   }
   return false;
@@ -107,7 +107,7 @@ export async function raiseIsolated(
 /** Does what describes something; where that fails, an alert says so. Throws nothing. */
 export async function describedOrNamed(
   { db, log }: { db: Knex; log: Log },
-  desk: AlertDesk,
+  alertContext: AlertContext,
   named: Named,
   describe: () => Promise<void>,
 ): Promise<void> {
@@ -120,7 +120,7 @@ export async function describedOrNamed(
       await inTransaction(db, (trx) =>
         reportUndescribed(
           trx,
-          desk,
+          alertContext,
           // The next run looks at it again.
           [{ ...named, reason: reasonOf(err), failed: null }],
           "reconciliation",
@@ -147,21 +147,21 @@ interface Piece extends Partial<News> {
 
 const tellApart =
   (log: Log): TellAlerts =>
-  async (trx, desk, news, foundBy) => {
+  async (trx, alertContext, news, foundBy) => {
     const pieces = piecesOf(news);
     if (pieces.length === 0) return [];
     const limits = await shortenLimits(trx);
-    const giveUpAt = desk.clock.now().getTime() + budgetMs;
+    const giveUpAt = alertContext.clock.now().getTime() + budgetMs;
     const missing = await tellPieces(pieces);
     await setLimits(trx, limits);
     return missing;
 
     async function tellPieces(some: readonly Piece[]): Promise<MissingFact[]> {
       let reason: unknown = null;
-      if (desk.clock.now().getTime() < giveUpAt) {
+      if (alertContext.clock.now().getTime() < giveUpAt) {
         try {
           return await inTransaction(trx, (savepoint) =>
-            tellAll(savepoint, desk, joined(some), foundBy),
+            tellAll(savepoint, alertContext, joined(some), foundBy),
           );
         } catch (error) {
           if (isDeadlock(error)) throw error;
@@ -189,7 +189,7 @@ const tellApart =
           failed: failedOf(piece, foundBy),
         }));
         await inTransaction(trx, (savepoint) =>
-          reportUndescribed(savepoint, desk, undescribed, foundBy),
+          reportUndescribed(savepoint, alertContext, undescribed, foundBy),
         );
       } catch (err) {
         if (isDeadlock(err)) throw err;
@@ -205,7 +205,7 @@ const failedOf = (
   foundBy,
   masked: [...masked, ...states.flatMap(({ maskedCardNumbers }) => maskedCardNumbers ?? [])],
   future,
-  touched: states.length === 0 ? null : idsOf(touchedBy(states)),
+  affected: states.length === 0 ? null : idsOf(affectedBy(states)),
   dead,
 });
 

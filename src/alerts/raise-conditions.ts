@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { storable } from "../platform/postgres/values.ts";
-import type { AlertDesk, FoundBy } from "./alert-context.ts";
+import type { AlertContext, FoundBy } from "./alert-context.ts";
 import type { AlertSeverity } from "./message.ts";
 import { type Announcement, announce } from "./outbox/announce.ts";
 import type { RuleName } from "./settings.ts";
@@ -10,8 +10,8 @@ import {
   type Condition,
   type End,
   type PlannedChange,
-  type Story,
-  conditionStory,
+  type Timeline,
+  conditionTimeline,
   endStage,
   planChange,
 } from "./timeline.ts";
@@ -22,7 +22,7 @@ import {
  */
 export async function raise(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   conditions: readonly Condition[],
   foundBy: FoundBy,
 ): Promise<void> {
@@ -43,10 +43,10 @@ export async function raise(
   const planned = unique.map((condition): PlannedChange => {
     const last = newest.get(condition.key);
     const stored = last === undefined || last.state === "resolved" ? null : last;
-    const story = conditionStory(condition, stored);
-    return planChange(story, stored, stored?.occurrence ?? (last?.occurrence ?? 0) + 1);
+    const timeline = conditionTimeline(condition, stored);
+    return planChange(timeline, stored, stored?.occurrence ?? (last?.occurrence ?? 0) + 1);
   });
-  await writeStories(trx, desk, planned, foundBy);
+  await writeTimelines(trx, alertContext, planned, foundBy);
 }
 
 export interface Cleared {
@@ -58,7 +58,7 @@ export interface Cleared {
 /** Resolves the unresolved alerts among these keys. Needs a transaction; idempotent. */
 export async function clear(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   cleared: readonly Cleared[],
   foundBy: FoundBy,
 ): Promise<void> {
@@ -89,15 +89,15 @@ export async function clear(
     const stored = newest.get(row.key);
     const ended = cleared.find(({ key }) => key === row.key);
     if (stored === undefined || ended === undefined) return [];
-    return [planChange(endedStory(row, stored, ended), stored, stored.occurrence)];
+    return [planChange(endedTimeline(row, stored, ended), stored, stored.occurrence)];
   });
-  await writeStories(trx, desk, planned, foundBy);
+  await writeTimelines(trx, alertContext, planned, foundBy);
 }
 
 /** Of a rule's alerts, resolves those whose keys begin with `prefix` and are not among `keys`. */
 export async function clearOthers(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   { prefix, keep, at, end }: { prefix: string; keep: readonly string[]; at: Date; end: End },
   foundBy: FoundBy,
 ): Promise<void> {
@@ -108,7 +108,7 @@ export async function clearOthers(
     .pluck<string[]>("key");
   await clear(
     trx,
-    desk,
+    alertContext,
     open.map((key) => ({ key, at, end })),
     foundBy,
   );
@@ -119,14 +119,14 @@ interface StoredCondition {
   key: string;
   rule: RuleName;
   severity: AlertSeverity;
-  facts: Story["facts"];
+  facts: Timeline["facts"];
   order_id: string | null;
   subscription_id: string | null;
   transaction_id: string | null;
   customer_id: string | null;
 }
 
-function endedStory(row: StoredCondition, stored: NewestAlert, { end, at }: Cleared): Story {
+function endedTimeline(row: StoredCondition, stored: NewestAlert, { end, at }: Cleared): Timeline {
   const stage = endStage(row, end, at);
   return {
     key: row.key,
@@ -149,46 +149,52 @@ function endedStory(row: StoredCondition, stored: NewestAlert, { end, at }: Clea
  * Makes stored alerts what their stories say, adds to their histories, and queues what is to be said of it. Needs the
  * transaction of the change that the stories tell of. Idempotent: a story that is stored already changes nothing.
  */
-export async function writeStories(
+export async function writeTimelines(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   planned: readonly PlannedChange[],
   foundBy: FoundBy,
 ): Promise<void> {
   // What was told is told to its end, though its rule be off by now.
   const wanted = planned.filter(
-    ({ story, newStages }) => isEnabled(desk, story) || newStages.length < story.stages.length,
+    ({ timeline, newStages }) =>
+      isEnabled(alertContext, timeline) || newStages.length < timeline.stages.length,
   );
   if (wanted.length === 0) return;
   const ids = await writeAlerts(trx, wanted, foundBy);
-  const idOf = ({ key }: Story): number => {
+  const idOf = ({ key }: Timeline): number => {
     const id = ids.get(key);
     if (id === undefined) throw new TypeError("an alert was not written");
     return id;
   };
   await writeHistory(
     trx,
-    wanted.flatMap(({ story, newStages }) =>
-      newStages.map(({ name, change, at }) => ({ alertId: idOf(story), change, stage: name, at })),
+    wanted.flatMap(({ timeline, newStages }) =>
+      newStages.map(({ name, change, at }) => ({
+        alertId: idOf(timeline),
+        change,
+        stage: name,
+        at,
+      })),
     ),
     foundBy,
   );
-  const announcements = wanted.flatMap(({ story, occurrence, announced }): Announcement[] =>
+  const announcements = wanted.flatMap(({ timeline, occurrence, announced }): Announcement[] =>
     announced === null
       ? []
       : [
           {
-            alertId: idOf(story),
+            alertId: idOf(timeline),
             occurrence,
-            openedAt: story.stages[0].at,
-            story,
+            openedAt: timeline.stages[0].at,
+            timeline,
             stage: announced,
           },
         ],
   );
-  await announce(trx, desk, await holdBack(trx, desk, announcements));
+  await announce(trx, alertContext, await holdBack(trx, alertContext, announcements));
 }
 
 /** A story is told if any of its rules is on. */
-const isEnabled = ({ settings }: AlertDesk, { stages }: Story): boolean =>
+const isEnabled = ({ settings }: AlertContext, { stages }: Timeline): boolean =>
   stages.some(({ change, rule }) => change !== "resolved" && settings.rules[rule].enabled);

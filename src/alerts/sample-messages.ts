@@ -1,4 +1,4 @@
-import { type AlertDesk, wordingOf } from "./alert-context.ts";
+import { type AlertContext, wordingOf } from "./alert-context.ts";
 import { type CustomerWords, composeMessage, linksOf } from "./compose-message.ts";
 import type { AlertItem, AlertMessage, AlertSeverity } from "./message.ts";
 import {
@@ -7,18 +7,18 @@ import {
   missingRetries,
   missingRun,
   neverScheduled,
-  silenceEnds,
+  absenceEnds,
   stopped,
 } from "./rules/absence.ts";
 import { cardNumberCondition } from "./rules/card-numbers.ts";
 import {
   type Chargeback,
-  chargebackStory,
+  chargebackTimeline,
   ratioConditions,
   ratioEnd,
 } from "./rules/chargebacks.ts";
 import type { DeclinedOrder } from "./rules/declined-orders.ts";
-import { declineStory, lastRetryStage } from "./rules/declines.ts";
+import { declineTimeline, lastRetryStage } from "./rules/declines.ts";
 import { type DigestEntry, digestWords, namedEntries } from "./rules/digests.ts";
 import {
   deadEventCondition,
@@ -38,7 +38,7 @@ import {
   runConditions,
 } from "./rules/reconciliation.ts";
 import { signatureCondition, signatureEnds } from "./rules/signatures.ts";
-import { noveltyCondition } from "./rules/unknown-values.ts";
+import { unknownValueCondition } from "./rules/unknown-values.ts";
 import { type ListedAlert, endingOf, listItem, listStage, stormEnd } from "./storms/list-storms.ts";
 import { stormCondition, stormFamilies } from "./storms/storms.ts";
 import {
@@ -46,9 +46,9 @@ import {
   type End,
   type Family,
   type Stage,
-  type Story,
+  type Timeline,
   type Subject,
-  conditionStory,
+  conditionTimeline,
   endStage,
   gravestStage,
   noSubject,
@@ -83,21 +83,21 @@ const customer: CustomerWords = {
 };
 
 /** Every rule's every stage, said of made-up facts around `at`. Pure. */
-function allSamples(desk: AlertDesk, at: Date): Sample[] {
+function allSamples(alertContext: AlertContext, at: Date): Sample[] {
   return [
-    ...declineSamples(desk, at),
-    ...chargebackSamples(desk, at),
-    ...reconciliationSamples(desk, at),
-    ...eventSamples(desk, at),
-    ...silenceSamples(desk, at),
-    ...stormSamples(desk, at),
+    ...declineSamples(alertContext, at),
+    ...chargebackSamples(alertContext, at),
+    ...reconciliationSamples(alertContext, at),
+    ...eventSamples(alertContext, at),
+    ...silenceSamples(alertContext, at),
+    ...stormSamples(alertContext, at),
   ];
 }
 
-function declineSamples(desk: AlertDesk, at: Date): Sample[] {
-  const wording = wordingOf(desk);
+function declineSamples(alertContext: AlertContext, at: Date): Sample[] {
+  const wording = wordingOf(alertContext);
   const tellAll = (what: string, order: DeclinedOrder): Sample[] =>
-    samplesOf(what, declineStory(order, wording)).slice(-1);
+    samplesOf(what, declineTimeline(order, wording)).slice(-1);
   const oneTime = { subscriptionId: null, cycle: null, dunning: [] };
   const first = { cycle: null, dunning: [] };
   const paid = { status: "succeeded", at, failureCode: null };
@@ -107,7 +107,7 @@ function declineSamples(desk: AlertDesk, at: Date): Sample[] {
     wording,
     at,
   );
-  const { key, subject } = declineStory(afterTwo, wording) ?? { key: "", subject: noSubject };
+  const { key, subject } = declineTimeline(afterTwo, wording) ?? { key: "", subject: noSubject };
   return [
     ...tellAll("an order, card expired", declined(at, "expired_card", oneTime)),
     ...tellAll("an order, fraud suspected", declined(at, "fraud_suspected", oneTime)),
@@ -189,11 +189,11 @@ const sampleChargeback = (at: Date): Chargeback => ({
   cardLastFour: "4242",
 });
 
-function chargebackSamples(desk: AlertDesk, at: Date): Sample[] {
-  const wording = wordingOf(desk);
+function chargebackSamples(alertContext: AlertContext, at: Date): Sample[] {
+  const wording = wordingOf(alertContext);
   const chargeback = sampleChargeback(at);
   const told = (what: string, fields: Partial<Chargeback>): Sample[] =>
-    samplesOf(what, chargebackStory({ ...chargeback, ...fields }, wording)).slice(-1);
+    samplesOf(what, chargebackTimeline({ ...chargeback, ...fields }, wording)).slice(-1);
   const ratio = {
     brand: "visa",
     programme: "VAMP",
@@ -215,8 +215,8 @@ function chargebackSamples(desk: AlertDesk, at: Date): Sample[] {
   ];
 }
 
-function reconciliationSamples(desk: AlertDesk, at: Date): Sample[] {
-  const { rules } = wordingOf(desk);
+function reconciliationSamples(alertContext: AlertContext, at: Date): Sample[] {
+  const { rules } = wordingOf(alertContext);
   const run: RunOutcome = {
     id: 12,
     kind: "nightly",
@@ -270,8 +270,8 @@ function reconciliationSamples(desk: AlertDesk, at: Date): Sample[] {
   ];
 }
 
-function eventSamples(desk: AlertDesk, at: Date): Sample[] {
-  const { rules } = wordingOf(desk);
+function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
+  const { rules } = wordingOf(alertContext);
   const dead = {
     eventId: "sample-event",
     seq: 4_711,
@@ -296,7 +296,7 @@ function eventSamples(desk: AlertDesk, at: Date): Sample[] {
       deadEventEnd({ seq: "4711", type: dead.type }),
     ),
     ...conditionSamples("an unknown status", [
-      noveltyCondition(rules, { kind: "order.status", value: "in_review" }, at),
+      unknownValueCondition(rules, { kind: "order.status", value: "in_review" }, at),
     ]),
     ...conditionSamples(
       "an alert not described",
@@ -331,8 +331,8 @@ function eventSamples(desk: AlertDesk, at: Date): Sample[] {
   ];
 }
 
-function silenceSamples(desk: AlertDesk, at: Date): Sample[] {
-  const context = { ...wordingOf(desk), at };
+function silenceSamples(alertContext: AlertContext, at: Date): Sample[] {
+  const context = { ...wordingOf(alertContext), at };
   const oldest = new Date(at.getTime() - 26 * hourMs);
   const missing = (count: number, example: string) => ({ count, oldest, examples: [example] });
   const watchedSince = oldest;
@@ -340,40 +340,40 @@ function silenceSamples(desk: AlertDesk, at: Date): Sample[] {
     ...conditionSamples(
       "retries overdue",
       [missingRetries(missing(3, "order TEST0005"), context)],
-      silenceEnds["silence:retry"],
+      absenceEnds["silence:retry"],
     ),
     ...conditionSamples(
       "renewals overdue",
       [missingRenewals(missing(12, "subscription sample-subscription"), context)],
-      silenceEnds["silence:renewal"],
+      absenceEnds["silence:renewal"],
     ),
     ...conditionSamples(
       "no webhooks",
       [missingEvents(new Date(at.getTime() - 2 * hourMs), context)],
-      silenceEnds["silence:events"],
+      absenceEnds["silence:events"],
     ),
     ...conditionSamples(
       "a worker missing",
       [stopped("worker", missing(1, "worker:17:sample"), context)],
-      silenceEnds["silence:worker"],
+      absenceEnds["silence:worker"],
     ),
     ...conditionSamples(
       "no schedules",
       [stopped("scheduler", missing(1, "scheduler"), context)],
-      silenceEnds["silence:scheduler"],
+      absenceEnds["silence:scheduler"],
     ),
     ...conditionSamples("never a schedule", [neverScheduled(watchedSince, context)]),
     ...conditionSamples(
       "no reconciliation",
       [missingRun({ last: oldest, watchedSince }, context)],
-      silenceEnds["silence:reconcile"],
+      absenceEnds["silence:reconcile"],
     ),
     ...conditionSamples("never reconciled", [missingRun({ last: null, watchedSince }, context)]),
   ];
 }
 
-function stormSamples(desk: AlertDesk, at: Date): Sample[] {
-  const { settings } = desk;
+function stormSamples(alertContext: AlertContext, at: Date): Sample[] {
+  const { settings } = alertContext;
   const counts = { alerts: 64, limit: 20, minutes: 10, at };
   return Object.keys(stormFamilies).flatMap((family) => {
     const isMoney = family.endsWith("declines") || family === "chargebacks";
@@ -385,20 +385,20 @@ function stormSamples(desk: AlertDesk, at: Date): Sample[] {
     const end = stormEnd(family as Family, isMoney ? counted : over);
     return [
       ...conditionSamples(`a storm of ${family}`, [storm], end),
-      ...(isMoney ? listSamples(desk, family as Family, at) : []),
+      ...(isMoney ? listSamples(alertContext, family as Family, at) : []),
     ];
   });
 }
 
 /** The two lists of a storm: of what could not wait, some of it over already, and of what was held back. */
-function listSamples(desk: AlertDesk, family: Family, at: Date): Sample[] {
-  const story =
+function listSamples(alertContext: AlertContext, family: Family, at: Date): Sample[] {
+  const timeline =
     family === "chargebacks"
-      ? chargebackStory(sampleChargeback(at), wordingOf(desk))
-      : declineStory(declined(at, "expired_card"), wordingOf(desk));
-  if (story === null) return [];
-  const { rule, severity, title, advice } = gravestStage(story);
-  const { amountMinor, currency } = story;
+      ? chargebackTimeline(sampleChargeback(at), wordingOf(alertContext))
+      : declineTimeline(declined(at, "expired_card"), wordingOf(alertContext));
+  if (timeline === null) return [];
+  const { rule, severity, title, advice } = gravestStage(timeline);
+  const { amountMinor, currency } = timeline;
   const listed: ListedAlert = {
     id: sampleAlert,
     rule,
@@ -427,9 +427,9 @@ function listSamples(desk: AlertDesk, family: Family, at: Date): Sample[] {
   }));
 }
 
-function samplesOf(what: string, story: Story | null): Sample[] {
-  if (story === null) return [];
-  const { key, subject, stages } = story;
+function samplesOf(what: string, timeline: Timeline | null): Sample[] {
+  if (timeline === null) return [];
+  const { key, subject, stages } = timeline;
   return stages.map((stage) => ({ what, key, subject, stage }));
 }
 
@@ -439,11 +439,11 @@ function conditionSamples(
   conditions: readonly Condition[],
   ...ends: readonly End[]
 ): Sample[] {
-  const stories = conditions.map((condition) => conditionStory(condition, null));
+  const stories = conditions.map((condition) => conditionTimeline(condition, null));
   const last = conditions.at(-1);
   const facts = stories.at(-1)?.facts ?? {};
   return [
-    ...stories.flatMap((story) => samplesOf(what, story)),
+    ...stories.flatMap((timeline) => samplesOf(what, timeline)),
     ...ends.flatMap((end): Sample[] =>
       last === undefined
         ? []
@@ -461,7 +461,7 @@ function conditionSamples(
 
 /** The day's list, with one of each that it may show. */
 function digestSample(
-  desk: AlertDesk,
+  alertContext: AlertContext,
   at: Date,
 ): Omit<AlertMessage, "dedupKey" | "idempotencyKey"> {
   const entry = (n: number, fields: Partial<DigestEntry>): DigestEntry => ({
@@ -494,7 +494,7 @@ function digestSample(
     at: at.toISOString(),
     ...digestWords(
       [...namedEntries(entries), ...entries.filter(({ section }) => section === "waiting")],
-      wordingOf(desk),
+      wordingOf(alertContext),
     ),
   };
 }
@@ -518,12 +518,15 @@ export interface SampleOptions {
 
 /** What every rule says of made-up facts, by the settings of this deployment, marked as tests. Pure. */
 export function sampleMessages(
-  desk: AlertDesk,
+  alertContext: AlertContext,
   { channel, run, at, all, endsAll }: SampleOptions,
 ): SampleMessage[] {
-  const told = allSamples(desk, at).map((sample, n) => ({ ...sample, n }));
+  const told = allSamples(alertContext, at).map((sample, n) => ({ ...sample, n }));
   const chosen = all ? told : oneOfEach(told);
-  const digest = { what: "the day's list", message: marked(digestSample(desk, at), "digest") };
+  const digest = {
+    what: "the day's list",
+    message: marked(digestSample(alertContext, at), "digest"),
+  };
   const begun = chosen.map((sample) => ({ what: sample.what, message: messageOf(sample) }));
   const triggers = [...begun, digest].filter(({ message }) => message.action === "trigger");
   const ends = triggers
@@ -539,7 +542,7 @@ export function sampleMessages(
       stage,
       ...(items === undefined ? { alertId: sampleAlert } : { items }),
       customer: stage.headline === undefined ? null : customer,
-      links: linksOf(desk.settings.links, subject),
+      links: linksOf(alertContext.settings.links, subject),
     });
     return marked(message, `${n}`);
   }

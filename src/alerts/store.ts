@@ -5,7 +5,7 @@ import type { AlertMessage, AlertSeverity } from "./message.ts";
 import {
   type PlannedChange,
   type StoredAlert,
-  type Story,
+  type Timeline,
   gravestStage,
   lastStage,
 } from "./timeline.ts";
@@ -53,7 +53,7 @@ export async function newestAlerts(
 /** Brings the rows of alerts up to their stories; gives back their ids by key. One statement; idempotent. */
 export async function writeAlerts(
   trx: Knex,
-  changes: readonly Pick<PlannedChange, "story" | "occurrence">[],
+  changes: readonly Pick<PlannedChange, "timeline" | "occurrence">[],
   foundBy: FoundBy,
 ): Promise<Map<string, number>> {
   if (changes.length === 0) return new Map();
@@ -75,14 +75,14 @@ export async function writeAlerts(
        amount_minor = excluded.amount_minor, currency = excluded.currency, opened_at = excluded.opened_at,
        updated_at = excluded.updated_at, resolved_at = excluded.resolved_at, facts = excluded.facts
      returning key, id`,
-    [foundBy, storableJson(changes.map(({ story, occurrence }) => rowOf(story, occurrence)))],
+    [foundBy, storableJson(changes.map(({ timeline, occurrence }) => rowOf(timeline, occurrence)))],
   );
   return new Map(rows.map(({ key, id }) => [key, Number(id)]));
 }
 
-function rowOf(story: Story, occurrence: number): Record<string, unknown> {
-  const { key, subject, amountMinor, currency, facts, stages } = story;
-  const [last, gravest] = [lastStage(story), gravestStage(story)];
+function rowOf(timeline: Timeline, occurrence: number): Record<string, unknown> {
+  const { key, subject, amountMinor, currency, facts, stages } = timeline;
+  const [last, gravest] = [lastStage(timeline), gravestStage(timeline)];
   const isResolved = last.change === "resolved";
   return {
     key,
@@ -312,13 +312,13 @@ export async function countAlerts(db: Knex): Promise<Partial<Record<AlertState, 
 }
 
 /** What the last sweep left under this name; null where none did. */
-export async function readMark<T>(db: Knex, name: string): Promise<T | null> {
+export async function readWatermark<T>(db: Knex, name: string): Promise<T | null> {
   const row = await db("alerts.marks").where({ name }).first<{ value: T } | undefined>("value");
   return row?.value ?? null;
 }
 
 /** Leaves something for the next sweep. */
-export async function writeMark(db: Knex, name: string, value: object): Promise<void> {
+export async function writeWatermark(db: Knex, name: string, value: object): Promise<void> {
   await db("alerts.marks")
     .insert({ name, value: JSON.stringify(value), updated_at: db.fn.now() })
     .onConflict("name")

@@ -1,14 +1,14 @@
 import type { Knex } from "knex";
 import type { Log } from "../platform/log.ts";
-import type { AlertDesk } from "./alert-context.ts";
+import type { AlertContext } from "./alert-context.ts";
 import { escalate } from "./escalation.ts";
 import { watchChargebackRatio } from "./rules/chargebacks.ts";
 import { tellNearLastRetries } from "./rules/declines.ts";
 import { sendDigests } from "./rules/digests.ts";
-import { endDeadEvents, lookThroughInbox } from "./rules/events.ts";
+import { endDeadEvents, scanInbox } from "./rules/events.ts";
 import { watchSignatures } from "./rules/signatures.ts";
-import { lookThroughStates } from "./rules/unknown-values.ts";
-import { type SweepQuestions, watchSilence } from "./rules/watch-absence.ts";
+import { scanStates } from "./rules/unknown-values.ts";
+import { type SweepQuestions, watchAbsence } from "./rules/watch-absence.ts";
 import { tellStorms } from "./storms/list-storms.ts";
 import { learnUsualDeclines } from "./storms/storms.ts";
 import { describeAgain } from "./undescribed.ts";
@@ -18,15 +18,15 @@ const sweepLock = 7_255_011_936;
 
 type Part = (
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   questions: SweepQuestions,
 ) => Promise<{ more: boolean } | void>;
 
 const parts: Readonly<Record<string, Part>> = {
-  lookThroughInbox,
-  lookThroughStates,
+  scanInbox,
+  scanStates,
   describeAgain,
-  watchSilence,
+  watchAbsence,
   watchSignatures,
   endDeadEvents,
   tellNearLastRetries,
@@ -46,7 +46,7 @@ const parts: Readonly<Record<string, Part>> = {
  */
 export async function sweepAlerts(
   { db, log, ...questions }: { db: Knex; log: Log } & SweepQuestions,
-  desk: AlertDesk,
+  alertContext: AlertContext,
 ): Promise<{ more: boolean }> {
   let more = false;
   for (const [part, run] of Object.entries(parts)) {
@@ -56,7 +56,7 @@ export async function sweepAlerts(
           "select pg_try_advisory_xact_lock(?) as held",
           [sweepLock],
         );
-        return rows[0]?.held === true ? await run(trx, desk, questions) : undefined;
+        return rows[0]?.held === true ? await run(trx, alertContext, questions) : undefined;
       });
       more ||= result?.more === true;
     } catch (err) {
@@ -69,8 +69,8 @@ export async function sweepAlerts(
 const dayMs = 86_400_000;
 
 /** Forgets what no rule looks at any more, and workers that were missed for an hour. */
-async function tidyUp(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
-  const oldestHour = new Date(desk.serviceClock.now().getTime() - 100 * dayMs);
+async function tidyUp(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
+  const oldestHour = new Date(alertContext.serviceClock.now().getTime() - 100 * dayMs);
   await trx("alerts.event_hours").where("hour", "<", oldestHour).delete();
   await trx("receiver.answers_by_minute").whereRaw("minute < now() - interval '7 days'").delete();
   await trx("alerts.heartbeats")

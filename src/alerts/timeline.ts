@@ -56,7 +56,7 @@ export type Family =
  * The whole life of one alert so far: a function of what is known, never of the order in which it was learned. What is
  * learned later adds stages, and takes none away.
  */
-export interface Story {
+export interface Timeline {
   key: string;
   subject: Subject;
   amountMinor: bigint | null;
@@ -68,10 +68,11 @@ export interface Story {
   stages: readonly [Stage, ...Stage[]];
 }
 
-export const lastStage = ({ stages }: Pick<Story, "stages">): Stage => stages.at(-1) ?? stages[0];
+export const lastStage = ({ stages }: Pick<Timeline, "stages">): Stage =>
+  stages.at(-1) ?? stages[0];
 
 /** The stage that says what the alert is about, also when it is over. */
-export const gravestStage = ({ stages }: Pick<Story, "stages">): Stage =>
+export const gravestStage = ({ stages }: Pick<Timeline, "stages">): Stage =>
   stages.findLast(({ change }) => change !== "resolved") ?? stages[0];
 
 export interface StoredAlert {
@@ -82,7 +83,7 @@ export interface StoredAlert {
 }
 
 export interface PlannedChange {
-  story: Story;
+  timeline: Timeline;
   /** Which of the alerts of its key. */
   occurrence: number;
   /** Stages that the history lacks. */
@@ -97,17 +98,17 @@ export interface PlannedChange {
  * before it was learned is never announced, nor what asks only what an earlier stage has asked. Pure.
  */
 export function planChange(
-  story: Story,
+  timeline: Timeline,
   stored: StoredAlert | null,
   occurrence = 1,
 ): PlannedChange {
   const known = stored?.stages ?? new Set<string>();
-  const newStages = story.stages.filter(({ name }) => !known.has(name));
-  const last = lastStage(story);
+  const newStages = timeline.stages.filter(({ name }) => !known.has(name));
+  const last = lastStage(timeline);
   const isAsked = last.repeats !== undefined && known.has(last.repeats);
   const isOver = stored === null && last.change === "resolved";
   const isNews = !known.has(last.name) && !isAsked && !isOver;
-  return { story, occurrence, newStages, announced: isNews ? last : null };
+  return { timeline, occurrence, newStages, announced: isNews ? last : null };
 }
 
 const newsMs = 48 * 3_600_000;
@@ -116,14 +117,14 @@ const newsMs = 48 * 3_600_000;
  * Whether a story that nobody was told is worth an alert. A first fill brings years of history: of that only what is
  * younger than 48 hours, open chargebacks, and dunning that still goes on. Pure.
  */
-export function isNews(story: Story, foundBy: FoundBy, now: Date): boolean {
+export function isNews(timeline: Timeline, foundBy: FoundBy, now: Date): boolean {
   if (foundBy !== "import") return true;
-  const last = lastStage(story);
+  const last = lastStage(timeline);
   if (last.change === "resolved") return false;
   if (now.getTime() - last.at.getTime() < newsMs) return true;
   return (
     last.rule === "chargeback" ||
-    (story.facts["next_retry_at"] !== null && story.facts["next_retry_at"] !== undefined)
+    (timeline.facts["next_retry_at"] !== null && timeline.facts["next_retry_at"] !== undefined)
   );
 }
 
@@ -135,7 +136,7 @@ export interface Condition {
   title: string;
   advice: string;
   facts: readonly AlertFact[];
-  kept?: Story["facts"];
+  kept?: Timeline["facts"];
   subject?: Subject;
   /** Counts, and minor units by currency, by which it grows: it is told again each time that one has doubled. */
   measures?: Readonly<Record<string, number>>;
@@ -150,7 +151,7 @@ export interface KnownCondition {
 }
 
 /** The story of a condition: it was opened, and has doubled so many times since. Pure. */
-export function conditionStory(condition: Condition, known: KnownCondition | null): Story {
+export function conditionTimeline(condition: Condition, known: KnownCondition | null): Timeline {
   const { key, kept, subject = noSubject, measures = {}, family, ...told } = condition;
   const growth = growthOf(measures, known?.facts ?? null);
   const stage = (name: string, change: "opened" | "updated", at: Date): Stage => {
@@ -178,7 +179,7 @@ const mostKey = (name: string): string => `most ${name}`;
 function growthOf(
   measures: Readonly<Record<string, number>>,
   known: KnownCondition["facts"] | null,
-): { times: number; facts: Story["facts"] } {
+): { times: number; facts: Timeline["facts"] } {
   const before = (key: string): number | null => {
     const value = known?.[key];
     return typeof value === "number" ? value : null;

@@ -2,14 +2,14 @@ import type { Knex } from "knex";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { storable } from "../platform/postgres/values.ts";
 import { redacted } from "../platform/redaction.ts";
-import type { AlertDesk, FoundBy } from "./alert-context.ts";
-import { type TouchedIds, assessTouched, touchedOf } from "./assess.ts";
+import type { AlertContext, FoundBy } from "./alert-context.ts";
+import { type AffectedIds, assessAffected, affectedOf } from "./assess.ts";
 import { clear, raise } from "./raise-conditions.ts";
 import { type MaskedObject, reportCardNumbers } from "./rules/card-numbers.ts";
 import { type DeadEvent, type FutureState, reportDead, reportUnbelieved } from "./rules/events.ts";
 import { headlineText, orderName, short } from "./rules/wording.ts";
 import type { AlertSettings } from "./settings.ts";
-import { newestAlerts, readMark, writeMark } from "./store.ts";
+import { newestAlerts, readWatermark, writeWatermark } from "./store.ts";
 import { type Condition, type End, type Subject, noSubject } from "./timeline.ts";
 
 /** What could not be told of one object or event: enough to tell exactly that again. Ids, codes and names of fields. */
@@ -17,7 +17,7 @@ export interface FailedNews {
   foundBy: FoundBy;
   masked: readonly MaskedObject[];
   future: readonly FutureState[];
-  touched: TouchedIds | null;
+  affected: AffectedIds | null;
   dead: readonly DeadEvent[];
 }
 
@@ -31,12 +31,12 @@ export interface UndescribedNews extends Omit<Undescribed, "failed"> {
  */
 export async function reportUndescribed(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   undescribed: readonly UndescribedNews[],
   foundBy: FoundBy,
 ): Promise<void> {
-  const at = desk.serviceClock.now();
-  const { rules } = desk.settings;
+  const at = alertContext.serviceClock.now();
+  const { rules } = alertContext.settings;
   const keyOf = ({ resource, id }: UndescribedNews) => storable(undescribedKey(resource, id));
   const stored = await newestAlerts(trx, undescribed.map(keyOf));
   const conditions = undescribed.map((one) => {
@@ -46,7 +46,7 @@ export async function reportUndescribed(
     const failed = all.size === 0 ? null : `[${[...all].join(",")}]`;
     return undescribedCondition(rules, { ...one, failed }, at);
   });
-  await raise(trx, desk, conditions, foundBy);
+  await raise(trx, alertContext, conditions, foundBy);
 }
 
 const asText = (failed: FailedNews): string => JSON.stringify(failed);
@@ -141,22 +141,22 @@ interface Row {
  */
 export async function describeAgain(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
 ): Promise<{ more: boolean }> {
-  const { after } = (await readMark<{ after: string }>(trx, "undescribed")) ?? { after: "0" };
+  const { after } = (await readWatermark<{ after: string }>(trx, "undescribed")) ?? { after: "0" };
   const rows = await findUndescribed(trx, after);
   if (rows.length === 0 && after === "0") return { more: false };
   let failures = 0;
   for (const row of rows) {
     try {
-      await inTransaction(trx, (savepoint) => describe(savepoint, desk, row));
+      await inTransaction(trx, (savepoint) => describe(savepoint, alertContext, row));
     } catch {
       // Its alert stays, and the worker's log said why when it first failed.
       failures++;
     }
   }
   const isRound = rows.length < atOnce;
-  await writeMark(trx, "undescribed", { after: isRound ? "0" : (rows.at(-1)?.id ?? "0") });
+  await writeWatermark(trx, "undescribed", { after: isRound ? "0" : (rows.at(-1)?.id ?? "0") });
   return { more: !isRound && failures === 0 };
 }
 
@@ -171,24 +171,28 @@ const findUndescribed = (trx: Knex, after: string): Promise<Row[]> =>
     .limit(atOnce)
     .select<Row[]>("id", "key", "facts");
 
-async function describe(trx: Knex.Transaction, desk: AlertDesk, row: Row): Promise<void> {
-  for (const failed of failedIn(row.facts)) await tellAgain(trx, desk, failed);
+async function describe(
+  trx: Knex.Transaction,
+  alertContext: AlertContext,
+  row: Row,
+): Promise<void> {
+  for (const failed of failedIn(row.facts)) await tellAgain(trx, alertContext, failed);
   const now = (await newestAlerts(trx, [row.key])).get(row.key);
   // More of it has failed meanwhile: that is told by the next sweep.
   if (now === undefined || now.facts["failed"] !== row.facts["failed"]) return;
-  const ended = { key: row.key, end: describedEnd, at: desk.serviceClock.now() };
-  await clear(trx, desk, [ended], "sweep");
+  const ended = { key: row.key, end: describedEnd, at: alertContext.serviceClock.now() };
+  await clear(trx, alertContext, [ended], "sweep");
 }
 
 async function tellAgain(
   trx: Knex.Transaction,
-  desk: AlertDesk,
-  { foundBy, masked, future, touched, dead }: FailedNews,
+  alertContext: AlertContext,
+  { foundBy, masked, future, affected, dead }: FailedNews,
 ): Promise<void> {
-  await reportCardNumbers(trx, desk, masked, foundBy);
-  await reportUnbelieved(trx, desk, future, foundBy);
-  if (touched !== null) await assessTouched(trx, desk, touchedOf(touched), foundBy);
-  await reportDead(trx, desk, await stillDead(trx, dead));
+  await reportCardNumbers(trx, alertContext, masked, foundBy);
+  await reportUnbelieved(trx, alertContext, future, foundBy);
+  if (affected !== null) await assessAffected(trx, alertContext, affectedOf(affected), foundBy);
+  await reportDead(trx, alertContext, await stillDead(trx, dead));
 }
 
 /** Those that nobody has replayed since. */

@@ -1,5 +1,4 @@
 import { z } from "zod";
-
 import { openEnum } from "./wire-types.ts";
 
 export const errorTypes = [

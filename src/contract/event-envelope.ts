@@ -1,5 +1,4 @@
 import { z } from "zod";
-
 import { openEnum, timestamp } from "./wire-types.ts";
 import { canonicalTimestamp } from "./timestamp.ts";
 import { asObject, isObject } from "./wire-types.ts";

@@ -34,7 +34,7 @@ export async function inspectEndpoint(
   if (date === null) return null;
   const [openCall, hiddenSecrets] = [await findOpenCall(db), await findHiddenSecrets(db)];
   const facts = { endpoints, url: address, known, openCall, hiddenSecrets, now: date };
-  return { endpoints, problems: judgeEndpoints(facts), date };
+  return { endpoints, problems: checkEndpoints(facts), date };
 }
 
 /**
@@ -119,7 +119,7 @@ const dayMs = 86_400_000;
 const unfinishedAfterMs = 5 * 60_000;
 
 /** What keeps events from arriving, or will. Pure. */
-export function judgeEndpoints(facts: EndpointFacts): EndpointProblem[] {
+export function checkEndpoints(facts: EndpointFacts): EndpointProblem[] {
   const { endpoints, url, openCall, now } = facts;
   const problems: EndpointProblem[] = [];
   if (openCall !== null && now.getTime() - openCall.createdAt.getTime() > unfinishedAfterMs) {
@@ -149,10 +149,10 @@ export function judgeEndpoints(facts: EndpointFacts): EndpointProblem[] {
       remedy: 'keep one: "npx tallyhook endpoint remove ID"',
     });
   }
-  return [...problems, ...endpoints.flatMap((endpoint) => judgeOne(endpoint, facts))];
+  return [...problems, ...endpoints.flatMap((endpoint) => checkOne(endpoint, facts))];
 }
 
-function judgeOne(endpoint: WebhookEndpoint, facts: EndpointFacts): EndpointProblem[] {
+function checkOne(endpoint: WebhookEndpoint, facts: EndpointFacts): EndpointProblem[] {
   const { id } = endpoint;
   const problems: EndpointProblem[] = [];
   const add = (problem: Omit<EndpointProblem, "subject">) =>
@@ -174,10 +174,10 @@ function judgeOne(endpoint: WebhookEndpoint, facts: EndpointFacts): EndpointProb
       remedy: "add these events to its enabled_events at the service",
     });
   }
-  return [...problems, ...judgeVersion(endpoint, facts.now), ...judgeSecret(endpoint, facts)];
+  return [...problems, ...checkVersion(endpoint, facts.now), ...checkSecret(endpoint, facts)];
 }
 
-function judgeVersion(endpoint: WebhookEndpoint, now: Date): EndpointProblem[] {
+function checkVersion(endpoint: WebhookEndpoint, now: Date): EndpointProblem[] {
   const { id, api_version: version, api_version_sunset: sunset } = endpoint;
   const sunsetMs = Date.parse(sunset ?? "");
   const isSunset = sunsetMs <= now.getTime();
@@ -195,7 +195,7 @@ function judgeVersion(endpoint: WebhookEndpoint, now: Date): EndpointProblem[] {
   ];
 }
 
-function judgeSecret(
+function checkSecret(
   { id, has_pending_rotation: isPending, rotation_expires_at: expiresAt }: WebhookEndpoint,
   { known, hiddenSecrets }: EndpointFacts,
 ): EndpointProblem[] {

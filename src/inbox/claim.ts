@@ -78,7 +78,7 @@ export interface Settlement {
 }
 
 /** Marks events as done, all in one statement. Belongs into the transaction that changed the mirror. */
-export async function settleEvents(
+export async function completeEvents(
   trx: Knex.Transaction,
   settlements: readonly Settlement[],
 ): Promise<void> {

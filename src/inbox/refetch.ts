@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { sqlArray } from "../platform/postgres/values.ts";
 
 /** An object that must be read from the service. */
-export interface WantedFetch {
+export interface WantedRefetch {
   resource: string;
   id: string;
   reason: "thin" | "tie" | "dispute" | "alert" | "unbelieved";
@@ -14,8 +14,8 @@ export interface WantedFetch {
  * Orders reads, one row an object; a further order for the same object raises its generation, so that a read
  * that was already under way does not settle it. Belongs into the transaction that found the need.
  */
-export async function wantFetches(trx: Knex, wanted: readonly WantedFetch[]): Promise<void> {
-  const byObject = new Map<string, WantedFetch>();
+export async function requestRefetches(trx: Knex, wanted: readonly WantedRefetch[]): Promise<void> {
+  const byObject = new Map<string, WantedRefetch>();
   for (const fetch of wanted) {
     const key = `${fetch.resource}:${fetch.id}`;
     const known = byObject.get(key);
@@ -40,10 +40,10 @@ export async function wantFetches(trx: Knex, wanted: readonly WantedFetch[]): Pr
   );
 }
 
-export interface DueFetch {
+export interface DueRefetch {
   resource: string;
   id: string;
-  reason: WantedFetch["reason"];
+  reason: WantedRefetch["reason"];
   generation: number;
   attempts: number;
   notBefore: Date | null;
@@ -63,10 +63,10 @@ export interface Taking {
  * Takes reads that are due and hides them for `leaseSeconds`, so that a crash costs a delay and no read.
  * One statement, its own transaction.
  */
-export async function takeDueFetches(
+export async function takeDueRefetches(
   db: Knex,
   { limit, leaseSeconds, only, except }: Taking,
-): Promise<DueFetch[]> {
+): Promise<DueRefetch[]> {
   const { rows } = await db.raw<{ rows: FetchRow[] }>(
     `update inbox.fetches f set due_at = now() + make_interval(secs => :leaseSeconds), attempts = f.attempts + 1
      from (select resource, id from inbox.fetches
@@ -91,14 +91,14 @@ export async function takeDueFetches(
 interface FetchRow {
   resource: string;
   id: string;
-  reason: WantedFetch["reason"];
+  reason: WantedRefetch["reason"];
   generation: number;
   attempts: number;
   not_before: Date | null;
   missing_since: Date | null;
 }
 
-type FetchKey = Pick<DueFetch, "resource" | "id" | "generation">;
+type FetchKey = Pick<DueRefetch, "resource" | "id" | "generation">;
 
 /** Hides a read that is still under way for `leaseSeconds` from now on. */
 export async function holdFetch(
@@ -113,7 +113,7 @@ export async function holdFetch(
 }
 
 /** The read is applied. Leaves the row alone where it was ordered anew meanwhile, but makes it due. */
-export async function settleFetch(trx: Knex, fetch: FetchKey): Promise<void> {
+export async function completeRefetch(trx: Knex, fetch: FetchKey): Promise<void> {
   const { resource, id, generation } = fetch;
   const gone = await trx("inbox.fetches").where({ resource, id, generation }).delete();
   if (gone > 0) return;
@@ -124,7 +124,7 @@ export async function settleFetch(trx: Knex, fetch: FetchKey): Promise<void> {
 }
 
 /** Puts a read off: the service was not ready, answered too early, or does not know the object (yet). */
-export async function postponeFetch(
+export async function postponeRefetch(
   db: Knex,
   fetch: FetchKey,
   { delayMs, error, missingSince }: { delayMs: number; error: string; missingSince?: Date | null },

@@ -8,7 +8,7 @@ import { signatureScheme } from "../contract/signature/signature-scheme.ts";
 import { runEvery } from "../platform/run-every.ts";
 import { lastWholeRun } from "../reconcile/runs/runs.ts";
 import type { ScheduledTask } from "../worker/start-worker.ts";
-import { type Runtime, alertDesk } from "./runtime.ts";
+import { type Runtime, createAlertContext } from "./runtime.ts";
 
 /** All channels of this deployment. Contacts nothing; throws `ConfigurationError`. */
 export const openAlertChannels = (
@@ -44,11 +44,11 @@ const beatEveryMs = 60_000;
 export async function runAlertWatch(runtime: Runtime): Promise<void> {
   const { log } = runtime;
   const db = await runtime.db();
-  const desk = await alertDesk(runtime);
+  const alertContext = await createAlertContext(runtime);
   const name = `worker:${process.pid}:${crypto.randomUUID()}`;
   const watch = runEvery({ log, name: "alerts" }, sweepEveryMs, async () => {
     await beat(db, name);
-    return sweepAlerts({ db, log, lastWholeRun }, desk);
+    return sweepAlerts({ db, log, lastWholeRun }, alertContext);
   });
   runtime.onClose(async () => {
     await watch.close();

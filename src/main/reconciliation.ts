@@ -5,7 +5,7 @@ import { interruptedNight, lastWholeRun, nightlyKey } from "../reconcile/runs/ru
 import { type ReconcileSettings, defaultReconcileSettings } from "../reconcile/settings.ts";
 import type { ScheduledTask } from "../worker/start-worker.ts";
 import { optionalRooms } from "./optional-rooms.ts";
-import { type Runtime, alertDesk } from "./runtime.ts";
+import { type Runtime, createAlertContext } from "./runtime.ts";
 
 const catchUpEveryMs = 15 * 60_000;
 const catchUpWithinMs = 8 * 24 * 3_600_000;
@@ -80,7 +80,7 @@ export async function reconcileDeps(
     random: runtime.random,
     clock: runtime.wallClock,
     serviceClock: runtime.serviceClock,
-    alerts: await alertDesk(runtime),
+    alerts: await createAlertContext(runtime),
     ...(endpoint === undefined ? {} : { watchEndpoint: endpoint.watch(runtime) }),
   };
 }

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { Pool } from "pg";
-import type { AlertDesk } from "../alerts/alert-context.ts";
+import type { AlertContext } from "../alerts/alert-context.ts";
 import { type AlertSettings, loadAlertSettings } from "../alerts/settings.ts";
 import { type ServiceClient, createServiceClient } from "../client/service-client.ts";
 import { type Clock, type ServiceClock, createServiceClock, wallClock } from "../platform/clock.ts";
@@ -185,9 +185,9 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
 }
 
 /** What raising alerts needs of a runtime. Throws `ConfigurationError` for wrong settings. */
-export async function alertDesk(
+export async function createAlertContext(
   runtime: Pick<Runtime, "alertSettings" | "config" | "wallClock" | "serviceClock">,
-): Promise<AlertDesk> {
+): Promise<AlertContext> {
   return {
     settings: await runtime.alertSettings(),
     timeZone: runtime.config.timeZone,

@@ -2,16 +2,19 @@ import type { Clock } from "./clock.ts";
 import type { Log } from "./log.ts";
 
 /** Warns, unless the same was said a moment ago. */
-export type WarnSeldom = (message: string, fields: Readonly<Record<string, unknown>>) => void;
+export type RateLimitedWarnings = (
+  message: string,
+  fields: Readonly<Record<string, unknown>>,
+) => void;
 
 /**
  * Anybody can send what is refused: each message is logged at once, and then at most once in `everyMs`, with the
  * number of those left out. `message` must be one of a few constants.
  */
-export function createSeldomWarnings(
+export function createRateLimitedWarnings(
   { log, clock }: { log: Log; clock: Clock },
   { everyMs = 10_000 }: { everyMs?: number } = {},
-): WarnSeldom {
+): RateLimitedWarnings {
   const said = new Map<string, { atMs: number; leftOut: number }>();
   return (message, fields) => {
     const nowMs = clock.now().getTime();

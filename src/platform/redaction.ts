@@ -6,7 +6,7 @@ const shown = "[secret]";
  * A frozen object whose values can be read by name and by nothing else: not printed, not turned to JSON (so not
  * logged), not listed, spread or copied by accident. Its texts are struck out of whatever is logged (`knowSecret`).
  */
-export function conceal<T extends object>(values: T): Readonly<T> {
+export function redact<T extends object>(values: T): Readonly<T> {
   const concealed: object = {};
   for (const [name, value] of Object.entries(values)) {
     for (const each of Array.isArray(value) ? (value as unknown[]) : [value]) {

@@ -2,11 +2,11 @@ import { randomUUID } from "node:crypto";
 import type { ServerResponse } from "node:http";
 import { type ErrorType, errorEnvelope } from "../contract/error-envelope.ts";
 import type { Verification } from "../contract/signature/verification.ts";
-import type { WarnSeldom } from "../platform/rate-limited-warnings.ts";
+import type { RateLimitedWarnings } from "../platform/rate-limited-warnings.ts";
 import type { ReceiverCounters } from "./counters.ts";
 
 /** An answer that is not 2xx, in the service's own form (spec, Errors). */
-export interface Refusal {
+export interface ApiError {
   status: number;
   type: ErrorType;
   code: string;
@@ -87,14 +87,14 @@ export const refusals = {
     message: "The event cannot be stored now; send it again.",
     headers: { "Retry-After": retryAfterSeconds },
   },
-} as const satisfies Record<string, Refusal>;
+} as const satisfies Record<string, ApiError>;
 
 const json = "application/json; charset=utf-8";
 
 /** Sends a refusal, and gives back the request id that it bears. Sends nothing where an answer went out before. */
 export function sendRefusal(
   res: ServerResponse,
-  refusal: Refusal,
+  refusal: ApiError,
   extraHeaders?: Readonly<Record<string, string>>,
 ): string {
   const { requestId, headers, body } = describeRefusal(refusal);
@@ -112,7 +112,7 @@ export function sendJson(res: ServerResponse, status: number, body: string): voi
 }
 
 /** A refusal as bytes, for a connection that has no response object: what came over it is no request. */
-export function rawRefusal(refusal: Refusal, statusText: string): string {
+export function rawRefusal(refusal: ApiError, statusText: string): string {
   const { headers, body } = describeRefusal(refusal);
   const lines = Object.entries({ ...headers, Connection: "close" }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
@@ -120,7 +120,7 @@ export function rawRefusal(refusal: Refusal, statusText: string): string {
   return `HTTP/1.1 ${refusal.status} ${statusText}\r\n${lines.join("")}\r\n${body}`;
 }
 
-function describeRefusal({ type, code, message, headers }: Refusal) {
+function describeRefusal({ type, code, message, headers }: ApiError) {
   const requestId = `req_${randomUUID().replaceAll("-", "")}`;
   const body = JSON.stringify(errorEnvelope({ type, code, message, requestId }));
   return {
@@ -137,7 +137,7 @@ function describeRefusal({ type, code, message, headers }: Refusal) {
 
 export interface RefusalDeps {
   counters: ReceiverCounters;
-  warnSeldom: WarnSeldom;
+  warnSeldom: RateLimitedWarnings;
 }
 
 /** Refuses for its form what nobody needs to read. */

@@ -7,14 +7,14 @@ import {
 } from "node:http";
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
-import type { WarnSeldom } from "../platform/rate-limited-warnings.ts";
-import { type Refusal, rawRefusal, refusals, sendRefusal } from "./answers.ts";
+import type { RateLimitedWarnings } from "../platform/rate-limited-warnings.ts";
+import { type ApiError, rawRefusal, refusals, sendRefusal } from "./answers.ts";
 import type { ReceiverCounters, RejectionReason } from "./counters.ts";
 import type { ReceiverLimits } from "./limits.ts";
 
 interface HttpServerDeps {
   counters: ReceiverCounters;
-  warnSeldom: WarnSeldom;
+  warnSeldom: RateLimitedWarnings;
   /** Answers what is a whole and proper request. */
   handle(req: IncomingMessage, res: ServerResponse): void;
   /** See `AdmissionOptions`. */
@@ -293,7 +293,7 @@ function answerHalfClosed(server: Server): void {
 
 interface ConnectionFault {
   reason: RejectionReason;
-  refusal: Refusal;
+  refusal: ApiError;
 }
 
 const malformed: ConnectionFault = { reason: "malformed_request", refusal: refusals.malformed };

@@ -121,7 +121,7 @@ export function createDeadlines<T>(
 }
 
 /** Room in memory that many share: whoever finds none must do without. */
-export interface ByteRoom {
+export interface ByteBudget {
   /** False, and nothing taken, when that much is not free. */
   take(bytes: number): boolean;
   /** Gives back what was taken. */
@@ -129,7 +129,7 @@ export interface ByteRoom {
   free(): number;
 }
 
-export function createByteRoom(size: number): ByteRoom {
+export function createByteBudget(size: number): ByteBudget {
   let free = size;
   return {
     take(bytes) {

@@ -15,7 +15,7 @@ import { type AppendLimits, createAppender } from "../inbox/append.ts";
 import type { Clock } from "../platform/clock.ts";
 import { listen, localAddress } from "../platform/http/listen.ts";
 import type { Log } from "../platform/log.ts";
-import { createSeldomWarnings } from "../platform/rate-limited-warnings.ts";
+import { createRateLimitedWarnings } from "../platform/rate-limited-warnings.ts";
 import { refusals, refuseLate, sendRefusal } from "./answers.ts";
 import { createHttpServer } from "./connections.ts";
 import { type ReceiverCounters, createReceiverCounters } from "./counters.ts";
@@ -85,7 +85,7 @@ export async function startReceiver(
   const { signature, places = defaultEnvelopePlaces } = options;
   const limits = { ...defaultReceiverLimits, ...options.limits };
   const counters = createReceiverCounters();
-  const warnSeldom = createSeldomWarnings({ log, clock });
+  const warnSeldom = createRateLimitedWarnings({ log, clock });
   const appender = createAppender({ pool, log, onCommitted }, options.appendLimits);
   const deadlines = createDeadlines<ServerResponse>(
     (res) => refuseLate({ counters, warnSeldom }, res),

@@ -32,10 +32,10 @@ import {
 } from "./answers.ts";
 import { addressGroup, requestTimeoutCode } from "./connections.ts";
 import {
-  type ByteRoom,
+  type ByteBudget,
   type Deadlines,
   type ReceiverLimits,
-  createByteRoom,
+  createByteBudget,
   createPlaces,
 } from "./limits.ts";
 import type { LiveSecrets } from "./live-secrets.ts";
@@ -48,7 +48,7 @@ import type { LiveSecrets } from "./live-secrets.ts";
  * answers what no route took.
  */
 export function webhookSteps(deps: WebhookDeps, options: WebhookOptions): WebhookStep[] {
-  const bodies = createByteRoom(options.maxHeldBodyBytes);
+  const bodies = createByteBudget(options.maxHeldBodyBytes);
   return [
     answerAlways(deps), // in time, else 503, or 408 where the body is not all there; 500 for a fault of ours
     takePlainBytes(deps), // 415
@@ -135,7 +135,7 @@ function limitAnnouncedLength(
 }
 
 /** Takes none of the room: announcing is free, and nobody should fill the room by it. */
-function findRoom(deps: WebhookDeps, bodies: ByteRoom): WebhookStep {
+function findRoom(deps: WebhookDeps, bodies: ByteBudget): WebhookStep {
   return ({ req, res }, next) =>
     announcedLength(req) > bodies.free() ? refuseForRoom(deps, res) : next();
 }
@@ -163,7 +163,7 @@ const noRoom = new Error("The bodies under way leave no room for another piece."
 function readBody(
   deps: WebhookDeps,
   { maxBodyBytes }: Pick<WebhookOptions, "maxBodyBytes">,
-  bodies: ByteRoom,
+  bodies: ByteBudget,
 ): WebhookStep {
   return async ({ req, res, state }, next) => {
     let taken = 0;
@@ -214,7 +214,7 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
   const { secrets, scheme, clock } = deps;
   const { toleranceSeconds, maxHeldBodyBytes, limits } = options;
   // What waits for a secret is most likely nobody's event: it leaves room for those that verify.
-  const unproved = createByteRoom(maxHeldBodyBytes / 2);
+  const unproved = createByteBudget(maxHeldBodyBytes / 2);
   // Forging costs nothing: those past a few are told at once to come again, by when the secrets have been read.
   const waiting = createPlaces({
     max: limits.waitingForSecrets,

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { AlertDesk } from "../alerts/alert-context.ts";
+import type { AlertContext } from "../alerts/alert-context.ts";
 import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
 import { clear } from "../alerts/raise-conditions.ts";
 import { futureStateKey, healedByHandEnd } from "../alerts/rules/events.ts";
@@ -97,7 +97,7 @@ interface HealDeps {
   db: Knex;
   log: Log;
   random: Random;
-  alerts: AlertDesk;
+  alerts: AlertContext;
 }
 
 /**

@@ -8,15 +8,15 @@ import { bound } from "./coverage/slice.ts";
 import { checkRows, correctLateCauses } from "./findings/drift-findings.ts";
 import { healCoveredFindings } from "./findings/findings.ts";
 import { checkIdentities } from "./invariants/check-invariants.ts";
-import { adoptDoubts } from "./recheck/rechecks.ts";
-import { type ConfirmContext, type ConfirmDeps, confirmDoubts } from "./recheck/run-rechecks.ts";
+import { adoptRechecks } from "./recheck/rechecks.ts";
+import { type ConfirmContext, type ConfirmDeps, runRechecks } from "./recheck/run-rechecks.ts";
 import {
   absenceLimit,
   concludeAbsent,
   concludeNothing,
   countAbsent,
 } from "./recheck/tombstones.ts";
-import { doubtUnseen } from "./recheck/unseen.ts";
+import { recheckUnseen } from "./recheck/unseen.ts";
 import { type ReconcileResult, finish } from "./runs/finish-run.ts";
 import {
   type Run,
@@ -31,7 +31,7 @@ import {
   type Probed,
   importedUntil,
   probePageSize,
-  takeUpOrOpen,
+  resumeOrStart,
   withRunLock,
 } from "./runs/start-run.ts";
 import { foreignAccount } from "./same-account.ts";
@@ -100,10 +100,10 @@ async function reconcileAlone(
   const probed = await probePageSize(deps.client, settings.pageSizes, signal);
   const problem = await foreignAccount(deps, signal);
   if (problem !== null) return refuse(deps, settings, request, probed, problem);
-  const run = known ?? (await takeUpOrOpen(deps.db, settings, request, probed));
+  const run = known ?? (await resumeOrStart(deps.db, settings, request, probed));
   if (known !== null) await reopenRun(deps.db, known.id);
   await abandonOthers(deps.db, run.id);
-  await adoptDoubts(deps.db, run.id);
+  await adoptRechecks(deps.db, run.id);
   const error = await work(deps, settings, run, { signal, onProgress }).catch(
     async (failure: unknown) => {
       // What the process did not live to see is taken up again; what failed says why.
@@ -174,8 +174,8 @@ async function work(
     waitMs: 0,
   };
   progress = await walkAll(deps, context, { run, settings, failedSince, onProgress });
-  await doubtUnseen(deps, { run, failedSince });
-  await confirmDoubts(deps, context);
+  await recheckUnseen(deps, { run, failedSince });
+  await runRechecks(deps, context);
   await failSlicesThatLost(db, run.id);
   const lateSince = run.t0.getTime() - settings.rotationNights * dayMs;
   await correctLateCauses(db, new Date(lateSince));

@@ -85,7 +85,8 @@ async function readAccountId(
   }
 }
 
-const idOf = (body: object | null): unknown => (body as { id?: unknown } | null)?.id;
+const idOf = (body: object | null): unknown =>
+  body !== null && "id" in body ? body.id : undefined;
 
 interface Unanswered {
   object: KnownObject;

@@ -1,11 +1,11 @@
 import type { Knex } from "knex";
-import type { AlertDesk } from "../alerts/alert-context.ts";
+import type { AlertContext } from "../alerts/alert-context.ts";
 import { type TellAlerts, withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
 import type { MaskedObject } from "../alerts/rules/card-numbers.ts";
 import { type EnvelopePlaces, parseEventBody } from "../contract/event-envelope.ts";
 import { canonicalTimestamp } from "../contract/timestamp.ts";
-import { type Settlement, claimEvents, postponeEvent, settleEvents } from "../inbox/claim.ts";
-import { wantFetches } from "../inbox/refetch.ts";
+import { type Settlement, claimEvents, postponeEvent, completeEvents } from "../inbox/claim.ts";
+import { requestRefetches } from "../inbox/refetch.ts";
 import { rewriteBatch } from "../inbox/retention.ts";
 import { type Masked, maskBody } from "../mirror/privacy/mask.ts";
 import { arrivalOf, redactArrivals } from "../mirror/privacy/redact-events.ts";
@@ -30,7 +30,7 @@ export interface ApplyDeps {
   log: Log;
   random: Random;
   places: Readonly<EnvelopePlaces>;
-  alerts: AlertDesk;
+  alerts: AlertContext;
   /** The service is a sandbox, whose clock anybody may move: what an event says of its own time is believed. */
   isClockMovable?: boolean;
   /** Of a transaction; the mirror's own unless told. */
@@ -102,7 +102,7 @@ async function postpone(
 }
 
 /** By how much the service's clock was moved, as a sandbox's can be; clocks that only differ are taken for equal. */
-function serviceAheadMs({ clock, serviceClock }: AlertDesk): number {
+function serviceAheadMs({ clock, serviceClock }: AlertContext): number {
   const aheadMs = serviceClock.now().getTime() - clock.now().getTime();
   return aheadMs > clockToleranceMs ? aheadMs : 0;
 }
@@ -151,8 +151,8 @@ async function applyInTransaction(
     dead: dead.map(({ seq, reason }) => ({ seq, reason })),
   };
   const missing = await tell(trx, alerts, news, "event");
-  await wantFetches(trx, [...wantedReads(meanings, applied), ...readsForAlerts(missing)]);
-  await settleEvents(trx, settlements);
+  await requestRefetches(trx, [...wantedReads(meanings, applied), ...readsForAlerts(missing)]);
+  await completeEvents(trx, settlements);
   return left;
 }
 

@@ -1,5 +1,5 @@
 import type { MissingFact } from "../alerts/assess.ts";
-import type { WantedFetch } from "../inbox/refetch.ts";
+import type { WantedRefetch } from "../inbox/refetch.ts";
 import type { Settlement } from "../inbox/claim.ts";
 import type { Applied, Outcome } from "../mirror/write/apply.ts";
 import type { ObjectKey, Observation } from "../mirror/snapshot.ts";
@@ -22,7 +22,7 @@ export function settlementsOf(
     switch (meaning?.kind) {
       case "state": {
         const resourceType = meaning.observation.resource;
-        return { ...nothing, resourceType, ...conclusionOf(remaining.next().value) };
+        return { ...nothing, resourceType, ...outcomeOf(remaining.next().value) };
       }
       case "read": {
         const [object] = meaning.objects;
@@ -43,7 +43,7 @@ export function settlementsOf(
   });
 }
 
-function conclusionOf(
+function outcomeOf(
   outcome: Outcome | undefined,
 ): Pick<Settlement, "state" | "reason" | "resourceId"> {
   switch (outcome?.outcome) {
@@ -66,11 +66,14 @@ function conclusionOf(
 }
 
 /** The reads that events and what came of them ask for. Pure. */
-export function wantedReads(meanings: readonly Interpretation[], applied: Applied): WantedFetch[] {
+export function wantedReads(
+  meanings: readonly Interpretation[],
+  applied: Applied,
+): WantedRefetch[] {
   const observations = meanings.flatMap((meaning) =>
     meaning.kind === "state" ? [meaning.observation] : [],
   );
-  const thin = thinObjects(observations, applied.outcomes);
+  const thin = partialObjects(observations, applied.outcomes);
   const named = meanings.flatMap((meaning) => {
     if (meaning.kind === "state") return meaning.alsoRead;
     return meaning.kind === "read" ? meaning.objects : [];
@@ -91,7 +94,7 @@ export function wantedReads(meanings: readonly Interpretation[], applied: Applie
 }
 
 /** The reads that applying itself asks for: ties, and what was embedded without its state. */
-export function readsAfter({ ties, unread }: Pick<Applied, "ties" | "unread">): WantedFetch[] {
+export function readsAfter({ ties, unread }: Pick<Applied, "ties" | "unread">): WantedRefetch[] {
   return [
     ...ties.map(({ resource, id, updatedAt }) => {
       return { resource, id, reason: "tie", notBefore: settledFrom(updatedAt) } as const;
@@ -101,11 +104,11 @@ export function readsAfter({ ties, unread }: Pick<Applied, "ties" | "unread">): 
 }
 
 /** The reads that alerts ask for: what an event left out of a decline. */
-export const readsForAlerts = (missing: readonly MissingFact[]): WantedFetch[] =>
+export const readsForAlerts = (missing: readonly MissingFact[]): WantedRefetch[] =>
   missing.map(({ resource, id }) => ({ resource, id, reason: "alert", notBefore: null }));
 
 /** The objects of which an observation told without showing their state. */
-export const thinObjects = (
+export const partialObjects = (
   observations: readonly Observation[],
   outcomes: readonly Outcome[],
 ): ObjectKey[] =>

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { AlertDesk } from "../alerts/alert-context.ts";
+import type { AlertContext } from "../alerts/alert-context.ts";
 import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
 import { withBelievedDates } from "../client/believed-dates.ts";
 import { type ServiceClient, isObjectId } from "../client/service-client.ts";
@@ -7,11 +7,11 @@ import { ServiceUnavailableError } from "../client/service-errors.ts";
 import { canonicalTimestamp } from "../contract/timestamp.ts";
 import { asObject } from "../contract/wire-types.ts";
 import {
-  type DueFetch,
-  postponeFetch,
-  settleFetch,
-  takeDueFetches,
-  wantFetches,
+  type DueRefetch,
+  postponeRefetch,
+  completeRefetch,
+  takeDueRefetches,
+  requestRefetches,
 } from "../inbox/refetch.ts";
 import { isResource, readPlace, resourceNamed } from "../mirror/resources.ts";
 import { type ObjectKey, type Observation, observed } from "../mirror/snapshot.ts";
@@ -21,7 +21,7 @@ import { inTransaction, withRetries } from "../platform/postgres/transactions.ts
 import type { Random } from "../platform/random.ts";
 import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 import { isEventFault } from "./apply-batch.ts";
-import { disputedTransactions, readsAfter, readsForAlerts, thinObjects } from "./outcomes.ts";
+import { disputedTransactions, readsAfter, readsForAlerts, partialObjects } from "./outcomes.ts";
 
 /** Reads of the service go on for as long as it takes: the object is not lost, it is only late. */
 export const fetchRetryPolicy: RetryPolicy = {
@@ -36,7 +36,7 @@ export interface FetchDeps {
   client: Pick<ServiceClient, "get" | "listPages">;
   log: Log;
   random: Random;
-  alerts: AlertDesk;
+  alerts: AlertContext;
   /** How far apart two answers "unknown" must be to mean that a customer was deleted. */
   missingGraceMs: number;
   /** Why the key is not known to be of this mirror's account; null where it is. Asked before an absence is believed. */
@@ -48,17 +48,17 @@ const atOnce = 8;
 const leaseSeconds = 120;
 
 /** Reads and applies the objects that are wanted and due; says how many. One call at a time is enough for a process. */
-export async function fetchDueObjects(deps: FetchDeps): Promise<number> {
-  const due = await takeDueFetches(deps.db, {
+export async function refetchDueObjects(deps: FetchDeps): Promise<number> {
+  const due = await takeDueRefetches(deps.db, {
     except: disputedTransactions.resource,
     limit: atOnce,
     leaseSeconds,
   });
-  await Promise.all(due.map((fetch) => orPutOff(deps, fetch, () => fetchOne(deps, fetch))));
+  await Promise.all(due.map((fetch) => withBackoff(deps, fetch, () => fetchOne(deps, fetch))));
   return due.length;
 }
 
-async function fetchOne(deps: FetchDeps, fetch: DueFetch): Promise<void> {
+async function fetchOne(deps: FetchDeps, fetch: DueRefetch): Promise<void> {
   const result = await readObject(
     { client: withBelievedDates(deps.client, deps.alerts.clock), cause: "fetch" },
     fetch,
@@ -70,7 +70,7 @@ async function fetchOne(deps: FetchDeps, fetch: DueFetch): Promise<void> {
   await conclude(deps, fetch, result.page.date);
 }
 
-async function applyMissing(deps: FetchDeps, fetch: DueFetch, date: Date): Promise<void> {
+async function applyMissing(deps: FetchDeps, fetch: DueRefetch, date: Date): Promise<void> {
   const { db, missingGraceMs } = deps;
   const { absence } = resourceNamed(fetch.resource);
   if (absence === undefined) return giveUpOrRetry(deps, fetch, "unknown at the service");
@@ -78,20 +78,20 @@ async function applyMissing(deps: FetchDeps, fetch: DueFetch, date: Date): Promi
   const goneForMs = date.getTime() - missingSince.getTime();
   if (fetch.missingSince === null || goneForMs < missingGraceMs) {
     const delayMs = Math.max(1_000, missingGraceMs - goneForMs);
-    return postponeFetch(db, fetch, { delayMs, error: "unknown at the service", missingSince });
+    return postponeRefetch(db, fetch, { delayMs, error: "unknown at the service", missingSince });
   }
   // To another account's key all of our objects are unknown, in the same words.
   const problem = await deps.foreignAccount();
   if (problem !== null) {
     const delayMs = backoffMs(deps, fetch);
-    return postponeFetch(db, fetch, { delayMs, error: problem, missingSince });
+    return postponeRefetch(db, fetch, { delayMs, error: problem, missingSince });
   }
   const at = canonicalTimestamp(date.toISOString());
   if (at === null) throw new TypeError("the service's Date is none");
   await withRetries(deps, () =>
     db.transaction(async (trx) => {
       await applyStates(trx, [absence.state(fetch.id, at, "fetch")]);
-      await settleFetch(trx, fetch);
+      await completeRefetch(trx, fetch);
     }),
   );
 }
@@ -142,7 +142,7 @@ export interface ReadPage {
  */
 export async function applyAnswer(
   deps: FetchDeps,
-  fetch: Pick<DueFetch, "resource" | "id">,
+  fetch: Pick<DueRefetch, "resource" | "id">,
   page: Pick<ReadPage, "observations" | "unread">,
 ): Promise<string | null> {
   const { observations, unread } = page;
@@ -164,7 +164,7 @@ export async function applyAnswer(
 
 async function applyPart(
   deps: FetchDeps,
-  fetch: Pick<DueFetch, "resource" | "id">,
+  fetch: Pick<DueRefetch, "resource" | "id">,
   part: Pick<ReadPage, "observations" | "unread">,
 ): Promise<string | null> {
   try {
@@ -180,20 +180,20 @@ async function applyPart(
 
 async function applyTogether(
   deps: FetchDeps,
-  { resource, id }: Pick<DueFetch, "resource" | "id">,
+  { resource, id }: Pick<DueRefetch, "resource" | "id">,
   { observations, unread }: Pick<ReadPage, "observations" | "unread">,
 ): Promise<string | null> {
   const { outcomes } = await withIsolatedAlerts(deps.log, (tell) =>
     withRetries(deps, () =>
       inTransaction(deps.db, async (trx) => {
         const applied = await applyObservations(trx, observations);
-        const thin = thinObjects(observations, applied.outcomes);
+        const thin = partialObjects(observations, applied.outcomes);
         const others = thin.filter((object) => object.resource !== resource || object.id !== id);
         const { ties } = applied;
         const wanted = readsAfter({ ties, unread: [...applied.unread, ...unread, ...others] });
         const news = { states: applied.written, future: applied.unbelieved };
         const missing = await tell(trx, deps.alerts, news, "read");
-        await wantFetches(trx, [...wanted, ...readsForAlerts(missing)]);
+        await requestRefetches(trx, [...wanted, ...readsForAlerts(missing)]);
         return applied;
       }),
     ),
@@ -214,9 +214,9 @@ async function applyTogether(
 const maxUseless = 6;
 
 /** Does the work of one read; whatever fails puts the read off, longer each time. Never throws. */
-export async function orPutOff(
+export async function withBackoff(
   deps: FetchDeps,
-  fetch: DueFetch,
+  fetch: DueRefetch,
   work: () => Promise<void>,
 ): Promise<void> {
   const { db, log } = deps;
@@ -227,7 +227,7 @@ export async function orPutOff(
     const delayMs = Math.max(askedMs, backoffMs(deps, fetch));
     const { resource, id, missingSince } = fetch;
     log.warn({ err: error, resource, id, delayMs }, "a read failed");
-    await postponeFetch(db, fetch, { delayMs, error: reasonOf(error), missingSince }).catch(
+    await postponeRefetch(db, fetch, { delayMs, error: reasonOf(error), missingSince }).catch(
       (lost: unknown) => {
         log.warn({ err: lost }, "a read could not be put off: its lease will end");
       },
@@ -238,32 +238,35 @@ export async function orPutOff(
 /** For answers that a repeat may better, but not for ever. */
 export async function giveUpOrRetry(
   deps: FetchDeps,
-  fetch: DueFetch,
+  fetch: DueRefetch,
   problem: string,
 ): Promise<void> {
   const { resource, id, reason, attempts } = fetch;
   if (attempts < maxUseless) {
-    return postponeFetch(deps.db, fetch, { delayMs: backoffMs(deps, fetch), error: problem });
+    return postponeRefetch(deps.db, fetch, { delayMs: backoffMs(deps, fetch), error: problem });
   }
   // A dispute may name its own id where the order's was looked for.
   deps.log[reason === "dispute" ? "info" : "error"](
     { resource, id, problem },
     "a read is given up",
   );
-  await settleFetch(deps.db, fetch);
+  await completeRefetch(deps.db, fetch);
 }
 
 const earlyMs = 60_000;
 
 /** Ends a read whose last answer bore this `Date`, unless that is too early to settle the tie it was for. */
-export async function conclude(deps: FetchDeps, fetch: DueFetch, date: Date): Promise<void> {
+export async function conclude(deps: FetchDeps, fetch: DueRefetch, date: Date): Promise<void> {
   const { notBefore } = fetch;
-  if (notBefore === null || date >= notBefore) return settleFetch(deps.db, fetch);
+  if (notBefore === null || date >= notBefore) return completeRefetch(deps.db, fetch);
   // The service's clock may be moved. A tie that it dates years ahead is asked for less and less often.
   const mostMs = Math.max(earlyMs, backoffMs(deps, fetch));
   const delayMs = Math.min(mostMs, notBefore.getTime() - date.getTime() + 100);
-  await postponeFetch(deps.db, fetch, { delayMs, error: "answered before the tie can be settled" });
+  await postponeRefetch(deps.db, fetch, {
+    delayMs,
+    error: "answered before the tie can be settled",
+  });
 }
 
-const backoffMs = ({ random }: FetchDeps, { attempts }: DueFetch): number =>
+const backoffMs = ({ random }: FetchDeps, { attempts }: DueRefetch): number =>
   retryDelayMs(fetchRetryPolicy, attempts, random) ?? fetchRetryPolicy.maxDelayMs;

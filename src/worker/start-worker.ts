@@ -2,7 +2,7 @@ import { type RelayLimits, type RelayRows, takeRelayRows } from "../inbox/relay.
 import { runEvery } from "../platform/run-every.ts";
 import { type JobQueue, QueueUnavailable, type Schedule } from "../queue/job-queue.ts";
 import { type ApplyDeps, applyBatch } from "./apply-batch.ts";
-import { type FetchDeps, fetchDueObjects } from "./refetch.ts";
+import { type FetchDeps, refetchDueObjects } from "./refetch.ts";
 import { walkDisputes } from "./walk-disputes.ts";
 
 export interface WorkerDeps extends ApplyDeps, FetchDeps {
@@ -56,7 +56,7 @@ export function startWorker(
     maxSeqs: maxSeqsPerBatch,
   });
   const fetches = runEvery({ log, name: "fetches" }, 1_000, async () => ({
-    more: (await fetchDueObjects(deps)) > 0,
+    more: (await refetchDueObjects(deps)) > 0,
   }));
   const disputes = runEvery({ log, name: "disputes" }, 1_000, async (goesOn) => ({
     more: (await walkDisputes(deps, stopping.signal, goesOn)) > 0,

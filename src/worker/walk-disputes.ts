@@ -1,7 +1,7 @@
 import { withBelievedDates } from "../client/believed-dates.ts";
 import { listTransactions } from "../contract/resources/transactions.ts";
 import { asObject, wireId } from "../contract/wire-types.ts";
-import { type DueFetch, holdFetch, takeDueFetches } from "../inbox/refetch.ts";
+import { type DueRefetch, holdFetch, takeDueRefetches } from "../inbox/refetch.ts";
 import { observed } from "../mirror/snapshot.ts";
 import { disputedTransactions } from "./outcomes.ts";
 import {
@@ -11,7 +11,7 @@ import {
   conclude,
   fixedForm,
   giveUpOrRetry,
-  orPutOff,
+  withBackoff,
 } from "./refetch.ts";
 
 /** For one page; each page takes it anew. */
@@ -30,14 +30,14 @@ export async function walkDisputes(
   onPage: () => void = () => {},
 ): Promise<number> {
   const { resource: only } = disputedTransactions;
-  const due = await takeDueFetches(deps.db, { only, limit: 1, leaseSeconds });
-  for (const fetch of due) await orPutOff(deps, fetch, () => walk(deps, fetch, stop, onPage));
+  const due = await takeDueRefetches(deps.db, { only, limit: 1, leaseSeconds });
+  for (const fetch of due) await withBackoff(deps, fetch, () => walk(deps, fetch, stop, onPage));
   return due.length;
 }
 
 async function walk(
   deps: FetchDeps,
-  fetch: DueFetch,
+  fetch: DueRefetch,
   stop: AbortSignal,
   onPage: () => void,
 ): Promise<void> {

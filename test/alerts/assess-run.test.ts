@@ -6,13 +6,13 @@ import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { acceptAlerts, refuseAlerts } from "./refused-alerts.ts";
 import { messagesOf, sendDue } from "./story-stand.ts";
 import { unresolved } from "./sweep-stand.ts";
-import { emptyAlerts, testDesk } from "./test-desk.ts";
+import { emptyAlerts, testAlertContext } from "./test-desk.ts";
 
 const log = createLog({ level: "silent", name: "test" });
 
 let database: TestDatabase;
 let db: Knex;
-const desk = testDesk();
+const alertContext = testAlertContext();
 beforeAll(async () => {
   database = await createTestDatabase();
   ({ db } = database);
@@ -37,7 +37,7 @@ const outcome = (id: number, fields: Partial<RunOutcome> = {}): RunOutcome => ({
 });
 
 async function end(run: RunOutcome): Promise<string[]> {
-  await assessRun({ db, log }, desk, run);
+  await assessRun({ db, log }, alertContext, run);
   await sendDue(db);
   return unresolved(db);
 }

@@ -17,7 +17,7 @@ import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import { alertRows, messagesOf } from "./story-stand.ts";
 import { standingClock, unresolved } from "./sweep-stand.ts";
-import { settingsOf, testDesk } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-desk.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -29,7 +29,7 @@ beforeEach(() => emptyAll(db));
 const clock = standingClock("2026-03-01T12:00:00.000Z");
 /** Two declines are a storm here: few enough to have no turn to wait for. */
 const settings = settingsOf({ rules: { decline_storm: { atLeast: 1 } } });
-const desk = testDesk({ settings, clock, serviceClock: clock });
+const alertContext = testAlertContext({ settings, clock, serviceClock: clock });
 
 /** Writes and assesses as a worker does; `held` keeps the transaction open. */
 async function learn(
@@ -38,7 +38,7 @@ async function learn(
 ): Promise<void> {
   await db.transaction(async (trx) => {
     const { written } = await applyObservations(trx, observations);
-    await assess(trx, desk, written, foundBy);
+    await assess(trx, alertContext, written, foundBy);
     await held?.();
   });
 }

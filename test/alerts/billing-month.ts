@@ -13,7 +13,7 @@ import { applyDeps } from "../worker/worker-stand.ts";
 import { channelDeps } from "./channel-deps.ts";
 import { type ReceivedPost, startChannelServer } from "./channel-server.ts";
 import { standingClock, sweep } from "./sweep-stand.ts";
-import { settingsOf, testDesk } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-desk.ts";
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -214,7 +214,7 @@ export async function liveThroughMonth(db: Knex, model: MonthModel): Promise<Mon
   });
   const startMs = Math.ceil(Date.now() / hourMs) * hourMs;
   const clock = standingClock(new Date(startMs).toISOString());
-  const desk = testDesk({ settings, clock, serviceClock: clock });
+  const alertContext = testAlertContext({ settings, clock, serviceClock: clock });
   const log = createLog({ level: "fatal", name: "test" });
   const sender = startSender(
     { db, log, clock: wallClock, random: seededRandom("month") },
@@ -226,7 +226,7 @@ export async function liveThroughMonth(db: Knex, model: MonthModel): Promise<Mon
     await rememberBusyHours(db, startMs, model);
     const arrivals = events.map((event) => ({ event, atMs: arrivalOf(event, startMs) }));
     // The month is another one than that in which the events are received.
-    const deps = { ...applyDeps(db), alerts: desk, isClockMovable: true };
+    const deps = { ...applyDeps(db), alerts: alertContext, isClockMovable: true };
     let from = 0;
     for (let hour = model.stepHours; hour <= model.days * 24; hour += model.stepHours) {
       const nowMs = startMs + hour * hourMs;
@@ -239,9 +239,9 @@ export async function liveThroughMonth(db: Knex, model: MonthModel): Promise<Mon
       const seqs = await store(db, due);
       if (seqs.length > 0) await applyBatch(deps, seqs);
       if (passed(hour % 24, model.stepHours, nightHour)) {
-        await reconcileNight(db, desk, Math.ceil(hour / 24), nowMs);
+        await reconcileNight(db, alertContext, Math.ceil(hour / 24), nowMs);
       }
-      await sweep(db, desk, { sends: false });
+      await sweep(db, alertContext, { sends: false });
       await allSent(db);
       await passTime(db, hour, model.stepHours);
     }
@@ -263,7 +263,7 @@ export async function liveThroughMonth(db: Knex, model: MonthModel): Promise<Mon
 
 /** The hours of the month, from its beginning, at which something happens. */
 const deployHour = 10 * 24 + 11;
-const silentHour = 20 * 24 + 9;
+const hourWithoutEvents = 20 * 24 + 9;
 const nightHour = 4;
 
 /** Whether the step that ends at `hour` had this hour in it. */
@@ -272,7 +272,10 @@ const passed = (hour: number, stepHours: number, wanted: number): boolean =>
 
 /** In the silent hour and the next nothing arrives; then all of it does. */
 function arrivalOf({ atMs }: TimedEvent, startMs: number): number {
-  const [from, to] = [startMs + silentHour * hourMs, startMs + (silentHour + 2) * hourMs];
+  const [from, to] = [
+    startMs + hourWithoutEvents * hourMs,
+    startMs + (hourWithoutEvents + 2) * hourMs,
+  ];
   return atMs >= from && atMs < to ? to : atMs;
 }
 
@@ -317,7 +320,7 @@ async function store(db: Knex, events: readonly TimedEvent[]): Promise<number[]>
 
 async function reconcileNight(
   db: Knex,
-  desk: Parameters<typeof assessRun>[1],
+  alertContext: Parameters<typeof assessRun>[1],
   night: number,
   nowMs: number,
 ): Promise<void> {
@@ -339,7 +342,7 @@ async function reconcileNight(
     amountAtRiskMinor: {},
     slices: { failed: night === 16 ? 1 : 0, pending: 0 },
   };
-  await assessRun({ db, log: createLog({ level: "fatal", name: "test" }) }, desk, outcome);
+  await assessRun({ db, log: createLog({ level: "fatal", name: "test" }) }, alertContext, outcome);
 }
 
 /** Waits until the sender has sent what is due. */

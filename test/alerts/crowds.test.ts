@@ -10,7 +10,7 @@ import { useTestDatabase } from "../support/use-database.ts";
 import { applyDeps, emptyAll } from "../worker/worker-stand.ts";
 import { messagesOf, storeBodies } from "./story-stand.ts";
 import { standingClock, sweep } from "./sweep-stand.ts";
-import { testDesk } from "./test-desk.ts";
+import { testAlertContext } from "./test-desk.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -20,13 +20,13 @@ beforeAll(() => {
 beforeEach(() => emptyAll(db));
 
 const clock = standingClock("2025-03-01T13:00:00.000Z");
-const desk = testDesk({ clock, serviceClock: clock });
+const alertContext = testAlertContext({ clock, serviceClock: clock });
 
 async function learn(orders: object[], foundBy: FoundBy = "event"): Promise<void> {
   await db.transaction(async (trx) => {
     const observations = orders.map((order) => shown("order", sampleOrder({ ...order })));
     const { written } = await applyObservations(trx, observations);
-    await assess(trx, desk, written, foundBy);
+    await assess(trx, alertContext, written, foundBy);
   });
 }
 
@@ -63,7 +63,7 @@ test("a first fill with hundreds of open chargebacks", async () => {
   expect(await told()).toEqual(["300 chargebacks in 10 min"]);
   expect(await db("alerts.alerts").where("rule", "chargeback")).toHaveLength(301);
   expect(await db("alerts.outbox"), "twenty by themselves").toHaveLength(21);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   const lists = await db("alerts.outbox")
     .where("is_list", true)
     .pluck<{ items: unknown[] }[]>("message");
@@ -84,7 +84,7 @@ test("types of events without an end: all are known afterwards", async () => {
      select 'evt_' || n, sha256(n::text::bytea), 'thing.t' || n, now() - interval '20 seconds', '{}'::bytea, 'env-1'
      from generate_series(1, 2000) n`,
   );
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await told()).toEqual(["2000 unknown values in 10 min"]);
   expect(await db("alerts.seen_values").where("kind", "event.type")).toHaveLength(2_000);
 });
@@ -94,17 +94,17 @@ test("a batch of events that all die", async () => {
     const object = { ...sampleOrder({ id: `order-${n}` }), total: "a lot" };
     return JSON.stringify({ id: `evt-${n}`, type: "order.created", data: { object } });
   });
-  await applyBatch({ ...applyDeps(db), alerts: desk }, await storeBodies(db, bodies));
+  await applyBatch({ ...applyDeps(db), alerts: alertContext }, await storeBodies(db, bodies));
   expect(await told()).toEqual(["100 events could not be applied in 10 min"]);
 });
 
 test("the last retries of many renewals are one list of the day", async () => {
   await learn(many(100, (n) => renewal(n, { attempt_count: 3 })));
-  await sweep(db, desk);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
+  await sweep(db, alertContext);
   expect(await told()).toEqual(["100 declines in 10 min, a multiple of what is usual"]);
   const tomorrow = standingClock(new Date(Date.now() + 86_400_000).toISOString());
-  await sweep(db, testDesk({ clock: tomorrow, serviceClock: clock }));
+  await sweep(db, testAlertContext({ clock: tomorrow, serviceClock: clock }));
   const lists = await db("alerts.outbox").whereNull("alert_id").orderBy("id").pluck("message");
   expect(lists).toMatchObject([
     { title: expect.stringMatching(/^\d+ before the last try \(\d+\.00 USD\) \(1 of 2\)$/) },
@@ -118,7 +118,7 @@ test("a rate about the limit is one incident, until it falls to half", async () 
   const round = async (count: number, from: number) => {
     await db.raw("update alerts.history set recorded_at = recorded_at - interval '11 minutes'");
     await learn(many(count, (n) => renewal(from + n)));
-    await sweep(db, desk);
+    await sweep(db, alertContext);
   };
   for (const [n, count] of [30, 19, 23, 11].entries()) await round(count, n * 100);
   expect(await messagesOf(db, "storm:declines")).toEqual(["trigger opened"]);

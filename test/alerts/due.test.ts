@@ -7,7 +7,7 @@ import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import { deliver, messagesOf } from "./story-stand.ts";
 import { declined, event, standing, standingClock, sweep } from "./sweep-stand.ts";
-import { settingsOf, testDesk } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-desk.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -34,15 +34,15 @@ const waiting = (): Promise<string[]> =>
   db("alerts.digest_items").whereNull("told_at").orderBy("stage").pluck("stage");
 
 test("the last retry is near: it stands on the day's list, once", async () => {
-  const { clock, desk } = standing("2025-03-05T12:00:00.000Z");
+  const { clock, alertContext } = standing("2025-03-05T12:00:00.000Z");
   const fourth = { ...declined, attempt_count: 4, next_retry_at: "2025-03-08T12:00:00.000Z" };
-  await deliver(db, desk, [[event("order.failed", fourth)]]);
-  await sweep(db, desk);
+  await deliver(db, alertContext, [[event("order.failed", fourth)]]);
+  await sweep(db, alertContext);
   expect(await waiting()).toEqual([]);
   clock.advanceHours(25);
   const tomorrow = standingClock(new Date(Date.now() + 86_400_000).toISOString());
   for (let n = 0; n < 2; n++) {
-    await sweep(db, testDesk({ clock: tomorrow, serviceClock: clock }));
+    await sweep(db, testAlertContext({ clock: tomorrow, serviceClock: clock }));
     tomorrow.advanceHours(24);
   }
   expect((await digests()).map(({ title }) => title)).toEqual([
@@ -54,7 +54,7 @@ test("the last retry is near: it stands on the day's list, once", async () => {
 });
 
 test("orders that were not paid wait for the day's list, but for those that were paid meanwhile", async () => {
-  const { clock, desk } = standing(new Date().toISOString());
+  const { clock, alertContext } = standing(new Date().toISOString());
   const order = (id: string, fields: object = {}) =>
     sampleOrder({
       id,
@@ -63,21 +63,21 @@ test("orders that were not paid wait for the day's list, but for those that were
       transactions: [],
       ...fields,
     });
-  await deliver(db, desk, [
+  await deliver(db, alertContext, [
     [event("order.failed", order("order-1"))],
     [event("order.failed", order("order-2"))],
   ]);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await db("alerts.outbox")).toEqual([]);
   const paid = order("order-1", {
     status: "succeeded",
     failure_code: null,
     updated_at: "2025-03-01T13:00:00.000Z",
   });
-  await deliver(db, desk, [[event("order.succeeded", paid)]]);
+  await deliver(db, alertContext, [[event("order.succeeded", paid)]]);
   clock.advanceHours(24);
-  await sweep(db, desk);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
+  await sweep(db, alertContext);
   expect(await digests()).toMatchObject([
     {
       severity: "warning",
@@ -88,11 +88,11 @@ test("orders that were not paid wait for the day's list, but for those that were
 });
 
 test("a list that asks nothing is not sent; it is counted with the next that does", async () => {
-  const { clock, desk } = standing(new Date().toISOString());
+  const { clock, alertContext } = standing(new Date().toISOString());
   const second = { ...soft, attempt_count: 2, updated_at: "2025-03-02T12:00:00.000Z" };
-  await deliver(db, desk, [[event("order.failed", soft)], [event("order.failed", second)]]);
+  await deliver(db, alertContext, [[event("order.failed", soft)], [event("order.failed", second)]]);
   clock.advanceHours(24);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await digests()).toEqual([]);
   expect(await waiting()).toEqual(["attempt:1", "attempt:2"]);
   const lost = {
@@ -102,8 +102,8 @@ test("a list that asks nothing is not sent; it is counted with the next that doe
     attempt_count: 4,
     next_retry_at: null,
   };
-  await deliver(db, desk, [[event("order.failed", lost)]]);
-  await sweep(db, desk);
+  await deliver(db, alertContext, [[event("order.failed", lost)]]);
+  await sweep(db, alertContext);
   const [list, ...others] = await digests();
   expect(others).toEqual([]);
   expect(list).toMatchObject({
@@ -128,7 +128,7 @@ test("a long list is cut into messages that name all, the largest of a currency 
     rules: { decline_storm: { enabled: false } },
   });
   const clock = standingClock(new Date().toISOString());
-  const desk = testDesk({ settings, clock });
+  const alertContext = testAlertContext({ settings, clock });
   const currencies = ["usd", "eur", "jpy"];
   const orders = Array.from({ length: 330 }, (_, n) => ({
     ...soft,
@@ -140,11 +140,11 @@ test("a long list is cut into messages that name all, the largest of a currency 
     attempt_count: 4,
     next_retry_at: null,
   }));
-  await deliver(db, desk, [orders.map((order) => event("order.failed", order))]);
-  await deliver(db, desk, [[event("order.failed", soft)]]);
+  await deliver(db, alertContext, [orders.map((order) => event("order.failed", order))]);
+  await deliver(db, alertContext, [[event("order.failed", soft)]]);
   clock.advanceHours(24);
-  await sweep(db, desk);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
+  await sweep(db, alertContext);
   expect(await waiting()).toEqual([]);
   for (const channel of ["log", "team"]) {
     const lists = await db("alerts.outbox")
@@ -170,11 +170,11 @@ test("a long list is cut into messages that name all, the largest of a currency 
 });
 
 test("a soft decline leaves the list when the customer is to be written to", async () => {
-  const { desk } = standing(new Date().toISOString());
+  const { alertContext } = standing(new Date().toISOString());
   const third = { ...soft, attempt_count: 3, updated_at: "2025-03-03T12:00:00.000Z" };
-  await deliver(db, desk, [[event("order.failed", soft)]]);
+  await deliver(db, alertContext, [[event("order.failed", soft)]]);
   expect(await waiting()).toEqual(["attempt:1"]);
-  await deliver(db, desk, [[event("order.failed", third)]]);
+  await deliver(db, alertContext, [[event("order.failed", third)]]);
   expect(await waiting()).toEqual([]);
   expect(await messagesOf(db, "dunning:subscription-9:2")).toEqual(["trigger attempt:3"]);
 });
@@ -188,18 +188,18 @@ test("who was asked for something hears on the list that it is settled; incident
     rules: { dunning_renewal: { channels: ["log", "pager"] } },
   });
   const clock = standingClock(new Date().toISOString());
-  const desk = testDesk({ settings, clock });
+  const alertContext = testAlertContext({ settings, clock });
   const lost = { ...declined, id: "order-8", subscription_id: "subscription-8" };
   const late = { updated_at: "2025-03-03T13:00:00.000Z" };
-  await deliver(db, desk, [
+  await deliver(db, alertContext, [
     [event("customer.created", sampleCustomer())],
     [event("order.failed", declined)],
     [event("order.failed", { ...lost, attempt_count: 4, next_retry_at: null })],
   ]);
   clock.advanceHours(24);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   const paid = { status: "succeeded", failure_code: null, ...late };
-  await deliver(db, desk, [
+  await deliver(db, alertContext, [
     [event("order.succeeded", { ...declined, ...paid })],
     [event("order.succeeded", { ...lost, ...paid })],
   ]);
@@ -207,7 +207,7 @@ test("who was asked for something hears on the list that it is settled; incident
   expect(await messagesOf(db, key, "pager")).toEqual(["trigger attempt:1", "resolve recovered"]);
   expect(await messagesOf(db, key, "log")).toEqual(["trigger attempt:1"]);
   clock.advanceHours(24);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect((await digests()).map(({ title }) => title)).toEqual([
     "1 renewal LOST (10.00 USD)",
     "2 settled (20.00 USD)",
@@ -229,14 +229,14 @@ test("of declines nobody is woken but for fraud", async () => {
     escalation: [{ afterMinutes: 30, severities: ["critical"], channels: ["boss"] }],
   });
   const clock = standingClock(new Date().toISOString());
-  const desk = testDesk({ settings, clock });
+  const alertContext = testAlertContext({ settings, clock });
   const fraud = { ...declined, id: "order-8", subscription_id: "subscription-8" };
-  await deliver(db, desk, [
+  await deliver(db, alertContext, [
     [event("order.failed", declined)],
     [event("order.failed", { ...fraud, failure_code: "fraud_suspected" })],
   ]);
   clock.advanceHours(1);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await messagesOf(db, "dunning:subscription-9:2")).toEqual(["trigger attempt:1"]);
   expect(await messagesOf(db, "dunning:subscription-9:2", "boss")).toEqual([]);
   expect(await messagesOf(db, "dunning:subscription-8:2", "boss")).toEqual(["trigger escalated:1"]);
@@ -244,18 +244,21 @@ test("of declines nobody is woken but for fraud", async () => {
 
 test("what commits after the digest of its hour waits for the next one", async () => {
   const clock = standingClock(new Date().toISOString());
-  const desk = testDesk({ settings: settingsOf({ digests: { when: "hourly" } }), clock });
+  const alertContext = testAlertContext({
+    settings: settingsOf({ digests: { when: "hourly" } }),
+    clock,
+  });
   const order = (id: string) =>
     sampleOrder({ id, status: "failed", failure_code: "do_not_honor", transactions: [] });
   const told = async () => (await digests()).map(({ items }) => items.length);
   clock.advanceHours(1);
-  await deliver(db, desk, [[event("order.failed", order("order-1"))]]);
-  await sweep(db, desk);
-  await deliver(db, desk, [[event("order.failed", order("order-2"))]]);
-  await sweep(db, desk);
+  await deliver(db, alertContext, [[event("order.failed", order("order-1"))]]);
+  await sweep(db, alertContext);
+  await deliver(db, alertContext, [[event("order.failed", order("order-2"))]]);
+  await sweep(db, alertContext);
   expect(await told()).toEqual([1]);
   clock.advanceHours(1);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await told()).toEqual([1, 1]);
 });
 
@@ -270,17 +273,17 @@ test("what waits for the end of quiet hours has told nobody, and does not escala
     escalation: [{ afterMinutes: 30, severities: ["warning"], channels: ["boss"] }],
   });
   const clock = standingClock(new Date(now).toISOString());
-  const desk = testDesk({ settings, clock });
+  const alertContext = testAlertContext({ settings, clock });
   const disputed = sampleOrder({ id: "order-3", status: "chargeback", transactions: [] });
-  await deliver(db, desk, [[event("order.chargeback", disputed)]]);
+  await deliver(db, alertContext, [[event("order.chargeback", disputed)]]);
   const boss = () => messagesOf(db, "chargeback:order-3", "boss");
   for (const hours of [1, 3.2]) {
     clock.advanceHours(hours);
-    await sweep(db, desk);
+    await sweep(db, alertContext);
     expect(await boss()).toEqual([]);
   }
   clock.advanceHours(0.5);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await boss()).toEqual(["trigger escalated:1"]);
 });
 
@@ -293,12 +296,12 @@ test("what nobody acknowledges goes on to the next step, once each", async () =>
       { afterMinutes: 90, severities: ["critical"], channels: ["log", "boss"] },
     ],
   });
-  const desk = testDesk({ settings, clock });
+  const alertContext = testAlertContext({ settings, clock });
   const dispute = sampleOrder({ id: "order-3", status: "chargeback", transactions: [] });
-  await deliver(db, desk, [[event("order.chargeback", dispute)]]);
+  await deliver(db, alertContext, [[event("order.chargeback", dispute)]]);
   for (const hours of [0.4, 0.2, 0.2, 1, 1]) {
     clock.advanceHours(hours);
-    await sweep(db, desk);
+    await sweep(db, alertContext);
   }
   expect(await messagesOf(db, "chargeback:order-3", "boss")).toEqual([
     "trigger escalated:1",
@@ -316,14 +319,16 @@ test("what somebody has taken neither escalates nor stands in a digest", async (
     channels: { log: { kind: "stdout" }, boss: { kind: "stdout" } },
     escalation: [{ afterMinutes: 30, severities: ["critical"], channels: ["boss"] }],
   });
-  const desk = testDesk({ settings, clock });
+  const alertContext = testAlertContext({ settings, clock });
   const disputed = sampleOrder({ id: "order-3", status: "chargeback", transactions: [] });
-  await deliver(db, desk, [[event("order.chargeback", disputed), event("order.failed", soft)]]);
+  await deliver(db, alertContext, [
+    [event("order.chargeback", disputed), event("order.failed", soft)],
+  ]);
   for (const id of await db("alerts.alerts").orderBy("id").pluck<string[]>("id")) {
     await acknowledgeAlert({ db, clock }, { id: Number(id), by: "ada", note: null });
   }
   clock.advanceHours(1.1);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await messagesOf(db, "chargeback:order-3", "boss")).toEqual([]);
   expect(await db("alerts.outbox").whereNull("alert_id")).toEqual([]);
 });
@@ -331,9 +336,9 @@ test("what somebody has taken neither escalates nor stands in a digest", async (
 test("quiet hours hold back what is not critical until they end", async () => {
   const clock = standingClock("2025-03-01T23:10:00.000Z");
   const settings = settingsOf({ quietHours: { from: "22:00", to: "07:00" } });
-  const desk = testDesk({ settings, clock });
+  const alertContext = testAlertContext({ settings, clock });
   const dispute = sampleOrder({ id: "order-3", status: "chargeback", transactions: [] });
-  await deliver(db, desk, [
+  await deliver(db, alertContext, [
     [event("order.failed", declined)],
     [event("order.chargeback", dispute)],
   ]);
@@ -355,7 +360,7 @@ test("messages link to the pages that the settings name, whatever an id holds", 
   };
   const id = 'a/../b?c#d"|>$&';
   const fraud = { subscription_id: null, failure_code: "fraud_suspected" };
-  await deliver(db, testDesk({ settings: settingsOf({ links }) }), [
+  await deliver(db, testAlertContext({ settings: settingsOf({ links }) }), [
     [event("order.failed", { ...declined, ...fraud, id, customer_id: ".." })],
   ]);
   const part = "a%2F..%2Fb%3Fc%23d%22%7C%3E%24%26";
@@ -372,15 +377,15 @@ test("what may have arrived is ended where it may have arrived, and nowhere else
     ),
     defaultChannels: names,
   });
-  const desk = testDesk({ settings });
-  await deliver(db, desk, [[event("order.failed", declined)]]);
+  const alertContext = testAlertContext({ settings });
+  await deliver(db, alertContext, [[event("order.failed", declined)]]);
   const rows = (name: string) => db("alerts.outbox").where("channel", name);
   await rows("refused").update({ state: "failed", attempts: 1 });
   await rows("given-up").update({ state: "failed", attempts: 400, maybe_sent: true });
   await rows("waiting").update({ state: "pending", attempts: 0 });
   await rows("tried").update({ state: "pending", attempts: 1, maybe_sent: true });
   const paid = { ...declined, status: "succeeded", updated_at: "2025-03-03T13:00:00.000Z" };
-  await deliver(db, desk, [[event("order.succeeded", paid)]]);
+  await deliver(db, alertContext, [[event("order.succeeded", paid)]]);
   const key = "dunning:subscription-9:2";
   const both = ["trigger attempt:1", "resolve recovered"];
   expect(await messagesOf(db, key, "refused")).toEqual(["trigger attempt:1"]);

@@ -23,12 +23,12 @@ import {
   sendDue,
 } from "./story-stand.ts";
 import { looksBack, standingClock, sweep } from "./sweep-stand.ts";
-import { settingsOf, testDesk } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-desk.ts";
 
 let stand: ReconcileStand;
 let db: Knex;
 let sandbox: TestSandbox;
-let stories: Story[];
+let stories: Timeline[];
 let ordered: Ordered;
 
 /** Every step is told by itself: neither a digest nor an incident takes its place. */
@@ -36,9 +36,9 @@ const settings = settingsOf({
   digests: { when: "off" },
   rules: { decline_storm: { enabled: false } },
 });
-const desk = testDesk({ settings });
+const alertContext = testAlertContext({ settings });
 
-interface Story {
+interface Timeline {
   name: string;
   key: string;
   events: Json[];
@@ -64,7 +64,7 @@ beforeEach(async () => {
 });
 
 /** Everything in one sandbox, side by side, so that the clock is moved once. */
-async function playAll(box: TestSandbox): Promise<Story[]> {
+async function playAll(box: TestSandbox): Promise<Timeline[]> {
   await box.control("POST", "/clock", { now: "2026-03-01T09:00:00.000Z" });
   const subscribe = async (token: string) => aSubscription(box, await aCustomer(box, token));
   const once = await subscribe("card_renewal_declined_once");
@@ -102,47 +102,47 @@ async function playAll(box: TestSandbox): Promise<Story[]> {
       const { id, subscription_id: subscription } = data.object;
       return ids.includes(id) || ids.includes(subscription);
     });
-  const story = (
+  const timeline = (
     name: string,
     key: string,
     ids: string[],
     told: string[],
-    state: Story["state"],
-  ): Story => ({ name, key, events: of(...ids), told, state });
+    state: Timeline["state"],
+  ): Timeline => ({ name, key, events: of(...ids), told, state });
   const attempts = (n: number) => Array.from({ length: n }, (_, at) => `trigger attempt:${at + 1}`);
   return [
-    story(
+    timeline(
       "recovered at the first retry",
       `dunning:${once.id}:2`,
       [once.id],
       [...attempts(1), "resolve recovered"],
       "resolved",
     ),
-    story(
+    timeline(
       "recovered at the second retry",
       `dunning:${twice.id}:2`,
       [twice.id],
       [...attempts(2), "resolve recovered"],
       "resolved",
     ),
-    story("lost", `dunning:${lost.id}:2`, [lost.id], [...attempts(3), "trigger final"], "open"),
-    story(
+    timeline("lost", `dunning:${lost.id}:2`, [lost.id], [...attempts(3), "trigger final"], "open"),
+    timeline(
       "lost to fraud",
       `dunning:${fraud.id}:2`,
       [fraud.id],
       [...attempts(1), "trigger final"],
       "open",
     ),
-    story(
+    timeline(
       "canceled in between",
       `dunning:${canceled.id}:2`,
       [canceled.id],
       [...attempts(2), "resolve canceled"],
       "resolved",
     ),
-    story("first charge declined", `dunning:${first.id}:first`, [first.id], attempts(1), "open"),
+    timeline("first charge declined", `dunning:${first.id}:first`, [first.id], attempts(1), "open"),
     ...replaced.map(({ id }, n) =>
-      story(
+      timeline(
         `card replaced before retry ${n + 2}`,
         `dunning:${id}:2`,
         [id],
@@ -151,22 +151,22 @@ async function playAll(box: TestSandbox): Promise<Story[]> {
         "resolved",
       ),
     ),
-    story("one-time", `decline:${shopper.id}`, [shopper.id], attempts(1), "open"),
-    story(
+    timeline("one-time", `decline:${shopper.id}`, [shopper.id], attempts(1), "open"),
+    timeline(
       "one-time, tried again",
       `decline:${retried.id}`,
       [retried.id],
       [...attempts(1), "resolve recovered"],
       "resolved",
     ),
-    story(
+    timeline(
       "chargeback won",
       `chargeback:${won.id}`,
       [won.id],
       ["trigger opened", "resolve dismissed"],
       "resolved",
     ),
-    story(
+    timeline(
       "chargeback lost",
       `chargeback:${given.id}`,
       [given.id],
@@ -189,7 +189,7 @@ interface Ordered {
 
 /** Everything delivered one by one and in order, each message sent at once: what all else is held against. */
 async function tellInOrder(): Promise<Ordered> {
-  for (const { events } of stories) await deliver(db, desk, oneByOne(events));
+  for (const { events } of stories) await deliver(db, alertContext, oneByOne(events));
   const told: Ordered = {
     rows: await alertRows(db),
     lives: new Map(),
@@ -241,7 +241,7 @@ describe("a story that arrives in any order, twice, in any batches", () => {
         const batches = Array.from({ length: Math.ceil(events.length / size) }, (_, n) =>
           events.slice(n * size, (n + 1) * size),
         );
-        await deliver(db, desk, batches);
+        await deliver(db, alertContext, batches);
         expect(await alertRows(db)).toEqual(ordered.rows);
         for (const { name, key } of stories) {
           const sent = stagesOf(await messagesOf(db, key));
@@ -261,7 +261,7 @@ test("the owner hears of the last retry two days before it, by the service's own
   const failures = events.filter(({ type }) => type === "order.failed");
   const third = failures[2]!;
   const clock = standingClock(third.data.object.next_retry_at);
-  const late = testDesk({ settings, serviceClock: clock });
+  const late = testAlertContext({ settings, serviceClock: clock });
   await deliver(db, late, oneByOne(events.slice(0, events.indexOf(third) + 1)));
   for (const hours of [-49, 2]) {
     clock.advanceHours(hours);
@@ -274,11 +274,11 @@ test("the owner hears of the last retry two days before it, by the service's own
 });
 
 test("nothing that the service shows is a novelty", async () => {
-  await sweep(db, desk);
-  await deliver(db, desk, [stories.flatMap(({ events }) => events)]);
+  await sweep(db, alertContext);
+  await deliver(db, alertContext, [stories.flatMap(({ events }) => events)]);
   await stand.run({ kind: "full" });
   await looksBack(db);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await db("alerts.alerts").where("rule", "event_unknown").pluck("key")).toEqual([]);
 });
 
@@ -291,7 +291,7 @@ describe("a story of which some is found by reconciliation only", () => {
         const kept = events.filter(
           ({ type }, at) => at % n !== n - 1 || type === "order.chargeback",
         );
-        await deliver(db, desk, [kept.slice(0, 2), ...oneByOne(kept.slice(2))]);
+        await deliver(db, alertContext, [kept.slice(0, 2), ...oneByOne(kept.slice(2))]);
       }
       await stand.run();
       await sendDue(db);

@@ -22,7 +22,7 @@ import { channelDeps } from "./channel-deps.ts";
 import { type ChannelServer, startChannelServer } from "./channel-server.ts";
 import { deliver, storeBodies } from "./story-stand.ts";
 import { declined, event, standingClock } from "./sweep-stand.ts";
-import { settingsOf, testDesk } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-desk.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -100,10 +100,10 @@ test("an incident is resolved in quiet hours as well; where people read, the end
     quietHours: { from: timeOfDay(2), to: timeOfDay(5) },
   });
   const clock = standingClock(new Date(now).toISOString());
-  const desk = testDesk({ settings, clock });
-  await deliver(db, desk, [[event("order.failed", declined)]]);
+  const alertContext = testAlertContext({ settings, clock });
+  await deliver(db, alertContext, [[event("order.failed", declined)]]);
   clock.advanceHours(3);
-  await applyUnsent(desk, event("order.succeeded", paid));
+  await applyUnsent(alertContext, event("order.succeeded", paid));
   await send(settings);
   expect(posted("/page")).toMatchObject([
     { event_action: "resolve", dedup_key: "dunning:subscription-9:2#1" },
@@ -114,16 +114,19 @@ test("an incident is resolved in quiet hours as well; where people read, the end
 });
 
 /** Applies without a sender: what is queued stays pending. */
-async function applyUnsent(desk: ReturnType<typeof testDesk>, sent: object): Promise<void> {
+async function applyUnsent(
+  alertContext: ReturnType<typeof testAlertContext>,
+  sent: object,
+): Promise<void> {
   const seqs = await storeBodies(db, [JSON.stringify(sent)]);
-  await applyBatch({ ...applyDeps(db), alerts: desk }, seqs);
+  await applyBatch({ ...applyDeps(db), alerts: alertContext }, seqs);
 }
 
 test("what is over says how much came in, after how many tries, and how long it lasted", async () => {
   const settings = settingsWith({ defaultChannels: ["boss"], digests: { when: "off" } });
-  const desk = testDesk({ settings });
-  await deliver(db, desk, [[event("order.failed", declined)]]);
-  await applyUnsent(desk, event("order.succeeded", paid));
+  const alertContext = testAlertContext({ settings });
+  await deliver(db, alertContext, [[event("order.failed", declined)]]);
+  await applyUnsent(alertContext, event("order.succeeded", paid));
   await send(settings);
   expect(mail.mails.at(-1)?.source).toContain("Subject: [RESOLVED]");
   const { source = "" } = mail.mails.at(-1) ?? {};
@@ -141,13 +144,13 @@ test("an escalation keeps the amount, the customer, the advice and the link", as
     escalation: [{ afterMinutes: 30, severities: ["critical"], channels: ["boss", "page"] }],
   });
   const clock = standingClock(new Date().toISOString());
-  const desk = testDesk({ settings, clock });
+  const alertContext = testAlertContext({ settings, clock });
   const disputed = sampleOrder({ id: "order-3", status: "chargeback", transactions: [] });
-  await deliver(db, desk, [
+  await deliver(db, alertContext, [
     [event("customer.created", sampleCustomer()), event("order.chargeback", disputed)],
   ]);
   clock.advanceHours(1);
-  await sweepUnsent(desk);
+  await sweepUnsent(alertContext);
   await send(settings);
   const [page] = server.posts.filter(({ path }) => path === "/page");
   for (const told of [page?.body, mail.mails[0]?.source.replaceAll("=\r\n", "")]) {
@@ -160,7 +163,7 @@ test("an escalation keeps the amount, the customer, the advice and the link", as
   }
 });
 
-async function sweepUnsent(desk: ReturnType<typeof testDesk>): Promise<void> {
+async function sweepUnsent(alertContext: ReturnType<typeof testAlertContext>): Promise<void> {
   const log = createLog({ level: "silent", name: "test", destination: { write: () => {} } });
-  await sweepAlerts({ db, log, lastWholeRun }, desk);
+  await sweepAlerts({ db, log, lastWholeRun }, alertContext);
 }

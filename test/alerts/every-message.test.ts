@@ -3,7 +3,7 @@ import { alertText } from "../../src/alerts/channels/email.ts";
 import type { AlertMessage } from "../../src/alerts/message.ts";
 import { sampleMessages } from "../../src/alerts/sample-messages.ts";
 import { loadAlertSettings } from "../../src/alerts/settings.ts";
-import { settingsOf, testDesk } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-desk.ts";
 
 const links = Object.fromEntries(
   ["order", "subscription", "customer", "transaction"].map((kind) => [
@@ -11,8 +11,11 @@ const links = Object.fromEntries(
     `https://admin.example.com/${kind}s/{id}`,
   ]),
 );
-const desk = testDesk({ settings: settingsOf({ links }), timeZone: "Europe/Berlin" });
-const samples = sampleMessages(desk, {
+const alertContext = testAlertContext({
+  settings: settingsOf({ links }),
+  timeZone: "Europe/Berlin",
+});
+const samples = sampleMessages(alertContext, {
   channel: "log",
   run: "run",
   at: new Date("2026-10-23T12:25:00.000Z"),

@@ -9,7 +9,7 @@ import { emptyAll } from "../worker/worker-stand.ts";
 import { storeAlert } from "./outbox-stand.ts";
 import { deliver, messagesOf } from "./story-stand.ts";
 import { standingClock, sweep, unresolved } from "./sweep-stand.ts";
-import { settingsOf, testDesk } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-desk.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -45,10 +45,10 @@ test("what a window of this hour usually brings is learned once an hour", async 
   const settings = settingsOf({
     rules: { decline_storm: { baselineDays: 8, withinMinutes: 10, factor: 3, atLeast: 1 } },
   });
-  const desk = testDesk({ settings });
-  const usual = () => usualDeclines(db, desk, new Date());
+  const alertContext = testAlertContext({ settings });
+  const usual = () => usualDeclines(db, alertContext, new Date());
   await declinesOf(30, { minutes: 30 });
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await usual(), "not a day is known").toBeNull();
 
   // Each day has three hours of 18 windows that count: the hour before, this one, the one after.
@@ -56,23 +56,26 @@ test("what a window of this hour usually brings is learned once an hour", async 
   for (const hours of [-2, 2, 6]) await declinesOf(500, { days: 2, minutes: hours * 60 });
   await declinesOf(1, { days: 8, minutes: -5 });
   await declinesOf(700, { days: 9 });
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await usual(), "within the hour").toBeNull();
   await relearn();
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await usual(), "by the times of the charges").toBeCloseTo((6 * 36 + 1) / 8 / 18, 5);
 
   await declinesOf(40, { days: 7, minutes: 30 });
   await relearn();
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await usual(), "the fullest window of the same weekday").toBe(40);
   const dayBefore = new Date(Date.now() - 86_400_000);
-  expect(await usualDeclines(db, desk, dayBefore), "another day is counted anew").toBeLessThan(10);
+  expect(
+    await usualDeclines(db, alertContext, dayBefore),
+    "another day is counted anew",
+  ).toBeLessThan(10);
 });
 
 test("chargebacks near a network's threshold, and over it, are told once an hour at most", async () => {
   const clock = standingClock("2025-03-20T12:00:00.000Z");
-  const desk = testDesk({ clock, serviceClock: clock });
+  const alertContext = testAlertContext({ clock, serviceClock: clock });
   await db("reports.network_thresholds").insert({
     brand: "testcard",
     programme: "Test Monitoring",
@@ -92,8 +95,8 @@ test("chargebacks near a network's threshold, and over it, are told once an hour
       return [event(order), event(lost)];
     });
     from += disputes;
-    await deliver(db, desk, [events.flat()]);
-    await sweep(db, desk);
+    await deliver(db, alertContext, [events.flat()]);
+    await sweep(db, alertContext);
     return (await unresolved(db)).filter((each) => each.startsWith("chargeback-ratio"));
   };
   const nextHour = () =>
@@ -117,7 +120,7 @@ test("chargebacks near a network's threshold, and over it, are told once an hour
 
 test("chargebacks are over a threshold only where its amount is reached as well, as in the report", async () => {
   const clock = standingClock("2025-05-20T12:00:00.000Z");
-  const desk = testDesk({ clock, serviceClock: clock });
+  const alertContext = testAlertContext({ clock, serviceClock: clock });
   await db("reports.network_thresholds").insert({
     brand: "amountcard",
     programme: "With an amount",
@@ -131,8 +134,8 @@ test("chargebacks are over a threshold only where its amount is reached as well,
   const card = { id: "card-1", card_last_four: "4242", card_brand: "AmountCard" };
   const order = sampleOrder({ payment_method: card, transactions: [sampleEntry()] });
   const lost = { ...order, status: "chargeback", updated_at: "2025-05-02T12:00:00.000Z" };
-  await deliver(db, desk, [[event(order), event(lost)]]);
-  await sweep(db, desk);
+  await deliver(db, alertContext, [[event(order), event(lost)]]);
+  await sweep(db, alertContext);
   const told = (await unresolved(db)).filter((each) => each.startsWith("chargeback-ratio"));
   expect(told).toEqual(["chargeback-ratio:amountcard:With an amount error open"]);
 });
@@ -140,7 +143,7 @@ test("chargebacks are over a threshold only where its amount is reached as well,
 test("an order that was declined and is voided now was not paid after all, as in the report", async () => {
   const order = sampleOrder({ status: "failed", transactions: [] });
   const later = { ...order, status: "voided", updated_at: "2025-03-02T12:00:00.000Z" };
-  await deliver(db, testDesk({}), [[event(order), event(later)]]);
+  await deliver(db, testAlertContext({}), [[event(order), event(later)]]);
   const [found] = await findDeclinedOrders(db, ["order-1"]);
   expect(found).toMatchObject({ status: "voided", settledAt: null });
 });
@@ -169,7 +172,7 @@ test("what a customer owes and has paid: by currency, refunds and lost chargebac
     order("order-7", { customer_id: "customer-2", transactions: [entry("sale-7")] }),
   ];
   const types = ["customer", "subscription", "subscription"];
-  await deliver(db, testDesk(), [
+  await deliver(db, testAlertContext(), [
     events.map((object, n) => ({ ...event(object), type: `${types[n] ?? "order"}.updated` })),
   ]);
   const words = await customerFacts(db, ["customer-1", "customer-9"]);

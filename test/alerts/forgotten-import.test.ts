@@ -8,7 +8,7 @@ import {
   startTestSandbox,
 } from "../sandbox/harness.ts";
 import { advance, deliver, eventsSoFar } from "./story-stand.ts";
-import { settingsOf, testDesk } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-desk.ts";
 
 const settings = settingsOf({ digests: { when: "off" } });
 let sandbox: TestSandbox;
@@ -33,7 +33,7 @@ test("the first run tells nothing of a year that was before the first webhook, t
   const old = (await eventsSoFar(sandbox)).length;
   const fresh = await aSubscription(sandbox, await aCustomer(sandbox, "card_renewal_declined"));
   const events = (await eventsSoFar(sandbox)).slice(old);
-  await deliver(db, testDesk({ settings }), [events]);
+  await deliver(db, testAlertContext({ settings }), [events]);
   await advance(sandbox, 31.5);
   const tried = (await eventsSoFar(sandbox)).filter(
     ({ data }) => data.object.subscription_id === fresh.id,

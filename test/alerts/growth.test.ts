@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { type Condition, atRiskIn, conditionStory, worstOf } from "../../src/alerts/timeline.ts";
+import { type Condition, atRiskIn, conditionTimeline, worstOf } from "../../src/alerts/timeline.ts";
 
 const at = new Date("2026-03-01T12:00:00Z");
 const broken = (measures: Record<string, number>): Condition => ({
@@ -18,9 +18,12 @@ function told(...rounds: Record<string, number>[]): string[] {
   let facts: Record<string, unknown> | null = null;
   const stages = new Set<string>();
   for (const measures of rounds) {
-    const story = conditionStory(broken(measures), facts === null ? null : { openedAt: at, facts });
-    ({ facts } = { facts: { ...story.facts } });
-    stages.add(story.stages.at(-1)?.name ?? "");
+    const timeline = conditionTimeline(
+      broken(measures),
+      facts === null ? null : { openedAt: at, facts },
+    );
+    ({ facts } = { facts: { ...timeline.facts } });
+    stages.add(timeline.stages.at(-1)?.name ?? "");
   }
   return [...stages];
 }
@@ -48,7 +51,7 @@ test.each([
 });
 
 test("what is over says how bad it was, money as money", () => {
-  const { facts } = conditionStory(broken({ breaches: 3, [atRiskIn("USD")]: 1_250 }), null);
+  const { facts } = conditionTimeline(broken({ breaches: 3, [atRiskIn("USD")]: 1_250 }), null);
   expect(worstOf(facts)).toEqual([
     { label: "At its worst", value: "3 breaches, 12.50 USD at risk" },
   ]);

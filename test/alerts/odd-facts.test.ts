@@ -22,18 +22,18 @@ const odd = [
 ];
 
 test.each(odd)("facts of one alert that are %j hold up no other alert", async (facts) => {
-  const { clock, desk } = standing("2025-03-01T12:00:00.000Z");
+  const { clock, alertContext } = standing("2025-03-01T12:00:00.000Z");
   const near = { ...declined, attempt_count: 4, next_retry_at: "2025-03-02T00:00:00.000Z" };
   const dispute = sampleOrder({ id: "order-3", status: "chargeback", transactions: [] });
-  await deliver(db, desk, [
+  await deliver(db, alertContext, [
     [event("order.failed", { ...near, id: "order-1", subscription_id: "subscription-1" })],
     [event("order.failed", { id: 5 })],
     [event("order.chargeback", dispute)],
   ]);
   await db("alerts.alerts").update({ facts: JSON.stringify(facts) });
-  await deliver(db, desk, [[event("order.failed", near)]]);
+  await deliver(db, alertContext, [[event("order.failed", near)]]);
   clock.advanceHours(1);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   const waiting = await db("alerts.digest_items as i")
     .join("alerts.alerts as a", "a.id", "i.alert_id")
     .where("a.order_id", "order-9")

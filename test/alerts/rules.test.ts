@@ -6,16 +6,16 @@ import {
   declinedAttempts,
   nextRetryAfter,
 } from "../../src/alerts/rules/declined-orders.ts";
-import { declineStory } from "../../src/alerts/rules/declines.ts";
+import { declineTimeline } from "../../src/alerts/rules/declines.ts";
 import { isNews } from "../../src/alerts/timeline.ts";
 import { headlineText } from "../../src/alerts/rules/wording.ts";
-import { silentHour } from "../../src/alerts/rules/absence.ts";
+import { hourWithoutEvents } from "../../src/alerts/rules/absence.ts";
 import { usualLimit } from "../../src/alerts/storms/storms.ts";
 import { maskedEmail } from "../../src/alerts/compose-message.ts";
 import { moneyText } from "../../src/platform/money.ts";
-import { touchedBy } from "../../src/alerts/assess.ts";
+import { affectedBy } from "../../src/alerts/assess.ts";
 import { failureCodes } from "../../src/contract/decline-codes.ts";
-import { settingsOf, testDesk } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-desk.ts";
 
 const day = (n: number) => new Date(Date.UTC(2026, 2, n, 9));
 
@@ -43,12 +43,12 @@ const said = (nextRetryAt: Date | null, isRetryUnknown = false) => [
   { at: day(1), attempt: 1, nextRetryAt, isRetryUnknown },
 ];
 
-const context = wordingOf(testDesk());
+const context = wordingOf(testAlertContext());
 
 const told = (fields: Partial<DeclinedOrder>, rules = context.rules) => {
-  const story = declineStory(order(fields), { ...context, rules });
-  const last = story?.stages.at(-1);
-  return { key: story?.key, rule: last?.rule, stage: last?.name, severity: last?.severity };
+  const timeline = declineTimeline(order(fields), { ...context, rules });
+  const last = timeline?.stages.at(-1);
+  return { key: timeline?.key, rule: last?.rule, stage: last?.name, severity: last?.severity };
 };
 
 test.each([
@@ -60,8 +60,8 @@ test.each([
   ],
 ])("at attempt %i of a soft decline, waiting is %s: %s", (attempt, canWait, advice) => {
   const dunning = [{ at: day(1), attempt, nextRetryAt: day(2), isRetryUnknown: false }];
-  const story = declineStory(order({ sales: [], dunning }), context);
-  expect(story?.stages.at(-1)).toMatchObject({
+  const timeline = declineTimeline(order({ sales: [], dunning }), context);
+  expect(timeline?.stages.at(-1)).toMatchObject({
     canWait,
     advice: expect.stringMatching(advice) as string,
   });
@@ -75,7 +75,7 @@ test("titles lead with the money, name the customer between, and never an id", (
   }));
   const dunning = [{ at: day(2), attempt: 2, nextRetryAt: day(5), isRetryUnknown: false }];
   const kwd = order({ totalMinor: 12_345n, currency: "kwd", sales, dunning });
-  const { title, headline } = declineStory(kwd, context)!.stages.at(-1)!;
+  const { title, headline } = declineTimeline(kwd, context)!.stages.at(-1)!;
   expect(title).toBe(
     "12.345 KWD renewal declined (2nd try): insufficient funds. Next try 5 Mar 09:00",
   );
@@ -83,7 +83,7 @@ test("titles lead with the money, name the customer between, and never an id", (
     "12.345 KWD renewal declined (2nd try), l…@c….example: insufficient funds. Next try 5 Mar 09:00",
   );
   const gone = [{ at: day(2), attempt: 2, nextRetryAt: null, isRetryUnknown: false }];
-  const last = declineStory({ ...kwd, dunning: gone }, context)!.stages.at(-1)!;
+  const last = declineTimeline({ ...kwd, dunning: gone }, context)!.stages.at(-1)!;
   expect(headlineText(last.headline!, "l…@c….example")).toBe(
     "LOST 12.345 KWD, l…@c….example: 2 tries declined. Collect or cancel",
   );
@@ -103,7 +103,7 @@ describe("what is asked", () => {
       at: day(n + 1),
       failureCode,
     }));
-    return declineStory(order({ sales, dunning: [] }), context)!.stages.map(
+    return declineTimeline(order({ sales, dunning: [] }), context)!.stages.map(
       ({ name, canWait, repeats }) => `${name}${canWait ? " waits" : ""}${repeats ?? ""}`,
     );
   };
@@ -217,7 +217,7 @@ describe("the cases of a declined charge", () => {
 
   test("what was never declined has no story", () => {
     const paid = { sales: [{ status: "succeeded", at: day(1), failureCode: null }], failures: [] };
-    expect(declineStory(order({ ...paid, dunning: [] }), context)).toBeNull();
+    expect(declineTimeline(order({ ...paid, dunning: [] }), context)).toBeNull();
   });
 
   test("attempts are counted from sales, else from what events said, else from states", () => {
@@ -246,8 +246,8 @@ describe("advice", () => {
   ])("%s is %s", (code, group, advice) => {
     expect(declineGroupOf(code)).toBe(group);
     const sales = [{ status: "failed", at: day(1), failureCode: code }];
-    const story = declineStory(order({ sales }), context);
-    expect(story?.stages.at(-1)?.advice).toMatch(advice);
+    const timeline = declineTimeline(order({ sales }), context);
+    expect(timeline?.stages.at(-1)?.advice).toMatch(advice);
   });
 
   test("every documented code has a group", () => {
@@ -262,9 +262,9 @@ describe("a first fill", () => {
     ["live dunning", { dunning: said(day(21)) }, day(20), true],
     ["what was paid", { settledAt: day(2), sales: [] }, day(2), false],
   ])("%s", (_name, fields, now, expected) => {
-    const story = declineStory(order(fields), context);
-    expect(story === null ? null : isNews(story, "import", now)).toBe(expected);
-    expect(story === null ? null : isNews(story, "event", now)).toBe(true);
+    const timeline = declineTimeline(order(fields), context);
+    expect(timeline === null ? null : isNews(timeline, "import", now)).toBe(expected);
+    expect(timeline === null ? null : isNews(timeline, "event", now)).toBe(true);
   });
 });
 
@@ -282,7 +282,11 @@ describe("silence and storms", () => {
     ["nothing known", [], false],
   ])("%s", (_name, hours, expected) => {
     const settings = settingsOf({}).rules.silence_events;
-    const silent = silentHour(hours, { ...settings, ...rule }, new Date("2026-03-16T11:20:00Z"));
+    const silent = hourWithoutEvents(
+      hours,
+      { ...settings, ...rule },
+      new Date("2026-03-16T11:20:00Z"),
+    );
     expect(silent?.toISOString() ?? null).toBe(expected ? "2026-03-16T10:00:00.000Z" : null);
   });
 
@@ -326,8 +330,8 @@ test("of paid orders nothing is looked at but their ids", () => {
     },
     { group: "customer", id: "c", json: "{}", columns: {} },
   ];
-  const { declinedOrders, disputed, novelties, orders } = touchedBy(states);
-  expect([declinedOrders.size, disputed.size, novelties.size, [...orders]]).toEqual([
+  const { declinedOrders, disputed, unknownValues, orders } = affectedBy(states);
+  expect([declinedOrders.size, disputed.size, unknownValues.size, [...orders]]).toEqual([
     0,
     0,
     0,

@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { fateOf } from "../../src/alerts/outbox/sender.ts";
+import { sendDecisionOf } from "../../src/alerts/outbox/sender.ts";
 
 const fresh = {
   action: "trigger",
@@ -36,7 +36,7 @@ test.each([
     over,
   ],
 ] as const)("%s", (_, given, reason) => {
-  expect(fateOf({ ...fresh, ...given })).toEqual(
+  expect(sendDecisionOf({ ...fresh, ...given })).toEqual(
     reason === null ? { send: true } : { send: false, reason },
   );
 });

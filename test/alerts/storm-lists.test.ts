@@ -16,7 +16,7 @@ import { emptyAll } from "../worker/worker-stand.ts";
 import { messagesOf, sendDue } from "./story-stand.ts";
 import { letPass, lostRenewal, tellings } from "./storm-stand.ts";
 import { standingClock, sweep } from "./sweep-stand.ts";
-import { settingsOf, testDesk } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-desk.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -41,7 +41,7 @@ const settings = settingsOf({
     dunning_renewal: { highAmountMinor: { USD: 1_000_000 } },
   },
 });
-const desk = testDesk({ settings, clock, serviceClock: clock });
+const alertContext = testAlertContext({ settings, clock, serviceClock: clock });
 type Order = ReturnType<typeof sampleOrder>;
 const ago = (minutes: number): string =>
   new Date(clock.now().getTime() - minutes * 60_000).toISOString();
@@ -52,7 +52,7 @@ async function learn(orders: Order[]): Promise<void> {
   await db.transaction(async (trx) => {
     const observations = orders.map((order) => shown("order", order));
     const { written } = await applyObservations(trx, observations);
-    await assess(trx, desk, written, "event");
+    await assess(trx, alertContext, written, "event");
   });
   await sendDue(db);
 }
@@ -63,7 +63,7 @@ test("of 401 renewals lost in one storm each is told at once: twenty by themselv
   await learn(many(401, (n) => lostRenewal(n, ago(1))));
   const alone = await tellings(db);
   expect(new Set(alone.map(({ alertId }) => alertId)).size).toBe(20);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   const told = await tellings(db);
   for (const channel of ["team", "page"]) {
     const own = told.filter((each) => each.channel === channel);
@@ -82,7 +82,7 @@ test("of 401 renewals lost in one storm each is told at once: twenty by themselv
   expect(lists[0]?.title).toMatch(
     /^\d+\.\d\d USD in \d+ alerts that cannot wait for the end of a storm \(1 of \d\)$/,
   );
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await tellings(db), "once").toHaveLength(told.length);
 });
 
@@ -95,13 +95,13 @@ test("fraud, chargebacks and high amounts are told in a storm of others; what wa
     lostRenewal(200, ago(1), { ...soon, total: 2_000_000 }),
     sampleOrder({ id: "order-300", status: "chargeback", transactions: [], updated_at: ago(1) }),
   ]);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   const told = (await tellings(db)).filter(({ channel }) => channel === "log");
   expect(new Set(told.map(({ alertId }) => alertId)).size).toBe(24);
   expect(told).toHaveLength(24);
 
   await letPass(db, 11);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   const all = (await tellings(db)).filter(({ channel }) => channel === "log");
   expect(all).toHaveLength(84);
   expect(new Set(all.map(({ alertId }) => alertId)).size).toBe(84);
@@ -124,7 +124,7 @@ test("the end of a storm counts what waits for the daily list, and says that it 
   await learn(many(60, (n) => order(n, "insufficient_funds")));
   await learn(many(2, (n) => order(100 + n, "fraud_suspected")));
   await letPass(db, 11);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   const end = await db("alerts.outbox")
     .where({ channel: "log", action: "resolve" })
     .first<{ message: AlertMessage }>("message");
@@ -143,7 +143,7 @@ test("what was paid while it was held back is not listed, and is counted at the 
     }),
   ]);
   await letPass(db, 11);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect((await tellings(db)).filter(({ channel }) => channel === "log")).toHaveLength(39);
   const end = await db("alerts.outbox")
     .where({ channel: "log", action: "resolve" })
@@ -165,7 +165,7 @@ test("fraud and high amounts that are over before their list is written are list
     ),
   );
   await letPass(db, 11);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   const rows = await db("alerts.outbox")
     .where({ channel: "log" })
     .whereNot("state", "dropped")
@@ -191,7 +191,7 @@ test("a later stage does not make wait what could not wait", async () => {
   await learn(
     many(25, (n) => lostRenewal(100 + n, ago(1), { ...second, failure_code: "expired_card" })),
   );
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   const told = (await tellings(db)).filter(({ channel }) => channel === "log");
   expect(new Set(told.map(({ alertId }) => alertId)).size).toBe(25);
 });
@@ -208,7 +208,7 @@ test("a storm of five currencies adds and compares none, and says that there are
     ),
   );
   await letPass(db, 11);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   const [list] = await db("alerts.outbox")
     .where({ channel: "log", is_list: true })
     .orderBy("id")
@@ -226,7 +226,7 @@ test("a storm of five currencies adds and compares none, and says that there are
 test("what a list told is found with its alert, and its end goes into the next digest", async () => {
   await learn(many(40, (n) => lostRenewal(n, ago(1), retried)));
   await letPass(db, 11);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   const row = await db("alerts.alerts").where("order_id", "order-5").first<{ id: string }>("id");
   const alert = await findAlert(db, Number(row?.id));
   expect(alert?.messages).toEqual([]);
@@ -253,7 +253,7 @@ test("Slack shows every item of a list: none is cut", async () => {
       lostRenewal(n, ago(1), { order_number: `<&>`.repeat(20), customer_id: `customer-${n}` }),
     ),
   );
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   const lists = await db("alerts.outbox")
     .where({ is_list: true, channel: "team" })
     .pluck<AlertMessage[]>("message");
@@ -273,7 +273,7 @@ test("Slack shows every item of a list: none is cut", async () => {
 
 describe("quiet hours", () => {
   const night = (begins: string) =>
-    testDesk({
+    testAlertContext({
       settings: settingsOf({
         channels: { page: { kind: "pagerduty", routingKeyFrom: "ALERT_PAGE" } },
         defaultChannels: ["page"],
@@ -287,7 +287,7 @@ describe("quiet hours", () => {
     db("alerts.outbox")
       .orderBy("id")
       .select<{ stage: string; state: string; due_at: Date }[]>("stage", "state", "due_at");
-  const learnAs = async (own: ReturnType<typeof testDesk>, orders: Order[]) =>
+  const learnAs = async (own: ReturnType<typeof testAlertContext>, orders: Order[]) =>
     db.transaction(async (trx) => {
       const { written } = await applyObservations(
         trx,
@@ -334,7 +334,7 @@ describe("quiet hours", () => {
     expect(end?.due_at.getTime()).toBeGreaterThan(Date.now() + 60_000);
   });
 
-  async function sweepOnly(own: ReturnType<typeof testDesk>): Promise<void> {
+  async function sweepOnly(own: ReturnType<typeof testAlertContext>): Promise<void> {
     const log = createLog({ level: "silent", name: "test", destination: { write: () => {} } });
     await sweepAlerts({ db, log, lastWholeRun }, own);
   }
@@ -345,7 +345,7 @@ test("a storm that goes on lists what it held for an hour, and is told again at 
   for (let round = 1; round <= 4; round++) {
     await letPass(db, 9);
     await learn(many(30, (n) => lostRenewal(round * 100 + n, ago(1), retried)));
-    await sweep(db, desk);
+    await sweep(db, alertContext);
   }
   expect((await messagesOf(db, "storm:declines")).filter((each) => each.includes("grown"))).toEqual(
     ["trigger grown:1", "trigger grown:2"],
@@ -353,7 +353,7 @@ test("a storm that goes on lists what it held for an hour, and is told again at 
   expect(await tellings(db)).toEqual([]);
   await letPass(db, 55);
   await learn(many(30, (n) => lostRenewal(900 + n, ago(1), retried)));
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect((await tellings(db)).filter(({ channel }) => channel === "log")).toHaveLength(180);
   expect(await db("alerts.alerts").where({ key: "storm:declines", state: "open" })).toHaveLength(1);
 });
@@ -379,7 +379,7 @@ describe("declines that are delivered together", () => {
     const storms = await db("alerts.alerts").whereRaw("starts_with(key, 'storm:')");
     expect(storms).toMatchObject([{ key: "storm:late-declines", severity: "warning" }]);
     await letPass(db, 11);
-    await sweep(db, desk);
+    await sweep(db, alertContext);
     expect((await tellings(db)).filter(({ channel }) => channel === "log")).toHaveLength(120);
   });
 
@@ -413,7 +413,7 @@ test("an erased customer is in no list any more", async () => {
     ]),
   );
   await learn(many(40, (n) => lostRenewal(n, ago(1))));
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   const listed = () => db("alerts.outbox").where("is_list", true).pluck<object[]>("message");
   // The seventh was told by itself: the first twenty are.
   await db("alerts.alerts").where("customer_id", "customer-30").update("customer_id", "customer-7");
@@ -459,11 +459,11 @@ test.each(["one", "two", "three", "four"])(
         orders.push({ ...lost, attempt_count: 4, next_retry_at: null, updated_at: ago(0) });
       }
       await learn(orders);
-      if (random() < 0.7) await sweep(db, desk);
+      if (random() < 0.7) await sweep(db, alertContext);
       await letPass(db, Math.floor(random() * 8));
     }
     await letPass(db, 15);
-    await sweep(db, desk);
+    await sweep(db, alertContext);
     const told = await tellings(db);
     const alerts = await db("alerts.alerts")
       .whereRaw("not starts_with(key, 'storm:')")

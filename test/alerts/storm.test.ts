@@ -6,7 +6,7 @@ import { useTestDatabase } from "../support/use-database.ts";
 import { applyDeps } from "../worker/worker-stand.ts";
 import { storeBodies } from "./story-stand.ts";
 import { sweep, unresolved } from "./sweep-stand.ts";
-import { settingsOf, testDesk } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-desk.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -24,8 +24,8 @@ const declined = (n: number, code: string): string => {
 
 test("10,000 declines in a minute are one incident, and when it ends each is listed once", async () => {
   const codes = ["expired_card", "expired_card", "expired_card", "insufficient_funds"];
-  const desk = testDesk({ settings: settingsOf({ digests: { when: "off" } }) });
-  const deps = { ...applyDeps(db), alerts: desk };
+  const alertContext = testAlertContext({ settings: settingsOf({ digests: { when: "off" } }) });
+  const deps = { ...applyDeps(db), alerts: alertContext };
   for (let from = 0; from < 10_000; from += 1_000) {
     const bodies = Array.from({ length: 1_000 }, (_, n) => declined(from + n, codes[n % 4]!));
     const seqs = await storeBodies(db, bodies);
@@ -40,11 +40,11 @@ test("10,000 declines in a minute are one incident, and when it ends each is lis
   expect(told).toHaveLength(1);
   expect(told[0]?.title).toMatch(/^\d+ declines in 10 min, a multiple of what is usual$/);
 
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await db("alerts.alerts").where({ key: "storm:declines", state: "open" })).toHaveLength(1);
   await db.raw("update alerts.history set recorded_at = recorded_at - interval '11 minutes'");
   await db.raw("update alerts.alerts set created_at = created_at - interval '11 minutes'");
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   const messages = await db("alerts.outbox")
     .orderBy("id")
     .pluck<{ title: string; action: string; items?: { alertId: number }[] }[]>("message");

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { AlertDesk } from "../../src/alerts/alert-context.ts";
+import type { AlertContext } from "../../src/alerts/alert-context.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import type { Json, TestSandbox } from "../sandbox/harness.ts";
 import { applyDeps } from "../worker/worker-stand.ts";
@@ -39,7 +39,7 @@ export async function storeBodies(db: Knex, bodies: readonly string[]): Promise<
 /** Stores the events and applies them as a worker does, in these batches; after each one, messages are sent. */
 export async function deliver(
   db: Knex,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   batches: readonly (readonly Json[])[],
 ): Promise<void> {
   for (const batch of batches) {
@@ -47,7 +47,7 @@ export async function deliver(
       db,
       batch.map((event) => JSON.stringify({ ...event, id: `${event.id}/${crypto.randomUUID()}` })),
     );
-    await applyBatch({ ...applyDeps(db), alerts: desk }, seqs);
+    await applyBatch({ ...applyDeps(db), alerts: alertContext }, seqs);
     await sendDue(db);
   }
 }

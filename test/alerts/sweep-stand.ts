@@ -1,11 +1,11 @@
 import type { Knex } from "knex";
-import type { AlertDesk } from "../../src/alerts/alert-context.ts";
+import type { AlertContext } from "../../src/alerts/alert-context.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
 import { lastWholeRun } from "../../src/reconcile/runs/runs.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { sampleOrder } from "../mirror/samples.ts";
 import { sendDue } from "./story-stand.ts";
-import { testDesk } from "./test-desk.ts";
+import { testAlertContext } from "./test-desk.ts";
 
 /**
  * Sweeps as a worker does, until there is no more; what failed in it fails the test. What is due is marked as sent,
@@ -13,7 +13,7 @@ import { testDesk } from "./test-desk.ts";
  */
 export async function sweep(
   db: Knex,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   { sends = true }: { sends?: boolean } = {},
 ): Promise<void> {
   const failures: string[] = [];
@@ -22,7 +22,7 @@ export async function sweep(
     name: "test",
     destination: { write: (line: string) => void failures.push(line) },
   });
-  while ((await sweepAlerts({ db, log, lastWholeRun }, desk)).more);
+  while ((await sweepAlerts({ db, log, lastWholeRun }, alertContext)).more);
   if (failures.length > 0) throw new Error(failures.join(""));
   if (sends) await sendDue(db);
 }
@@ -61,7 +61,7 @@ export async function looksBack(db: Knex): Promise<void> {
 /** A desk both of whose clocks stand. */
 export function standing(start: string) {
   const clock = standingClock(start);
-  return { clock, desk: testDesk({ clock, serviceClock: clock }) };
+  return { clock, alertContext: testAlertContext({ clock, serviceClock: clock }) };
 }
 
 /** An event as the service sends it, each with an id of its own. */

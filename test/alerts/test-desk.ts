@@ -1,12 +1,12 @@
 import type { Knex } from "knex";
-import type { AlertDesk } from "../../src/alerts/alert-context.ts";
+import type { AlertContext } from "../../src/alerts/alert-context.ts";
 import { type AlertSettings, loadAlertSettings } from "../../src/alerts/settings.ts";
 import { type Clock, wallClock } from "../../src/platform/clock.ts";
 
 /** A desk with the defaults, but for what is given. */
-export const testDesk = (
+export const testAlertContext = (
   given: { settings?: AlertSettings; clock?: Clock; serviceClock?: Clock; timeZone?: string } = {},
-): AlertDesk => ({
+): AlertContext => ({
   settings: loadAlertSettings(null),
   timeZone: "UTC",
   networkRegion: "global",

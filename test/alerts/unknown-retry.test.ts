@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from "vitest";
 import { sampleEntry, sampleOrder, sampleSubscription } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { deliver, messagesOf } from "./story-stand.ts";
-import { testDesk } from "./test-desk.ts";
+import { testAlertContext } from "./test-desk.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -11,7 +11,7 @@ beforeAll(() => {
   ({ db } = database);
 });
 
-const desk = testDesk();
+const alertContext = testAlertContext();
 const event = (type: string, object: object) => ({
   id: crypto.randomUUID(),
   type,
@@ -33,14 +33,16 @@ test("a decline that says nothing of retries has the subscription read, which co
     id: "order-2",
     transactions: [sampleEntry({ ...entry, id: "sale-2" })],
   });
-  await deliver(db, desk, [[event("order.failed", renewal), event("order.failed", oneTime)]]);
+  await deliver(db, alertContext, [
+    [event("order.failed", renewal), event("order.failed", oneTime)],
+  ]);
   const wanted = await db("inbox.fetches").select("resource", "id", "reason");
   expect(wanted).toEqual([{ resource: "subscription", id: "subscription-1", reason: "alert" }]);
   await db("inbox.fetches").delete();
 
   const details = { status: "past_due", attempt_count: 1, next_retry_at: null };
   const shown = sampleSubscription({ ...details, updated_at: "2025-03-01T12:00:01.000Z" });
-  await deliver(db, desk, [[event("subscription.updated", shown)]]);
+  await deliver(db, alertContext, [[event("subscription.updated", shown)]]);
   expect(await messagesOf(db, "dunning:subscription-1:2")).toEqual(["trigger attempt:1"]);
   expect(await db("alerts.digest_items").pluck("stage")).toEqual(["attempt:1", "final"]);
   expect(await db("inbox.fetches"), "it is not asked for again").toEqual([]);

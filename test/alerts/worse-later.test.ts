@@ -6,7 +6,7 @@ import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import { deliver, messagesOf } from "./story-stand.ts";
 import { declined, event, standingClock, sweep } from "./sweep-stand.ts";
-import { settingsOf, testDesk } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-desk.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -37,28 +37,28 @@ async function listed(): Promise<string[]> {
 
 test("a renewal that somebody has taken, and that is lost later, stands on the day's list", async () => {
   const clock = standingClock(new Date().toISOString());
-  const desk = testDesk({ clock });
-  await deliver(db, desk, [[event("order.failed", declined)]]);
+  const alertContext = testAlertContext({ clock });
+  await deliver(db, alertContext, [[event("order.failed", declined)]]);
   await take(clock);
-  await deliver(db, desk, [[event("order.failed", lost, lost.updated_at)]]);
+  await deliver(db, alertContext, [[event("order.failed", lost, lost.updated_at)]]);
   clock.advanceHours(25);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await listed()).toEqual(["LOST 10.00 USD: 4 tries declined. Collect or cancel"]);
   clock.advanceHours(24);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await listed()).toHaveLength(1);
 });
 
 test("who takes what is on the list already takes it off", async () => {
   const clock = standingClock(new Date().toISOString());
-  const desk = testDesk({ clock });
-  await deliver(db, desk, [
+  const alertContext = testAlertContext({ clock });
+  await deliver(db, alertContext, [
     [event("order.failed", declined)],
     [event("order.failed", lost, lost.updated_at)],
   ]);
   await take(clock);
   clock.advanceHours(25);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await listed()).toEqual([]);
 });
 
@@ -68,8 +68,8 @@ test("what has become urgent escalates by the time of its urgent message, not of
     channels: { log: { kind: "stdout" }, boss: { kind: "stdout" } },
     escalation: [{ afterMinutes: 30, severities: ["critical"], channels: ["boss"] }],
   });
-  const desk = testDesk({ settings, clock });
-  await deliver(db, desk, [[event("order.failed", declined)]]);
+  const alertContext = testAlertContext({ settings, clock });
+  await deliver(db, alertContext, [[event("order.failed", declined)]]);
   await db.raw("update alerts.outbox set due_at = due_at - interval '5 hours'");
   await db.raw("update alerts.alerts set created_at = created_at - interval '5 hours'");
   const stolen = {
@@ -78,12 +78,12 @@ test("what has become urgent escalates by the time of its urgent message, not of
     failure_code: "lost_stolen_card",
     updated_at: "2025-03-02T12:00:00.000Z",
   };
-  await deliver(db, desk, [[event("order.failed", stolen, stolen.updated_at)]]);
-  await sweep(db, desk);
+  await deliver(db, alertContext, [[event("order.failed", stolen, stolen.updated_at)]]);
+  await sweep(db, alertContext);
   expect(await messagesOf(db, key)).toEqual(["trigger attempt:1", "trigger attempt:2"]);
   expect(await messagesOf(db, key, "boss")).toEqual([]);
   clock.advanceHours(0.6);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   expect(await messagesOf(db, key, "boss")).toEqual(["trigger escalated:1"]);
 });
 
@@ -99,9 +99,9 @@ test("what waits in quiet hours is overtaken only where the later stage is told"
   });
   // What waits is due by this machine's clock.
   await clockOfDatabase(clock);
-  const desk = testDesk({ settings, clock });
-  await deliver(db, desk, [[event("order.failed", declined)]]);
-  await deliver(db, desk, [[event("order.failed", lost, lost.updated_at)]]);
+  const alertContext = testAlertContext({ settings, clock });
+  await deliver(db, alertContext, [[event("order.failed", declined)]]);
+  await deliver(db, alertContext, [[event("order.failed", lost, lost.updated_at)]]);
   const told = async (channel: string) => messagesOf(db, key, channel);
   expect(await told("log")).toEqual(["trigger final"]);
   expect(await told("finance")).toEqual(["trigger final"]);

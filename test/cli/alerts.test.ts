@@ -6,7 +6,7 @@ import { registerAlerts } from "../../src/main/cli/alerts.ts";
 import { registerCustomers } from "../../src/main/cli/customers.ts";
 import { deliver, oneByOne } from "../alerts/story-stand.ts";
 import { standingClock, sweep } from "../alerts/sweep-stand.ts";
-import { settingsOf, testDesk } from "../alerts/test-desk.ts";
+import { settingsOf, testAlertContext } from "../alerts/test-desk.ts";
 import { sampleCustomer, sampleOrder } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
@@ -46,7 +46,7 @@ beforeEach(async () => {
 });
 
 /** What can wait for the day's list is told by itself. */
-const atOnce = testDesk({ settings: settingsOf({ digests: { when: "off" } }) });
+const atOnce = testAlertContext({ settings: settingsOf({ digests: { when: "off" } }) });
 
 describe("alerts", () => {
   test("list shows what is not resolved, and filters", async () => {
@@ -95,7 +95,7 @@ describe("alerts", () => {
       next_retry_at: null,
       transactions: [],
     };
-    await deliver(db, testDesk(), [[event("order.failed", sampleOrder(lost))]]);
+    await deliver(db, testAlertContext(), [[event("order.failed", sampleOrder(lost))]]);
     const show = async () => (await alerts("show", "dunning:subscription-9:2")).out;
     expect(await show()).toMatch(/log +digest +final +waits for the next list/);
     await db("alerts.digest_items").update({ told_at: "2026-03-02T08:00:00.000Z" });
@@ -125,7 +125,7 @@ describe("alerts", () => {
       updated_at: "2025-03-02T12:00:00.000Z",
       transactions: [],
     });
-    await deliver(db, testDesk(), [[event("order.chargeback_dismissed", order)]]);
+    await deliver(db, testAlertContext(), [[event("order.chargeback_dismissed", order)]]);
     const { error } = await alerts("ack", "chargeback:order-2");
     expect(String(error)).toContain("is resolved: there is nothing to acknowledge");
   });
@@ -177,7 +177,7 @@ test("customers erase takes the person out of messages, and alerts hold none", a
 });
 
 test("customers erase takes out the notes of alerts that are about the person, or name them, and no others", async () => {
-  await deliver(db, testDesk(), [
+  await deliver(db, testAlertContext(), [
     [event("customer.created", sampleCustomer({ last_name: "Doe" }))],
     [event("order.created", sampleOrder({ order_number: "87654321" }))],
   ]);
@@ -185,7 +185,7 @@ test("customers erase takes out the notes of alerts that are about the person, o
     db.transaction((trx) =>
       raise(
         trx,
-        testDesk(),
+        testAlertContext(),
         [
           {
             key,
@@ -221,7 +221,7 @@ test("customers erase takes out the notes of alerts that are about the person, o
   await db.transaction((trx) =>
     clear(
       trx,
-      testDesk(),
+      testAlertContext(),
       [{ key: "ended", end: { title: "over", advice: "" }, at: new Date() }],
       "sweep",
     ),
@@ -244,19 +244,19 @@ test("customers erase takes out the notes of alerts that are about the person, o
 
 test("customers erase takes the person out of the day's lists, and leaves the others there", async () => {
   const clock = standingClock(new Date().toISOString());
-  const desk = testDesk({ clock });
+  const alertContext = testAlertContext({ clock });
   const order = (n: number) => {
     const lost = { status: "failed", failure_code: "do_not_honor", attempt_count: 4 };
     const of = { id: `order-1${n}`, customer_id: `customer-${n}`, order_number: `NUMBER${n}` };
     const renewal = { subscription_id: `subscription-${n}`, subscription_cycle: 2 };
     return sampleOrder({ ...lost, ...of, ...renewal, next_retry_at: null, transactions: [] });
   };
-  await deliver(db, desk, [
+  await deliver(db, alertContext, [
     [event("customer.created", sampleCustomer({ id: "customer-3", email: "zoe@there.org" }))],
     [event("order.failed", order(1)), event("order.failed", order(3))],
   ]);
   clock.advanceHours(24);
-  await sweep(db, desk);
+  await sweep(db, alertContext);
   const titles = async () => {
     const [message] = await db("alerts.outbox")
       .whereNull("alert_id")

@@ -1,6 +1,5 @@
 import { PassThrough } from "node:stream";
 import { Command } from "commander";
-
 import type { SystemUser } from "../../src/main/cli/acting-person.ts";
 import type { CliContext } from "../../src/main/cli/context.ts";
 import { loadConfig } from "../../src/main/config/config.ts";

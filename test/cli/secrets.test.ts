@@ -2,7 +2,6 @@ import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, it } from "vitest";
-
 import { registerSecrets } from "../../src/main/cli/secrets.ts";
 import { ConfigurationError, UsageError } from "../../src/platform/errors.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";

@@ -13,7 +13,7 @@ import { defaultAccounts } from "../../src/reports/base/account-map.ts";
 import { closeMonth } from "../../src/reports/close/close-month.ts";
 import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
 import { startWorker } from "../../src/worker/start-worker.ts";
-import { settingsOf, testDesk } from "../alerts/test-desk.ts";
+import { settingsOf, testAlertContext } from "../alerts/test-desk.ts";
 import { runCommand } from "../cli/command-line.ts";
 import { testBackends, untilAnswering } from "../queue/backends.ts";
 import { startStand } from "../receiver/receiver-stand.ts";
@@ -45,7 +45,7 @@ async function deploy(backend: (typeof testBackends)[number]) {
   await untilAnswering(queue);
   const receiver = await startStand(database.url);
   open.push(() => receiver.close());
-  const alerts = testDesk({ settings, serviceClock: deps.serviceClock });
+  const alerts = testAlertContext({ settings, serviceClock: deps.serviceClock });
   const random = seededRandom("worker");
   const places = defaultEnvelopePlaces;
   const worker = startWorker(

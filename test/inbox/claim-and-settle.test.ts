@@ -3,7 +3,7 @@ import {
   type Settlement,
   claimEvents,
   postponeEvent,
-  settleEvents,
+  completeEvents,
 } from "../../src/inbox/claim.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -91,7 +91,7 @@ describe("claiming", () => {
       Array.from({ length: 4 }, () =>
         database.db.transaction(async (trx) => {
           const { events } = await claimEvents(trx, seqs, enough);
-          await settleEvents(
+          await completeEvents(
             trx,
             events.map(({ seq }) => settlement(seq)),
           );
@@ -110,7 +110,7 @@ describe("settling", () => {
     for (const _ of states)
       seqs.push(await storeRow(database.db, { state: "failed", attempts: 2, dueInSeconds: 5 }));
     await database.db.transaction((trx) =>
-      settleEvents(
+      completeEvents(
         trx,
         states.map((state, n) =>
           settlement(seqs[n]!, {
@@ -137,7 +137,7 @@ describe("settling", () => {
 
   test("nothing to settle is no statement at all", async () => {
     await database.db.transaction(async (trx) => {
-      expect(await statementsOf(trx, () => settleEvents(trx, []))).toEqual([]);
+      expect(await statementsOf(trx, () => completeEvents(trx, []))).toEqual([]);
     });
   });
 
@@ -145,7 +145,7 @@ describe("settling", () => {
     const seq = await storeRow(database.db);
     await expect(
       database.db.transaction(async (trx) => {
-        await settleEvents(trx, [settlement(seq)]);
+        await completeEvents(trx, [settlement(seq)]);
         throw new Error("the mirror refused");
       }),
     ).rejects.toThrow("the mirror refused");

@@ -1,10 +1,10 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import {
-  type WantedFetch,
-  postponeFetch,
-  settleFetch,
-  takeDueFetches,
-  wantFetches,
+  type WantedRefetch,
+  postponeRefetch,
+  completeRefetch,
+  takeDueRefetches,
+  requestRefetches,
 } from "../../src/inbox/refetch.ts";
 import { emptyInbox } from "./stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -13,16 +13,16 @@ import { statementsOf } from "../support/statements-of.ts";
 const database = useTestDatabase();
 beforeEach(() => emptyInbox(database.db));
 
-const wanted = (given: Partial<WantedFetch> = {}): WantedFetch => ({
+const wanted = (given: Partial<WantedRefetch> = {}): WantedRefetch => ({
   resource: "order",
   id: "ord_1",
   reason: "thin",
   notBefore: null,
   ...given,
 });
-const want = (...fetches: WantedFetch[]) => wantFetches(database.db, fetches);
+const want = (...fetches: WantedRefetch[]) => requestRefetches(database.db, fetches);
 const take = ({ limit = 10, leaseSeconds = 60 } = {}) =>
-  takeDueFetches(database.db, { limit, leaseSeconds });
+  takeDueRefetches(database.db, { limit, leaseSeconds });
 const takeOne = async () => {
   const [fetch] = await take();
   if (fetch === undefined) throw new Error("no read is due");
@@ -74,7 +74,7 @@ describe("ordering reads", () => {
 
   test("an order goes away with its transaction", async () => {
     const trx = await database.db.transaction();
-    await wantFetches(trx, [wanted()]);
+    await requestRefetches(trx, [wanted()]);
     await trx.rollback();
     expect(await stored()).toEqual([]);
   });
@@ -83,7 +83,9 @@ describe("ordering reads", () => {
     const ids = Array.from({ length: 50 }, (_, n) => wanted({ id: `ord_${n}` }));
     await Promise.all(
       Array.from({ length: 8 }, (_, n) =>
-        database.db.transaction((trx) => wantFetches(trx, n % 2 === 0 ? ids : ids.toReversed())),
+        database.db.transaction((trx) =>
+          requestRefetches(trx, n % 2 === 0 ? ids : ids.toReversed()),
+        ),
       ),
     );
     expect(new Set((await stored()).map(({ generation }) => generation))).toEqual(new Set([8]));
@@ -123,7 +125,7 @@ describe("ending reads", () => {
   test("a read that was applied is gone", async () => {
     await want(wanted(), wanted({ id: "ord_2" }));
     const fetches = await take();
-    await settleFetch(
+    await completeRefetch(
       database.db,
       fetches.find(({ id }) => id === "ord_1")!,
     );
@@ -134,7 +136,7 @@ describe("ending reads", () => {
     await want(wanted());
     const underWay = await takeOne();
     await want(wanted({ notBefore: later, reason: "tie" }));
-    await settleFetch(database.db, underWay);
+    await completeRefetch(database.db, underWay);
     expect(await takeOne()).toMatchObject({ generation: 2, reason: "tie", attempts: 1 });
   });
 
@@ -143,25 +145,25 @@ describe("ending reads", () => {
     const first = await takeOne();
     await want(wanted());
     const second = await takeOne();
-    await settleFetch(database.db, first);
+    await completeRefetch(database.db, first);
     expect(await stored()).toHaveLength(1);
-    await settleFetch(database.db, second);
+    await completeRefetch(database.db, second);
     expect(await stored()).toEqual([]);
-    await settleFetch(database.db, second);
+    await completeRefetch(database.db, second);
   });
 
   test("a read that is put off comes back at its time, with what is known of it", async () => {
     await want(wanted());
     const fetch = await takeOne();
     const missingSince = new Date("2026-03-01T12:00:00.000Z");
-    await postponeFetch(database.db, fetch, { delayMs: 30_000, error: "429", missingSince });
+    await postponeRefetch(database.db, fetch, { delayMs: 30_000, error: "429", missingSince });
     expect(await stored()).toMatchObject([{ last_error: "429", missing_since: missingSince }]);
     await passSeconds(28);
     expect(await take()).toEqual([]);
     await passSeconds(3);
     const again = await takeOne();
     expect(again).toMatchObject({ attempts: 2, missingSince });
-    await postponeFetch(database.db, again, { delayMs: 0, error: "500" });
+    await postponeRefetch(database.db, again, { delayMs: 0, error: "500" });
     expect(await stored()).toMatchObject([{ last_error: "500", missing_since: null }]);
   });
 
@@ -169,7 +171,7 @@ describe("ending reads", () => {
     await want(wanted());
     const underWay = await takeOne();
     await want(wanted({ reason: "tie" }));
-    await postponeFetch(database.db, underWay, { delayMs: 600_000, error: "503" });
+    await postponeRefetch(database.db, underWay, { delayMs: 600_000, error: "503" });
     expect(await takeOne()).toMatchObject({ generation: 2, reason: "tie" });
   });
 });

@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { wantFetches } from "../../src/inbox/refetch.ts";
+import { requestRefetches } from "../../src/inbox/refetch.ts";
 import { countByState, countOpenWork, findEvents, listEvents } from "../../src/inbox/queries.ts";
 import { emptyInbox, storeRow } from "./stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -84,7 +84,7 @@ test("open work is what is received or failed, and every read that is wanted", a
   for (const state of ["received", "failed", "dead", "applied", "stale", "ignored"] as const) {
     await storeRow(database.db, { state });
   }
-  await wantFetches(database.db, [
+  await requestRefetches(database.db, [
     { resource: "order", id: "ord_1", reason: "thin", notBefore: null },
   ]);
   expect(await countOpenWork(database.db)).toEqual({ events: 2, fetches: 1 });

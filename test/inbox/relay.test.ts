@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { beforeEach, expect, test } from "vitest";
-import { claimEvents, settleEvents } from "../../src/inbox/claim.ts";
+import { claimEvents, completeEvents } from "../../src/inbox/claim.ts";
 import { type RelayLimits, defaultRelayLimits, takeRelayRows } from "../../src/inbox/relay.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -100,7 +100,7 @@ test("neither waits for rows that a worker holds nor takes them", { timeout: 5_0
     } finally {
       await relay.rollback();
     }
-    await settleEvents(worker, [
+    await completeEvents(worker, [
       { seq: held, state: "applied", reason: null, resourceType: null, resourceId: null },
     ]);
     await worker.commit();

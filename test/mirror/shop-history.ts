@@ -102,7 +102,7 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
   let hasReads = false;
   let transactionCount = 0;
 
-  const touched = (object: Wire, now: string): void => {
+  const affected = (object: Wire, now: string): void => {
     const key = `${String(object["id"])}|${now}`;
     if (seenTimes.has(key)) hasTies = true;
     seenTimes.add(key);
@@ -157,7 +157,7 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
       created_at: now,
     };
     orders.set(orderId, order);
-    touched(order, now);
+    affected(order, now);
     event("order", orderBody(order), now, isThin);
   }
 
@@ -179,7 +179,7 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
       created_at: now,
       ...fields,
     } as WireTransaction;
-    touched(transaction, now);
+    affected(transaction, now);
     order.transactions.push(transaction);
     return transaction;
   }
@@ -224,7 +224,7 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
         if (isOdd) openChargeback(order, now);
         else order.status = "refunded";
     }
-    touched(order, now);
+    affected(order, now);
     event("order", orderBody(order), now, isThin, dunning);
     if ("attempt_count" in dunning) {
       expected.orders[order.id] = { ...expected.orders[order.id], ...dunning };
@@ -240,7 +240,7 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
     const sale = captured(order);
     if (sale === undefined || sale.status === status) return;
     sale.status = status;
-    touched(sale, now);
+    affected(sale, now);
   }
 
   /** A sale that changes while its order keeps its time. Without a time of its own nothing would tell when. */
@@ -278,7 +278,7 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
     } else {
       Object.assign(subscription, { status: "canceled", canceled_at: now });
     }
-    touched(subscription, now);
+    affected(subscription, now);
     event("subscription", eventSubscription(subscription), now, isThin);
   }
 
@@ -293,7 +293,7 @@ function createShop({ entriesHaveTimes, eventsShowDetails }: Style) {
     customer ??= first;
     customer["first_name"] = `Name ${deliveries.length}`;
     if (pick === 5) customer["deleted"] = true;
-    touched(customer, now);
+    affected(customer, now);
     event("customer", customer, now, isThin);
   }
 

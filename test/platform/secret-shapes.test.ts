@@ -4,7 +4,7 @@ import { createEncryption } from "../../src/platform/encryption.ts";
 import { TallyhookError } from "../../src/platform/errors.ts";
 import { createLog, lineLimits } from "../../src/platform/log.ts";
 import {
-  conceal,
+  redact,
   foreignText,
   knowSecret,
   knowSecretShapes,
@@ -39,7 +39,7 @@ describe("a secret that this process holds", () => {
   });
 
   it("is known as soon as it is concealed, encrypted or decrypted", () => {
-    conceal({ one: "held-by-config-1", many: ["held-by-config-2"], none: null });
+    redact({ one: "held-by-config-1", many: ["held-by-config-2"], none: null });
     const key = "1f".repeat(32);
     const other = createEncryption({ current: key }).encrypt("whsec_c2lnbmluZ3NlY3JldA==");
     expect(other.keyId).toBeTypeOf("string");

@@ -23,7 +23,7 @@ import { createServiceClient } from "../../src/client/service-client.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { alertRows, eventsSoFar } from "../alerts/story-stand.ts";
 import { sweep } from "../alerts/sweep-stand.ts";
-import { testDesk } from "../alerts/test-desk.ts";
+import { testAlertContext } from "../alerts/test-desk.ts";
 import { startStand } from "../receiver/receiver-stand.ts";
 import { ask } from "../reports/ask.ts";
 import { type Json, type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";
@@ -77,7 +77,7 @@ async function mainJobUnder(settings: Readonly<Record<string, string>>): Promise
 }
 
 const clock = { now: () => new Date("2026-03-20T00:00:00.000Z") };
-const desk = testDesk({ clock, serviceClock: clock });
+const alertContext = testAlertContext({ clock, serviceClock: clock });
 
 /** Findings are made by slices that are read side by side. */
 const sorted = (rows: Json[]): string[] =>
@@ -92,9 +92,9 @@ async function mainJob(url: string): Promise<Json> {
       const { status } = await stand.send(JSON.stringify(event));
       expect(status).toBe(200);
     }
-    await applyBatch({ ...applyDeps(db), alerts: desk }, stand.committed.flat());
+    await applyBatch({ ...applyDeps(db), alerts: alertContext }, stand.committed.flat());
     await healAll(db);
-    await sweep(db, desk);
+    await sweep(db, alertContext);
     await takeJob(url);
     const period = { from: "2026-01-15", to: "2026-04-01", timeZone: "Europe/Berlin" };
     const reports: Json = {};
@@ -118,7 +118,7 @@ async function healAll(db: Awaited<ReturnType<typeof startStand>>["db"]): Promis
   const random = seededRandom("settings");
   const location = { baseUrl: sandbox.url, apiKey: testKey };
   const client = createServiceClient({ ...location, log, wallClock, serviceClock, random });
-  const deps = { db, client, log, random, clock: wallClock, serviceClock, alerts: desk };
+  const deps = { db, client, log, random, clock: wallClock, serviceClock, alerts: alertContext };
   for (const kind of ["import", "full"] as const) {
     const done = await reconcile(
       deps,

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-
 import { createEncryption } from "../../src/platform/encryption.ts";
 import {
   type OverviewSources,

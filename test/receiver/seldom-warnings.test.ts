@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
-import { createSeldomWarnings } from "../../src/platform/rate-limited-warnings.ts";
+import { createRateLimitedWarnings } from "../../src/platform/rate-limited-warnings.ts";
 
 test("the same warning is logged at once and then seldom, with the number of those left out", () => {
   const lines: { msg: string; leftOut: number; n: number }[] = [];
@@ -10,7 +10,7 @@ test("the same warning is logged at once and then seldom, with the number of tho
     destination: { write: (line) => void lines.push(JSON.parse(line)) },
   });
   let nowMs = 1_000_000;
-  const warn = createSeldomWarnings({ log, clock: { now: () => new Date(nowMs) } });
+  const warn = createRateLimitedWarnings({ log, clock: { now: () => new Date(nowMs) } });
   for (let n = 0; n < 100; n++) {
     warn("refused", { n });
     warn("stale", { n });
@@ -30,7 +30,7 @@ test("a clock that is set back does not silence it", () => {
     destination: { write: (line) => void lines.push(line) },
   });
   let nowMs = 1_000_000_000;
-  const warn = createSeldomWarnings({ log, clock: { now: () => new Date(nowMs) } });
+  const warn = createRateLimitedWarnings({ log, clock: { now: () => new Date(nowMs) } });
   warn("refused", {});
   nowMs -= 3_600_000;
   warn("refused", {});

@@ -12,7 +12,7 @@ import { type ReconcileSettings, defaultReconcileSettings } from "../../src/reco
 import type { WalkProgress } from "../../src/reconcile/walk/walk-all.ts";
 import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { createServiceClient } from "../../src/client/service-client.ts";
-import { testDesk } from "../alerts/test-desk.ts";
+import { testAlertContext } from "../alerts/test-desk.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 
 export interface ReconcileStand {
@@ -46,7 +46,10 @@ export async function createReconcileStand(
     { baseUrl, apiKey, log, wallClock, serviceClock, random },
     { tryTimeoutMs, retry: { maxAttempts: 4, baseDelayMs: 5, maxDelayMs: 20 } },
   );
-  const alerts = testDesk({ serviceClock, ...(settings === undefined ? {} : { settings }) });
+  const alerts = testAlertContext({
+    serviceClock,
+    ...(settings === undefined ? {} : { settings }),
+  });
   const deps = { db: database.db, client, log, random, clock: wallClock, serviceClock, alerts };
   return {
     database,

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { afterEach, expect, test } from "vitest";
-import { settleEvents } from "../../src/inbox/claim.ts";
+import { completeEvents } from "../../src/inbox/claim.ts";
 import { replayEvents } from "../../src/inbox/retention.ts";
 import { eraseHistory, eraseRows, objectsOf } from "../../src/mirror/privacy/erase-mirror.ts";
 import { markErased } from "../../src/mirror/privacy/erased-people.ts";
@@ -160,7 +160,7 @@ function createWorld(db: Knex, random: Random) {
       resourceId: order,
     }));
     applied.push(...settlements.map(({ seq }) => seq));
-    await db.transaction((trx) => settleEvents(trx, settlements));
+    await db.transaction((trx) => completeEvents(trx, settlements));
   }
 
   const deeds: Record<string, () => Promise<void>> = {

@@ -20,7 +20,7 @@ export function orderEvent(status: string): string | null {
 const minutesLate = { in_time: 9, late: 11, missed: null } as const;
 
 /** What becomes of the event about an object: always the same. */
-export function fateOf(id: string): keyof typeof minutesLate {
+export function sendDecisionOf(id: string): keyof typeof minutesLate {
   const fates = ["in_time", "in_time", "late", "missed"] as const;
   return fates[createHash("md5").update(id).digest().readUInt8(0) % fates.length] ?? "missed";
 }
@@ -30,7 +30,7 @@ export async function deliver(db: Knex, announcements: readonly Announcement[]):
   const rows = announcements
     .filter(({ type }) => type !== null)
     .map(({ resource, id, at, type }, n) => {
-      const late = minutesLate[fateOf(id)];
+      const late = minutesLate[sendDecisionOf(id)];
       const receivedAt = new Date(Date.parse(at) + (late ?? 1) * 60_000).toISOString();
       // A chargeback's event has no name: any about the order is taken for it.
       const other = type === "order.(chargeback)" ? null : "order.updated";

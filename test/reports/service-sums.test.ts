@@ -2,7 +2,7 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { type Answer, ask } from "./ask.ts";
 import { type ServiceState, type WireObject, playHistory } from "./sandbox-history.ts";
-import { deliver, fateOf, orderEvent } from "./deliveries.ts";
+import { deliver, sendDecisionOf, orderEvent } from "./deliveries.ts";
 import { balances, dayOf, isCaptured, recurring, sumBy, text } from "./service-sums.ts";
 
 const zones = ["UTC", "Pacific/Auckland", "America/Los_Angeles"] as const;
@@ -261,7 +261,7 @@ describe.each(["amber", "birch", "cedar"])("a random history (%s)", (seed) => {
       for (const order of service.orders) {
         const event = orderEvent(text(order, "status")) ?? "none is documented";
         const known = fates.get(event) ?? { n: 0, in_time: 0, late: 0 };
-        const fate = event === "none is documented" ? "missed" : fateOf(text(order, "id"));
+        const fate = event === "none is documented" ? "missed" : sendDecisionOf(text(order, "id"));
         fates.set(event, {
           n: known.n + 1,
           in_time: known.in_time + (fate === "in_time" ? 1 : 0),

@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-
 import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
 import type { Endpoint } from "../../src/contract/endpoint.ts";

@@ -1,5 +1,4 @@
 import { afterEach, beforeAll, expect, test } from "vitest";
-
 import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
 import { aCustomer, expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";

@@ -1,6 +1,5 @@
 import { expect, test } from "vitest";
 import { z } from "zod";
-
 import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { allEndpoints } from "../../src/sandbox/resources/all-endpoints.ts";
 import {

@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-
 import { testCards } from "../../src/sandbox/resources/payment-methods/test-cards.ts";
 import { failureCodes } from "../../src/contract/decline-codes.ts";
 import { type Json, aCustomer, anOrder, eventTypesOf, liveKey } from "./harness.ts";

@@ -1,5 +1,4 @@
 import { expect, test } from "vitest";
-
 import { testKey } from "../../src/sandbox/engine/keys.ts";
 import {
   type Called,

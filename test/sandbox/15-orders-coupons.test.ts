@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { beforeAll, describe, expect, test } from "vitest";
-
 import {
   aGenerated,
   aProduct,

@@ -1,5 +1,4 @@
 import { beforeAll, expect, test } from "vitest";
-
 import { aPromo, redemptionsOf } from "./coupon-support.ts";
 import {
   type Json,

@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, test } from "vitest";
-
 import { aPromo } from "./coupon-support.ts";
 import {
   type Json,

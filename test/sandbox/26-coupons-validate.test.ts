@@ -1,5 +1,4 @@
 import { beforeAll, describe, expect, test } from "vitest";
-
 import { aGenerated, aProduct, aPromo, orderWith, redemptionsOf } from "./coupon-support.ts";
 import { type Json, aCustomer, aPlan, expectRefusal } from "./harness.ts";
 import { useSandbox } from "./support/use-sandbox.ts";

@@ -4,9 +4,7 @@ import { mkdtempSync, readFileSync, rmSync, writeFileSync } from "node:fs";
 import { request } from "node:http";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-
 import { expect, inject, test } from "vitest";
-
 import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { eventually } from "../support/eventually.ts";
 import {

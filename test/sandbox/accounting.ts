@@ -1,5 +1,4 @@
 import { expect } from "vitest";
-
 import type { Json } from "./harness.ts";
 
 /* The invariants that every state of the sandbox keeps (checklist, group 29), looked for in a snapshot. */

@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-
 import { coversCycle, discountOf } from "../../src/sandbox/resources/coupons/coupon.ts";
 
 const cents = fc.oneof(

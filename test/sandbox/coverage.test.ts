@@ -1,9 +1,7 @@
 import { readdirSync, readFileSync } from "node:fs";
 import { join } from "node:path";
-
 import { format } from "prettier";
 import { expect, test } from "vitest";
-
 import { allMarks, coverageDocument, markedStatements, titlesWithoutTest } from "./coverage.ts";
 import { untestedReasons } from "./untested.ts";
 

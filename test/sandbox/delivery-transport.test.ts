@@ -1,8 +1,6 @@
 import { type RequestListener, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-
 import { afterAll, expect, test } from "vitest";
-
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { type Transport, createTransport } from "../../src/sandbox/engine/delivery/attempt.ts";

@@ -3,9 +3,7 @@ import { mkdtemp, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { promisify } from "node:util";
-
 import { afterAll, beforeAll, expect, test } from "vitest";
-
 import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { useSandbox } from "./support/use-sandbox.ts";
 

@@ -1,8 +1,6 @@
 import { type IncomingHttpHeaders, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
-
 import { expect } from "vitest";
-
 import { createLog } from "../../src/platform/log.ts";
 import { liveKey, testKey } from "../../src/sandbox/engine/keys.ts";
 import { errorCodesOf } from "../../src/sandbox/docs/openapi.ts";

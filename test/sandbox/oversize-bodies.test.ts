@@ -1,8 +1,6 @@
 import { once } from "node:events";
 import { connect } from "node:net";
-
 import { expect, test } from "vitest";
-
 import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { maxImageBytes } from "../../src/contract/resources/products.ts";
 import { type Json, productsOf } from "./harness.ts";

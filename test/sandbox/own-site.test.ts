@@ -1,9 +1,7 @@
 import { once } from "node:events";
 import { type IncomingMessage, type OutgoingHttpHeaders, request } from "node:http";
 import { json } from "node:stream/consumers";
-
 import { expect, test } from "vitest";
-
 import { createLog } from "../../src/platform/log.ts";
 import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { startSandbox } from "../../src/sandbox/start-sandbox.ts";

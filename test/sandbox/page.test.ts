@@ -1,6 +1,5 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-
 import { type PageQuery, readPage } from "../../src/sandbox/engine/store/read-page.ts";
 import { type Table, createTable } from "../../src/sandbox/engine/store/table.ts";
 

@@ -18,9 +18,7 @@ import {
 } from "node:fs";
 import { tmpdir } from "node:os";
 import { basename, dirname, join } from "node:path";
-
 import { afterAll, beforeEach, describe, expect, inject, test } from "vitest";
-
 import { eventually } from "../support/eventually.ts";
 import { expectCyclesWithoutGap, expectSumsToAgree } from "./accounting.ts";
 import {

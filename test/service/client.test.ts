@@ -1,7 +1,5 @@
 import type { IncomingMessage, RequestListener } from "node:http";
-
 import { afterEach, describe, expect, it } from "vitest";
-
 import type { ServiceClient, ServiceClientOptions } from "../../src/client/service-client.ts";
 import {
   ServiceAnswerError,

@@ -1,5 +1,4 @@
 import { expect, it } from "vitest";
-
 import { errorEnvelope, errorEnvelopeSchema } from "../../src/contract/error-envelope.ts";
 
 it("writes every key of the service's error form", () => {

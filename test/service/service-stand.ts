@@ -5,7 +5,6 @@ import {
   createServer,
 } from "node:http";
 import type { AddressInfo } from "node:net";
-
 import { createServiceClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";

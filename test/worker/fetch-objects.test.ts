@@ -1,8 +1,8 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Knex } from "knex";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type WantedFetch, wantFetches } from "../../src/inbox/refetch.ts";
-import { fetchDueObjects } from "../../src/worker/refetch.ts";
+import { type WantedRefetch, requestRefetches } from "../../src/inbox/refetch.ts";
+import { refetchDueObjects } from "../../src/worker/refetch.ts";
 import { walkDisputes } from "../../src/worker/walk-disputes.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import {
@@ -71,9 +71,9 @@ const deps = () => ({
   missingGraceMs: graceMs,
   foreignAccount: () => foreignAccount({ db, client: service.client }),
 });
-const fetchDue = () => fetchDueObjects(deps());
-const want = (fetch: Partial<WantedFetch> = {}) =>
-  wantFetches(db, [
+const fetchDue = () => refetchDueObjects(deps());
+const want = (fetch: Partial<WantedRefetch> = {}) =>
+  requestRefetches(db, [
     { resource: "order", id: "order-1", reason: "thin", notBefore: null, ...fetch },
   ]);
 const disputes = { resource: "disputed-transactions", id: "*", reason: "dispute" } as const;

@@ -17,7 +17,7 @@ import { progressOf } from "../inbox/stored-events.ts";
 import { acceptAlerts, refuseAlerts } from "../alerts/refused-alerts.ts";
 import { messagesOf, sendDue } from "../alerts/story-stand.ts";
 import { sweep, unresolved } from "../alerts/sweep-stand.ts";
-import { testDesk } from "../alerts/test-desk.ts";
+import { testAlertContext } from "../alerts/test-desk.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { applyDeps, emptyAll, storeEvent } from "./worker-stand.ts";
 
@@ -95,10 +95,10 @@ describe("an alert that cannot be written", () => {
     const seq = await storeEvent(db, "order.failed", declined("bad"));
     await applyBatch(applyDeps(db), [seq]);
     await sendDue(db);
-    await sweep(db, testDesk());
+    await sweep(db, testAlertContext());
     expect(await unresolved(db)).toEqual(["undescribed:order:bad error open"]);
     await acceptAlerts(db);
-    await sweep(db, testDesk());
+    await sweep(db, testAlertContext());
     expect(await unresolved(db)).toEqual(["decline:bad warning open"]);
     expect(await listedOf("decline:bad")).toEqual(["attempt:1"]);
     expect(await messagesOf(db, "undescribed:order:bad")).toEqual([
@@ -144,10 +144,10 @@ describe("an alert that cannot be written", () => {
     const named = await unresolved(db);
     expect(named.every((key) => key.startsWith("undescribed:"))).toBe(true);
     expect(named.length).toBeGreaterThan(1);
-    await sweep(db, testDesk());
+    await sweep(db, testAlertContext());
     expect(await unresolved(db)).toEqual(named);
     await acceptAlerts(db);
-    await sweep(db, testDesk());
+    await sweep(db, testAlertContext());
     expect(await unresolved(db)).toEqual(expected);
   });
 
@@ -166,7 +166,7 @@ describe("an alert that cannot be written", () => {
     };
     await applyBatch(applyDeps(db), [await storeEvent(db, "order.updated", later)]);
     await acceptAlerts(db);
-    await sweep(db, testDesk());
+    await sweep(db, testAlertContext());
     expect(await unresolved(db)).toEqual([
       "card-number:order:description critical open",
       // A status that is named nowhere says neither that the order was paid nor that it was not.
@@ -193,7 +193,7 @@ describe("an alert that cannot be written", () => {
     expect(named.join("\n")).toMatch(/undescribed:dead event:/);
     expect(named.join("\n")).toMatch(/undescribed:state of the future of the order:late/);
     await acceptAlerts(db);
-    await sweep(db, testDesk());
+    await sweep(db, testAlertContext());
     const open = await unresolved(db);
     expect(open.filter((key) => key.startsWith("undescribed:"))).toEqual([]);
     expect(open).toContain("card-number:customer:name critical open");
@@ -206,7 +206,7 @@ describe("an alert that cannot be written", () => {
     await applyBatch(applyDeps(db), [seq]);
     await acceptAlerts(db);
     await db("inbox.progress").where({ seq }).update({ state: "applied" });
-    await sweep(db, testDesk());
+    await sweep(db, testAlertContext());
     expect(await unresolved(db)).toEqual([]);
     expect(await messagesOf(db, `dead:evt_order.failed`)).toEqual([]);
   });
@@ -224,7 +224,7 @@ describe("an alert that cannot be written", () => {
     expect(await statesOf([again])).toEqual(["applied"]);
     expect(deps.logged()).not.toContain("JSON");
     await acceptAlerts(db);
-    await sweep(db, testDesk());
+    await sweep(db, testAlertContext());
     expect(await unresolved(db)).toEqual(["decline:bad warning open"]);
   });
 
@@ -236,7 +236,7 @@ describe("an alert that cannot be written", () => {
     const again = declined("bad", { updated_at: "2025-03-01T13:00:00.000Z", description: "x" });
     await applyBatch(applyDeps(db), [await storeEvent(db, "order.updated", again)]);
     expect(await unresolved(db)).toContain("decline:bad warning open");
-    await sweep(db, testDesk());
+    await sweep(db, testAlertContext());
     expect(await unresolved(db)).toEqual(["decline:bad warning open"]);
   });
 
@@ -268,7 +268,7 @@ describe("an alert that cannot be written", () => {
   });
 
   test("costs no event where the program itself fails, whatever the event is", async () => {
-    const alerts = testDesk({ timeZone: "Nowhere/AtAll" });
+    const alerts = testAlertContext({ timeZone: "Nowhere/AtAll" });
     const seqs = [
       await storeEvent(db, "order.failed", declined("bad")),
       await storeEvent(db, "order.succeeded", sampleOrder({ id: "paid" })),
@@ -370,7 +370,7 @@ describe("whatever stands in the fields that a message reads", () => {
   );
 
   test("it ends as an event that is applied or cannot be read, and every alert is described", async () => {
-    const alerts = testDesk();
+    const alerts = testAlertContext();
     const shapes = fc.array(fc.tuple(anyOrder, anyTransaction, anyCustomer), {
       minLength: 20,
       maxLength: 20,

@@ -7,10 +7,10 @@ import {
   timeText,
 } from "../../platform/local-time.ts";
 import { durationText } from "../../platform/readable-text.ts";
-import { type AlertDesk, zoneOf } from "../alert-context.ts";
+import { type AlertContext, zoneOf } from "../alert-context.ts";
 import { composeMessage, customerFacts, linksOf } from "../compose-message.ts";
 import type { AlertSettings } from "../settings.ts";
-import type { Stage, Story } from "../timeline.ts";
+import type { Stage, Timeline } from "../timeline.ts";
 import {
   type DigestItem,
   type OutboxRow,
@@ -28,7 +28,7 @@ export interface Announcement {
   alertId: number;
   occurrence: number;
   openedAt: Date;
-  story: Pick<Story, "key" | "subject" | "family">;
+  timeline: Pick<Timeline, "key" | "subject" | "family">;
   stage: Stage;
 }
 
@@ -39,18 +39,18 @@ export interface Announcement {
  */
 export async function announce(
   trx: Knex,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   announcements: readonly Announcement[],
 ): Promise<void> {
   const ended = announcements.filter(({ stage }) => stage.change === "resolved");
   const begun = announcements.filter(({ stage }) => stage.change !== "resolved");
-  if (ended.length > 0) await announceEnds(trx, desk, ended);
-  if (begun.length > 0) await announceStages(trx, desk, begun);
+  if (ended.length > 0) await announceEnds(trx, alertContext, ended);
+  if (begun.length > 0) await announceStages(trx, alertContext, begun);
 }
 
 async function announceEnds(
   trx: Knex,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   ended: readonly Announcement[],
 ): Promise<void> {
   const ids = ended.map(({ alertId }) => alertId);
@@ -60,7 +60,7 @@ async function announceEnds(
   const inStorms = await stormListedChannels(trx, ids);
   const routed = ended.map((one) => ({
     one,
-    ...endRouteOf(desk, one.stage, {
+    ...endRouteOf(alertContext, one.stage, {
       told: told.get(one.alertId) ?? [],
       listed: [...(onDigests.get(one.alertId) ?? []), ...(inStorms.get(one.alertId) ?? [])],
     }),
@@ -80,8 +80,10 @@ async function announceEnds(
     trx,
     heard.flatMap(({ one, atOnce }) =>
       atOnce.map((channel) => ({
-        ...rowOf(withDuration(one), channel, customers, desk),
-        notBefore: keepsIncidents(desk.settings, channel) ? null : quietEnd(desk, one.stage),
+        ...rowOf(withDuration(one), channel, customers, alertContext),
+        notBefore: keepsIncidents(alertContext.settings, channel)
+          ? null
+          : quietEnd(alertContext, one.stage),
       })),
     ),
   );
@@ -96,13 +98,13 @@ function withDuration(one: Announcement): Announcement {
 
 async function announceStages(
   trx: Knex,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   begun: readonly Announcement[],
 ): Promise<void> {
   const items: DigestItem[] = [];
   const single: Announcement[] = [];
   for (const one of begun) {
-    const { channels, inDigest } = routeOf(desk, one.stage);
+    const { channels, inDigest } = routeOf(alertContext, one.stage);
     if (!inDigest) single.push(one);
     else {
       for (const channel of channels) {
@@ -114,13 +116,18 @@ async function announceStages(
   if (single.length === 0) return;
   await dropOvertaken(
     trx,
-    single.map(({ alertId, stage }) => ({ alertId, channels: routeOf(desk, stage).channels })),
+    single.map(({ alertId, stage }) => ({
+      alertId,
+      channels: routeOf(alertContext, stage).channels,
+    })),
   );
   const customers = await customersOf(trx, single);
   await queueMessages(
     trx,
     single.flatMap((one) =>
-      routeOf(desk, one.stage).channels.map((channel) => rowOf(one, channel, customers, desk)),
+      routeOf(alertContext, one.stage).channels.map((channel) =>
+        rowOf(one, channel, customers, alertContext),
+      ),
     ),
   );
 }
@@ -128,17 +135,17 @@ async function announceStages(
 type Customers = Awaited<ReturnType<typeof customerFacts>>;
 
 const customersOf = (trx: Knex, announced: readonly Announcement[]): Promise<Customers> => {
-  const ids = announced.flatMap(({ story }) => story.subject.customerId ?? []);
+  const ids = announced.flatMap(({ timeline }) => timeline.subject.customerId ?? []);
   return customerFacts(trx, [...new Set(ids)]);
 };
 
 function rowOf(
-  { alertId, occurrence, story, stage }: Announcement,
+  { alertId, occurrence, timeline, stage }: Announcement,
   channel: string,
   customers: Customers,
-  desk: AlertDesk,
+  alertContext: AlertContext,
 ): OutboxRow {
-  const { key, subject } = story;
+  const { key, subject } = timeline;
   const customer = customers.get(subject.customerId ?? "") ?? null;
   return {
     channel,
@@ -150,9 +157,9 @@ function rowOf(
       stage,
       alertId,
       customer,
-      links: linksOf(desk.settings.links, subject),
+      links: linksOf(alertContext.settings.links, subject),
     }),
-    notBefore: quietEnd(desk, stage),
+    notBefore: quietEnd(alertContext, stage),
   };
 }
 
@@ -167,7 +174,7 @@ export interface Route {
 
 /** Whom a stage concerns: the channels of its rule, later in quiet hours, together with others where it can wait. Pure. */
 export function routeOf(
-  { settings, ...desk }: AlertDesk,
+  { settings, ...alertContext }: AlertContext,
   stage: Pick<Stage, "rule" | "severity" | "canWait">,
 ): Route {
   const rule = settings.rules[stage.rule];
@@ -176,11 +183,15 @@ export function routeOf(
   if (stage.canWait && settings.digests.when !== "off") {
     return { channels: settings.digests.channels ?? own, inDigest: true, notBefore: null };
   }
-  return { channels: own, inDigest: false, notBefore: quietEnd({ settings, ...desk }, stage) };
+  return {
+    channels: own,
+    inDigest: false,
+    notBefore: quietEnd({ settings, ...alertContext }, stage),
+  };
 }
 
 /** Whether an incident stays open there, and goes on to wake people, until its end is told. Pure. */
-export function keepsIncidents({ channels }: AlertDesk["settings"], channel: string): boolean {
+export function keepsIncidents({ channels }: AlertContext["settings"], channel: string): boolean {
   const kind = channels[channel]?.kind;
   return kind === "pagerduty" || kind === "webhook";
 }
@@ -190,7 +201,7 @@ export function keepsIncidents({ channels }: AlertDesk["settings"], channel: str
  * before, or where nothing is lost by waiting. Pure.
  */
 function endRouteOf(
-  { settings }: Pick<AlertDesk, "settings">,
+  { settings }: Pick<AlertContext, "settings">,
   stage: Pick<Stage, "canWait">,
   { told, listed }: { told: readonly string[]; listed: readonly string[] },
 ): { atOnce: readonly string[]; inDigest: readonly string[] } {
@@ -201,10 +212,13 @@ function endRouteOf(
 }
 
 /** When the quiet hours end, for what is not urgent enough to break them; null: it may be told now. Pure. */
-export function quietEnd(desk: AlertDesk, { severity }: Pick<Stage, "severity">): Date | null {
-  const { quietHours } = desk.settings;
+export function quietEnd(
+  alertContext: AlertContext,
+  { severity }: Pick<Stage, "severity">,
+): Date | null {
+  const { quietHours } = alertContext.settings;
   if (quietHours === null || quietHours.except.includes(severity)) return null;
-  return quietUntil(quietHours, zoneOf(desk), desk.clock.now());
+  return quietUntil(quietHours, zoneOf(alertContext), alertContext.clock.now());
 }
 
 type QuietHours = NonNullable<AlertSettings["quietHours"]>;

@@ -139,7 +139,7 @@ function startLane(
   }
 
   async function handle(row: ClaimedRow): Promise<Result> {
-    const fate = fateOf(row);
+    const fate = sendDecisionOf(row);
     if (!fate.send) {
       await store(row, { state: "dropped", reason: fate.reason, maybeSent: false });
       return null;
@@ -202,19 +202,19 @@ const factsOf = ({ id, stage, action, attempts, message }: ClaimedRow) => ({
 });
 
 /** Whether a claimed row is still worth telling, and if not, why. */
-export type Fate = { send: true } | { send: false; reason: string };
+export type SendDecision = { send: true } | { send: false; reason: string };
 
 /**
  * Nobody is told of what is over already, nor that something is over of which they never heard. What may have
  * arrived is sent again all the same, with the same key: only so is it known to have been told. A list tells of other
  * alerts than its own.
  */
-export function fateOf(
+export function sendDecisionOf(
   row: Pick<
     ClaimedRow,
     "action" | "alertState" | "mayBeRepeat" | "isList" | "isEarlierTold" | "isLaterTold"
   >,
-): Fate {
+): SendDecision {
   if (row.mayBeRepeat || row.isList) return { send: true };
   if (row.action !== "trigger" && !row.isEarlierTold) {
     return { send: false, reason: "this channel was not told that it began" };

@@ -13,12 +13,12 @@ export interface Missing {
   examples: readonly string[];
 }
 
-interface SilenceContext extends Wording {
+interface AbsenceContext extends Wording {
   at: Date;
 }
 
 /** Retries that were due and never came. Pure. */
-export function missingRetries(missing: Missing, context: SilenceContext): Condition {
+export function missingRetries(missing: Missing, context: AbsenceContext): Condition {
   return {
     ...silence("retry", "silence_retry", missing, context),
     title: headlineText({
@@ -33,7 +33,7 @@ export function missingRetries(missing: Missing, context: SilenceContext): Condi
 }
 
 /** Renewals whose date passed without an order. Pure. */
-export function missingRenewals(missing: Missing, context: SilenceContext): Condition {
+export function missingRenewals(missing: Missing, context: AbsenceContext): Condition {
   return {
     ...silence("renewal", "silence_renewal", missing, context),
     title: headlineText({
@@ -60,7 +60,7 @@ const weekMs = 7 * 24 * hourMs;
  * Whether the last full hour and the one that runs brought nothing, though the same hour of the week usually brings
  * events: in most of the weeks that are looked at, and in at least two. Gives back the silent hour. Pure.
  */
-export function silentHour(
+export function hourWithoutEvents(
   hours: readonly EventHour[],
   { usuallyAtLeast, weeks }: Rules["silence_events"],
   now: Date,
@@ -79,7 +79,7 @@ export function silentHour(
 /** No events in an hour that usually is a busy one. Pure. */
 export function missingEvents(
   hour: Date,
-  { rules, localTime, shortTime, at }: SilenceContext,
+  { rules, localTime, shortTime, at }: AbsenceContext,
 ): Condition {
   return {
     key: "silence:events",
@@ -104,7 +104,7 @@ export function missingEvents(
 export function stopped(
   kind: "worker" | "scheduler",
   missing: Missing,
-  context: SilenceContext,
+  context: AbsenceContext,
 ): Condition {
   const isWorker = kind === "worker";
   return {
@@ -126,7 +126,7 @@ export function stopped(
 }
 
 /** A scheduler of which nothing was ever heard, though workers have run since then. Pure. */
-export function neverScheduled(since: Date, context: SilenceContext): Condition {
+export function neverScheduled(since: Date, context: AbsenceContext): Condition {
   const missing = { count: 1, oldest: since, examples: ["scheduler"] };
   return {
     ...silence("scheduler", "silence_worker", missing, context),
@@ -145,7 +145,7 @@ const schedulerAdvice =
 /** No reconciliation for too long, or none at all since somebody watches. Pure. */
 export function missingRun(
   { last, watchedSince }: { last: Date | null; watchedSince: Date },
-  { rules, localTime, shortTime, at }: SilenceContext,
+  { rules, localTime, shortTime, at }: AbsenceContext,
 ): Condition {
   return {
     key: "silence:reconcile",
@@ -172,7 +172,7 @@ function silence(
   kind: "retry" | "renewal" | "worker" | "scheduler",
   rule: "silence_retry" | "silence_renewal" | "silence_worker",
   { count, oldest, examples }: Missing,
-  { rules, localTime, at }: Pick<SilenceContext, "rules" | "localTime" | "at">,
+  { rules, localTime, at }: Pick<AbsenceContext, "rules" | "localTime" | "at">,
 ): Omit<Condition, "title" | "advice"> {
   return {
     key: `silence:${kind}`,
@@ -189,7 +189,7 @@ function silence(
 }
 
 /** The silences that end by themselves, by their keys. */
-export const silenceEnds = {
+export const absenceEnds = {
   "silence:retry": {
     title: "No retry is overdue any more",
     advice:

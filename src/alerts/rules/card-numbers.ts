@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { AlertDesk, FoundBy } from "../alert-context.ts";
+import type { AlertContext, FoundBy } from "../alert-context.ts";
 import { raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Condition } from "../timeline.ts";
@@ -18,15 +18,17 @@ export interface MaskedObject {
  */
 export async function reportCardNumbers(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   masked: readonly MaskedObject[],
   foundBy: FoundBy,
 ): Promise<void> {
-  const at = desk.clock.now();
+  const at = alertContext.clock.now();
   const conditions = masked.flatMap(({ resource, id, paths }) =>
-    paths.map((path) => cardNumberCondition(desk.settings.rules, { resource, id, path }, at)),
+    paths.map((path) =>
+      cardNumberCondition(alertContext.settings.rules, { resource, id, path }, at),
+    ),
   );
-  await raise(trx, desk, conditions, foundBy);
+  await raise(trx, alertContext, conditions, foundBy);
 }
 
 /** A field in which a card number stood, and the object that showed it. */

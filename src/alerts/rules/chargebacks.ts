@@ -1,11 +1,11 @@
 import type { Knex } from "knex";
 import { moneyText } from "../../platform/money.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
-import { type AlertDesk, zoneOf } from "../alert-context.ts";
+import { type AlertContext, zoneOf } from "../alert-context.ts";
 import { clearOthers, raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
-import { writeMark } from "../store.ts";
-import type { Condition, End, Stage, Story } from "../timeline.ts";
+import { writeWatermark } from "../store.ts";
+import type { Condition, End, Stage, Timeline } from "../timeline.ts";
 import { type Wording, headlineText, orderName, short, titled } from "./wording.ts";
 
 /** A chargeback as `mirror.chargebacks` derives it from all known states. */
@@ -27,10 +27,10 @@ export interface Chargeback {
 }
 
 /** The story of a chargeback: opened, then accepted (the money is lost) or dismissed (it stays ours). Pure. */
-export function chargebackStory(
+export function chargebackTimeline(
   chargeback: Chargeback,
   { rules, localTime }: Pick<Wording, "rules" | "localTime">,
-): Story {
+): Timeline {
   const { key, state, openedAt, resolvedAt, amountMinor, currency, refundedMinor } = chargeback;
   const amount = moneyText(amountMinor, currency);
   const order = orderName(chargeback.orderNumber);
@@ -173,16 +173,19 @@ interface RatioRow {
  * Looks, once an hour, how near this month's chargebacks are to what the card networks tolerate: by the same function as
  * the report network-monitor. Needs a transaction.
  */
-export async function watchChargebackRatio(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
+export async function watchChargebackRatio(
+  trx: Knex.Transaction,
+  alertContext: AlertContext,
+): Promise<void> {
   const fresh = await trx("alerts.marks")
     .where("name", "chargeback-ratio")
     .whereRaw("updated_at > now() - interval '1 hour'")
     .first("name");
   if (fresh !== undefined) return;
-  await writeMark(trx, "chargeback-ratio", {});
-  const { rules } = desk.settings;
-  const at = desk.serviceClock.now();
-  const zone = zoneOf(desk);
+  await writeWatermark(trx, "chargeback-ratio", {});
+  const { rules } = alertContext.settings;
+  const at = alertContext.serviceClock.now();
+  const zone = zoneOf(alertContext);
   const { rows } = await trx.raw<{ rows: RatioRow[] }>(
     `select brand, programme, disputes, headroom, outcome, ratio_percent
      from reports.network_monitor(date_trunc('month', ?::timestamptz at time zone ?) at time zone ?,
@@ -195,7 +198,7 @@ export async function watchChargebackRatio(trx: Knex.Transaction, desk: AlertDes
       zone,
       new Date(at.getTime() + 1),
       zone,
-      desk.networkRegion,
+      alertContext.networkRegion,
       rules.chargeback_ratio.share,
     ],
   );
@@ -209,9 +212,14 @@ export async function watchChargebackRatio(trx: Knex.Transaction, desk: AlertDes
       at,
     );
   });
-  await raise(trx, desk, conditions, "sweep");
+  await raise(trx, alertContext, conditions, "sweep");
   const keep = conditions.map(({ key }) => key);
-  await clearOthers(trx, desk, { prefix: "chargeback-ratio:", keep, at, end: ratioEnd }, "sweep");
+  await clearOthers(
+    trx,
+    alertContext,
+    { prefix: "chargeback-ratio:", keep, at, end: ratioEnd },
+    "sweep",
+  );
 }
 
 export interface ChargebackRatio {

@@ -1,12 +1,12 @@
 import type { Knex } from "knex";
 import { moneyText } from "../../platform/money.ts";
 import { counted } from "../../platform/readable-text.ts";
-import { type AlertDesk, wordingOf } from "../alert-context.ts";
+import { type AlertContext, wordingOf } from "../alert-context.ts";
 import type { AlertFact, AlertSeverity } from "../message.ts";
 import { type Announcement, announce } from "../outbox/announce.ts";
 import type { RuleName } from "../settings.ts";
 import { writeHistory } from "../store.ts";
-import { type Stage, type Story, noSubject } from "../timeline.ts";
+import { type Stage, type Timeline, noSubject } from "../timeline.ts";
 import {
   type DeclineGroup,
   type DeclineKind,
@@ -37,7 +37,7 @@ interface Told extends Wording {
  * The story of a declined charge, of whichever of the four cases of `order.failed` (spec, Events): one-time, first
  * charge, in dunning, final. Null where nothing was declined. Pure.
  */
-export function declineStory(order: DeclinedOrder, wording: Wording): Story | null {
+export function declineTimeline(order: DeclinedOrder, wording: Wording): Timeline | null {
   const attempts = declinedAttempts(order);
   const [first] = attempts;
   const last = attempts.at(-1);
@@ -322,10 +322,13 @@ interface Row {
  * Tells the owner, once for each, of renewals whose last retry is near. The interface does not say which retry is the
  * last: a setting does (`lastAttempt`). Needs a transaction; idempotent.
  */
-export async function tellNearLastRetries(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
-  const { dunning_last_retry: rule } = desk.settings.rules;
+export async function tellNearLastRetries(
+  trx: Knex.Transaction,
+  alertContext: AlertContext,
+): Promise<void> {
+  const { dunning_last_retry: rule } = alertContext.settings.rules;
   if (!rule.enabled) return;
-  const now = desk.serviceClock.now();
+  const now = alertContext.serviceClock.now();
   const until = new Date(now.getTime() + rule.withinHours * hourMs);
   const { rows } = await trx.raw<{ rows: Row[] }>(
     `select a.id, a.key, a.occurrence, a.order_id, a.subscription_id, a.customer_id, a.amount_minor, a.currency, a.opened_at,
@@ -338,7 +341,7 @@ export async function tellNearLastRetries(trx: Knex.Transaction, desk: AlertDesk
      order by a.id limit 200 for update of a`,
     [rule.lastAttempt, now, until],
   );
-  const announcements = rows.map((row) => announcementOf(desk, row, now));
+  const announcements = rows.map((row) => announcementOf(alertContext, row, now));
   await writeHistory(
     trx,
     announcements.map(({ alertId, stage }) => ({
@@ -349,17 +352,17 @@ export async function tellNearLastRetries(trx: Knex.Transaction, desk: AlertDesk
     })),
     "sweep",
   );
-  await announce(trx, desk, announcements);
+  await announce(trx, alertContext, announcements);
 }
 
-function announcementOf(desk: AlertDesk, row: Row, at: Date): Announcement {
+function announcementOf(alertContext: AlertContext, row: Row, at: Date): Announcement {
   const { attempts, next_retry_at: nextRetryAt } = row.facts;
   const amount = moneyText(row.amount_minor, row.currency);
   return {
     alertId: Number(row.id),
     occurrence: row.occurrence,
     openedAt: row.opened_at,
-    story: {
+    timeline: {
       key: row.key,
       // Told on the daily list, which is one message however many there are.
       family: null,
@@ -372,7 +375,7 @@ function announcementOf(desk: AlertDesk, row: Row, at: Date): Announcement {
     },
     stage: lastRetryStage(
       { amount, attempts, retryAt: new Date(nextRetryAt) },
-      wordingOf(desk),
+      wordingOf(alertContext),
       at,
     ),
   };

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { moneyText } from "../../platform/money.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { counted } from "../../platform/readable-text.ts";
-import { type AlertDesk, wordingOf, zoneOf } from "../alert-context.ts";
+import { type AlertContext, wordingOf, zoneOf } from "../alert-context.ts";
 import { listParts } from "../channels/channel-kinds.ts";
 import { customerFacts } from "../compose-message.ts";
 import type { AlertItem, AlertMessage, AlertSeverity } from "../message.ts";
@@ -43,8 +43,11 @@ interface Row extends Pick<DigestState, "rule" | "state" | "stages" | "isNewSinc
  * is set: by how things stand now, in several messages where one cannot show it all. While nothing on it asks for anything it waits. Needs a transaction; a list is
  * written once.
  */
-export async function sendDigests(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
-  const boundary = lastBoundary(desk);
+export async function sendDigests(
+  trx: Knex.Transaction,
+  alertContext: AlertContext,
+): Promise<void> {
+  const boundary = lastBoundary(alertContext);
   const stage = `digest:${boundary.toISOString()}`;
   const rows = await waitingItems(trx, { boundary, stage });
   if (rows.length === 0) return;
@@ -64,17 +67,17 @@ export async function sendDigests(trx: Knex.Transaction, desk: AlertDesk): Promi
       rows.filter((row) => row.channel === channel),
     );
     if (entries.length === 0) continue;
-    await queueMessages(trx, digestRows(desk, { channel, entries, stage, boundary }));
+    await queueMessages(trx, digestRows(alertContext, { channel, entries, stage, boundary }));
   }
 }
 
 /** The list of a channel, in as many messages as show all that it names. What only waits is counted in the first. */
 function digestRows(
-  desk: AlertDesk,
+  alertContext: AlertContext,
   { channel, entries, stage: first, boundary }: DigestList,
 ): OutboxRow[] {
-  const wording = wordingOf(desk);
-  const kind = desk.settings.channels[channel]?.kind;
+  const wording = wordingOf(alertContext);
+  const kind = alertContext.settings.channels[channel]?.kind;
   const waiting = entries.filter(({ section }) => section === "waiting");
   const parts = listParts(kind, namedEntries(entries), (entry) => digestItem(entry, wording));
   return parts.map((named, n): OutboxRow => {
@@ -91,7 +94,7 @@ function digestRows(
       at: boundary.toISOString(),
       ...digestWords(n === 0 ? [...named, ...waiting] : named, wording, which),
     };
-    return { channel, alertId: null, message, notBefore: quietEnd(desk, message) };
+    return { channel, alertId: null, message, notBefore: quietEnd(alertContext, message) };
   });
 }
 
@@ -160,11 +163,11 @@ const entryOf = (
 });
 
 /** Until when what was gathered is told now. Pure. */
-function lastBoundary(desk: AlertDesk): Date {
-  const { when, dailyAt } = desk.settings.digests;
-  const now = desk.clock.now();
+function lastBoundary(alertContext: AlertContext): Date {
+  const { when, dailyAt } = alertContext.settings.digests;
+  const now = alertContext.clock.now();
   if (when !== "daily") return new Date(Math.floor(now.getTime() / hourMs) * hourMs);
-  return lastTimeOfDay(dailyAt, zoneOf(desk), now);
+  return lastTimeOfDay(dailyAt, zoneOf(alertContext), now);
 }
 
 /** An alert as the day's list shows it. */

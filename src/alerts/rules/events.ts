@@ -1,11 +1,11 @@
 import type { Knex } from "knex";
 import { counted } from "../../platform/readable-text.ts";
-import type { AlertDesk, FoundBy } from "../alert-context.ts";
+import type { AlertContext, FoundBy } from "../alert-context.ts";
 import { clear, raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
-import { readMark, writeMark } from "../store.ts";
+import { readWatermark, writeWatermark } from "../store.ts";
 import type { Condition, End } from "../timeline.ts";
-import { noveltyCondition, remember } from "./unknown-values.ts";
+import { unknownValueCondition, remember } from "./unknown-values.ts";
 import { headlineText, short, withoutIds } from "./wording.ts";
 
 export interface DeadEvent {
@@ -16,7 +16,7 @@ export interface DeadEvent {
 /** Tells of events that are given up. Belongs into the transaction that marks them as dead. */
 export async function reportDead(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   dead: readonly DeadEvent[],
 ): Promise<void> {
   if (dead.length === 0) return;
@@ -24,17 +24,20 @@ export async function reportDead(
   const rows = await trx("inbox.receipts")
     .whereIn("seq", [...reasons.keys()])
     .select<{ seq: string; event_id: string; type: string | null }[]>("seq", "event_id", "type");
-  const at = desk.clock.now();
+  const at = alertContext.clock.now();
   const conditions = rows.map(({ seq, event_id: eventId, type }) => {
     const reason = reasons.get(Number(seq)) ?? "no reason given";
     const event = { eventId, seq: Number(seq), type: type?.slice(0, 80) ?? null, reason };
-    return deadEventCondition(desk.settings.rules, event, at);
+    return deadEventCondition(alertContext.settings.rules, event, at);
   });
-  await raise(trx, desk, conditions, "event");
+  await raise(trx, alertContext, conditions, "event");
 }
 
 /** Ends the alerts on events that were replayed and are no longer dead. Needs a transaction; idempotent. */
-export async function endDeadEvents(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
+export async function endDeadEvents(
+  trx: Knex.Transaction,
+  alertContext: AlertContext,
+): Promise<void> {
   const { rows } = await trx.raw<{
     rows: { key: string; seq: string; event_type: string | null }[];
   }>(
@@ -44,11 +47,11 @@ export async function endDeadEvents(trx: Knex.Transaction, desk: AlertDesk): Pro
      where a.rule = 'event_dead' and a.state <> 'resolved' and starts_with(a.key, 'dead:')
        and p.state in ('applied', 'stale', 'ignored') limit 1000`,
   );
-  const at = desk.clock.now();
+  const at = alertContext.clock.now();
   const cleared = rows.map(({ key, seq, event_type: type }) => {
     return { key, at, end: deadEventEnd({ seq, type }) };
   });
-  await clear(trx, desk, cleared, "sweep");
+  await clear(trx, alertContext, cleared, "sweep");
 }
 
 /** A state of a group of fields, and the object whose read shows it. */
@@ -66,16 +69,16 @@ export interface FutureState {
  */
 export async function reportUnbelieved(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   unbelieved: readonly FutureState[],
   foundBy: FoundBy,
 ): Promise<void> {
-  const at = desk.clock.now();
+  const at = alertContext.clock.now();
   const conditions = unbelieved.map(({ group, id, settledBy, changedAt }) => {
     const object = settledBy ?? { resource: group.split(".", 1)[0] ?? group, id };
-    return futureStateCondition(desk.settings.rules, { ...object, changedAt }, at);
+    return futureStateCondition(alertContext.settings.rules, { ...object, changedAt }, at);
   });
-  await raise(trx, desk, conditions, foundBy);
+  await raise(trx, alertContext, conditions, foundBy);
 }
 
 /** In one step; what is left waits for the next. */
@@ -89,18 +92,18 @@ const settledAfterSeconds = 15;
  * and ids that came with different bytes. Apart from receiving and applying, so that neither pays for it. Gives back
  * whether there is more. Needs a transaction.
  */
-export async function lookThroughInbox(
+export async function scanInbox(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
 ): Promise<{ more: boolean }> {
-  const mark = await readMark<{ seq: number }>(trx, "inbox");
+  const mark = await readWatermark<{ seq: number }>(trx, "inbox");
   const from = mark?.seq ?? 0;
   const to = await upperBound(trx, from);
   if (to === null) return { more: false };
   await countHours(trx, { from, to });
-  await tellNovelties(trx, desk, { from, to });
-  await tellDuplicates(trx, desk, { from, to });
-  await writeMark(trx, "inbox", { seq: to });
+  await tellUnknownValues(trx, alertContext, { from, to });
+  await tellDuplicates(trx, alertContext, { from, to });
+  await writeWatermark(trx, "inbox", { seq: to });
   return { more: to - from >= maxEvents };
 }
 
@@ -131,7 +134,11 @@ async function countHours(trx: Knex, { from, to }: Range): Promise<void> {
   );
 }
 
-async function tellNovelties(trx: Knex.Transaction, desk: AlertDesk, range: Range): Promise<void> {
+async function tellUnknownValues(
+  trx: Knex.Transaction,
+  alertContext: AlertContext,
+  range: Range,
+): Promise<void> {
   const { rows } = await trx.raw<{ rows: { type: string; api_version: string | null }[] }>(
     `select distinct coalesce(left(type, 200), '(none)') as type, left(api_version, 200) as api_version
      from inbox.receipts where seq > ? and seq <= ?`,
@@ -147,17 +154,21 @@ async function tellNovelties(trx: Knex.Transaction, desk: AlertDesk, range: Rang
   ]);
   // The version that a deployment begins with is no news.
   const news = fresh.filter(({ kind }) => !(isFirst && kind === "event.api_version"));
-  const at = desk.clock.now();
-  const { rules } = desk.settings;
+  const at = alertContext.clock.now();
+  const { rules } = alertContext.settings;
   await raise(
     trx,
-    desk,
-    news.map((novelty) => noveltyCondition(rules, novelty, at)),
+    alertContext,
+    news.map((novelty) => unknownValueCondition(rules, novelty, at)),
     "sweep",
   );
 }
 
-async function tellDuplicates(trx: Knex.Transaction, desk: AlertDesk, range: Range): Promise<void> {
+async function tellDuplicates(
+  trx: Knex.Transaction,
+  alertContext: AlertContext,
+  range: Range,
+): Promise<void> {
   const { rows } = await trx.raw<{ rows: { event_id: string; bodies: string }[] }>(
     `select r.event_id, (select count(*) from inbox.receipts x where x.event_id = r.event_id) as bodies
      from inbox.receipts r
@@ -166,11 +177,11 @@ async function tellDuplicates(trx: Knex.Transaction, desk: AlertDesk, range: Ran
      group by r.event_id order by r.event_id limit ?`,
     [range.from, range.to, maxDuplicates],
   );
-  const at = desk.clock.now();
-  const { rules } = desk.settings;
+  const at = alertContext.clock.now();
+  const { rules } = alertContext.settings;
   await raise(
     trx,
-    desk,
+    alertContext,
     rows.map(({ event_id: eventId, bodies }) =>
       duplicateIdCondition(rules, { eventId, bodies: Number(bodies) }, at),
     ),

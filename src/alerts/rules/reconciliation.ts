@@ -3,7 +3,7 @@ import type { Log } from "../../platform/log.ts";
 import { moneyText } from "../../platform/money.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { counted } from "../../platform/readable-text.ts";
-import type { AlertDesk } from "../alert-context.ts";
+import type { AlertContext } from "../alert-context.ts";
 import { describedOrNamed, raiseIsolated } from "../isolated-alerts.ts";
 import type { AlertFact, AlertSeverity } from "../message.ts";
 import { clearOthers } from "../raise-conditions.ts";
@@ -26,11 +26,11 @@ interface Part {
  */
 export async function assessRun(
   deps: { db: Knex; log: Log },
-  desk: AlertDesk,
+  alertContext: AlertContext,
   run: RunOutcome,
 ): Promise<void> {
-  const at = desk.serviceClock.now();
-  for (const part of partsOf(deps.db, desk, run, at)) {
+  const at = alertContext.serviceClock.now();
+  for (const part of partsOf(deps.db, alertContext, run, at)) {
     const named = {
       resource: part.name,
       id: `run ${run.id}`,
@@ -38,15 +38,15 @@ export async function assessRun(
       money: null,
       command: "npx tallyhook findings list",
     };
-    await describedOrNamed(deps, desk, named, async () => {
+    await describedOrNamed(deps, alertContext, named, async () => {
       const conditions = await part.find();
-      const areAllDescribed = await raiseIsolated(deps, desk, conditions, named);
+      const areAllDescribed = await raiseIsolated(deps, alertContext, conditions, named);
       if (run.kind === "range") return;
       const keep = conditions.map(({ key }) => key);
       const ends = areAllDescribed ? [...part.ends, describedAgain(part)] : part.ends;
       await inTransaction(deps.db, async (trx) => {
         for (const { prefix, end } of ends) {
-          await clearOthers(trx, desk, { prefix, end, keep, at }, "reconciliation");
+          await clearOthers(trx, alertContext, { prefix, end, keep, at }, "reconciliation");
         }
       });
     });
@@ -58,8 +58,8 @@ const describedAgain = ({ name }: Part) => ({
   end: describedEnd,
 });
 
-function partsOf(db: Knex, desk: AlertDesk, run: RunOutcome, at: Date): Part[] {
-  const { rules } = desk.settings;
+function partsOf(db: Knex, alertContext: AlertContext, run: RunOutcome, at: Date): Part[] {
+  const { rules } = alertContext.settings;
   return [
     {
       name: "outcome",

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { counted } from "../../platform/readable-text.ts";
-import type { AlertDesk } from "../alert-context.ts";
+import type { AlertContext } from "../alert-context.ts";
 import { clear, raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Condition, End } from "../timeline.ts";
@@ -13,9 +13,12 @@ const reasonsOf = {
 } as const;
 
 /** Tells of signatures that fail above a rate. Needs a transaction; idempotent. */
-export async function watchSignatures(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
-  const { count, withinMinutes } = desk.settings.rules.signature_failures;
-  const at = desk.clock.now();
+export async function watchSignatures(
+  trx: Knex.Transaction,
+  alertContext: AlertContext,
+): Promise<void> {
+  const { count, withinMinutes } = alertContext.settings.rules.signature_failures;
+  const at = alertContext.clock.now();
   for (const kind of ["failed", "stale"] as const) {
     const { rows } = await trx.raw<{ rows: { failures: string; accepted: string }[] }>(
       `select coalesce(sum(times) filter (where reason = any(?::text[])), 0) as failures,
@@ -24,11 +27,20 @@ export async function watchSignatures(trx: Knex.Transaction, desk: AlertDesk): P
       [[...reasonsOf[kind]], withinMinutes],
     );
     const [failures, accepted] = [Number(rows[0]?.failures), Number(rows[0]?.accepted)];
-    const condition = signatureCondition(desk.settings.rules, { kind, failures, accepted }, at);
-    if (failures >= count) await raise(trx, desk, [condition], "sweep");
+    const condition = signatureCondition(
+      alertContext.settings.rules,
+      { kind, failures, accepted },
+      at,
+    );
+    if (failures >= count) await raise(trx, alertContext, [condition], "sweep");
     // A rate about the threshold is one alert and not many.
     else if (failures < count / 2) {
-      await clear(trx, desk, [{ key: condition.key, end: signatureEnds[kind], at }], "sweep");
+      await clear(
+        trx,
+        alertContext,
+        [{ key: condition.key, end: signatureEnds[kind], at }],
+        "sweep",
+      );
     }
   }
 }

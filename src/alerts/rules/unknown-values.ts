@@ -4,35 +4,37 @@ import { orderSchema, orderTransactionSchema } from "../../contract/resources/or
 import { subscriptionSchema } from "../../contract/resources/subscriptions.ts";
 import { transactionSchema, transactionStatuses } from "../../contract/resources/transactions.ts";
 import { sqlArray, storable } from "../../platform/postgres/values.ts";
-import type { AlertDesk, FoundBy } from "../alert-context.ts";
+import type { AlertContext, FoundBy } from "../alert-context.ts";
 import { raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
-import { readMark, writeMark } from "../store.ts";
+import { readWatermark, writeWatermark } from "../store.ts";
 import type { Condition } from "../timeline.ts";
 import { headlineText, short, withoutIds } from "./wording.ts";
 
 /** Values that the interface does not name, by the place where they stood. */
-export type Novelties = ReadonlyMap<string, ReadonlySet<string>>;
+export type UnknownValues = ReadonlyMap<string, ReadonlySet<string>>;
 
 /**
  * Tells of each value that was never seen before, once for all time. A first fill only remembers them. Needs a
  * transaction; costs nothing where there are none.
  */
-export async function reportNovelties(
+export async function reportUnknownValues(
   trx: Knex.Transaction,
-  desk: AlertDesk,
-  novelties: Novelties,
+  alertContext: AlertContext,
+  unknownValues: UnknownValues,
   foundBy: FoundBy,
 ): Promise<void> {
-  const values = [...novelties].flatMap(([kind, seen]) =>
+  const values = [...unknownValues].flatMap(([kind, seen]) =>
     [...seen].map((value) => ({ kind, value: storable(value.slice(0, 200)) })),
   );
   if (values.length === 0) return;
   const fresh = await remember(trx, values);
   if (foundBy === "import") return;
-  const at = desk.serviceClock.now();
-  const conditions = fresh.map((novelty) => noveltyCondition(desk.settings.rules, novelty, at));
-  await raise(trx, desk, conditions, foundBy);
+  const at = alertContext.serviceClock.now();
+  const conditions = fresh.map((novelty) =>
+    unknownValueCondition(alertContext.settings.rules, novelty, at),
+  );
+  await raise(trx, alertContext, conditions, foundBy);
 }
 
 /** Gives back those that were not known. One statement; of two transactions that see a value first, one gets it. */
@@ -51,7 +53,7 @@ export async function remember(
 }
 
 /** Something that the interface does not name, seen for the first time. It was kept verbatim. Pure. */
-export function noveltyCondition(
+export function unknownValueCondition(
   rules: AlertSettings["rules"],
   { kind, value }: { kind: string; value: string },
   at: Date,
@@ -105,14 +107,24 @@ interface Seen {
  * Looks through the states that the mirror recorded since the last time for fields, and statuses of transactions, that
  * the interface does not name. Apart from applying, which does not pay for it. Needs a transaction.
  */
-export async function lookThroughStates(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
-  const mark = await readMark<{ until: string }>(trx, "states");
+export async function scanStates(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
+  const mark = await readWatermark<{ until: string }>(trx, "states");
   const until = await settledUntil(trx);
-  await writeMark(trx, "states", { until });
+  await writeWatermark(trx, "states", { until });
   if (mark === null) return;
   const seen = (await findSeen(trx, mark.until, until)).filter((one) => !isKnown(one));
-  await reportNovelties(trx, desk, byKind(seen.filter((one) => one.only_import)), "import");
-  await reportNovelties(trx, desk, byKind(seen.filter((one) => !one.only_import)), "sweep");
+  await reportUnknownValues(
+    trx,
+    alertContext,
+    byKind(seen.filter((one) => one.only_import)),
+    "import",
+  );
+  await reportUnknownValues(
+    trx,
+    alertContext,
+    byKind(seen.filter((one) => !one.only_import)),
+    "sweep",
+  );
 }
 
 async function settledUntil(trx: Knex): Promise<string> {
@@ -148,7 +160,7 @@ function isKnown({ kind, value }: Seen): boolean {
   return knownFields[kind.replace(/\.field$/, "")]?.has(value) === true;
 }
 
-function byKind(seen: readonly Seen[]): Novelties {
+function byKind(seen: readonly Seen[]): UnknownValues {
   const found = new Map<string, Set<string>>();
   for (const { kind, value } of seen) {
     const values = found.get(kind);

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
-import { type AlertDesk, wordingOf } from "../alert-context.ts";
+import { type AlertContext, wordingOf } from "../alert-context.ts";
 import { clear, raise } from "../raise-conditions.ts";
-import { readMark, writeMark } from "../store.ts";
+import { readWatermark, writeWatermark } from "../store.ts";
 import type { Condition } from "../timeline.ts";
 import {
   type EventHour,
@@ -11,8 +11,8 @@ import {
   missingRetries,
   missingRun,
   neverScheduled,
-  silenceEnds,
-  silentHour,
+  absenceEnds,
+  hourWithoutEvents,
   stopped,
 } from "./absence.ts";
 
@@ -33,25 +33,25 @@ export interface SweepQuestions {
  * Looks for what should have happened and did not: by the service's clock where the service should have done it, by this
  * machine's where we should have. Needs a transaction; idempotent.
  */
-export async function watchSilence(
+export async function watchAbsence(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   questions: SweepQuestions,
 ): Promise<void> {
-  const silences = await findSilences(trx, desk, questions);
+  const absences = await findAbsences(trx, alertContext, questions);
   const unsure = await notKnownYet(trx);
   await raise(
     trx,
-    desk,
-    silences.filter(({ key }) => !unsure.has(key)),
+    alertContext,
+    absences.filter(({ key }) => !unsure.has(key)),
     "sweep",
   );
-  const at = desk.serviceClock.now();
-  const silent = new Set(silences.map(({ key }) => key));
-  const over = Object.entries(silenceEnds).filter(([key]) => !silent.has(key));
+  const at = alertContext.serviceClock.now();
+  const silent = new Set(absences.map(({ key }) => key));
+  const over = Object.entries(absenceEnds).filter(([key]) => !silent.has(key));
   await clear(
     trx,
-    desk,
+    alertContext,
     over.map(([key, end]) => ({ key, end, at })),
     "sweep",
   );
@@ -61,18 +61,18 @@ export async function watchSilence(
 async function notKnownYet(trx: Knex): Promise<ReadonlySet<string>> {
   const unsure = new Set<string>();
   if (await isApplyingLate(trx)) unsure.add("silence:retry").add("silence:renewal");
-  if (!(await isInboxLookedThrough(trx))) unsure.add("silence:events");
+  if (!(await isInboxScanned(trx))) unsure.add("silence:events");
   return unsure;
 }
 
-async function findSilences(
+async function findAbsences(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   { lastWholeRun }: SweepQuestions,
 ): Promise<Condition[]> {
-  const { rules } = desk.settings;
-  const serviceNow = desk.serviceClock.now();
-  const context = { ...wordingOf(desk), at: serviceNow };
+  const { rules } = alertContext.settings;
+  const serviceNow = alertContext.serviceClock.now();
+  const context = { ...wordingOf(alertContext), at: serviceNow };
   const hoursAgo = (hours: number) => new Date(serviceNow.getTime() - hours * hourMs);
   const found: Condition[] = [];
 
@@ -83,10 +83,14 @@ async function findSilences(
 
   const { weeks } = rules.silence_events;
   const since = new Date(serviceNow.getTime() - weeks * weekMs - 2 * hourMs);
-  const hour = silentHour(await findEventHours(trx, since), rules.silence_events, serviceNow);
+  const hour = hourWithoutEvents(
+    await findEventHours(trx, since),
+    rules.silence_events,
+    serviceNow,
+  );
   if (hour !== null) found.push(missingEvents(hour, context));
 
-  const wallNow = desk.clock.now();
+  const wallNow = alertContext.clock.now();
   const { afterMinutes } = rules.silence_worker;
   const watch = await keepWatch(trx, wallNow, afterMinutes);
   const isWatched = wallNow.getTime() - watch.since.getTime() >= afterMinutes * minuteMs;
@@ -126,14 +130,14 @@ interface Mark {
 
 /** Says that a sweep looks now, and since when sweeps have looked no more than `gapMinutes` apart. */
 async function keepWatch(trx: Knex.Transaction, now: Date, gapMinutes: number): Promise<Watch> {
-  const last = await readMark<Mark>(trx, "watch");
+  const last = await readWatermark<Mark>(trx, "watch");
   // A clock that was ahead and is set right leaves times of the future, by which nothing would be missed until then.
   const isGap =
     last === null || Math.abs(now.getTime() - Date.parse(last.seen)) > gapMinutes * 60_000;
   const first =
     last === null || Date.parse(last.first) > now.getTime() ? now : new Date(last.first);
   const since = isGap ? now : new Date(last.since);
-  await writeMark(trx, "watch", { first, since, seen: now });
+  await writeWatermark(trx, "watch", { first, since, seen: now });
   return { first, since };
 }
 
@@ -250,7 +254,7 @@ async function isApplyingLate(db: Knex): Promise<boolean> {
 }
 
 /** Whether the look through the inbox has come to its end: what it has not seen may be of any hour. One statement. */
-async function isInboxLookedThrough(db: Knex): Promise<boolean> {
+async function isInboxScanned(db: Knex): Promise<boolean> {
   const { rows } = await db.raw<{ rows: { left: boolean }[] }>(
     `select exists (
        select from inbox.receipts

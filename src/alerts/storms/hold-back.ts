@@ -1,10 +1,10 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
-import type { AlertDesk } from "../alert-context.ts";
+import type { AlertContext } from "../alert-context.ts";
 import { type Announcement, announce, routeOf } from "../outbox/announce.ts";
 import { dropOvertaken } from "../outbox/outbox.ts";
 import { newestAlerts, writeAlerts, writeHistory } from "../store.ts";
-import { type Family, conditionStory, planChange } from "../timeline.ts";
+import { type Family, conditionTimeline, planChange } from "../timeline.ts";
 import {
   type StormTotals,
   countArrivals,
@@ -27,20 +27,20 @@ const maxAlone = 20;
  */
 export async function holdBack(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   announcements: readonly Announcement[],
 ): Promise<readonly Announcement[]> {
-  const families = new Set(announcements.flatMap(({ story }) => story.family ?? []));
+  const families = new Set(announcements.flatMap(({ timeline }) => timeline.family ?? []));
   const held = new Set<Announcement>();
   // In one order, since each locks its incident.
   for (const family of [...families].sort()) {
     const fresh = announcements.filter(
-      ({ story, stage }) => story.family === family && stage.change !== "resolved",
+      ({ timeline, stage }) => timeline.family === family && stage.change !== "resolved",
     );
     if (fresh.length === 0) continue;
-    const stormId = await stormOf(trx, desk, family, fresh);
+    const stormId = await stormOf(trx, alertContext, family, fresh);
     if (stormId === null) continue;
-    for (const one of await keepForLists(trx, desk, stormId, fresh)) held.add(one);
+    for (const one of await keepForLists(trx, alertContext, stormId, fresh)) held.add(one);
   }
   return announcements.filter((one) => !held.has(one));
 }
@@ -48,29 +48,31 @@ export async function holdBack(
 /** The incident that these alerts belong to, opened if need be; null where there is no storm. */
 async function stormOf(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   family: Family,
   fresh: readonly Announcement[],
 ): Promise<number | null> {
   if (family !== "declines") {
-    return (await openStorm(trx, family)) ?? (await openForArrivals(trx, desk, family, fresh));
+    return (
+      (await openStorm(trx, family)) ?? (await openForArrivals(trx, alertContext, family, fresh))
+    );
   }
-  if (!desk.settings.rules.decline_storm.enabled) return null;
+  if (!alertContext.settings.rules.decline_storm.enabled) return null;
   return (
     (await openStorm(trx, family)) ??
-    (await openForRate(trx, desk, fresh)) ??
+    (await openForRate(trx, alertContext, fresh)) ??
     (await openStorm(trx, "late-declines")) ??
-    (await openForArrivals(trx, desk, "late-declines", fresh))
+    (await openForArrivals(trx, alertContext, "late-declines", fresh))
   );
 }
 
 /** Declines at a multiple of their usual rate, by the times of the charges. */
 async function openForRate(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   fresh: readonly Announcement[],
 ): Promise<number | null> {
-  const { withinMinutes, atLeast } = desk.settings.rules.decline_storm;
+  const { withinMinutes, atLeast } = alertContext.settings.rules.decline_storm;
   const window = { family: "declines", withinMinutes } as const;
   const peak = await fullestWindow(
     trx,
@@ -78,63 +80,80 @@ async function openForRate(
     fresh.map(({ stage }) => stage.at),
   );
   if (peak === null || peak.count <= atLeast) return null;
-  const limit = usualLimit(desk.settings, "declines", await usualDeclines(trx, desk, peak.at));
+  const limit = usualLimit(
+    alertContext.settings,
+    "declines",
+    await usualDeclines(trx, alertContext, peak.at),
+  );
   if (peak.count <= limit) return null;
   const span = { chargedUntil: peak.at, withinMinutes };
   const totals = await stormTotals(trx, "declines", span);
-  return openIncident(trx, desk, "declines", { totals, limit });
+  return openIncident(trx, alertContext, "declines", { totals, limit });
 }
 
 /** More than the limit of a family that came within the window. */
 async function openForArrivals(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   family: Family,
   fresh: readonly Announcement[],
 ): Promise<number | null> {
-  const { withinMinutes } = desk.settings.rules.decline_storm;
-  const limit = await limitOf(trx, desk, family);
+  const { withinMinutes } = alertContext.settings.rules.decline_storm;
+  const limit = await limitOf(trx, alertContext, family);
   const isLate = family === "late-declines";
   // Not yet in their digest.
-  const coming = isLate ? fresh.filter(({ stage }) => routeOf(desk, stage).inDigest).length : 0;
+  const coming = isLate
+    ? fresh.filter(({ stage }) => routeOf(alertContext, stage).inDigest).length
+    : 0;
   const count = await countArrivals(trx, { family, withinMinutes }, limit + coming + 1);
   if (count - coming <= limit) return null;
   const totals = await stormTotals(trx, family, { learnedWithinMinutes: withinMinutes });
-  return openIncident(trx, desk, family, { totals, limit });
+  return openIncident(trx, alertContext, family, { totals, limit });
 }
 
 /** How many alerts of a family in a window are still told one by one. */
-export async function limitOf(db: Knex, desk: AlertDesk, family: Family): Promise<number> {
+export async function limitOf(
+  db: Knex,
+  alertContext: AlertContext,
+  family: Family,
+): Promise<number> {
   const isByRate = family === "declines" || family === "late-declines";
-  const usual = isByRate ? await usualDeclines(db, desk, desk.serviceClock.now()) : null;
-  return usualLimit(desk.settings, family, usual);
+  const usual = isByRate
+    ? await usualDeclines(db, alertContext, alertContext.serviceClock.now())
+    : null;
+  return usualLimit(alertContext.settings, family, usual);
 }
 
 async function openIncident(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   family: Family,
   { totals, limit }: { totals: StormTotals; limit: number },
 ): Promise<number> {
   await trx.raw("select pg_advisory_xact_lock(7255, hashtext(?))", [family]);
   const open = await openStorm(trx, family);
   if (open !== null) return open;
-  const { withinMinutes: minutes } = desk.settings.rules.decline_storm;
-  const at = desk.serviceClock.now();
-  const condition = stormCondition(desk.settings, family, { ...totals, minutes, limit, at });
-  const story = conditionStory(condition, null);
-  const last = (await newestAlerts(trx, [story.key])).get(story.key);
-  const change = planChange(story, null, (last?.occurrence ?? 0) + 1);
-  const alertId = (await writeAlerts(trx, [change], "event")).get(story.key);
+  const { withinMinutes: minutes } = alertContext.settings.rules.decline_storm;
+  const at = alertContext.serviceClock.now();
+  const condition = stormCondition(alertContext.settings, family, {
+    ...totals,
+    minutes,
+    limit,
+    at,
+  });
+  const timeline = conditionTimeline(condition, null);
+  const last = (await newestAlerts(trx, [timeline.key])).get(timeline.key);
+  const change = planChange(timeline, null, (last?.occurrence ?? 0) + 1);
+  const alertId = (await writeAlerts(trx, [change], "event")).get(timeline.key);
   if (alertId === undefined) throw new TypeError("an incident was not written");
-  const [stage] = story.stages;
+  const [stage] = timeline.stages;
   await writeHistory(
     trx,
     [{ alertId, change: "opened", stage: stage.name, at: stage.at }],
     "event",
   );
-  await announce(trx, desk, [
-    { alertId, occurrence: change.occurrence, openedAt: stage.at, story, stage },
+  await announce(trx, alertContext, [
+    { alertId, occurrence: change.occurrence, openedAt: stage.at, timeline, stage },
   ]);
   return alertId;
 }
@@ -152,17 +171,17 @@ async function openStorm(trx: Knex.Transaction, family: Family): Promise<number 
 /** Gives back what is not told by itself, having written down in which list it will be told. */
 async function keepForLists(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   stormId: number,
   fresh: readonly Announcement[],
 ): Promise<Announcement[]> {
-  let left = maxAlone - (await countAlone(trx, desk, stormId));
+  let left = maxAlone - (await countAlone(trx, alertContext, stormId));
   const urgent = await urgentlyWaiting(
     trx,
     fresh.map(({ alertId }) => alertId),
   );
   const items = fresh.flatMap((one): StormItem[] => {
-    const { channels, inDigest } = routeOf(desk, one.stage);
+    const { channels, inDigest } = routeOf(alertContext, one.stage);
     const cannotWait = one.stage.evenInStorm === true;
     if (inDigest && !cannotWait) return [];
     const isAlone = cannotWait && !inDigest && left-- > 0;
@@ -200,8 +219,8 @@ interface StormItem {
 }
 
 /** How many of a storm were told by themselves in the last window. One statement. */
-async function countAlone(trx: Knex, desk: AlertDesk, stormId: number): Promise<number> {
-  const { withinMinutes } = desk.settings.rules.decline_storm;
+async function countAlone(trx: Knex, alertContext: AlertContext, stormId: number): Promise<number> {
+  const { withinMinutes } = alertContext.settings.rules.decline_storm;
   const { rows } = await trx.raw<{ rows: { n: string }[] }>(
     `select count(distinct alert_id) as n from alerts.storm_items
      where storm_id = ? and told_how = 'alone' and queued_at > now() - make_interval(mins => ?)`,

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { moneyText } from "../../platform/money.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { counted } from "../../platform/readable-text.ts";
-import type { AlertDesk } from "../alert-context.ts";
+import type { AlertContext } from "../alert-context.ts";
 import { listParts } from "../channels/channel-kinds.ts";
 import { composeMessage, customerNames } from "../compose-message.ts";
 import { type AlertFact, type AlertItem, type AlertSeverity, alertSeverities } from "../message.ts";
@@ -39,23 +39,28 @@ interface Storm {
  * opened them, so that a rate about the limit is one incident and not many. With the end, all that was held back is
  * listed. Needs a transaction; each alert is listed once.
  */
-export async function tellStorms(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
-  const { withinMinutes } = desk.settings.rules.decline_storm;
+export async function tellStorms(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
+  const { withinMinutes } = alertContext.settings.rules.decline_storm;
   for (const storm of await toldStorms(trx)) {
     const { family } = storm;
-    const limit = await limitOf(trx, desk, family);
+    const limit = await limitOf(trx, alertContext, family);
     const count = await countArrivals(trx, { family, withinMinutes }, limit + 1);
     const isOver = !storm.isOpen || count <= limit / 2;
-    if (!isOver) await tellGrowth(trx, desk, storm, limit);
-    await tellLists(trx, desk, storm, isOver);
+    if (!isOver) await tellGrowth(trx, alertContext, storm, limit);
+    await tellLists(trx, alertContext, storm, isOver);
     if (!isOver || !storm.isOpen) continue;
-    const span = { stormId: storm.id, learnedWithinMinutes: minutesOf(desk, storm) };
+    const span = { stormId: storm.id, learnedWithinMinutes: minutesOf(alertContext, storm) };
     const counts = [
       ...(await countItems(trx, storm.id)),
       ...(await digestTotals(trx, family, span)),
     ];
     const end = stormEnd(family, counts);
-    await clear(trx, desk, [{ end, key: storm.key, at: desk.serviceClock.now() }], "sweep");
+    await clear(
+      trx,
+      alertContext,
+      [{ end, key: storm.key, at: alertContext.serviceClock.now() }],
+      "sweep",
+    );
   }
 }
 
@@ -81,21 +86,26 @@ async function toldStorms(trx: Knex): Promise<Storm[]> {
 }
 
 /** Since the window in which it was seen began. */
-const minutesOf = (desk: AlertDesk, { minutes }: Storm): number =>
-  Math.ceil(minutes) + desk.settings.rules.decline_storm.withinMinutes;
+const minutesOf = (alertContext: AlertContext, { minutes }: Storm): number =>
+  Math.ceil(minutes) + alertContext.settings.rules.decline_storm.withinMinutes;
 
 async function tellGrowth(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   storm: Storm,
   limit: number,
 ): Promise<void> {
   const { family } = storm;
-  const minutes = minutesOf(desk, storm);
+  const minutes = minutesOf(alertContext, storm);
   const totals = await stormTotals(trx, family, { learnedWithinMinutes: minutes });
-  const at = desk.serviceClock.now();
-  const condition = stormCondition(desk.settings, family, { ...totals, minutes, limit, at });
-  await raise(trx, desk, [condition], "sweep");
+  const at = alertContext.serviceClock.now();
+  const condition = stormCondition(alertContext.settings, family, {
+    ...totals,
+    minutes,
+    limit,
+    at,
+  });
+  await raise(trx, alertContext, [condition], "sweep");
 }
 
 interface Waiting extends ListedAlert {
@@ -105,7 +115,7 @@ interface Waiting extends ListedAlert {
 
 async function tellLists(
   trx: Knex.Transaction,
-  desk: AlertDesk,
+  alertContext: AlertContext,
   storm: Storm,
   isOver: boolean,
 ): Promise<void> {
@@ -113,9 +123,9 @@ async function tellLists(
   if (waiting.length === 0) return;
   const numbers = await listNumbers(trx, storm.id);
   const woken = await channelsTold(trx, storm.id);
-  const at = desk.serviceClock.now();
+  const at = alertContext.serviceClock.now();
   for (const channel of new Set(waiting.map((each) => each.channel))) {
-    const kind = desk.settings.channels[channel]?.kind;
+    const kind = alertContext.settings.channels[channel]?.kind;
     let number = numbers.get(channel) ?? 0;
     for (const cannotWait of [true, false]) {
       const own = waiting.filter(
@@ -130,8 +140,8 @@ async function tellLists(
         const items = alerts.map(listItem);
         const message = composeMessage({ key, occurrence, channel, stage, items });
         // It joins an incident that has woken people, and must not open it again in the morning.
-        const joins = keepsIncidents(desk.settings, channel) && woken.has(channel);
-        const notBefore = joins ? null : quietEnd(desk, stage);
+        const joins = keepsIncidents(alertContext.settings, channel) && woken.has(channel);
+        const notBefore = joins ? null : quietEnd(alertContext, stage);
         await queueMessages(trx, [
           { channel, alertId: storm.id, message, notBefore, isList: true },
         ]);

@@ -1,9 +1,9 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
-import { type AlertDesk, zoneOf } from "../alert-context.ts";
+import { type AlertContext, zoneOf } from "../alert-context.ts";
 import { type Amount, sumTexts } from "../rules/wording.ts";
 import type { AlertSettings, RuleName } from "../settings.ts";
-import { readMark, writeMark } from "../store.ts";
+import { readWatermark, writeWatermark } from "../store.ts";
 import type { Condition, Family } from "../timeline.ts";
 
 /** How many alerts of a family in a window are still told one by one. Pure. */
@@ -345,27 +345,34 @@ interface Mark {
  * baseline, and the fullest window about this time of day one week ago and one month ago, since renewals cluster on
  * weekdays and on days of the month: the last comparable billing day.
  */
-export async function usualDeclines(db: Knex, desk: AlertDesk, at: Date): Promise<number | null> {
-  const mark = await readMark<Mark>(db, markName);
+export async function usualDeclines(
+  db: Knex,
+  alertContext: AlertContext,
+  at: Date,
+): Promise<number | null> {
+  const mark = await readWatermark<Mark>(db, markName);
   const isNear = mark !== null && Math.abs(Date.parse(mark.at) - at.getTime()) <= hourMs;
-  return isNear ? mark.per_window : countUsual(db, desk, at);
+  return isNear ? mark.per_window : countUsual(db, alertContext, at);
 }
 
 /** Works it out for this hour, once an hour: what is declined now asks for it. Needs a transaction. */
-export async function learnUsualDeclines(trx: Knex.Transaction, desk: AlertDesk): Promise<void> {
+export async function learnUsualDeclines(
+  trx: Knex.Transaction,
+  alertContext: AlertContext,
+): Promise<void> {
   const fresh = await trx("alerts.marks")
     .where("name", markName)
     .whereRaw("updated_at > now() - interval '1 hour'")
     .first("name");
   if (fresh !== undefined) return;
-  const at = desk.serviceClock.now();
-  const mark: Mark = { at: at.toISOString(), per_window: await countUsual(trx, desk, at) };
-  await writeMark(trx, markName, mark);
+  const at = alertContext.serviceClock.now();
+  const mark: Mark = { at: at.toISOString(), per_window: await countUsual(trx, alertContext, at) };
+  await writeWatermark(trx, markName, mark);
 }
 
 /** One statement. */
-async function countUsual(db: Knex, desk: AlertDesk, at: Date): Promise<number | null> {
-  const { withinMinutes, baselineDays } = desk.settings.rules.decline_storm;
+async function countUsual(db: Knex, alertContext: AlertContext, at: Date): Promise<number | null> {
+  const { withinMinutes, baselineDays } = alertContext.settings.rules.decline_storm;
   const { rows } = await db.raw<{ rows: { usual: number | null }[] }>(
     `with asked as (
        select :at::timestamptz as at, make_interval(mins => :mins) as width, interval '90 minutes' as around
@@ -391,7 +398,7 @@ async function countUsual(db: Knex, desk: AlertDesk, at: Date): Promise<number |
          from attempts a where a.at >= c.at - c.around and a.at < c.at + c.around) w
      )
      select case when known.days >= 1 then greatest(mean.n, fullest.n, 0) end::float8 as usual from known, mean, fullest`,
-    { at, mins: withinMinutes, days: baselineDays, zone: zoneOf(desk) },
+    { at, mins: withinMinutes, days: baselineDays, zone: zoneOf(alertContext) },
   );
   return rows[0]?.usual ?? null;
 }

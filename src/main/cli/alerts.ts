@@ -25,7 +25,7 @@ import { startDeadline } from "../../platform/http/exchange.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
 import { visible } from "../../platform/readable-text.ts";
 import { alertChannelDeps } from "../alerts.ts";
-import { type Runtime, alertDesk } from "../runtime.ts";
+import { type Runtime, createAlertContext } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { parsePerson, personAtWork } from "./acting-person.ts";
 import { wholeNumber } from "./arguments.ts";
@@ -313,7 +313,7 @@ export async function testChannel(
       const { channel, problem } = tryOpen(chosen, alertChannelDeps(runtime, settings));
       if (problem !== undefined) throw new ConfigurationError(`Channel "${name}": ${problem}.`);
       runtime.onClose(() => channel.close());
-      const samples = sampleMessages(await alertDesk(runtime), {
+      const samples = sampleMessages(await createAlertContext(runtime), {
         channel: name,
         run: randomUUID(),
         at: runtime.wallClock.now(),

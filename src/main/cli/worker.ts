@@ -10,7 +10,7 @@ import {
 import { openAlertChannels, runAlertWatch, schedulerBeatTask } from "../alerts.ts";
 import { nightlyTasks } from "../reconciliation.ts";
 import { optionalRooms } from "../optional-rooms.ts";
-import { type Runtime, alertDesk } from "../runtime.ts";
+import { type Runtime, createAlertContext } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -62,7 +62,7 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
       log,
       random,
       places: config.eventPlaces,
-      alerts: await alertDesk(runtime),
+      alerts: await createAlertContext(runtime),
       isClockMovable: config.service.kind === "sandbox",
       missingGraceMs: role.missingGraceMs ?? config.reconcile.graceSeconds * 1_000,
     },

@@ -5,7 +5,7 @@ import { secretShapes } from "../../contract/secret-shapes.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { LogLevel } from "../../platform/log.ts";
 import { counted } from "../../platform/readable-text.ts";
-import { conceal, knowSecretShapes } from "../../platform/redaction.ts";
+import { redact, knowSecretShapes } from "../../platform/redaction.ts";
 import {
   type Environment,
   type ReadFile,
@@ -150,7 +150,7 @@ export function loadConfig(
   if (texts.length > 0) throw new ConfigurationError(explain(texts));
   return {
     config: freezeDeep(configOf(values)),
-    secrets: conceal(secretsOf(values, alerts.values)),
+    secrets: redact(secretsOf(values, alerts.values)),
     warnings: unknown.warnings,
   };
 }
@@ -218,7 +218,7 @@ function secretsOf(values: Values, alertSecrets: Secrets["alertSecrets"]): Secre
     encryptionKey: values.TALLYHOOK_ENCRYPTION_KEY,
     previousEncryptionKeys: values.TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS ?? [],
     smtpUrl: values.SMTP_URL,
-    alertSecrets: conceal(alertSecrets),
+    alertSecrets: redact(alertSecrets),
   };
 }
 

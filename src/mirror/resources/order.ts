@@ -98,7 +98,7 @@ const notOwn = new Set(["customer", "items", "transactions", "attempt_count", "n
  */
 function decode(observation: Observation): Decoded {
   const read = readObject(required, observation);
-  if (!read.ok) return read.thin ? { ...read, states: thinStates(observation, read.id) } : read;
+  if (!read.ok) return read.thin ? { ...read, states: partialStates(observation, read.id) } : read;
   const { object } = observation;
   const states = [coreState(observation, read)];
   if (Array.isArray(object["items"])) states.push(itemsState(observation, read, object["items"]));
@@ -137,7 +137,7 @@ const hasDunning = ({ observedAt, object }: Observation): boolean =>
   (Object.hasOwn(object, "attempt_count") || Object.hasOwn(object, "next_retry_at"));
 
 /** The read that a thin order asks for will not show its dunning fields: they are kept, where their time is known. */
-function thinStates(observation: Observation, orderId: string): GroupState[] {
+function partialStates(observation: Observation, orderId: string): GroupState[] {
   const updatedAt = hasDunning(observation) ? versionTime(observation) : null;
   return updatedAt === null ? [] : [dunningState(observation, { id: orderId, updatedAt })];
 }

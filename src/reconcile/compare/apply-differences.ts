@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { AlertDesk, FoundBy } from "../../alerts/alert-context.ts";
+import type { AlertContext, FoundBy } from "../../alerts/alert-context.ts";
 import type { TellAlerts } from "../../alerts/isolated-alerts.ts";
 import { compareStates } from "../../mirror/compare/compare-states.ts";
 import type { GroupState } from "../../mirror/snapshot.ts";
@@ -8,14 +8,14 @@ import { applyStates, newStates } from "../../mirror/write/apply.ts";
 import type { Tally, Verdict } from "../coverage/ledger.ts";
 import { createdAt, driftFindings, driftKey, withRemedy } from "../findings/drift-findings.ts";
 import { type Sighting, healFindings, recordFindings } from "../findings/findings.ts";
-import { type NewDoubt, addDoubts } from "../recheck/rechecks.ts";
+import { type NewRecheck, addRechecks } from "../recheck/rechecks.ts";
 import {
-  type Judged,
+  type Classified,
   type ShownTransactions,
   type Sorted,
   hasDifferences,
   shownTransactions,
-  sortOut,
+  triage,
   statesOf,
 } from "./classify.ts";
 import type { PageLook } from "./snapshot.ts";
@@ -29,7 +29,7 @@ export interface SettleContext {
   firstFill: boolean;
   /** What is missing here and has not changed since is imported, and no drift. Fixed form; null: nothing is. */
   importedUntil: string | null;
-  alerts: AlertDesk;
+  alerts: AlertContext;
 }
 
 /**
@@ -46,7 +46,7 @@ export async function compareLook(
   if (differing.length === 0) return null;
   let transactions: ShownTransactions | undefined;
   const shown = () => (transactions ??= shownTransactions(look.states));
-  return sortOut(differing, { observedAt: look.observedAt, graceMs, shown }, { isConfirmed });
+  return triage(differing, { observedAt: look.observedAt, graceMs, shown }, { isConfirmed });
 }
 
 /**
@@ -59,12 +59,12 @@ export async function settle(
   trx: Knex.Transaction,
   context: SettleContext,
   look: PageLook,
-  { apply, doubt, overtaken }: Sorted,
+  { apply, recheck, overtaken }: Sorted,
   { isConfirmed, tell }: { isConfirmed: boolean; tell: TellAlerts },
 ): Promise<Tally> {
   const sighting: Sighting = { run: context.run, seenAt: new Date(look.observedAt) };
   const { importedUntil } = context;
-  const drifted = apply.filter((judged) => isDrift(judged, importedUntil));
+  const drifted = apply.filter((classified) => isDrift(classified, importedUntil));
   // Before anything is applied: the history must not know yet what is applied here.
   const findings = await driftFindings(trx, drifted);
   const { healed, unhealed, written } = await heal(trx, context, apply);
@@ -83,14 +83,14 @@ export async function settle(
   for (const [foundBy, states] of byFinder(written, context)) {
     if (states.length > 0) await tell(trx, context.alerts, { states }, foundBy);
   }
-  const again = isConfirmed || context.reportOnly ? doubt : [...doubt, ...unhealed];
-  await addDoubts(
+  const again = isConfirmed || context.reportOnly ? recheck : [...recheck, ...unhealed];
+  await addRechecks(
     trx,
     { run: context.run, noticedAt: sighting.seenAt },
-    again.flatMap((judged) => doubtsOf(judged, sighting.seenAt, context.graceMs)),
+    again.flatMap((classified) => rechecksOf(classified, sighting.seenAt, context.graceMs)),
   );
   return tallyOf([
-    ...[...healed, ...left].map((judged) => verdictOf(judged, importedUntil)),
+    ...[...healed, ...left].map((classified) => verdictOf(classified, importedUntil)),
     ...again.map((): Verdict => "doubtful"),
     ...overtaken.map((): Verdict => "overtaken"),
   ]);
@@ -99,43 +99,44 @@ export async function settle(
 async function heal(
   trx: Knex.Transaction,
   { reportOnly }: SettleContext,
-  judged: readonly Judged[],
-): Promise<{ healed: Judged[]; unhealed: Judged[]; written: GroupState[] }> {
-  if (reportOnly) return { healed: [], unhealed: [...judged], written: [] };
-  const applied = await applyStates(trx, statesOf(judged));
+  classified: readonly Classified[],
+): Promise<{ healed: Classified[]; unhealed: Classified[]; written: GroupState[] }> {
+  if (reportOnly) return { healed: [], unhealed: [...classified], written: [] };
+  const applied = await applyStates(trx, statesOf(classified));
   const { changed } = applied;
-  const isHealed = ({ object }: Judged) => object.groups.some(({ state }) => changed.has(state));
+  const isHealed = ({ object }: Classified) =>
+    object.groups.some(({ state }) => changed.has(state));
   return {
-    healed: judged.filter(isHealed),
-    unhealed: judged.filter((one) => !isHealed(one)),
+    healed: classified.filter(isHealed),
+    unhealed: classified.filter((one) => !isHealed(one)),
     written: newStates(applied),
   };
 }
 
-async function stillDiffering(trx: Knex, judged: readonly Judged[]): Promise<Judged[]> {
-  const differing = await compareStates(trx, statesOf(judged));
+async function stillDiffering(trx: Knex, classified: readonly Classified[]): Promise<Classified[]> {
+  const differing = await compareStates(trx, statesOf(classified));
   const ids = new Set(differing.map(({ resource, id }) => `${resource}:${id}`));
-  return judged.filter(({ object }) => ids.has(`${object.resource}:${object.id}`));
+  return classified.filter(({ object }) => ids.has(`${object.resource}:${object.id}`));
 }
 
 /** What an order carries of its transactions, only another look at the order can settle. */
-const doubtsOf = (
-  { resource, id, object, judgement }: Judged,
+const rechecksOf = (
+  { resource, id, object, classification }: Classified,
   seenAt: Date,
   graceMs: number,
-): NewDoubt[] =>
+): NewRecheck[] =>
   object.groups.map(({ state: { settledBy } }) => ({
     ...(settledBy ?? { resource, id }),
-    why: judgement.kind === "mismatch" ? "mismatch" : "young",
+    why: classification.kind === "mismatch" ? "mismatch" : "young",
     dueAt: new Date(seenAt.getTime() + graceMs),
     createdAt: settledBy === null || settledBy.id === id ? createdAt(object) : null,
   }));
 
-const verdictOf = (judged: Judged, importedUntil: string | null): Verdict =>
-  isImported(judged, importedUntil) ? "imported" : judged.judgement.kind;
+const verdictOf = (classified: Classified, importedUntil: string | null): Verdict =>
+  isImported(classified, importedUntil) ? "imported" : classified.classification.kind;
 
-const keyOf = ({ judgement, resource, id }: Judged): string =>
-  driftKey(judgement.kind, resource, id);
+const keyOf = ({ classification, resource, id }: Classified): string =>
+  driftKey(classification.kind, resource, id);
 
 /**
  * What was written, by what alerts are to take it for: what was so before the first webhook is old news, whatever it is
@@ -153,11 +154,14 @@ function byFinder(
   ];
 }
 
-const isDrift = (judged: Judged, importedUntil: string | null): boolean =>
-  hasDifferences(judged.judgement) && !isImported(judged, importedUntil);
+const isDrift = (classified: Classified, importedUntil: string | null): boolean =>
+  hasDifferences(classified.classification) && !isImported(classified, importedUntil);
 
-const isImported = ({ judgement, object }: Judged, importedUntil: string | null): boolean =>
-  judgement.kind === "missing_here" &&
+const isImported = (
+  { classification, object }: Classified,
+  importedUntil: string | null,
+): boolean =>
+  classification.kind === "missing_here" &&
   importedUntil !== null &&
   object.groups.every(({ state }) => timeOfVersion(state.version) < importedUntil);
 

@@ -5,20 +5,20 @@ import type { Difference } from "../findings/findings.ts";
 import { bookkeeping, differencesOf, unknownDifferences } from "./differences.ts";
 
 /** An object that differs, and what that means. */
-export interface Judged {
+export interface Classified {
   resource: Resource;
   id: string;
   object: DifferentObject;
-  judgement: Judgement;
+  classification: Classification;
 }
 
 /** What is to be done about the objects that differ. */
 export interface Sorted {
   /** To be applied from what was read, at once. */
-  apply: Judged[];
+  apply: Classified[];
   /** To be read again, after the grace. */
-  doubt: Judged[];
-  overtaken: Judged[];
+  recheck: Classified[];
+  overtaken: Classified[];
 }
 
 export interface SortOptions {
@@ -26,42 +26,42 @@ export interface SortOptions {
   isConfirmed: boolean;
 }
 
-/** Decides what to do about each difference: see `judge`. Pure. */
-export function sortOut(
+/** Decides what to do about each difference: see `classify`. Pure. */
+export function triage(
   differing: readonly DifferentObject[],
   look: Look,
   { isConfirmed }: SortOptions,
 ): Sorted {
-  const sorted: Sorted = { apply: [], doubt: [], overtaken: [] };
+  const sorted: Sorted = { apply: [], recheck: [], overtaken: [] };
   for (const object of differing) {
-    const judgement = judge(object, look);
-    const judged = { resource: object.resource, id: object.id, object, judgement };
-    sorted[placeOf(judgement, isConfirmed)].push(judged);
+    const classification = classify(object, look);
+    const classified = { resource: object.resource, id: object.id, object, classification };
+    sorted[placeOf(classification, isConfirmed)].push(classified);
   }
   return sorted;
 }
 
-function placeOf(judgement: Judgement, isConfirmed: boolean): keyof Sorted {
-  switch (judgement.kind) {
+function placeOf(classification: Classification, isConfirmed: boolean): keyof Sorted {
+  switch (classification.kind) {
     case "filled":
     case "settled":
       return "apply";
     case "overtaken":
       return "overtaken";
     case "mismatch":
-      return isConfirmed ? "apply" : "doubt";
+      return isConfirmed ? "apply" : "recheck";
     case "missing_here":
     case "behind":
-      return judgement.isYoung && !isConfirmed ? "doubt" : "apply";
+      return classification.isYoung && !isConfirmed ? "recheck" : "apply";
   }
 }
 
 /** The states that bring an object up to what was read. */
-export const statesOf = (judged: readonly Judged[]): GroupState[] =>
-  judged.flatMap(({ object }) => object.groups.map(({ state }) => state));
+export const statesOf = (classified: readonly Classified[]): GroupState[] =>
+  classified.flatMap(({ object }) => object.groups.map(({ state }) => state));
 
 /** What an object of a page is, beside the mirror's. An object without a verdict is equal. */
-export type Judgement =
+export type Classification =
   /** What no event carries was not here yet (a transaction as itself): applied, and no drift. */
   | { kind: "filled" }
   /** A sale was confirmed, which no event announces: applied, and no drift. */
@@ -74,8 +74,9 @@ export type Judgement =
 
 /** Whether mirror and service differ in what should have been here: the rest is no finding. */
 export const hasDifferences = (
-  judgement: Judgement,
-): judgement is Extract<Judgement, { differences: Difference[] }> => "differences" in judgement;
+  classification: Classification,
+): classification is Extract<Classification, { differences: Difference[] }> =>
+  "differences" in classification;
 
 export interface Look {
   /** The service's `Date` of the page, fixed form. */
@@ -95,7 +96,7 @@ const overtakenWithinMs = 5 * 60_000;
  * Decides what a difference means, by the same order of versions as the worker's: newer there is behind, newer here
  * has overtaken the page, the same version with other content is a mismatch. Pure.
  */
-function judge(object: DifferentObject, look: Look): Judgement {
+function classify(object: DifferentObject, look: Look): Classification {
   const { stored, groups } = object;
   if (stored === null) {
     return {
@@ -104,7 +105,7 @@ function judge(object: DifferentObject, look: Look): Judgement {
       differences: differencesOf(object),
     };
   }
-  const kinds = new Set(groups.map((group) => judgeGroup(object, group, look)));
+  const kinds = new Set(groups.map((group) => classifyGroup(object, group, look)));
   if (kinds.has("mismatch")) return { kind: "mismatch", differences: differencesOf(object) };
   if (kinds.has("behind")) {
     const differences = differencesOf(object);
@@ -116,7 +117,7 @@ function judge(object: DifferentObject, look: Look): Judgement {
 
 type GroupKind = "filled" | "overtaken" | "behind" | "mismatch";
 
-function judgeGroup(object: DifferentObject, group: DifferentGroup, look: Look): GroupKind {
+function classifyGroup(object: DifferentObject, group: DifferentGroup, look: Look): GroupKind {
   if (unknownDifferences(object, group).length === 0) return "filled";
   const here = group.storedVersion === "" ? otherTime(object) : timeOfVersion(group.storedVersion);
   const there = timeOfVersion(group.state.version);

@@ -6,7 +6,7 @@ import { type InconsistentRow, inconsistentRows } from "../../mirror/compare/inc
 import { resourceNamed } from "../../mirror/resources.ts";
 import type { GroupState, Resource } from "../../mirror/snapshot.ts";
 import { findRecorded } from "../../mirror/write/apply.ts";
-import { type Judged, hasDifferences } from "../compare/classify.ts";
+import { type Classified, hasDifferences } from "../compare/classify.ts";
 import { bookkeeping } from "../compare/differences.ts";
 import { bound } from "../coverage/slice.ts";
 import {
@@ -28,10 +28,13 @@ export const driftKey = (kind: string, resource: string, id: string): string =>
  * The findings that differences make, with their causes and the evidence for them. Reads the inbox and the history as
  * they are before anything is healed: two statements, whatever the number of objects.
  */
-export async function driftFindings(db: Knex, judged: readonly Judged[]): Promise<Finding[]> {
-  const drifted = judged.flatMap(({ resource, id, object, judgement }) => {
-    if (!hasDifferences(judgement)) return [];
-    const { kind, differences } = judgement;
+export async function driftFindings(
+  db: Knex,
+  classified: readonly Classified[],
+): Promise<Finding[]> {
+  const drifted = classified.flatMap(({ resource, id, object, classification }) => {
+    if (!hasDifferences(classification)) return [];
+    const { kind, differences } = classification;
     return [{ resource, id, object, class: kind, differences, newest: newestState(object.groups) }];
   });
   if (drifted.length === 0) return [];

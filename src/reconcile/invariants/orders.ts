@@ -6,7 +6,7 @@ const couponNumber = (key: string): string => numberAt("coupon", key);
  * What the coupon may give on the whole subtotal. The snapshot does not show which items were eligible, so that this is
  * an upper bound, but for a coupon whose scope is shown to be `all`. A later cycle may be beyond the duration.
  */
-const judged = (formula: string, kind: string): string => `
+const classified = (formula: string, kind: string): string => `
   select id, currency, cast(least(abs(discount_amount - allowed), subtotal) as bigint) as at_risk,
          case when is_exact then '' else 'at most ' end || allowed as expected, cast(discount_amount as text) as found
   from (
@@ -58,7 +58,7 @@ export const orderAmounts: readonly Identity[] = [
     mode: "enforce",
     subject: "order",
     holds: "an amount off gives min(amount, eligible total)",
-    breaches: judged("least(amount_off, subtotal)", "amount_off"),
+    breaches: classified("least(amount_off, subtotal)", "amount_off"),
   },
   {
     name: "coupon_percentage",
@@ -66,7 +66,7 @@ export const orderAmounts: readonly Identity[] = [
     mode: "enforce",
     subject: "order",
     holds: "a percentage off gives min(floor(eligible total · percentage / 100), cap)",
-    breaches: judged("least(floor(subtotal * percentage / 100), cap)", "percentage"),
+    breaches: classified("least(floor(subtotal * percentage / 100), cap)", "percentage"),
   },
   {
     name: "coupon_shape",

@@ -5,7 +5,7 @@ import type { UnreadableObject } from "../compare/snapshot.ts";
 import { andNotAbsent, mirrorTableOf } from "../coverage/slice.ts";
 
 /** Why an object is read again by its id. */
-export type DoubtReason =
+export type RecheckReason =
   | "young"
   | "mismatch"
   | "not_listed"
@@ -15,32 +15,32 @@ export type DoubtReason =
   | "thin"
   | "unreadable";
 
-export interface Doubt {
+export interface Recheck {
   resource: Resource;
   id: string;
-  why: DoubtReason;
+  why: RecheckReason;
   /** Of the slice that should have shown it. */
   slice: number | null;
   missingSince: Date | null;
   reads: number;
 }
 
-export interface NewDoubt {
+export interface NewRecheck {
   resource: Resource;
   id: string;
-  why: DoubtReason;
+  why: RecheckReason;
   dueAt: Date;
   /** When the object was created, ISO 8601; left out: as the mirror has it. */
   createdAt?: string | null;
 }
 
 /** Orders reads by id, in one statement; an object is doubted once a run, for its first reason. Idempotent. */
-export async function addDoubts(
+export async function addRechecks(
   db: Knex,
   { run, noticedAt }: { run: number; noticedAt: Date },
-  doubts: readonly NewDoubt[],
+  rechecks: readonly NewRecheck[],
 ): Promise<void> {
-  if (doubts.length === 0) return;
+  if (rechecks.length === 0) return;
   await db.raw(
     `insert into reconcile.doubts (run, resource, id, why, due_at, object_at, noticed_at)
      select ?, g.*, ? from unnest(?::text[], ?::text[], ?::text[], ?::timestamptz[], ?::timestamptz[]) as g
@@ -48,11 +48,11 @@ export async function addDoubts(
     [
       run,
       noticedAt,
-      sqlArray(doubts.map(({ resource }) => resource)),
-      sqlArray(doubts.map(({ id }) => id)),
-      sqlArray(doubts.map(({ why }) => why)),
-      sqlArray(doubts.map(({ dueAt }) => dueAt.toISOString())),
-      sqlArray(doubts.map(({ createdAt }) => createdAt ?? null)),
+      sqlArray(rechecks.map(({ resource }) => resource)),
+      sqlArray(rechecks.map(({ id }) => id)),
+      sqlArray(rechecks.map(({ why }) => why)),
+      sqlArray(rechecks.map(({ dueAt }) => dueAt.toISOString())),
+      sqlArray(rechecks.map(({ createdAt }) => createdAt ?? null)),
     ],
   );
 }
@@ -96,7 +96,7 @@ export interface ShownRange {
  * Doubts the rows of the mirror that pages should have shown and did not: those created within what they span. A
  * row whose absence is known already is left out. One statement; gives back how many there were.
  */
-export async function doubtUnlisted(
+export async function recheckUnlisted(
   db: Knex,
   { run, noticedAt }: { run: number; noticedAt: Date },
   { resource, slice, after, before, shownIds }: ShownRange,
@@ -125,7 +125,7 @@ export async function doubtUnlisted(
  * Takes over what other runs that ended before their time left to be read again, so that it is not forgotten. Their
  * objects stay unproved until this run has read them. One statement; idempotent.
  */
-export async function adoptDoubts(db: Knex, run: number): Promise<void> {
+export async function adoptRechecks(db: Knex, run: number): Promise<void> {
   await db.raw(
     `with left_over as (
        update reconcile.doubts d set state = 'settled', outcome = format('left to run %s', cast(:run as bigint))
@@ -142,17 +142,17 @@ export async function adoptDoubts(db: Knex, run: number): Promise<void> {
 }
 
 /** The next doubts that are due, oldest first. */
-export async function dueDoubts(
+export async function dueRechecks(
   db: Knex,
   run: number,
   { dueBefore, limit }: { dueBefore: Date; limit: number },
-): Promise<Doubt[]> {
+): Promise<Recheck[]> {
   const rows = await db("reconcile.doubts")
     .where({ run, state: "waiting" })
     .where("due_at", "<=", dueBefore)
     .orderBy([{ column: "due_at" }, { column: "resource" }, { column: "id" }])
     .limit(limit)
-    .select<DoubtRow[]>();
+    .select<RecheckRow[]>();
   return rows.map((row) => ({
     resource: row.resource,
     id: row.id,
@@ -163,16 +163,16 @@ export async function dueDoubts(
   }));
 }
 
-interface DoubtRow {
+interface RecheckRow {
   resource: Resource;
   id: string;
-  why: DoubtReason;
+  why: RecheckReason;
   slice: number | null;
   missing_since: Date | null;
   reads: number;
 }
 
-export interface WaitingDoubts {
+export interface WaitingRechecks {
   waiting: number;
   /** Of the first and of the last of them; null where none waits. Service time. */
   nextDueAt: Date | null;
@@ -180,7 +180,7 @@ export interface WaitingDoubts {
 }
 
 /** How many still wait, and until when. */
-export async function waitingDoubts(db: Knex, run: number): Promise<WaitingDoubts> {
+export async function waitingRechecks(db: Knex, run: number): Promise<WaitingRechecks> {
   const row = await db("reconcile.doubts")
     .where({ run, state: "waiting" })
     .first<{ waiting: string; next_due: Date | null; last_due: Date | null }>(
@@ -189,7 +189,7 @@ export async function waitingDoubts(db: Knex, run: number): Promise<WaitingDoubt
   return { waiting: Number(row.waiting), nextDueAt: row.next_due, lastDueAt: row.last_due };
 }
 
-export interface DoubtUpdate {
+export interface RecheckUpdate {
   state: "waiting" | "absent" | "settled";
   outcome: string | null;
   dueAt?: Date;
@@ -199,11 +199,11 @@ export interface DoubtUpdate {
 }
 
 /** After a read. In the transaction of what the read changed. */
-export async function updateDoubt(
+export async function updateRecheck(
   db: Knex,
   run: number,
-  { resource, id }: Pick<Doubt, "resource" | "id">,
-  { state, outcome, dueAt, missingSince, createdAt = null }: DoubtUpdate,
+  { resource, id }: Pick<Recheck, "resource" | "id">,
+  { state, outcome, dueAt, missingSince, createdAt = null }: RecheckUpdate,
 ): Promise<void> {
   await db("reconcile.doubts")
     .where({ run, resource, id })

@@ -13,7 +13,13 @@ import { type SettleContext, compareLook, settle } from "../compare/apply-differ
 import { type PageLook, lookAt } from "../compare/snapshot.ts";
 import { recordUnreadable } from "../findings/drift-findings.ts";
 import type { WalkDeps } from "../walk/walk-slice.ts";
-import { type Doubt, type DoubtUpdate, dueDoubts, updateDoubt, waitingDoubts } from "./rechecks.ts";
+import {
+  type Recheck,
+  type RecheckUpdate,
+  dueRechecks,
+  updateRecheck,
+  waitingRechecks,
+} from "./rechecks.ts";
 import { type TombstoneLimits, absenceLimit, countAbsent } from "./tombstones.ts";
 
 export interface ConfirmDeps extends WalkDeps {
@@ -42,14 +48,14 @@ const maxReads = 2;
  * left. What the service does not know twice, a grace apart, is absent. Stops where too much would be absent. Throws
  * the client's errors and the reason of the signal.
  */
-export async function confirmDoubts(deps: ConfirmDeps, context: ConfirmContext): Promise<void> {
+export async function runRechecks(deps: ConfirmDeps, context: ConfirmContext): Promise<void> {
   const { db, clock, serviceClock } = deps;
   // A service whose clock stands still must not be waited for for ever: twice the grace is for two looks.
   const giveUpWaitingAt = clock.now().getTime() + 2 * context.graceMs + pollMs;
   const limit = await absenceLimit(db, context.run, context.limits);
   for (;;) {
     context.signal.throwIfAborted();
-    const { waiting, nextDueAt, lastDueAt } = await waitingDoubts(db, context.run);
+    const { waiting, nextDueAt, lastDueAt } = await waitingRechecks(db, context.run);
     if (waiting === 0 || nextDueAt === null || lastDueAt === null) {
       context.onDoubts(0, 0);
       return;
@@ -64,10 +70,12 @@ export async function confirmDoubts(deps: ConfirmDeps, context: ConfirmContext):
       await sleep(waitMs, undefined, { signal: context.signal });
       continue;
     }
-    const due = await dueDoubts(db, context.run, { dueBefore: now, limit: perRound });
+    const due = await dueRechecks(db, context.run, { dueBefore: now, limit: perRound });
     for (let at = 0; at < due.length; at += atOnce) {
       await Promise.all(
-        due.slice(at, at + atOnce).map((doubt) => confirmOne(deps, context, doubt, isImpatient)),
+        due
+          .slice(at, at + atOnce)
+          .map((recheck) => confirmOne(deps, context, recheck, isImpatient)),
       );
     }
   }
@@ -76,24 +84,24 @@ export async function confirmDoubts(deps: ConfirmDeps, context: ConfirmContext):
 async function confirmOne(
   deps: ConfirmDeps,
   context: ConfirmContext,
-  doubt: Doubt,
+  recheck: Recheck,
   isImpatient: boolean,
 ): Promise<void> {
-  const answer = await readAgain(deps, context, doubt);
-  if ("refusal" in answer) return settleRefused(deps, context, doubt, answer.refusal);
+  const answer = await readAgain(deps, context, recheck);
+  if ("refusal" in answer) return settleRefused(deps, context, recheck, answer.refusal);
   const { status, body, date } = answer;
-  if (status === 404) return settleMissing(deps, context, doubt, { date, isImpatient });
-  const { resource } = doubt;
+  if (status === 404) return settleMissing(deps, context, recheck, { date, isImpatient });
+  const { resource } = recheck;
   const { cause } = context;
-  const items = isObject(body) && body["id"] === doubt.id ? [body] : [];
+  const items = isObject(body) && body["id"] === recheck.id ? [body] : [];
   const [object] = items;
   const createdAt = object === undefined ? null : readTime(object, "created_at");
   const look = lookAt({ resource, date, cause, expectsOrder: false }, items);
   await withIsolatedAlerts(deps.log, (tell) =>
     withRetries(deps, () =>
       inTransaction(deps.db, async (trx) => {
-        const update = await settleFound(trx, context, tell, { doubt, look, createdAt });
-        await updateDoubt(trx, context.run, doubt, update);
+        const update = await settleFound(trx, context, tell, { recheck, look, createdAt });
+        await updateRecheck(trx, context.run, recheck, update);
       }),
     ),
   );
@@ -103,7 +111,7 @@ async function confirmOne(
 async function readAgain(
   { client }: ConfirmDeps,
   { signal }: ConfirmContext,
-  { resource, id }: Doubt,
+  { resource, id }: Recheck,
 ): Promise<ServiceAnswer | { refusal: string }> {
   const { endpoint, query } = readPlace(resource);
   if (!isObjectId(id)) return { refusal: "no path can be made of its id" };
@@ -121,12 +129,12 @@ async function readAgain(
 async function settleRefused(
   { db, serviceClock }: ConfirmDeps,
   { run }: ConfirmContext,
-  doubt: Doubt,
+  recheck: Recheck,
   reason: string,
 ): Promise<void> {
   await db.transaction(async (trx) => {
-    await recordUnreadable(trx, { run, seenAt: serviceClock.now() }, [{ ...doubt, reason }]);
-    await updateDoubt(trx, run, doubt, { state: "settled", outcome: "unreadable" });
+    await recordUnreadable(trx, { run, seenAt: serviceClock.now() }, [{ ...recheck, reason }]);
+    await updateRecheck(trx, run, recheck, { state: "settled", outcome: "unreadable" });
   });
 }
 
@@ -134,8 +142,8 @@ async function settleFound(
   trx: Parameters<typeof settle>[0],
   context: ConfirmContext,
   tell: TellAlerts,
-  { doubt, look, createdAt }: { doubt: Doubt; look: PageLook; createdAt: string | null },
-): Promise<DoubtUpdate> {
+  { recheck, look, createdAt }: { recheck: Recheck; look: PageLook; createdAt: string | null },
+): Promise<RecheckUpdate> {
   const { run, graceMs } = context;
   const seenAt = new Date(look.observedAt);
   await keepUnbelieved(trx, look.unbelieved);
@@ -143,15 +151,15 @@ async function settleFound(
   if (look.objects.length === 0 || look.unbelieved.length > 0) {
     const [shown] = look.unreadable;
     const reason = shown?.reason ?? "the answer does not show the object in full";
-    await recordUnreadable(trx, { run, seenAt }, [{ ...doubt, reason, createdAt }]);
+    await recordUnreadable(trx, { run, seenAt }, [{ ...recheck, reason, createdAt }]);
     return { state: "settled", outcome: "unreadable", createdAt };
   }
-  const isConfirmed = doubt.why === "mismatch" || doubt.reads + 1 >= maxReads;
+  const isConfirmed = recheck.why === "mismatch" || recheck.reads + 1 >= maxReads;
   const sorted = await compareLook(trx, look, { graceMs }, { isConfirmed });
-  if (sorted === null) return { state: "settled", outcome: outcomeWhenEqual(doubt, look) };
-  const isDoubted = sorted.doubt.length > 0;
+  if (sorted === null) return { state: "settled", outcome: outcomeWhenEqual(recheck, look) };
+  const isDoubted = sorted.recheck.length > 0;
   const how = { isConfirmed: true, tell };
-  const tally = await settle(trx, context, look, { ...sorted, doubt: [] }, how);
+  const tally = await settle(trx, context, look, { ...sorted, recheck: [] }, how);
   if (isDoubted) {
     return {
       state: "waiting",
@@ -164,7 +172,7 @@ async function settleFound(
 }
 
 /** The list should have shown it, and did not: only a hidden soft deletion explains that. */
-function outcomeWhenEqual({ why, resource }: Doubt, { states }: PageLook): string {
+function outcomeWhenEqual({ why, resource }: Recheck, { states }: PageLook): string {
   const isDeleted =
     resourceNamed(resource).absence !== undefined &&
     states.some(({ columns }) => columns["deleted"]);
@@ -174,13 +182,13 @@ function outcomeWhenEqual({ why, resource }: Doubt, { states }: PageLook): strin
 async function settleMissing(
   { db }: ConfirmDeps,
   { run, graceMs }: ConfirmContext,
-  doubt: Doubt,
+  recheck: Recheck,
   { date, isImpatient }: { date: Date; isImpatient: boolean },
 ): Promise<void> {
-  const since = doubt.missingSince ?? date;
+  const since = recheck.missingSince ?? date;
   const isGraceOver = isImpatient || date.getTime() - since.getTime() >= graceMs;
-  const isSecond = doubt.missingSince !== null && isGraceOver;
-  await updateDoubt(db, run, doubt, {
+  const isSecond = recheck.missingSince !== null && isGraceOver;
+  await updateRecheck(db, run, recheck, {
     state: isSecond ? "absent" : "waiting",
     outcome: "unknown at the service",
     missingSince: since,

@@ -7,18 +7,18 @@ import { andNotAbsent, mirrorTableOf, slicedResources } from "../coverage/slice.
 import type { Run } from "../runs/runs.ts";
 
 /** Doubts what no slice can have shown: it is read by its id. */
-export async function doubtUnseen(
+export async function recheckUnseen(
   { db, serviceClock }: { db: Knex; serviceClock: Clock },
   { run: { id: run, kind, t0 }, failedSince }: { run: Run; failedSince: Date },
 ): Promise<void> {
   if (kind === "range") return;
   const noticedAt = serviceClock.now();
   for (const resource of slicedResources) {
-    await doubtOutOfTime(db, { run, t0, noticedAt }, resource);
+    await recheckOverdue(db, { run, t0, noticedAt }, resource);
   }
   if (await walksEverything(db, run)) return;
   for (const resource of openResources) {
-    await doubtUnseenOpenItems(db, { run, failedSince, noticedAt }, resource);
+    await recheckUnseenOpenItems(db, { run, failedSince, noticedAt }, resource);
   }
 }
 
@@ -49,7 +49,7 @@ export async function noteSeenOpenItems(
  * Doubts every open item of the mirror that the run has not read: the set difference that finds what left a status
  * without appearing in another list. One statement; idempotent.
  */
-async function doubtUnseenOpenItems(
+async function recheckUnseenOpenItems(
   db: Knex,
   { run, failedSince, noticedAt }: { run: number; failedSince: Date; noticedAt: Date },
   resource: Resource,
@@ -74,7 +74,7 @@ const aheadMs = 60 * 60_000;
  * before T0, so they are no news), and those created in the future: no slice is held against either. A customer whose
  * absence is known is left out. One statement; idempotent; gives back how many there were.
  */
-async function doubtOutOfTime(
+async function recheckOverdue(
   db: Knex,
   { run, t0, noticedAt }: { run: number; t0: Date; noticedAt: Date },
   resource: Resource,

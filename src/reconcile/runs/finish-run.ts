@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { AlertDesk } from "../../alerts/alert-context.ts";
+import type { AlertContext } from "../../alerts/alert-context.ts";
 import { assessRun } from "../../alerts/rules/reconciliation.ts";
 import type { Log } from "../../platform/log.ts";
 import { type Coverage, computeCoverage, readIntervals } from "../coverage/coverage.ts";
@@ -21,7 +21,7 @@ export interface ReconcileResult {
 
 /** Reckons a run up from its ledger, closes it, and tells how it ended. */
 export async function finish(
-  { db, log, alerts }: { db: Knex; log: Log; alerts: AlertDesk },
+  { db, log, alerts }: { db: Knex; log: Log; alerts: AlertContext },
   run: Run,
   probeCalls: number,
   error: string | null,
@@ -129,12 +129,12 @@ export async function runTotals(db: Knex, run: number, probeCalls: number): Prom
     }
   }
   totals.calls += totals.pages;
-  await addDoubts(db, run, totals);
+  await addRechecks(db, run, totals);
   await addFindings(db, run, totals);
   return totals;
 }
 
-async function addDoubts(db: Knex, run: number, totals: RunTotals): Promise<void> {
+async function addRechecks(db: Knex, run: number, totals: RunTotals): Promise<void> {
   const rows = await db("reconcile.doubts")
     .where({ run })
     .whereNot({ why: "unreadable" })

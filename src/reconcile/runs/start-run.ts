@@ -93,13 +93,13 @@ interface RunRequest {
 }
 
 /** A T0 of longer ago would leave out too much of what was created since. */
-const takenUpWithinMs = dayMs;
+const resumedWithinMs = dayMs;
 
 /**
  * The run that was interrupted and asks for the same, else a new one with its plan. A run with a key of its own is never
  * another's. To be called under the run lock; throws `UsageError` for a range of which nothing can be known.
  */
-export async function takeUpOrOpen(
+export async function resumeOrStart(
   db: Knex,
   settings: ReconcileSettings,
   { kind, runKey, rangeFrom = null, rangeTo = null }: RunRequest,
@@ -109,7 +109,7 @@ export async function takeUpOrOpen(
   const t0 = new Date(date.getTime() - graceMs);
   const wanted = { kind, t0, rangeFrom, rangeTo, reportOnly };
   if (runKey === undefined) {
-    const since = new Date(date.getTime() - takenUpWithinMs);
+    const since = new Date(date.getTime() - resumedWithinMs);
     const interrupted = await findInterrupted(db, wanted, { since });
     if (interrupted !== null) {
       await reopenRun(db, interrupted.id);
@@ -117,7 +117,7 @@ export async function takeUpOrOpen(
     }
   }
   // What is only reported stays missing.
-  const firstFill = !reportOnly && (await isFirstFill(db, wanted));
+  const firstFill = !reportOnly && (await isInitialImport(db, wanted));
   const slices = await makePlan(db, settings, wanted);
   const newKey = runKey ?? `${kind}:${bound(date)}:${crypto.randomUUID()}`;
   const made = { ...wanted, runKey: newKey, firstFill, pageSize, rotationNights };
@@ -130,7 +130,7 @@ export async function takeUpOrOpen(
 const always = "9999-12-31T23:59:59.999999Z";
 
 /** Whether a run fills the mirror. Once everything was read, what is missing here was lost since. */
-async function isFirstFill(db: Knex, { kind, t0 }: Pick<Run, "kind" | "t0">): Promise<boolean> {
+async function isInitialImport(db: Knex, { kind, t0 }: Pick<Run, "kind" | "t0">): Promise<boolean> {
   if (await isMirrorEmpty(db)) return true;
   return kind === "import" && (await coveredUntil(db, t0)) === null;
 }

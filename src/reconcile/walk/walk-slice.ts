@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { AlertDesk } from "../../alerts/alert-context.ts";
+import type { AlertContext } from "../../alerts/alert-context.ts";
 import { type TellAlerts, withIsolatedAlerts } from "../../alerts/isolated-alerts.ts";
 import type { ServiceClient, ServicePage } from "../../client/service-client.ts";
 import { resourceNamed } from "../../mirror/resources.ts";
@@ -21,7 +21,7 @@ import {
 } from "../coverage/ledger.ts";
 import { sliceQuery } from "../coverage/slice.ts";
 import { recordUnreadable } from "../findings/drift-findings.ts";
-import { addDoubts, addUnreadable, doubtUnlisted } from "../recheck/rechecks.ts";
+import { addRechecks, addUnreadable, recheckUnlisted } from "../recheck/rechecks.ts";
 import { noteSeenOpenItems, openResources } from "../recheck/unseen.ts";
 import { type PageSpan, type Shown, orderOf, shownTogether } from "./page-order.ts";
 
@@ -30,7 +30,7 @@ export interface WalkDeps {
   client: Pick<ServiceClient, "get" | "listPages">;
   log: Log;
   random: Random;
-  alerts: AlertDesk;
+  alerts: AlertContext;
 }
 
 export interface WalkContext extends SettleContext {
@@ -206,7 +206,7 @@ async function noteUnlisted(
 ): Promise<void> {
   if (!slice.isClosed || shown === null) return;
   const { resource, number } = slice;
-  await doubtUnlisted(db, { run, noticedAt: date }, { resource, slice: number, ...shown });
+  await recheckUnlisted(db, { run, noticedAt: date }, { resource, slice: number, ...shown });
 }
 
 /** Open items that were read, so that only the others are read by id; nothing where everything is read. */
@@ -225,12 +225,12 @@ async function noteOpenItems(
 /** What a page told of without showing it, and what it showed unreadably. In the page's transaction. */
 async function noteUnread(
   trx: Knex.Transaction,
-  { run, alerts }: NoteContext & { alerts: AlertDesk },
+  { run, alerts }: NoteContext & { alerts: AlertContext },
   look: PageLook,
   tell: TellAlerts,
 ): Promise<void> {
   const noticedAt = new Date(look.observedAt);
-  await addDoubts(
+  await addRechecks(
     trx,
     { run, noticedAt },
     look.unread.map((object) => ({ ...object, dueAt: noticedAt })),

@@ -1,6 +1,6 @@
 import type Router from "@koa/router";
 import { z } from "zod";
-import { Refusal, invalidValue } from "../engine/api-error.ts";
+import { ApiError, invalidValue } from "../engine/api-error.ts";
 import type { Timeline } from "../engine/clock.ts";
 import { modes } from "../engine/keys.ts";
 import type { Space } from "../engine/space.ts";
@@ -36,7 +36,7 @@ export function addClock(router: Router, { state }: ControlDeps): void {
     async run({ body: { advance_seconds, now } }) {
       const current = state();
       if ((advance_seconds === undefined) === (now === undefined)) {
-        throw new Refusal("validation_error", "Send either advance_seconds or now.");
+        throw new ApiError("validation_error", "Send either advance_seconds or now.");
       }
       const nowMs = current.time.nowMs();
       const targetMs = now === undefined ? nowMs + (advance_seconds ?? 0) * 1000 : Date.parse(now);
@@ -142,7 +142,7 @@ export function addIdle(router: Router, { state }: ControlDeps): void {
       clearTimeout(timer);
       if (first === "timeout") {
         const { pending } = current.dispatcher;
-        throw new Refusal("service_unavailable", `Not idle yet: ${pending} deliveries pending.`);
+        throw new ApiError("service_unavailable", `Not idle yet: ${pending} deliveries pending.`);
       }
       return { idle: true, ...clockBody(current) };
     },

@@ -3,7 +3,7 @@ import type { Context } from "koa";
 import { z } from "zod";
 import type { Clock } from "../../platform/clock.ts";
 import type { Log } from "../../platform/log.ts";
-import { Refusal, notFound } from "../engine/api-error.ts";
+import { ApiError, notFound } from "../engine/api-error.ts";
 import { firstMerchant } from "../engine/keys.ts";
 import type { Space } from "../engine/space.ts";
 import type { StateDump } from "../engine/state-dump.ts";
@@ -61,10 +61,10 @@ export function assertLocal(ctx: Context): void {
   const address = ctx.req.socket.remoteAddress ?? "";
   const isLocal = /^(::ffff:)?127\.|^::1$/.test(address) && isLoopbackHost(ctx.hostname);
   if (!isLocal || ctx.get("Forwarded") !== "" || ctx.get("X-Forwarded-For") !== "") {
-    throw new Refusal("ip_not_allowed", "Controls answer on loopback only.");
+    throw new ApiError("ip_not_allowed", "Controls answer on loopback only.");
   }
   if (ctx.get("Authorization") !== "") {
-    throw new Refusal("insufficient_permissions", "Controls take no API key.");
+    throw new ApiError("insufficient_permissions", "Controls take no API key.");
   }
 }
 

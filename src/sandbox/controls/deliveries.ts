@@ -2,7 +2,7 @@ import type Router from "@koa/router";
 import { z } from "zod";
 import { signatureScheme } from "../../contract/signature/signature-scheme.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { Refusal, notFound } from "../engine/api-error.ts";
+import { ApiError, notFound } from "../engine/api-error.ts";
 import { latestVersion } from "../engine/api-versions.ts";
 import { deliveryBody } from "../engine/delivery/delivery-log.ts";
 import { eventBody } from "../engine/event-log.ts";
@@ -140,7 +140,7 @@ function verdict(
     toleranceSeconds: asked.tolerance_seconds,
   });
   if (checked.ok) return { valid: true };
-  throw new Refusal("webhook_signature_failed", `The signature does not hold: ${checked.reason}.`);
+  throw new ApiError("webhook_signature_failed", `The signature does not hold: ${checked.reason}.`);
 }
 
 /** `GET /_sandbox/outbox`: the latest messages that the service would have mailed, oldest first. */

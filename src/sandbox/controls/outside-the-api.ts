@@ -1,7 +1,7 @@
 import type Router from "@koa/router";
 import { z } from "zod";
 import { billingCycleInput, cents, currency, plainText } from "../../contract/request-fields.ts";
-import { Refusal, notFound } from "../engine/api-error.ts";
+import { ApiError, notFound } from "../engine/api-error.ts";
 import { modes } from "../engine/keys.ts";
 import type { Space } from "../engine/space.ts";
 import type { State } from "../engine/state.ts";
@@ -108,7 +108,7 @@ export function addTokens(router: Router, { state }: ControlDeps): void {
         const raw = { number, exp_month, exp_year };
         const readable = isExpired(raw, space.time.now()) ? null : readableCard(space, raw);
         if (readable === null) {
-          throw new Refusal("invalid_value", "The card cannot be read or verified.", "number");
+          throw new ApiError("invalid_value", "The card cannot be read or verified.", "number");
         }
         const token = `${prefix}_${space.ids.uuid()}`;
         space.vault[store].issue(token, { ...readable, billing_id: null }, space.time.nowMs());

@@ -1,10 +1,8 @@
 import { readFileSync } from "node:fs";
 import { createRequire } from "node:module";
 import { dirname, join } from "node:path";
-
 import Router from "@koa/router";
 import type { Context } from "koa";
-
 import type { Log } from "../../platform/log.ts";
 import { exampleAnswers } from "./examples.ts";
 import { testKey } from "../engine/keys.ts";

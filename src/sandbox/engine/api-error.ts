@@ -7,7 +7,7 @@ import {
 import { couponErrors } from "../../contract/resources/coupons.ts";
 
 /** A request that the service turns down, by its stable code. One table has the status and type of each code. */
-export class Refusal extends Error {
+export class ApiError extends Error {
   readonly code: string;
   readonly param: string | null;
   readonly fieldErrors: FieldError[];
@@ -24,7 +24,7 @@ export class Refusal extends Error {
 }
 
 /** The gateway did not answer the charge of an order, which stays pending: a repeat with the same key completes it (statement 300). */
-export class GatewayTimeout extends Refusal {
+export class GatewayTimeout extends ApiError {
   readonly orderId: string;
 
   constructor(orderId: string) {
@@ -34,12 +34,12 @@ export class GatewayTimeout extends Refusal {
   }
 }
 
-export function notFound(resource: string, param: string | null = null): Refusal {
-  return new Refusal("resource_not_found", `No such ${resource}.`, param);
+export function notFound(resource: string, param: string | null = null): ApiError {
+  return new ApiError("resource_not_found", `No such ${resource}.`, param);
 }
 
-export function invalidValue(param: string, message: string): Refusal {
-  return new Refusal("invalid_value", message, param, [
+export function invalidValue(param: string, message: string): ApiError {
+  return new ApiError("invalid_value", message, param, [
     { field: param, code: "invalid_value", message },
   ]);
 }
@@ -115,8 +115,8 @@ export function statusOf(code: string): number {
 }
 
 /** What is sent for a refusal. */
-export function refusalAnswer(
-  refusal: Refusal,
+export function errorAnswer(
+  refusal: ApiError,
   requestId: string,
 ): { status: number; body: ErrorEnvelope } {
   const [status, type] = kinds[refusal.code] ?? badRequest;

@@ -1,5 +1,5 @@
 import { serviceVersion } from "../../contract/endpoint.ts";
-import { Refusal } from "./api-error.ts";
+import { ApiError } from "./api-error.ts";
 
 export interface ApiVersion {
   version: string;
@@ -26,10 +26,10 @@ export function findVersion(version: string): ApiVersion | undefined {
 export function usableVersion(name: string, param: string): ApiVersion {
   const version = findVersion(name);
   if (version === undefined) {
-    throw new Refusal("invalid_api_version", "No such API version.", param);
+    throw new ApiError("invalid_api_version", "No such API version.", param);
   }
   if (version.retired) {
-    throw new Refusal("api_version_sunset", "The API version is retired.", param);
+    throw new ApiError("api_version_sunset", "The API version is retired.", param);
   }
   return version;
 }

@@ -1,7 +1,7 @@
 import { hash } from "node:crypto";
 import type { Idempotency } from "../../contract/endpoint.ts";
 import type { Answer } from "./answer.ts";
-import { GatewayTimeout, Refusal } from "./api-error.ts";
+import { GatewayTimeout, ApiError } from "./api-error.ts";
 
 const uuidV4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 
@@ -10,10 +10,10 @@ export function idempotencyKey(header: string | undefined, rule: Idempotency): s
   if (rule === "none") return null;
   if (header === undefined) {
     if (rule !== "required") return null;
-    throw new Refusal("missing_idempotency_key", "Send X-SVC-Idempotency-Key, a UUID v4.");
+    throw new ApiError("missing_idempotency_key", "Send X-SVC-Idempotency-Key, a UUID v4.");
   }
   if (!uuidV4.test(header)) {
-    throw new Refusal("invalid_idempotency_key", "X-SVC-Idempotency-Key must be a UUID v4.");
+    throw new ApiError("invalid_idempotency_key", "X-SVC-Idempotency-Key must be a UUID v4.");
   }
   return header.toLowerCase();
 }
@@ -33,10 +33,10 @@ export async function onceAKey(
   const known = space.idempotency.lookUp(scope, fingerprint, nowMs);
   if (known.state === "done") return known.answer;
   if (known.state === "conflict") {
-    throw new Refusal("idempotency_key_conflict", "The key was used with another payload.");
+    throw new ApiError("idempotency_key_conflict", "The key was used with another payload.");
   }
   if (known.state === "in_flight") {
-    throw new Refusal("request_in_progress", "A request with this key is under way.");
+    throw new ApiError("request_in_progress", "A request with this key is under way.");
   }
   const resumes = known.state === "unfinished" ? known.orderId : null;
   space.idempotency.begin(scope, fingerprint, nowMs);

@@ -1,6 +1,6 @@
 import type { Endpoint } from "../../contract/endpoint.ts";
 import { validateCoupon } from "../../contract/resources/coupons.ts";
-import { Refusal } from "./api-error.ts";
+import { ApiError } from "./api-error.ts";
 import type { Settings } from "./settings.ts";
 
 export type RateCategory = "read" | "write" | "coupon_validation";
@@ -51,8 +51,8 @@ function tooMany(
   window: RateWindow,
   nowMs: number,
   { retry_after }: Pick<Limits, "retry_after">,
-): Refusal {
-  const refusal = new Refusal(code, "Too many requests: wait as long as Retry-After says.");
+): ApiError {
+  const refusal = new ApiError(code, "Too many requests: wait as long as Retry-After says.");
   refusal.headers = {
     ...rateHeaders(limit, window, nowMs),
     "Retry-After": retryAfter(window.endsAtMs, nowMs, retry_after),

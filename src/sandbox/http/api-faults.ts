@@ -1,6 +1,6 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Endpoint } from "../../contract/endpoint.ts";
-import { Refusal, statusOf } from "../engine/api-error.ts";
+import { ApiError, statusOf } from "../engine/api-error.ts";
 import { type Spoil, drawApiFaults, takeForced } from "../engine/faults.ts";
 import { rateHeaders, retryAfter } from "../engine/rate-limit.ts";
 import type { State } from "../engine/state.ts";
@@ -32,7 +32,7 @@ function forcedSpoil({ code, param }: { code: string; param: string | null }): S
 function spoiled(state: State, spoil: Spoil): Error {
   if (spoil.kind !== "code") return new SpoiledAnswer(spoil.kind);
   const { code, param, retryAfterSeconds } = spoil;
-  const refusal = new Refusal(code, "A fault of the sandbox (PUT /_sandbox/faults).", param);
+  const refusal = new ApiError(code, "A fault of the sandbox (PUT /_sandbox/faults).", param);
   if (statusOf(code) === 429) {
     const nowMs = state.time.nowMs();
     const endsAtMs = nowMs + retryAfterSeconds * 1000;

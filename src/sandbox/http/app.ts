@@ -3,7 +3,7 @@ import Router from "@koa/router";
 import Koa from "koa";
 import type { Context } from "koa";
 import type { Log } from "../../platform/log.ts";
-import { Refusal, refusalAnswer } from "../engine/api-error.ts";
+import { ApiError, errorAnswer } from "../engine/api-error.ts";
 import type { State } from "../engine/state.ts";
 import { SpoiledAnswer, proxyPage } from "./api-faults.ts";
 import { type IsOwnHost, assertOwnSite } from "./own-site.ts";
@@ -41,8 +41,8 @@ export function createApp({ log, isOwnHost, state, api, beside, controls }: AppD
       if (ctx.status === 404 && ctx.body === undefined) throw unknownPath(ctx.method, ctx.path);
     } catch (error) {
       if (error instanceof SpoiledAnswer) return spoil(ctx, error.kind);
-      const refusal = error instanceof Refusal ? error : unexpected(log, error, requestId);
-      const answer = refusalAnswer(refusal, requestId);
+      const refusal = error instanceof ApiError ? error : unexpected(log, error, requestId);
+      const answer = errorAnswer(refusal, requestId);
       ctx.status = answer.status;
       ctx.set(refusal.headers);
       ctx.type = "application/json";
@@ -83,13 +83,13 @@ function spoil(ctx: Context, kind: SpoiledAnswer["kind"]): void {
   ctx.req.socket.destroy();
 }
 
-function unknownPath(method: string, path: string): Refusal {
-  return new Refusal("resource_not_found", `Unknown path: ${method} ${path}.`);
+function unknownPath(method: string, path: string): ApiError {
+  return new ApiError("resource_not_found", `Unknown path: ${method} ${path}.`);
 }
 
-function unexpected(log: Log, error: unknown, requestId: string): Refusal {
+function unexpected(log: Log, error: unknown, requestId: string): ApiError {
   log.error({ err: error, requestId }, "a request failed unexpectedly");
-  return new Refusal("internal_error", "An unexpected error occurred.");
+  return new ApiError("internal_error", "An unexpected error occurred.");
 }
 
 /** The HTTP date of the sandbox's clock: whole seconds, made once a second. */

@@ -1,5 +1,5 @@
 import { type Answer, plainAnswer } from "../engine/answer.ts";
-import { invalidValue, Refusal } from "../engine/api-error.ts";
+import { invalidValue, ApiError } from "../engine/api-error.ts";
 import type { Settings } from "../engine/settings.ts";
 import type { Space } from "../engine/space.ts";
 import { type PageQuery, readPage } from "../engine/store/read-page.ts";
@@ -99,7 +99,7 @@ type Cursors<T> = Pick<PageQuery<T>, "after" | "before">;
 function cursorsOf<T extends StoredRecord>(table: Table<T>, query: PageParameters): Cursors<T> {
   const { starting_after, ending_before } = query;
   if (starting_after !== undefined && ending_before !== undefined) {
-    throw new Refusal(
+    throw new ApiError(
       "invalid_value",
       "Send either starting_after or ending_before.",
       "ending_before",

@@ -2,7 +2,7 @@ import Router from "@koa/router";
 import type { Context } from "koa";
 import type { Endpoint, EndpointRequest, Permission } from "../../contract/endpoint.ts";
 import { type Answer, bodyOf } from "../engine/answer.ts";
-import { Refusal } from "../engine/api-error.ts";
+import { ApiError } from "../engine/api-error.ts";
 import { effectiveVersion } from "../engine/api-versions.ts";
 import { idempotencyKey, onceAKey } from "../engine/idempotency.ts";
 import { type ApiKey, isAllowedAddress } from "../engine/keys.ts";
@@ -110,7 +110,7 @@ function headerOf(ctx: Context, name: string): string | undefined {
 
 function assertPermission(key: ApiKey, permission: Permission): void {
   if (key.permissions === "all" || key.permissions.includes(permission)) return;
-  throw new Refusal("insufficient_permissions", `The API key lacks ${permission}.`);
+  throw new ApiError("insufficient_permissions", `The API key lacks ${permission}.`);
 }
 
 const keyShape = /^svc_(test|live)_sk_[A-Za-z0-9_-]+$/;
@@ -122,20 +122,20 @@ function authenticate(
 ): ApiKey {
   const { authorization, remoteAddress, nowMs } = request;
   if (authorization === undefined) {
-    throw new Refusal("missing_api_key", "Send Authorization: Bearer <API key>.");
+    throw new ApiError("missing_api_key", "Send Authorization: Bearer <API key>.");
   }
   const match = /^Bearer (\S+)$/i.exec(authorization);
   if (match?.[1] === undefined || !keyShape.test(match[1])) {
-    throw new Refusal("invalid_api_key_format", "The API key has not the form of one.");
+    throw new ApiError("invalid_api_key_format", "The API key has not the form of one.");
   }
   const key = keys.get(match[1]);
-  if (key === undefined) throw new Refusal("invalid_api_key", "No such API key.");
-  if (key.revoked) throw new Refusal("revoked_api_key", "The API key was revoked.");
+  if (key === undefined) throw new ApiError("invalid_api_key", "No such API key.");
+  if (key.revoked) throw new ApiError("revoked_api_key", "The API key was revoked.");
   if (key.expires_at !== null && Date.parse(key.expires_at) <= nowMs) {
-    throw new Refusal("expired_api_key", "The API key has expired.");
+    throw new ApiError("expired_api_key", "The API key has expired.");
   }
   if (key.allow !== null && !isAllowedAddress(remoteAddress, key.allow)) {
-    throw new Refusal("ip_not_allowed", "The API key may not be used from this address.");
+    throw new ApiError("ip_not_allowed", "The API key may not be used from this address.");
   }
   return key;
 }

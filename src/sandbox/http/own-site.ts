@@ -1,7 +1,6 @@
 import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
-
-import { Refusal } from "../engine/api-error.ts";
+import { ApiError } from "../engine/api-error.ts";
 
 /** Whether the sandbox may be addressed by a host name, as URLs write it: lower case, IPv6 in brackets. */
 export type IsOwnHost = (hostname: string) => boolean;
@@ -43,7 +42,7 @@ export function assertOwnSite(
   const { host = "", origin } = request.headers;
   const hostname = hostnameOf(host);
   if (hostname === undefined || !isOwnHost(hostname)) {
-    throw new Refusal(
+    throw new ApiError(
       "ip_not_allowed",
       `The sandbox does not answer to the host ${shown(host)}. Call it by localhost or 127.0.0.1, ` +
         "or start it with --allow-host and that name.",
@@ -51,14 +50,14 @@ export function assertOwnSite(
   }
   if (isLinkToDocs(request)) return;
   if (origin !== undefined && !isSameHost(origin, host)) {
-    throw new Refusal(
+    throw new ApiError(
       "ip_not_allowed",
       `The sandbox takes no requests from pages of ${shown(origin)}, only from programs and its own /docs.`,
     );
   }
   const site = request.headers["sec-fetch-site"];
   if (site !== undefined && site !== "same-origin" && site !== "none") {
-    throw new Refusal(
+    throw new ApiError(
       "ip_not_allowed",
       "The sandbox takes no requests from pages of other sites, only from programs and its own /docs.",
     );

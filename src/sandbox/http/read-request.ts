@@ -3,7 +3,7 @@ import getRawBody from "raw-body";
 import type { z } from "zod";
 import type { FieldError } from "../../contract/error-envelope.ts";
 import { maxImageBytes } from "../../contract/resources/products.ts";
-import { Refusal } from "../engine/api-error.ts";
+import { ApiError } from "../engine/api-error.ts";
 
 /** Limits of the service are not shown. */
 const requestLimits = { maxBytes: 1_048_576, maxDepth: 32 };
@@ -21,14 +21,14 @@ export async function readJsonObject(
   if (bytes.length === 0) return {};
   const type = request.headers["content-type"] ?? "";
   if (!/^application\/(json|[\w.-]+\+json)\s*(;|$)/i.test(type)) {
-    throw new Refusal("validation_error", "Send Content-Type: application/json.");
+    throw new ApiError("validation_error", "Send Content-Type: application/json.");
   }
   const value = parse(bytes.toString("utf8"));
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
-    throw new Refusal("validation_error", "The body must be a JSON object.");
+    throw new ApiError("validation_error", "The body must be a JSON object.");
   }
   if (isDeeperThan(value, maxDepth)) {
-    throw new Refusal("validation_error", "The body is nested too deeply.");
+    throw new ApiError("validation_error", "The body is nested too deeply.");
   }
   return value as Record<string, unknown>;
 }
@@ -42,7 +42,7 @@ export async function readBytes(request: IncomingMessage, limit: number): Promis
     });
   } catch (error) {
     const message = `The body cannot be read, or is larger than ${limit} bytes.`;
-    throw Object.assign(new Refusal("validation_error", message), { cause: error });
+    throw Object.assign(new ApiError("validation_error", message), { cause: error });
   }
 }
 
@@ -50,7 +50,7 @@ function parse(text: string): unknown {
   try {
     return JSON.parse(text);
   } catch {
-    throw new Refusal("validation_error", "The body is not valid JSON.");
+    throw new ApiError("validation_error", "The body is not valid JSON.");
   }
 }
 
@@ -69,7 +69,7 @@ export async function readUpload(request: IncomingMessage): Promise<Buffer> {
   const body = await readBytes(request, maxImageBytes + formBytes);
   if (!/^multipart\/form-data\b/i.test(type)) return body;
   const file = await firstFile(body, type);
-  if (file === null) throw new Refusal("required_field", "The form has no file.", "image");
+  if (file === null) throw new ApiError("required_field", "The form has no file.", "image");
   return Buffer.from(await file.arrayBuffer());
 }
 
@@ -97,7 +97,7 @@ export function validate<S extends z.ZodType>(schema: S, value: unknown): z.outp
   const isOneField = new Set(fields.map(({ field }) => field)).size === 1;
   const code = isOneField && first !== undefined ? first.code : "validation_error";
   const message = fields.map((field) => `${field.field}: ${field.message}`).join("; ");
-  throw new Refusal(code, message, first?.field ?? null, fields);
+  throw new ApiError(code, message, first?.field ?? null, fields);
 }
 
 function fieldError(issue: z.core.$ZodIssue, value: unknown): FieldError {

@@ -1,4 +1,4 @@
-import { Refusal, invalidValue, notFound } from "../engine/api-error.ts";
+import { ApiError, invalidValue, notFound } from "../engine/api-error.ts";
 import type { Mode } from "../engine/keys.ts";
 import type { Space } from "../engine/space.ts";
 import type { State } from "../engine/state.ts";
@@ -47,7 +47,7 @@ export function find<N extends TableName>(
   const otherMode: Mode = space.mode === "test" ? "live" : "test";
   const twin = state.merchants.get(space.merchant)?.spaces[otherMode];
   if (twin?.[table].get(id) === undefined) throw notFound(nouns[table], param);
-  throw new Refusal(
+  throw new ApiError(
     "environment_mismatch",
     `The ${nouns[table]} belongs to the other environment.`,
     param,
@@ -64,12 +64,12 @@ export function chargeParties(
   if (customer.deleted) throw invalidValue("customer_id", "The customer is deleted.");
   if (cardsOf(space, customer.id).length === 0) {
     const message = "The customer has no card on file.";
-    throw new Refusal("customer_not_configured", message, "customer_id");
+    throw new ApiError("customer_not_configured", message, "customer_id");
   }
   assertGateway(space);
   if (space.settings().card_replacement_required) {
     const message = "The card must be captured again.";
-    throw new Refusal("replacement_required", message, "payment_method_id");
+    throw new ApiError("replacement_required", message, "payment_method_id");
   }
   return { customer, card: cardOf(state, space, customer.id, sent.payment_method_id) };
 }

@@ -1,5 +1,5 @@
 import { seededRandom } from "../../platform/random.ts";
-import { Refusal } from "../engine/api-error.ts";
+import { ApiError } from "../engine/api-error.ts";
 import type { Space } from "../engine/space.ts";
 import type { State } from "../engine/state.ts";
 import { createCampaigns, createPeople } from "./market.ts";
@@ -74,7 +74,7 @@ export async function generateTraffic(
 function beginEarlier(state: State, space: Space, days: number): void {
   const { time } = state;
   if (space.orders.size + space.customers.size + state.events.total + time.planned().length > 0) {
-    throw new Refusal(
+    throw new ApiError(
       "validation_error",
       "Traffic in the past is for a sandbox in which nothing has happened: POST /_sandbox/reset first.",
     );

@@ -1,5 +1,5 @@
 import type { Random } from "../../platform/random.ts";
-import { Refusal } from "../engine/api-error.ts";
+import { ApiError } from "../engine/api-error.ts";
 import type { Space } from "../engine/space.ts";
 import { createCoupon } from "../resources/coupons/coupon-routes.ts";
 import type { CouponTerms } from "../resources/coupons/coupon.ts";
@@ -220,7 +220,7 @@ export function createCampaigns(space: Space, random: Random): Campaigns {
     try {
       return quote(pick(random, fitting as [PromoTerms, ...PromoTerms[]]).name);
     } catch (error) {
-      if (error instanceof Refusal) return null;
+      if (error instanceof ApiError) return null;
       throw error;
     }
   }

@@ -1,5 +1,5 @@
 import type { Random } from "../../platform/random.ts";
-import { Refusal } from "../engine/api-error.ts";
+import { ApiError } from "../engine/api-error.ts";
 import type { Space } from "../engine/space.ts";
 import { createHeap } from "../engine/heap.ts";
 
@@ -75,7 +75,7 @@ export function createScript(
     try {
       step.act();
     } catch (error) {
-      if (!(error instanceof Refusal)) throw error;
+      if (!(error instanceof ApiError)) throw error;
       counts.refused += 1;
     }
   }

@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { testDesk } from "../../alerts/test-desk.ts";
+import { testAlertContext } from "../../alerts/test-desk.ts";
 import { eventsSoFar, sendDue, storeBodies } from "../../alerts/story-stand.ts";
 import { standingClock } from "../../alerts/sweep-stand.ts";
 import { type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
@@ -22,11 +22,11 @@ export async function playShop(db: Knex): Promise<TestSandbox> {
   });
   await sandbox.control("POST", "/clock", { now: "2025-05-01T06:00:00.000Z" });
   const clock = standingClock("2025-05-01T06:00:00.000Z");
-  const desk = testDesk({ clock, serviceClock: clock });
+  const alertContext = testAlertContext({ clock, serviceClock: clock });
   const bodies = (await eventsSoFar(sandbox)).map((event) => JSON.stringify(event));
   for (let from = 0; from < bodies.length; from += atOnce) {
     const seqs = await storeBodies(db, bodies.slice(from, from + atOnce));
-    await applyBatch({ ...applyDeps(db), alerts: desk }, seqs);
+    await applyBatch({ ...applyDeps(db), alerts: alertContext }, seqs);
     await sendDue(db);
   }
   return sandbox;

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-
 import { parseHttpDate, parseRetryAfter } from "../../../src/platform/http/exchange.ts";
 
 const answeredAt = new Date("1994-11-06T08:49:07Z");

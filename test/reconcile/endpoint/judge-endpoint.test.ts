@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type EndpointFacts, judgeEndpoints } from "../../../src/endpoint/watch-endpoint.ts";
+import { type EndpointFacts, checkEndpoints } from "../../../src/endpoint/watch-endpoint.ts";
 import {
   type WebhookEndpoint,
   coversEvent,
@@ -21,8 +21,8 @@ const endpoint = (fields: Partial<WebhookEndpoint> = {}): WebhookEndpoint => ({
   ...fields,
 });
 
-const judge = (fields: Partial<EndpointFacts> = {}): [string, string][] =>
-  judgeEndpoints({
+const classify = (fields: Partial<EndpointFacts> = {}): [string, string][] =>
+  checkEndpoints({
     endpoints: [endpoint()],
     url: "https://hooks.example.com/webhooks",
     known: [],
@@ -32,31 +32,31 @@ const judge = (fields: Partial<EndpointFacts> = {}): [string, string][] =>
     ...fields,
   }).map(({ code, severity }) => [code, severity]);
 
-const judgeOne = (fields: Partial<WebhookEndpoint>, facts: Partial<EndpointFacts> = {}) =>
-  judge({ endpoints: [endpoint(fields)], ...facts });
+const checkOne = (fields: Partial<WebhookEndpoint>, facts: Partial<EndpointFacts> = {}) =>
+  classify({ endpoints: [endpoint(fields)], ...facts });
 
 describe("the endpoint watch", () => {
   it("finds nothing wrong with an endpoint that does what it should", () => {
-    expect(judge()).toEqual([]);
+    expect(classify()).toEqual([]);
   });
 
   it("misses the endpoint, and minds two of them", () => {
-    expect(judge({ endpoints: [] })).toEqual([["not_registered", "critical"]]);
+    expect(classify({ endpoints: [] })).toEqual([["not_registered", "critical"]]);
     const two = [endpoint(), endpoint({ id: "we-2" })];
-    expect(judge({ endpoints: two })).toEqual([["registered_twice", "warning"]]);
+    expect(classify({ endpoints: two })).toEqual([["registered_twice", "warning"]]);
     const one = [endpoint(), endpoint({ id: "we-2", status: "disabled" })];
-    expect(judge({ endpoints: one })).toEqual([["disabled", "critical"]]);
+    expect(classify({ endpoints: one })).toEqual([["disabled", "critical"]]);
   });
 
   it("minds a disabled endpoint, and a status that nobody knows", () => {
-    expect(judgeOne({ status: "disabled" })).toEqual([["disabled", "critical"]]);
-    expect(judgeOne({ status: "suspended" })).toEqual([["disabled", "critical"]]);
+    expect(checkOne({ status: "disabled" })).toEqual([["disabled", "critical"]]);
+    expect(checkOne({ status: "suspended" })).toEqual([["disabled", "critical"]]);
   });
 
   it("minds that an event is not asked for", () => {
     const needed = ["order.*", "subscription.*", "customer.created"];
-    expect(judgeOne({ enabled_events: needed })).toEqual([]);
-    expect(judgeOne({ enabled_events: ["order.*", "customer.*"] })).toEqual([
+    expect(checkOne({ enabled_events: needed })).toEqual([]);
+    expect(checkOne({ enabled_events: ["order.*", "customer.*"] })).toEqual([
       ["not_subscribed", "high"],
     ]);
   });
@@ -65,17 +65,17 @@ describe("the endpoint watch", () => {
     ["2026-02-28", "critical"],
     ["2026-04-15", "high"],
   ])("minds a version that ends on %s", (sunset, severity) => {
-    expect(judgeOne({ api_version_sunset: sunset })).toEqual([["version_sunset", severity]]);
+    expect(checkOne({ api_version_sunset: sunset })).toEqual([["version_sunset", severity]]);
   });
 
   it("warns of a deprecated version, and lets one be that ends in a year", () => {
-    expect(judgeOne({ api_version_deprecated: true })).toEqual([["version_sunset", "warning"]]);
-    expect(judgeOne({ api_version_sunset: "2027-03-01" })).toEqual([]);
+    expect(checkOne({ api_version_deprecated: true })).toEqual([["version_sunset", "warning"]]);
+    expect(checkOne({ api_version_sunset: "2027-03-01" })).toEqual([]);
   });
 
   it("minds a rotation that was made elsewhere, and not its own", () => {
     const pending = { has_pending_rotation: true, rotation_expires_at: "2026-03-02T12:00:00.000Z" };
-    expect(judgeOne(pending)).toEqual([["unknown_rotation", "high"]]);
+    expect(checkOne(pending)).toEqual([["unknown_rotation", "high"]]);
     const known = [
       {
         id: "we-1",
@@ -84,19 +84,19 @@ describe("the endpoint watch", () => {
         rotationEndsAt: new Date(pending.rotation_expires_at),
       },
     ];
-    expect(judgeOne(pending, { known })).toEqual([]);
+    expect(checkOne(pending, { known })).toEqual([]);
     const later = { ...pending, rotation_expires_at: "2026-03-09T12:00:00.000Z" };
-    expect(judgeOne(later, { known })).toEqual([["unknown_rotation", "high"]]);
+    expect(checkOne(later, { known })).toEqual([["unknown_rotation", "high"]]);
   });
 
   it("minds a secret that was lost and a call that was not finished", () => {
-    expect(judge({ hiddenSecrets: ["we-1"] })).toEqual([["secret_lost", "critical"]]);
+    expect(classify({ hiddenSecrets: ["we-1"] })).toEqual([["secret_lost", "critical"]]);
     const call = { idempotencyKey: "", kind: "rotate", endpointId: "we-1", body: {} } as const;
     const begun = (minutesAgo: number) => ({
       openCall: { ...call, createdAt: new Date(now.getTime() - minutesAgo * 60_000) },
     });
-    expect(judge(begun(1))).toEqual([]);
-    expect(judge(begun(6))).toEqual([["call_unfinished", "high"]]);
+    expect(classify(begun(1))).toEqual([]);
+    expect(classify(begun(6))).toEqual([["call_unfinished", "high"]]);
   });
 });
 

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-
 import { type Pace, createPace } from "../../../src/client/pace.ts";
 
 /** Starts requests as fast as the pace allows and says when they started. */

@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-
 import { pathOf, withQuery } from "../../../src/client/service-client.ts";
 import { getOrder } from "../../../src/contract/resources/orders.ts";
 

@@ -1,6 +1,5 @@
 import { describe, expect, it } from "vitest";
 import type { z } from "zod";
-
 import { customerSchema } from "../../../src/contract/resources/customers.ts";
 import { missingKeys } from "../../../src/contract/wire-types.ts";
 import { orderSchema } from "../../../src/contract/resources/orders.ts";

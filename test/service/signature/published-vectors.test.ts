@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-
 import { hmacSha256, standardWebhooksKey } from "../../../src/contract/signature/verification.ts";
 import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
 import { githubHex, muxTimestamped, rfc4231, standardWebhooks } from "./published-vectors.ts";

@@ -1,5 +1,4 @@
 import { expect, it } from "vitest";
-
 import { secretProblem } from "../../../src/contract/signature/verification.ts";
 
 it.each([

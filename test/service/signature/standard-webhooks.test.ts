@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-
 import { standardWebhooksScheme } from "../../../src/contract/signature/signature-scheme.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");

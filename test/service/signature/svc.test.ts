@@ -1,5 +1,4 @@
 import { describe, expect, it } from "vitest";
-
 import { hmacSha256, utf8Key } from "../../../src/contract/signature/verification.ts";
 import { svcScheme } from "../../../src/contract/signature/signature-scheme.ts";
 

@@ -1,6 +1,6 @@
 import * as routes from "../../../contract/resources/account.ts";
 import { plainAnswer } from "../../engine/answer.ts";
-import { Refusal } from "../../engine/api-error.ts";
+import { ApiError } from "../../engine/api-error.ts";
 import { latestVersion, usableVersion } from "../../engine/api-versions.ts";
 import type { Space } from "../../engine/space.ts";
 import { type Mounted, mounted } from "../../http/mount.ts";
@@ -25,7 +25,7 @@ function upgradeApiVersion(space: Space, wanted: string): string | null {
   const inUse = previous ?? latestVersion.version;
   if (version < inUse) {
     const message = `The account uses ${inUse}: there is no way back.`;
-    throw new Refusal("invalid_api_version", message, "version");
+    throw new ApiError("invalid_api_version", message, "version");
   }
   space.account.api_version = version;
   return previous;

@@ -1,6 +1,6 @@
 import * as routes from "../../../contract/resources/coupons.ts";
 import { answerWith, plainAnswer } from "../../engine/answer.ts";
-import { Refusal, invalidValue } from "../../engine/api-error.ts";
+import { ApiError, invalidValue } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
 import { listAnswer } from "../../http/list.ts";
 import { type Mounted, mounted } from "../../http/mount.ts";
@@ -165,10 +165,10 @@ function updateCoupon(
   if (Object.keys(change).length === 0) return coupon;
   const locked = lockedField(coupon, change, space.time.iso());
   if (locked !== null) {
-    throw new Refusal("field_locked", `${locked} can no longer be changed.`, locked);
+    throw new ApiError("field_locked", `${locked} can no longer be changed.`, locked);
   }
   if (change.active === true && coupon.archived_at !== null) {
-    throw new Refusal("invalid_state_transition", "The coupon is archived.", "active");
+    throw new ApiError("invalid_state_transition", "The coupon is archived.", "active");
   }
   const changed = { ...coupon, ...change, updated_at: space.touch(coupon.updated_at) };
   assertTerms(space, changed);
@@ -231,7 +231,7 @@ function sentOnly<T extends object>(input: T): Sent<T> {
 
 function assertCodeUnused(space: Space, code: string, param: string): void {
   if (!space.codes.has(code)) return;
-  throw new Refusal("resource_already_exists", `The code ${code} is in use.`, param);
+  throw new ApiError("resource_already_exists", `The code ${code} is in use.`, param);
 }
 
 function storeCode(space: Space, coupon: CouponRecord, code: string): CouponCodeRecord {
@@ -268,7 +268,7 @@ function mintCodes(
 ): CouponCodeRecord[] {
   const { count, codes } = sent;
   if (coupon.kind === "promo") {
-    throw new Refusal("field_locked", "A promo coupon has one code, which is its name.");
+    throw new ApiError("field_locked", "A promo coupon has one code, which is its name.");
   }
   if ((count === undefined) === (codes === undefined)) {
     throw invalidValue("count", "send exactly one of count and codes");

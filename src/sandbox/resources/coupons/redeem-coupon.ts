@@ -1,6 +1,6 @@
 import type { z } from "zod";
 import type { couponErrors, couponPreviewInput } from "../../../contract/resources/coupons.ts";
-import { Refusal, invalidValue } from "../../engine/api-error.ts";
+import { ApiError, invalidValue } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
 import { type OrderRecord, type PricedItem, subtotalOf } from "../orders/order.ts";
 import type { PlanRecord } from "../plans/plan.ts";
@@ -20,12 +20,12 @@ export interface CouponQuote {
   readonly applied: AppliedCoupon;
 }
 
-export type Judged =
+export type Classified =
   | { ok: true; coupon: CouponRecord; code: CouponCodeRecord }
   | { ok: false; problem: CouponProblem };
 
 /** Whether a code may be redeemed for a use; changes nothing. */
-function judgeCode(space: Space, sentCode: string, use: Omit<CouponUse, "now">): Judged {
+function judgeCode(space: Space, sentCode: string, use: Omit<CouponUse, "now">): Classified {
   const code = space.couponCodes.get(space.codes.get(codeValue(sentCode)) ?? "");
   const coupon = code === undefined ? undefined : space.coupons.get(code.coupon_id);
   if (code === undefined || coupon === undefined) return { ok: false, problem: "code_not_found" };
@@ -124,9 +124,9 @@ function admitted(
   code: string,
   use: Omit<CouponUse, "now">,
 ): { coupon: CouponRecord; code: CouponCodeRecord } {
-  const judged = judgeCode(space, code, use);
-  if (judged.ok) return judged;
-  throw new Refusal(judged.problem, couponProblems[judged.problem], "coupon_code");
+  const classified = judgeCode(space, code, use);
+  if (classified.ok) return classified;
+  throw new ApiError(classified.problem, couponProblems[classified.problem], "coupon_code");
 }
 
 /**
@@ -147,15 +147,15 @@ export function previewCoupon(
     throw invalidValue("product_ids", "names an unknown product");
   }
   const currency = sent.currency ?? plan?.currency;
-  const judged = judgeCode(space, code, {
+  const classified = judgeCode(space, code, {
     ...(currency === undefined ? {} : { currency }),
     ...(cart_amount === undefined ? {} : { subtotal: cart_amount }),
     ...(product_ids === undefined ? {} : { productIds: product_ids }),
     ...(plan === undefined ? {} : { planId: plan.id }),
     ...(customer_id === undefined ? {} : { customer: customerHistory(space, customer_id) }),
   });
-  if (!judged.ok) return { valid: false, reason: judged.problem, code };
-  const applied = snapshotOf(judged.coupon, judged.code, cart_amount ?? 0);
+  if (!classified.ok) return { valid: false, reason: classified.problem, code };
+  const applied = snapshotOf(classified.coupon, classified.code, cart_amount ?? 0);
   return {
     valid: true,
     ...applied,

@@ -1,4 +1,4 @@
-import { Refusal, notFound } from "../../engine/api-error.ts";
+import { ApiError, notFound } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
 import type { Metadata } from "../../engine/store/table.ts";
 import { assertGateway } from "../payment-methods/card-gateway.ts";
@@ -63,7 +63,7 @@ export function updateCustomer(
   input: CustomerInput,
 ): CustomerRecord {
   if (customer.deleted) {
-    throw new Refusal("invalid_state_transition", "A deleted customer cannot be changed.");
+    throw new ApiError("invalid_state_transition", "A deleted customer cannot be changed.");
   }
   assertUnused(space, input, customer.id);
   const vaulted = vaultedCard(space, input);
@@ -118,7 +118,7 @@ function replaceDefault(space: Space, customer: CustomerRecord, vaulted: Vaulted
 export function deleteCustomer(space: Space, customer: CustomerRecord): void {
   if (customer.deleted) return;
   if (subscriptionsOf(space, customer.id, ["active", "paused"]).length > 0) {
-    throw new Refusal(
+    throw new ApiError(
       "customer_has_active_subscriptions",
       "The customer has active or paused subscriptions.",
     );
@@ -147,11 +147,15 @@ function assertUnused(space: Space, input: CustomerInput, ownId: string | null):
   const { email, phone } = input;
   const emailOwner = email === undefined ? undefined : space.emails.get(email.toLowerCase());
   if (emailOwner !== undefined && emailOwner !== ownId) {
-    throw new Refusal("email_already_exists", "Another customer has this e-mail address.", "email");
+    throw new ApiError(
+      "email_already_exists",
+      "Another customer has this e-mail address.",
+      "email",
+    );
   }
   const phoneOwner = typeof phone === "string" ? space.phones.get(phone) : undefined;
   if (phoneOwner !== undefined && phoneOwner !== ownId) {
-    throw new Refusal("phone_already_exists", "Another customer has this phone number.", "phone");
+    throw new ApiError("phone_already_exists", "Another customer has this phone number.", "phone");
   }
 }
 
@@ -213,7 +217,7 @@ export function resolveAddress(
   sent: { shipping_address_id?: string | undefined; shipping_address?: AddressInput | undefined },
 ): AddressRecord | null {
   if (sent.shipping_address_id !== undefined && sent.shipping_address !== undefined) {
-    throw new Refusal(
+    throw new ApiError(
       "invalid_value",
       "Send either shipping_address_id or shipping_address.",
       "shipping_address_id",

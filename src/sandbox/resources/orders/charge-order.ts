@@ -1,4 +1,4 @@
-import { Refusal } from "../../engine/api-error.ts";
+import { ApiError } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
 import type { Metadata } from "../../engine/store/table.ts";
 import type { AppliedCoupon } from "../coupons/coupon.ts";
@@ -111,7 +111,7 @@ export function chargedCard(space: Space, order: OrderRecord): PaymentMethodReco
   const card = space.paymentMethods.get(order.payment_method.id);
   if (card !== undefined) return card;
   const message = "The order's payment method no longer exists: collect the card again.";
-  throw new Refusal("replacement_required", message, "payment_method_id");
+  throw new ApiError("replacement_required", message, "payment_method_id");
 }
 
 /**

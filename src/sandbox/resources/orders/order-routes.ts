@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import * as routes from "../../../contract/resources/orders.ts";
 import { type Answer, answerWith, plainAnswer } from "../../engine/answer.ts";
-import { GatewayTimeout, Refusal, invalidValue } from "../../engine/api-error.ts";
+import { GatewayTimeout, ApiError, invalidValue } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
 import { isWithin, listAnswer } from "../../http/list.ts";
 import { type Mounted, mounted } from "../../http/mount.ts";
@@ -82,7 +82,7 @@ function assertShippable(
   if (sent.shipping_address_id !== undefined || sent.shipping_address !== undefined) return;
   if (products.every(({ requires_shipping }) => !requires_shipping)) return;
   const message = "A product requires shipping: send shipping_address or shipping_address_id.";
-  throw new Refusal("required_field", message, "shipping_address");
+  throw new ApiError("required_field", message, "shipping_address");
 }
 
 /** The one currency of the products (statements 288, 289). */

@@ -1,4 +1,4 @@
-import { Refusal } from "../../engine/api-error.ts";
+import { ApiError } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
 import { type Outcome, outcomeOf, testCards } from "../payment-methods/test-cards.ts";
 import {
@@ -30,13 +30,13 @@ export function retryOrder(space: Space, order: OrderRecord): OrderRecord {
   if (order.status === "refund_failed") return retryRefund(space, order);
   if (order.status !== "failed") {
     const message = `An order with status ${order.status} cannot be retried.`;
-    throw new Refusal("invalid_state_transition", message);
+    throw new ApiError("invalid_state_transition", message);
   }
   const subscription =
     order.subscription_id === null ? undefined : space.subscriptions.get(order.subscription_id);
   if (subscription?.status === "canceled" || subscription?.status === "completed") {
     const message = `The order's subscription is ${subscription.status}.`;
-    throw new Refusal("invalid_state_transition", message);
+    throw new ApiError("invalid_state_transition", message);
   }
   const isFirstCharge = subscription?.status === "failed";
   const retried = chargeOrder(
@@ -71,14 +71,14 @@ export function refundOrder(
 ): OrderRecord {
   const decision = decideRefund(order, asked);
   if (!decision.ok && decision.reason === "status") {
-    throw new Refusal(
+    throw new ApiError(
       "invalid_state_transition",
       `An order with status ${order.status} cannot be refunded.`,
     );
   }
   if (!decision.ok) {
     const message = `Only ${decision.remaining} of the order's total remain to be refunded.`;
-    throw new Refusal("invalid_value", message, "amount");
+    throw new ApiError("invalid_value", message, "amount");
   }
   return submitRefund(space, order, { amount: decision.amount, attempt: 1 });
 }
@@ -224,10 +224,10 @@ function assertStatus(order: OrderRecord, allowed: readonly OrderStatus[], actio
 /** Of an order that a coupon made free no processor has a sale. */
 function assertPaid({ total }: OrderRecord): void {
   if (total > 0) return;
-  throw new Refusal("invalid_state_transition", "The order was free: there is no sale to move.");
+  throw new ApiError("invalid_state_transition", "The order was free: there is no sale to move.");
 }
 
-function refusedMove(order: OrderRecord, action: string): Refusal {
+function refusedMove(order: OrderRecord, action: string): ApiError {
   const message = `An order with status ${order.status} cannot be ${action}.`;
-  return new Refusal("invalid_state_transition", message);
+  return new ApiError("invalid_state_transition", message);
 }

@@ -1,6 +1,6 @@
 import Router from "@koa/router";
 import type { Context } from "koa";
-import { Refusal } from "../../engine/api-error.ts";
+import { ApiError } from "../../engine/api-error.ts";
 import { gatewayKey, modes } from "../../engine/keys.ts";
 import type { Space } from "../../engine/space.ts";
 import type { State } from "../../engine/state.ts";
@@ -85,7 +85,7 @@ export interface RawCard {
 /** Refuses what needs a gateway while the merchant has none (switch `gateway_configured`). */
 export function assertGateway(space: Pick<Space, "settings">): void {
   if (space.settings().gateway_configured) return;
-  throw new Refusal("merchant_not_configured", "The merchant has no gateway.");
+  throw new ApiError("merchant_not_configured", "The merchant has no gateway.");
 }
 
 /** Whether a card has run out: it is good to the end of its month. */
@@ -126,5 +126,5 @@ export function assertBillingDetails(
   if (space.settings().billing_details === "optional") return;
   if (details?.address !== undefined && details.address !== null) return;
   const message = "The processor needs a billing address: resend with billing_details.";
-  throw new Refusal("invalid_request", message, "billing_details");
+  throw new ApiError("invalid_request", message, "billing_details");
 }

@@ -1,4 +1,4 @@
-import { Refusal, invalidValue, notFound } from "../../engine/api-error.ts";
+import { ApiError, invalidValue, notFound } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
 import type { CustomerRecord } from "../customers/customer.ts";
 import { changeSubscription, subscriptionsOf } from "../subscriptions/subscription-operations.ts";
@@ -14,12 +14,12 @@ export function addPaymentMethod(
   options: { setAsDefault: boolean; updateSubscriptions: boolean },
 ): PaymentMethodRecord {
   if (customer.deleted) {
-    throw new Refusal("invalid_state_transition", "A deleted customer cannot get a card.");
+    throw new ApiError("invalid_state_transition", "A deleted customer cannot get a card.");
   }
   const others = cardsOf(space, customer.id);
   const { billing_id } = vaulted;
   if (billing_id !== null && others.some((other) => other.billing_id === billing_id)) {
-    throw new Refusal("resource_already_exists", "The customer has this card.", "billing_id");
+    throw new ApiError("resource_already_exists", "The customer has this card.", "billing_id");
   }
   let card = storeCard(space, { customerId: customer.id, card: vaulted, isDefault: false });
   if (others.length === 0 || options.setAsDefault) card = makeDefault(space, customer, card);
@@ -47,10 +47,10 @@ export function deletePaymentMethod(
   }
   if (replacement === null && (card.is_default || users.length > 0)) {
     const message = "The payment method is the default or in use: name a replacement.";
-    throw new Refusal("resource_in_use", message, "replacement_payment_method_id");
+    throw new ApiError("resource_in_use", message, "replacement_payment_method_id");
   }
   if (space.settings().gateway_keeps_cards) {
-    throw new Refusal("gateway_delete_failed", "The gateway's vault did not remove the card.");
+    throw new ApiError("gateway_delete_failed", "The gateway's vault did not remove the card.");
   }
   if (replacement !== null && card.is_default) makeDefault(space, customer, replacement);
   if (replacement !== null) {

@@ -1,6 +1,6 @@
 import * as routes from "../../../contract/resources/payment-methods.ts";
 import { answerWith, plainAnswer } from "../../engine/answer.ts";
-import { Refusal, notFound } from "../../engine/api-error.ts";
+import { ApiError, notFound } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
 import { type Mounted, mounted } from "../../http/mount.ts";
 import { find } from "../find.ts";
@@ -37,7 +37,7 @@ function cardSent(
   const card = space.vault.cardTokens.read(sent.card_token, space.time.nowMs());
   if (card !== null) return card;
   const message = "The card token is invalid, expired or used: capture a fresh card.";
-  throw new Refusal("invalid_request", message, "card_token");
+  throw new ApiError("invalid_request", message, "card_token");
 }
 
 const removeCard = mounted(routes.deletePaymentMethod, (space, { params, body }, state) => {
@@ -60,7 +60,7 @@ export const captureEndpoint = mounted(routes.captureCard, (space, { body }, sta
   const raw = { number, exp_month: Number(exp_month), exp_year: Number(exp_year) };
   const card = isExpired(raw, space.time.now()) ? null : readableCard(space, raw);
   if (card === null) {
-    throw new Refusal("invalid_request", "The card cannot be read or verified.", "card_token");
+    throw new ApiError("invalid_request", "The card cannot be read or verified.", "card_token");
   }
   const stored = addPaymentMethod(
     space,

@@ -3,7 +3,7 @@ import type { Context } from "koa";
 import * as routes from "../../../contract/resources/products.ts";
 import { maxImageBytes, maxImages } from "../../../contract/resources/products.ts";
 import { plainAnswer } from "../../engine/answer.ts";
-import { Refusal, invalidValue, notFound } from "../../engine/api-error.ts";
+import { ApiError, invalidValue, notFound } from "../../engine/api-error.ts";
 import { modes } from "../../engine/keys.ts";
 import type { Space } from "../../engine/space.ts";
 import type { State } from "../../engine/state.ts";
@@ -47,7 +47,7 @@ function addImage(space: Space, product: ProductRecord, bytes: Buffer): ProductI
   }
   const format = imageFormat(bytes);
   if (format === null) {
-    throw new Refusal("invalid_format", "The image must be a JPEG, PNG or GIF.", "image");
+    throw new ApiError("invalid_format", "The image must be a JPEG, PNG or GIF.", "image");
   }
   if (others.length >= maxImages) {
     throw invalidValue("image", `a product has at most ${maxImages} images`);

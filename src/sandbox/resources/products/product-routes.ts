@@ -1,6 +1,6 @@
 import * as routes from "../../../contract/resources/products.ts";
 import { answerWith, plainAnswer } from "../../engine/answer.ts";
-import { Refusal } from "../../engine/api-error.ts";
+import { ApiError } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
 import type { Metadata } from "../../engine/store/table.ts";
 import { listAnswer } from "../../http/list.ts";
@@ -107,7 +107,7 @@ function deleteProduct(space: Space, product: ProductRecord): void {
     .all()
     .filter((plan) => plan.products.some(({ id }) => id === product.id));
   if (plans.some((plan) => plan.active)) {
-    throw new Refusal("product_in_active_plans", "The product is part of active plans.");
+    throw new ApiError("product_in_active_plans", "The product is part of active plans.");
   }
   if (plans.length > 0 || wasOrdered(space, product.id)) {
     const updated_at = space.touch(product.updated_at);
@@ -129,6 +129,6 @@ function wasOrdered(space: Space, productId: string): boolean {
 function assertSkuUnused(space: Space, sku: string | null | undefined, ownId: string | null): void {
   const owner = typeof sku === "string" ? space.skus.get(sku) : undefined;
   if (owner !== undefined && owner !== ownId) {
-    throw new Refusal("sku_already_exists", "Another product has this SKU.", "sku");
+    throw new ApiError("sku_already_exists", "Another product has this SKU.", "sku");
   }
 }

@@ -1,4 +1,4 @@
-import { Refusal } from "../../engine/api-error.ts";
+import { ApiError } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
 import { type CouponQuote, redeem } from "../coupons/redeem-coupon.ts";
 import type { AddressRecord, CustomerRecord } from "../customers/customer.ts";
@@ -112,7 +112,7 @@ export function changeSubscription(
 ): SubscriptionRecord {
   if (subscription.status !== "active" && subscription.status !== "paused") {
     const message = `A subscription with status ${subscription.status} cannot be changed.`;
-    throw new Refusal("subscription_not_modifiable", message);
+    throw new ApiError("subscription_not_modifiable", message);
   }
   const { card, shippingAddress, billingCycle } = change;
   if (card === undefined && shippingAddress === undefined && billingCycle === undefined) {
@@ -159,10 +159,10 @@ export function cancelSubscription(
   subscription: SubscriptionRecord,
 ): SubscriptionRecord {
   if (subscription.status === "canceled") {
-    throw new Refusal("already_canceled", "The subscription is already canceled.");
+    throw new ApiError("already_canceled", "The subscription is already canceled.");
   }
   if (subscription.status === "completed") {
-    throw new Refusal("subscription_completed", "The subscription is already completed.");
+    throw new ApiError("subscription_completed", "The subscription is already completed.");
   }
   const changed: SubscriptionRecord = {
     ...subscription,

@@ -1,6 +1,6 @@
 import * as routes from "../../../contract/resources/subscriptions.ts";
 import { answerWith, plainAnswer } from "../../engine/answer.ts";
-import { Refusal, invalidValue } from "../../engine/api-error.ts";
+import { ApiError, invalidValue } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
 import { listAnswer } from "../../http/list.ts";
 import { type Handler, type Mounted, mounted } from "../../http/mount.ts";
@@ -99,7 +99,7 @@ const update = mounted(routes.updateSubscription, (space, { params, body }, stat
 function assertModifiable({ status }: SubscriptionRecord): void {
   if (status === "active" || status === "paused") return;
   const message = `A subscription with status ${status} cannot be changed.`;
-  throw new Refusal("subscription_not_modifiable", message);
+  throw new ApiError("subscription_not_modifiable", message);
 }
 
 const cancel = mounted(routes.cancelSubscription, (space, { params }, state) => {
@@ -110,7 +110,7 @@ const cancel = mounted(routes.cancelSubscription, (space, { params }, state) => 
 
 const notImplemented: Handler<typeof routes.pauseSubscription> = (space, { params }, state) => {
   find(state, space, "subscriptions", params.id);
-  throw new Refusal("not_implemented", "The service does not implement this yet.");
+  throw new ApiError("not_implemented", "The service does not implement this yet.");
 };
 
 export const subscriptionEndpoints: readonly Mounted[] = [

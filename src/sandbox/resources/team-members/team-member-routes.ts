@@ -1,6 +1,6 @@
 import * as routes from "../../../contract/resources/team-members.ts";
 import { answerWith, plainAnswer } from "../../engine/answer.ts";
-import { Refusal } from "../../engine/api-error.ts";
+import { ApiError } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
 import { listAnswer } from "../../http/list.ts";
 import { type Mounted, mounted } from "../../http/mount.ts";
@@ -62,12 +62,12 @@ function inviteTeamMember(
   invitation: Invitation,
 ): TeamMemberRecord {
   if (role.name === ownerRole) {
-    throw new Refusal("insufficient_permissions", "The Owner role cannot be assigned.", "role_id");
+    throw new ApiError("insufficient_permissions", "The Owner role cannot be assigned.", "role_id");
   }
   const memberships = membershipsOf(space, invitation.email);
   if (memberships.some(({ status }) => status !== "blocked")) {
     const message = "The address has an active or pending membership.";
-    throw new Refusal("resource_already_exists", message, "email");
+    throw new ApiError("resource_already_exists", message, "email");
   }
   const at = space.time.iso();
   const member: TeamMemberRecord = {
@@ -122,7 +122,7 @@ function send(space: Space, member: TeamMemberRecord): void {
   space.outbox.insert(message);
 }
 
-function refusedMove(member: TeamMemberRecord, action: string): Refusal {
+function refusedMove(member: TeamMemberRecord, action: string): ApiError {
   const message = `A team member with status ${member.status} cannot ${action}.`;
-  return new Refusal("invalid_state_transition", message);
+  return new ApiError("invalid_state_transition", message);
 }

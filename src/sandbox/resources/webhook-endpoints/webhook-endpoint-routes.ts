@@ -1,6 +1,6 @@
 import * as routes from "../../../contract/resources/webhook-endpoints.ts";
 import { plainAnswer } from "../../engine/answer.ts";
-import { Refusal, invalidValue } from "../../engine/api-error.ts";
+import { ApiError, invalidValue } from "../../engine/api-error.ts";
 import { latestVersion, usableVersion } from "../../engine/api-versions.ts";
 import { knownEventTypes } from "../../engine/event-log.ts";
 import type { Space } from "../../engine/space.ts";
@@ -138,7 +138,7 @@ function rotateSecret(
   const now = space.time.iso();
   if (endpoint.secrets.some(({ valid_until }) => valid_until !== null && valid_until > now)) {
     const message = "A rotation is pending: wait until its grace period ends.";
-    throw new Refusal("invalid_state_transition", message);
+    throw new ApiError("invalid_state_transition", message);
   }
   const previousValidUntil = new Date(space.time.nowMs() + graceHours * 3_600_000).toISOString();
   const secret = space.ids.signingSecret();
@@ -159,9 +159,9 @@ function assertAcceptable(space: Space, input: WebhookEndpointInput): void {
   const { url, enabled_events, api_version } = input;
   if (url !== undefined) {
     const verdict = judgeWebhookUrl(url, space.settings().allow_http_endpoints);
-    if (verdict === "malformed") throw new Refusal("invalid_format", "must be a URL", "url");
+    if (verdict === "malformed") throw new ApiError("invalid_format", "must be a URL", "url");
     if (verdict === "insecure") {
-      throw new Refusal("webhook_endpoint_invalid", "The URL must be https.", "url");
+      throw new ApiError("webhook_endpoint_invalid", "The URL must be https.", "url");
     }
   }
   const unknown = enabled_events?.find((pattern) => !isKnownPattern(space, pattern));
