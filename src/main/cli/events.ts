@@ -50,6 +50,7 @@ export function registerEvents(program: Command, context: CliContext): void {
       "then print each new one as it comes, or once it has the state or object asked for, until Ctrl-C",
     )
     .option("--json", "print JSON: one object, or with --follow one a line")
+    .addHelpText("after", `\nStates:\n${stateLines(eventStates)}`)
     .action((options: ListOptions) =>
       options.follow === true ? follow(context, options) : list(context, options),
     );
@@ -99,7 +100,23 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
   });
   for (const row of rows) table.push(listRow(row));
   const totals = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
-  context.stdout.write(`${table.toString()}\nAll events: ${totals.join(", ")}.\n`);
+  const shownStates = eventStates.filter((state) => rows.some((row) => row.state === state));
+  const legend = rows.length === 0 ? "No event is of this kind.\n" : stateLines(shownStates);
+  context.stdout.write(`${table.toString()}\n${legend}All events: ${totals.join(", ")}.\n`);
+}
+
+/** What each state means, and what to do. */
+const stateMeanings: Readonly<Record<EventState, string>> = {
+  received: "stored; a worker applies it within moments",
+  applied: "it changed the mirror",
+  stale: "the mirror knew this state or a later one already; many are normal",
+  ignored: "authentic, of a type that changes nothing here",
+  failed: "it could not be applied; it is tried again by itself",
+  dead: 'given up; mend the cause, then "tallyhook events replay"',
+};
+
+function stateLines(states: readonly EventState[]): string {
+  return states.map((state) => `  ${state.padEnd(8)}  ${stateMeanings[state]}\n`).join("");
 }
 
 const filterOf = ({ limit, state, type, resource }: ListOptions): EventFilter => ({
