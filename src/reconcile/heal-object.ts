@@ -24,23 +24,23 @@ import { driftKey } from "./findings/drift-findings.ts";
 import { type Difference, driftClasses, healFindings } from "./findings/findings.ts";
 import { foreignAccount } from "./same-account.ts";
 
-/** What would be written, for a person to decide on. */
+/** What a heal would write, for a person to decide on. */
 export interface HealProposal {
   object: ObjectKey;
   /** The service's `Date`, fixed form. */
   observedAt: string;
   states: GroupState[];
-  /** Between the service and the mirror; values of personal fields are not shown. */
+  /** Between the service and the mirror, without the values of personal fields. */
   differences: Difference[];
-  /** The service itself shows times that are not yet: the answer's `Date` stands for them. */
+  /** The service shows times of change in the future: the answer's `Date` replaces them. */
   isRedated: boolean;
   seen: SeenRow;
 }
 
 /**
- * Reads an object from the service and says what writing it would change. Writes no object. Throws
- * `ConfigurationError` where the key is not known to be of the mirror's account, `UsageError` where the service does not
- * know the object or shows it in a form that cannot be read, and the client's errors.
+ * Reads an object from the service and reports what writing it would change. Writes no object. Throws
+ * `ConfigurationError` unless the key is known to belong to the mirror's account, `UsageError` where the service does
+ * not know the object or shows it in an unreadable form, and the client's errors.
  */
 export async function proposeHeal(
   { db, client, clock }: { db: Knex; client: Pick<ServiceClient, "get">; clock: Clock },
@@ -78,7 +78,7 @@ export async function proposeHeal(
   };
 }
 
-/** The object with the answer's time in the place of times of change that are not yet; the same where there are none. */
+/** Replaces times of change in the future by the time of the answer. Returns the same object where there are none. */
 function believable(object: WireObject, observedAt: string): WireObject {
   const { updated_at: updatedAt, transactions } = object;
   const at = typeof updatedAt === "string" ? canonicalTimestamp(updatedAt) : null;
@@ -101,9 +101,9 @@ interface HealDeps {
 }
 
 /**
- * Writes what was proposed, whatever the stored versions, with who decided it and why (`mirror.heals`); heals the
- * findings on it and ends the alert. False where the row has changed since: then it is to be proposed anew. Opens its
- * own transactions.
+ * Writes the proposal whatever the stored versions are, and records who decided it and why (`mirror.heals`). Heals the
+ * object's findings and ends the alert. False where the row has changed since the proposal: a new proposal is needed.
+ * Opens its own transactions.
  */
 export async function applyHeal(
   deps: HealDeps,
@@ -129,7 +129,7 @@ export async function applyHeal(
   return isDone;
 }
 
-/** Nothing that alerts do undoes what was written. */
+/** Runs after the write: an alert that fails must not undo it. */
 async function endAlert(
   { db, log, alerts }: HealDeps,
   { resource, id }: ObjectKey,

@@ -20,7 +20,7 @@ export interface WantedRun {
   rangeTo: Date | null;
 }
 
-/** The plan of a run, as data. A night before which nothing was read whole reads everything. Only reads. */
+/** The plan of a run, as data. A nightly run reads everything if nothing was ever read completely. Only reads. */
 export async function makePlan(
   db: Knex,
   settings: ReconcileSettings,
@@ -61,7 +61,7 @@ export interface EstimatedSlice {
   calls: number;
 }
 
-/** How many rows and calls a plan should cost, by what the mirror holds now. One statement a slice. */
+/** Estimates rows and calls of a plan from what the mirror holds now. One statement a slice. */
 export async function estimatePlan(
   db: Knex,
   slices: readonly Slice[],
@@ -87,20 +87,20 @@ async function expectedRows(db: Knex, slice: Slice): Promise<number> {
   return Number(counted?.n ?? 0);
 }
 
-/** What a nightly plan depends on. */
+/** The facts from which a nightly run is planned. */
 export interface NightlyFacts {
   t0: Date;
-  /** The end of contiguous coverage: not of the last run that started. */
+  /** The end of contiguous coverage, not the T0 of the last run that started. */
   coveredUntil: Date;
-  /** The part of each resource's history that is due tonight; null where none is. */
+  /** The part of each resource's history that is due in this run; null where none is. */
   rotation: Readonly<Record<Resource, RotationPart | null>>;
 }
 
 type Horizons = Pick<ReconcileSettings, "overlapMs" | "failedHorizonMs" | "voidedHorizonMs">;
 
 /**
- * The slices of a night, in the order in which they are walked (steps 2 to 6, 8 and 9 of the nightly run; the page
- * size comes before them, open items and confirmation after them). Pure.
+ * The slices of a nightly run, in the order in which they are walked (steps 2 to 6, 8 and 9 of the run). The page size
+ * is found before them; open items and rechecks follow. Pure.
  */
 function planNightly(facts: NightlyFacts, horizons: Horizons): Slice[] {
   const from = windowStart(facts, horizons);
@@ -117,13 +117,13 @@ function planNightly(facts: NightlyFacts, horizons: Horizons): Slice[] {
   ];
 }
 
-/** Tonight's window begins before the end of what was covered. */
+/** The window overlaps what is covered already. */
 const windowStart = (
   { coveredUntil }: Pick<NightlyFacts, "coveredUntil">,
   { overlapMs }: Pick<Horizons, "overlapMs">,
 ): string => bound(new Date(coveredUntil.getTime() - overlapMs));
 
-/** Everything from the first record to T0, in one slice a resource. */
+/** Everything from the first record to T0, in one slice per resource. */
 const planFull = (t0: Date): Slice[] =>
   slicedResources.map((resource) =>
     slice({
@@ -137,8 +137,8 @@ const planFull = (t0: Date): Slice[] =>
   );
 
 /**
- * The part of a range that a run can answer for: what is created from T0 on, it cannot know. Pure; throws `UsageError`
- * where that is nothing.
+ * The part of a range that a run can answer for: it cannot know what is created from T0 on. Pure; throws `UsageError`
+ * where nothing remains.
  */
 export function answeredRange({
   t0,
@@ -158,7 +158,7 @@ export function answeredRange({
   );
 }
 
-/** What was created in a range. */
+/** Everything created in a range. */
 const planRange = (from: Date, to: Date): Slice[] =>
   slicedResources.map((resource) =>
     slice({
@@ -171,7 +171,7 @@ const planRange = (from: Date, to: Date): Slice[] =>
     }),
   );
 
-/** Where more is to be said of the part of a list that is new. */
+/** Window slices that embed more, or have their own reason. */
 const windows: Partial<Record<Resource, { reason: string; expand?: string }>> = {
   transaction: {
     expand: "order",
@@ -193,7 +193,7 @@ const windowSlices = (createdFrom: string, createdBefore: string): Slice[] =>
     }),
   );
 
-/** By status, at any age: what changes without a new object to show it. */
+/** By status, at any age: changes that no new object reveals. */
 function statusSlices(t0: Date, { failedHorizonMs, voidedHorizonMs }: Horizons): Slice[] {
   const ago = (ms: number) => bound(new Date(t0.getTime() - ms));
   const byStatus = (status: string, reason: string) =>
@@ -246,7 +246,7 @@ const rotationSlice = (resource: Resource, part: RotationPart): Slice =>
     reason: "tonight's part of all history",
   });
 
-/** The same orders the other way round: rows of one second can be lost at a cursor. */
+/** The same orders in the opposite direction: a cursor can lose rows that share one second. */
 const orderCheck = (rotation: Slice): Slice => ({
   ...rotation,
   step: "order_check",
@@ -255,25 +255,25 @@ const orderCheck = (rotation: Slice): Slice => ({
   reason: "what a walk in the other direction shows must be the same",
 });
 
-/** The part of a resource's history that a night reads. */
+/** The part of a resource's history that one nightly run reads. */
 export interface RotationPart {
   /** Null: from the first record on. */
   from: string | null;
   before: string;
-  /** It reaches the window: the next night begins at the first record again. */
+  /** It reaches the window, so the next run starts again at the first record. */
   closesCycle: boolean;
 }
 
 export interface RotationState {
-  /** Up to where this cycle has read; null before its first night. */
+  /** How far this cycle has read; null before its first run. */
   position: string | null;
-  /** T0 of the run that ended the last cycle. */
+  /** T0 of the run that completed the last cycle. */
   cycleStart: Date;
 }
 
 /**
- * How many of the rows that this cycle still has to read are due tonight: enough that every night that remains of
- * the cycle takes as many, and all in its last. A night that was missed is caught up by the next ones. Pure.
+ * How many of the rows left in this cycle are due in this run. They are spread evenly over the cycle's remaining
+ * nightly runs; the last one reads all that is left. Later runs make up for a missed one. Pure.
  */
 export function rowsDue(
   { remainingRows, cycleStart, t0 }: { remainingRows: number; cycleStart: Date; t0: Date },
@@ -283,11 +283,11 @@ export function rowsDue(
   return Math.ceil(remainingRows / nightsLeft);
 }
 
-/** From 1. A day may have 23 or 25 hours. */
+/** Which nightly run of the cycle this is, from 1. Rounded, since a day may have 23 or 25 hours. */
 const nightOf = ({ cycleStart, t0 }: { cycleStart: Date; t0: Date }): number =>
   Math.max(1, Math.round((t0.getTime() - cycleStart.getTime()) / dayMs));
 
-/** Where the rotation of a resource stands: after its last part that counts. Null when nothing was ever walked whole. */
+/** The state of a resource's rotation after its last part that counts. Null when nothing was ever read completely. */
 export async function rotationState(db: Knex, resource: Resource): Promise<RotationState | null> {
   const { rows } = await db.raw<{ rows: { position: Date | null; cycle_start: Date | null }[] }>(
     `with parts as (
@@ -310,8 +310,8 @@ export async function rotationState(db: Knex, resource: Resource): Promise<Rotat
 }
 
 /**
- * Tonight's part, cut by the mirror's own rows: from where the rotation stands, as many rows as are due, at most to
- * the window, which is read every night anyway.
+ * The part of this run, cut by the mirror's own rows: it starts where the rotation stopped, has as many rows as are
+ * due, and ends at the window at the latest, which every nightly run reads anyway.
  */
 async function rotationPart(
   db: Knex,
@@ -320,7 +320,7 @@ async function rotationPart(
   nights: number,
 ): Promise<RotationPart | null> {
   const whole = { from: null, before: windowFrom, closesCycle: true };
-  // Where a list knows no dates, a part of it would cost all that is newer: it is read whole, once a cycle.
+  // Without date filters, a part of a list would cost all newer rows too: the list is read whole, once a cycle.
   if (!isListedByDate(resource)) return nightOf({ cycleStart, t0 }) < nights ? null : whole;
   const from = position !== null && position < windowFrom ? position : null;
   const history = () =>

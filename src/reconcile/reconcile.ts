@@ -39,7 +39,7 @@ import { type ReconcileSettings, dayMs } from "./settings.ts";
 import { type WalkProgress, walkAll } from "./walk/walk-all.ts";
 
 export interface ReconcileDeps extends ConfirmDeps {
-  /** Looks after this deployment's webhook endpoint, which no walk shows. Left out: nobody does. */
+  /** Checks this deployment's webhook endpoint, which no walk shows. Without it the endpoint is not checked. */
   watchEndpoint?(
     tools: { db: Knex; client: Pick<ServiceClient, "listPages"> },
     run: number,
@@ -48,9 +48,9 @@ export interface ReconcileDeps extends ConfirmDeps {
 
 export interface ReconcileRequest {
   kind: RunKind;
-  /** Unique for ever: a second run of the same key is not made. Left out: one of its own. */
+  /** Unique for ever: a second run with the same key is refused. Without it the run gets a key of its own. */
   runKey?: string;
-  /** Of kind `range`: created from, and before. */
+  /** Only for kind `range`: objects created at or after `rangeFrom` and before `rangeTo`. */
   rangeFrom?: Date;
   rangeTo?: Date;
 }
@@ -62,17 +62,17 @@ export interface ReconcileOptions {
 
 export type ReconcileOutcome =
   | { kind: "done"; result: ReconcileResult }
-  /** Another process reconciles this database. */
+  /** Another process is reconciling this database. */
   | { kind: "busy" }
-  /** A run of this key was made already. */
+  /** A run with this key exists already. */
   | { kind: "repeated"; runKey: string };
 
 /**
- * Makes the mirror equal to the service and says what it found: walks the slices of the plan, heals page by page,
- * confirms what is doubtful, and computes from the ledger whether anything was left out. One run at a time; a run that
- * was interrupted is gone on with; the signal's reason is what it throws then. Idempotent: a second run straight after it writes nothing into the mirror. Needs no
- * transaction, no receiver, worker or queue. Throws the client's errors (401 and 403 at once, an unreachable service
- * after its repeats); the run is incomplete then, or interrupted.
+ * Makes the mirror equal to the service and reports what it found. It walks the slices of the plan, heals page by page,
+ * rechecks what is uncertain, and computes from the ledger whether anything was left out. One run at a time; an
+ * interrupted run is resumed. When the signal aborts, its reason is thrown. Idempotent: a second run straight
+ * afterwards writes nothing into the mirror. Needs no transaction, receiver, worker or queue. Throws the client's
+ * errors (401 and 403 at once, an unreachable service after its repeats); the run is then incomplete or interrupted.
  */
 export async function reconcile(
   deps: ReconcileDeps,
@@ -106,7 +106,7 @@ async function reconcileAlone(
   await adoptRechecks(deps.db, run.id);
   const error = await work(deps, settings, run, { signal, onProgress }).catch(
     async (failure: unknown) => {
-      // What the process did not live to see is taken up again; what failed says why.
+      // An aborted run stays interrupted, to be resumed; a failed run is closed with its error.
       if (signal.aborted) throw signal.reason;
       await finish(deps, run, probed.calls, messageOf(failure));
       throw failure;
@@ -115,7 +115,7 @@ async function reconcileAlone(
   return { kind: "done", result: await finish(deps, run, probed.calls, error) };
 }
 
-/** A run of its own, so that it is told of, that read nothing: one that waits to be resumed keeps what it has. */
+/** Records a run that read nothing, so that the refusal is reported. A run that waits to be resumed is left alone. */
 async function refuse(
   deps: ReconcileDeps,
   settings: ReconcileSettings,
@@ -143,7 +143,7 @@ async function refuse(
   return { kind: "done", result: await finish(deps, run, calls, problem) };
 }
 
-/** Everything between the plan and the reckoning. Gives back why the run cannot be complete, or null. */
+/** All steps between plan and totals. Returns why the run cannot be complete, or null. */
 async function work(
   deps: ReconcileDeps,
   settings: ReconcileSettings,
@@ -197,8 +197,8 @@ async function work(
 }
 
 /**
- * What is looked at once the mirror was walked: the identities, and this deployment's endpoint. Their findings are no
- * drift. An endpoint that cannot be looked at does not make the run incomplete.
+ * Checks that follow the walk: the invariants and this deployment's endpoint. Their findings are not drift. An endpoint
+ * that cannot be checked does not make the run incomplete.
  */
 async function runChecks(
   { db, client, log, serviceClock, watchEndpoint }: ReconcileDeps,

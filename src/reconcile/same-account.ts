@@ -21,12 +21,12 @@ interface KnownObject {
 }
 
 /**
- * Why the key is not known to belong to the account that the mirror was filled from, and what to do; null where it is.
- * Proved by the account's id, where the service shows one and an earlier check kept it, else by the objects that the
- * mirror has held longest: orders, transactions and subscriptions are never deleted. One that the service shows (200)
- * proves the account; one that it does not know (404) disproves it; any other answer proves nothing, and without a
- * proof nothing may be written. The id is kept once an object has proved it. An empty mirror belongs to nobody: the id
- * that was kept for it is forgotten. Throws the client's errors about the key, and the reason of the signal.
+ * Returns why the key is not known to belong to the account that filled the mirror, and what to do; null where it is.
+ * The proof is the account's id, where the service shows one and an earlier check stored it. Otherwise it is the
+ * objects that the mirror has held longest: orders, transactions and subscriptions are never deleted. One that the
+ * service returns (200) proves the account, an unknown one (404) disproves it, any other answer proves nothing. Without
+ * a proof nothing may be written. The id is stored once an object has proved it. An empty mirror belongs to no account:
+ * the id stored for it is deleted. Throws the client's errors about the key, and the signal's reason.
  */
 export async function foreignAccount(
   { db, client }: AccountDeps,
@@ -42,7 +42,7 @@ export async function foreignAccount(
     return shown === kept.id ? null : foreign(`it is ${shown}, and the mirror is of ${kept.id}`);
   }
   const known = await longestKnown(db);
-  // Customers alone can all be deleted there: they tell nothing.
+  // Customers can all be deleted at the service, so they prove nothing on their own.
   if (known.length === 0) return null;
   const { isShown, missing, unanswered } = await ask(client, known, signal);
   if (isShown) {
@@ -75,11 +75,11 @@ async function readAccountId(
 ): Promise<string | null> {
   try {
     const { body } = await client.get(getAccount, {}, walk(signal));
-    // The interface names no id of an account; a service may show one.
+    // The documented interface has no account id; a service may show one all the same.
     const id = idOf(body);
     return typeof id === "string" && id !== "" ? id.slice(0, 255) : null;
   } catch (error) {
-    // A key without this permission shows its account by its objects.
+    // A key without this permission can still prove its account by the objects.
     if (provesNothing(error)) return null;
     throw error;
   }
@@ -94,18 +94,18 @@ interface Unanswered {
 }
 
 interface Answers {
-  /** The service shows one of them. */
+  /** The service returned one of the objects. */
   isShown: boolean;
-  /** The first that it does not know. */
+  /** The first object that the service does not know. */
   missing: KnownObject | null;
-  /** The first of which it says neither. */
+  /** The first object for which the answer proves nothing. */
   unanswered: Unanswered | null;
 }
 
-/** A service that keeps failing, repeat after repeat, is not asked for every object. */
+/** A service that keeps failing after the client's repeats is not asked for every object. */
 const outagesAtMost = 2;
 
-/** Asks for one after the other until one is shown. */
+/** Asks for one object after the other until the service returns one. */
 async function ask(
   client: AccountDeps["client"],
   known: readonly KnownObject[],
@@ -142,7 +142,7 @@ const perResource = 2;
 
 async function longestKnown(db: Knex): Promise<KnownObject[]> {
   const known: KnownObject[] = [];
-  // Whoever can be deleted proves nothing by not being there.
+  // An object that can be deleted proves nothing by its absence.
   for (const { name: resource, table } of mirrorResources.filter(
     ({ absence }) => absence === undefined,
   )) {
@@ -157,7 +157,7 @@ async function longestKnown(db: Knex): Promise<KnownObject[]> {
   return known;
 }
 
-/** The answer to one request, and no sign that the key cannot be used at all. */
+/** This one request failed, and nothing says that the key cannot be used at all. */
 const provesNothing = (
   error: unknown,
 ): error is ServiceAnswerError | ServiceUnavailableError | ServiceRefusedError =>

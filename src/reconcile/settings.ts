@@ -1,33 +1,36 @@
 import type { IdentityMode } from "./invariants/invariant.ts";
 
-/** How a run reconciles. Times in milliseconds. */
+/** Settings of a run. Times in milliseconds. */
 export interface ReconcileSettings {
-  /** What is younger may still be in flight: read again after so long before it is called drift. */
+  /**
+   * A difference younger than this may still be in flight: the object is reread after this time before it counts as
+   * drift.
+   */
   graceMs: number;
-  /** How far a run reads back into what was covered before. */
+  /** How far a run rereads what earlier runs covered. */
   overlapMs: number;
-  /** All history is read once in so many nights. */
+  /** The rotation reads the whole history once in this many nightly runs. */
   rotationNights: number;
-  /** Failed orders are open items for so long: dunning ends well before. */
+  /** How long failed orders count as open items. Dunning ends well before. */
   failedHorizonMs: number;
   voidedHorizonMs: number;
-  /** Asked for in turn; the first that the service takes is used. */
+  /** Tried in order; the first size that the service accepts is used. */
   pageSizes: readonly number[];
-  /** A checkpoint without changes is written every so many pages. */
+  /** After this many pages a checkpoint is written even if nothing changed. */
   pagesPerCheckpoint: number;
-  /** More tombstones than this, or than this share of a run's rows, look like a wrong key. */
+  /** More tombstones than this, or than this share of a run's rows, suggest a wrong key. */
   maxTombstones: number;
   maxTombstoneShare: number;
-  /** Finds and does not change. */
+  /** Records findings and changes nothing in the mirror. */
   reportOnly: boolean;
-  /** IANA: cuts the days of control sums and identities. */
+  /** IANA name; sets the day boundaries of control sums and invariants. */
   timeZone: string;
-  /** What is checked after the walk; null: nothing. */
+  /** What is checked after the walk; null checks nothing. */
   checks: Readonly<CheckSettings> | null;
 }
 
 export interface CheckSettings {
-  /** Of identities, by name, where they differ from their own. */
+  /** By name of the invariant, where its mode is not the default. */
   identityModes: Readonly<Record<string, IdentityMode>>;
 }
 

@@ -23,18 +23,18 @@ import type { PageLook } from "./snapshot.ts";
 export interface SettleContext {
   run: number;
   graceMs: number;
-  /** Finds and does not change. */
+  /** Records findings and changes nothing in the mirror. */
   reportOnly: boolean;
-  /** Alerts are those of a first fill, of what still matters: of all that this run writes. */
+  /** Alerts of an initial import cover only what still matters, and apply to everything that this run writes. */
   firstFill: boolean;
-  /** What is missing here and has not changed since is imported, and no drift. Fixed form; null: nothing is. */
+  /** An object missing here that last changed before this time is imported and is not drift. Fixed form; null: none. */
   importedUntil: string | null;
   alerts: AlertContext;
 }
 
 /**
- * Holds what was read against the mirror. Reads only: what is to be done is done by `settle`, in a transaction of its
- * own. Null where the mirror has everything exactly as it was shown.
+ * Compares an answer with the mirror. Reads only: `settle` applies the result, in its own transaction. Null where the
+ * mirror equals the answer exactly.
  */
 export async function compareLook(
   db: Knex,
@@ -50,10 +50,10 @@ export async function compareLook(
 }
 
 /**
- * Does what differences ask for: applies what is missing or behind here through the mirror's one writer, records it as
- * found and healed, tells of what is news, and orders what is doubtful to be read again. What an event has brought meanwhile is no finding;
- * what a confirmed look cannot heal stays open. Gives back how many objects came to which verdict. Needs a
- * transaction; may fail with 40P01 or 40001.
+ * Applies differences, records findings and alerts, queues rechecks. What is missing or behind here is written through
+ * the mirror's one writer and recorded as found and healed. What an event has brought in the meantime is no finding.
+ * What a confirmed answer cannot heal stays open. Returns the number of objects by classification. Needs a transaction;
+ * may fail with 40P01 or 40001.
  */
 export async function settle(
   trx: Knex.Transaction,
@@ -65,7 +65,7 @@ export async function settle(
   const sighting: Sighting = { run: context.run, seenAt: new Date(look.observedAt) };
   const { importedUntil } = context;
   const drifted = apply.filter((classified) => isDrift(classified, importedUntil));
-  // Before anything is applied: the history must not know yet what is applied here.
+  // Before the writes: the causes are read from a history that must not contain them yet.
   const findings = await driftFindings(trx, drifted);
   const { healed, unhealed, written } = await heal(trx, context, apply);
   const left = isConfirmed || context.reportOnly ? await stillDiffering(trx, unhealed) : [];
@@ -79,7 +79,7 @@ export async function settle(
       .map((finding) => (refused.has(finding.key) ? withRemedy(finding) : finding)),
   );
   await healFindings(trx, sighting, healed.map(keyOf));
-  // What alerts would have to be read is read by the run itself: it shows every live subscription.
+  // Rules need no reads of their own here: the run itself reads every live subscription.
   for (const [foundBy, states] of byFinder(written, context)) {
     if (states.length > 0) await tell(trx, context.alerts, { states }, foundBy);
   }
@@ -119,7 +119,7 @@ async function stillDiffering(trx: Knex, classified: readonly Classified[]): Pro
   return classified.filter(({ object }) => ids.has(`${object.resource}:${object.id}`));
 }
 
-/** What an order carries of its transactions, only another look at the order can settle. */
+/** A difference in what an order embeds of its transactions is rechecked by reading the order. */
 const rechecksOf = (
   { resource, id, object, classification }: Classified,
   seenAt: Date,
@@ -139,8 +139,9 @@ const keyOf = ({ classification, resource, id }: Classified): string =>
   driftKey(classification.kind, resource, id);
 
 /**
- * What was written, by what alerts are to take it for: what was so before the first webhook is old news, whatever it is
- * here (a transaction may be known from its order); all else was lost since.
+ * Splits the written states by their source for alerts. States from before the first webhook count as an initial
+ * import, even if the object was known already (a transaction may be known from its order). Everything else was missed
+ * since.
  */
 function byFinder(
   written: readonly GroupState[],

@@ -4,7 +4,7 @@ import { timeOfVersion } from "../../mirror/version.ts";
 import type { Difference } from "../findings/findings.ts";
 import { bookkeeping, differencesOf, unknownDifferences } from "./differences.ts";
 
-/** An object that differs, and what that means. */
+/** An object that differs, and its classification. */
 export interface Classified {
   resource: Resource;
   id: string;
@@ -12,9 +12,9 @@ export interface Classified {
   classification: Classification;
 }
 
-/** What is to be done about the objects that differ. */
+/** Differing objects, by what is to be done about them. */
 export interface Sorted {
-  /** To be applied from what was read, at once. */
+  /** To be written at once, from the answer. */
   apply: Classified[];
   /** To be read again, after the grace. */
   recheck: Classified[];
@@ -22,7 +22,7 @@ export interface Sorted {
 }
 
 export interface SortOptions {
-  /** The second look, after the grace: nothing is doubted any more. */
+  /** This is the recheck, after the grace: its result is final. */
   isConfirmed: boolean;
 }
 
@@ -56,23 +56,23 @@ function placeOf(classification: Classification, isConfirmed: boolean): keyof So
   }
 }
 
-/** The states that bring an object up to what was read. */
+/** The states that bring these objects up to the service's answer. */
 export const statesOf = (classified: readonly Classified[]): GroupState[] =>
   classified.flatMap(({ object }) => object.groups.map(({ state }) => state));
 
-/** What an object of a page is, beside the mirror's. An object without a verdict is equal. */
+/** How an object of a page compares with the mirror. An object without a classification is equal. */
 export type Classification =
-  /** What no event carries was not here yet (a transaction as itself): applied, and no drift. */
+  /** Data that no event carries was not here yet (a transaction as itself): applied, not drift. */
   | { kind: "filled" }
-  /** A sale was confirmed, which no event announces: applied, and no drift. */
+  /** A sale was settled, which no event announces: applied, not drift. */
   | { kind: "settled" }
-  /** The mirror knows something newer than the page: an event overtook it. */
+  /** An event overtook the page: the mirror has something newer. */
   | { kind: "overtaken" }
   | { kind: "missing_here" | "behind"; isYoung: boolean; differences: Difference[] }
-  /** The same version with other content, or an older one at the service than here. */
+  /** The same version with other content, or an older version at the service than here. */
   | { kind: "mismatch"; differences: Difference[] };
 
-/** Whether mirror and service differ in what should have been here: the rest is no finding. */
+/** Whether mirror and service differ in something that should have been here: only that is a finding. */
 export const hasDifferences = (
   classification: Classification,
 ): classification is Extract<Classification, { differences: Difference[] }> =>
@@ -87,14 +87,14 @@ export interface Look {
 }
 
 /**
- * A change that is newer than a page may have come between its making and its comparison. An old one may not, nor one
- * of the future: what bears such a time would pass for overtaken until then.
+ * A change this close to the page's `Date` may have arrived between the answer and its comparison. An older one
+ * cannot, nor can one far in the future, which would otherwise count as overtaken until its time comes.
  */
 const overtakenWithinMs = 5 * 60_000;
 
 /**
- * Decides what a difference means, by the same order of versions as the worker's: newer there is behind, newer here
- * has overtaken the page, the same version with other content is a mismatch. Pure.
+ * Classifies a difference by the order of versions that the worker uses. Newer at the service: behind. Newer here:
+ * overtaken. The same version with other content: mismatch. Pure.
  */
 function classify(object: DifferentObject, look: Look): Classification {
   const { stored, groups } = object;
@@ -127,7 +127,7 @@ function classifyGroup(object: DifferentObject, group: DifferentGroup, look: Loo
   return isAbout ? "overtaken" : "mismatch";
 }
 
-/** Since when the mirror knows an object by another group than the one that the page shows. */
+/** The version by which the mirror knows the object through another group than the one on the page. */
 function otherTime({ stored }: DifferentObject): string {
   const version = stored?.["inline_version"] ?? stored?.["version"];
   return typeof version === "string" ? timeOfVersion(version) : "";
@@ -139,12 +139,12 @@ function isYoung(groups: readonly DifferentGroup[], { observedAt, graceMs }: Loo
 }
 
 /*
- * Live, a sale is confirmed one to three business days after it was paid: its status moves on, and so may its order's
- * `updated_at`. No event is documented for that, so it can only be learned by reading: it is neither drift nor a webhook
- * that was missed. `reports.last_changes` holds the same view of orders for the delivery statement.
+ * In production a sale is settled one to three business days after it was paid: its status changes, and so may its
+ * order's `updated_at`. No event is documented for that, so only a read reveals it: it is neither drift nor a missed
+ * webhook. `reports.last_changes` applies the same rule to orders for the delivery statement.
  */
 
-/** When each transaction of an order was made and last changed, by the answer that shows the order. */
+/** When each transaction of an order was created and last changed, by the answer that shows the order. */
 export type ShownTransactions = ReadonlyMap<string, readonly ShownTransaction[]>;
 
 interface ShownTransaction {
@@ -161,10 +161,10 @@ const nextStatuses: Readonly<Record<string, readonly string[]>> = {
   in_progress: ["succeeded"],
 };
 
-/** Statuses of a sale that was confirmed, or is on the way to it. */
+/** Statuses of a sale that is settled or about to be. */
 const settling = new Set(["in_progress", "succeeded"]);
 
-/** Reads the transactions out of an answer's states, by order. Pure. */
+/** Reads the transactions from an answer's states, by order. Pure. */
 export function shownTransactions(states: readonly GroupState[]): ShownTransactions {
   const shown = new Map<string, ShownTransaction[]>();
   for (const { group, json, updatedAt } of states) {
@@ -183,7 +183,7 @@ export function shownTransactions(states: readonly GroupState[]): ShownTransacti
   return shown;
 }
 
-/** Whether what the service shows differs from the mirror by nothing but a sale's settlement. Pure. */
+/** Whether the only difference between service and mirror is the settlement of a sale. Pure. */
 function isSettlement(
   object: DifferentObject,
   differences: readonly Difference[],
@@ -205,7 +205,7 @@ function isSettledSale({ stored }: DifferentObject, differences: readonly Differ
   );
 }
 
-/** An order changed when its sale settled, and not when a charge or a refund was made. */
+/** The order's change is explained if its sale was settled then, and no charge or refund was made then. */
 const isExplained = (changedMs: number, transactions: readonly ShownTransaction[]): boolean =>
   transactions.some(
     ({ isSettledSale: is, updatedMs }) => is && Math.abs(updatedMs - changedMs) <= togetherMs,

@@ -10,17 +10,17 @@ import type { Difference } from "../findings/findings.ts";
 
 type Json = Readonly<Record<string, unknown>>;
 
-/** What is shown first. */
+/** Listed first in a finding. */
 const money = ["total", "amount", "subtotal", "discount_amount", "currency", "status"];
 
-/** Says when, and not what. */
+/** Fields that say when an object changed, not what changed. */
 export const bookkeeping: ReadonlySet<string> = new Set([
   "source_updated_at",
   "version",
   "updated_at",
 ]);
 
-/** Personal data, and free text that may hold some, is not copied into findings: that they differ is enough. */
+/** Personal data, and free text that may contain some, is not copied into findings: the name of the field is enough. */
 const personal = new Set([
   "email",
   "first_name",
@@ -46,8 +46,8 @@ export function differencesOf(object: DifferentObject): Difference[] {
 }
 
 /**
- * The differences of a group that nothing else in the row explains. A transaction is here twice, as itself and as its
- * order carries it: what one of the two knows already was not missed. Pure.
+ * The differences of a group that nothing else in the row explains. The mirror holds a transaction twice: as itself and
+ * as embedded in its order. What either of the two has already was not missed. Pure.
  */
 export function unknownDifferences(object: DifferentObject, group: DifferentGroup): Difference[] {
   const differences = groupDifferences(object, group);
@@ -56,7 +56,7 @@ export function unknownDifferences(object: DifferentObject, group: DifferentGrou
     group.state.group === "transaction" ? object.stored?.["inline"] : object.stored?.["data"]
   ) as Json | null | undefined;
   return differences.filter(({ field, service }) =>
-    // A column shows what the winner of the two knows: where it is wrong, the mirror is.
+    // Columns hold the values of the newer of the two: where a column is wrong, the mirror is wrong.
     group.columns.includes(field) ? !bookkeeping.has(field) : !isSame(other?.[field], service),
   );
 }
@@ -96,7 +96,7 @@ function contentDifferences(
     .map((field) => ({ field, service: service[field] ?? null, mirror: mirror[field] ?? null }));
 }
 
-/** Equality of JSON values, whatever the order of keys; what is absent is null. */
+/** Equality of JSON values, ignoring the order of keys; an absent value equals null. */
 function isSame(a: unknown, b: unknown): boolean {
   if (a === b || ((a ?? null) === null && (b ?? null) === null)) return true;
   if (typeof a !== "object" || typeof b !== "object" || a === null || b === null) return false;

@@ -9,26 +9,26 @@ export interface UnreadableObject {
   resource: Resource;
   id: string;
   reason: string;
-  /** Fixed form; null where that cannot be read either. */
+  /** Fixed form; null where that is unreadable too. */
   createdAt: string | null;
 }
 
 /** What one answer of the service shows, decoded. */
 export interface PageLook {
-  /** Fixed form: the service's `Date`. */
+  /** The service's `Date`, fixed form. */
   observedAt: string;
   states: GroupState[];
-  /** Every object that was shown, also inside others. */
+  /** Every object shown, embedded ones included. */
   objects: ObjectKey[];
-  /** Told of without its state: to be read by id. */
+  /** Mentioned without its state: to be read by id. */
   unread: (ObjectKey & { why: "not_embedded" | "thin" })[];
-  /** Shown, but its id, its version or its money cannot be read. */
+  /** Shown, but its id, version or money cannot be read. */
   unreadable: UnreadableObject[];
-  /** States that are dated later than the answer; their objects are `unreadable`. */
+  /** States dated later than the answer; their objects are also in `unreadable`. */
   unbelieved: GroupState[];
 }
 
-/** Reads what an answer shows of objects of one resource, and of the orders that its transactions embed. Pure. */
+/** Decodes an answer's objects of one resource, and the orders embedded in its transactions. Pure. */
 export function lookAt(
   {
     resource,
@@ -39,7 +39,7 @@ export function lookAt(
     resource: Resource;
     date: Date;
     cause: string;
-    /** `expand=order` was asked for: an order that is not there is read by its id. */
+    /** The request had `expand=order`: an order that is not embedded is read by its id. */
     expectsOrder: boolean;
   },
   items: readonly WireObject[],

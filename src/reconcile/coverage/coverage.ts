@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { Resource } from "../../mirror/snapshot.ts";
 import { bound, slicedResources } from "./slice.ts";
 
-/** A slice that was read to its end and showed every object of its bounds. Null: open on that side. */
+/** A slice that was read to its end and showed every object within its bounds. Null: open on that side. */
 export interface ReadInterval {
   resource: Resource;
   from: string | null;
@@ -23,8 +23,7 @@ export interface Coverage {
 }
 
 /**
- * What of the time before `until` the intervals leave out. An interval without a lower bound begins at the first
- * record. Pure.
+ * The gaps that the intervals leave before `until`. An interval without a lower bound begins at the first record. Pure.
  */
 export function gapsOf(
   intervals: readonly ReadInterval[],
@@ -47,7 +46,7 @@ export function gapsOf(
   return [...gaps, { resource, from: covered, before: until }];
 }
 
-/** Up to where everything from the first record on was read; null when not even that was. Pure. */
+/** The time up to which everything from the first record on was read; null where there is none. Pure. */
 export function contiguousUntil(
   intervals: readonly ReadInterval[],
   resource: Resource,
@@ -57,7 +56,7 @@ export function contiguousUntil(
   return gap === undefined ? until : gap.from;
 }
 
-/** Null is before every time. */
+/** Null sorts before every time. */
 function compareStart(a: string | null, b: string | null): number {
   if (a === b) return 0;
   if (a === null) return -1;
@@ -65,7 +64,7 @@ function compareStart(a: string | null, b: string | null): number {
   return a < b ? -1 : 1;
 }
 
-/** Computes whether everything was read: of every resource, without a gap. Pure. */
+/** Computes whether everything was read: every resource, without a gap. Pure. */
 export function computeCoverage(
   intervals: readonly ReadInterval[],
   range: { from: string | null; until: string },
@@ -75,8 +74,8 @@ export function computeCoverage(
 }
 
 /**
- * The intervals that were read and are proved, by the one definition of that (`reports.read_slices`). `freshAt`: only
- * what was read so lately that it counts then (service time); without it all, whatever its age. One statement.
+ * The intervals that were read and are proved, as `reports.read_slices` defines it. `freshAt` limits them to reads
+ * recent enough to count at that service time; without it age does not matter. One statement.
  */
 export async function readIntervals(
   db: Knex,
@@ -113,9 +112,9 @@ interface IntervalRow {
 }
 
 /**
- * The end of contiguous coverage over all resources, whatever its age (the rotation sees to that). A single object that
- * could not be read does not end it: it would make every night read on from there. Null when nothing was ever read from
- * the first record on.
+ * The end of contiguous coverage over all resources, whatever its age: the rotation keeps it fresh. A single unreadable
+ * object does not end it, or every nightly run would read on from there. Null when nothing was ever read from the first
+ * record on.
  */
 export async function coveredUntil(db: Knex, t0: Date): Promise<Date | null> {
   const intervals = await intervalsOf(db, "walked", {});

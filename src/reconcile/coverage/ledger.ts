@@ -18,14 +18,14 @@ export type Verdict =
   | "mismatch"
   | "unreadable";
 
-/** How many objects of a slice came to which verdict. */
+/** Number of objects of a slice by classification. */
 export type Tally = Partial<Record<Verdict, number>>;
 
-/** Where a walk stands: what the next page begins after, and the boundary of the last one. */
+/** The position of a walk: the cursor of the next page, and the boundary of the last one. */
 export interface Checkpoint {
   /** Null before the first page. */
   cursor: string | null;
-  /** `created_at` of the last object shown, and the objects shown that share it. */
+  /** `created_at` of the last object shown, and the ids of the objects shown that share it. */
   boundary: string | null;
   boundaryIds: string[];
 }
@@ -83,7 +83,7 @@ const toSlice = (row: SliceRow): LedgerSlice => ({
   readAt: row.read_at,
 });
 
-/** The slices of a run that are still to be read to their end, in order. */
+/** The slices of a run that are not read to their end yet, in order. */
 export async function pendingSlices(db: Knex, run: number): Promise<LedgerSlice[]> {
   const rows = await db("reconcile.coverage")
     .where({ run, state: "pending" })
@@ -106,12 +106,12 @@ export interface PageProgress {
   readAt: Date | null;
 }
 
-/** Another process goes on with the same slice, or the ledger was changed by hand. */
+/** Another process is walking the same slice, or the ledger was changed by hand. */
 class CheckpointConflict extends Error {}
 
 /**
- * Moves a slice on from where it is known to be, in the transaction of what the pages changed. `state`: it was read to
- * its end. Throws `CheckpointConflict` where the stored slice stands elsewhere.
+ * Advances a slice from its known position, in the transaction of the pages' changes. State `complete` marks it as read
+ * to its end. Throws `CheckpointConflict` where the stored position is another one.
  */
 export async function advanceSlice(
   trx: Knex,
@@ -134,7 +134,7 @@ export async function advanceSlice(
     throw new CheckpointConflict(`slice ${number} of run ${run} was moved meanwhile`);
 }
 
-/** Ends a slice that cannot be proved (`failed`) or that means nothing at this service (`skipped`). */
+/** Ends a slice that cannot be proved (`failed`) or that this service does not support (`skipped`). */
 export async function closeSlice(
   db: Knex,
   { run, number }: Pick<LedgerSlice, "run" | "number">,
@@ -143,7 +143,7 @@ export async function closeSlice(
   await db("reconcile.coverage").where({ run, slice: number }).update({ state, note });
 }
 
-/** Begins a slice again: its cursor was refused. Opens its own transaction. */
+/** Restarts a slice whose cursor was refused. Opens its own transaction. */
 export async function restartSlice(
   db: Knex,
   { run, number }: Pick<LedgerSlice, "run" | "number">,
@@ -157,8 +157,8 @@ export async function restartSlice(
 }
 
 /**
- * A slice whose walk did not show objects that are there proves nothing about what the mirror does not know either:
- * it counts as failed. One statement; gives back how many slices.
+ * A slice whose walk left out existing objects cannot prove completeness: it counts as failed. One statement; returns
+ * the number of slices.
  */
 export async function failSlicesThatLost(db: Knex, run: number): Promise<number> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
@@ -174,7 +174,7 @@ export async function failSlicesThatLost(db: Knex, run: number): Promise<number>
   return rowCount;
 }
 
-/** A slice of one run's walk. */
+/** Identifies a slice of a run. */
 export interface SliceKey {
   run: number;
   slice: number;
@@ -190,7 +190,7 @@ export interface SummedTransaction {
   amountMinor: number;
 }
 
-/** Of a page of transactions those that can be summed; what cannot be read is found by other means. */
+/** The transactions of a page that can be summed. Unreadable ones are recorded elsewhere. */
 export function summedTransactions(items: readonly WireObject[]): SummedTransaction[] {
   return items.flatMap((item) => {
     const { created_at, currency, type, status, amount } = item;
@@ -207,8 +207,9 @@ export function summedTransactions(items: readonly WireObject[]): SummedTransact
 }
 
 /**
- * Adds one page of transactions to the daily sums of its slice, which the identity `control` compares with the mirror.
- * `timeZone` (IANA) cuts the days. Not idempotent: call it in the transaction that moves the slice's checkpoint.
+ * Adds a page of transactions to the daily sums of its slice, which the invariant `control` compares with the mirror.
+ * `timeZone` (IANA) sets the day boundaries. Not idempotent: call it in the transaction that advances the slice's
+ * checkpoint.
  */
 export async function addDailySums(
   trx: Knex.Transaction,
@@ -238,7 +239,7 @@ export async function addDailySums(
   );
 }
 
-/** Begins a slice's sums anew, as its walk does when the service refuses its cursor. Needs that transaction. */
+/** Clears a slice's sums when its walk restarts after a refused cursor. Needs the transaction of the restart. */
 export async function clearDailySums(trx: Knex.Transaction, slice: SliceKey): Promise<void> {
   await trx("reconcile.daily_sums").where(slice).delete();
 }

@@ -13,17 +13,14 @@ export interface Slice {
   createdFrom: string | null;
   /** Exclusive; null: to the end of the list. */
   createdBefore: string | null;
-  /** It shows every object of its bounds: what it does not show is not there. */
+  /** The list shows every object within the bounds: one that it does not show does not exist. */
   isClosed: boolean;
-  /** The last part of the history in this turn of the rotation. */
+  /** The last part of the history in this cycle of the rotation. */
   closesCycle: boolean;
   reason: string;
 }
 
-/**
- * The resources in whose lists history lies, in the order in which they are read: people first, since
- * the others belong to them.
- */
+/** The resources whose lists hold the history, in reading order: customers first, since the others belong to them. */
 export const slicedResources: readonly Resource[] = [
   ...mirrorResources.filter(({ owner }) => owner === "id"),
   ...mirrorResources.filter(({ owner }) => owner !== "id"),
@@ -34,7 +31,7 @@ type SliceParts = Pick<Slice, "step" | "resource" | "reason"> &
     Pick<Slice, "createdFrom" | "createdBefore" | "isClosed" | "closesCycle" | "direction">
   > & {
     filter?: Record<string, string>;
-    /** Instead of what a list of the resource always embeds. */
+    /** Replaces what the resource's list embeds by default. */
     expand?: string;
   };
 
@@ -60,11 +57,11 @@ export function slice({ step, resource, reason, filter = {}, expand, ...rest }: 
   };
 }
 
-/** Whether parts of a resource's list can be asked for by the time of creation. Subscriptions know no dates. */
+/** Whether the service can filter a resource's list by creation time. It cannot for subscriptions. */
 export const isListedByDate = (resource: Resource): boolean =>
   Object.hasOwn(resourceNamed(resource).service.list.query.shape, "created_at[gte]");
 
-/** The query of a slice's first page. Without dates a walk ends by what it shows. */
+/** The query of a slice's first page. Without date filters, the creation times shown decide where a walk ends. */
 export function sliceQuery(
   { resource, filter, direction, createdFrom, createdBefore }: Slice,
   limit: number,
@@ -77,17 +74,17 @@ export function sliceQuery(
   return query;
 }
 
-/** A time in the form in which slices hold their bounds. */
+/** A time in the form of slice bounds. */
 export function bound(at: Date): string {
   const text = canonicalTimestamp(at.toISOString());
   if (text === null) throw new RangeError("a bound must lie between the years 0001 and 9999");
   return text;
 }
 
-/** The table in schema `mirror` in which a resource lies. */
+/** The table in schema `mirror` that holds a resource. */
 export const mirrorTableOf = (resource: Resource): string => resourceNamed(resource).table;
 
-/** Beside the rows `m` of a resource's table: those of which the mirror does not know that they are gone. */
+/** SQL condition on rows `m` of a resource's table: leaves out those known to be deleted at the service. */
 export function andNotAbsent(resource: Resource): string {
   const { absence } = resourceNamed(resource);
   return absence === undefined ? "" : `and not (${absence.isAbsent((column) => `m.${column}`)})`;

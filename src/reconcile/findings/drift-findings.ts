@@ -20,13 +20,13 @@ import {
   recordFindings,
 } from "./findings.ts";
 
-/** The key of a finding of drift: one an object and class. */
+/** The key of a drift finding: one per object and class. */
 export const driftKey = (kind: string, resource: string, id: string): string =>
   `${kind}:${resource}:${id}`;
 
 /**
- * The findings that differences make, with their causes and the evidence for them. Reads the inbox and the history as
- * they are before anything is healed: two statements, whatever the number of objects.
+ * The findings for differences, each with its cause and evidence. Call it before anything is healed: it reads the inbox
+ * and the history as they were. Two statements, whatever the number of objects.
  */
 export async function driftFindings(
   db: Knex,
@@ -80,7 +80,7 @@ function newestState(groups: readonly { state: GroupState }[]): GroupState {
   return rest.reduce((a, b) => (b.version > a.version ? b : a), first);
 }
 
-/** When an object was created: by the service, or by the mirror where it says earlier. Fixed form. */
+/** The creation time of an object: the earlier one of what service and mirror say. Fixed form. */
 export function createdAt({ stored, groups }: DifferentObject): string | null {
   const shown = groups.map(({ state }) => state.columns["created_at"]);
   const times = [...shown, stored?.["created_at"]].flatMap((at) => {
@@ -99,7 +99,7 @@ const evidenceOf = (state: GroupState, events: readonly InboxTrace[], isKnownSta
   changed_at: state.updatedAt,
   observed_at: state.observedAt,
   known_to_history: isKnownState,
-  // Their absence is evidence as well.
+  // An empty list is evidence too.
   events: events.map(({ seq, eventId, type, state: inboxState, createdAt, receivedAt }) => ({
     seq,
     event_id: eventId,
@@ -117,8 +117,8 @@ export interface AmountAtRisk {
 }
 
 /**
- * What a difference may cost: by how much the money differs, else the whole amount where the object is missing or its
- * status differs, else nothing. Null for what has no amount. Pure.
+ * The amount at risk of a difference: the difference in money where there is one; the whole amount where the object is
+ * missing or its status differs; otherwise 0. Null for objects without an amount. Pure.
  */
 export function amountAtRisk(
   { stored, groups }: Pick<DifferentObject, "stored" | "groups">,
@@ -146,7 +146,7 @@ export function amountAtRisk(
 const asAmount = (value: unknown): bigint | null =>
   typeof value === "number" && Number.isInteger(value) ? BigInt(value) : null;
 
-/** The column's largest value: a row that was spoiled to the smallest one would not fit, and stop the run. */
+/** The column's maximum. The difference to a corrupted row may exceed it, and must not stop the run. */
 const most = 2n ** 63n - 1n;
 
 function distance(a: bigint, b: bigint): bigint {
@@ -158,15 +158,15 @@ export interface CauseFacts {
   class: FindingClass;
   resource: Resource;
   differences: readonly Difference[];
-  /** When the service says that the object changed. */
+  /** When the object changed, according to the service. */
   changedAt: Date;
-  /** What the inbox knows of the object, newest first. */
+  /** The object's events in the inbox, newest first. */
   events: readonly InboxTrace[];
-  /** The mirror's history knows the very state that the service shows. */
+  /** The mirror's history contains exactly the state that the service shows. */
   isKnownState: boolean;
 }
 
-/** No event tells that all cycles of a subscription are over (spec, States): from then on nothing is billed next. */
+/** What changes when all cycles of a subscription are over. No event announces it: from then on no renewal is due. */
 const endOfSubscription: Readonly<Record<string, string | null>> = {
   status: "completed",
   next_billing_date: null,
@@ -183,26 +183,25 @@ function isAnnounced({ resource, differences }: CauseFacts): boolean {
   );
 }
 
-/** Why mirror and service differ, as far as the evidence goes. Pure. */
+/** Why mirror and service differ, as far as the evidence shows. Pure. */
 export function causeOf(facts: CauseFacts): FindingCause {
   if (facts.class === "missing_there") return "out_of_band_edit";
-  // The mirror was told, and shows something else.
+  // The mirror had this state once and shows another one now: the row was edited by hand.
   if (facts.class === "mismatch") return facts.isKnownState ? "out_of_band_edit" : "unexplained";
   const { changedAt, events } = facts;
-  const told = events.some(({ createdAt }) => createdAt !== null && createdAt >= changedAt);
-  if (facts.isKnownState || told) return "our_fault";
-  const wasToBeTold =
+  const hasEvent = events.some(({ createdAt }) => createdAt !== null && createdAt >= changedAt);
+  if (facts.isKnownState || hasEvent) return "our_fault";
+  const shouldHaveEvent =
     facts.class === "missing_here" ||
     isAnnounced(facts) ||
-    // Nothing changes an order but its charges and refunds (spec, What the service does): a second partial refund
-    // shows in its time alone.
+    // An order changes only through its charges and refunds: a second partial refund changes nothing but its time.
     (facts.resource === "order" && facts.differences.every(({ field }) => bookkeeping.has(field)));
-  return wasToBeTold ? "missed_webhook" : "out_of_band_edit";
+  return shouldHaveEvent ? "missed_webhook" : "out_of_band_edit";
 }
 
 /**
- * Corrects the cause of findings whose webhook was not missed but came after all, later than the grace: only a later
- * run can know. One statement; gives back how many.
+ * Corrects the cause of findings whose webhook was not missed but arrived after the grace: only a later run can know.
+ * One statement; returns the number of findings.
  */
 export async function correctLateCauses(db: Knex, since: Date): Promise<number> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
@@ -221,7 +220,7 @@ export async function correctLateCauses(db: Knex, since: Date): Promise<number> 
   return rowCount;
 }
 
-/** Objects that the service shows in a form that cannot be read: they cannot be called equal. */
+/** Records objects that the service shows in an unreadable form: they cannot be proved equal. */
 export async function recordUnreadable(
   db: Knex,
   sighting: Sighting,
@@ -248,9 +247,9 @@ export async function recordUnreadable(
 }
 
 /**
- * Records rows of the mirror that were edited by hand in columns which no list of the service can contradict, with
- * what to run, and heals the findings on rows that are right again. What the service does not show cannot be written as
- * it shows it: of such an object the run has told already. Reads every row. Idempotent.
+ * Records rows of the mirror that were edited by hand in columns which no list of the service can contradict, with the
+ * command that repairs them. Heals the findings on rows that are correct again. Leaves out objects that the service no
+ * longer shows: heal could not write them, and the run has recorded them already. Reads every row. Idempotent.
  */
 export async function checkRows(db: Knex, sighting: Sighting): Promise<void> {
   for await (const rows of inconsistentRows(db, bound(sighting.seenAt))) {
@@ -266,7 +265,7 @@ async function unshownAmong(
   { run }: Sighting,
   rows: readonly InconsistentRow[],
 ): Promise<ReadonlySet<string>> {
-  const told = await db("reconcile.findings")
+  const recorded = await db("reconcile.findings")
     .whereIn("class", ["missing_there", "unreadable"])
     .whereNot("state", "healed")
     .where({ run })
@@ -275,7 +274,7 @@ async function unshownAmong(
       rows.map(({ id }) => id),
     )
     .select<{ resource: string; object_id: string }[]>("resource", "object_id");
-  return new Set(told.map(({ resource, object_id: id }) => driftKey("", resource, id)));
+  return new Set(recorded.map(({ resource, object_id: id }) => driftKey("", resource, id)));
 }
 
 const editedRow = ({ resource, id, columns }: InconsistentRow): Finding =>
@@ -297,7 +296,7 @@ const editedRow = ({ resource, id, columns }: InconsistentRow): Finding =>
     evidence: { columns },
   });
 
-/** Says on a finding what writes the row that the order of versions keeps as it is: only a person can decide that. Pure. */
+/** Adds the command that writes a row which the order of versions protects: that takes a person's decision. Pure. */
 export const withRemedy = (finding: Finding): Finding => ({
   ...finding,
   evidence: {

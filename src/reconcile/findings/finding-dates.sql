@@ -1,4 +1,4 @@
--- When an object was created, as the mirror has it; a chargeback as its order, or its transaction.
+-- The creation time of an object, as the mirror has it; for a chargeback, that of its order or transaction.
 create or replace function reconcile.created_at(p_resource text, p_id text) returns timestamptz
 language sql stable as $$
   select min(known.created_at) from (
@@ -12,7 +12,7 @@ language sql stable as $$
   ) known
 $$;
 
--- Where whoever found it does not know better.
+-- A default: whoever records the finding may know the time better.
 create or replace function reconcile.date_finding() returns trigger language plpgsql as $$
 begin
     if new.object_at is null then

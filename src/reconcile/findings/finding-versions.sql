@@ -1,4 +1,4 @@
--- By the database, since findings are written in several places and none may forget it.
+-- A trigger, since findings are written in several places and none may forget the version.
 create or replace function reconcile.keep_finding() returns trigger language plpgsql as $$
 begin
     insert into reconcile.finding_versions (finding, content) values (new.id, to_jsonb(new));

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { mirrorResources } from "../../mirror/resources.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 
-/** Mirror and service differ, or what the service shows cannot be read: a run that reads the object again can heal it. */
+/** Mirror and service differ, or the service's object is unreadable. A run that reads the object again can heal it. */
 const rereadClasses = [
   "missing_here",
   "behind",
@@ -12,8 +12,8 @@ const rereadClasses = [
 ] as const;
 
 /**
- * Classes of drift: as long as one of their findings is open, the mirror is not known to equal the service. `edited_row`
- * is a row edited by hand in columns that no read compares, so no read heals it: only a check of all rows, or `heal`.
+ * Classes of drift: while one of their findings is open, the mirror is not known to equal the service. `edited_row` is
+ * a row edited by hand in columns that no read compares. No read heals it: only a check of all rows, or `heal`.
  */
 export const driftClasses = [...rereadClasses, "edited_row"] as const;
 export type FindingClass =
@@ -32,17 +32,17 @@ export interface Difference {
 }
 
 export interface Finding {
-  /** Stable: the same fault bears the same key in every run. */
+  /** Stable: the same fault has the same key in every run. */
   key: string;
   class: FindingClass;
-  /** The name of the identity, for the class of that name. */
+  /** The name of the invariant, for class `identity`. */
   identity: string | null;
   severity: Severity;
   resource: string | null;
   objectId: string | null;
   /**
-   * The earliest time of which it can falsify a figure, ISO 8601. Left out or null: since the object was created, as the
-   * mirror has it; where the mirror has none it touches every period.
+   * The earliest time at which the fault can falsify a figure, ISO 8601. Left out or null: the creation of the object,
+   * as the mirror has it; where the mirror has none, the finding affects every period.
    */
   objectAt?: string | null;
   /** Money first. */
@@ -53,29 +53,34 @@ export interface Finding {
   evidence: Readonly<Record<string, unknown>>;
 }
 
-/** By which run, and at which time of the service. `run` is null for what no run found. */
+/** Which run saw a finding, and when in service time. `run` is null where no run found it. */
 export interface Sighting {
   run: number | null;
   seenAt: Date;
 }
 
-/** What became of a finding: `opened` for the first time, `reopened` after it was healed, or still there. */
+/**
+ * What happened to a finding: `opened` for the first time, `reopened` after it was healed or changed once acknowledged,
+ * or `refreshed`, as it was still there.
+ */
 export interface RecordedFinding {
   key: string;
   change: "opened" | "reopened" | "refreshed";
 }
 
-/** Of an identity the differences are a text that tells ages, too: there the money alone says that it is another. */
-const isAnew = `(f.state = 'healed' or f.state = 'acknowledged' and (
+/**
+ * The differences of a broken invariant are text that may contain an age: there only another amount means another
+ * fault.
+ */
+const startsNewLife = `(f.state = 'healed' or f.state = 'acknowledged' and (
   (f.amount_at_risk_minor, f.currency) is distinct from (excluded.amount_at_risk_minor, excluded.currency)
   or f.class <> 'identity' and f.differences <> excluded.differences))`;
 
 /**
- * Records what was found, in one statement: a new finding opens, a healed one is reopened (its former life moves
- * into `history`), an open one is refreshed, and so is an acknowledged one while it is what was acknowledged: with
- * another amount at risk, or other differences between mirror and service, it is reopened, and the life that was
- * acknowledged ends there. Idempotent within a run.
- * Works in a transaction and without one; of two findings with one key, the last counts.
+ * Records findings in one statement. A new finding opens. A healed one is reopened, and its former life moves into
+ * `history`. An open one is refreshed. An acknowledged one is refreshed while it is unchanged; it is reopened when the
+ * amount at risk or the differences between mirror and service change. Idempotent within a run. Works with or without a
+ * transaction. Of two findings with one key, the last counts.
  */
 export async function recordFindings(
   db: Knex,
@@ -100,14 +105,14 @@ export async function recordFindings(
        differences = excluded.differences, amount_at_risk_minor = excluded.amount_at_risk_minor,
        currency = excluded.currency, cause = coalesce(excluded.cause, f.cause), evidence = excluded.evidence,
        object_at = excluded.object_at, last_seen = excluded.last_seen, run = excluded.run,
-       state = case when ${isAnew} then 'reopened' else f.state end,
-       first_seen = case when ${isAnew} then excluded.first_seen else f.first_seen end,
-       first_run = case when ${isAnew} then excluded.first_run else f.first_run end,
+       state = case when ${startsNewLife} then 'reopened' else f.state end,
+       first_seen = case when ${startsNewLife} then excluded.first_seen else f.first_seen end,
+       first_run = case when ${startsNewLife} then excluded.first_run else f.first_run end,
        healed_at = null,
-       ack_by = case when ${isAnew} then null else f.ack_by end,
-       ack_at = case when ${isAnew} then null else f.ack_at end,
-       ack_note = case when ${isAnew} then null else f.ack_note end,
-       history = case when ${isAnew} then f.history || jsonb_build_object(
+       ack_by = case when ${startsNewLife} then null else f.ack_by end,
+       ack_at = case when ${startsNewLife} then null else f.ack_at end,
+       ack_note = case when ${startsNewLife} then null else f.ack_note end,
+       history = case when ${startsNewLife} then f.history || jsonb_build_object(
            'first_seen', f.first_seen, 'last_seen', f.last_seen, 'healed_at', coalesce(f.healed_at, excluded.last_seen), 'cause', f.cause,
            'differences', f.differences, 'evidence', f.evidence, 'run', f.run, 'ack_by', f.ack_by,
            'ack_note', f.ack_note) else f.history end
@@ -137,7 +142,7 @@ export async function recordFindings(
   return rows;
 }
 
-/** Heals the unhealed ones among these keys; gives back how many there were. One statement, idempotent. */
+/** Heals the unhealed findings among these keys and returns their number. One statement, idempotent. */
 export async function healFindings(
   db: Knex,
   { run, seenAt }: Sighting,
@@ -151,7 +156,7 @@ export async function healFindings(
 }
 
 /**
- * Heals the unhealed findings of a class, or of one identity, that a complete check did not see again: call it after
+ * Heals the unhealed findings of a class, or of one invariant, that a complete check did not see again. Call it after
  * `recordFindings`, with the same sighting. One statement, idempotent.
  */
 export async function healUnseenFindings(
@@ -163,7 +168,7 @@ export async function healUnseenFindings(
     db("reconcile.findings")
       .where(of)
       .whereNot("state", "healed")
-      // Also where the service's clock was set back since.
+      // The second condition holds even if the service's clock was set back since.
       .whereRaw("(last_seen < ? or run is distinct from coalesce(?::bigint, run))", [
         seenAt,
         run as number,
@@ -173,8 +178,8 @@ export async function healUnseenFindings(
 }
 
 /**
- * Somebody has looked and takes it as it is: it stays acknowledged while it lasts, and counts no longer as drift
- * left. False where there is no unhealed finding with this id. One statement, idempotent.
+ * A person accepts a finding as it is: it stays acknowledged while it lasts and no longer counts as drift left. False
+ * where no unhealed finding has this id. One statement, idempotent.
  */
 export async function acknowledgeFinding(
   db: Knex,
@@ -197,7 +202,7 @@ export interface FindingRow {
   severity: string;
   class: string;
   identity: string | null;
-  /** `observe`: it does not count against the mirror; null for what is no identity. */
+  /** `observe`: the finding does not count against the mirror. Null where it is not about an invariant. */
   mode: string | null;
   resource: string | null;
   object_id: string | null;
@@ -219,7 +224,7 @@ const columns = [
   "first_seen last_seen healed_at ack_by ack_at ack_note",
 ].flatMap((names) => names.split(" "));
 
-/** The most severe first, the newest of each before the others. */
+/** Lists findings by severity, the newest of each first. */
 export function listFindings(
   db: Knex,
   { states, limit }: { states: readonly FindingState[]; limit: number },
@@ -243,7 +248,7 @@ export async function findFinding(db: Knex, id: number): Promise<FindingRow | nu
   return row ?? null;
 }
 
-/** How many there are in each state. */
+/** The number of findings in each state. */
 export async function countFindings(db: Knex): Promise<Record<FindingState, number>> {
   const rows: { state: FindingState; n: string | number }[] = await db("reconcile.findings")
     .select("state")
@@ -255,9 +260,9 @@ export async function countFindings(db: Knex): Promise<Record<FindingState, numb
 }
 
 /**
- * Heals the findings of drift that a run did not see again though it read where they must have shown: in a closed
- * slice that was read to its end, or by id. Not those of rows edited by hand (`checkRows`): no read shows their fault.
- * For the end of a run. One statement; gives back how many.
+ * Heals drift findings that a run did not see again although it read where they had to show: in a closed slice read to
+ * its end, or by id. Leaves out rows edited by hand (`checkRows`), since no read shows their fault. For the end of a
+ * run. One statement; returns the number of findings.
  */
 export async function healCoveredFindings(
   db: Knex,

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { classifiedKeys, redacted } from "../../mirror/privacy/personal-data.ts";
 
-/** Of a finding's evidence what stays: all else may quote what the service answered. */
+/** The fields of a finding's evidence that stay: the others may quote the service's answer. */
 const keptEvidence = [
   "mode",
   "holds",
@@ -15,7 +15,10 @@ const keptEvidence = [
   "unknown_at_the_service_since",
 ];
 
-/** SQL for a list of differences without the values: known fields stay. An identity's are figures of our own. */
+/**
+ * SQL that removes the values from a list of differences. Names of known fields stay. So does all of a broken
+ * invariant: its figures are our own.
+ */
 const withoutValues = (differences: string): string =>
   `(select coalesce(jsonb_agg(case when f.class = 'identity' then d
       else d || jsonb_build_object('service', hidden.value, 'mirror', hidden.value)
@@ -27,12 +30,12 @@ const keptOnly = (evidence: string): string =>
   `(select coalesce(jsonb_object_agg(e.key, case when e.key = any(kept.keys) then e.value else hidden.value end), '{}')
     from hidden, kept, jsonb_each(coalesce(${evidence}, '{}')) e)`;
 
-/** What somebody noted may name the person. */
+/** SQL that removes a person's note: it may name the customer. */
 const withoutNote = (life: string): string =>
   `case when ${life}->>'ack_note' is null then '{}' else
      (select jsonb_build_object('ack_note', hidden.value) from hidden) end`;
 
-/** The same in each former life of a finding. */
+/** Does the same in each former life of a finding, its time from opening to healing. */
 const livesWithoutValues = (history: string): string =>
   `(select coalesce(jsonb_agg(h || ${withoutNote("h")} || jsonb_build_object(
       'differences', ${withoutValues("coalesce(h->'differences', '[]')")}, 'evidence', ${keptOnly("h->'evidence'")})), '[]')
@@ -44,9 +47,9 @@ const bindings = [JSON.stringify(redacted), sqlArray(keptEvidence), sqlArray([..
 const theirs = "f.object_id = any(?::text[])";
 
 /**
- * Takes out of the findings on these objects, in former lives and former states too, what may tell of a person: the values
- * of differences, notes, and evidence that quotes. Known fields and amounts at risk stay. Gives back how many findings
- * there were. Idempotent.
+ * Removes personal data from the findings on these objects, in former lives and versions too: values of differences,
+ * notes, and quoting evidence. Names of known fields and amounts at risk stay. Returns the number of findings.
+ * Idempotent.
  */
 export async function redactFindings(db: Knex, ids: readonly string[]): Promise<number> {
   const findings = await redactCurrent(db, ids);

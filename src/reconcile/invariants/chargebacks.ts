@@ -5,13 +5,14 @@ const wasChargedBack = `
           where v.resource in ('transaction', 'transaction.inline') and v.id = s.id
             and v.data->>'status' like 'chargeback%')`;
 
-/** Each chargeback of an order that is looked at. `mirror.chargebacks` takes its amount from the sale. */
+/** The chargebacks of the orders examined. `mirror.chargebacks` takes the amount from the sale. */
 const disputed = `
   mirror.chargebacks c join order_facts o on o.id = c.order_id`;
 
 export const chargebacks: readonly Identity[] = [
   {
-    // Whether a dismissal puts the sale back, and whether every chargeback shows on both, is not shown (spec).
+    // Observed only: the interface does not say whether a dismissal restores the sale's status, nor whether every
+    // chargeback shows on both order and sale.
     name: "chargeback_match",
     severity: "critical",
     mode: "observe",
@@ -57,7 +58,7 @@ export const chargebacks: readonly Identity[] = [
       group by o.id, o.currency, o.total`,
   },
   {
-    // Certain whatever the chargeback's amount, which the interface does not show.
+    // A double loss for certain, whatever the chargeback's amount, which the interface does not show.
     name: "double_loss",
     severity: "critical",
     mode: "enforce",
@@ -72,7 +73,7 @@ export const chargebacks: readonly Identity[] = [
         and (o.refunded >= o.total or o.last_refund_at >= c.opened_at)`,
   },
   {
-    // True or not depending on the chargeback's amount: a bank may take back the rest only.
+    // Depends on the chargeback's amount: a bank may take back only the rest.
     name: "double_loss_partial",
     severity: "critical",
     mode: "observe",

@@ -21,25 +21,25 @@ export interface IdentityResult {
   name: string;
   severity: IdentitySeverity;
   mode: Exclude<IdentityMode, "off">;
-  /** Subjects of which it does not hold. */
+  /** Subjects that break it. */
   breaches: number;
-  /** Findings that are new, or here again. */
+  /** Findings that are new or reopened. */
   opened: number;
   healed: number;
 }
 
 export interface IdentityOptions {
-  /** What RECONCILE_IDENTITIES says. */
+  /** The modes set by RECONCILE_IDENTITIES. */
   modes: Readonly<Record<string, IdentityMode>>;
-  /** Null outside of a run. */
+  /** Null outside a run. */
   run: number | null;
   timeZone: string;
 }
 
 /**
- * Checks every identity that is not off on one moment of the mirror, and keeps the breaches as findings: new ones
- * open, those that no longer are heal, those about objects that changed since the walk stay as they are. Opens its
- * own transactions; the mirror is only read. Idempotent.
+ * Checks every invariant that is not off, all at one moment of the mirror, and records the breaches as findings. New
+ * breaches open, resolved ones heal, and findings on objects that changed since the walk stay as they are. Opens its
+ * own transactions and only reads the mirror. Idempotent.
  */
 export async function checkIdentities(
   db: Knex,
@@ -70,7 +70,7 @@ export async function checkIdentities(
     const findings = breaches.map((breach) => findingOf(identity, mode, breach));
     const recorded = await recordFindings(db, { run, seenAt: now }, findings);
     const broken = new Set(findings.map(({ key }) => key));
-    // Beyond the limit it is not known which of the older findings still are.
+    // Beyond the limit it is unknown which of the older findings still hold.
     const gone = total > breaches.length ? [] : examined.filter((key) => !broken.has(key));
     const { name, severity } = identity;
     results.push({
@@ -85,7 +85,7 @@ export async function checkIdentities(
   return results;
 }
 
-/** Open findings say by which mode they are to be judged now, those of an identity that was turned off as well. */
+/** Sets the current mode on open findings, also on those of an invariant that was turned off. */
 async function markModes(db: Knex, modes: ReadonlyMap<string, IdentityMode>): Promise<void> {
   await db.raw(
     `update reconcile.findings f set evidence = f.evidence || jsonb_build_object('mode', m.mode)
@@ -112,8 +112,8 @@ const findingOf = (identity: Identity, mode: IdentityMode, breach: Breach): Find
 });
 
 /**
- * The mode of every identity: its own, or what RECONCILE_IDENTITIES says of it. Throws `ConfigurationError` that
- * names what is no identity.
+ * The mode of every invariant: its default, or what RECONCILE_IDENTITIES sets. Throws `ConfigurationError` with the
+ * names that are no invariants.
  */
 function identityModesOf(
   settings: Readonly<Record<string, IdentityMode>>,
@@ -130,7 +130,7 @@ function identityModesOf(
   return modes;
 }
 
-/** Every identity, in the order in which people read them. */
+/** Every invariant, in the order in which people read them. */
 export const allIdentities: readonly Identity[] = [
   ...orderAmounts,
   ...orderCharges,
@@ -142,13 +142,13 @@ export const allIdentities: readonly Identity[] = [
   ...sums,
 ];
 
-/** Of a fault that is everywhere the first thousand tell as much as the rest, and a person can read no more. */
+/** If a fault is everywhere, the first thousand breaches tell as much as all, and nobody can read more. */
 const mostBreaches = 1_000;
 
 export interface BreachesFound {
   /** Those with the most money at risk, at most `mostBreaches`. */
   breaches: Breach[];
-  /** How many there are in all. */
+  /** The number of all breaches. */
   total: number;
 }
 
@@ -163,7 +163,7 @@ interface BreachRow {
   total: string;
 }
 
-/** The subjects of which an identity does not hold. Needs the transaction in which the facts were gathered. */
+/** The subjects that break an invariant. Needs the transaction in which the facts were gathered. */
 async function findBreaches(
   trx: Knex.Transaction,
   { subject, breaches }: Identity,
@@ -191,8 +191,8 @@ async function findBreaches(
 }
 
 /**
- * Which of the objects with an unhealed finding were looked at now, so that not to be found again means to be
- * healed. Needs the same transaction.
+ * Which objects with an unhealed finding were examined this time: if one of them is not found again, it is healed.
+ * Needs the same transaction.
  */
 async function findExamined(
   trx: Knex.Transaction,

@@ -1,60 +1,60 @@
 import type { Knex } from "knex";
 
-/** What a broken identity means: money is wrong (critical), a state is wrong (high), something is odd (warning). */
+/** The severity of a broken invariant: wrong money (critical), a wrong state (high), an oddity (warning). */
 export type IdentitySeverity = "critical" | "high" | "warning";
 
-/** `enforce`: a breach counts; `observe`: it is kept and counts for nothing yet; `off`: not checked. */
+/** `enforce`: a breach counts; `observe`: it is recorded but does not count; `off`: not checked. */
 export type IdentityMode = "enforce" | "observe" | "off";
 
 /** What a breach is about; `currency` and `day` for sums. */
 export type IdentitySubject =
   "order" | "transaction" | "subscription" | "customer" | "chargeback" | "currency" | "day";
 
-/** A statement that holds for every right mirror. */
+/** A rule that holds for every correct mirror. */
 export interface Identity {
-  /** Stable: settings, findings and reports name it. */
+  /** Stable: settings, findings and reports refer to it. */
   name: string;
   severity: IdentitySeverity;
-  /** Until a setting says otherwise. */
+  /** The default, unless RECONCILE_IDENTITIES sets another. */
   mode: IdentityMode;
   subject: IdentitySubject;
-  /** What holds, for people. */
+  /** The rule, for people. */
   holds: string;
   /**
-   * SQL over the facts (`gatherFacts`) and the mirror that gives one row a breach: `id` of the subject, `currency`,
-   * `at_risk` in minor units of it (null where no sum is known), `expected` and `found` as text; `resource` where it
-   * is not that of `subject`; `at`, when what is broken happened or was due, where that is later than the creation of
-   * the subject: no figure of before is wrong.
+   * SQL over the facts (`gatherFacts`) and the mirror that returns one row per breach. `id` of the subject; `currency`;
+   * `at_risk` in its minor units (null where no amount is known); `expected` and `found` as text; `resource` where it
+   * differs from `subject`; `at`, the time at which the broken part happened or was due, where that is later than the
+   * subject's creation: figures of earlier times are not wrong.
    */
   breaches: string;
-  /** SQL for the ids that were looked at, where that is not everything that is settled. */
+  /** SQL for the ids examined, where that is not every object outside `in_flight`. */
   examined?: string;
 }
 
-/** One subject of which an identity does not hold. */
+/** One subject that breaks an invariant. */
 export interface Breach {
   resource: IdentitySubject;
   id: string;
   currency: string | null;
-  /** Minor units; null where no sum is known. */
+  /** Minor units; null where no amount is known. */
   atRiskMinor: bigint | null;
-  /** ISO 8601; null where it is since the subject was created. */
+  /** ISO 8601; null where the breach dates from the subject's creation. */
   at: string | null;
   expected: string;
   found: string;
 }
 
 /**
- * What identities look at, in narrow temporary tables: the mirror's rows are wide, and forty passes over them would
- * read them forty times. They are made in one transaction, so that every identity sees the same moment.
+ * The facts that invariants read, in narrow temporary tables: the mirror's rows are wide, and forty invariants would
+ * scan them forty times. One transaction creates them all, so every invariant sees the same moment.
  */
 const tables = [
   `create temp table moment on commit drop as
    select cast(:now as timestamptz) as now, cast(:asOf as timestamptz) as as_of,
           cast(:timeZone as text) as time_zone, cast(:run as bigint) as run`,
 
-  // The sign of a refund is not shown by the interface: amounts are absolute. Live, the sale of a paid order is
-  // unsettled for one to three business days: approved, and not captured yet.
+  // The interface does not state the sign of a refund, hence absolute amounts. In production the sale of a paid order
+  // is unsettled for one to three business days: approved, and not captured yet.
   `create temp table transaction_facts on commit drop as
    select id, type, status, abs(amount) as amount, currency, customer_id, order_id, payment_method_id,
           attempt_count, created_at, updated_at,
@@ -96,7 +96,8 @@ const tables = [
           data->'billing_cycle' as billing_cycle, data->'applied_coupon' as coupon
    from mirror.subscriptions where version <> '' and deleted_at is null`,
 
-  // What changed after the walk may be known in part: it is left to the next run, with its findings as they are.
+  // Objects that changed after the walk may be known only in part. They are left to the next run, and their findings
+  // stay.
   `create temp table in_flight on commit drop as
    with orders as (
      delete from order_facts using moment
@@ -121,20 +122,21 @@ const tables = [
   `analyze subscription_facts`,
 ];
 
-/** When identities are checked. */
+/** The moment at which invariants are checked. */
 export interface IdentityMoment {
-  /** The service's clock: what is overdue is so by it. */
+  /** The service's clock, which decides what is overdue. */
   now: Date;
-  /** What changed at the service at this time or later is not looked at yet. */
+  /** Objects that changed at the service at or after this time are not examined yet. */
   asOf: Date;
-  /** IANA name: where days are cut. */
+  /** IANA name; sets the day boundaries. */
   timeZone: string;
   /** The run whose sums are compared; null compares none. */
   run: number | null;
 }
 
 /**
- * Makes the facts. Needs a transaction, and one of REPEATABLE READ to be of one moment; the tables go with it.
+ * Creates the facts. Needs a transaction, with REPEATABLE READ for one consistent moment; the tables are dropped at its
+ * end.
  */
 export async function gatherFacts(trx: Knex.Transaction, moment: IdentityMoment): Promise<void> {
   for (const [n, sql] of tables.entries()) {
@@ -143,8 +145,8 @@ export async function gatherFacts(trx: Knex.Transaction, moment: IdentityMoment)
 }
 
 /**
- * SQL for a number in a JSON object, exact; null where there is none. Content is kept as it came, so a field may hold
- * anything, and a cast that fails would stop the check.
+ * SQL for a number in a JSON object, exact; null where there is none. The service's content is stored as received, so a
+ * field may hold anything, and a failing cast would stop the check.
  */
 export const numberAt = (object: string, key: string): string =>
   `case when jsonb_typeof(${object}->'${key}') = 'number' then cast(${object}->>'${key}' as numeric) end`;

@@ -3,8 +3,9 @@ import { type Identity, numberAt } from "./invariant.ts";
 const couponNumber = (key: string): string => numberAt("coupon", key);
 
 /**
- * What the coupon may give on the whole subtotal. The snapshot does not show which items were eligible, so that this is
- * an upper bound, but for a coupon whose scope is shown to be `all`. A later cycle may be beyond the duration.
+ * Checks a coupon's discount against what it allows on the whole subtotal. The order's coupon does not show which items
+ * were eligible, so this is an upper bound, unless the coupon's scope is `all`. A later cycle may be beyond the
+ * coupon's duration.
  */
 const classified = (formula: string, kind: string): string => `
   select id, currency, cast(least(abs(discount_amount - allowed), subtotal) as bigint) as at_risk,
@@ -148,7 +149,7 @@ export const orderCharges: readonly Identity[] = [
       ) parties group by id, currency`,
   },
   {
-    // The count of order.failed is that of its last event, which may have been missed: it can only be too low.
+    // The count comes from the last order.failed event, which may have been missed: it can only be too low.
     name: "attempts",
     severity: "warning",
     mode: "enforce",
@@ -211,7 +212,7 @@ export const refunds: readonly Identity[] = [
       from order_facts where refunded > total`,
   },
   {
-    // What exceeds the total is refund_cap's.
+    // Refunds beyond the total are left to refund_cap.
     name: "refund_status",
     severity: "high",
     mode: "enforce",

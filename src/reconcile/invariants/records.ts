@@ -1,7 +1,7 @@
 import { mirrorResources } from "../../mirror/resources.ts";
 import type { Identity } from "./invariant.ts";
 
-/** Where a check finds the rows of a resource: those that are facts are of one moment. */
+/** The source of each resource's rows: the facts where there are some, since they share one moment. */
 const rowsOf = new Map([
   ...mirrorResources.map(({ name, table }) => [name, `mirror.${table}`] as const),
   ["order", "order_facts"],
@@ -16,7 +16,7 @@ const updatedBeforeCreated = [...rowsOf]
   )
   .join(" union all ");
 
-/** Monday to Friday: five of them later is a week later, counted from Monday for what began on a weekend. */
+/** Five business days (Monday to Friday) are one week, counted from Monday for a start on a weekend. */
 const afterFiveBusinessDays = (at: string): string => `
   (case extract(isodow from ${at} at time zone 'UTC')
      when 6 then date_trunc('day', ${at}, 'UTC') + interval '2 days'
@@ -49,7 +49,7 @@ export const records: readonly Identity[] = [
       from transaction_facts where order_id is null and type is distinct from 'auth'`,
   },
   {
-    // What lacks one of these stands in no balance, or in none with its amount (reports.movements).
+    // A row without one of these is missing from the balances, or its amount is (reports.movements).
     name: "bookable",
     severity: "critical",
     mode: "enforce",

@@ -1,12 +1,12 @@
 import { type Identity, numberAt, smallNumberAt } from "./invariant.ts";
 
-/** The number of the first cycle is not shown (spec): it is the one with which most subscriptions begin. */
+/** The number of the first cycle: the interface does not state it, so the one with which most subscriptions begin. */
 const firstCycle = `
   (select coalesce(mode() within group (order by first), 1) from (
      select min(cycle) as first from order_facts
      where subscription_id is not null and cycle is not null and paid group by subscription_id) firsts)`;
 
-/** Whether a coupon takes something off this order, so that a discount of 0 is one that was left out. */
+/** Whether a coupon reduces this order, so that a discount of 0 means that it was forgotten. */
 const wouldDiscount = `
   coalesce(${numberAt("s.coupon", "amount")} > 0
            or floor(o.subtotal * ${numberAt("s.coupon", "percentage")} / 100) > 0, false)`;
@@ -47,7 +47,7 @@ export const subscriptionCharges: readonly Identity[] = [
       ) twice group by id`,
   },
   {
-    // Plans are not mirrored: the setup fee of the first cycle is not known, and a former amount may have been right.
+    // Plans are not mirrored: the first cycle's setup fee is unknown, and a former amount may have been correct.
     name: "cycle_amount",
     severity: "high",
     mode: "enforce",
@@ -127,8 +127,8 @@ const latestOrder = `
   ) latest on true`;
 
 /**
- * The end of a period: its start and one cycle, at the anchor's day or the last one of a shorter month (spec,
- * BillingCycle). Without an anchor the day is that of the start of the subscription.
+ * The end of a period: its start plus one cycle, on the anchor's day or the last day of a shorter month. Without an
+ * anchor, the day of the subscription's start counts.
  */
 const periodEnd = `
   (case s.billing_cycle->>'interval'
@@ -188,7 +188,7 @@ export const subscriptionStates: readonly Identity[] = [
       having count(o.id) <> 1 or bool_or(o.status <> 'failed' or o.cycle is not null)`,
   },
   {
-    // In which zone days are cut is not shown: within a day is equal.
+    // The interface does not say in which time zone days begin: a difference of less than a day counts as equal.
     name: "period",
     severity: "warning",
     mode: "enforce",

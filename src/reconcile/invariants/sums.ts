@@ -1,6 +1,6 @@
 import type { Identity } from "./invariant.ts";
 
-/** What the orders alone say is left in a currency: by their statuses, never by what happened when. */
+/** The balance of a currency by the orders alone: by their statuses, ignoring their history. */
 const byOrders = `
   select coalesce(currency, 'xxx') as currency,
          sum(case status when 'succeeded' then total when 'refunded' then 0 else total - refunded end
@@ -9,7 +9,7 @@ const byOrders = `
   from order_facts where paid group by 1`;
 
 /**
- * What was captured, given back and charged back, by the transactions and the history; and what was paid and is not
+ * The amounts captured, refunded and charged back, by the transactions and the history; and what is paid but not
  * settled yet, which the interface calls paid by the order's status alone.
  */
 const byFlows = `
@@ -29,8 +29,8 @@ const byFlows = `
   ) flows group by 1`;
 
 /**
- * The sums of a day that a closed slice of this run saw at the service, beside the mirror's of the same bounds, by the
- * rules of the report daily-control. A day in which something changed after the slice was read proves nothing.
+ * The sums of a day that a closed slice of this run read from the service, beside the mirror's sums within the same
+ * bounds, by the rules of the report daily-control. A day with changes after the slice was read proves nothing.
  */
 const days = `
   with read as (

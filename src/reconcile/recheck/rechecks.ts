@@ -19,7 +19,7 @@ export interface Recheck {
   resource: Resource;
   id: string;
   why: RecheckReason;
-  /** Of the slice that should have shown it. */
+  /** The slice that should have shown the object. */
   slice: number | null;
   missingSince: Date | null;
   reads: number;
@@ -34,7 +34,7 @@ export interface NewRecheck {
   createdAt?: string | null;
 }
 
-/** Orders reads by id, in one statement; an object is doubted once a run, for its first reason. Idempotent. */
+/** Queues rechecks in one statement: one per object and run, with the first reason. Idempotent. */
 export async function addRechecks(
   db: Knex,
   { run, noticedAt }: { run: number; noticedAt: Date },
@@ -58,8 +58,8 @@ export async function addRechecks(
 }
 
 /**
- * Notes objects that a page shows in a form that cannot be read: where they were created, nothing is proved. One
- * statement; idempotent.
+ * Records objects that a page shows in an unreadable form: nothing is proved at their time of creation. One statement;
+ * idempotent.
  */
 export async function addUnreadable(
   db: Knex,
@@ -82,7 +82,7 @@ export async function addUnreadable(
   );
 }
 
-/** What a page's part of a closed slice says should be there. */
+/** The range in which pages of a closed slice should have shown every object. */
 export interface ShownRange {
   resource: Resource;
   slice: number;
@@ -93,8 +93,8 @@ export interface ShownRange {
 }
 
 /**
- * Doubts the rows of the mirror that pages should have shown and did not: those created within what they span. A
- * row whose absence is known already is left out. One statement; gives back how many there were.
+ * Queues rechecks of the rows that pages should have shown and did not: those created within the pages' range. Leaves
+ * out rows known to be absent. One statement; returns the number of rows.
  */
 export async function recheckUnlisted(
   db: Knex,
@@ -114,7 +114,7 @@ export async function recheckUnlisted(
      on conflict (run, resource, id) do update set slice = excluded.slice where doubts.slice is null`,
     [run, resource, slice, noticedAt, noticedAt, ...bounds, sqlArray(shownIds)],
   );
-  // Once a checkpoint at least, and to plan it costs more than to find nothing.
+  // A prepared statement: it runs at every checkpoint, and planning it costs more than finding nothing.
   const { rowCount } = await query.options({
     name: `unlisted-${resource}-${after?.isIncluded ?? "all"}-${before?.isIncluded ?? "all"}`,
   });
@@ -122,8 +122,8 @@ export async function recheckUnlisted(
 }
 
 /**
- * Takes over what other runs that ended before their time left to be read again, so that it is not forgotten. Their
- * objects stay unproved until this run has read them. One statement; idempotent.
+ * Adopts the rechecks left by runs that ended early, so that none is forgotten. Their objects stay unproved until this
+ * run has read them. One statement; idempotent.
  */
 export async function adoptRechecks(db: Knex, run: number): Promise<void> {
   await db.raw(
@@ -141,7 +141,7 @@ export async function adoptRechecks(db: Knex, run: number): Promise<void> {
   );
 }
 
-/** The next doubts that are due, oldest first. */
+/** The next rechecks that are due, oldest first. */
 export async function dueRechecks(
   db: Knex,
   run: number,
@@ -174,12 +174,12 @@ interface RecheckRow {
 
 export interface WaitingRechecks {
   waiting: number;
-  /** Of the first and of the last of them; null where none waits. Service time. */
+  /** Service time at which the first and the last of them are due; null where none waits. */
   nextDueAt: Date | null;
   lastDueAt: Date | null;
 }
 
-/** How many still wait, and until when. */
+/** How many rechecks still wait, and until when. */
 export async function waitingRechecks(db: Knex, run: number): Promise<WaitingRechecks> {
   const row = await db("reconcile.doubts")
     .where({ run, state: "waiting" })
@@ -194,11 +194,11 @@ export interface RecheckUpdate {
   outcome: string | null;
   dueAt?: Date;
   missingSince?: Date;
-  /** When the object was created, as the read shows it, ISO 8601: only that moment is not proved. */
+  /** When the object was created, as this read shows it, ISO 8601: only that moment stays unproved. */
   createdAt?: string | null;
 }
 
-/** After a read. In the transaction of what the read changed. */
+/** Records the result of a read. In the transaction of the read's changes. */
 export async function updateRecheck(
   db: Knex,
   run: number,

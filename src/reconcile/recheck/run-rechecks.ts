@@ -25,7 +25,7 @@ import { type TombstoneLimits, absenceLimit, countAbsent } from "./tombstones.ts
 export interface ConfirmDeps extends WalkDeps {
   /** This machine's clock. */
   clock: Clock;
-  /** What "now" means at the service. */
+  /** The service's "now". */
   serviceClock: Clock;
 }
 
@@ -33,24 +33,24 @@ export interface ConfirmContext extends SettleContext {
   cause: string;
   limits: TombstoneLimits;
   signal: AbortSignal;
-  /** So many objects are still to be read; `waitMs`: nothing happens before, and it may be minutes. */
+  /** Number of objects left to read. Nothing happens for `waitMs`, which may be minutes. */
   onDoubts(left: number, waitMs: number): void;
 }
 
 const atOnce = 4;
 const perRound = 100;
 const pollMs = 1_000;
-/** An object that changes again and again is never older than the grace; after so many reads it is applied. */
+/** An object that keeps changing is never older than the grace: after this many reads it is applied. */
 const maxReads = 2;
 
 /**
- * Reads every doubted object again by its id, once the grace is over, and settles it: equal now, overtaken, healed, or
- * left. What the service does not know twice, a grace apart, is absent. Stops where too much would be absent. Throws
- * the client's errors and the reason of the signal.
+ * Rereads every queued object by its id once the grace is over, and concludes it as equal, overtaken, healed or left.
+ * An object that the service does not know twice, a grace apart, is absent. Stops if too many would be absent. Throws
+ * the client's errors and the signal's reason.
  */
 export async function runRechecks(deps: ConfirmDeps, context: ConfirmContext): Promise<void> {
   const { db, clock, serviceClock } = deps;
-  // A service whose clock stands still must not be waited for for ever: twice the grace is for two looks.
+  // If the service's clock stands still, the wait must still end: twice the grace is enough for two reads.
   const giveUpWaitingAt = clock.now().getTime() + 2 * context.graceMs + pollMs;
   const limit = await absenceLimit(db, context.run, context.limits);
   for (;;) {
@@ -90,7 +90,7 @@ async function confirmOne(
   const answer = await readAgain(deps, context, recheck);
   if ("refusal" in answer) return settleRefused(deps, context, recheck, answer.refusal);
   const { status, body, date } = answer;
-  if (status === 404) return settleMissing(deps, context, recheck, { date, isImpatient });
+  if (status === 404) return concludeMissing(deps, context, recheck, { date, isImpatient });
   const { resource } = recheck;
   const { cause } = context;
   const items = isObject(body) && body["id"] === recheck.id ? [body] : [];
@@ -107,7 +107,7 @@ async function confirmOne(
   );
 }
 
-/** One object that cannot be read holds up no other. No permission, or no service, stops the run. */
+/** An unreadable object does not stop the others. A missing permission or an outage stops the run. */
 async function readAgain(
   { client }: ConfirmDeps,
   { signal }: ConfirmContext,
@@ -171,7 +171,7 @@ async function settleFound(
   return { state: "settled", outcome };
 }
 
-/** The list should have shown it, and did not: only a hidden soft deletion explains that. */
+/** The list should have shown the object and did not: only a hidden soft deletion explains that. */
 function outcomeWhenEqual({ why, resource }: Recheck, { states }: PageLook): string {
   const isDeleted =
     resourceNamed(resource).absence !== undefined &&
@@ -179,7 +179,7 @@ function outcomeWhenEqual({ why, resource }: Recheck, { states }: PageLook): str
   return why === "not_listed" && !isDeleted ? "lost_in_list" : "equal";
 }
 
-async function settleMissing(
+async function concludeMissing(
   { db }: ConfirmDeps,
   { run, graceMs }: ConfirmContext,
   recheck: Recheck,

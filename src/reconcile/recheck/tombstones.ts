@@ -11,7 +11,7 @@ export interface TombstoneLimits {
   maxTombstoneShare: number;
 }
 
-/** How many objects may be gone in one run before a wrong key is the better explanation. */
+/** How many objects may be absent in one run before a wrong key is the better explanation. */
 export async function absenceLimit(
   db: Knex,
   run: number,
@@ -23,7 +23,7 @@ export async function absenceLimit(
   return Math.max(maxTombstones, Math.floor(Number(row.rows ?? 0) * maxTombstoneShare));
 }
 
-/** Objects that the service did not know once or twice. */
+/** Counts the objects that the service did not know, once or twice. */
 export async function countAbsent(db: Knex, run: number): Promise<number> {
   const row = await db("reconcile.doubts")
     .where({ run })
@@ -33,8 +33,8 @@ export async function countAbsent(db: Knex, run: number): Promise<number> {
 }
 
 /**
- * Too much would be gone: nothing that this run did not see means anything. What still waits is not read again either,
- * so that nobody resumes the run.
+ * Too many objects are absent: no absence in this run counts. The rechecks still waiting are concluded too, so that
+ * nobody resumes the run.
  */
 export async function concludeNothing(db: Knex, run: number): Promise<void> {
   await db("reconcile.doubts")
@@ -53,9 +53,9 @@ interface Absent {
 }
 
 /**
- * Concludes the objects that the service did not know twice, a grace apart. A customer can be deleted for good: a
- * tombstone, found and healed. Anything else cannot: the finding stays open. Needs a transaction; gives back how
- * many were concluded.
+ * Concludes the objects that the service did not know twice, a grace apart. A customer can be deleted for good: it gets
+ * a tombstone, found and healed. Nothing else can be deleted: the finding stays open. Needs a transaction; returns the
+ * number of objects.
  */
 export async function concludeAbsent(
   trx: Knex.Transaction,
@@ -74,7 +74,7 @@ export async function concludeAbsent(
       deleted.map(({ id, due_at }) => absence.state(id, bound(due_at), cause)),
     );
     const ids = deleted.map(({ id }) => id);
-    // One that is not newer than what is here yields to it: the finding stays open.
+    // A tombstone not newer than the row is not written: its finding stays open.
     const gone = await trx(`mirror.${table}`)
       .whereIn("id", ids)
       .whereNotNull("deleted_at")

@@ -6,7 +6,7 @@ import { walksEverything } from "../coverage/ledger.ts";
 import { andNotAbsent, mirrorTableOf, slicedResources } from "../coverage/slice.ts";
 import type { Run } from "../runs/runs.ts";
 
-/** Doubts what no slice can have shown: it is read by its id. */
+/** Queues rechecks by id for objects that no slice can have shown. */
 export async function recheckUnseen(
   { db, serviceClock }: { db: Knex; serviceClock: Clock },
   { run: { id: run, kind, t0 }, failedSince }: { run: Run; failedSince: Date },
@@ -22,14 +22,14 @@ export async function recheckUnseen(
   }
 }
 
-/** The resources of which some objects may still change without a new one that would show it. */
+/** The resources with objects that can change without a new object to reveal it. */
 export const openResources: readonly Resource[] = mirrorResources.flatMap(({ name, openItems }) =>
   openItems === undefined ? [] : [name],
 );
 
 const openWhere = (resource: Resource): string => resourceNamed(resource).openItems ?? "false";
 
-/** Notes which of the objects that were just read are open items. One statement; idempotent. */
+/** Notes which of the objects just read are open items. One statement; idempotent. */
 export async function noteSeenOpenItems(
   db: Knex,
   { run, failedSince }: { run: number; failedSince: Date },
@@ -46,8 +46,8 @@ export async function noteSeenOpenItems(
 }
 
 /**
- * Doubts every open item of the mirror that the run has not read: the set difference that finds what left a status
- * without appearing in another list. One statement; idempotent.
+ * Queues a recheck of every open item of the mirror that the run has not read: this set difference finds what left a
+ * status without appearing in another list. One statement; idempotent.
  */
 async function recheckUnseenOpenItems(
   db: Knex,
@@ -66,13 +66,13 @@ async function recheckUnseenOpenItems(
   return rowCount;
 }
 
-/** A clock of the service may be ahead of the one that dates its answers. */
+/** The service's clocks may be ahead of the one that dates its answers. */
 const aheadMs = 60 * 60_000;
 
 /**
- * Doubts the rows of the mirror that the lists should have given a time of creation and did not (they last changed
- * before T0, so they are no news), and those created in the future: no slice is held against either. A customer whose
- * absence is known is left out. One statement; idempotent; gives back how many there were.
+ * Queues rechecks of rows that no slice can be compared with: those still without a creation time, which the lists
+ * should have given (they last changed before T0, so they are not new), and those created in the future. Leaves out
+ * customers known to be absent. One statement; idempotent; returns the number of rows.
  */
 async function recheckOverdue(
   db: Knex,

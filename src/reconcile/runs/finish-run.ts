@@ -13,13 +13,13 @@ export interface ReconcileResult {
   run: Run;
   totals: RunTotals;
   coverage: Coverage;
-  /** The run was read to its end, and nothing of the time before T0 is left out. */
+  /** The run was read to its end, and nothing before T0 is left out. */
   complete: boolean;
-  /** Why it could not do all it had to; null where it could. */
+  /** Why the run could not do everything; null where it could. */
   error: string | null;
 }
 
-/** Reckons a run up from its ledger, closes it, and tells how it ended. */
+/** Totals a run from its ledger, closes it, and reports how it ended. */
 export async function finish(
   { db, log, alerts }: { db: Knex; log: Log; alerts: AlertContext },
   run: Run,
@@ -44,14 +44,14 @@ export async function finish(
   };
 }
 
-/** Nothing that it had to read was left out, and what it and earlier runs proved has no gap. Pure. */
+/** Everything planned was read, and the coverage by this and earlier runs has no gap. Pure. */
 const isProved = ({ slices, confirmed }: RunTotals, coverage: Coverage): boolean =>
   slices.failed === 0 &&
   slices.pending === 0 &&
   (confirmed["unsettled"] ?? 0) === 0 &&
   coverage.complete;
 
-/** Of a range what was asked for, by this run alone; else everything before T0, as long as it counts. */
+/** For a range: what was asked for, by this run alone. Otherwise everything before T0, by reads that still count. */
 async function coverageOf(db: Knex, run: Run): Promise<Coverage> {
   const { id, kind, t0 } = run;
   if (kind === "range") {
@@ -63,31 +63,31 @@ async function coverageOf(db: Knex, run: Run): Promise<Coverage> {
   return computeCoverage(intervals, { from: null, until: bound(t0) });
 }
 
-/** What a run did, computed from its ledger, its doubts and its findings. */
+/** What a run did, computed from its ledger, its rechecks and its findings. */
 export interface RunTotals {
   slices: { complete: number; skipped: number; failed: number; pending: number };
   pages: number;
   /** Rows read from the lists, by resource. */
   rows: Record<string, number>;
-  /** Objects compared, by verdict. */
+  /** Objects compared, by classification. */
   verdicts: Tally;
-  /** Objects that were read again by id, by outcome. */
+  /** Objects rechecked by id, by outcome. */
   confirmed: Record<string, number>;
-  /** Calls of the service: pages, reads by id, and the search for the page size. */
+  /** Calls to the service: pages, reads by id, and the probe for the page size. */
   calls: number;
-  /** Findings of drift that this run healed, by class. */
+  /** Drift findings that this run healed, by class. */
   healed: Record<string, number>;
-  /** Findings of drift that are open now, whichever run found them; acknowledged ones are not among them. */
+  /** Drift findings open now, whichever run found them, without acknowledged ones. */
   left: Record<string, number>;
-  /** Findings of drift that somebody has taken as they are: mirror and service differ there. */
+  /** Drift findings that a person has acknowledged: mirror and service still differ there. */
   acknowledged: Record<string, number>;
-  /** Of what is left, in minor units by currency. */
+  /** Of the findings left, in minor units by currency. */
   amountAtRiskMinor: Record<string, bigint>;
-  /** Open findings that are no drift: enforced identities, endpoint, an unsupported sort. */
+  /** Open findings that are not drift: enforced invariants, the endpoint, an unsupported sort. */
   otherFindings: Record<string, number>;
 }
 
-/** As JSON takes them: text of minor units, as in the reports' JSON. Pure. */
+/** Amounts for JSON: minor units as text, as in the reports' JSON. Pure. */
 export const amountsAsText = (
   minorByCurrency: Readonly<Record<string, bigint>>,
 ): Record<string, string> =>
@@ -96,7 +96,7 @@ export const amountsAsText = (
 export const sum = (counts: Readonly<Record<string, number | undefined>>): number =>
   Object.values(counts).reduce<number>((all, n) => all + (n ?? 0), 0);
 
-/** Adds a run up. Only reads. */
+/** Computes a run's totals. Only reads. */
 export async function runTotals(db: Knex, run: number, probeCalls: number): Promise<RunTotals> {
   const slices = await db("reconcile.coverage").where({ run }).select<
     {

@@ -1,4 +1,4 @@
--- By the database, since a run changes its state in several places and none may forget it.
+-- A trigger, since a run changes its state in several places and none may forget to record it.
 create or replace function reconcile.keep_run_state() returns trigger language plpgsql as $$
 begin
     insert into reconcile.run_states (run, recorded_at, state, has_ended)

@@ -14,7 +14,7 @@ export interface Run {
   rangeFrom: Date | null;
   rangeTo: Date | null;
   reportOnly: boolean;
-  /** The mirror was empty, or is filled: what is missing here is imported, not drift. */
+  /** The run is an initial import: what is missing here is imported, not drift. */
   firstFill: boolean;
   pageSize: number | null;
   state: RunState;
@@ -22,11 +22,11 @@ export interface Run {
 
 export type NewRun = Omit<Run, "id" | "state" | "pageSize"> & {
   pageSize: number;
-  /** What it reads counts for so many nights, and a day to spare. */
+  /** Its reads count for this many nightly runs, plus a day to spare. */
   rotationNights: number;
 };
 
-/** Opens a run with its plan, in one transaction. Null when a run has this key already. */
+/** Opens a run with its plan, in one transaction. Null when a run with this key exists. */
 export async function openRun(
   db: Knex,
   { rotationNights, ...run }: NewRun,
@@ -103,15 +103,15 @@ export async function findRun(db: Knex, runKey: string): Promise<Run | null> {
 }
 
 /**
- * Condition on a run: it stopped before its end, and what it has not read can still be read. A run that failed for good
- * has neither a slice to read nor an object that waits.
+ * SQL condition on a run: it stopped early, and what it has not read can still be read. A run that failed for good has
+ * neither a slice to read nor a recheck waiting.
  */
 const isUnfinished = (run: string): string =>
   `(${run}.state = 'running' or ${run}.state <> 'complete' and (
      exists (select from reconcile.coverage c where c.run = ${run}.id and c.state = 'pending')
      or exists (select from reconcile.doubts d where d.run = ${run}.id and d.state = 'waiting')))`;
 
-/** Whether a run can be gone on with. */
+/** Whether a run can be resumed. */
 export async function canGoOn(db: Knex, runId: number): Promise<boolean> {
   const row = await db("reconcile.runs")
     .where({ id: runId })
@@ -121,8 +121,8 @@ export async function canGoOn(db: Knex, runId: number): Promise<boolean> {
 }
 
 /**
- * The newest run that stopped before its end and asks for the same: it is gone on with. To be called under the lock,
- * when no run can be at work. A T0 of long ago would leave out too much: such a run is not taken up again.
+ * The newest run that stopped early and has the same request, to be resumed. Call it under the run lock, when no run
+ * can be at work. An old T0 would leave out too much: such a run is not resumed.
  */
 export async function findInterrupted(
   db: Knex,
@@ -148,7 +148,7 @@ export async function findInterrupted(
   return row === undefined ? null : toRun(row);
 }
 
-/** Runs that stopped before their end and that nobody takes up again. One statement. */
+/** Abandons the other runs that stopped early: nobody resumes them. One statement. */
 export async function abandonOthers(db: Knex, runId: number): Promise<void> {
   await db("reconcile.runs")
     .where("state", "running")
@@ -156,14 +156,14 @@ export async function abandonOthers(db: Knex, runId: number): Promise<void> {
     .update({ state: "abandoned", finished_at: db.fn.now() });
 }
 
-/** An interrupted run works again. When it last ended stays known, and a report as of then answers as it did. */
+/** Reopens an interrupted run. Its last end stays recorded, so a report as of then gives the same answer as before. */
 export async function reopenRun(db: Knex, runId: number): Promise<void> {
   await db("reconcile.runs").where("id", runId).update({ state: "running", error: null });
 }
 
 /**
- * Ends a run. `isComplete` is asked within the transaction, when the run counts as ended: what it read is part of what
- * was read. Opens its own transaction; gives back what was said.
+ * Ends a run. `isComplete` is called within the transaction, once the run counts as ended, since its own reads are part
+ * of the coverage. Opens its own transaction; returns the result.
  */
 export async function finishRun(
   db: Knex,
@@ -187,7 +187,9 @@ export async function finishRun(
   });
 }
 
-/** What a run that can still be taken up has read stays noted, for a day: it would read every open item again. */
+/**
+ * Keeps the open items noted by a run that can still be resumed, for a day: otherwise it would read each of them again.
+ */
 async function forgetSeen(trx: Knex.Transaction, runId: number): Promise<void> {
   await trx.raw(
     `delete from reconcile.seen s using reconcile.runs r, reconcile.runs ended
@@ -197,7 +199,7 @@ async function forgetSeen(trx: Knex.Transaction, runId: number): Promise<void> {
   );
 }
 
-/** Whether the mirror holds nothing yet. */
+/** Whether the mirror is empty. */
 export async function isMirrorEmpty(db: Knex): Promise<boolean> {
   const { rows } = await db.raw<{ rows: { is_empty: boolean }[] }>(
     `select not exists (select from mirror.orders) and not exists (select from mirror.customers)
@@ -208,15 +210,15 @@ export async function isMirrorEmpty(db: Knex): Promise<boolean> {
 }
 
 /**
- * The key of a night's run: the minute at which it was due, as the deployment's clocks show it. Not when it begins,
- * which may be on the next day; and a minute that daylight saving repeats is one. Pure.
+ * The key of a nightly run: the minute at which it was due, in the deployment's local time. Not its actual start, which
+ * may be on the next day. A minute that daylight saving repeats gives one key. Pure.
  */
 export function nightlyKey(due: Date, timeZone: string): string {
   const local = localTimeIn(timeZone)(due);
   return `nightly:${dayText(local)}T${timeText(local)}`;
 }
 
-/** The key of the newest night, where its run was interrupted, or is at work; null where it was not. */
+/** The key of the newest nightly run if it was interrupted or is at work; null otherwise. */
 export async function interruptedNight(db: Knex): Promise<string | null> {
   const row = await db("reconcile.runs as r")
     .where("r.kind", "nightly")
@@ -229,8 +231,8 @@ export async function interruptedNight(db: Knex): Promise<string | null> {
 }
 
 /**
- * When the last run that answers for everything was started, by this machine's clock; null when none was. A run that
- * is at work or was interrupted counts: it is gone on with.
+ * The start of the last run that answers for everything, by this machine's clock; null when there was none. A run that
+ * is at work or interrupted counts: it will be resumed.
  */
 export async function lastWholeRun(db: Knex): Promise<Date | null> {
   const row = await db("reconcile.runs")

@@ -18,12 +18,12 @@ import {
   reopenRun,
 } from "./runs.ts";
 
-/** Held by the one run that works now. Any fixed number of our own. */
+/** The advisory lock of the one run at work. An arbitrary fixed number. */
 const reconcileLock = 7_255_011_934;
 
 /**
- * Runs `work` unless another process reconciles this database: then null. The lock belongs to a connection, so it
- * ends with its process, however that ends. No transaction is open meanwhile.
+ * Runs `work` unless another process is reconciling this database; returns null then. The lock belongs to a connection,
+ * so it ends with its process, however that ends. No transaction is open meanwhile.
  */
 export async function withRunLock<T>(db: Knex, work: () => Promise<T>): Promise<T | null> {
   const client = db.client as {
@@ -42,7 +42,7 @@ export async function withRunLock<T>(db: Knex, work: () => Promise<T>): Promise<
     try {
       return await work();
     } finally {
-      // A connection that was lost meanwhile has given the lock up itself.
+      // A connection that was lost meanwhile has released the lock already.
       await ask("select pg_advisory_unlock(?) as is_held").catch(() => false);
     }
   } finally {
@@ -58,8 +58,8 @@ export interface Probed {
 }
 
 /**
- * Finds the largest page that the service gives: asks for less and less while it refuses, and takes what it gives
- * where it caps silently. Throws the client's errors; the refusal where it refuses every size.
+ * Finds the largest page size that the service accepts: tries smaller sizes while it refuses, and takes the size of the
+ * page where it caps silently. Throws the client's errors, and the refusal where it refuses every size.
  */
 export async function probePageSize(
   client: Pick<ServiceClient, "get">,
@@ -92,12 +92,12 @@ interface RunRequest {
   rangeTo?: Date | null;
 }
 
-/** A T0 of longer ago would leave out too much of what was created since. */
+/** With an older T0, a resumed run would leave out too many new objects. */
 const resumedWithinMs = dayMs;
 
 /**
- * The run that was interrupted and asks for the same, else a new one with its plan. A run with a key of its own is never
- * another's. To be called under the run lock; throws `UsageError` for a range of which nothing can be known.
+ * Resumes the interrupted run with the same request, or opens a new one with its plan. A run with its own key never
+ * resumes another. Call it under the run lock. Throws `UsageError` for a range of which nothing can be known.
  */
 export async function resumeOrStart(
   db: Knex,
@@ -116,7 +116,7 @@ export async function resumeOrStart(
       return interrupted;
     }
   }
-  // What is only reported stays missing.
+  // A report-only run imports nothing: what is missing stays missing.
   const firstFill = !reportOnly && (await isInitialImport(db, wanted));
   const slices = await makePlan(db, settings, wanted);
   const newKey = runKey ?? `${kind}:${bound(date)}:${crypto.randomUUID()}`;
@@ -126,18 +126,18 @@ export async function resumeOrStart(
   return run;
 }
 
-/** Later than every time, in their fixed form. */
+/** Later than every time in the fixed form. */
 const always = "9999-12-31T23:59:59.999999Z";
 
-/** Whether a run fills the mirror. Once everything was read, what is missing here was lost since. */
+/** Whether a run is the initial import. Once everything was read, an object missing here was missed since. */
 async function isInitialImport(db: Knex, { kind, t0 }: Pick<Run, "kind" | "t0">): Promise<boolean> {
   if (await isMirrorEmpty(db)) return true;
   return kind === "import" && (await coveredUntil(db, t0)) === null;
 }
 
 /**
- * Up to when what is missing here is imported, and no drift: nobody could have told us of it. On a mirror that only
- * events have filled so far, that is until the first of them. Null: everything was to be here. Fixed form.
+ * The time up to which missing objects are imported and are not drift, since no webhook could have announced them. On a
+ * mirror filled by events alone, that is the time of the first event. Null: every object should be here. Fixed form.
  */
 export async function importedUntil(
   db: Knex,

@@ -5,16 +5,16 @@ import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import type { ShownRange } from "../recheck/rechecks.ts";
 import type { Checkpoint, LedgerSlice } from "../coverage/ledger.ts";
 
-/** The list is not in the order that was asked for, or not in the default one: where a walk stands means nothing. */
+/** The list is neither in the requested order nor in the default one, so a position in it means nothing. */
 export class UnorderedPage extends TallyhookError {}
 
-/** The times between which everything is shown, and what was. */
+/** A range of creation times in which every object was shown, and the ids that were. */
 export type Shown = Pick<ShownRange, "after" | "before" | "shownIds">;
 
-/** What of a slice a page spans. */
+/** The part of a slice that a page covers. */
 export interface PageSpan {
   checkpoint: Checkpoint;
-  /** The times between which the page shows everything; null where it shows nothing new to hold against. */
+  /** The creation times within which the page shows everything; null where it adds nothing to compare with. */
   range: Shown | null;
   /** The slice ends with this page. */
   isEnd: boolean;
@@ -26,13 +26,13 @@ type Walked = Pick<
 >;
 
 /**
- * Checks that a page goes on in the order of creation, and tells between which times it shows everything. Objects of
- * the same time may go on on the next page: the page's own last time is left to that one. Pure; throws
- * `UnorderedPage`.
+ * Checks that a page continues in order of creation, and finds the creation times within which it shows everything.
+ * Objects with the same time may continue on the next page, so the last time of a page belongs to the next one. Pure;
+ * throws `UnorderedPage`.
  */
 export function orderOf(slice: Walked, checkpoint: Checkpoint, page: ServicePage): PageSpan {
   const isNewestFirst = slice.direction === "newest_first";
-  // What the database cannot hold must not end the walk: the object itself is found to be unreadable.
+  // A value that the database cannot hold must not end the walk: that object is recorded as unreadable.
   const shown = page.items.map((item) => ({ id: storable(item.id), at: createdAt(slice, item) }));
   let last = checkpoint.boundary;
   for (const { at } of shown) {
@@ -43,7 +43,7 @@ export function orderOf(slice: Walked, checkpoint: Checkpoint, page: ServicePage
   if (isCircle) {
     throw new UnorderedPage(`GET ${slice.path}: a page shows what the one before has shown.`);
   }
-  // Subscriptions cannot be cut by dates there, so they are cut here.
+  // The service cannot filter subscriptions by date, so the slice is cut here.
   const isBeyond = last !== null && slice.createdFrom !== null && last < slice.createdFrom;
   const isEnd = !page.hasMore || (isNewestFirst && isBeyond);
   const atBoundary = shown.filter(({ at }) => at === last).map(({ id }) => id);
@@ -63,7 +63,7 @@ export function orderOf(slice: Walked, checkpoint: Checkpoint, page: ServicePage
   };
 }
 
-/** What pages that follow one another show together. Pure. */
+/** Joins the ranges of consecutive pages. Pure. */
 export function shownTogether(
   { direction }: Pick<Walked, "direction">,
   earlier: Shown | null,
@@ -75,7 +75,7 @@ export function shownTogether(
   return { after: older.after, before: newer.before, shownIds };
 }
 
-/** From where the last page ended (included: it left its last time to this one) to where this one ends. */
+/** From the end of the last page (inclusive: its last time was left to this page) to the end of this one. */
 function spanOf(
   { direction, createdFrom, createdBefore }: Walked,
   { start, end }: { start: string | null; end: string | null },

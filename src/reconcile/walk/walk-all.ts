@@ -16,14 +16,14 @@ import { type WalkContext, type WalkDeps, walkSlice } from "./walk-slice.ts";
 export interface WalkProgress {
   slices: number;
   slicesDone: number;
-  /** Read now, without what an earlier start had read. */
+  /** Read by this process, without the pages read before a resume. */
   pages: number;
   rows: number;
-  /** By what the mirror holds: the service may hold more. */
+  /** Estimated from the mirror: the service may hold more. */
   expectedRows: number;
-  /** Objects that wait to be read again by id. */
+  /** Objects that wait for their recheck. */
   doubtful: number;
-  /** Until the grace of the last of them is over and all can be read; 0 while something is done. */
+  /** Until the last of them is past its grace and all can be read; 0 while there is work. */
   waitMs: number;
 }
 
@@ -35,8 +35,8 @@ interface WalkAll {
 }
 
 /**
- * Walks every slice that is still to be read. A slice that cannot be proved fails, and the others go on; what stops
- * everything (no service, no permission) is thrown, and the run can be taken up again.
+ * Walks every slice that is not read to its end yet. A slice that cannot be proved fails, and the others continue. An
+ * error that stops everything (no service, no permission) is thrown, and the run can be resumed.
  */
 export async function walkAll(
   deps: WalkDeps,
@@ -77,7 +77,7 @@ export async function walkAll(
   return progress;
 }
 
-/** Beyond the client's own repeats, which go on for seconds. */
+/** Waits after an outage, on top of the client's own repeats, which last only seconds. */
 const patienceMs = [5_000, 30_000] as const;
 
 async function walkOrClose(
@@ -99,7 +99,7 @@ async function walkOrClose(
           signal: context.signal,
         });
       } else if (isRefusedCursor(error) && restarts++ === 0) {
-        // The checkpoint may be older than the service remembers: from the beginning.
+        // The service may no longer know a cursor this old: start the slice again.
         await restartSlice(deps.db, current);
       } else {
         return await close(deps, context, current, error);

@@ -37,18 +37,18 @@ export interface WalkContext extends SettleContext {
   cause: string;
   pageSize: number;
   pagesPerCheckpoint: number;
-  /** Open items that are read are noted; null where everything is read anyway. */
+  /** Open items created since then are noted as read; null where everything is read anyway. */
   failedSince: Date | null;
-  /** IANA: cuts the days of the control sums. */
+  /** IANA name; sets the day boundaries of the control sums. */
   timeZone: string;
   signal: AbortSignal;
   onPage(rows: number): void;
 }
 
 /**
- * Reads a slice from its checkpoint to its end, heals page by page, and completes it in the ledger. A page's
- * checkpoint commits with the page's changes; pages without any share one. Throws the client's errors,
- * `UnorderedPage`, `CheckpointConflict`, and the reason of the signal.
+ * Reads a slice from its checkpoint to its end, heals page by page, and completes it in the ledger. A page's checkpoint
+ * commits with the page's changes; pages without changes share one. Throws the client's errors, `UnorderedPage`,
+ * `CheckpointConflict`, and the signal's reason.
  */
 export async function walkSlice(
   deps: WalkDeps,
@@ -67,35 +67,35 @@ export async function walkSlice(
     },
     { lane: "walk", signal: context.signal },
   );
-  // What a page heals may be shown by the next one again: only behind a calm page is it compared ahead of time.
+  // The next page may show again what this page heals: a page is compared ahead of time only after one without changes.
   const calm = { isCalm: true };
-  for await (const looked of ahead(lookedAt(deps, context, slice, ahead(pages), calm))) {
+  for await (const decoded of ahead(decodedPages(deps, context, slice, ahead(pages), calm))) {
     context.signal.throwIfAborted();
-    const sorted = await (calm.isCalm && looked.early !== null
-      ? looked.early
-      : compareLook(deps.db, looked.look, context, { isConfirmed: false }));
+    const sorted = await (calm.isCalm && decoded.early !== null
+      ? decoded.early
+      : compareLook(deps.db, decoded.look, context, { isConfirmed: false }));
     calm.isCalm = sorted === null;
-    walk = await workOnPage(deps, context, walk, looked, sorted);
-    context.onPage(looked.page.items.length);
-    if (looked.span.isEnd) return;
+    walk = await workOnPage(deps, context, walk, decoded, sorted);
+    context.onPage(decoded.page.items.length);
+    if (decoded.span.isEnd) return;
   }
 }
 
-interface LookedAt {
+interface DecodedPage {
   page: ServicePage;
   span: PageSpan;
   look: PageLook;
-  /** The comparison, where it was begun while the page before was worked on. */
+  /** The comparison, if it was started while the page before was being processed. */
   early: Promise<Sorted | null> | null;
 }
 
-async function* lookedAt(
+async function* decodedPages(
   { db }: WalkDeps,
   context: WalkContext,
   slice: LedgerSlice,
   pages: AsyncIterable<ServicePage>,
   calm: Readonly<{ isCalm: boolean }>,
-): AsyncGenerator<LookedAt, void, undefined> {
+): AsyncGenerator<DecodedPage, void, undefined> {
   let { checkpoint } = slice;
   const expectsOrder = slice.filter["expand"] === "order";
   const { resource } = slice;
@@ -105,7 +105,7 @@ async function* lookedAt(
     const of = { resource, date: page.date, cause: context.cause, expectsOrder };
     const look = lookAt(of, page.items);
     const early = calm.isCalm ? compareLook(db, look, context, { isConfirmed: false }) : null;
-    // Whoever stops before has no use for its failure.
+    // The consumer may stop before it awaits this; its failure must not become an unhandled rejection.
     early?.catch(() => {});
     yield { page, span, look, early };
     if (span.isEnd) return;
@@ -114,10 +114,10 @@ async function* lookedAt(
 
 interface Walk {
   slice: LedgerSlice;
-  /** Up to which page the ledger knows of it. */
+  /** The number of pages that the ledger has recorded. */
   stored: number;
   progress: PageProgress;
-  /** Of the pages that the ledger does not know of yet. */
+  /** Of the pages that the ledger has not recorded yet. */
   sums: SummedTransaction[];
   shown: Shown | null;
 }
@@ -126,7 +126,7 @@ async function workOnPage(
   deps: WalkDeps,
   context: WalkContext,
   { slice, stored, progress, sums, shown }: Walk,
-  { page, span, look }: LookedAt,
+  { page, span, look }: DecodedPage,
   sorted: Sorted | null,
 ): Promise<Walk> {
   const { db } = deps;
@@ -168,12 +168,12 @@ async function workOnPage(
       }),
     ),
   );
-  // Afterwards: what was missing here is here now.
+  // After the heal: objects that were missing are in the mirror now.
   await noteOpenItems(db, context, look);
   return { slice, stored: written.pages, progress: written, sums: [], shown: null };
 }
 
-/** Asks for the next one while the last one is worked on. */
+/** Requests the next item while the last one is being processed. */
 async function* ahead<T>(all: AsyncIterable<T>): AsyncGenerator<T, void, undefined> {
   const iterator = all[Symbol.asyncIterator]();
   try {
@@ -182,7 +182,7 @@ async function* ahead<T>(all: AsyncIterable<T>): AsyncGenerator<T, void, undefin
       const { done, value } = await coming;
       if (done === true) return;
       coming = iterator.next();
-      // Whoever stops before has no use for its failure.
+      // The consumer may stop before it awaits this; its failure must not become an unhandled rejection.
       coming.catch(() => {});
       yield value;
     }
@@ -196,7 +196,7 @@ interface NoteContext {
   failedSince: Date | null;
 }
 
-/** Rows of the mirror that pages of a closed slice should have shown. */
+/** Rechecks rows of the mirror that the pages of a closed slice should have shown. */
 async function noteUnlisted(
   db: Knex,
   { run }: NoteContext,
@@ -209,7 +209,7 @@ async function noteUnlisted(
   await recheckUnlisted(db, { run, noticedAt: date }, { resource, slice: number, ...shown });
 }
 
-/** Open items that were read, so that only the others are read by id; nothing where everything is read. */
+/** Notes the open items that were read, so that only the others are read by id; nothing where everything is read. */
 async function noteOpenItems(
   db: Knex,
   { run, failedSince }: NoteContext,
@@ -222,7 +222,10 @@ async function noteOpenItems(
   }
 }
 
-/** What a page told of without showing it, and what it showed unreadably. In the page's transaction. */
+/**
+ * Records objects that a page mentions without showing, shows unreadably, or dates in the future. In the page's
+ * transaction.
+ */
 async function noteUnread(
   trx: Knex.Transaction,
   { run, alerts }: NoteContext & { alerts: AlertContext },
@@ -241,7 +244,7 @@ async function noteUnread(
   await addUnreadable(trx, { run, noticedAt }, look.unreadable);
 }
 
-/** Objects that came to no other verdict are equal. */
+/** Adds a page's classifications. Objects without one are equal. */
 function added(before: Tally, look: PageLook, page: Tally): Tally {
   const sum: Tally = { ...before };
   const shown = new Set(look.objects.map(({ resource, id }) => `${resource}:${id}`)).size;
