@@ -3,29 +3,29 @@ import { dayText, localTimeIn, timeText } from "../platform/local-time.ts";
 import type { Wording } from "./rules/wording.ts";
 import type { AlertSettings } from "./settings.ts";
 
-/** What alerts need of the deployment, wherever they are raised. */
+/** What alerts need to know of the deployment, wherever they are raised. */
 export interface AlertContext {
   settings: AlertSettings;
-  /** IANA: times in messages, quiet hours and digests where the settings name no zone of their own. */
+  /** IANA name. The zone of messages, quiet hours and digests where the settings name none of their own. */
   timeZone: string;
-  /** Whose thresholds of the card networks count: `CARD_NETWORK_REGION`. */
+  /** The region whose card-network thresholds apply: `CARD_NETWORK_REGION`. */
   networkRegion: string;
   /** This machine's clock: quiet hours, digests. */
   clock: Clock;
-  /** What "now" means at the service. */
+  /** The service's clock. */
   serviceClock: Clock;
 }
 
-/** By what a fact was learned. */
+/** How a fact was learned. */
 export type FoundBy = "event" | "read" | "reconciliation" | "import" | "sweep";
 
-/** … or by whom an alert was changed. */
+/** What changed an alert: a source of facts, or a person. */
 export type ChangedBy = FoundBy | "person";
 
 export const zoneOf = ({ settings, timeZone }: AlertContext): string =>
   settings.timeZone ?? timeZone;
 
-/** What rules write with: times are those of the desk's zone, `2026-03-04 15:30 Europe/Berlin`. Pure. */
+/** How rules write for people. Times are in the zone of the alerts: `2026-03-04 15:30 Europe/Berlin`. Pure. */
 export function wordingOf(alertContext: AlertContext): Wording {
   const timeZone = zoneOf(alertContext);
   const read = localTimeIn(timeZone);

@@ -14,7 +14,7 @@ import { reportUnknownValues } from "./rules/unknown-values.ts";
 import { newestAlerts } from "./store.ts";
 import { type Timeline, isNews, planChange } from "./timeline.ts";
 
-/** What a transaction should order to be read, since alerts lack it. */
+/** An object that alerts need and the mirror lacks: the transaction should order a refetch of it. */
 export interface MissingFact {
   resource: "subscription";
   id: string;
@@ -23,11 +23,11 @@ export interface MissingFact {
 export type AssessedState = WrittenState & { maskedCardNumbers: MaskedObject | null };
 
 /**
- * Holds the alerts of everything that was written against what is known of it now, and writes the difference: alerts,
- * their histories, and what is to be sent. What is stored in the end depends on the set of known states alone, not on
- * their order. Needs the transaction that wrote the states, after it wrote them; called through `withIsolatedAlerts`, so
- * that its failure is not theirs. Idempotent. Costs a look at the states and one small query where nothing concerns an
- * alert.
+ * Assesses everything that was written by what is known of it now, and writes the difference: alerts, their histories
+ * and the messages to send. The result depends only on the set of known states, not on their order. Needs the
+ * transaction that wrote the states, after the writing. Called through `withIsolatedAlerts`, so that a failure here
+ * does not fail that transaction. Idempotent. Where nothing concerns an alert, it costs a pass over the states and one
+ * small query.
  */
 export async function assess(
   trx: Knex.Transaction,
@@ -41,7 +41,7 @@ export async function assess(
   return assessAffected(trx, alertContext, affectedBy(states), foundBy);
 }
 
-/** The same of what a transaction touched, from what is known of it now. Needs a transaction; idempotent. */
+/** Assesses the affected objects of a transaction by what is known of them now. Needs a transaction; idempotent. */
 export async function assessAffected(
   trx: Knex.Transaction,
   alertContext: AlertContext,
@@ -49,36 +49,36 @@ export async function assessAffected(
   foundBy: FoundBy,
 ): Promise<MissingFact[]> {
   await reportUnknownValues(trx, alertContext, affected.unknownValues, foundBy);
-  const telling = [...affected.declinedOrders, ...affected.disputed, ...affected.unsettled];
-  await takeTurns(trx, telling);
-  // Only now: what another worker stored of them meanwhile has to be found.
+  const known = [...affected.declinedOrders, ...affected.disputed, ...affected.unsettled];
+  await lockSubjects(trx, known);
+  // Read after locking, so that alerts which another worker has just stored are found.
   const stored = await storedSubjects(trx, affected);
   const orders = [...new Set([...affected.declinedOrders, ...stored.declinedOrders])].sort();
   const disputed = [...new Set([...affected.disputed, ...stored.disputed])].sort();
   if (orders.length + disputed.length === 0) return [];
-  const isHeld = new Set(telling);
-  await takeTurns(
+  const isLocked = new Set(known);
+  await lockSubjects(
     trx,
-    [...orders, ...disputed].filter((id) => !isHeld.has(id)),
+    [...orders, ...disputed].filter((id) => !isLocked.has(id)),
   );
 
   const wording = wordingOf(alertContext);
-  const isAsked = new Set(orders);
+  const isAssessed = new Set(orders);
   const declined = mergedOrders(await findDeclinedOrders(trx, orders));
   const chargebacks = await findChargebacks(trx, disputed);
   const declines = declined.flatMap((order) => {
     const timeline = declineTimeline(order, wording);
     return timeline === null ? [] : [{ order, timeline }];
   });
-  // Other cycles came along to be merged: what is told of one is no news of another.
-  const concerned = declines.filter(({ order }) => order.ids.some((id) => isAsked.has(id)));
-  const stories = [
+  // Other cycles were read for merging only. A change to one cycle is no news about another.
+  const concerned = declines.filter(({ order }) => order.ids.some((id) => isAssessed.has(id)));
+  const timelines = [
     ...concerned.map(({ timeline }) => timeline),
     ...chargebacks.map((chargeback) => chargebackTimeline(chargeback, wording)),
   ];
-  await writeAll(trx, alertContext, stories, foundBy);
+  await writeAll(trx, alertContext, timelines, foundBy);
   return concerned.flatMap(({ order, timeline }): MissingFact[] => {
-    // Asked for by what the order itself shows, and not again when the answer comes.
+    // Refetch only if the order itself was written. The refetched subscription must not order another refetch.
     const isSeen = order.ids.some((id) => affected.failedOrders.has(id));
     const isUnknown = timeline.facts["retry_is_unknown"] === true;
     return isSeen && isUnknown && order.subscriptionId !== null
@@ -90,26 +90,26 @@ export async function assessAffected(
 async function writeAll(
   trx: Knex.Transaction,
   alertContext: AlertContext,
-  stories: readonly Timeline[],
+  timelines: readonly Timeline[],
   foundBy: FoundBy,
 ): Promise<void> {
   const known = await newestAlerts(
     trx,
-    stories.map(({ key }) => key),
+    timelines.map(({ key }) => key),
   );
   const now = alertContext.serviceClock.now();
-  const planned = stories
+  const planned = timelines
     .filter((timeline) => known.has(timeline.key) || isNews(timeline, foundBy, now))
     .map((timeline) => planChange(timeline, known.get(timeline.key) ?? null));
   await writeTimelines(trx, alertContext, planned, foundBy);
 }
 
 /**
- * Whoever assesses the same order, or the same subscription, at the same time waits, and then sees what the other wrote.
- * An order is locked by its own id too: the other may not know its subscription yet. Some thousand locks for all
- * subjects: a batch needs no more of them. One statement.
+ * Locks the orders and subscriptions, so that workers that assess the same one take turns and each sees what the other
+ * wrote. An order is also locked by its own id, since the other worker may not know its subscription yet. All subjects
+ * share 1,024 locks, which bounds the locks of a batch. One statement.
  */
-async function takeTurns(trx: Knex.Transaction, ids: readonly string[]): Promise<void> {
+async function lockSubjects(trx: Knex.Transaction, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
   await trx.raw(
     `select pg_advisory_xact_lock(7255, n) from (
@@ -125,34 +125,34 @@ async function takeTurns(trx: Knex.Transaction, ids: readonly string[]): Promise
   );
 }
 
-/** A state that was just written, as far as alerts look at it. */
+/** A state that was just written, as far as alerts need it. */
 export interface WrittenState {
   group: string;
   id: string;
-  /** Its content. */
+  /** The content of the state. */
   json: string;
   columns: Readonly<Record<string, unknown>>;
 }
 
-/** What a transaction of the mirror touched that an alert may be about. */
+/** The objects that a transaction of the mirror changed and that an alert may be about. */
 export interface Affected {
-  /** Orders that show a decline: there is a story to tell, whether or not one was told before. */
+  /** Orders that show a decline: they have a timeline, whether or not an alert exists. */
   declinedOrders: Set<string>;
-  /** Of those, the ones whose own state was seen, so that what it lacks can be asked for. */
+  /** The declined orders whose own state was written, so that a refetch may be ordered for what it lacks. */
   failedOrders: Set<string>;
   /** Orders and transactions that show a chargeback. */
   disputed: Set<string>;
-  /** All ids: only where an alert about them is stored already are they looked at. */
+  /** Everything written, by id. These are assessed only where an alert about them is stored already. */
   orders: Set<string>;
   transactions: Set<string>;
   subscriptions: Set<string>;
-  /** Of those, the ones that may end or change a story of dunning. */
+  /** The subscriptions that may end or change a dunning timeline. */
   unsettled: Set<string>;
-  /** Values that the interface does not name, as `order.status` and the value. */
+  /** Values that the interface does not name: `order.status` and the like, with the values. */
   unknownValues: Map<string, Set<string>>;
 }
 
-/** The same as JSON takes it: ids, and values that the interface does not name, cut as they are told. */
+/** The affected objects as JSON. Unknown values are cut to the length that an alert shows. */
 export interface AffectedIds extends Record<AffectedSet, string[]> {
   unknownValues: [kind: string, values: string[]][];
 }
@@ -191,8 +191,7 @@ export const affectedOf = (ids: AffectedIds): Affected => ({
 });
 
 /**
- * Sorts out what a transaction wrote, without a query: nearly all of it is of no interest to alerts, and this runs for
- * every event. Pure.
+ * Collects the affected objects without a query. It runs for every event, and nearly all events concern no alert. Pure.
  */
 export function affectedBy(states: Iterable<WrittenState>): Affected {
   const affected: Affected = {
@@ -229,7 +228,7 @@ function noteState(affected: Affected, { group, id, json, columns }: WrittenStat
     case "transaction":
     case "transaction.inline": {
       affected.transactions.add(id);
-      // A status is no column of a transaction, and its content is parsed only where it may matter.
+      // The status is not a column of a transaction. The content is parsed only where it may matter.
       if (!json.includes('"failed"') && !json.includes('"chargeback')) return;
       const { status, orderId } = saleOf(json);
       if (isDisputed(status)) affected.disputed.add(id);
@@ -244,12 +243,12 @@ function noteState(affected: Affected, { group, id, json, columns }: WrittenStat
   }
 }
 
-/** As the service may write them: of another it is not known what a minor unit is. */
+/** In both spellings that the service may use. The minor unit of any other currency is unknown. */
 const currencies = new Set(
   [...currencyDigits.keys()].flatMap((code) => [code, code.toUpperCase()]),
 );
 
-/** What the interface names of each column (spec, Resources and Errors). */
+/** The values that the interface names for each column. */
 const namedValues: Readonly<Record<string, Readonly<Record<string, ReadonlySet<string>>>>> = {
   order: {
     status: new Set(orderStatuses),
@@ -286,15 +285,15 @@ function saleOf(json: string): { status: unknown; orderId: string | null } {
   return { status, orderId: typeof orderId === "string" ? orderId : null };
 }
 
-/** What stored alerts say they are about. */
+/** The objects that stored alerts are about. */
 export interface StoredSubjects {
   declinedOrders: string[];
   disputed: string[];
 }
 
 /**
- * The orders and chargebacks among what was touched of which an alert was told before. One statement over the indexes of
- * a small table: every batch asks it.
+ * The declined orders and chargebacks among the affected objects that already have an alert. One statement over the
+ * indexes of a small table, since every batch runs it.
  */
 async function storedSubjects(
   db: Knex,
@@ -305,7 +304,7 @@ async function storedSubjects(
   }
   const { rows } = await db
     .raw<{ rows: { is_chargeback: boolean; id: string | null }[] }>(
-      // One scan of each index for all ids of a batch: a join would look up each of them.
+      // One scan of each index covers all ids of a batch. A join would look up each id.
       `select distinct a.rule = 'chargeback' as is_chargeback, coalesce(a.order_id, a.transaction_id) as id
        from alerts.alerts a
        where a.order_id = any(?::text[]) or a.transaction_id = any(?::text[]) or a.subscription_id = any(?::text[])`,

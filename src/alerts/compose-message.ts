@@ -7,7 +7,7 @@ import { headlineText } from "./rules/wording.ts";
 import type { LinkTemplates } from "./settings.ts";
 import type { Stage, Subject } from "./timeline.ts";
 
-/** What a message says of a customer. */
+/** What a message says about a customer. */
 export interface CustomerWords {
   /** The masked address, for the title; null where none is known. */
   person: string | null;
@@ -22,9 +22,9 @@ export interface Told {
     Stage,
     "name" | "change" | "at" | "rule" | "severity" | "title" | "headline" | "advice" | "facts"
   >;
-  /** Its number, by which people take it. */
+  /** The alert's number, by which people acknowledge it. */
   alertId?: number;
-  /** The one it is about. */
+  /** The customer whom the alert is about. */
   customer?: CustomerWords | null;
   links?: AlertMessage["links"];
   items?: readonly AlertItem[];
@@ -64,14 +64,14 @@ export function composeMessage({
   };
 }
 
-/** Channels take no key of any length; ids of events may be long. */
+/** Channels limit the length of keys, and event ids may be long. */
 const maxKeyLength = 160;
 
-/** The one name of an alert that all its messages bear. Pure. */
+/** The name of an alert, shared by all its messages. Pure. */
 const dedupKeyOf = (key: string, occurrence: number): string =>
   `${key.length <= maxKeyLength ? key : `${key.slice(0, 80)}:${hash("sha256", key, "hex").slice(0, 32)}`}#${occurrence}`;
 
-/** The pages of what an alert is about. An id is one part of a path, whatever stands in it. Pure. */
+/** Links to the pages of what an alert is about. An id fills one part of the path, whatever it contains. Pure. */
 export function linksOf(templates: LinkTemplates, subject: Subject): AlertMessage["links"] {
   const ids = [
     ["Order", templates.order, subject.orderId],
@@ -85,15 +85,15 @@ export function linksOf(templates: LinkTemplates, subject: Subject): AlertMessag
   });
 }
 
-/** Either may be missing in the mirror: a sum of what has no currency, or of what has no amount. */
+/** Both may be null, since the mirror may lack a currency or an amount. */
 interface Sum {
   currency: string | null;
   amount: string | null;
 }
 
 /**
- * Nobody who is being erased is named, from the moment that it begins. Whoever has read this table is waited for before
- * (mirror/erasure/mark-erased.ts), so that no message is written that the erasure does not see.
+ * A customer is not named once an erasure has begun. The erasure locks this table and so waits for its readers
+ * (mirror/privacy/erased-people.ts): no message is written that the erasure does not see.
  */
 const isNotErased = "not exists (select from mirror.erasures e where e.customer_id = c.id)";
 
@@ -105,8 +105,8 @@ interface Row {
 }
 
 /**
- * What a message says of customers, by id: the masked address, what is past due in all, and what was paid in a lifetime
- * (refunds and lost chargebacks taken off). Currencies are never added. One statement.
+ * What a message says about customers, by id: the masked address, the total past due, and the lifetime payments (less
+ * refunds and lost chargebacks). Currencies are never added. One statement.
  */
 export async function customerFacts(
   db: Knex,
@@ -161,7 +161,7 @@ export async function customerNames(
   );
 }
 
-/** `ada@example.com` → `a…@e….com`; anything else is hidden whole. Pure. */
+/** `ada@example.com` → `a…@e….com`; anything else is hidden completely. Pure. */
 export function maskedEmail(email: string): string {
   const parts = /^(.)[^@]*@(.)[^@]*?(\.[a-z0-9-]{2,24})$/iu.exec(email);
   return parts === null ? hidden : `${parts[1]}…@${parts[2]}…${parts[3]}`;

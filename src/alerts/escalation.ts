@@ -12,13 +12,14 @@ import { writeHistory } from "./store.ts";
 interface EscalatedRow {
   id: string;
   opened_at: Date;
-  /** What was told of it last, whether or not it was taken. */
+  /** The last message about the alert, whether or not its channel accepted it. */
   told: AlertMessage;
 }
 
 /**
- * Takes what nobody has acknowledged to the next step, counted from when it was first to be told: what waits for the end
- * of quiet hours has told nobody yet, and what an incident holds back does not escalate one by one. Needs a transaction; idempotent.
+ * Moves unacknowledged alerts to the next escalation step. Time counts from when the alert was due to be sent: what
+ * waits for the end of quiet hours has reached nobody yet. Alerts that a storm holds back do not escalate one by one.
+ * Needs a transaction; idempotent.
  */
 export async function escalate(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
   for (const [index, step] of alertContext.settings.escalation.entries()) {
@@ -82,7 +83,7 @@ async function takeStep(
   );
 }
 
-/** What was told, once more, to somebody else: with its money, its customer, its advice and its links. Pure. */
+/** The last message again, for other people: with its amounts, customer, advice and links. Pure. */
 function escalationOf(
   told: AlertMessage,
   {
@@ -125,8 +126,8 @@ interface AlertToTake {
 }
 
 /**
- * Somebody takes an alert: it no longer escalates, and the channels that told of it hear who has it. Opens its own
- * transaction; a second time changes nothing.
+ * Acknowledges an alert: it no longer escalates, and the channels that were told of it hear who has taken it. Opens its
+ * own transaction. Repeating it changes nothing.
  */
 export async function acknowledgeAlert(
   { db, clock }: { db: Knex; clock: Clock },

@@ -9,18 +9,18 @@ import { type DeadEvent, type FutureState, reportDead, reportUnbelieved } from "
 import type { Condition } from "./timeline.ts";
 import { type FailedNews, type Undescribed, reportUndescribed } from "./undescribed.ts";
 
-/** What a transaction wrote that somebody may have to hear of. */
+/** What a transaction wrote that may need an alert. */
 export interface News {
   states: readonly AssessedState[];
-  /** Card numbers in the bodies of events. */
+  /** Card numbers found in the bodies of events. */
   masked: readonly MaskedObject[];
-  /** States that are dated later than they can be. */
+  /** States that are dated in the future. */
   future: readonly FutureState[];
-  /** Events that are given up. */
+  /** Events that became dead. */
   dead: readonly DeadEvent[];
 }
 
-/** Writes the alerts of a transaction within it. Gives back what it should order to be read. */
+/** Writes the alerts of a transaction within it. Returns the objects to refetch. */
 export type TellAlerts = (
   trx: Knex.Transaction,
   alertContext: AlertContext,
@@ -29,11 +29,12 @@ export type TellAlerts = (
 ) => Promise<MissingFact[]>;
 
 /**
- * Runs a transaction that changes data and tells alerts of it, so that nothing that alerts do can fail the change.
- * Alerts are written within the transaction, without a savepoint: that costs nothing where all is well. Where they fail,
- * the whole transaction runs a second time, and they are written inside of savepoints, by halves down to the one object
- * that cannot be described: it gets an alert that says so, and all others get theirs. `transaction` opens it, and has to
- * bear being repeated. Throws what has nothing to do with alerts, and what another transaction caused (`withRetries`).
+ * Runs a transaction that changes data and writes its alerts, so that a failure of the alerts cannot fail the change.
+ * Alerts are first written within the transaction without a savepoint, which costs nothing when all is well. If they
+ * fail, the whole transaction runs a second time. Then they are written inside savepoints, in halves down to the one
+ * object that cannot be described: that object gets an alert saying so, and all others get theirs. `transaction` opens
+ * the transaction and must be repeatable. Throws errors unrelated to alerts, and those that another transaction caused
+ * (`withRetries`).
  */
 export async function withIsolatedAlerts<T>(
   log: Log,
@@ -47,11 +48,11 @@ export async function withIsolatedAlerts<T>(
       { err: error.cause },
       "the alerts of a transaction failed; they are written one by one",
     );
-    return await transaction(tellApart(log));
+    return await transaction(describeInHalves(log));
   }
 }
 
-/** Bears the code of its cause: a transaction that failed because of another one is repeated as it is, first. */
+/** Carries the code of its cause: a transaction that failed because of another one is first repeated as it is. */
 class AlertsFailed extends Error {
   override name = "AlertsFailed";
   readonly code: unknown;
@@ -80,9 +81,9 @@ const tellAll: TellAlerts = async (trx, alertContext, news, foundBy) => {
 };
 
 /**
- * Raises conditions in transactions of its own: all together, or one by one where that fails, so that one that cannot be
- * described takes no other with it. `named` is what they are about. Gives back whether all were described. Throws
- * nothing; idempotent.
+ * Raises conditions in transactions of its own: all together, or one by one where that fails, so that a condition that
+ * cannot be described does not prevent the others. `named` says what they are about. Returns whether all were
+ * described. Throws nothing; idempotent.
  */
 export async function raiseIsolated(
   deps: { db: Knex; log: Log },
@@ -104,7 +105,7 @@ export async function raiseIsolated(
   return false;
 }
 
-/** Does what describes something; where that fails, an alert says so. Throws nothing. */
+/** Runs `describe`. If it fails, raises an alert that says so. Throws nothing. */
 export async function describedOrNamed(
   { db, log }: { db: Knex; log: Log },
   alertContext: AlertContext,
@@ -121,7 +122,7 @@ export async function describedOrNamed(
         reportUndescribed(
           trx,
           alertContext,
-          // The next run looks at it again.
+          // The next run assesses it again.
           [{ ...named, reason: reasonOf(err), failed: null }],
           "reconciliation",
         ),
@@ -132,20 +133,23 @@ export async function describedOrNamed(
   }
 }
 
-/** Together well below what a writer of the mirror may take: what is left then is only named. */
+/**
+ * The budget for all descriptions, well below the time limit of a mirror transaction. What remains after it is only
+ * named.
+ */
 const budgetMs = 6_000;
 const statementTimeoutMs = 2_000;
 const lockTimeoutMs = 1_000;
 
-/** What is said of something when nothing else can be. */
+/** The little that an alert says of an object that cannot be described. */
 export type Named = Omit<Undescribed, "reason" | "failed">;
 
-/** One object or event, and what is said of it when nothing else can be. */
+/** One object or event, with the little that an alert says of it if it cannot be described. */
 interface Piece extends Partial<News> {
   named: Named;
 }
 
-const tellApart =
+const describeInHalves =
   (log: Log): TellAlerts =>
   async (trx, alertContext, news, foundBy) => {
     const pieces = piecesOf(news);
@@ -209,7 +213,7 @@ const failedOf = (
   dead,
 });
 
-/** The server has chosen this transaction to end; a lock that was not had in time is no such thing. */
+/** The server chose this transaction as the victim of a deadlock. A lock time-out is a different case. */
 const isDeadlock = (error: unknown): boolean =>
   isSerializationFailure(error) && (error as { code?: unknown }).code !== "55P03";
 
@@ -234,7 +238,7 @@ function piecesOf({ states = [], masked = [], future = [], dead = [] }: Partial<
   ];
 }
 
-/** `order.dunning` is of an order. */
+/** The group `order.dunning` belongs to the resource `order`. */
 const resourceOf = ({ group }: Pick<AssessedState, "group">): string =>
   group.split(".", 1)[0] ?? "";
 
@@ -293,7 +297,7 @@ async function shortenLimits(trx: Knex): Promise<Limits> {
   return rows[0];
 }
 
-/** Until the transaction ends. */
+/** Sets time limits until the transaction ends. */
 const setLimits = async (trx: Knex, { statement, lock }: Limits): Promise<void> => {
   await trx.raw(
     "select set_config('statement_timeout', ?, true), set_config('lock_timeout', ?, true)",

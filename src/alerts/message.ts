@@ -2,7 +2,7 @@
 export const alertSeverities = ["critical", "error", "warning", "info"] as const;
 export type AlertSeverity = (typeof alertSeverities)[number];
 
-/** What a message does to the incident that it belongs to, where a channel knows incidents. */
+/** What a message does to its incident, on channels that keep incidents. */
 export const alertActions = ["trigger", "acknowledge", "resolve"] as const;
 export type AlertAction = (typeof alertActions)[number];
 
@@ -11,34 +11,34 @@ export interface AlertFact {
   readonly value: string;
 }
 
-/** One of the many that a digest or an incident tells of. */
+/** One of the many alerts that a digest or a storm's list shows. */
 export interface AlertItem {
   readonly title: string;
   readonly facts: readonly AlertFact[];
-  /** The alert that it stands for: by it an erasure finds the item. */
+  /** The alert that the item stands for. An erasure finds the item by it. */
   readonly alertId?: number;
 }
 
 /**
- * What one message to one channel says. Plain text, in the order in which it is shown, masked already (e-mail
- * addresses masked, of cards the last four digits alone); each channel escapes it for its own markup.
+ * What one message to one channel says. Plain text, in the order in which it is shown, already masked (e-mail addresses
+ * masked, cards by their last four digits only). Each channel escapes it for its own markup.
  */
 export interface AlertMessage {
-  /** The alert: the key of its rule and its occurrence. All its messages bear the same. */
+  /** The alert: the key of its rule and its occurrence. All messages of the alert share it. */
   readonly dedupKey: string;
-  /** Alert, channel and stage: the same on every repeat of the same message, and on no other. */
+  /** Alert, channel and transition: the same on every repeat of this message, and on no other message. */
   readonly idempotencyKey: string;
   readonly action: AlertAction;
   readonly severity: AlertSeverity;
   readonly rule: string;
   readonly stage: string;
-  /** One line: money or a count first, then the customer, never an id. */
+  /** One line: an amount or a count first, then the customer, never an id. */
   readonly title: string;
   readonly facts: readonly AlertFact[];
-  /** What to do, or what matters now that it is over; empty where there is nothing to say. */
+  /** What to do, or what matters after the end; empty where there is nothing to say. */
   readonly advice: string;
   readonly links: readonly { readonly label: string; readonly url: string }[];
-  /** When what it tells of happened: ISO 8601, UTC. */
+  /** When the reported thing happened: ISO 8601, UTC. */
   readonly at: string;
   readonly items?: readonly AlertItem[];
 }

@@ -17,8 +17,8 @@ import {
 } from "./timeline.ts";
 
 /**
- * Opens an alert for each condition that has none, and brings the others' facts up to date: with a message where one of
- * their measures has doubled since it was told. Needs a transaction; idempotent.
+ * Opens an alert for each condition that has none, and updates the facts of the others. It sends a message where one of
+ * their measures has doubled since the last one. Needs a transaction; idempotent.
  */
 export async function raise(
   trx: Knex.Transaction,
@@ -30,7 +30,7 @@ export async function raise(
   const unique = [
     ...new Map(
       conditions.map((one) => {
-        // A key may hold what somebody else wrote.
+        // A key may contain outside text.
         const key = storable(one.key);
         return [key, { ...one, key }];
       }),
@@ -55,7 +55,7 @@ export interface Cleared {
   at: Date;
 }
 
-/** Resolves the unresolved alerts among these keys. Needs a transaction; idempotent. */
+/** Resolves the unresolved alerts with these keys. Needs a transaction; idempotent. */
 export async function clear(
   trx: Knex.Transaction,
   alertContext: AlertContext,
@@ -94,7 +94,7 @@ export async function clear(
   await writeTimelines(trx, alertContext, planned, foundBy);
 }
 
-/** Of a rule's alerts, resolves those whose keys begin with `prefix` and are not among `keys`. */
+/** Resolves those alerts of a rule whose keys begin with `prefix` and are not among `keys`. */
 export async function clearOthers(
   trx: Knex.Transaction,
   alertContext: AlertContext,
@@ -130,7 +130,7 @@ function endedTimeline(row: StoredCondition, stored: NewestAlert, { end, at }: C
   const stage = endStage(row, end, at);
   return {
     key: row.key,
-    // By it an erasure finds the alert, also when it is over.
+    // An erasure finds the alert by it, even when the alert is over.
     subject: {
       orderId: row.order_id,
       subscriptionId: row.subscription_id,
@@ -146,8 +146,8 @@ function endedTimeline(row: StoredCondition, stored: NewestAlert, { end, at }: C
 }
 
 /**
- * Makes stored alerts what their stories say, adds to their histories, and queues what is to be said of it. Needs the
- * transaction of the change that the stories tell of. Idempotent: a story that is stored already changes nothing.
+ * Brings stored alerts up to their timelines, adds to their histories, and queues their messages. Needs the transaction
+ * of the change that the timelines describe. Idempotent: a timeline that is already stored changes nothing.
  */
 export async function writeTimelines(
   trx: Knex.Transaction,
@@ -155,7 +155,7 @@ export async function writeTimelines(
   planned: readonly PlannedChange[],
   foundBy: FoundBy,
 ): Promise<void> {
-  // What was told is told to its end, though its rule be off by now.
+  // An alert that was opened is followed to its end, even if its rule is off by now.
   const wanted = planned.filter(
     ({ timeline, newStages }) =>
       isEnabled(alertContext, timeline) || newStages.length < timeline.stages.length,
@@ -195,6 +195,6 @@ export async function writeTimelines(
   await announce(trx, alertContext, await holdBack(trx, alertContext, announcements));
 }
 
-/** A story is told if any of its rules is on. */
+/** A timeline becomes an alert if any of its rules is on. */
 const isEnabled = ({ settings }: AlertContext, { stages }: Timeline): boolean =>
   stages.some(({ change, rule }) => change !== "resolved" && settings.rules[rule].enabled);

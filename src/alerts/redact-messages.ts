@@ -3,7 +3,7 @@ import { redacted } from "../platform/redaction.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import type { AlertFact, AlertItem, AlertMessage } from "./message.ts";
 
-/** Facts of a message whose values stay: amounts, codes, counts, times, numbers of orders and ids. */
+/** Facts of a message whose values stay: amounts, codes, counts, times, order numbers and ids. */
 const keptLabels = new Set([
   "Accepted meanwhile",
   "Amount",
@@ -32,19 +32,19 @@ const keptLabels = new Set([
 
 interface Theirs {
   customerId: string;
-  /** Of everything that belonged to the customer. */
+  /** Ids of everything that belonged to the customer. */
   ids: readonly string[];
   /** Numbers of stored events about the customer. */
   seqs: readonly number[];
-  /** By which texts name those: numbers of their orders, addresses, names. */
+  /** The names by which texts refer to the customer: order numbers, addresses, names. */
   names: readonly string[];
 }
 
 /**
- * Takes out of the alerts about a customer, and of the messages about them, sent or waiting, all but ids, codes, amounts
- * and times: titles and advice may name the customer, and so may what somebody noted. Of messages about many alerts it
- * takes the entries about these; of alerts about something else, notes that name the customer. Gives back how many alerts
- * there were, and how many messages changed. Needs a transaction; idempotent.
+ * Redacts the alerts about a customer and their messages, sent or waiting: only ids, codes, amounts and times stay,
+ * since titles, advice and people's notes may name the customer. In messages about many alerts it redacts the entries
+ * about these, and in alerts about something else the notes that name the customer. Returns the number of alerts and of
+ * changed messages. Needs a transaction; idempotent.
  */
 export async function redactMessages(
   trx: Knex.Transaction,
@@ -74,7 +74,7 @@ async function alertsOf(
   return rows.map(({ id }) => id);
 }
 
-/** Alerts in whose notes somebody named the person. */
+/** Alerts with notes that name the person. */
 async function notedAlerts(
   trx: Knex.Transaction,
   named: (text: string) => boolean,
@@ -86,7 +86,7 @@ async function notedAlerts(
   return [...new Set(rows.flatMap(({ id, note }) => (named(note) ? [id] : [])))];
 }
 
-/** Of an alert's facts stay numbers and what looks like a code or an id. */
+/** Of an alert's facts, only numbers and values that look like codes or ids stay. */
 async function redactAlerts(trx: Knex.Transaction, alerts: readonly string[]): Promise<void> {
   await trx.raw(
     `update alerts.alerts a set facts = (select coalesce(jsonb_object_agg(f.key, case
@@ -168,8 +168,8 @@ function withoutItems(
 }
 
 /**
- * Whether a text names one of these, in whatever capitals: as a whole word, so that the number of an order is not found
- * in an amount, a time, or another id. Pure.
+ * Whether a text contains one of these names, ignoring case. Only whole words count, so that an order number is not
+ * found in an amount, a time, or another id. Pure.
  */
 function namedBy(names: readonly string[]): (text: string) => boolean {
   const wanted = names.filter((name) => name !== "").map((name) => name.toLowerCase());
@@ -189,10 +189,10 @@ function namedBy(names: readonly string[]): (text: string) => boolean {
   };
 }
 
-/** A letter or digit, or behind one of them a sign that stands within ids, amounts and times. */
+/** Ends in a letter or digit, or in one followed by a sign that occurs within ids, amounts and times. */
 const endsInWord = /[\p{L}\p{N}_][.,:@+-]?$/u;
 const beginsInWord = /^[.,:@+-]?[\p{L}\p{N}_]/u;
-/** A currency, behind a number. */
+/** A currency after a number. */
 const amountEnd = /^ [a-z]{3}(?![a-z])/;
 
 const withoutText = ({ facts, ...item }: AlertItem): AlertItem => ({

@@ -55,24 +55,24 @@ import {
 } from "./timeline.ts";
 import { describedEnd, undescribedCondition } from "./undescribed.ts";
 
-/** What a rule says of made-up facts. */
+/** What a rule says about made-up facts. */
 interface Sample {
   /** What happened, in a few words. */
   what: string;
   key: string;
   subject: Subject;
   stage: Stage;
-  /** Of a list. */
+  /** The items of a list. */
   items?: readonly AlertItem[];
 }
 
 const dayMs = 86_400_000;
 const hourMs = 3_600_000;
 
-/** No alert has it: who types what a sample says takes none. */
+/** The number of no alert: acknowledging a sample, as its text suggests, acknowledges nothing. */
 const sampleAlert = 0;
 
-/** Nobody's: the address is masked as every address is. */
+/** A made-up customer, masked as every address is. */
 const customer: CustomerWords = {
   person: "l…@c….example",
   facts: [
@@ -82,7 +82,7 @@ const customer: CustomerWords = {
   ],
 };
 
-/** Every rule's every stage, said of made-up facts around `at`. Pure. */
+/** Every transition of every rule, with made-up facts around `at`. Pure. */
 function allSamples(alertContext: AlertContext, at: Date): Sample[] {
   return [
     ...declineSamples(alertContext, at),
@@ -133,7 +133,7 @@ function declineSamples(alertContext: AlertContext, at: Date): Sample[] {
   ];
 }
 
-/** An order of which so many tries were declined, a day apart, the last of them at `at`. */
+/** An order with this many declined tries, one day apart, the last of them at `at`. */
 function declined(
   at: Date,
   failureCode: string,
@@ -390,7 +390,9 @@ function stormSamples(alertContext: AlertContext, at: Date): Sample[] {
   });
 }
 
-/** The two lists of a storm: of what could not wait, some of it over already, and of what was held back. */
+/**
+ * The two lists of a storm: the alerts that could not wait, some of them already over, and those that were held back.
+ */
 function listSamples(alertContext: AlertContext, family: Family, at: Date): Sample[] {
   const timeline =
     family === "chargebacks"
@@ -433,17 +435,17 @@ function samplesOf(what: string, timeline: Timeline | null): Sample[] {
   return stages.map((stage) => ({ what, key, subject, stage }));
 }
 
-/** Each of them as it begins, and the last as each of these ends tells it. */
+/** The start of each condition, and for the last one each of these ends. */
 function conditionSamples(
   what: string,
   conditions: readonly Condition[],
   ...ends: readonly End[]
 ): Sample[] {
-  const stories = conditions.map((condition) => conditionTimeline(condition, null));
+  const timelines = conditions.map((condition) => conditionTimeline(condition, null));
   const last = conditions.at(-1);
-  const facts = stories.at(-1)?.facts ?? {};
+  const facts = timelines.at(-1)?.facts ?? {};
   return [
-    ...stories.flatMap((timeline) => samplesOf(what, timeline)),
+    ...timelines.flatMap((timeline) => samplesOf(what, timeline)),
     ...ends.flatMap((end): Sample[] =>
       last === undefined
         ? []
@@ -459,7 +461,7 @@ function conditionSamples(
   ];
 }
 
-/** The day's list, with one of each that it may show. */
+/** The daily list, with one entry of each kind. */
 function digestSample(
   alertContext: AlertContext,
   at: Date,
@@ -507,16 +509,16 @@ export interface SampleMessage {
 
 export interface SampleOptions {
   channel: string;
-  /** Tells one test from another, so that no channel takes them for repeats. */
+  /** Distinguishes test runs, so that no channel takes one for a repeat. */
   run: string;
   at: Date;
-  /** Every rule's every stage; else one of each severity, the day's list, and an end. */
+  /** Every transition of every rule; otherwise one of each severity, the daily list, and an end. */
   all: boolean;
-  /** Ends each that was begun: a channel that keeps incidents is left as it was. */
+  /** Also ends each sample that was begun, so that channels that keep incidents are left clean. */
   endsAll: boolean;
 }
 
-/** What every rule says of made-up facts, by the settings of this deployment, marked as tests. Pure. */
+/** What every rule says about made-up facts under the settings of this deployment, marked as tests. Pure. */
 export function sampleMessages(
   alertContext: AlertContext,
   { channel, run, at, all, endsAll }: SampleOptions,
@@ -571,7 +573,7 @@ export function sampleMessages(
   }
 }
 
-/** Of each severity the first sample that begins an alert, and the first that ends one. */
+/** For each severity the first sample that begins an alert, and the first sample that ends one. */
 function oneOfEach<S extends Sample>(samples: readonly S[]): S[] {
   const severities: readonly AlertSeverity[] = ["critical", "error", "warning", "info"];
   const first = severities.flatMap(

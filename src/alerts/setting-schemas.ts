@@ -1,7 +1,7 @@
 import { z } from "zod";
 import { nearestName } from "../platform/nearest-name.ts";
 
-/** What a schema may say of a wrong value, instead of the validator's own words. */
+/** The error texts of a schema, in place of the validator's own. */
 interface Said {
   error: (issue: { code?: string; input?: unknown }) => string | undefined;
 }
@@ -11,7 +11,7 @@ export const should = (what: string): Said => ({
   error: ({ input }) => wrongValue(input, what),
 });
 
-/** The same where a secret may stand by mistake: what stands there is not shown. */
+/** Like `should`, for places where a secret may have been entered by mistake: the value is not shown. */
 export const shouldHidden = (what: string): Said => ({
   error: ({ input }) => (input === undefined ? wrongValue(input, what) : `should be ${what}`),
 });
@@ -30,7 +30,7 @@ function shown(value: unknown): string {
   return text.length <= 60 ? text : `${text.slice(0, 59)}…`;
 }
 
-/** One of a few names; with the one that was meant. */
+/** One of a few names. The error suggests the name that was probably meant. */
 export const oneOf = <const T extends string>(names: readonly T[]) =>
   z.enum(names as unknown as [T, ...T[]], {
     error: ({ input }) => wrongName(input, names),
@@ -49,13 +49,13 @@ export function wholeNumber(min: number, max: number) {
   return z.int(said).min(min, said).max(max, said);
 }
 
-/** A list with at least one element. `example` is how it looks. */
+/** A list with at least one element. `example` shows its form. */
 export const listOf = <Element extends z.ZodType>(element: Element, example: string) => {
   const said = should(`a list with at least one element, such as ${example}`);
   return z.array(element, said).min(1, said);
 };
 
-/** Values by name. `example` is how it looks; a wrong name says what a name should be. */
+/** Values by name. `example` shows their form. A wrong name is answered with what a name should be. */
 export const byName = <Value extends z.ZodType>(
   name: { pattern: RegExp; should: string },
   value: Value,
@@ -68,7 +68,7 @@ export const byName = <Value extends z.ZodType>(
         : wrongValue(input, `an object such as ${example}`),
   });
 
-/** An object of the settings file: a key that it does not know is refused, with the one that was meant. */
+/** An object of the settings file. An unknown key is refused, with the key that was probably meant. */
 export const settingsObject = <Shape extends z.core.$ZodLooseShape>(shape: Shape) =>
   z.strictObject(shape, {
     error: (issue) => {
@@ -89,7 +89,10 @@ function unknownKey(key: string, known: readonly string[]): string {
   return `there is no setting ${JSON.stringify(key)} here. ${hint}`;
 }
 
-/** Objects of several kinds, told apart by their `kind`. What stands in place of one may be a secret address. */
+/**
+ * Objects of several kinds, distinguished by `kind`. A value in the wrong place may be a secret address, so it is not
+ * shown.
+ */
 export const ofKind = <
   Options extends readonly [z.core.$ZodTypeDiscriminable, ...z.core.$ZodTypeDiscriminable[]],
 >(

@@ -21,7 +21,7 @@ import {
 const severity = oneOf(alertSeverities);
 const channelNames = listOf(z.string(should('the name of a channel, such as "log"')), '["log"]');
 
-/** What every rule has: whether it is on, how urgent it is, and who hears of it (left out: `defaultChannels`). */
+/** What every rule has: whether it is on, its severity, and its channels (if omitted: `defaultChannels`). */
 const rule = <Thresholds extends z.core.$ZodLooseShape>(
   fallback: AlertSeverity,
   thresholds: Thresholds,
@@ -31,7 +31,7 @@ const rule = <Thresholds extends z.core.$ZodLooseShape>(
     severity: severity.default(fallback),
     channels: channelNames.optional(),
     ...thresholds,
-    // Every key has a default or may be left out, which the type of any shape cannot show.
+    // Every key has a default or is optional, which the type of an arbitrary shape cannot express.
   }).prefault({} as never);
 
 const count = (min: number, max: number, fallback: number) =>
@@ -43,14 +43,14 @@ const ratio = (fallback: number) => z.number(share).gt(0, share).max(1, share).d
 const factorWords = should("a number from 1.1 to 100, such as 3");
 const amountWords = should("a whole number of minor units above 0, such as 50000 for 500.00 EUR");
 
-/** Minor units by currency, such as `{"USD": 50000}`; a currency that is not named has no high amounts. */
+/** Minor units by currency, such as `{"USD": 50000}`. A currency that is not named has no high amounts. */
 const highAmountMinor = byName(
   { pattern: /^[A-Z]{3}$/, should: "a currency in three capital letters, such as EUR" },
   z.int(amountWords).positive(amountWords),
   '{ "EUR": 50000 }, in minor units',
 ).default({});
 
-/** Every rule with its thresholds. What each of them watches is told in docs/operations.md. */
+/** Every rule with its thresholds. docs/operations.md says what each rule watches. */
 const ruleSettings = settingsObject({
   /** A one-time order was declined. */
   decline: rule("warning", { highAmountMinor }),
@@ -58,12 +58,12 @@ const ruleSettings = settingsObject({
   dunning_first: rule("error", { highAmountMinor }),
   /** A renewal was declined and will be retried. */
   dunning_renewal: rule("warning", { highAmountMinor, contactAtAttempt: count(1, 20, 3) }),
-  /** The last retry of a renewal is near: told on the daily list, so that a day is left to write to the customer. */
+  /** The last retry of a renewal is near. Sent on the daily list, which leaves a day to write to the customer. */
   dunning_last_retry: rule("error", {
     withinHours: count(1, 240, 48),
     lastAttempt: count(1, 20, 3),
   }),
-  /** No retry follows any more. From `dunning_renewal.highAmountMinor` on it is critical. */
+  /** No further retry follows. Critical from `dunning_renewal.highAmountMinor` on. */
   dunning_final: rule("error", {}),
   chargeback: rule("critical", {}),
   chargeback_ratio: rule("error", { share: ratio(0.8) }),
@@ -72,12 +72,12 @@ const ruleSettings = settingsObject({
   reconcile_missing: rule("critical", { afterHours: count(1, 240, 26) }),
   identity_broken: rule("critical", {}),
   event_dead: rule("error", {}),
-  /** A state is dated later than it can be. */
+  /** A state is dated in the future. */
   event_future: rule("error", {}),
   event_unknown: rule("warning", {}),
   event_duplicate_id: rule("warning", {}),
   card_number: rule("critical", {}),
-  /** An alert could not be described, because of the data it is about or a fault of the program. */
+  /** An alert could not be described, because of its data or a fault of the program. */
   alert_undescribed: rule("error", {}),
   signature_failures: rule("critical", {
     count: count(1, 1_000_000, 20),
@@ -91,7 +91,7 @@ const ruleSettings = settingsObject({
     weeks: count(1, 12, 4),
   }),
   silence_worker: rule("critical", { afterMinutes: count(1, 1_440, 5) }),
-  /** Declines at a multiple of their usual rate become one incident; the single ones are held back. */
+  /** Declines at a multiple of their usual rate become one incident; single alerts are held back. */
   decline_storm: rule("critical", {
     factor: z.number(factorWords).min(1.1, factorWords).max(100, factorWords).default(3),
     atLeast: count(1, 1_000_000, 20),
@@ -100,7 +100,7 @@ const ruleSettings = settingsObject({
   }),
 }).prefault({});
 
-/** Secrets are not in the file: it names the variable of the environment that holds one (or `<NAME>_FILE` does). */
+/** The file contains no secrets. It names the environment variable that holds one (or `<NAME>_FILE` does). */
 const variableWords = shouldHidden(
   "the name of an environment variable that begins with ALERT_; the secret itself does not stand in this file",
 );
@@ -120,9 +120,9 @@ const mailAddress = z.email(should("an e-mail address alone, such as finance@exa
 export const channelSettings = ofKind(
   ["slack", "email", "pagerduty", "webhook", "stdout"],
   [
-    /** An incoming webhook of Slack, or of what understands the same: Mattermost, Rocket.Chat. */
+    /** An incoming webhook of Slack or of a compatible chat: Mattermost, Rocket.Chat. */
     settingsObject({ kind: z.literal("slack"), urlFrom: fromVariable }),
-    /** By the server that SMTP_URL names, from MAIL_FROM. */
+    /** Sent through the server of SMTP_URL, from MAIL_FROM. */
     settingsObject({
       kind: z.literal("email"),
       to: listOf(mailAddress, '["finance@example.com"]').max(
@@ -130,13 +130,13 @@ export const channelSettings = ofKind(
         should("a list of at most 50 addresses"),
       ),
     }),
-    /** Events API v2. */
+    /** PagerDuty's Events API v2. */
     settingsObject({
       kind: z.literal("pagerduty"),
       routingKeyFrom: fromVariable,
       url: httpsUrl.default("https://events.pagerduty.com/v2/enqueue"),
     }),
-    /** Any other receiver; signed as the service's webhooks are (SVC_SIGNATURE_SCHEME). */
+    /** Any other receiver. Signed like the service's webhooks (SVC_SIGNATURE_SCHEME). */
     settingsObject({ kind: z.literal("webhook"), urlFrom: fromVariable, secretFrom: fromVariable }),
     /** The worker's standard output. */
     settingsObject({ kind: z.literal("stdout"), format: oneOf(["json", "text"]).default("json") }),
@@ -154,15 +154,15 @@ const hostName = z
   .refine((text) => isIP(text) > 0 || /^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/.test(text), hostWords);
 const hostNames = z.array(hostName, should('a list such as ["hooks.slack.com"]'));
 
-/** Where alerts may go at all. */
+/** The hosts that alerts may be sent to. */
 export const destinationSettings = settingsObject({
-  /** Reached by https, at addresses of the public internet only. */
+  /** Reached only by https, at addresses of the public internet. */
   allowedHosts: hostNames.default([
     "hooks.slack.com",
     "events.pagerduty.com",
     "events.eu.pagerduty.com",
   ]),
-  /** Also reached by http, also at loopback and private addresses; never at metadata or link-local ones. */
+  /** May also be reached by http and at loopback and private addresses, but never at metadata or link-local ones. */
   privateHosts: hostNames.default([]),
 }).prefault({});
 
@@ -173,7 +173,7 @@ const words = should(
 );
 const template = z.string(words).refine(isTemplate, words).optional();
 
-/** Of each kind of object, its page; what is left out has no link. */
+/** The page of each kind of object. A kind that is omitted has no link. */
 export const linkTemplates = settingsObject({
   order: template,
   subscription: template,
@@ -183,7 +183,7 @@ export const linkTemplates = settingsObject({
 
 export type LinkTemplates = z.infer<typeof linkTemplates>;
 
-/** An id must not choose the host, nor stand in a part that is never sent. */
+/** An id must not choose the host, and must not be in a part of the URL that is never sent. */
 function isTemplate(text: string): boolean {
   const [one, other] = ["a", "b"].map((id) => text.replaceAll("{id}", id));
   if (one === undefined || other === undefined || one === other) return false;
@@ -213,20 +213,20 @@ const schema = settingsObject({
   channels: byName(channelName, channelSettings, '{ "log": { "kind": "stdout" } }').default({
     log: { kind: "stdout", format: "json" },
   }),
-  /** Of every rule that names none. */
+  /** The channels of every rule that names none. */
   defaultChannels: channelNames.default(["log"]),
   destinations: destinationSettings,
   rules: ruleSettings,
-  /** Times of day and days are those of this zone; left out: TALLYHOOK_TIME_ZONE. */
+  /** The zone of times of day and weekdays; if omitted: TALLYHOOK_TIME_ZONE. */
   timeZone: z
     .string(zoneWords)
     .refine((text) => timeZone.schema.safeParse(text).success, zoneWords)
     .optional(),
-  /** What is not of one of these severities waits until they end. Null: there are none. */
+  /** Alerts of any other severity than these wait until quiet hours end. Null: there are no quiet hours. */
   quietHours: settingsObject({
     from: timeOfDay,
     to: timeOfDay,
-    /** On which days they begin. */
+    /** The days on which quiet hours begin. */
     days: listOf(weekday, '["mon", "tue"]').default([
       "mon",
       "tue",
@@ -240,16 +240,18 @@ const schema = settingsObject({
   })
     .nullable()
     .default(null),
-  /** What can wait is told together. */
+  /** Alerts that can wait are sent together. */
   digests: settingsObject({
-    /** Lost renewals, last tries, orders that were not paid, and how many declines only wait for their next try. */
+    /**
+     * Lists lost renewals, last retries and unpaid orders, and counts the declines that only wait for their next retry.
+     */
     when: oneOf(["hourly", "daily", "off"]).default("daily"),
     dailyAt: timeOfDay.default("08:00"),
     channels: channelNames.optional(),
   }).prefault({}),
-  /** Where people look at what a message is about, with `{id}` for its id. */
+  /** Pages for the objects of a message, with `{id}` in place of the id. */
   links: linkTemplates,
-  /** Steps, each counted from when the alert was first told, for what nobody has acknowledged. */
+  /** Steps for unacknowledged alerts, each counted from when the alert was first sent. */
   escalation: z
     .array(
       settingsObject({
@@ -267,7 +269,7 @@ export type AlertSettings = z.infer<typeof schema>;
 export type RuleName = keyof AlertSettings["rules"];
 
 /**
- * The settings of alerts; null stands for no file: every rule is on and tells the log alone. Throws one
+ * The settings of alerts. Null means no file: every rule is on and goes only to the log. Throws one
  * `ConfigurationError` that names every wrong setting with its place and line.
  */
 export function loadAlertSettings(
@@ -321,7 +323,7 @@ function problemOf(issue: z.core.$ZodIssue): Problem {
   return { path: key === undefined ? issue.path : [...issue.path, key], says: issue.message };
 }
 
-/** Names of channels that are used and do not exist. */
+/** Channel names that are used but not defined. */
 function unknownChannels(settings: AlertSettings): Problem[] {
   const known = Object.keys(settings.channels);
   return usesOfChannels(settings).flatMap(({ path, names }) =>
@@ -332,7 +334,7 @@ function unknownChannels(settings: AlertSettings): Problem[] {
   );
 }
 
-/** What each setting allows and two of them together do not. */
+/** Combinations that are wrong although each setting is valid. */
 function contradictions({ quietHours, escalation }: AlertSettings): Problem[] {
   const problems: Problem[] = [];
   if (quietHours !== null && quietHours.from === quietHours.to) {
@@ -348,7 +350,7 @@ function contradictions({ quietHours, escalation }: AlertSettings): Problem[] {
   return problems;
 }
 
-/** The message for a name that no channel has: with the one that was meant, or with those that exist. */
+/** The error for an unknown channel name, with the name that was probably meant, or with those that exist. */
 export function unknownChannel(name: string, known: readonly string[]): string {
   const nearest = nearestName(name, known);
   const names = known.length === 0 ? "There are none." : `There are: ${known.join(", ")}.`;

@@ -17,7 +17,7 @@ export interface NewestAlert extends StoredAlert {
   facts: Readonly<Record<string, unknown>>;
 }
 
-/** The newest alert of each of these keys, held until the transaction ends. One statement. */
+/** The newest alert of each of these keys, locked until the transaction ends. One statement. */
 export async function newestAlerts(
   trx: Knex,
   keys: readonly string[],
@@ -50,7 +50,7 @@ export async function newestAlerts(
   );
 }
 
-/** Brings the rows of alerts up to their stories; gives back their ids by key. One statement; idempotent. */
+/** Brings the rows of alerts up to their timelines. Returns their ids by key. One statement; idempotent. */
 export async function writeAlerts(
   trx: Knex,
   changes: readonly Pick<PlannedChange, "timeline" | "occurrence">[],
@@ -95,7 +95,7 @@ function rowOf(timeline: Timeline, occurrence: number): Record<string, unknown> 
     subscription_id: subject.subscriptionId,
     transaction_id: subject.transactionId,
     customer_id: subject.customerId,
-    // As text: JSON numbers lose digits above 2^53.
+    // As text, because JSON numbers lose digits above 2^53.
     amount_minor: amountMinor?.toString() ?? null,
     currency,
     opened_at: stages[0].at,
@@ -113,7 +113,7 @@ export interface HistoryEntry {
   detail?: Readonly<Record<string, unknown>>;
 }
 
-/** Adds to the lives of alerts what they lack. One statement; idempotent. */
+/** Adds missing transitions to the histories of alerts. One statement; idempotent. */
 export async function writeHistory(
   trx: Knex,
   entries: readonly HistoryEntry[],
@@ -135,7 +135,7 @@ export async function writeHistory(
 export const alertStates = ["open", "acknowledged", "resolved"] as const;
 export type AlertState = (typeof alertStates)[number];
 
-/** An alert as tools show it; snake_case, as everything that is printed as JSON. */
+/** An alert as commands show it; snake_case, like all JSON output. */
 export interface AlertRow {
   id: string;
   key: string;
@@ -162,7 +162,7 @@ export interface AlertRow {
 }
 
 export interface AlertFilter {
-  /** Left out: what is not resolved. */
+  /** If omitted: every state but resolved. */
   states?: readonly AlertState[];
   rule?: string;
   severity?: AlertSeverity;
@@ -218,7 +218,7 @@ export interface AlertEntry {
   detail: Record<string, unknown>;
 }
 
-/** A message of an alert and what became of it. */
+/** A message of an alert and its outcome. */
 export interface AlertDelivery {
   channel: string;
   stage: string;
@@ -231,19 +231,19 @@ export interface AlertDelivery {
   message: AlertMessage;
 }
 
-/** A place of an alert on a channel's digest. */
+/** An alert's entry in a digest of a channel. */
 export interface AlertDigest {
   channel: string;
   stage: string;
-  /** When the digest was written; null: it waits for the next one. */
+  /** When the digest was written; null: the entry waits for the next one. */
   told_at: Date | null;
 }
 
-/** How an alert was told in a storm, apart from messages of its own: in which list of the incident, and when. */
+/** How an alert was reported in a storm, besides its own messages: in which list of the incident, and when. */
 export interface StormListing {
   channel: string;
   stage: string;
-  /** `alone`, `at_once`, `at_end`; `over`: it was resolved before its list came. */
+  /** `alone`, `at_once`, `at_end`; `over`: it was resolved before its list was written. */
   told_how: string;
   storm_id: string;
   /** Null: it waits for its list. */
@@ -261,7 +261,7 @@ export async function isAlert(db: Knex, id: number): Promise<boolean> {
   return (await db("alerts.alerts").where({ id }).first("id")) !== undefined;
 }
 
-/** One alert with its life and its messages, by its number; null where there is none. */
+/** One alert with its history and its messages, by its number; null where there is none. */
 export async function findAlert(db: Knex, id: number): Promise<AlertDetails | null> {
   const row = await db("alerts.alerts").where({ id }).first<AlertRow | undefined>(columns);
   if (row === undefined) return null;
@@ -303,7 +303,7 @@ export async function findAlertByKey(db: Knex, key: string): Promise<number | nu
   return row === undefined ? null : Number(row.id);
 }
 
-/** How many alerts are in which state. */
+/** The number of alerts in each state. */
 export async function countAlerts(db: Knex): Promise<Partial<Record<AlertState, number>>> {
   const rows = await db("alerts.alerts")
     .groupBy("state")
@@ -311,13 +311,13 @@ export async function countAlerts(db: Knex): Promise<Partial<Record<AlertState, 
   return Object.fromEntries(rows.map(({ state, n }) => [state, Number(n)]));
 }
 
-/** What the last sweep left under this name; null where none did. */
+/** The watermark that the last sweep left under this name; null where there is none. */
 export async function readWatermark<T>(db: Knex, name: string): Promise<T | null> {
   const row = await db("alerts.marks").where({ name }).first<{ value: T } | undefined>("value");
   return row?.value ?? null;
 }
 
-/** Leaves something for the next sweep. */
+/** Writes a watermark for the next sweep. */
 export async function writeWatermark(db: Knex, name: string, value: object): Promise<void> {
   await db("alerts.marks")
     .insert({ name, value: JSON.stringify(value), updated_at: db.fn.now() })

@@ -13,7 +13,7 @@ import { tellStorms } from "./storms/list-storms.ts";
 import { learnUsualDeclines } from "./storms/storms.ts";
 import { describeAgain } from "./undescribed.ts";
 
-/** Held by the one sweep that works now, for the length of each of its transactions. Any fixed number of our own. */
+/** The lock of the active sweep, held for each of its transactions. Any fixed number of our own. */
 const sweepLock = 7_255_011_936;
 
 type Part = (
@@ -39,10 +39,9 @@ const parts: Readonly<Record<string, Part>> = {
 };
 
 /**
- * Does what time alone makes due: silence, retries that are near, digests, escalation, the lists and
- * ends of storms. A transaction
- * each, so that one that fails holds up no other; where another worker sweeps, it does nothing. Idempotent. Gives back
- * whether there is more to do at once.
+ * Does what time alone makes due: absences, retries that are near, digests, escalation, the lists and ends of storms.
+ * Each has its own transaction, so that one that fails does not delay the others. Does nothing while another worker
+ * sweeps. Idempotent. Returns whether there is more to do at once.
  */
 export async function sweepAlerts(
   { db, log, ...questions }: { db: Knex; log: Log } & SweepQuestions,
@@ -68,7 +67,7 @@ export async function sweepAlerts(
 
 const dayMs = 86_400_000;
 
-/** Forgets what no rule looks at any more, and workers that were missed for an hour. */
+/** Deletes what no rule reads any more, and the heartbeats of workers that were missed for an hour. */
 async function tidyUp(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
   const oldestHour = new Date(alertContext.serviceClock.now().getTime() - 100 * dayMs);
   await trx("alerts.event_hours").where("hour", "<", oldestHour).delete();

@@ -4,9 +4,9 @@ import type { AlertFact, AlertSeverity } from "./message.ts";
 import type { Headline } from "./rules/wording.ts";
 import type { RuleName } from "./settings.ts";
 
-/** One step in the life of an alert, as the facts tell it. */
+/** One transition of an alert, as the facts show it. */
 export interface Stage {
-  /** Unique in its story, and the same whenever the same facts are known: `attempt:2`, `final`, `recovered`. */
+  /** Unique in its timeline, and the same whenever the same facts are known: `attempt:2`, `final`, `recovered`. */
   name: string;
   change: "opened" | "updated" | "resolved";
   /** When it happened, at the service or here; never when it was learned. */
@@ -15,16 +15,16 @@ export interface Stage {
   severity: AlertSeverity;
   /** One line, without personal data and without ids. */
   title: string;
-  /** The same in its parts: in a message, the customer stands between them. */
+  /** The same title in parts. A message puts the customer between them. */
   headline?: Headline;
   advice: string;
-  /** For the message alone. */
+  /** For the message only. */
   facts: readonly AlertFact[];
   /** Whether it may wait for the next digest. */
   canWait: boolean;
-  /** The earlier stage that asked the same: whoever was told of that one is not told of this one. */
+  /** The earlier transition with the same request: whoever was sent that one is not sent this one. */
   repeats?: string;
-  /** Money or fraud that somebody has to see at once: a storm does not hold it back. */
+  /** Money or fraud that somebody must see at once: a storm does not hold it back. */
   evenInStorm?: boolean;
 }
 
@@ -42,7 +42,7 @@ export const noSubject: Subject = {
   customerId: null,
 };
 
-/** Alerts of one family that come in crowds are told as one incident (hold-back.ts). */
+/** Alerts of one family that come in large numbers are sent as one incident (hold-back.ts). */
 export type Family =
   | "declines"
   | "late-declines"
@@ -53,49 +53,50 @@ export type Family =
   | "undescribed";
 
 /**
- * The whole life of one alert so far: a function of what is known, never of the order in which it was learned. What is
- * learned later adds stages, and takes none away.
+ * All transitions of one alert so far: a function of what is known, never of the order in which it was learned. Later
+ * knowledge adds transitions and removes none.
  */
 export interface Timeline {
   key: string;
   subject: Subject;
   amountMinor: bigint | null;
   currency: string | null;
-  /** Kept with the alert: nothing that tells who somebody is. */
+  /** Stored with the alert. Contains nothing that identifies a person. */
   facts: Readonly<Record<string, string | number | boolean | null>>;
   family: Family | null;
-  /** In the order of the story; at least one. */
+  /** In order; at least one. */
   stages: readonly [Stage, ...Stage[]];
 }
 
 export const lastStage = ({ stages }: Pick<Timeline, "stages">): Stage =>
   stages.at(-1) ?? stages[0];
 
-/** The stage that says what the alert is about, also when it is over. */
+/** The transition that says what the alert is about, even when the alert is over. */
 export const gravestStage = ({ stages }: Pick<Timeline, "stages">): Stage =>
   stages.findLast(({ change }) => change !== "resolved") ?? stages[0];
 
 export interface StoredAlert {
   id: number;
   state: "open" | "acknowledged" | "resolved";
-  /** Names of the stages that its history has. */
+  /** Names of the transitions in its history. */
   stages: ReadonlySet<string>;
 }
 
 export interface PlannedChange {
   timeline: Timeline;
-  /** Which of the alerts of its key. */
+  /** The number of this alert among those of its key. */
   occurrence: number;
-  /** Stages that the history lacks. */
+  /** Transitions that the history lacks. */
   newStages: readonly Stage[];
-  /** What is to be said: the end of the story where that is new. */
+  /** What is to be sent: the end of the timeline where that is new. */
   announced: Stage | null;
 }
 
 /**
- * Holds a story against what is stored of it. Only the newest stage is ever announced: what is learned late has been
- * overtaken, so that what is sent is a part of the ordered story whatever the order of arrival. What began and ended
- * before it was learned is never announced, nor what asks only what an earlier stage has asked. Pure.
+ * Compares a timeline with what is stored of it. Only the newest transition is ever announced: an older one that is
+ * learned late is superseded, so messages keep the order of the timeline whatever the order of arrival. Two things are
+ * never announced: an alert that began and ended before it was learned, and a transition that only repeats an earlier
+ * request. Pure.
  */
 export function planChange(
   timeline: Timeline,
@@ -105,17 +106,17 @@ export function planChange(
   const known = stored?.stages ?? new Set<string>();
   const newStages = timeline.stages.filter(({ name }) => !known.has(name));
   const last = lastStage(timeline);
-  const isAsked = last.repeats !== undefined && known.has(last.repeats);
+  const isRepeated = last.repeats !== undefined && known.has(last.repeats);
   const isOver = stored === null && last.change === "resolved";
-  const isNews = !known.has(last.name) && !isAsked && !isOver;
+  const isNews = !known.has(last.name) && !isRepeated && !isOver;
   return { timeline, occurrence, newStages, announced: isNews ? last : null };
 }
 
 const newsMs = 48 * 3_600_000;
 
 /**
- * Whether a story that nobody was told is worth an alert. A first fill brings years of history: of that only what is
- * younger than 48 hours, open chargebacks, and dunning that still goes on. Pure.
+ * Whether a timeline that is not stored yet is worth an alert. An initial import brings years of history. Of that only
+ * three things are: what is younger than 48 hours, open chargebacks, and dunning that continues. Pure.
  */
 export function isNews(timeline: Timeline, foundBy: FoundBy, now: Date): boolean {
   if (foundBy !== "import") return true;
@@ -128,7 +129,7 @@ export function isNews(timeline: Timeline, foundBy: FoundBy, now: Date): boolean
   );
 }
 
-/** Something that is so now, and will one day no longer be: each time is an alert of its own, an occurrence of the key. */
+/** Something that is true now and will end. Each time is an alert of its own: an occurrence of the key. */
 export interface Condition {
   key: string;
   rule: RuleName;
@@ -138,19 +139,21 @@ export interface Condition {
   facts: readonly AlertFact[];
   kept?: Timeline["facts"];
   subject?: Subject;
-  /** Counts, and minor units by currency, by which it grows: it is told again each time that one has doubled. */
+  /**
+   * Counts, and minor units by currency, that measure its growth: it is sent again each time one of them has doubled.
+   */
   measures?: Readonly<Record<string, number>>;
   family?: Family;
   at: Date;
 }
 
-/** What is stored of a condition that was so before. */
+/** What is stored of a condition that was already true. */
 export interface KnownCondition {
   openedAt: Date;
   facts: Readonly<Record<string, unknown>>;
 }
 
-/** The story of a condition: it was opened, and has doubled so many times since. Pure. */
+/** The timeline of a condition: it was opened, and has doubled so many times since. Pure. */
 export function conditionTimeline(condition: Condition, known: KnownCondition | null): Timeline {
   const { key, kept, subject = noSubject, measures = {}, family, ...told } = condition;
   const growth = growthOf(measures, known?.facts ?? null);
@@ -171,11 +174,11 @@ export function conditionTimeline(condition: Condition, known: KnownCondition | 
   };
 }
 
-/** How a measure was when it was told last, and at its highest, among the facts of an alert. */
+/** The names of the alert's facts that keep a measure as last sent, and at its highest. */
 const toldKey = (name: string): string => `told ${name}`;
 const mostKey = (name: string): string => `most ${name}`;
 
-/** How often a condition has doubled in one of its measures, and what is kept to see the next time. Pure. */
+/** How often a condition has doubled in one of its measures, and what to keep to detect the next time. Pure. */
 function growthOf(
   measures: Readonly<Record<string, number>>,
   known: KnownCondition["facts"] | null,
@@ -200,10 +203,10 @@ function growthOf(
 
 const atRisk = "minor units at risk in ";
 
-/** The measure of an amount at risk. */
+/** The measure of an amount at risk, by currency. */
 export const atRiskIn = (currency: string): string => `${atRisk}${currency}`;
 
-/** How high the measures of a condition rose, for the message that it is over. Pure. */
+/** The highest measures of a condition, for the message about its end. Pure. */
 export function worstOf(facts: KnownCondition["facts"]): AlertFact[] {
   const worst = Object.entries(facts).flatMap(([key, value]) =>
     key.startsWith("most ") && typeof value === "number" && value > 0
@@ -218,14 +221,14 @@ const measureText = (name: string, value: number): string =>
     ? `${moneyText(value, name.slice(atRisk.length))} at risk`
     : `${value} ${name}`;
 
-/** What is said when a condition is over: that it is, and what matters now. */
+/** The message when a condition ends: that it is over, and what matters now. */
 export interface End {
   title: string;
   advice: string;
   facts?: readonly AlertFact[];
 }
 
-/** The last stage of a condition. Pure. */
+/** The last transition of a condition. Pure. */
 export function endStage(
   { rule, severity, facts }: EndedCondition,
   { title, advice, facts: more = [] }: End,
@@ -247,6 +250,6 @@ export function endStage(
 export interface EndedCondition {
   rule: RuleName;
   severity: AlertSeverity;
-  /** What is stored of it. */
+  /** The stored facts of the condition. */
   facts: KnownCondition["facts"];
 }

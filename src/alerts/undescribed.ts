@@ -12,7 +12,10 @@ import type { AlertSettings } from "./settings.ts";
 import { newestAlerts, readWatermark, writeWatermark } from "./store.ts";
 import { type Condition, type End, type Subject, noSubject } from "./timeline.ts";
 
-/** What could not be told of one object or event: enough to tell exactly that again. Ids, codes and names of fields. */
+/**
+ * The failed part of an alert about one object or event: enough to try exactly that again. Ids, codes and names of
+ * fields.
+ */
 export interface FailedNews {
   foundBy: FoundBy;
   masked: readonly MaskedObject[];
@@ -26,8 +29,8 @@ export interface UndescribedNews extends Omit<Undescribed, "failed"> {
 }
 
 /**
- * Opens an alert for each thing that could not be described; one that is open already keeps what failed before as well.
- * Needs a transaction; idempotent.
+ * Opens an alert for each thing that could not be described. An alert that is already open keeps what failed before as
+ * well. Needs a transaction; idempotent.
  */
 export async function reportUndescribed(
   trx: Knex.Transaction,
@@ -51,32 +54,32 @@ export async function reportUndescribed(
 
 const asText = (failed: FailedNews): string => JSON.stringify(failed);
 
-/** What is to be told again for an alert with these facts; nothing where an erasure has redacted it. Pure. */
+/** What to describe again for an alert with these facts; nothing where an erasure has redacted it. Pure. */
 function failedIn(facts: Readonly<Record<string, unknown>>): FailedNews[] {
   const { failed } = facts;
   if (typeof failed !== "string" || failed === redacted) return [];
   return JSON.parse(failed) as FailedNews[];
 }
 
-/** Something that alerts had to tell of and could not. */
+/** Something that needed an alert which could not be described. */
 export interface Undescribed {
-  /** `order`, `transaction`, `subscription`, `customer`, or what it is about. */
+  /** `order`, `transaction`, `subscription`, `customer`, or another subject. */
   resource: string;
   id: string;
-  /** As people know an order. */
+  /** The order number that people know. */
   orderNumber: string | null;
-  /** Minor units as they were shown: nothing is computed here. */
+  /** Minor units as they were shown; nothing is computed here. */
   money: string | null;
-  /** Where to look. */
+  /** The command that shows the object. */
   command: string;
-  /** Without values. */
+  /** Contains no values. */
   reason: string;
-  /** What is to be told again, as JSON (`FailedNews`); null where what found it looks at it again by itself. */
+  /** What to describe again, as JSON (`FailedNews`); null where its source assesses it again by itself. */
   failed: string | null;
 }
 
 /**
- * Says that there is something to be told, and where to look. Made of as little as can be, so that what failed to be
+ * Says that something needs attention, and where to look. It uses as little data as possible, so that what could not be
  * described cannot fail again. Pure.
  */
 export function undescribedCondition(
@@ -124,8 +127,8 @@ export const describedEnd: End = {
   advice: 'What happened stands in an alert of its own: "npx tallyhook alerts list".',
 };
 
-/** In one step: those that still fail must not hold up the others, nor the sweep. */
-const atOnce = 20;
+/** The most alerts of one step: those that still fail must not delay the others, nor the sweep. */
+const maxPerStep = 20;
 
 interface Row {
   id: string;
@@ -134,10 +137,10 @@ interface Row {
 }
 
 /**
- * Tells again what could not be described: exactly what failed, as its alert has kept it. Some at a time and round and
- * round, each inside a savepoint: it may have been the moment, the data may have changed, or another version runs by now.
- * What succeeds ends the alert that stood for it. Gives back whether there is more of which all succeeds. Needs a
- * transaction; idempotent.
+ * Describes again what could not be described: exactly what failed, as its alert has kept it. It takes a few at a time
+ * in rotation, each inside a savepoint. A retry may succeed because the cause was momentary, the data have changed, or
+ * another version runs by now. Success ends the alert that stood for the object. Returns whether to continue at once:
+ * there is more, and all of these succeeded. Needs a transaction; idempotent.
  */
 export async function describeAgain(
   trx: Knex.Transaction,
@@ -151,16 +154,16 @@ export async function describeAgain(
     try {
       await inTransaction(trx, (savepoint) => describe(savepoint, alertContext, row));
     } catch {
-      // Its alert stays, and the worker's log said why when it first failed.
+      // Its alert stays. The worker's log gave the reason at the first failure.
       failures++;
     }
   }
-  const isRound = rows.length < atOnce;
+  const isRound = rows.length < maxPerStep;
   await writeWatermark(trx, "undescribed", { after: isRound ? "0" : (rows.at(-1)?.id ?? "0") });
   return { more: !isRound && failures === 0 };
 }
 
-/** The alerts that have kept what failed. What a run could not describe the next run describes. */
+/** The alerts that have kept what failed. What a run could not describe is left to the next run. */
 const findUndescribed = (trx: Knex, after: string): Promise<Row[]> =>
   trx("alerts.alerts")
     .where("rule", "alert_undescribed")
@@ -168,7 +171,7 @@ const findUndescribed = (trx: Knex, after: string): Promise<Row[]> =>
     .where("id", ">", after)
     .whereRaw("facts->'failed' is not null")
     .orderBy("id")
-    .limit(atOnce)
+    .limit(maxPerStep)
     .select<Row[]>("id", "key", "facts");
 
 async function describe(
@@ -178,7 +181,7 @@ async function describe(
 ): Promise<void> {
   for (const failed of failedIn(row.facts)) await tellAgain(trx, alertContext, failed);
   const now = (await newestAlerts(trx, [row.key])).get(row.key);
-  // More of it has failed meanwhile: that is told by the next sweep.
+  // More of it has failed meanwhile. The next sweep describes that.
   if (now === undefined || now.facts["failed"] !== row.facts["failed"]) return;
   const ended = { key: row.key, end: describedEnd, at: alertContext.serviceClock.now() };
   await clear(trx, alertContext, [ended], "sweep");
@@ -195,7 +198,7 @@ async function tellAgain(
   await reportDead(trx, alertContext, await stillDead(trx, dead));
 }
 
-/** Those that nobody has replayed since. */
+/** The events that nobody has replayed since. */
 async function stillDead(trx: Knex, dead: readonly DeadEvent[]): Promise<DeadEvent[]> {
   if (dead.length === 0) return [];
   const seqs = await trx("inbox.progress")

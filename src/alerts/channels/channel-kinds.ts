@@ -16,18 +16,18 @@ export interface ChannelDeps {
   guard: DestinationGuard;
   /** Wall clock. */
   clock: Clock;
-  /** The value of a variable ALERT_…, or null where it is not set. */
+  /** The value of a variable ALERT_…; null where it is not set. */
   secretOf: (variable: string) => string | null;
-  /** Null where no mail is sent. */
+  /** Null where no mail is configured. */
   smtp: { url: string; from: string } | null;
-  /** By which this deployment verifies webhooks. */
+  /** The scheme by which this deployment verifies webhooks. */
   scheme: SignatureScheme;
   writeLine: (line: string) => void;
 }
 
 /**
- * Opens all channels of the settings; nothing is contacted. Throws one `ConfigurationError` that names every channel
- * that cannot work, with the variable or the host that is at fault; no value of a variable is shown.
+ * Opens all channels of the settings without contacting any. Throws one `ConfigurationError` that names every channel
+ * that cannot work, with the variable or the host at fault. It shows no value of a variable.
  */
 export function openChannels(
   settings: Readonly<Record<string, ChannelSettings>>,
@@ -49,7 +49,7 @@ export function openChannels(
 
 export type Opened = { channel: Channel; problem?: never } | { problem: string; channel?: never };
 
-/** One channel, or why it cannot work: what is wrong, and what to do. */
+/** Opens one channel, or says why it cannot work and what to do. */
 export function tryOpen(settings: ChannelSettings, deps: ChannelDeps): Opened {
   try {
     return { channel: open(settings, deps) };
@@ -123,7 +123,7 @@ function httpTo(text: string, variable: string, deps: ChannelDeps): HttpPost {
   return createHttpPost(deps, url);
 }
 
-/** What a message takes in items. Beyond it a channel would refuse the message, or cut it. */
+/** How many items a message can carry. Beyond that a channel would refuse the message, or cut it. */
 interface ListLimits {
   /** In characters, as the channel writes an item. */
   size: number;
@@ -134,19 +134,19 @@ interface ListLimits {
 const asJson = (item: AlertItem): number => JSON.stringify(item).length;
 
 const limitsOf: Readonly<Record<ChannelSettings["kind"], ListLimits>> = {
-  // Two neighbouring sections hold more than 2,900 characters: that makes 18 of the 50 blocks of a message.
+  // Two neighbouring sections hold more than 2,900 characters. This size makes 18 of the 50 blocks of a message.
   slack: { size: 25_000, items: maxItems, sizeOf: (item) => itemText(item).length },
   email: { size: 150_000, items: maxItems, sizeOf: asJson },
-  // An event has 512 KiB.
+  // PagerDuty accepts events of up to 512 KiB.
   pagerduty: { size: 100_000, items: maxItems, sizeOf: asJson },
   webhook: { size: 200_000, items: maxItems, sizeOf: asJson },
-  // Containers' logs cut a line at 16 KiB.
+  // Container logs cut a line at 16 KiB.
   stdout: { size: 15_000, items: maxItems, sizeOf: asJson },
 };
 
 /**
- * Cuts a list into as many as a channel needs, so that it shows every item; at least one item each. A channel that the
- * settings no longer have gets one list. Pure.
+ * Splits a list into as many messages as a channel needs to show every item; each has at least one item. A channel that
+ * the settings no longer have gets one list. Pure.
  */
 export function listParts<T>(
   kind: ChannelSettings["kind"] | undefined,

@@ -1,32 +1,32 @@
 import { createHash } from "node:crypto";
 import type { AlertAction, AlertMessage } from "../message.ts";
 
-/** No channel shows more items of a message: longer lists are cut into several messages. */
+/** No channel shows more items in one message. Longer lists are split into several messages. */
 export const maxItems = 500;
 
-/** A place where people are told. It owns its connections. */
+/** Where messages go. A channel owns its connections. */
 export interface Channel {
   readonly kind: string;
-  /** The host that it speaks to; null where it speaks to none. */
+  /** The host that the channel connects to; null where there is none. */
   readonly host: string | null;
   /**
-   * Resolves with what the other side answered, in a few words, once it has taken the message. Throws
-   * `DeliveryFailed`. A message that is sent again bears the same key, so that a repeat can be told.
+   * Resolves with a short form of the answer once the other side has accepted the message. Throws `DeliveryFailed`. A
+   * repeat has the same key, so that the receiver can recognize it.
    */
   send(message: AlertMessage, options: { signal: AbortSignal }): Promise<string>;
   close(): Promise<void>;
 }
 
 export interface FailureFacts {
-  /** False where the same message would be refused again, whatever becomes of the channel. */
+  /** False where the same message would be refused again, even by a healthy channel. */
   isRetryable: boolean;
-  /** The other side may have it all the same: it was sent, and no answer came. */
+  /** The message was sent but no answer came, so it may have arrived. */
   mayHaveArrived: boolean;
   /** How long the other side asks to wait. */
   retryAfterMs?: number | null;
 }
 
-/** A message was not taken. The words are fit for logs and for people: no address with a token in it, no personal data. */
+/** A message was not accepted. The text is fit for logs and for people: no address with a token, no personal data. */
 export class DeliveryFailed extends Error implements FailureFacts {
   override readonly name = "DeliveryFailed";
   readonly isRetryable: boolean;
@@ -49,10 +49,10 @@ export const wordsOfAction: Readonly<Record<AlertAction, string>> = {
 
 const maxTitle = 250;
 
-/** The title as every channel shows it: one line of bounded length, whatever values of others stand in it. Not escaped. */
+/** The title as every channel shows it: one line of bounded length, whatever outside text it contains. Not escaped. */
 export const titleOf = ({ title }: Pick<AlertMessage, "title">): string => oneLine(title, maxTitle);
 
-/** The first line of a message: how urgent it is, or that it is over, and its title. Not escaped. */
+/** The first line of a message: its severity, or that the alert is over, and its title. Not escaped. */
 export function headlineOf(message: AlertMessage): string {
   const { action, severity } = message;
   const head = action === "trigger" ? severity.toUpperCase() : wordsOfAction[action].toUpperCase();
@@ -63,46 +63,47 @@ export function headlineOf(message: AlertMessage): string {
 export const digestOf = (text: string, digits: number): string =>
   createHash("sha256").update(text).digest("hex").slice(0, digits);
 
-/** The key of a message as a header can carry it; another text is told by its hash. */
+/** The key of a message if a header can carry it, else its hash. */
 export function headerKey({ idempotencyKey }: AlertMessage): string {
   return /^[\x21-\x7e]{1,200}$/.test(idempotencyKey)
     ? idempotencyKey
     : `sha256:${digestOf(idempotencyKey, 64)}`;
 }
 
-/** By which a person in a chat knows a repeat. */
+/** A short mark by which a person in a chat recognizes a repeat. */
 export const shortMark = ({ idempotencyKey }: AlertMessage): string =>
   `#${digestOf(idempotencyKey, 8)}`;
 
 /**
- * Characters that nobody sees: marks that turn the direction of writing, blanks without width, tags. By them a text
- * shows something else than it holds, or two show the same. What joins two emoji into one may stay.
+ * Invisible characters: direction marks, zero-width spaces, tags. With them a text can show something other than it
+ * contains, or two texts can look the same. Emoji joiners are kept.
  */
-const unseen =
+const invisible =
   /[\u00AD\u061C\u180E\u200B\u200C\u200E\u200F\u202A-\u202E\u2060-\u206F\uFEFF]|\uDB40[\uDC00-\uDC7F]|(?<!\uFE0F|[\uDC00-\uDFFF\u2600-\u27BF])\u200D/g;
-/** More marks on one letter than any language writes: they run over the lines above and below. */
+/** More combining marks on one letter than any language uses. They would run over the lines above and below. */
 const piledMarks = /(\p{M}{4})\p{M}+/gu;
 const controls = /[\u0000-\u001F\u007F-\u009F\u2028\u2029]+/g;
-/** Names that some chats wake everybody for, wherever they stand. */
-const calls = /@(?=(?:channel|here|everyone|all)\b)/gi;
+/** Names that notify everybody in some chats, wherever they appear. */
+const callsToEverybody = /@(?=(?:channel|here|everyone|all)\b)/gi;
 
 /**
- * What anybody may have written, as one line of at most `maxCharacters`: no line breaks and other control characters, no
- * unseen ones, no piles of accents, no halves of characters, no call to everybody. It still needs the escaping of its channel.
+ * Makes one line of at most `maxCharacters` from outside text: without line breaks and other control characters,
+ * invisible characters, piles of accents, halves of characters and calls to everybody. The channel must still escape
+ * it.
  */
 export function oneLine(text: string, maxCharacters: number): string {
   const line = text
-    .replace(unseen, "")
+    .replace(invisible, "")
     .replace(piledMarks, "$1")
     .replace(controls, " ")
-    .replace(calls, "@\u2060")
+    .replace(callsToEverybody, "@\u2060")
     .toWellFormed()
     .trim();
   if (line.length <= maxCharacters) return line;
   return `${line.slice(0, maxCharacters - 1).replace(/[\uD800-\uDBFF]$/, "")}…`;
 }
 
-/** A link that a person may be given: http or https, else nothing. */
+/** A link that is safe to show: http or https; else null. */
 export function safeLink(url: string): string | null {
   if (!URL.canParse(url)) return null;
   const { protocol, href } = new URL(url);

@@ -21,7 +21,7 @@ import { DeliveryFailed } from "./channel.ts";
 
 export interface HttpPost {
   readonly host: string;
-  /** Resolves with the status in words. Throws `DeliveryFailed`; the path, which may be a secret, is never told. */
+  /** Resolves with the status as text. Throws `DeliveryFailed`. The path may be a secret and is never shown. */
   post(
     body: string,
     headers: Readonly<Record<string, string>>,
@@ -33,7 +33,7 @@ export interface HttpPost {
 const limits = { tryTimeoutMs: 10_000, maxAnswerBytes: 16_384 };
 const connections = 4;
 
-/** Posts JSON to one address, on connections that the guard opens. Follows no redirect. */
+/** Posts JSON to one address, on connections that the guard opens. Follows no redirects. */
 export function createHttpPost(
   { guard, clock }: { guard: DestinationGuard; clock: Clock },
   url: URL,
@@ -63,7 +63,7 @@ export function createHttpPost(
   };
 }
 
-/** No connection was made, so nothing has arrived. */
+/** No connection was made, so nothing can have arrived. */
 const neverConnected = new Set([
   "ECONNREFUSED",
   "ENOTFOUND",
@@ -87,13 +87,17 @@ function unanswered(host: string, error: unknown): DeliveryFailed {
   });
 }
 
-/** What is wrong with the message itself. A wrong address or key is mended there, and then this message goes too. */
+/**
+ * Statuses that blame the message itself. A wrong address or key is corrected at the channel, and then the message goes
+ * through.
+ */
 const faultsOfTheMessage = new Set([400, 413, 415, 422]);
 
 function refused(host: string, answer: HttpAnswer, now: Date): DeliveryFailed {
   const { status } = answer;
   const answeredAt = parseHttpDate(answer.header("date") ?? "") ?? now;
-  const said = status >= 300 && status < 400 ? "; redirects are not followed" : wordOf(answer.body);
+  const said =
+    status >= 300 && status < 400 ? "; redirects are not followed" : oneWordAnswer(answer.body);
   return new DeliveryFailed(`${host} answered ${status}${said}`, {
     isRetryable: !faultsOfTheMessage.has(status),
     mayHaveArrived: false,
@@ -101,14 +105,14 @@ function refused(host: string, answer: HttpAnswer, now: Date): DeliveryFailed {
   });
 }
 
-/** Slack and its like answer with one word, such as `no_service`. More could hold anything. */
-function wordOf(body: HttpAnswer["body"]): string {
+/** Slack and similar services answer with one word, such as `no_service`. A longer answer could contain anything. */
+function oneWordAnswer(body: HttpAnswer["body"]): string {
   if (typeof body === "string") return "";
   const text = body.toString("utf8", 0, 60).trim();
   return /^[a-z]+(_[a-z]+){0,5}$/.test(text) ? ` ${text}` : "";
 }
 
-/** Where a message must not go. The words name the host, which is no secret, and what to do. */
+/** A destination that messages must not go to. The text names the host, which is no secret, and what to do. */
 export class DestinationRefused extends Error {
   override readonly name = "DestinationRefused";
 }
@@ -117,9 +121,9 @@ export class DestinationRefused extends Error {
 export type ResolveHost = (host: string) => Promise<readonly LookupAddress[]>;
 
 export interface DestinationGuard {
-  /** Why a message must not go to this URL, before any name is looked up; null when it may. */
+  /** Why messages must not go to this URL, decided without a DNS lookup; null where they may. */
   refusal(url: URL): string | null;
-  /** The same for a host that is not spoken to by HTTP. */
+  /** The same for a host that is not reached by HTTP. */
   hostRefusal(host: string): string | null;
   /** The addresses of a host. Throws `DestinationRefused` when one of them is not permitted. */
   resolve(host: string): Promise<readonly LookupAddress[]>;
@@ -132,9 +136,9 @@ export interface DestinationGuard {
 const connectTimeoutMs = 10_000;
 
 /**
- * Keeps messages from going where they should not: the host must be on the list of the settings, and the address
- * that the connection is made to is the one that was checked. So a name that answers differently the second time,
- * or an odd way to write an address, gains nothing.
+ * Keeps messages from going where they should not. The host must be on the list in the settings, and the connection is
+ * made to the very address that was checked. A name that resolves differently the second time, or an unusual spelling
+ * of an address, therefore gains nothing.
  */
 export function createDestinationGuard(
   { allowedHosts, privateHosts }: DestinationSettings,
@@ -181,7 +185,7 @@ export function createDestinationGuard(
       void connectChecked(options, callback);
     },
     async connect(host, port) {
-      const lookup = answering(await resolve(host));
+      const lookup = lookupAmong(await resolve(host));
       return connected(openSocket({ host, port, lookup, timeout: connectTimeoutMs }));
     },
   };
@@ -196,13 +200,13 @@ export function createDestinationGuard(
     } catch (error) {
       return callback(error instanceof Error ? error : new Error("no address"), null);
     }
-    const lookup = answering(addresses);
+    const lookup = lookupAmong(addresses);
     buildConnector({ lookup, timeout: connectTimeoutMs })(options, callback);
   }
 }
 
-/** What a socket looks its host up with: it gets the addresses that were checked, and no others. */
-function answering(checked: readonly LookupAddress[]): LookupFunction {
+/** The lookup function of a socket: it returns only the checked addresses. */
+function lookupAmong(checked: readonly LookupAddress[]): LookupFunction {
   return (host, { all, family }, callback) => {
     const found = checked.filter((each) => !isNumber(family) || each.family === family);
     const [first] = found;
@@ -234,7 +238,7 @@ const systemResolve: ResolveHost = (host) =>
     );
   });
 
-/** `[::1]` → `::1`, as the rest of Node writes it. */
+/** `[::1]` → `::1`, the form that the rest of Node uses. */
 const bareHost = (hostname: string): string => hostname.toLowerCase().replace(/^\[(.*)\]$/, "$1");
 
 const isNumber = (family: unknown): family is 4 | 6 => family === 4 || family === 6;
@@ -246,13 +250,14 @@ const timedOut = (): NodeJS.ErrnoException =>
   Object.assign(new Error("no connection in time"), { code: "ETIMEDOUT" });
 
 /**
- * `public`: of the public internet. `private`: a machine's own or a network's own. `never`: what nobody sends an
- * alert to (link-local and so the metadata services of clouds, multicast, unspecified, reserved), what cannot be
- * read, and every form of an IPv6 address that carries an IPv4 address, which says another thing than it means.
+ * `public`: on the public internet. `private`: of this machine or a private network. `never`: no destination for
+ * alerts, such as link-local addresses (cloud metadata services among them), multicast, unspecified and reserved
+ * addresses, text that is not an address, and every IPv6 form that embeds an IPv4 address, since it hides its real
+ * target.
  */
 export type AddressKind = "public" | "private" | "never";
 
-/** What kind of address this text is: an IPv4 address in four decimal parts or an IPv6 address. */
+/** The kind of an address: IPv4 in four decimal parts, or IPv6. */
 export function addressKind(address: string): AddressKind {
   if (isIPv4(address)) {
     if (metadataIPv4.check(address)) return "never";
@@ -266,7 +271,7 @@ export function addressKind(address: string): AddressKind {
   return isGlobal ? "public" : "never";
 }
 
-/** Of one family: a list with IPv4 networks also takes the addresses that are mapped into IPv6. */
+/** Takes subnets of one family only: a list with IPv4 subnets also matches their IPv4-mapped IPv6 addresses. */
 function nets(...subnets: readonly string[]): BlockList {
   const list = new BlockList();
   for (const subnet of subnets) {
@@ -276,11 +281,11 @@ function nets(...subnets: readonly string[]): BlockList {
   return list;
 }
 
-/** Those of AWS, GCP, Azure, Alibaba and Oracle that do not lie in link-local ranges. */
+/** Metadata addresses of AWS, GCP, Azure, Alibaba and Oracle outside the link-local ranges. */
 const metadataIPv4 = nets("100.100.100.200/32", "168.63.129.16/32", "192.0.0.192/32");
 const metadataIPv6 = nets("fd00:ec2::/32", "fd20:ce::/32");
 
-/** RFC 1918, RFC 6598 (carriers' own), loopback. */
+/** RFC 1918, RFC 6598 (carrier-grade NAT), loopback. */
 const privateIPv4 = nets(
   "10.0.0.0/8",
   "172.16.0.0/12",
@@ -291,7 +296,7 @@ const privateIPv4 = nets(
 /** Loopback, unique local addresses. */
 const privateIPv6 = nets("::1/128", "fc00::/7");
 
-/** The IANA registry of special-purpose addresses, without what is private. */
+/** The IANA registry of special-purpose addresses, without the private ones. */
 const specialIPv4 = nets(
   "0.0.0.0/8",
   "169.254.0.0/16",
@@ -305,7 +310,7 @@ const specialIPv4 = nets(
   "240.0.0.0/4",
 );
 
-/** All that is public in IPv6. Mapped, translated and NAT64 addresses lie outside. */
+/** All public IPv6 addresses. Mapped, translated and NAT64 addresses are outside this range. */
 const globalIPv6 = nets("2000::/3");
 /** Protocol assignments (with Teredo), documentation, 6to4. */
 const specialIPv6 = nets("2001::/23", "2001:db8::/32", "2002::/16", "3fff::/20");

@@ -18,13 +18,13 @@ export interface EmailChannelOptions {
   mailer: Mailer;
   host: string;
   to: readonly string[];
-  /** Of the ids of the mails: the sender's domain. */
+  /** The sender's domain, for the Message-IDs. */
   domain: string;
 }
 
 /**
- * Mails, in text and HTML. The id of a mail comes from the key of its message, so that a mailbox can know a repeat;
- * all mails of one alert name the same parent, so that they are one thread.
+ * Mail, in text and HTML. The Message-ID comes from the key of the message, so that a mailbox can recognize a repeat.
+ * All mails of one alert name the same parent, which makes them one thread.
  */
 export function createEmailChannel({ mailer, host, to, domain }: EmailChannelOptions): Channel {
   const idOf = (text: string): string => `${digestOf(text, 40)}@${domain}`;
@@ -51,7 +51,9 @@ export function createEmailChannel({ mailer, host, to, domain }: EmailChannelOpt
   };
 }
 
-/** A mail that is under way cannot be called back: it may arrive, and its repeat bears the same id. */
+/**
+ * Stops waiting on abort. A mail being sent cannot be recalled: it may arrive, and its repeat has the same Message-ID.
+ */
 function untilAborted<T>(sent: Promise<T>, signal: AbortSignal): Promise<T> {
   return new Promise((resolve, reject) => {
     const abort = (): void => reject(new MailNotSent("ETIMEDOUT", true));
@@ -72,7 +74,7 @@ function notDelivered(host: string, error: unknown): DeliveryFailed {
   if (cause instanceof DestinationRefused) {
     return new DeliveryFailed(cause.message, { isRetryable: true, mayHaveArrived: false });
   }
-  // A wrong password is mended in the settings, and then this mail goes too.
+  // A wrong password is corrected in the settings, and then this mail goes through.
   const isLoginRefused = code === "EAUTH" || /^53\d$/.test(code);
   return new DeliveryFailed(`${host} did not take the mail (${code})`, {
     isRetryable: isRetryable || isLoginRefused,
@@ -82,7 +84,7 @@ function notDelivered(host: string, error: unknown): DeliveryFailed {
 
 const neverSent = new Set(["ECONNECTION", "EAUTH", "EENVELOPE", "EDNS", "ETLS"]);
 
-// A mail stays small whatever it tells of.
+// Keeps a mail small, however much it reports.
 const maxFacts = 60;
 const maxFactsOfItem = 5;
 const maxValueOfItem = 200;
@@ -90,7 +92,7 @@ const maxValue = 400;
 
 const factLine = ({ label, value }: AlertFact): string =>
   `${oneLine(label, 80)}: ${oneLine(value, maxValue)}`;
-/** An item's facts are short: a list has many. */
+/** Items show short facts, since a list has many items. */
 const shortFacts = ({ facts }: AlertItem): AlertFact[] =>
   facts.slice(0, maxFactsOfItem).map(({ label, value }) => ({
     label: oneLine(label, 40),
@@ -136,7 +138,7 @@ function linkLine({ label, url }: { label: string; url: string }): string[] {
 const colours = { critical: "#b3261e", error: "#b3261e", warning: "#8a6100", info: "#1f5fa8" };
 const resolvedColour = "#1b6e3c";
 
-/** The same in HTML, with styles in place: mail programs know no style sheets. */
+/** The body in HTML, with inline styles: mail programs ignore style sheets. */
 export function alertHtml(message: AlertMessage): string {
   const { facts, items = [], advice, links } = message;
   const colour = message.action === "resolve" ? resolvedColour : colours[message.severity];

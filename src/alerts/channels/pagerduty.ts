@@ -11,8 +11,8 @@ import {
 import type { HttpPost } from "./destinations.ts";
 
 /**
- * PagerDuty's Events API v2. An alert is one incident by its `dedup_key`: repeats and later stages join it, and the
- * resolution ends it.
+ * PagerDuty's Events API v2. An alert is one incident, identified by its `dedup_key`: repeats and later transitions
+ * join it, and the resolution ends it.
  *
  * Source: PagerDuty, "Send an alert event", "Events API v2 overview" (severities, lengths).
  */
@@ -32,7 +32,7 @@ export function createPagerDutyChannel(http: HttpPost, routingKey: string): Chan
 
 const maxDedupKey = 255;
 
-/** The event without the key of the integration. */
+/** The event without the routing key. */
 export function pagerDutyEvent(message: AlertMessage): object {
   const { action, dedupKey, severity, rule, at } = message;
   const event = { event_action: action, dedup_key: dedupKeyOf(dedupKey) };

@@ -11,8 +11,8 @@ import {
 import type { HttpPost } from "./destinations.ts";
 
 /**
- * An incoming webhook of Slack, or of what understands the same. It takes a message once for each time it is sent:
- * the mark at the end of the text tells a repeat.
+ * An incoming webhook of Slack or of a compatible chat. It accepts a repeated message again, so the mark at the end of
+ * the text identifies a repeat.
  *
  * Source: Slack, "Sending messages using incoming webhooks", "Formatting text for app surfaces", Block Kit limits.
  */
@@ -38,7 +38,7 @@ const emojis = {
 };
 const resolvedEmoji = ":white_check_mark:";
 
-// All lengths below stay within the limits of blocks when each character becomes an entity of five.
+// All lengths below keep within the limits of blocks even if every character becomes an entity of five.
 const maxFacts = 40;
 const factsPerBlock = 10;
 /** Of the 50 blocks of a message. */
@@ -47,7 +47,7 @@ const maxSectionText = 2_900;
 const maxLinks = 4;
 const maxLinkCharacters = 400;
 
-/** The message in blocks, and as a text for notifications and for chats that know no blocks. */
+/** The message in blocks, with a plain text for notifications and for chats without blocks. */
 export function slackPayload(message: AlertMessage): object {
   const emoji = message.action === "resolve" ? resolvedEmoji : emojis[message.severity];
   const { sections, left } = itemSections(message.items ?? []);
@@ -79,7 +79,7 @@ const contextText = (message: AlertMessage): string =>
 const factText = ({ label, value }: AlertFact): string =>
   `*${escaped(label, 80)}*\n${escaped(value, 300)}`;
 
-/** An item as it is written, a line or two. */
+/** An item as text, in one or two lines. */
 export function itemText({ title, facts }: AlertItem): string {
   const told = facts
     .slice(0, 5)
@@ -87,7 +87,7 @@ export function itemText({ title, facts }: AlertItem): string {
   return [`• *${escaped(title, 120)}*`, ...(told.length === 0 ? [] : [told.join(", ")])].join("\n");
 }
 
-/** As many items as go into the blocks of a message, several in each, and how many are left. */
+/** Puts as many items into the blocks of a message as fit, several to a block, and returns how many are left. */
 function itemSections(items: readonly AlertItem[]): { sections: string[]; left: number } {
   const sections: string[] = [];
   for (const [n, item] of items.entries()) {
@@ -103,19 +103,19 @@ function itemSections(items: readonly AlertItem[]): { sections: string[]; left: 
 
 function linkText({ label, url }: { label: string; url: string }): string[] {
   const link = safeLink(url);
-  // A bar would end the address, and the label begin too soon.
+  // A bar would end the address and start the label too early.
   if (link === null || link.length > maxLinkCharacters) return [];
   return [`<${entities(link).replace(/\|/g, "%7C")}|${escaped(label, 40)}>`];
 }
 
-/** `verbatim`: no link or mention is made of what only looks like one. */
+/** `verbatim`: Slack does not turn text that looks like a link or a mention into one. */
 const markdown = (text: string) => ({ type: "mrkdwn", text, verbatim: true });
 const section = (text: string) => ({ type: "section", text: markdown(text) });
 
-/** The three characters that begin anything but text. What only makes text bold or slanted may stay. */
+/** The three characters that can begin markup. Those that only make text bold or italic may stay. */
 const entities = (text: string): string =>
   text.replace(/&/g, "&amp;").replace(/</g, "&lt;").replace(/>/g, "&gt;");
-/** Chats that understand the same read Markdown as well, in which `](` makes a link of what stands before it. */
+/** Compatible chats also read Markdown, in which `](` would turn the text before it into a link. */
 const escaped = (text: string, max: number): string =>
   entities(oneLine(text, max)).replaceAll("](", "] (") || "–";
 

@@ -1,7 +1,7 @@
 import type { AlertItem, AlertMessage } from "../message.ts";
 import { type Channel, headlineOf, maxItems, oneLine, shortMark, titleOf } from "./channel.ts";
 
-/** One line a message: JSON, as the worker's log is, or text for people. */
+/** One line per message: JSON as in the worker's log, or text for people. */
 export function createStandardOutputChannel(
   write: (line: string) => void,
   format: "json" | "text",

@@ -5,8 +5,8 @@ import { type Channel, headerKey, titleOf } from "./channel.ts";
 import type { HttpPost } from "./destinations.ts";
 
 /**
- * Any receiver of webhooks. The body is an event as the service's own are (id, type, created_at, data.object), and
- * is signed with the scheme by which this deployment verifies those. The id is the same on every repeat.
+ * Any receiver of webhooks. The body is an event in the service's form (id, type, created_at, data.object), signed with
+ * the scheme by which this deployment verifies webhooks. A repeat has the same id.
  */
 export function createSignedWebhookChannel(
   http: HttpPost,
@@ -30,7 +30,7 @@ export function createSignedWebhookChannel(
   };
 }
 
-/** The message as it is, but for its title: JSON needs no escaping of ours, and its reader's markup is not known. */
+/** The message, with only its title cleaned: JSON needs no further escaping, and the reader's markup is unknown. */
 function webhookEvent(message: AlertMessage): object {
   const { idempotencyKey, dedupKey, at, items, ...rest } = message;
   const told = { ...rest, title: titleOf(message), dedup_key: dedupKey };

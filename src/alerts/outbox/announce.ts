@@ -23,7 +23,7 @@ import {
   toldChannels,
 } from "./outbox.ts";
 
-/** A stage of a stored alert that somebody is to hear of. */
+/** A transition of a stored alert that may need messages. */
 export interface Announcement {
   alertId: number;
   occurrence: number;
@@ -33,8 +33,8 @@ export interface Announcement {
 }
 
 /**
- * Puts what is to be said into the outbox or the digests: one message a channel and stage. An alert that is over is
- * told where it was told or listed before, and nowhere else; quiet hours do not hold it back where incidents are kept.
+ * Puts messages into the outbox or the digests: one for each channel and transition. The end of an alert goes only to
+ * the channels that were told of the alert or listed it. Quiet hours do not delay it on channels that keep incidents.
  * Needs the transaction of the change.
  */
 export async function announce(
@@ -89,7 +89,7 @@ async function announceEnds(
   );
 }
 
-/** What people hear at the end of an alert: also how long it lasted. */
+/** Adds to the end of an alert how long it lasted. */
 function withDuration(one: Announcement): Announcement {
   const { stage, openedAt } = one;
   const lasted = { label: "Lasted", value: durationText(stage.at.getTime() - openedAt.getTime()) };
@@ -163,16 +163,16 @@ function rowOf(
   };
 }
 
-/** Where a stage is told, and how soon. */
+/** Where a transition is sent, and how soon. */
 export interface Route {
   channels: readonly string[];
-  /** Told with the next digest instead of by itself. */
+  /** Goes into the next digest instead of a message of its own. */
   inDigest: boolean;
   /** Not before this time; null: at once. */
   notBefore: Date | null;
 }
 
-/** Whom a stage concerns: the channels of its rule, later in quiet hours, together with others where it can wait. Pure. */
+/** The route of a transition: the channels of its rule, delayed in quiet hours, in a digest where it can wait. Pure. */
 export function routeOf(
   { settings, ...alertContext }: AlertContext,
   stage: Pick<Stage, "rule" | "severity" | "canWait">,
@@ -190,15 +190,15 @@ export function routeOf(
   };
 }
 
-/** Whether an incident stays open there, and goes on to wake people, until its end is told. Pure. */
+/** Whether an incident stays open on this channel, and keeps waking people, until its end is sent. Pure. */
 export function keepsIncidents({ channels }: AlertContext["settings"], channel: string): boolean {
   const kind = channels[channel]?.kind;
   return kind === "pagerduty" || kind === "webhook";
 }
 
 /**
- * Where the end of an alert is told: at once where people were told of it, on the next list where it stood on one
- * before, or where nothing is lost by waiting. Pure.
+ * The route of an alert's end: at once where people got a message about the alert; in the next digest where it was
+ * listed in one, or where nothing is lost by waiting. Pure.
  */
 function endRouteOf(
   { settings }: Pick<AlertContext, "settings">,
@@ -211,7 +211,7 @@ function endRouteOf(
   return { atOnce, inDigest: [...new Set(others)] };
 }
 
-/** When the quiet hours end, for what is not urgent enough to break them; null: it may be told now. Pure. */
+/** When quiet hours end for what is not urgent enough to break them; null: it may be sent now. Pure. */
 export function quietEnd(
   alertContext: AlertContext,
   { severity }: Pick<Stage, "severity">,
@@ -225,7 +225,7 @@ type QuietHours = NonNullable<AlertSettings["quietHours"]>;
 
 const weekdays = ["sun", "mon", "tue", "wed", "thu", "fri", "sat"] as const;
 
-/** Until when what is not urgent waits; null where it need not. Pure. */
+/** Until when messages that are not urgent wait; null where they need not. Pure. */
 export function quietUntil(quiet: QuietHours | null, timeZone: string, now: Date): Date | null {
   if (quiet === null) return null;
   const local = localTimeIn(timeZone)(now);
@@ -235,7 +235,7 @@ export function quietUntil(quiet: QuietHours | null, timeZone: string, now: Date
   return ends.find((end) => end > now) ?? null;
 }
 
-/** The last time at or before `now` at which it became `timeOfDay` (`08:00`) in the zone: once a day. Pure. */
+/** The last time, at or before `now`, that the clock in the zone showed `timeOfDay` (`08:00`): once a day. Pure. */
 export function lastTimeOfDay(timeOfDay: string, timeZone: string, now: Date): Date {
   const local = localTimeIn(timeZone)(now);
   const [today = now] = momentsOf(onDay(timeOfDay, local, 0), timeZone);
@@ -252,7 +252,7 @@ const onDay = (
   return { year, month, day: day + daysLater, hour, minute };
 };
 
-/** The weekday on which the quiet hours began that a time of day lies in; null where it lies in none. */
+/** The weekday on which the quiet hours around a time of day began; null outside quiet hours. */
 function beganOn(time: string, weekday: number, { from, to }: QuietHours): number | null {
   if (from <= to) return time >= from && time < to ? weekday : null;
   if (time >= from) return weekday;

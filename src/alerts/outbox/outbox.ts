@@ -8,11 +8,11 @@ export interface OutboxRow {
   alertId: number | null;
   message: AlertMessage;
   notBefore: Date | null;
-  /** It lists other alerts than its own, and is worth telling when that one is over. */
+  /** The message lists other alerts than its own, so it is worth sending even when its own alert is over. */
   isList?: boolean;
 }
 
-/** Puts messages into the outbox, each once for all time. Belongs into the transaction of what they tell of. */
+/** Puts messages into the outbox, each at most once ever. Needs the transaction of the change that they report. */
 export async function queueMessages(trx: Knex, rows: readonly OutboxRow[]): Promise<void> {
   if (rows.length === 0) return;
   const given = rows.map(({ channel, alertId, message, notBefore, isList }, n) => {
@@ -37,9 +37,9 @@ export async function queueMessages(trx: Knex, rows: readonly OutboxRow[]): Prom
   );
 }
 
-/** Takes back what nobody was told yet of alerts that are over: no message, and no place in a digest. */
+/** Withdraws what nobody has received yet of alerts that are over: their messages, and their places in digests. */
 export async function dropUnsent(trx: Knex, alertIds: readonly number[]): Promise<void> {
-  // An attempt that is under way, or was cut off, may have been heard.
+  // An attempt that is in progress or was interrupted may have arrived.
   await trx.raw(
     `update alerts.outbox set state = 'dropped'
      where alert_id = any(?::bigint[]) and state = 'pending' and attempts = 0 and not is_list`,
@@ -51,15 +51,15 @@ export async function dropUnsent(trx: Knex, alertIds: readonly number[]): Promis
     .delete();
 }
 
-/** Where a later stage of an alert is told. */
+/** Where a later transition of an alert is sent. */
 export interface Overtaken {
   alertId: number;
   channels: readonly string[];
 }
 
 /**
- * Takes back what waits for its time, a digest or a storm's list, and has been overtaken by a later stage: on the
- * channels where that one is told, since nobody else would hear of the alert at all.
+ * Withdraws what still waits for its time, a digest or a storm's list and is superseded by a later transition. It does
+ * so only on the channels that get the later one, since the others would not hear of the alert at all.
  */
 export async function dropOvertaken(trx: Knex, overtaken: readonly Overtaken[]): Promise<void> {
   const pairs = overtaken.flatMap(({ alertId, channels }) =>
@@ -86,13 +86,13 @@ export async function dropOvertaken(trx: Knex, overtaken: readonly Overtaken[]):
   }
 }
 
-/** On whose daily lists each of these alerts stood as something to do. One statement. */
+/** The channels whose daily digests listed each of these alerts as something to do. One statement. */
 export async function digestChannels(
   trx: Knex,
   alertIds: readonly number[],
 ): Promise<Map<number, string[]>> {
   const { rows } = await trx.raw<{ rows: { alert_id: string; channels: string[] }[] }>(
-    // A renewal that was only waiting was counted there and asked nobody for anything.
+    // A renewal that only waited was counted in the digest and asked nobody for anything.
     `select i.alert_id, array_agg(distinct i.channel order by i.channel) as channels
      from alerts.digest_items i join alerts.alerts a on a.id = i.alert_id
      where i.alert_id = any(?::bigint[]) and i.told_at is not null
@@ -103,7 +103,7 @@ export async function digestChannels(
   return new Map(rows.map(({ alert_id: id, channels }) => [Number(id), channels]));
 }
 
-/** On which channels each of these alerts was told, may have been told, or is about to be. One statement. */
+/** The channels on which each of these alerts was sent, may have been sent, or is about to be. One statement. */
 export async function toldChannels(
   trx: Knex,
   alertIds: readonly number[],
@@ -120,7 +120,7 @@ export async function toldChannels(
   return told;
 }
 
-/** On which channels each of these alerts was told in a list of its storm. One statement. */
+/** The channels on which each of these alerts was listed in its storm. One statement. */
 export async function stormListedChannels(
   trx: Knex,
   alertIds: readonly number[],
@@ -140,7 +140,7 @@ export interface DigestItem {
   stage: string;
 }
 
-/** Keeps stages for the next digests of their channels. One statement; idempotent. */
+/** Keeps transitions for the next digests of their channels. One statement; idempotent. */
 export async function queueForDigest(trx: Knex, items: readonly DigestItem[]): Promise<void> {
   if (items.length === 0) return;
   await trx.raw(
@@ -154,32 +154,32 @@ export async function queueForDigest(trx: Knex, items: readonly DigestItem[]): P
   );
 }
 
-/** A row of the outbox that is to be sent now, with what decides whether it still should be. */
+/** A row of the outbox that is to be sent now, with the facts for its send decision. */
 export interface ClaimedRow {
   id: string;
   stage: string;
   action: AlertAction;
   message: AlertMessage;
-  /** This one included. */
+  /** Including this one. */
   attempts: number;
-  /** Since it was due. */
+  /** Since the row was due. */
   waitedMs: number;
-  /** An earlier attempt began and its outcome is not known. */
+  /** An earlier attempt began, and its outcome is unknown. */
   mayBeRepeat: boolean;
-  /** Null for what belongs to no alert: a digest. */
+  /** Null for a digest, which belongs to no alert. */
   alertState: "open" | "acknowledged" | "resolved" | null;
-  /** It lists other alerts than its own: those of a storm. */
+  /** The message lists the alerts of a storm, not its own alert. */
   isList: boolean;
-  /** This channel was told, or may have been told, of an earlier stage of the same alert. */
+  /** This channel was sent, or may have been sent, an earlier transition of the same alert. */
   isEarlierTold: boolean;
-  /** The same of a later stage. */
+  /** This channel was sent, or may have been sent, a later transition of the same alert. */
   isLaterTold: boolean;
 }
 
 /**
- * Takes rows of one channel that are due, and hides them for `leaseMs`, so that what a killed process held comes
- * back. Of one alert only the earliest due stage is given, so that stages are told in their order; one that waits for
- * its time (quiet hours) holds up nothing. The oldest come first, or with `leastTried` those that were tried least. One
+ * Claims due rows of one channel and hides them for `leaseMs`, so that rows held by a killed process come back. Of one
+ * alert it returns only the earliest due transition, which keeps their order; a transition that waits for its time
+ * (quiet hours) delays no other. The oldest rows come first, or with `leastTried` those with the fewest attempts. One
  * statement, its own transaction. Times are the database's.
  */
 export async function claimDue(
@@ -242,13 +242,13 @@ interface ClaimedColumns {
   later_told: boolean;
 }
 
-/** What became of a claimed row. The reason is for people, without secrets and personal data. */
+/** What became of a claimed row. The reason is for people, without secrets or personal data. */
 export type Settlement =
   | { state: "sent" }
   | { state: "dropped" | "failed"; reason: string; maybeSent: boolean }
   | { state: "pending"; reason: string; maybeSent: boolean; retryInMs: number };
 
-/** Writes what became of a claimed row; one that was settled meanwhile stays as it is. One statement. */
+/** Records what became of a claimed row. A row that was completed meanwhile stays as it is. One statement. */
 export async function settle(db: Knex, id: string, settlement: Settlement): Promise<void> {
   const isSent = settlement.state === "sent";
   await db.raw(
@@ -268,8 +268,8 @@ export async function settle(db: Knex, id: string, settlement: Settlement): Prom
 }
 
 /**
- * Fails what has been due for an hour on channels that the settings no longer have: nobody would ever send it.
- * Gives back how many. One statement.
+ * Fails messages that have been due for an hour on channels no longer in the settings, since nobody would ever send
+ * them. Returns their number. One statement.
  */
 export async function failOrphans(db: Knex, channels: readonly string[]): Promise<number> {
   const { rows } = await db.raw<{ rows: unknown[] }>(
@@ -281,7 +281,10 @@ export async function failOrphans(db: Knex, channels: readonly string[]): Promis
   return rows.length;
 }
 
-/** What was given up in the last day, and what should have been sent over five minutes ago. One statement. */
+/**
+ * Counts the messages that were given up in the last day, and those that are more than five minutes late. One
+ * statement.
+ */
 export async function outboxTrouble(db: Knex): Promise<{ failed: number; late: number }> {
   const { rows } = await db.raw<{ rows: { failed: number; late: number }[] }>(
     `select count(*) filter (where state = 'failed')::int as failed,
@@ -293,17 +296,17 @@ export async function outboxTrouble(db: Knex): Promise<{ failed: number; late: n
 }
 
 export interface Resend {
-  /** Of one alert; left out: of all. */
+  /** Only messages of this alert; if omitted, of all alerts. */
   alertId?: number;
-  /** To one channel; left out: to all. */
+  /** Only messages to this channel; if omitted, to all channels. */
   channel?: string;
-  /** Of those, the messages that were written since then. */
+  /** Only messages written in the last so many hours. */
   withinHours: number;
 }
 
 /**
- * Puts messages that were given up back to be sent, with the keys they had: what arrived all the same is known as a
- * repeat, and what is over meanwhile is dropped when its turn comes. Gives back how many, by channel. One statement;
+ * Puts messages that were given up back into sending, with their old keys: a message that did arrive is recognized as a
+ * repeat, and one that is over by now is dropped when its turn comes. Returns their number by channel. One statement;
  * idempotent.
  */
 export async function resendFailed(

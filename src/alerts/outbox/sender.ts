@@ -9,15 +9,15 @@ import { type Channel, DeliveryFailed } from "../channels/channel.ts";
 import { type ClaimedRow, type Settlement, claimDue, failOrphans, settle } from "./outbox.ts";
 
 export interface RunningSender {
-  /** Takes no further row, finishes what is being sent, closes the channels. */
+  /** Claims no further rows, finishes the sends in progress, and closes the channels. */
   close(): Promise<void>;
 }
 
 const orphansEveryMs = 60_000;
 
 /**
- * Sends the rows of the outbox, one lane a channel. Any number of processes may do so at once. At least once: what
- * was sent by a process that was killed before it could say so is sent again, with the same key.
+ * Sends the rows of the outbox, with one loop for each channel. Any number of processes may run it at once. Delivery is
+ * at least once: a row whose process was killed before it recorded the send is sent again, with the same key.
  */
 export function startSender(
   deps: LaneDeps,
@@ -48,13 +48,13 @@ export interface LaneDeps {
 }
 
 export interface LaneOptions {
-  /** How often a lane looks for work. */
+  /** How often a loop polls for work. */
   pollMs: number;
-  /** Messages at once. */
+  /** Messages in parallel. */
   concurrency: number;
-  /** For one message, whatever the channel does. */
+  /** The time limit for one message, whatever the channel does. */
   sendTimeoutMs: number;
-  /** How long a claimed row is hidden: more than a send can take. */
+  /** How long a claimed row stays hidden: longer than a send can take. */
   leaseMs: number;
 }
 
@@ -65,17 +65,17 @@ export const defaultLaneOptions: LaneOptions = {
   leaseMs: 60_000,
 };
 
-/** After the database did not answer: what is due then is told soon enough, and the log is not filled. */
+/** The pause after a database failure: short enough for due messages, long enough not to fill the log. */
 const databasePauseMs = 2_000;
 
-/** What sending a row came to; null where it was no longer worth telling. */
+/** The result of sending a row; null where it was no longer worth sending. */
 type Result = { row: ClaimedRow; failed: FailedAttempt | null } | null;
 
 /**
- * Sends what is due on one channel, until closed. Each channel has a lane of its own, so that one that hangs or is
- * away holds up no other. A channel that takes nothing is left alone for a while and then probed with its oldest message;
- * how long is the channel's matter, not the message's, so that all of them come when it is back, the oldest first. No
- * transaction is open while a message is sent.
+ * Sends what is due on one channel, until closed. Each channel has its own loop, so that one that hangs or is down
+ * delays no other. A channel that accepts nothing is paused, then probed with its oldest message. The pause belongs to
+ * the channel, not to its messages: when it is back they all go, the oldest first. No transaction is open while a
+ * message is sent.
  */
 function startLane(
   deps: LaneDeps,
@@ -92,10 +92,10 @@ function startLane(
     const isProbe = failedRounds > 0;
     const results = isProbe ? await probe() : await sendMany(options.concurrency);
     const sent = results.filter((result) => result !== null);
-    // A message that is wrong says nothing of the channel.
+    // A wrong message says nothing about the channel.
     const isTaking = sent.some(({ failed }) => failed === null || !failed.isRetryable);
     for (const { row, failed } of sent) {
-      // What a channel refused just before it came back goes first in the next round.
+      // Messages that the channel refused just before it came back go first in the next round.
       if (failed !== null) await putBack(row, failed, isTaking && !isProbe);
     }
     const pauseMs = sent.length === 0 ? 0 : pauseAfter(sent, isTaking);
@@ -107,7 +107,7 @@ function startLane(
     pause = { sinceMs: clock.now().getTime(), forMs };
   }
 
-  /** A clock that was set back ends a pause: else it would last for as long as the clock was wrong. */
+  /** Ends a pause when the clock was set back. Otherwise the pause would last as long as the clock was wrong. */
   function isPaused(): boolean {
     const passedMs = clock.now().getTime() - pause.sinceMs;
     return passedMs >= 0 && passedMs < pause.forMs;
@@ -128,8 +128,8 @@ function startLane(
   }
 
   /**
-   * Asks a channel that took nothing whether it is back: with the oldest message, and where that is refused with the one
-   * that was tried least, since one message that nobody can take must not pass for an outage.
+   * Probes a channel that accepted nothing: with the oldest message, and if that is refused, with the one with the
+   * fewest attempts. A single message that is always refused must not look like an outage.
    */
   async function probe(): Promise<Result[]> {
     const results = await sendMany(1);
@@ -149,7 +149,9 @@ function startLane(
     return { row, failed };
   }
 
-  /** Never throws: the round waits for all that is being sent. A row that is not settled comes back after its lease. */
+  /**
+   * Never throws, because the round waits for all its sends. A row that is not completed comes back after its lease.
+   */
   async function store(row: ClaimedRow, settlement: Settlement): Promise<void> {
     try {
       await settle(db, row.id, settlement);
@@ -183,7 +185,7 @@ function startLane(
     await store(row, settlement);
   }
 
-  /** Zero while the channel takes anything, unless it asks for peace. */
+  /** Zero while the channel accepts anything, unless it asks to wait. */
   function pauseAfter(sent: readonly NonNullable<Result>[], isTaking: boolean): number {
     failedRounds = isTaking ? 0 : failedRounds + 1;
     const askedMs = Math.max(0, ...sent.map(({ failed }) => failed?.retryAfterMs ?? 0));
@@ -201,13 +203,13 @@ const factsOf = ({ id, stage, action, attempts, message }: ClaimedRow) => ({
   attempts,
 });
 
-/** Whether a claimed row is still worth telling, and if not, why. */
+/** Whether a claimed row is still worth sending, and if not, why. */
 export type SendDecision = { send: true } | { send: false; reason: string };
 
 /**
- * Nobody is told of what is over already, nor that something is over of which they never heard. What may have
- * arrived is sent again all the same, with the same key: only so is it known to have been told. A list tells of other
- * alerts than its own.
+ * Nobody is told of an alert that is already over, nor of the end of an alert they never heard of. A message that may
+ * have arrived is sent again with the same key, since only that proves its arrival. A list reports other alerts than
+ * its own.
  */
 export function sendDecisionOf(
   row: Pick<
@@ -226,7 +228,9 @@ export function sendDecisionOf(
   return { send: true };
 }
 
-/** A message that its channel did not take, though it takes others. It is given up by its age (`giveUpAfterMs`). */
+/**
+ * For a message that its channel refused while accepting others. Its age decides when it is given up (`giveUpAfterMs`).
+ */
 const alertRetryPolicy: RetryPolicy = {
   maxAttempts: Number.POSITIVE_INFINITY,
   baseDelayMs: 1_000,
@@ -234,7 +238,7 @@ const alertRetryPolicy: RetryPolicy = {
 };
 
 /**
- * How long a channel of alerts that takes nothing is left alone. With two probes of 15 s each that hang, it is asked again
+ * How long a channel that accepts nothing is paused. Even with two hanging probes of 15 s each, it is asked again
  * within a minute.
  */
 const channelPausePolicy: RetryPolicy = {
@@ -243,22 +247,25 @@ const channelPausePolicy: RetryPolicy = {
   maxDelayMs: 25_000,
 };
 
-/** No channel is left alone for longer, whatever it asks for. */
+/** The longest pause of a channel, whatever it asks for. */
 const maxRetryAfterMs = 3_600_000;
-/** A message that nobody took for so long is given up: an outage may last a weekend. */
+/** A message that was not accepted for so long is given up: an outage may last a weekend. */
 export const giveUpAfterMs = 3 * 86_400_000;
 
-/** Why an attempt failed. `isRetryable` is false where the message itself is wrong, which says nothing of the channel. */
+/**
+ * Why an attempt failed. `isRetryable` is false where the message itself is wrong, which says nothing about the
+ * channel.
+ */
 export interface FailedAttempt {
   reason: string;
-  /** The other side may have it all the same. */
+  /** The message may have arrived. */
   maybeSent: boolean;
   isRetryable: boolean;
-  /** How long the other side asks to wait; zero where it does not. */
+  /** How long the other side asks to wait; zero where it does not ask. */
   retryAfterMs: number;
 }
 
-/** What a channel threw, as the sender sees it. Pure. */
+/** What a channel threw, in the sender's terms. Pure. */
 function failedAttempt(error: unknown): FailedAttempt {
   const failure = asDeliveryFailed(error);
   return {
@@ -270,8 +277,9 @@ function failedAttempt(error: unknown): FailedAttempt {
 }
 
 /**
- * What becomes of a message that was not taken. While its channel takes others, it waits longer each time; a channel that
- * takes nothing keeps every message due, so that the oldest goes first when it is back. Pure but for chance.
+ * What becomes of a message that was not accepted. While its channel accepts others, it waits longer each time. On a
+ * channel that accepts nothing every message stays due, so that the oldest goes first when it is back. Pure but for
+ * randomness.
  */
 function settlementOf(
   { attempts, waitedMs }: Pick<ClaimedRow, "attempts" | "waitedMs">,
@@ -283,7 +291,7 @@ function settlementOf(
   return { state: "pending", reason, maybeSent, retryInMs: Math.max(ownMs, retryAfterMs) };
 }
 
-/** What no channel foresaw: its words may hold anything, so they are not told. */
+/** An unexpected error of a channel. Its text could contain anything, so it is not shown. */
 function asDeliveryFailed(error: unknown): DeliveryFailed {
   if (error instanceof DeliveryFailed) return error;
   const name = error instanceof Error ? error.name : typeof error;

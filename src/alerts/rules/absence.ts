@@ -5,11 +5,11 @@ import { type Wording, headlineText, missedComesBack } from "./wording.ts";
 
 type Rules = AlertSettings["rules"];
 
-/** What should have happened and did not: how often, since when, and of what. */
+/** Something that should have happened and did not: how often, since when, and for what. */
 export interface Missing {
   count: number;
   oldest: Date;
-  /** Names of a few of them. */
+  /** The names of a few of them. */
   examples: readonly string[];
 }
 
@@ -17,7 +17,7 @@ interface AbsenceContext extends Wording {
   at: Date;
 }
 
-/** Retries that were due and never came. Pure. */
+/** Retries that were due and did not happen. Pure. */
 export function missingRetries(missing: Missing, context: AbsenceContext): Condition {
   return {
     ...silence("retry", "silence_retry", missing, context),
@@ -47,7 +47,7 @@ export function missingRenewals(missing: Missing, context: AbsenceContext): Cond
   };
 }
 
-/** Hours, by the service's clock, with the number of events that they brought; an hour that is not there had none. */
+/** Hours by the service's clock, with their numbers of events. An hour that is not listed had none. */
 export interface EventHour {
   hour: Date;
   events: number;
@@ -57,8 +57,8 @@ const hourMs = 3_600_000;
 const weekMs = 7 * 24 * hourMs;
 
 /**
- * Whether the last full hour and the one that runs brought nothing, though the same hour of the week usually brings
- * events: in most of the weeks that are looked at, and in at least two. Gives back the silent hour. Pure.
+ * Whether the last full hour and the current one brought no events, though the same hour of the week usually does: in
+ * most of the weeks compared, and in at least two. Returns the hour without events. Pure.
  */
 export function hourWithoutEvents(
   hours: readonly EventHour[],
@@ -76,7 +76,7 @@ export function hourWithoutEvents(
   return busy >= Math.max(Math.min(2, weeks), weeks / 2) ? new Date(last) : null;
 }
 
-/** No events in an hour that usually is a busy one. Pure. */
+/** No events in an hour that is usually busy. Pure. */
 export function missingEvents(
   hour: Date,
   { rules, localTime, shortTime, at }: AbsenceContext,
@@ -100,7 +100,7 @@ export function missingEvents(
   };
 }
 
-/** Workers, or the scheduler, of which nothing was heard. Pure. */
+/** Workers, or the scheduler, whose heartbeats are missing. Pure. */
 export function stopped(
   kind: "worker" | "scheduler",
   missing: Missing,
@@ -125,7 +125,7 @@ export function stopped(
   };
 }
 
-/** A scheduler of which nothing was ever heard, though workers have run since then. Pure. */
+/** A scheduler that has never sent a heartbeat, though workers have run since then. Pure. */
 export function neverScheduled(since: Date, context: AbsenceContext): Condition {
   const missing = { count: 1, oldest: since, examples: ["scheduler"] };
   return {
@@ -142,7 +142,7 @@ const schedulerAdvice =
   'Workers run, but the queue starts no schedules: "npx tallyhook doctor" shows the queue; look at Redis and ' +
   'restart a worker. If the nightly run was due meanwhile, "npx tallyhook reconcile".';
 
-/** No reconciliation for too long, or none at all since somebody watches. Pure. */
+/** No reconciliation for too long, or none at all since watching began. Pure. */
 export function missingRun(
   { last, watchedSince }: { last: Date | null; watchedSince: Date },
   { rules, localTime, shortTime, at }: AbsenceContext,
@@ -188,7 +188,7 @@ function silence(
   };
 }
 
-/** The silences that end by themselves, by their keys. */
+/** How absences that end by themselves are resolved, by their keys. */
 export const absenceEnds = {
   "silence:retry": {
     title: "No retry is overdue any more",

@@ -5,7 +5,7 @@ import type { AlertSettings } from "../settings.ts";
 import type { Condition } from "../timeline.ts";
 import { headlineText, short } from "./wording.ts";
 
-/** An object in which card numbers were masked, and the fields in which they stood. */
+/** An object in which card numbers were masked, and the fields that contained them. */
 export interface MaskedObject {
   resource: string;
   id: string;
@@ -13,8 +13,8 @@ export interface MaskedObject {
 }
 
 /**
- * Tells in which fields card numbers stood. Belongs into the transaction that stores what was masked, before anything
- * else that locks alerts; costs nothing where there are none. Idempotent.
+ * Reports the fields that contained card numbers. Belongs in the transaction that stores the masked object, before
+ * anything else that locks alerts. Costs nothing where there are none. Idempotent.
  */
 export async function reportCardNumbers(
   trx: Knex.Transaction,
@@ -31,7 +31,7 @@ export async function reportCardNumbers(
   await raise(trx, alertContext, conditions, foundBy);
 }
 
-/** A field in which a card number stood, and the object that showed it. */
+/** A field that contained a card number, and the object that showed it. */
 export interface CardNumberField {
   resource: string;
   id: string;
@@ -42,8 +42,8 @@ const withArticle = (resource: string): string =>
   `${/^[aeiou]/.test(resource) ? "an" : "a"} ${resource}`;
 
 /**
- * Somebody writes card numbers into a field. One alert a field, however many objects have it so; it names the last of
- * them and none of the digits. Pure.
+ * Card numbers are being written into a field. There is one alert for each field, however many objects are concerned;
+ * it names the last of them and none of the digits. Pure.
  */
 export function cardNumberCondition(
   rules: AlertSettings["rules"],

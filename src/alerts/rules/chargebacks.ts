@@ -8,7 +8,7 @@ import { writeWatermark } from "../store.ts";
 import type { Condition, End, Stage, Timeline } from "../timeline.ts";
 import { type Wording, headlineText, orderName, short, titled } from "./wording.ts";
 
-/** A chargeback as `mirror.chargebacks` derives it from all known states. */
+/** A chargeback, as `mirror.chargebacks` derives it from all known states. */
 export interface Chargeback {
   /** The order's id, or the transaction's where there is no order. */
   key: string;
@@ -26,7 +26,7 @@ export interface Chargeback {
   cardLastFour: string | null;
 }
 
-/** The story of a chargeback: opened, then accepted (the money is lost) or dismissed (it stays ours). Pure. */
+/** The timeline of a chargeback: opened, then accepted (the money is lost) or dismissed (the money is kept). Pure. */
 export function chargebackTimeline(
   chargeback: Chargeback,
   { rules, localTime }: Pick<Wording, "rules" | "localTime">,
@@ -170,7 +170,7 @@ interface RatioRow {
 }
 
 /**
- * Looks, once an hour, how near this month's chargebacks are to what the card networks tolerate: by the same function as
+ * Checks hourly how close this month's chargebacks are to the thresholds of the card networks. It uses the function of
  * the report network-monitor. Needs a transaction.
  */
 export async function watchChargebackRatio(
@@ -226,17 +226,17 @@ export interface ChargebackRatio {
   brand: string;
   programme: string;
   disputes: number;
-  /** At how many disputes the programme begins. */
+  /** The number of disputes at which the programme applies. */
   limit: number;
   /** Percent of settled sales; null where there are none. */
   ratio: number | null;
-  /** Everything is reached that the programme asks for: in some regions an amount as well. */
+  /** Every threshold of the programme is reached; in some regions an amount is one of them. */
   isOver: boolean;
 }
 
 /**
- * Chargebacks near what a card network tolerates, and over it: two alerts, so that the second is told though the first
- * is open. Pure.
+ * Chargebacks near a threshold of a card network, and over it. They are two alerts, so that the second is sent while
+ * the first is open. Pure.
  */
 export function ratioConditions(
   rules: AlertSettings["rules"],

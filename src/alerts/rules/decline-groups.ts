@@ -3,7 +3,7 @@ import { short } from "./wording.ts";
 
 export type DeclineGroup = keyof typeof failureCodeGroups | "unknown";
 
-/** What can be done about a decline (spec, Declines are not errors); a code that is not listed is `unknown`. Pure. */
+/** What can be done about a decline with this code; a code that is not listed is `unknown`. Pure. */
 export function declineGroupOf(code: string | null): DeclineGroup {
   for (const [group, codes] of Object.entries(failureCodeGroups)) {
     if ((codes as readonly string[]).includes(code ?? "")) {
@@ -45,7 +45,7 @@ const causes: Readonly<Record<DocumentedCode, string>> = {
   validation_error: "our request was invalid",
 };
 
-/** Why a charge was declined, in the words of people. Pure. */
+/** Why a charge was declined, in plain words. Pure. */
 export function causeOf(code: string | null): string {
   if (code === null || code === "") return "no reason given";
   return Object.hasOwn(causes, code) ? causes[code as DocumentedCode] : `code ${short(code, 24)}`;
@@ -53,11 +53,11 @@ export function causeOf(code: string | null): string {
 
 export type DeclineKind = "one-time" | "first" | "renewal";
 
-/** What a declined charge asks of people; each is asked once for a charge. `wait` asks nothing. */
+/** What a declined charge asks people to do. Each request is made once for a charge; `wait` asks nothing. */
 export type DeclineRequest =
   "wait" | "contact" | "new-card" | "call-bank" | "stop" | "page-engineering" | "ask-service";
 
-/** `contactsNow`: the attempt is late enough, or the amount high enough, to speak with the customer. Pure. */
+/** `contactsNow`: the attempt is late enough, or the amount high enough, to contact the customer. Pure. */
 export function requestOf(
   group: DeclineGroup,
   { kind, contactsNow }: { kind: DeclineKind; contactsNow: boolean },
@@ -82,15 +82,15 @@ export interface DeclineAdvice {
   code: string | null;
   request: DeclineRequest;
   kind: DeclineKind;
-  /** When the service tries again, for people; null where it does not, or where nobody said. */
+  /** When the service retries, as text; null where it does not, or where that is unknown. */
   nextTry: string | null;
-  /** The next try is the last one. */
+  /** The next retry is the last one. */
   isLastTryAhead: boolean;
 }
 
 /**
- * What billing staff do about a declined charge, and what they tell the customer. The interface has no way to put a new
- * card on a subscription that is past due: a retry charges the order's own card (spec, retry), so that advice says so.
+ * What billing staff do about a declined charge, and what they tell the customer. The interface cannot put a new card
+ * on a subscription that is past due, since a retry charges the order's own card; the advice says so.
  */
 export function declineAdvice(advice: DeclineAdvice): string {
   const said = requestText(advice);

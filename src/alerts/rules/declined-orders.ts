@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 
-/** What is known of an order that was declined at least once: all its states, whichever came first. */
+/** What is known of an order that was declined at least once: all its states, in whatever order they arrived. */
 export interface DeclinedOrder {
   id: string;
   orderNumber: string | null;
@@ -16,21 +16,21 @@ export interface DeclinedOrder {
   failureReason: string | null;
   /** Its sales, oldest first. */
   sales: readonly { status: string | null; at: Date; failureCode: string | null }[];
-  /** Its states of status failed, oldest first. */
+  /** Its states with status failed, oldest first. */
   failures: readonly { at: Date; failureCode: string | null }[];
-  /** What `order.failed` said of retries, oldest first. */
+  /** What `order.failed` events said about retries, oldest first. */
   dunning: readonly {
     at: Date;
     attempt: number | null;
     nextRetryAt: Date | null;
     isRetryUnknown: boolean;
   }[];
-  /** Its first state of a status in which it was paid. */
+  /** Its first state with a status that means paid. */
   settledAt: Date | null;
   subscription: {
     status: string | null;
     canceledAt: Date | null;
-    /** What the detailed subscription says; null where it was never seen. */
+    /** What the detailed subscription shows; null where it was never seen. */
     detail: { attempt: number | null; nextRetryAt: Date | null } | null;
   } | null;
 }
@@ -42,8 +42,8 @@ export interface Attempt {
 }
 
 /**
- * The declined attempts. The order's own sales count first, since every look at the order shows them all; then what
- * events said of attempts; then the states alone. Pure.
+ * The declined attempts. The order's own sales count first, since every snapshot of the order shows them all; then the
+ * attempts that events mention; then the states alone. Pure.
  */
 export function declinedAttempts({ sales, failures, dunning }: DeclinedOrder): Attempt[] {
   const attempts = new Map<number, Attempt>();
@@ -67,12 +67,12 @@ export function declinedAttempts({ sales, failures, dunning }: DeclinedOrder): A
   return [...attempts.values()].sort((a, b) => a.number - b.number);
 }
 
-/** When a retry follows the last attempt; null: none does. */
+/** When the retry after the last attempt is due; null: there is none. */
 export type NextRetry = Date | null | "unknown";
 
 /**
- * What is known of the retry after attempt `number`: from the attempt's own event, or from the subscription while it
- * speaks of this attempt. A key that was missing is unknown, not null. Pure.
+ * What is known of the retry after attempt `number`: from the attempt's own event, or from the subscription as long as
+ * it describes this attempt. A missing key means unknown, not null. Pure.
  */
 export function nextRetryAfter(
   { dunning, subscription }: DeclinedOrder,
@@ -86,7 +86,7 @@ export function nextRetryAfter(
   return detail !== null && detail?.attempt === number ? detail.nextRetryAt : "unknown";
 }
 
-/** When the order was paid after all; null while it was not. */
+/** When the order was paid after all; null if it was not. Pure. */
 export function paidAt({ sales, settledAt }: DeclinedOrder): Date | null {
   const paid = sales.find(({ status }) => status !== null && !unpaid.has(status));
   return paid?.at ?? settledAt;
@@ -94,18 +94,18 @@ export function paidAt({ sales, settledAt }: DeclinedOrder): Date | null {
 
 const unpaid: ReadonlySet<string> = new Set(["failed", "pending", "in_progress"]);
 
-/** Of a first charge the cycle is null, or 1 once it is paid; a retry that is planned shows a renewal. */
+/** The cycle of a first charge is null, or 1 once it is paid. A planned retry indicates a renewal. */
 export const isFirstCharge = ({ cycle, dunning }: DeclinedOrder): boolean =>
   cycle === null || (cycle <= 1 && dunning.every(({ nextRetryAt }) => nextRetryAt === null));
 
-/** Orders of one cycle, as one. */
+/** The orders of one cycle, merged into one. */
 export interface MergedOrder extends DeclinedOrder {
   ids: readonly string[];
 }
 
 /**
- * A cycle has one order as a rule; should a service make another one for a retry, both tell one story: that of the newest
- * order, with the attempts of all. `orders` come oldest first. Pure.
+ * A cycle normally has one order. Should the service make another one for a retry, both share one timeline: that of the
+ * newest order, with the attempts of all. `orders` come oldest first. Pure.
  */
 export function mergedOrders(orders: readonly DeclinedOrder[]): MergedOrder[] {
   const byCycle = new Map<string, MergedOrder>();
@@ -162,8 +162,8 @@ interface Row {
 }
 
 /**
- * These orders, and all other declined ones of their subscriptions, with everything the history knows of them. One
- * statement. Orders that were never declined may be among them.
+ * These orders and all other declined orders of their subscriptions, with everything the history knows of them. The ids
+ * may include orders that were never declined. One statement.
  */
 export async function findDeclinedOrders(
   db: Knex,
@@ -256,7 +256,7 @@ const toOrder = (row: Row): DeclinedOrder => ({
     : null,
 });
 
-/** What is no time was not understood: that is unknown, not null. */
+/** A text that is not a time was not understood: the result is unknown, not null. */
 function timeOf(text: unknown): Date | null {
   const at = typeof text === "string" ? new Date(text) : null;
   return at === null || Number.isNaN(at.getTime()) ? null : at;

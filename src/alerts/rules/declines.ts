@@ -34,8 +34,8 @@ interface Told extends Wording {
 }
 
 /**
- * The story of a declined charge, of whichever of the four cases of `order.failed` (spec, Events): one-time, first
- * charge, in dunning, final. Null where nothing was declined. Pure.
+ * The timeline of a declined charge, for each of the four cases of `order.failed`: one-time, first charge, in dunning,
+ * final. Null where nothing was declined. Pure.
  */
 export function declineTimeline(order: DeclinedOrder, wording: Wording): Timeline | null {
   const attempts = declinedAttempts(order);
@@ -45,13 +45,13 @@ export function declineTimeline(order: DeclinedOrder, wording: Wording): Timelin
   const told: Told = { order, kind: kindOf(order), ...wording };
   const end = endStage(told, last);
   const next = nextRetryAfter(order, last.number);
-  // What is over has no next try, whether or not it was known which one came next.
+  // An ended decline has no next retry, whether or not one was known.
   const ahead = end === null ? next : "unknown";
   const stages: [Stage, ...Stage[]] = [attemptStage(told, first, ahead, "opened")];
   for (const attempt of attempts.slice(1)) {
     stages.push(attemptStage(told, attempt, ahead, "updated"));
   }
-  nameRepeats(told, attempts, stages);
+  markRepeats(told, attempts, stages);
   const final = told.kind === "renewal" ? finalAttempt(order, attempts, next) : null;
   if (final !== null) stages.push(finalStage(told, final));
   if (end !== null) stages.push(end);
@@ -74,7 +74,7 @@ export function declineTimeline(order: DeclinedOrder, wording: Wording): Timelin
       next_retry_at: end === null && next instanceof Date ? next.toISOString() : null,
       retry_is_unknown: end === null && told.kind === "renewal" && next === "unknown",
       is_final: final !== null,
-      // Of declines, nobody is woken but for fraud: the others are on the daily list.
+      // Among declines only fraud escalates; the others are on the daily list.
       escalates: attempts.some(({ failureCode }) => declineGroupOf(failureCode) === "fraud"),
     },
     family: "declines",
@@ -120,7 +120,7 @@ function attemptStage(
     rule,
     severity,
     ...titled({
-      lead: `${leads[kind](order)} declined${isCounted ? ` (${ordinal(attempt.number)} try)` : ""}`,
+      lead: `${leadTexts[kind](order)} declined${isCounted ? ` (${ordinal(attempt.number)} try)` : ""}`,
       cause: causeOf(attempt.failureCode),
       next: nextText(request, kind, nextTry === null ? null : shortTime(nextTry)),
     }),
@@ -137,7 +137,7 @@ function attemptStage(
   };
 }
 
-/** What a shopper who stood at the checkout is asked can wait for the day's list; what a subscriber is asked cannot. */
+/** Contacting a shopper about a one-time order can wait for the daily list. Contacting a subscriber cannot. */
 const canWait = (request: DeclineRequest, kind: DeclineKind): boolean =>
   request === "wait" ||
   (kind === "one-time" && ["contact", "new-card", "call-bank"].includes(request));
@@ -148,8 +148,8 @@ function requestFor(told: Told, { number, failureCode }: Attempt): DeclineReques
   return requestOf(declineGroupOf(failureCode), { kind, contactsNow });
 }
 
-/** What was asked at an earlier attempt is not asked again at the next one. */
-function nameRepeats(told: Told, attempts: readonly Attempt[], stages: Stage[]): void {
+/** A later attempt does not repeat the request of an earlier one. */
+function markRepeats(told: Told, attempts: readonly Attempt[], stages: Stage[]): void {
   const asked = new Map<DeclineRequest, string>();
   for (const [n, attempt] of attempts.entries()) {
     const request = requestFor(told, attempt);
@@ -161,7 +161,7 @@ function nameRepeats(told: Told, attempts: readonly Attempt[], stages: Stage[]):
   }
 }
 
-const leads: Readonly<Record<DeclineKind, (order: DeclinedOrder) => string>> = {
+const leadTexts: Readonly<Record<DeclineKind, (order: DeclinedOrder) => string>> = {
   "one-time": (order) => [amountOf(order), orderName(order.orderNumber) ?? "order"].join(" "),
   first: (order) => `${amountOf(order)} first payment`,
   renewal: (order) => `${amountOf(order)} renewal`,
@@ -178,7 +178,7 @@ function nextText(
   return nextTry === null ? null : `Next try ${nextTry}`;
 }
 
-/** The first attempt after which it was said that no retry follows. */
+/** The first attempt that was reported as having no further retry. */
 function finalAttempt(
   { dunning }: DeclinedOrder,
   attempts: readonly Attempt[],
@@ -192,7 +192,7 @@ function finalAttempt(
   return attempts.find(({ number }) => number === said.attempt) ?? last;
 }
 
-/** How a renewal is told of that no retry will save, also on the day's list. Pure. */
+/** The headline of a renewal that no retry will save, also on the daily list. Pure. */
 export const lostHeadline = (amount: string, tries: number): Headline => ({
   lead: `LOST ${amount}`,
   cause: `${counted(tries, "try", "tries")} declined`,
@@ -234,7 +234,7 @@ function endStage(told: Told, last: Attempt): Stage | null {
     at: paid ?? canceledAt ?? last.at,
     rule,
     severity: rules[rule].severity,
-    ...titled(endHeadline(leads[kind](order), { isPaid: paid !== null, tries: last.number })),
+    ...titled(endHeadline(leadTexts[kind](order), { isPaid: paid !== null, tries: last.number })),
     advice:
       paid === null
         ? "Stop collecting it. What was delivered unpaid is written off or billed by hand."
@@ -250,7 +250,7 @@ function endStage(told: Told, last: Attempt): Stage | null {
   };
 }
 
-/** How the end of dunning is told, also on the day's list. Pure. */
+/** The headline of the end of dunning, also on the daily list. Pure. */
 export const endHeadline = (
   what: string,
   { isPaid, tries }: { isPaid: boolean; tries: number },
@@ -300,7 +300,7 @@ function isHighAmount({ order: { totalMinor, currency }, kind, rules }: Told): b
 
 const hourMs = 3_600_000;
 
-/** Facts that are not what they should be are no reason to tell nobody. */
+/** Stored facts of an unexpected type must not suppress the alert. */
 const attempts = `case when jsonb_typeof(a.facts->'attempts') = 'number' then (a.facts->>'attempts')::numeric end`;
 const nextRetryAt = `case when a.facts->>'next_retry_at' ~ '^[0-9]{4}-[0-9]{2}-[0-9]{2}T[0-9:.]+Z$'
                           then (a.facts->>'next_retry_at')::timestamptz end`;
@@ -319,8 +319,8 @@ interface Row {
 }
 
 /**
- * Tells the owner, once for each, of renewals whose last retry is near. The interface does not say which retry is the
- * last: a setting does (`lastAttempt`). Needs a transaction; idempotent.
+ * Tells the owner once about each renewal whose last retry is near. The interface does not say which retry is the last;
+ * the setting `lastAttempt` does. Needs a transaction; idempotent.
  */
 export async function tellNearLastRetries(
   trx: Knex.Transaction,
@@ -364,7 +364,7 @@ function announcementOf(alertContext: AlertContext, row: Row, at: Date): Announc
     openedAt: row.opened_at,
     timeline: {
       key: row.key,
-      // Told on the daily list, which is one message however many there are.
+      // The daily list reports these: one message, however many there are.
       family: null,
       subject: {
         ...noSubject,
@@ -383,20 +383,20 @@ function announcementOf(alertContext: AlertContext, row: Row, at: Date): Announc
 
 /** A renewal whose last retry is near. */
 export interface NearLastRetry {
-  /** For people. */
+  /** As text. */
   amount: string;
   attempts: number;
   retryAt: Date;
 }
 
-/** How it is told, also on the day's list. Pure. */
+/** Its headline, also on the daily list. Pure. */
 export const lastTryHeadline = (amount: string, retryAt: string): Headline => ({
   lead: `${amount} renewal`,
   cause: `last try ${retryAt}`,
   next: "Write to the customer before it",
 });
 
-/** Tells the owner that one try is left. It goes on the day's list, which comes before it. Pure. */
+/** Tells the owner that one retry is left. It goes on the daily list, which is sent before that retry. Pure. */
 export function lastRetryStage(
   { amount, attempts, retryAt }: NearLastRetry,
   { rules, localTime, shortTime }: Wording,

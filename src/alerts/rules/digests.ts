@@ -39,9 +39,9 @@ interface Row extends Pick<DigestState, "rule" | "state" | "stages" | "isNewSinc
 }
 
 /**
- * Writes a list for each channel that something waits for since before the last full hour, or the last time of day that
- * is set: by how things stand now, in several messages where one cannot show it all. While nothing on it asks for anything it waits. Needs a transaction; a list is
- * written once.
+ * Writes a digest for each channel with items that have waited since before the last full hour, or since before the
+ * daily time that is set. A digest shows how things are now, in several messages where one cannot show it all. While no
+ * item asks for anything, it waits. Needs a transaction. Each digest is written once.
  */
 export async function sendDigests(
   trx: Knex.Transaction,
@@ -71,7 +71,10 @@ export async function sendDigests(
   }
 }
 
-/** The list of a channel, in as many messages as show all that it names. What only waits is counted in the first. */
+/**
+ * The digest of a channel, in as many messages as show all that it names. Items that only wait are counted in the
+ * first.
+ */
 function digestRows(
   alertContext: AlertContext,
   { channel, entries, stage: first, boundary }: DigestList,
@@ -84,7 +87,7 @@ function digestRows(
     const stage = n === 0 ? first : `${first}:${n + 1}`;
     const which = { part: n + 1, parts: parts.length };
     const message: AlertMessage = {
-      // The same for all: nothing ends a digest, and where alerts are incidents there is to be one of them at most.
+      // The same for all digests: nothing ends a digest, so channels that keep incidents should have at most one.
       dedupKey: `digest/${channel}`,
       idempotencyKey: `${stage}/${channel}`,
       action: "trigger",
@@ -101,12 +104,12 @@ function digestRows(
 interface DigestList {
   channel: string;
   entries: readonly DigestEntry[];
-  /** Of the first message. */
+  /** The stage of the first message. */
   stage: string;
   boundary: Date;
 }
 
-/** What waits for a list, an alert and channel a row, with all its stages that do. One statement. */
+/** What waits for a digest: one row for each alert and channel, with all waiting transitions. One statement. */
 async function waitingItems(
   trx: Knex,
   { boundary, stage }: { boundary: Date; stage: string },
@@ -128,7 +131,7 @@ async function waitingItems(
   return rows;
 }
 
-/** These and no others: what was committed since they were read stands on no list yet. One statement. */
+/** Marks exactly these rows. What was committed since they were read is in no digest yet. One statement. */
 async function markTold(trx: Knex, rows: readonly Row[]): Promise<void> {
   const items = rows.flatMap(({ channel, id, stages }) =>
     stages.map((stage) => ({ channel, id, stage })),
@@ -162,7 +165,7 @@ const entryOf = (
   isPaid: stages.includes("recovered"),
 });
 
-/** Until when what was gathered is told now. Pure. */
+/** Items gathered before this time are sent now. Pure. */
 function lastBoundary(alertContext: AlertContext): Date {
   const { when, dailyAt } = alertContext.settings.digests;
   const now = alertContext.clock.now();
@@ -170,10 +173,10 @@ function lastBoundary(alertContext: AlertContext): Date {
   return lastTimeOfDay(dailyAt, zoneOf(alertContext), now);
 }
 
-/** An alert as the day's list shows it. */
+/** An alert as the daily list shows it. */
 export interface DigestEntry {
   alertId: number;
-  /** What people are asked to do about it; `waiting` asks nothing, and is only counted. */
+  /** What people are asked to do about it. `waiting` asks nothing and is only counted. */
   section: DigestSection;
   amountMinor: bigint | null;
   currency: string | null;
@@ -192,16 +195,16 @@ export interface DigestState {
   rule: string;
   state: "open" | "acknowledged" | "resolved";
   isFinal: boolean;
-  /** The stages that wait for this list. */
+  /** The transitions that wait for this list. */
   stages: readonly string[];
-  /** Whether one of them came after somebody took the alert. */
+  /** Whether one of them happened after the alert was acknowledged. */
   isNewSinceTaken: boolean;
 }
 
 /**
- * What the list asks about an alert, by how it stands now. Null: nothing any more, since somebody has taken it or it is
- * over without anybody having been told. What was taken and has come to something new since is asked for again: who took
- * it has not heard of that. Pure.
+ * What the list asks about an alert, by its present state. Null: nothing any more, because the alert was acknowledged,
+ * or ended before anybody was told. An acknowledged alert with a newer transition is listed again, since the person who
+ * acknowledged it has not heard of that. Pure.
  */
 function digestSection({
   rule,
@@ -219,11 +222,14 @@ function digestSection({
   return rule === "decline" ? "order" : "waiting";
 }
 
-/** Whether a list is worth a message: somebody has to do something, or may stop doing it. Pure. */
+/** Whether a list is worth a message: somebody has something to do, or can stop doing it. Pure. */
 const asksSomething = (entries: readonly DigestEntry[]): boolean =>
   entries.some(({ section }) => section !== "waiting");
 
-/** What the list names, in its order: what is to be done first, and the largest first within a currency. Pure. */
+/**
+ * The named entries of the list in order: the most pressing request first, and within a currency the largest amount
+ * first. Pure.
+ */
 export const namedEntries = (entries: readonly DigestEntry[]): DigestEntry[] =>
   digestSections
     .filter((section) => section !== "waiting")
@@ -234,8 +240,8 @@ export const namedEntries = (entries: readonly DigestEntry[]): DigestEntry[] =>
     );
 
 /**
- * The day's list as a title, facts, advice and items. `entries` are those of this message, in the order of `namedEntries`
- * (what only waits is counted with them); sums are theirs alone. Pure.
+ * The daily list as title, facts, advice and items. `entries` are those of this message, in the order of
+ * `namedEntries`, and include the waiting ones that it counts; the sums cover only these. Pure.
  */
 export function digestWords(
   entries: readonly DigestEntry[],
@@ -354,7 +360,7 @@ function headlineOf(entry: DigestEntry, shortTime: Wording["shortTime"]) {
   }
 }
 
-/** Sums by currency, and how many amounts nobody knows. */
+/** Sums by currency, and the number of unknown amounts. */
 function sumsOf(entries: readonly DigestEntry[]): string[] {
   const unknown = entries.filter(({ amountMinor }) => amountMinor === null).length;
   return [...sumTexts(entries), ...(unknown === 0 ? [] : [counted(unknown, "unknown amount")])];

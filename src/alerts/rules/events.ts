@@ -13,7 +13,7 @@ export interface DeadEvent {
   reason: string | null;
 }
 
-/** Tells of events that are given up. Belongs into the transaction that marks them as dead. */
+/** Reports events that became dead. Belongs in the transaction that marks them as dead. */
 export async function reportDead(
   trx: Knex.Transaction,
   alertContext: AlertContext,
@@ -33,7 +33,7 @@ export async function reportDead(
   await raise(trx, alertContext, conditions, "event");
 }
 
-/** Ends the alerts on events that were replayed and are no longer dead. Needs a transaction; idempotent. */
+/** Resolves the alerts about events that were replayed and are no longer dead. Needs a transaction; idempotent. */
 export async function endDeadEvents(
   trx: Knex.Transaction,
   alertContext: AlertContext,
@@ -58,14 +58,14 @@ export async function endDeadEvents(
 export interface FutureState {
   group: string;
   id: string;
-  /** Fixed form. */
+  /** In the fixed form of times. */
   changedAt: string;
   settledBy: { resource: string; id: string } | null;
 }
 
 /**
- * Tells of states that are dated later than they can be. Belongs into the transaction that keeps them; costs nothing
- * where there are none. Idempotent.
+ * Reports states that are dated in the future. Belongs in the transaction that stores them. Costs nothing where there
+ * are none. Idempotent.
  */
 export async function reportUnbelieved(
   trx: Knex.Transaction,
@@ -81,15 +81,15 @@ export async function reportUnbelieved(
   await raise(trx, alertContext, conditions, foundBy);
 }
 
-/** In one step; what is left waits for the next. */
+/** The most events of one step; the rest waits for the next. */
 const maxEvents = 20_000;
 const maxDuplicates = 20;
-/** A number is taken before its row is committed: what comes after a row of this age has a higher one. */
+/** A sequence number is taken before its row is committed. Later rows than one of this age have higher numbers. */
 const settledAfterSeconds = 15;
 
 /**
- * Looks through the events that came since the last time: how many each hour brought, types and versions that are new,
- * and ids that came with different bytes. Apart from receiving and applying, so that neither pays for it. Gives back
+ * Scans the events that arrived since the last scan: how many each hour brought, new types and versions, and ids that
+ * arrived with different bytes. It is separate from receiving and applying, so that neither pays for it. Returns
  * whether there is more. Needs a transaction.
  */
 export async function scanInbox(
@@ -152,7 +152,7 @@ async function tellUnknownValues(
     ...types.map((value) => ({ kind: "event.type", value })),
     ...versions.map((value) => ({ kind: "event.api_version", value })),
   ]);
-  // The version that a deployment begins with is no news.
+  // The version that a deployment starts with is not news.
   const news = fresh.filter(({ kind }) => !(isFirst && kind === "event.api_version"));
   const at = alertContext.clock.now();
   const { rules } = alertContext.settings;
@@ -191,7 +191,7 @@ async function tellDuplicates(
 
 type Rules = AlertSettings["rules"];
 
-/** An event that is given up. Pure. */
+/** An event that became dead. Pure. */
 export function deadEventCondition(
   rules: Rules,
   {
@@ -224,7 +224,7 @@ export function deadEventCondition(
   };
 }
 
-/** One event id that came with different bytes. Pure. */
+/** An event id that arrived with different bytes. Pure. */
 export function duplicateIdCondition(
   rules: Rules,
   { eventId, bodies }: { eventId: string; bodies: number },
@@ -252,10 +252,10 @@ export function duplicateIdCondition(
   };
 }
 
-/** The key of the alert about an object that was shown with a time that cannot be. */
+/** The key of the alert about an object whose state is dated in the future. */
 export const futureStateKey = (resource: string, id: string): string => `future:${resource}:${id}`;
 
-/** An event or an answer shows a state of a time that is not yet. Pure. */
+/** An event or an answer shows a state dated in the future. Pure. */
 export function futureStateCondition(
   rules: Rules,
   { resource, id, changedAt }: { resource: string; id: string; changedAt: string },
@@ -278,7 +278,7 @@ export function futureStateCondition(
   };
 }
 
-/** Whose events change the mirror, or are known to change nothing (spec, Events and Webhook endpoints). */
+/** The families of events that change the mirror, or are known to change nothing. */
 const families: ReadonlySet<string> = new Set([
   "order",
   "subscription",
@@ -287,11 +287,11 @@ const families: ReadonlySet<string> = new Set([
   "webhook_endpoint",
 ]);
 
-/** Whether events of this type are understood. Any type of a known family is: its object is what counts. Pure. */
+/** Whether events of this type are understood. Any type of a known family is, since only its object counts. Pure. */
 const isKnownType = (type: string): boolean =>
   families.has(type.split(".", 1)[0] ?? "") || /chargeback|dispute/i.test(type);
 
-/** Of an event that was replayed. Pure. */
+/** The end of the alert about an event that was replayed. Pure. */
 export function deadEventEnd({ seq, type }: { seq: string; type: string | null }): End {
   return {
     title: headlineText({

@@ -12,7 +12,7 @@ import { type Condition, type End, atRiskIn } from "../timeline.ts";
 import { describedEnd, undescribedKey } from "../undescribed.ts";
 import { headlineText, missedComesBack, short, withoutIds } from "./wording.ts";
 
-/** Conditions of one kind, and the earlier ones that end where they no longer hold. */
+/** Conditions of one kind, and the earlier alerts that end where theirs no longer holds. */
 interface Part {
   name: string;
   find(): Promise<Condition[]>;
@@ -20,9 +20,9 @@ interface Part {
 }
 
 /**
- * Tells how a run ended, and brings the alerts on identities and the endpoint up to its findings. A run that answers for
- * everything speaks for the earlier ones as well: their alerts end. What cannot be described gets an alert that says so,
- * and fails neither the run nor the other alerts. Opens its own transactions; idempotent.
+ * Reports how a run ended, and brings the alerts about invariants and the endpoint up to its findings. A complete run
+ * answers for the earlier ones too, so their alerts end. What cannot be described gets an alert that says so, and fails
+ * neither the run nor the other alerts. Opens its own transactions; idempotent.
  */
 export async function assessRun(
   deps: { db: Knex; log: Log },
@@ -86,15 +86,15 @@ function partsOf(db: Knex, alertContext: AlertContext, run: RunOutcome, at: Date
 
 type Rules = AlertSettings["rules"];
 
-/** How a run of reconciliation ended, as far as alerts tell it. */
+/** How a reconciliation run ended, as far as alerts need it. */
 export interface RunOutcome {
   id: number;
   kind: "nightly" | "full" | "range" | "import";
-  /** The mirror was empty: what it healed was its own filling. */
+  /** The mirror was empty: what the run healed was the initial import itself. */
   firstFill: boolean;
   complete: boolean;
   error: string | null;
-  /** Findings of drift by class: healed by this run, and open now. */
+  /** Findings of drift by class: those that this run healed, and those open now. */
   healed: Readonly<Record<string, number>>;
   left: Readonly<Record<string, number>>;
   amountAtRiskMinor: Readonly<Record<string, bigint>>;
@@ -119,7 +119,7 @@ function driftTitle(
   });
 }
 
-/** What a run says of itself; nothing where mirror and service were equal. Pure. */
+/** The conditions of a run; none where mirror and service were equal. Pure. */
 export function runConditions(rules: Rules, run: RunOutcome, at: Date): Condition[] {
   const conditions: Condition[] = [];
   const [healed, left] = [run.firstFill ? 0 : sum(run.healed), sum(run.left)];
@@ -128,7 +128,7 @@ export function runConditions(rules: Rules, run: RunOutcome, at: Date): Conditio
     conditions.push({
       key: `drift:${run.id}`,
       rule: "reconcile_drift",
-      // What is healed is right again; that it had to be is worth knowing.
+      // Healed data is right again, but the need for healing is worth knowing.
       severity: left > 0 ? rules.reconcile_drift.severity : milder(rules.reconcile_drift.severity),
       title: driftTitle(run, { left, healed }),
       advice:
@@ -185,7 +185,7 @@ export interface BrokenIdentity {
   examples: readonly string[];
 }
 
-/** An enforced identity that does not hold. Pure. */
+/** An enforced invariant that does not hold. Pure. */
 export function identityCondition(rules: Rules, broken: BrokenIdentity, at: Date): Condition {
   const { name, breaches, amountAtRisk, examples } = broken;
   const risk = amountAtRisk
@@ -274,7 +274,7 @@ const counts = (label: string, byClass: Readonly<Record<string, number>>): Alert
 const sum = (all: Readonly<Record<string, number>>): number =>
   Object.values(all).reduce((total, n) => total + n, 0);
 
-/** Of differences that a later run has compared anew. Pure. */
+/** The end of the alert about differences that a later run has compared again. Pure. */
 export function driftEnd({ id, complete }: { id: number; complete: boolean }): End {
   return {
     title: `Differences compared anew by run ${id}`,
@@ -285,7 +285,7 @@ export function driftEnd({ id, complete }: { id: number; complete: boolean }): E
   };
 }
 
-/** Of a run that was incomplete, when a later one has ended. Pure. */
+/** The end of the alert about an incomplete run, once a later one has ended. Pure. */
 export function incompleteEnd({ id, complete }: { id: number; complete: boolean }): End {
   return complete
     ? {
@@ -313,7 +313,7 @@ export const endpointEnd: End = {
   advice: `Run it now: ${missedComesBack}.`,
 };
 
-/** The identities that are enforced and do not hold; acknowledged breaches are not among them. One statement. */
+/** The enforced invariants that do not hold, without acknowledged breaches. One statement. */
 async function findBrokenIdentities(db: Knex): Promise<BrokenIdentity[]> {
   const { rows } = await db.raw<{
     rows: {
@@ -348,7 +348,7 @@ async function findBrokenIdentities(db: Knex): Promise<BrokenIdentity[]> {
   }));
 }
 
-/** What is wrong with the endpoint now, by the last look at it. One statement. */
+/** The problems of the endpoint as of its last check. One statement. */
 async function findEndpointProblems(db: Knex): Promise<EndpointFinding[]> {
   return db("reconcile.findings")
     .where("class", "endpoint")

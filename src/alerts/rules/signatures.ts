@@ -6,13 +6,13 @@ import type { AlertSettings } from "../settings.ts";
 import type { Condition, End } from "../timeline.ts";
 import { headlineText, missedComesBack } from "./wording.ts";
 
-/** Answers of the receivers that a wrong or a late signature got, apart. */
+/** The receivers' answers to wrong and to expired signatures, kept apart. */
 const reasonsOf = {
   failed: ["no_match", "no_secret", "missing_header", "malformed_header", "duplicate_header"],
   stale: ["stale"],
 } as const;
 
-/** Tells of signatures that fail above a rate. Needs a transaction; idempotent. */
+/** Reports signature failures above a rate. Needs a transaction; idempotent. */
 export async function watchSignatures(
   trx: Knex.Transaction,
   alertContext: AlertContext,
@@ -33,7 +33,7 @@ export async function watchSignatures(
       at,
     );
     if (failures >= count) await raise(trx, alertContext, [condition], "sweep");
-    // A rate about the threshold is one alert and not many.
+    // Ends the alert only below half the threshold, so that a rate around the threshold makes one alert and not many.
     else if (failures < count / 2) {
       await clear(
         trx,

@@ -11,12 +11,12 @@ import { readWatermark, writeWatermark } from "../store.ts";
 import type { Condition } from "../timeline.ts";
 import { headlineText, short, withoutIds } from "./wording.ts";
 
-/** Values that the interface does not name, by the place where they stood. */
+/** Values that the interface does not name, by where they appeared. */
 export type UnknownValues = ReadonlyMap<string, ReadonlySet<string>>;
 
 /**
- * Tells of each value that was never seen before, once for all time. A first fill only remembers them. Needs a
- * transaction; costs nothing where there are none.
+ * Reports each value that was never seen before, once ever. An initial import only remembers them. Needs a transaction.
+ * Costs nothing where there are none.
  */
 export async function reportUnknownValues(
   trx: Knex.Transaction,
@@ -37,7 +37,10 @@ export async function reportUnknownValues(
   await raise(trx, alertContext, conditions, foundBy);
 }
 
-/** Gives back those that were not known. One statement; of two transactions that see a value first, one gets it. */
+/**
+ * Records values and returns those that were new. If two transactions see a value first, only one gets it. One
+ * statement.
+ */
 export async function remember(
   trx: Knex,
   values: readonly { kind: string; value: string }[],
@@ -52,7 +55,7 @@ export async function remember(
   return rows;
 }
 
-/** Something that the interface does not name, seen for the first time. It was kept verbatim. Pure. */
+/** A value that the interface does not name, seen for the first time. It was stored verbatim. Pure. */
 export function unknownValueCondition(
   rules: AlertSettings["rules"],
   { kind, value }: { kind: string; value: string },
@@ -91,7 +94,7 @@ const places: Readonly<Record<string, string>> = {
   "customer.field": "field of customers",
 };
 
-/** In one step. What is new is seen again: a change of the interface does not come once. */
+/** The most states of one step. Skipping some is harmless, since a change of the interface shows up again. */
 const maxStates = 20_000;
 /** A state is dated before it is committed. */
 const settledAfterSeconds = 15;
@@ -99,13 +102,13 @@ const settledAfterSeconds = 15;
 interface Seen {
   kind: string;
   value: string;
-  /** Only the first fill showed it. */
+  /** Only the initial import showed it. */
   only_import: boolean;
 }
 
 /**
- * Looks through the states that the mirror recorded since the last time for fields, and statuses of transactions, that
- * the interface does not name. Apart from applying, which does not pay for it. Needs a transaction.
+ * Scans the states that the mirror recorded since the last scan for fields, and statuses of transactions, that the
+ * interface does not name. It is separate from applying, which therefore does not pay for it. Needs a transaction.
  */
 export async function scanStates(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
   const mark = await readWatermark<{ until: string }>(trx, "states");
@@ -135,7 +138,7 @@ async function settledUntil(trx: Knex): Promise<string> {
   return rows[0]?.until ?? "";
 }
 
-/** The names of fields, and the statuses of transactions, in states of this time. One statement. */
+/** The names of fields, and the statuses of transactions, in states of this period. One statement. */
 async function findSeen(trx: Knex, from: string, until: string): Promise<Seen[]> {
   const { rows } = await trx.raw<{ rows: Seen[] }>(
     `with recent as materialized (
@@ -175,7 +178,7 @@ const transactionFields = [
   ...Object.keys(orderTransactionSchema.shape),
 ];
 
-/** The fields of each resource that the interface names; their expansions among them. */
+/** The fields of each resource that the interface names, including their expansions. */
 const knownFields: Readonly<Record<string, ReadonlySet<string>>> = {
   order: new Set([...Object.keys(orderSchema.shape), "customer"]),
   transaction: new Set([...transactionFields, "customer", "order"]),

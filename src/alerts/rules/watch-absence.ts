@@ -20,18 +20,18 @@ const hourMs = 3_600_000;
 const weekMs = 7 * 24 * hourMs;
 const minuteMs = 60_000;
 
-/** A first start may take its time to reach the queue. The scheduler beats every minute. */
+/** A first start may take a while to reach the queue. The scheduler sends a heartbeat every minute. */
 const schedulerGraceMinutes = 10;
 
-/** What a sweep has to know of others. Alerts are told: they ask nobody themselves. */
+/** What a sweep needs to know from other parts. Alerts do not query those themselves; the answers are passed in. */
 export interface SweepQuestions {
-  /** When the last run that answers for everything began; null where there was none. */
+  /** When the last complete run began; null where there was none. */
   lastWholeRun(db: Knex): Promise<Date | null>;
 }
 
 /**
- * Looks for what should have happened and did not: by the service's clock where the service should have done it, by this
- * machine's where we should have. Needs a transaction; idempotent.
+ * Checks for what should have happened and did not: by the service's clock for the service's duties, by this machine's
+ * clock for ours. Needs a transaction; idempotent.
  */
 export async function watchAbsence(
   trx: Knex.Transaction,
@@ -39,7 +39,7 @@ export async function watchAbsence(
   questions: SweepQuestions,
 ): Promise<void> {
   const absences = await findAbsences(trx, alertContext, questions);
-  const unsure = await notKnownYet(trx);
+  const unsure = await uncertainAbsences(trx);
   await raise(
     trx,
     alertContext,
@@ -57,8 +57,8 @@ export async function watchAbsence(
   );
 }
 
-/** What cannot be said to be missing while what arrived has not been looked at: after a time away, or in a rush. */
-async function notKnownYet(trx: Knex): Promise<ReadonlySet<string>> {
+/** Absences that cannot be established while arrived events are still unprocessed: after downtime, or under load. */
+async function uncertainAbsences(trx: Knex): Promise<ReadonlySet<string>> {
   const unsure = new Set<string>();
   if (await isApplyingLate(trx)) unsure.add("silence:retry").add("silence:renewal");
   if (!(await isInboxScanned(trx))) unsure.add("silence:events");
@@ -99,7 +99,8 @@ async function findAbsences(
     if (missing !== null && isWatched) found.push(stopped(kind, missing, context));
   }
 
-  // None is missed that never came, but this one comes with the first worker: it is waited for since sweeps began.
+  // A heartbeat that never existed is not missed. This one starts with the first worker, so it is expected from the
+  // first sweep on.
   const watchedMs = wallNow.getTime() - watch.first.getTime();
   const isLate = isWatched && watchedMs >= schedulerGraceMinutes * minuteMs;
   if (isLate && !(await hasBeaten(trx, schedulerBeat))) {
@@ -114,11 +115,11 @@ async function findAbsences(
   return found;
 }
 
-/** Since when somebody watches, by this machine's clock. */
+/** Since when sweeps have been watching, by this machine's clock. */
 export interface Watch {
-  /** Ever. */
+  /** Since the first sweep ever. */
   first: Date;
-  /** Without a gap: nobody was there to beat, or to be heard, while no sweep ran. */
+  /** Since the last gap. While no sweep ran, nobody could send heartbeats or be heard. */
   since: Date;
 }
 
@@ -128,10 +129,10 @@ interface Mark {
   seen: string;
 }
 
-/** Says that a sweep looks now, and since when sweeps have looked no more than `gapMinutes` apart. */
+/** Records that a sweep runs now, and returns since when sweeps have been at most `gapMinutes` apart. */
 async function keepWatch(trx: Knex.Transaction, now: Date, gapMinutes: number): Promise<Watch> {
   const last = await readWatermark<Mark>(trx, "watch");
-  // A clock that was ahead and is set right leaves times of the future, by which nothing would be missed until then.
+  // A clock that ran ahead leaves future times when it is set right. Without this, nothing would be missed until then.
   const isGap =
     last === null || Math.abs(now.getTime() - Date.parse(last.seen)) > gapMinutes * 60_000;
   const first =
@@ -141,10 +142,10 @@ async function keepWatch(trx: Knex.Transaction, now: Date, gapMinutes: number): 
   return { first, since };
 }
 
-/** The name under which the scheduler is known: a task of the queue beats for it. */
+/** The name of the scheduler's heartbeat, which a task of the queue sends. */
 export const schedulerBeat = "scheduler";
 
-/** Says that somebody lives. One statement. */
+/** Records a heartbeat. One statement. */
 export async function beat(db: Knex, name: string): Promise<void> {
   await db("alerts.heartbeats")
     .insert({ name, beat_at: db.fn.now() })
@@ -153,13 +154,13 @@ export async function beat(db: Knex, name: string): Promise<void> {
 }
 
 export interface Heartbeats {
-  /** Of each worker that did not end as it should: for how long nothing was heard of it. */
+  /** For each worker that did not shut down properly: seconds since its last heartbeat. */
   workerAgesSeconds: number[];
-  /** Null: it has never run a task. */
+  /** Null: the scheduler has never run a task. */
   schedulerAgeSeconds: number | null;
 }
 
-/** Who lives. One statement. */
+/** Reads all heartbeats. One statement. */
 export async function readHeartbeats(db: Knex): Promise<Heartbeats> {
   const { rows } = await db.raw<{ rows: { name: string; age: number }[] }>(
     "select name, extract(epoch from now() - beat_at)::float8 as age from alerts.heartbeats order by beat_at desc",
@@ -170,7 +171,7 @@ export async function readHeartbeats(db: Knex): Promise<Heartbeats> {
   };
 }
 
-/** Says that somebody ends as it should: nobody waits for it. */
+/** Removes a heartbeat at a proper shutdown, so that it is not missed. One statement. */
 export async function leave(db: Knex, name: string): Promise<void> {
   await db("alerts.heartbeats").where({ name }).delete();
 }
@@ -186,7 +187,7 @@ const missingOf = (row: MissingRow | undefined): Missing | null =>
     ? null
     : { count: Number(row.n), oldest: row.oldest, examples: row.examples ?? [] };
 
-/** Retries that were due before `dueBefore` (service time) and of which no attempt is known. One statement. */
+/** Retries that were due before `dueBefore` (service time) and have no known attempt. One statement. */
 async function findMissingRetries(db: Knex, dueBefore: Date): Promise<Missing | null> {
   const { rows } = await db.raw<{ rows: MissingRow[] }>(
     `select count(*) as n, min(o.next_retry_at) as oldest,
@@ -215,7 +216,7 @@ async function findMissingRenewals(db: Knex, dueBefore: Date): Promise<Missing |
   return missingOf(rows[0]);
 }
 
-/** How many events the hours since then brought, by the service's clock. One statement. */
+/** How many events each hour since then brought, by the service's clock. One statement. */
 const findEventHours = async (db: Knex, since: Date): Promise<EventHour[]> => {
   const rows = await db("alerts.event_hours")
     .where("hour", ">=", since)
@@ -223,7 +224,7 @@ const findEventHours = async (db: Knex, since: Date): Promise<EventHour[]> => {
   return rows.map(({ hour, events }) => ({ hour, events: Number(events) }));
 };
 
-/** Of whom nothing was heard for so long, by the names that begin so. One statement. */
+/** Heartbeats with this name prefix that have been missing for so long. One statement. */
 async function findStopped(
   db: Knex,
   { prefix, afterMinutes }: { prefix: string; afterMinutes: number },
@@ -236,13 +237,13 @@ async function findStopped(
   return missingOf(rows[0]);
 }
 
-/** Whether anything was ever heard of one of this name. One statement. */
+/** Whether a heartbeat of this name was ever recorded. One statement. */
 const hasBeaten = async (db: Knex, name: string): Promise<boolean> =>
   (await db("alerts.heartbeats").where({ name }).first("name")) !== undefined;
 
 /**
- * Whether what arrived some minutes ago has still not been applied: then the mirror is behind, and what it lacks may be
- * waiting. One statement.
+ * Whether events that arrived some minutes ago are still not applied. Then the mirror is behind, and what it lacks may
+ * be waiting. One statement.
  */
 async function isApplyingLate(db: Knex): Promise<boolean> {
   const { rows } = await db.raw<{ rows: { late: boolean }[] }>(
@@ -253,7 +254,7 @@ async function isApplyingLate(db: Knex): Promise<boolean> {
   return rows[0]?.late === true;
 }
 
-/** Whether the look through the inbox has come to its end: what it has not seen may be of any hour. One statement. */
+/** Whether the inbox scan has caught up. Events that it has not seen may belong to any hour. One statement. */
 async function isInboxScanned(db: Knex): Promise<boolean> {
   const { rows } = await db.raw<{ rows: { left: boolean }[] }>(
     `select exists (

@@ -15,17 +15,19 @@ export interface Wording {
 /** A title fits the notification of a phone and the subject of a mail. */
 const maxTitle = 110;
 
-/** A title in its parts, in the order in which they matter; all but the first may be missing. */
+/** A title in parts, the most important first. All but the first may be missing. */
 export interface Headline {
-  /** How much, or how many, and what: `12.345 KWD renewal declined (2nd try)`. */
+  /** How much or how many, and of what: `12.345 KWD renewal declined (2nd try)`. */
   lead: string;
-  /** Why, or how it stands: `insufficient funds`. */
+  /** The cause or the present state: `insufficient funds`. */
   cause?: string | null;
-  /** What comes next, or what to do: `Next try 24 Oct 14:25`. The first to go where the title is too long. */
+  /** What comes next, or what to do: `Next try 24 Oct 14:25`. Dropped first where the title is too long. */
   next?: string | null;
 }
 
-/** One line without ids; in a message the customer stands behind the lead, in what is stored nobody does. Pure. */
+/**
+ * The title as one line without ids. A message names the customer after the lead; the stored title names no one. Pure.
+ */
 export function headlineText(
   { lead, cause, next }: Headline,
   person: string | null = null,
@@ -35,19 +37,19 @@ export function headlineText(
   return oneLine(whole.length <= maxTitle ? whole : upToCause, maxTitle);
 }
 
-/** The two forms of a title that a stage has. Pure. */
+/** The two forms of a transition's title. Pure. */
 export const titled = (headline: Headline): { title: string; headline: Headline } => ({
   title: headlineText(headline),
   headline,
 });
 
-/** Which of the messages a list is cut into; both from 1. */
+/** Which of the messages that a list is split into; both count from 1. */
 export interface Part {
   part: number;
   parts: number;
 }
 
-/** A title of a list that may be cut into several: `… (2 of 3)`, whatever else has to go. Pure. */
+/** The title of a list that may be split: it ends in `(2 of 3)`, even if other parts must be dropped. Pure. */
 export function listTitle(lead: string, { part, parts }: Part): string {
   const suffix = parts > 1 ? ` (${part} of ${parts})` : "";
   return `${oneLine(lead, maxTitle - suffix.length)}${suffix}`;
@@ -60,36 +62,39 @@ export function ordinal(n: number): string {
   return `${n}${ending}`;
 }
 
-/** Something that came from outside, short enough for a title. */
+/** Outside text, short enough for a title. */
 export const short = (text: string, max = 40): string => oneLine(text, max);
 
 const isUuid = /[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}/i;
 
-/** `order ZXYQF2JM`; null where nobody could say its number: there is none, nothing of it is seen, or it is a UUID. */
+/**
+ * `order ZXYQF2JM`; null where the number is missing, has no visible characters, or is a UUID, which nobody can say.
+ * Pure.
+ */
 export function orderName(orderNumber: string | null): string | null {
   const shown = short(orderNumber ?? "", 24);
   return shown === "" || isUuid.test(orderNumber ?? "") ? null : `order ${shown}`;
 }
 
-/** A text of others, fit for a title: ids in it, which nobody can read, become `…`. */
+/** Outside text for a title: ids, which nobody can read, become `…`. */
 export const withoutIds = (text: string): string =>
   text.replace(new RegExp(isUuid.source, "gi"), "…");
 
 /** For advice about webhooks that did not arrive. */
 export const missedComesBack = '"npx tallyhook reconcile" brings what was missed meanwhile';
 
-/** What one alert is about, or several of one currency together. */
+/** The amount of one alert, or of several alerts in one currency. */
 export interface Amount {
-  /** Minor units; null where nobody knows, or where it is about no money. */
+  /** Minor units; null where unknown, or where no money is concerned. */
   amountMinor: bigint | null;
   currency: string | null;
-  /** How many alerts it is the sum of; 1 where left out. */
+  /** The number of alerts in the sum; 1 if omitted. */
   alerts?: number;
 }
 
 /**
- * The sum of each currency, in words. Currencies are neither added nor compared: 100 yen are not more than 1 euro. The one
- * of the most alerts comes first. Pure.
+ * The sum of each currency, as text. Currencies are neither added nor compared: 100 yen are not more than 1 euro. The
+ * currency with the most alerts comes first. Pure.
  */
 export function sumTexts(amounts: readonly Amount[]): string[] {
   const sums = new Map<string, { minor: bigint; alerts: number }>();
@@ -104,17 +109,17 @@ export function sumTexts(amounts: readonly Amount[]): string[] {
     .map(([code, { minor }]) => moneyText(minor, code));
 }
 
-/** So many currencies fit in a title. */
+/** The number of currencies that fit in a title. */
 const maxInTitle = 3;
 
-/** Sums for a title: of those that do not fit it says how many there are. Pure. */
+/** Sums for a title, with the number of those that do not fit. Pure. */
 export function sumsInTitle(texts: readonly string[]): string {
   const left = texts.length - maxInTitle;
   const shown = texts.slice(0, maxInTitle).join(", ");
   return left <= 0 ? shown : `${shown} and ${counted(left, "more currency", "more currencies")}`;
 }
 
-/** By currency, then the largest first; what is about no known amount comes last. Pure. */
+/** Orders by currency, then by the largest amount. Unknown amounts come last. Pure. */
 export function byMoney(a: Amount, b: Amount): number {
   const isKnown = Number(b.amountMinor !== null) - Number(a.amountMinor !== null);
   if (isKnown !== 0 || a.amountMinor === null || b.amountMinor === null) return isKnown;

@@ -15,15 +15,18 @@ import {
   usualLimit,
 } from "./storms.ts";
 
-/** So many that a storm does not hold back are told by themselves in a window; more come as lists, with the next sweep. */
+/**
+ * Alerts that a storm does not hold back get messages of their own, up to this number in a window. More come as lists
+ * with the next sweep.
+ */
 const maxAlone = 20;
 
 /**
- * Takes out of the announcements what a storm holds back, and opens the one incident that stands for the crowd. Nothing is
- * only written down: what cannot wait is told by itself or in the next list, the rest in the list when the storm is over
- * (list-storms.ts). What ends is told as ever: a resolution goes only where the alert was told; and what waits for a
- * digest is in no crowd of messages. Two workers may both let a few pass before either sees the crowd; the incident is
- * one, by its key.
+ * Removes from the announcements what a storm holds back, and opens the one incident that stands for all of it. No
+ * alert is lost: one that cannot wait gets its own message or goes into the next list, and the others go into the list
+ * at the end of the storm (list-storms.ts). Ends are announced as usual, since a resolution goes only where the alert
+ * was sent. Alerts that wait for a digest do not count as messages. Two workers may both let a few messages pass before
+ * either sees the storm; the incident is still one, by its key.
  */
 export async function holdBack(
   trx: Knex.Transaction,
@@ -32,7 +35,7 @@ export async function holdBack(
 ): Promise<readonly Announcement[]> {
   const families = new Set(announcements.flatMap(({ timeline }) => timeline.family ?? []));
   const held = new Set<Announcement>();
-  // In one order, since each locks its incident.
+  // In a fixed order, since each family locks its incident.
   for (const family of [...families].sort()) {
     const fresh = announcements.filter(
       ({ timeline, stage }) => timeline.family === family && stage.change !== "resolved",
@@ -45,7 +48,7 @@ export async function holdBack(
   return announcements.filter((one) => !held.has(one));
 }
 
-/** The incident that these alerts belong to, opened if need be; null where there is no storm. */
+/** The incident of these alerts, opened if necessary; null where there is no storm. */
 async function stormOf(
   trx: Knex.Transaction,
   alertContext: AlertContext,
@@ -66,7 +69,7 @@ async function stormOf(
   );
 }
 
-/** Declines at a multiple of their usual rate, by the times of the charges. */
+/** Opens a storm for declines at a multiple of their usual rate, by the times of the charges. */
 async function openForRate(
   trx: Knex.Transaction,
   alertContext: AlertContext,
@@ -91,7 +94,7 @@ async function openForRate(
   return openIncident(trx, alertContext, "declines", { totals, limit });
 }
 
-/** More than the limit of a family that came within the window. */
+/** Opens a storm when more alerts of a family than its limit came within the window. */
 async function openForArrivals(
   trx: Knex.Transaction,
   alertContext: AlertContext,
@@ -101,7 +104,7 @@ async function openForArrivals(
   const { withinMinutes } = alertContext.settings.rules.decline_storm;
   const limit = await limitOf(trx, alertContext, family);
   const isLate = family === "late-declines";
-  // Not yet in their digest.
+  // Alerts that are not in their digest yet.
   const coming = isLate
     ? fresh.filter(({ stage }) => routeOf(alertContext, stage).inDigest).length
     : 0;
@@ -111,7 +114,7 @@ async function openForArrivals(
   return openIncident(trx, alertContext, family, { totals, limit });
 }
 
-/** How many alerts of a family in a window are still told one by one. */
+/** How many alerts of a family in a window are still sent one by one. */
 export async function limitOf(
   db: Knex,
   alertContext: AlertContext,
@@ -158,7 +161,9 @@ async function openIncident(
   return alertId;
 }
 
-/** The incident of a family, which cannot end before this transaction does; null where none is open. */
+/**
+ * The open incident of a family, locked so that it cannot end before this transaction does; null where none is open.
+ */
 async function openStorm(trx: Knex.Transaction, family: Family): Promise<number | null> {
   const row = await trx("alerts.alerts")
     .where("key", `storm:${family}`)
@@ -168,7 +173,10 @@ async function openStorm(trx: Knex.Transaction, family: Family): Promise<number 
   return row === undefined ? null : Number(row.id);
 }
 
-/** Gives back what is not told by itself, having written down in which list it will be told. */
+/**
+ * Records how each alert is reported: by a message of its own or in which list. Returns those without a message of
+ * their own.
+ */
 async function keepForLists(
   trx: Knex.Transaction,
   alertContext: AlertContext,
@@ -185,7 +193,7 @@ async function keepForLists(
     const cannotWait = one.stage.evenInStorm === true;
     if (inDigest && !cannotWait) return [];
     const isAlone = cannotWait && !inDigest && left-- > 0;
-    // What could not wait still cannot when a later stage takes its place.
+    // An alert that could not wait still cannot when a later transition replaces the first.
     const isUrgent = cannotWait || urgent.has(one.alertId);
     const toldHow = isAlone ? "alone" : isUrgent ? "at_once" : "at_end";
     return [{ one, channels, toldHow }];
@@ -201,7 +209,7 @@ async function keepForLists(
   return held;
 }
 
-/** Which of these alerts wait for a list that cannot wait for the end of their storm. One statement. */
+/** Which of these alerts wait for a list that must not wait for the end of their storm. One statement. */
 async function urgentlyWaiting(trx: Knex, ids: readonly number[]): Promise<ReadonlySet<number>> {
   const waiting = await trx("alerts.storm_items")
     .whereIn("alert_id", [...ids])
@@ -218,7 +226,7 @@ interface StormItem {
   toldHow: "alone" | "at_once" | "at_end";
 }
 
-/** How many of a storm were told by themselves in the last window. One statement. */
+/** How many alerts of a storm got messages of their own in the last window. One statement. */
 async function countAlone(trx: Knex, alertContext: AlertContext, stormId: number): Promise<number> {
   const { withinMinutes } = alertContext.settings.rules.decline_storm;
   const { rows } = await trx.raw<{ rows: { n: string }[] }>(

@@ -21,7 +21,7 @@ import {
   stormTotals,
 } from "./storms.ts";
 
-/** What is held back is listed after so long, though the storm goes on. */
+/** Alerts that are held back are listed after this time even if the storm continues. */
 const maxHeldMinutes = 60;
 
 interface Storm {
@@ -30,18 +30,18 @@ interface Storm {
   key: string;
   occurrence: number;
   isOpen: boolean;
-  /** Since it was opened. */
+  /** Since the storm was opened. */
   minutes: number;
 }
 
 /**
- * Lists what cannot wait, tells storms again that have doubled, and ends those whose crowd has passed: below half of what
- * opened them, so that a rate about the limit is one incident and not many. With the end, all that was held back is
- * listed. Needs a transaction; each alert is listed once.
+ * Lists what cannot wait, sends storms again that have doubled, and ends those that have passed: below half of what
+ * opened them, so that a rate around the limit makes one incident and not many. With the end, everything that was held
+ * back is listed. Needs a transaction; each alert is listed once.
  */
 export async function tellStorms(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
   const { withinMinutes } = alertContext.settings.rules.decline_storm;
-  for (const storm of await toldStorms(trx)) {
+  for (const storm of await stormsToReport(trx)) {
     const { family } = storm;
     const limit = await limitOf(trx, alertContext, family);
     const count = await countArrivals(trx, { family, withinMinutes }, limit + 1);
@@ -64,8 +64,11 @@ export async function tellStorms(trx: Knex.Transaction, alertContext: AlertConte
   }
 }
 
-/** Storms that go on, and those of which a worker held something back while they ended. Locks them. */
-async function toldStorms(trx: Knex): Promise<Storm[]> {
+/**
+ * Open storms, and ended ones with alerts still to be listed, which a worker held back while the storm ended. Locks
+ * them.
+ */
+async function stormsToReport(trx: Knex): Promise<Storm[]> {
   const families = Object.keys(stormFamilies) as Family[];
   const { rows } = await trx.raw<{
     rows: { id: string; key: string; occurrence: number; state: string; minutes: number }[];
@@ -85,7 +88,7 @@ async function toldStorms(trx: Knex): Promise<Storm[]> {
   });
 }
 
-/** Since the window in which it was seen began. */
+/** Since the start of the window in which the storm was detected. */
 const minutesOf = (alertContext: AlertContext, { minutes }: Storm): number =>
   Math.ceil(minutes) + alertContext.settings.rules.decline_storm.withinMinutes;
 
@@ -139,7 +142,7 @@ async function tellLists(
         const { key, occurrence } = storm;
         const items = alerts.map(listItem);
         const message = composeMessage({ key, occurrence, channel, stage, items });
-        // It joins an incident that has woken people, and must not open it again in the morning.
+        // The list joins an incident that has already woken people. It must not open it again in the morning.
         const joins = keepsIncidents(alertContext.settings, channel) && woken.has(channel);
         const notBefore = joins ? null : quietEnd(alertContext, stage);
         await queueMessages(trx, [
@@ -151,8 +154,9 @@ async function tellLists(
 }
 
 /**
- * What is to be listed now, each once. What was resolved while it waited is not listed, and counted as over; but what
- * could not wait is listed with what has become of it: fraud, a chargeback or a high amount is never only a number.
+ * What is to be listed now, each alert once. Alerts that were resolved while waiting are not listed but counted as
+ * over. Those that could not wait are listed all the same, with what became of them: fraud, a chargeback or a high
+ * amount is never only a number.
  */
 async function takeWaiting(trx: Knex, storm: Storm, isOver: boolean): Promise<Waiting[]> {
   const { rows } = await trx.raw<{
@@ -209,7 +213,7 @@ async function takeWaiting(trx: Knex, storm: Storm, isOver: boolean): Promise<Wa
   }));
 }
 
-/** Where the incident itself was told, or may have been. One statement. */
+/** The channels on which the incident itself was sent, or may have been. One statement. */
 async function channelsTold(trx: Knex, stormId: number): Promise<ReadonlySet<string>> {
   const channels = await trx("alerts.outbox")
     .where({ alert_id: stormId, action: "trigger", is_list: false })
@@ -219,7 +223,7 @@ async function channelsTold(trx: Knex, stormId: number): Promise<ReadonlySet<str
   return new Set(channels);
 }
 
-/** How many lists of this storm each channel has had. One statement. */
+/** How many lists of this storm each channel got. One statement. */
 async function listNumbers(trx: Knex, stormId: number): Promise<Map<string, number>> {
   const rows = await trx("alerts.outbox")
     .where({ alert_id: stormId, is_list: true })
@@ -228,7 +232,7 @@ async function listNumbers(trx: Knex, stormId: number): Promise<Map<string, numb
   return new Map(rows.map(({ channel, n }) => [channel, Number(n)]));
 }
 
-/** What became of a storm's alerts, each counted once by its last telling. One statement. */
+/** What became of a storm's alerts, each counted once by how it was last reported. One statement. */
 async function countItems(trx: Knex, stormId: number): Promise<StormItemCount[]> {
   const { rows } = await trx.raw<{
     rows: {
@@ -257,16 +261,16 @@ export interface ListedAlert {
   severity: AlertSeverity;
   title: string;
   advice: string;
-  /** Null where it is about no money. */
+  /** Null where no money is concerned. */
   amountMinor: bigint | null;
   currency: string | null;
-  /** What has become of it while it waited for the list; null while it is open. */
+  /** What became of the alert while it waited for the list; null while it is open. */
   sinceThen: string | null;
-  /** The masked address and the id; null where it is about nobody. */
+  /** The masked address and the id; null where there is no customer. */
   customer: string | null;
 }
 
-/** An alert as a list shows it: how much, who, and the number by which a person looks it up. Pure. */
+/** An alert as a list shows it: the amount, the customer, and the number by which people look it up. Pure. */
 export function listItem({
   id,
   title,
@@ -289,7 +293,7 @@ export function listItem({
   };
 }
 
-/** What has become of alerts, by the stages that end them. */
+/** What became of alerts, by the transitions that end them. */
 const endings: Readonly<Record<string, string>> = {
   recovered: "paid after all",
   canceled: "the subscription was canceled",
@@ -297,10 +301,10 @@ const endings: Readonly<Record<string, string>> = {
   dismissed: "won: the money stays yours",
 };
 
-/** What a list says of an alert that is over before it was listed. Pure. */
+/** What a list says about an alert that ended before it was listed. Pure. */
 export const endingOf = (stage: string): string => endings[stage] ?? "over";
 
-/** What is open first, then the most urgent, then by currency the largest amounts. Pure. */
+/** Open alerts first, then the most urgent, then by currency the largest amounts. Pure. */
 const inListOrder = (alerts: readonly ListedAlert[]): ListedAlert[] =>
   [...alerts].sort(
     (a, b) =>
@@ -313,18 +317,18 @@ const inListOrder = (alerts: readonly ListedAlert[]): ListedAlert[] =>
 const moneyFacts = (sums: readonly string[]): AlertFact[] =>
   sums.map((value) => ({ label: "Money", value }));
 
-/** How many of them ask for nothing any more. */
+/** How many of them need nothing any more. */
 function overFacts(alerts: readonly ListedAlert[]): AlertFact[] {
   const over = alerts.filter(({ sinceThen }) => sinceThen !== null).length;
   return over === 0 ? [] : [{ label: "Over meanwhile, at the bottom", value: String(over) }];
 }
 
 export interface ListPart extends Part {
-  /** Of this message. */
+  /** The alerts of this message. */
   alerts: readonly ListedAlert[];
   /** Whether they could not wait for the end of the storm. */
   cannotWait: boolean;
-  /** The list's number among those of its incident and channel. */
+  /** The number of the list among those of its incident and channel. */
   number: number;
   at: Date;
 }
@@ -350,7 +354,7 @@ export function listStage(
   };
 }
 
-/** What to do about all of them where that is the same, else where it is said. */
+/** The advice itself where all alerts share it, else where to find it. */
 function adviceOn(alerts: readonly ListedAlert[]): string {
   const all = new Set(alerts.map(({ advice }) => advice));
   const [common = ""] = all.size === 1 ? all : [];
@@ -363,7 +367,7 @@ const countsByRule = (alerts: readonly ListedAlert[]): AlertFact[] => {
   return [...counts].map(([label, n]) => ({ label, value: String(n) }));
 };
 
-/** Where somebody finds the alerts of a storm that is over. Pure. */
+/** Where to find the alerts of a storm that is over. Pure. */
 function whereTold(isListed: boolean, isInDigest: boolean): string {
   if (!isInDigest) {
     return isListed
@@ -376,7 +380,7 @@ function whereTold(isListed: boolean, isInDigest: boolean): string {
   return `What can wait is on the daily list; ${others}.`;
 }
 
-/** What the end of a storm says: how many there were, what became of them, and what they come to. Pure. */
+/** The end of a storm: how many alerts there were, what became of them, and their sums. Pure. */
 export function stormEnd(family: Family, counts: readonly StormItemCount[]): End {
   const of = (...how: StormItemCount["toldHow"][]) =>
     counts.filter(({ toldHow }) => how.includes(toldHow));

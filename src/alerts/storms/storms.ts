@@ -6,7 +6,7 @@ import type { AlertSettings, RuleName } from "../settings.ts";
 import { readWatermark, writeWatermark } from "../store.ts";
 import type { Condition, Family } from "../timeline.ts";
 
-/** How many alerts of a family in a window are still told one by one. Pure. */
+/** How many alerts of a family in a window are still sent one by one. Pure. */
 export function usualLimit(
   { rules: { decline_storm: storm } }: Pick<AlertSettings, "rules">,
   family: Family,
@@ -18,9 +18,9 @@ export function usualLimit(
   return limit ?? byRate;
 }
 
-/** What a crowd of alerts comes to. */
+/** The totals of a storm. */
 export interface StormTotals {
-  /** Alerts, not their stages. */
+  /** Counts alerts, not their transitions. */
   alerts: number;
   /** In minor units; currencies are never added. */
   sums: readonly Amount[];
@@ -29,13 +29,13 @@ export interface StormTotals {
 }
 
 export interface StormCount extends StormTotals {
-  /** In so many minutes; it may be longer than the window in which storms are seen. */
+  /** The period in minutes; it may be longer than the window that detects storms. */
   minutes: number;
   limit: number;
   at: Date;
 }
 
-/** How many alerts of a storm were told in one way, and their money in one currency. */
+/** How many alerts of a storm were reported in one way, with their money in one currency. */
 export interface StormItemCount {
   toldHow: "alone" | "at_once" | "at_end" | "over" | "in_digest";
   alerts: number;
@@ -43,7 +43,7 @@ export interface StormItemCount {
   amountMinor: bigint | null;
 }
 
-/** The incident that stands for a crowd of alerts; it grows with them. Pure. */
+/** The incident that stands for many alerts and grows with them. Pure. */
 export function stormCondition(
   { rules }: Pick<AlertSettings, "rules">,
   family: Family,
@@ -55,7 +55,7 @@ export function stormCondition(
   return {
     key: `storm:${family}`,
     rule,
-    // Events that die together have a cause that is ours.
+    // Many dead events at once have a cause on our side.
     severity: family === "dead" ? "critical" : rules[rule].severity,
     title: title(alerts, minutes),
     advice: `${advice} ${isMoney ? moneyInStorm : "Each"} is listed when this is over, or after an hour. Until then: ${named}.`,
@@ -78,21 +78,21 @@ const moneyInStorm =
   "Fraud, chargebacks, high amounts and what is lost for good are told at once all the same, and what goes into the " +
   "daily list still does; the rest";
 
-/** What is common to the alerts of a family, and how their crowd is told. */
+/** What the alerts of a family have in common, and how their storm is described. */
 export interface StormFamily {
-  /** By whose severity and channels the incident is told. */
+  /** The rule whose severity and channels the incident uses. */
   rule: RuleName;
   /** The rules whose alerts are held back. */
   holds: readonly RuleName[];
-  /** How the keys of its alerts begin. */
+  /** The prefixes of its alerts' keys. */
   keys: readonly string[];
-  /** How the stages that count begin. */
+  /** The prefix of the transitions that count. */
   stages: string;
-  /** So many in a window are told one by one; null: by the usual rate. */
+  /** How many alerts in a window are sent one by one; null: decided by the usual rate. */
   limit: number | null;
   title: (count: number, withinMinutes: number) => string;
   advice: string;
-  /** What is said when the crowd has passed. */
+  /** The message at the end of the storm. */
   end: string;
 }
 
@@ -201,8 +201,8 @@ const familyBindings = (family: Family): { stages: string; keys: string[] } => (
 });
 
 /**
- * How many alerts of a family came in the window, by when they were learned; counts no further than `limit`. Of a family
- * that is there to keep messages few, what goes into a digest does not count. One statement.
+ * How many alerts of a family came in the window, by when they were learned; counts no further than `limit`. In a
+ * family whose storm only reduces the number of messages, what goes into a digest does not count. One statement.
  */
 export async function countArrivals(
   db: Knex,
@@ -228,13 +228,13 @@ export async function countArrivals(
 
 export interface Peak {
   count: number;
-  /** The end of the window in which so many were declined. */
+  /** The end of the window with that many declines. */
   at: Date;
 }
 
 /**
- * The fullest window about these times, by the times of the charges: declines that are delivered together but were made
- * hours apart are no attack. Null where there are none. One statement.
+ * The fullest window around these times, by the times of the charges: declines that are delivered together but were
+ * made hours apart are no attack. Null where there are none. One statement.
  */
 export async function fullestWindow(
   db: Knex,
@@ -264,9 +264,8 @@ export async function fullestWindow(
 }
 
 /**
- * What a crowd comes to: all of the family that was learned so many minutes ago at most, or charged in the window that
- * ends then.
- * One statement.
+ * The totals of a storm: all alerts of the family that were learned in the last so many minutes, or charged in the
+ * window that ends then. One statement.
  */
 export async function stormTotals(
   db: Knex,
@@ -305,7 +304,10 @@ export async function stormTotals(
   };
 }
 
-/** What of a storm no message of it tells, since it can wait for a digest: by currency. One statement. */
+/**
+ * By currency, the alerts of a storm that none of its messages shows, because they can wait for a digest. One
+ * statement.
+ */
 export async function digestTotals(
   db: Knex,
   family: Family,
@@ -340,10 +342,10 @@ interface Mark {
 }
 
 /**
- * How many declines a window about this time usually brings, by the times of the charges; null until a day of them is
- * known. The largest of three: the mean of this hour (the hour before and the hour after taken in) over the days of the
- * baseline, and the fullest window about this time of day one week ago and one month ago, since renewals cluster on
- * weekdays and on days of the month: the last comparable billing day.
+ * How many declines a window around this time usually brings, by the times of the charges; null until a day of them is
+ * known. It is the largest of three numbers: the mean of this hour (with the hour before and after) over the days of
+ * the baseline, and the fullest window around this time of day one week ago and one month ago. The last two count
+ * because renewals cluster on weekdays and days of the month, so they show the last comparable billing day.
  */
 export async function usualDeclines(
   db: Knex,
@@ -355,7 +357,10 @@ export async function usualDeclines(
   return isNear ? mark.per_window : countUsual(db, alertContext, at);
 }
 
-/** Works it out for this hour, once an hour: what is declined now asks for it. Needs a transaction. */
+/**
+ * Computes the usual declines for this hour, once an hour. Assessing declines only reads the result. Needs a
+ * transaction.
+ */
 export async function learnUsualDeclines(
   trx: Knex.Transaction,
   alertContext: AlertContext,
