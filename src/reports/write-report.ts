@@ -28,15 +28,16 @@ export interface ReportRequest {
   from: string | undefined;
   to: string | undefined;
   asOf: Date | undefined;
-  /** Of a closed month the frozen rows, also where a time is asked for. */
+  /** Takes the frozen rows of a closed month even if `asOf` is given. */
   prefersFrozen?: boolean;
   currency: string | undefined;
   accounts: string | undefined;
 }
 
 /**
- * Writes a report in its format: of a closed month the frozen rows, unless it is asked as of a time. Throws `UsageError`
- * where what is asked for is not possible.
+ * Writes a report in the requested format. A closed month gives its frozen rows, unless the request names a time or an
+ * account map. Throws `UsageError` if the request cannot be fulfilled, `BrokenSealError` if the frozen rows were
+ * changed.
  */
 export async function writeReport(
   { db, clock, timeZone, region, write }: ReportDeps,

@@ -8,34 +8,34 @@ export interface CloseMark {
   /** Snapshot id. */
   id: string;
   closedAt: string;
-  /** Null where an earlier version closed it. */
+  /** Null if an earlier version closed the month. */
   closedBy: string | null;
-  /** Why it was closed without a PASS. */
+  /** Why it was closed without a PASS; null if it passed. */
   reason: string | null;
-  /** Of the whole close, as `close` printed it. */
+  /** The seal of the whole close, as `close` printed it. */
   sha256: string;
 }
 
-/** What stands above or below the rows, so that they can be signed. */
+/** The facts printed above or below the rows, so that a person can sign them off. */
 export interface About {
   report: string;
   explains: string;
   period: Period;
-  /** What the mirror said then; `isLive`: now, and perhaps otherwise in a minute. */
+  /** The time that the rows are as of. With `isLive` it is now, and a minute later they may differ. */
   asOf: string;
   isLive: boolean;
   currency: string | null;
   close: CloseMark | null;
   proof: Proof;
   rows: number;
-  /** Of the column names and the rows as JSON arrays, a line each. */
+  /** Of the column names and the rows, one JSON array a line. */
   sha256: string;
 }
 
-/** What no report can know (spec: fees and payouts are not in the interface). */
+/** What no report can know: fees and payouts are not in the service's interface. */
 const notKnown = "Gross of fees and payouts, which the service does not tell.";
 
-/** The same facts in the same order for every format. Pure. */
+/** The facts as lines, in the same order for every format. Pure. */
 export function aboutLines(about: About): [label: string, value: string][] {
   const { period, proof, close } = about;
   return [
@@ -81,20 +81,20 @@ export function resultLine({ proof, period }: Pick<About, "proof" | "period">): 
 
 export type Verdict = "PASS" | "FAIL" | "INCOMPLETE";
 
-/** What reconciliation has proved of everything up to the end of a period. */
+/** What reconciliation has proved up to the end of a period. */
 export interface Proof {
   verdict: Verdict;
-  /** Of the time up to the end of the period, by the resource that was read least. */
+  /** The share of the time up to the end of the period that was read, of the resource that was read least. */
   coveragePercent: string;
-  /** Everything created before this was read; null when not even the first record was. */
+  /** Everything created before this time was read; null if not even the first record was. */
   readUntil: string | null;
   lastRun: string | null;
-  /** Neither healed nor acknowledged. */
+  /** Serious findings that are neither healed nor acknowledged. */
   openFindings: string;
   openWarnings: string;
 }
 
-/** The one place that asks for coverage: `reports.verdict` over the ledger of reconciliation. */
+/** Reads verdict and coverage from `reports.verdict`. The only place that asks for coverage. */
 export async function readProof(
   db: Knex,
   { fromUtc, toUtc }: Pick<Period, "fromUtc" | "toUtc">,

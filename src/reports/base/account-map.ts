@@ -4,7 +4,7 @@ import { readInputFile } from "../../platform/files.ts";
 
 const account = z.string().trim().min(1).max(64);
 const accountMap = z.strictObject({
-  /** What the processor owes: sales come in, refunds and chargebacks go out. */
+  /** What the processor owes: sales are debited, refunds and chargebacks credited. */
   clearing: account,
   sales: account,
   refunds: account,
@@ -21,7 +21,7 @@ export const defaultAccounts: AccountMap = {
   chargebacks: "6800",
 };
 
-/** Reads a settings file (JSON) with an account for each of the four. Throws `UsageError` that names what is wrong. */
+/** Reads a JSON file with an account for each of the four. Throws `UsageError` that names the first mistake. */
 export async function readAccountMap(path: string): Promise<AccountMap> {
   const wanted = `It should be JSON such as ${JSON.stringify(defaultAccounts)}.`;
   const text = (await readInputFile(path)).toString("utf8");

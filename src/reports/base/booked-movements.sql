@@ -1,5 +1,5 @@
--- Closed months as they were frozen. What differs from them now is booked at the start of the first open month,
--- as the difference, with its own date. Without a close, a movement is booked when it happened.
+-- Movements of closed months as they were frozen. What differs from them now is booked as a difference at the start of
+-- the first open month, and keeps its own date in `at`. Before the first close, a movement is booked when it happened.
 create or replace function reports.booked_movements(p_as_of timestamptz default null)
 returns table (movement text, kind text, object_id text, order_id text, at timestamptz, booked_at timestamptz,
                is_late boolean, currency text, amount bigint)

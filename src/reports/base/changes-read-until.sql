@@ -1,6 +1,6 @@
--- The service's time up to which what changes old objects was read: T0 of the newest run that came to its end and read
--- each list of open items to its end, or everything, and what these lists did not show any more. What a range was
--- asked for tells nothing of older objects.
+-- The service's time up to which changes to older objects were read: T0 of the newest run that ended, read everything
+-- or every list of open items to its end, and read by id what these lists no longer showed. A run over a requested
+-- range does not count: it proves nothing about older objects.
 create or replace function reports.changes_read_until(p_as_of timestamptz default null) returns timestamptz
 language sql stable parallel safe as $$
   select max(r.t0)
@@ -15,7 +15,7 @@ language sql stable parallel safe as $$
       select from reconcile.coverage c
       where c.run = r.id and c.step in ('status', 'all')
         and (c.completed_at <= coalesce(p_as_of, 'infinity') and (c.revoked_at is null or c.revoked_at > coalesce(p_as_of, 'infinity'))) is not true)
-    -- What it left to be read by id, and the next run did not take over.
+    -- A run does not count while a recheck of it is open, or if it left open items unread: no later run adopts those.
     and not exists (
       select from reconcile.doubts d
       where d.run = r.id and d.recorded_at <= coalesce(p_as_of, 'infinity')

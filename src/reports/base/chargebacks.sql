@@ -1,5 +1,6 @@
--- As of a time: mirror.chargebacks over the states recorded by then, for what was touched since. One order and one
--- transaction after another (collate and limit keep the planner from making all of them): there are few.
+-- Without p_as_of: mirror.chargebacks. With it, chargebacks that have changed since are computed again from the states
+-- recorded by then. They are few, so each order and transaction is read by itself; `collate` and `limit` keep the
+-- planner from computing all of them.
 create or replace function reports.chargebacks(p_as_of timestamptz default null)
 returns table (key text, order_id text, transaction_id text, state text, amount bigint, currency text,
                opened_at timestamptz, resolved_at timestamptz)

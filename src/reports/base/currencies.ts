@@ -2,12 +2,12 @@ import type { Knex } from "knex";
 import { UsageError } from "../../platform/errors.ts";
 import { minorDigits, moneyText } from "../../platform/money.ts";
 
-/** Decimals by currency in lower case: those of `platform/money.ts`, or what a month was closed with. */
+/** Decimals by currency in lower case: those of `platform/money.ts`, or those that a month was closed with. */
 export type Exponents = ReadonlyMap<string, number>;
 
 /**
- * Reads `--currency` against what the mirror holds. Throws `UsageError` that says what is possible. The mirror's
- * currencies are found by skipping from one to the next in the index, however many rows there are.
+ * Checks `--currency` against the currencies in the mirror. Throws `UsageError` that lists them. The query skips from
+ * one currency to the next in the index, so the number of rows does not matter.
  */
 export async function findCurrency(db: Knex, given: string): Promise<string> {
   const currency = given.toLowerCase();
@@ -26,21 +26,21 @@ export async function findCurrency(db: Knex, given: string): Promise<string> {
   throw new UsageError(`There is nothing in the currency "${given}". ${possible}`);
 }
 
-/** The number that a text begins with, its thousands apart: `-1234567.80 USD` → `-1,234,567.80 USD`. Pure. */
+/** Separates the thousands of the number that a text begins with: `-1234567.80 USD` → `-1,234,567.80 USD`. Pure. */
 export const grouped = (text: string): string =>
   text.replace(/^-?\d+/, (whole) => whole.replace(/\B(?=(\d{3})+$)/g, ","));
 
-/** Minor units as a person reads them: `12,345.67 USD`. Pure. */
+/** Prints minor units for people: `12,345.67 USD`. Pure. */
 export const amountText = (minor: bigint, currency: string, exponents: Exponents): string =>
   grouped(moneyText(minor, currency, exponents));
 
-/** Minor units in short, for an axis: `12.5k`; of a currency without known decimals they stay minor units. Pure. */
+/** Prints minor units in short, for an axis: `12.5k`. Without known decimals they stay minor units. Pure. */
 export function shortAmount(minor: number, currency: string, exponents: Exponents): string {
   const digits = minorDigits(currency, exponents);
   return digits === null ? `${shortNumber(minor)} minor units` : shortNumber(minor / 10 ** digits);
 }
 
-/** A number in at most three digits and a letter: `1.2M`. Pure. */
+/** Prints a number in at most three digits and a letter: `1.2M`. Pure. */
 function shortNumber(value: number): string {
   const steps: [number, string][] = [
     [1e12, "T"],

@@ -1,4 +1,4 @@
--- Where clocks go back to midnight, there are two of it and the first one counts: the other is what a cast gives.
+-- Where clocks go back to midnight, a day has two midnights. The first one counts; a cast would give the other.
 create or replace function reports.day_start(p_day date, p_zone text) returns timestamptz
 language sql stable parallel safe as $$
   select case when ((m.at - interval '1 microsecond') at time zone p_zone)::date = p_day then e.at else m.at end

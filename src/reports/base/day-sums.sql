@@ -1,5 +1,5 @@
--- What the mirror holds of each day, to be compared with the sums of the service's list (reconcile.daily_sums). What
--- cannot be summed at the service is left out on both sides.
+-- The mirror's sums of each day, to be compared with those of the service's list (reconcile.daily_sums). A transaction
+-- without currency, type, status or amount is left out on both sides.
 create or replace function reports.day_sums(p_from timestamptz, p_to timestamptz, p_zone text,
                                             p_as_of timestamptz default null)
 returns table (day date, currency text, type text, status text, n bigint, total numeric, changed_at timestamptz)
@@ -12,7 +12,7 @@ language sql stable parallel safe as $$
   group by 1, 2, 3, 4
 $$;
 
--- What a day is that the service showed at p_read_at and of which something was last changed at p_changed_at.
+-- Compares the service's sums of a day, read at p_read_at, with the mirror's, which last changed at p_changed_at.
 create or replace function reports.sums_outcome(p_service_count bigint, p_service_sum numeric, p_mirror_count bigint,
                                                 p_mirror_sum numeric, p_changed_at timestamptz, p_read_at timestamptz)
 returns text language sql immutable parallel safe as $$

@@ -1,41 +1,41 @@
 import { type Exponents, amountText } from "./currencies.ts";
 
-/** A row by its columns' names. A closed month may have been frozen with other columns than there are today. */
+/** A row by column name. A closed month may have been frozen with other columns than those of today. */
 export type Cells = Readonly<Record<string, string | null>>;
 
-/** How a value is told apart besides its place; each has a colour and a pattern of its own. */
+/** What kind of value it is. Each tone has its own colour and pattern. */
 export type Tone = "base" | "gain" | "loss" | "other";
 
 /** Bars along a common axis, one below the other: shares of a whole, or the steps from one balance to the next. */
 export interface BarFigure {
   kind: "bars";
   title: string;
-  /** What it shows, in a sentence, for who cannot see it. */
+  /** What the figure shows, in a sentence, for readers who cannot see it. */
   describes: string;
   bars: readonly Bar[];
 }
 
 export interface Bar {
   label: string;
-  /** Where it begins and ends on the axis. */
+  /** Where the bar begins and ends on the axis. */
   from: number;
   to: number;
-  /** Exact, as it is printed beside the bar. */
+  /** The exact value, as printed beside the bar. */
   value: string;
   tone: Tone;
 }
 
-/** Columns side by side, as days or months follow each other. */
+/** Columns side by side, such as consecutive days or months. */
 export interface ColumnFigure {
   kind: "columns";
   title: string;
   describes: string;
-  /** Ticks of the axis are printed by this. */
+  /** Formats the ticks of the axis. */
   axis: (value: number) => string;
   columns: readonly Column[];
   /** Lines across all columns. */
   thresholds: readonly { value: number; label: string }[];
-  /** What each tone stands for; empty where there is one. */
+  /** What each tone means; empty if there is only one. */
   legend: readonly { tone: Tone; label: string }[];
 }
 
@@ -43,18 +43,18 @@ export interface Column {
   label: string;
   /** Stacked from the bottom. */
   parts: readonly { value: number; tone: Tone }[];
-  /** Printed above it. */
+  /** Printed above the column. */
   note: string | null;
-  /** Below it: something to look at. */
+  /** Printed below the column where a reader should check something. */
   mark: { sign: string; meaning: string } | null;
 }
 
 export type Figure = BarFigure | ColumnFigure;
 
-/** Makes figures of all rows of a report. Pure. No figure ever has two currencies. */
+/** Makes figures from all rows of a report. A figure never mixes currencies. Pure. */
 export type MakeFigures = (rows: readonly Cells[], exponents: Exponents) => Figure[];
 
-/** Rows that share a value, in the order of the values. */
+/** Groups rows by their value in a column, in the order of the values. */
 export function groupBy(rows: readonly Cells[], column: string): [key: string, rows: Cells[]][] {
   const groups = new Map<string, Cells[]>();
   for (const row of rows) {
@@ -66,24 +66,24 @@ export function groupBy(rows: readonly Cells[], column: string): [key: string, r
   return [...groups].sort(([a], [b]) => (a < b ? -1 : 1));
 }
 
-/** The exact sum of a column; what is not there counts nothing. */
+/** The exact sum of a column. A missing value counts as zero. */
 export const sumOf = (rows: readonly Cells[], column: string): bigint =>
   rows.reduce((sum, row) => sum + BigInt(row[column] ?? "0"), 0n);
 
-/** A column that moves a balance: `1` adds to it, `-1` takes from it. */
+/** A column that moves a balance: `1` adds to it, `-1` subtracts from it. */
 export interface Step {
   column: string;
   label: string;
   sign: 1 | -1;
 }
 
-/** Where the balance at the beginning and at the end stands. */
+/** The columns with the opening and the closing balance. */
 interface Ends {
   opening: string;
   closing: string;
 }
 
-/** Steps from the opening balance to the closing one, a figure for each currency. Rows follow each other in time. */
+/** Steps from the opening balance to the closing one, one figure for each currency. Rows must be in order of time. */
 export const balanceSteps =
   (
     title: string,

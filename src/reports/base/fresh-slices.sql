@@ -1,4 +1,4 @@
--- The slices that still count at p_at, or at p_as_of, or now: not read longer ago than the rotation takes, and a day.
+-- The slices that still count at p_at (else at p_as_of, else now): they were read within the rotation plus one day.
 create or replace function reports.fresh_slices(p_as_of timestamptz default null, p_at timestamptz default null)
 returns table (run bigint, slice integer, resource text, read_at timestamptz, bounds tstzrange, walked tstzrange,
                fresh_until timestamptz)

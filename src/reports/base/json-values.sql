@@ -26,7 +26,7 @@ $$;
 comment on function reports.id_of is
   'Null for what is no id.';
 
--- A time as the service writes it; null for anything else, which a cast would fail on.
+-- A time as the service writes it; null for anything else, on which a cast would fail.
 create or replace function reports.moment(p_value jsonb) returns timestamptz
 language plpgsql immutable parallel safe as $$
 declare
@@ -43,7 +43,7 @@ begin
     end if;
     day := make_date(m[1]::integer, m[2]::integer, 1) + (m[3]::integer - 1);
     if extract(day from day) <> m[3]::integer then return null; end if;
-    -- What is finer than a microsecond is cut off.
+    -- Digits beyond microseconds are cut off.
     utc := day + (m[4] || ':' || m[5] || ':' || m[6] || '.' || rpad(substr(m[7], 2, 6), 6, '0'))::time;
     if m[9] is not null then
       utc := utc - (m[9] || m[10] || ' hours')::interval
@@ -56,7 +56,7 @@ $$;
 comment on function reports.moment is
   'A time of the service, as canonicalTimestamp of src/contract/timestamp.ts reads it; null for anything else.';
 
--- JavaScript's safe integers, as the mirror keeps them; of larger ones no sum could be made.
+-- An integer in JavaScript's safe range, as the mirror keeps them; null for larger ones, which could not be summed.
 create or replace function reports.whole(p_value jsonb) returns bigint
 language sql immutable parallel safe as $$
   select case when jsonb_typeof(p_value) = 'number' and p_value::text ~ '^(-|)[0-9]{1,16}$'

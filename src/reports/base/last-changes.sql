@@ -1,8 +1,8 @@
--- The last change of each object, and the event that documents it (spec, Events); null: none does. A chargeback's
--- event has no name there: any event about the order stands for it. Of customers only the creation is a change. A
--- settlement is none, though the order's time moves with it (src/reconcile/compare/classify.ts). What the service announces of
--- an order, but for chargebacks, makes a transaction: a sale, a decline, a refund. So where a sale is confirmed later
--- than it was made, the last change is the making of the last transaction.
+-- The last change of each object and the event that the service documents for it; null where it documents none. It does
+-- not name the event of a chargeback: any event about the order counts. For customers only the creation is a change. A
+-- settlement is not a change, though it moves the order's time (src/reconcile/compare/classify.ts). Every order event
+-- except a chargeback's comes with a new transaction: a sale, a decline or a refund. So where a sale was confirmed
+-- later than it was made, the last change is the creation of the last transaction.
 create or replace function reports.last_changes(p_as_of timestamptz default null)
 returns table (resource text, id text, event text, at timestamptz)
 language sql stable parallel safe as $$
@@ -38,7 +38,8 @@ language sql stable parallel safe as $$
                reports.status_rank(v.data->>'status') desc, v.content_hash desc
     ) k
   ), later as (
-    -- Sold first and confirmed later. The order's last read may show any step of it, and its sale another one.
+    -- Orders whose sale was confirmed later than it was made. The last snapshots of order and sale may show different
+    -- steps.
     select t.order_id, max(t.created_at) as made_at
     from reports.transactions(p_as_of) t where t.order_id is not null
     group by t.order_id

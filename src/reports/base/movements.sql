@@ -1,5 +1,5 @@
--- The sign of a refund is not shown by the interface: amounts are taken absolute and signed here. A sale is booked
--- when it is paid, settled or not, so that its settlement moves nothing. What has no date cannot be booked.
+-- The interface does not say which sign a refund has: amounts are taken as absolute and signed here. A sale is booked
+-- when it is paid, settled or not, so its settlement books nothing. A transaction without a date cannot be booked.
 create or replace function reports.movements(p_as_of timestamptz default null)
 returns table (movement text, kind text, object_id text, order_id text, at timestamptz, currency text,
                amount bigint)
@@ -9,7 +9,7 @@ language sql stable parallel safe as $$
   from reports.transactions(p_as_of) t
   where t.created_at is not null and case
       when reports.is_captured(t.type, t.status) or reports.is_refunded(t.type, t.status) then true
-      -- One order after another: there are few of them.
+      -- Each order is read by itself: few sales are unsettled.
       when reports.is_unsettled(t.type, t.status) then reports.is_paid((
         select o.status from reports.orders(p_as_of) o where o.id collate "C" = t.order_id limit 1))
       else false end

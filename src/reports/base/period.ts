@@ -1,13 +1,13 @@
 import type { Knex } from "knex";
 import { UsageError } from "../../platform/errors.ts";
 
-/** First and last day, both in it, as `YYYY-MM-DD` of a time zone. */
+/** First and last day, both included, as `YYYY-MM-DD` in a time zone. */
 export interface Days {
   from: string;
   to: string;
 }
 
-/** Days cut by one time zone: `[fromUtc, toUtc)`, whether a day has 23, 24 or 25 hours. */
+/** Whole days of one time zone as `[fromUtc, toUtc)`. A day may have 23, 24 or 25 hours. */
 export interface Period extends Days {
   /** IANA name. */
   timeZone: string;
@@ -15,13 +15,13 @@ export interface Period extends Days {
   toUtc: string;
 }
 
-/** The days that reports are of. */
+/** The days that a report may cover. */
 export const earliestDay = "2000-01-01";
 export const latestDay = "2100-12-31";
 
 /**
- * Reads `--from` and `--to`: days, or months that stand for their first and last day. Without `from`: the first of
- * `to`'s month; without `to`: today, or the end of a month given as `from`. Pure. Throws `UsageError`.
+ * Reads `--from` and `--to`: days, or months, which mean their first and last day. `from` defaults to the first day of
+ * the month of `to`; `to` defaults to today, or to the end of a month given as `from`. Pure. Throws `UsageError`.
  */
 export function parseDays(given: { from?: string; to?: string }, today: string): Days {
   const first = given.from === undefined ? undefined : dayOf("--from", given.from, "first");
@@ -58,7 +58,7 @@ function dayOf(option: string, text: string, edge: "first" | "last"): string {
   return found;
 }
 
-/** The database's own zone rules cut the days, as they do in the reports' SQL. One statement. */
+/** Days begin by the database's time zone rules, as they do in the SQL of the reports. One statement. */
 export async function resolvePeriod(db: Knex, days: Days, timeZone: string): Promise<Period> {
   const bound = (day: string) =>
     `to_char(reports.day_start(${day}, :timeZone) at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"')`;
@@ -72,12 +72,13 @@ export async function resolvePeriod(db: Knex, days: Days, timeZone: string): Pro
 }
 
 /**
- * `recorded_at` is taken when a row is written, and a writer is cut off after 30 s (mirror/writer-limits.ts): what was
- * recorded by a minute ago can no longer grow, so that a repeat gives the same bytes.
+ * How old a time must be before a report can be made as of it. `recorded_at` is set when a row is written, and a
+ * writer is cut off after 30 s (mirror/writer-limits.ts). So a minute later nothing can be added to the history of
+ * that time, and a repeat gives the same bytes.
  */
 export const settledAfterSeconds = 60;
 
-/** The latest time that can be answered as of, by the database's clock. One statement. */
+/** The latest time that a report can be made as of, by the database's clock. One statement. */
 export async function latestAsOf(db: Knex): Promise<Date> {
   const { rows } = await db.raw<{ rows: { at: Date }[] }>(
     `select date_trunc('milliseconds', clock_timestamp() - make_interval(secs => ?)) as at`,
@@ -88,7 +89,7 @@ export async function latestAsOf(db: Knex): Promise<Date> {
   return row.at;
 }
 
-/** Throws `UsageError` where the history of that time may still grow. */
+/** Throws `UsageError` if the history of that time may still grow. */
 export async function assertSettled(db: Knex, asOf: Date): Promise<void> {
   const latest = await latestAsOf(db);
   if (asOf <= latest) return;

@@ -5,14 +5,15 @@ import type { AccountMap } from "./account-map.ts";
 import type { Period } from "./period.ts";
 import type { Column, Report, Row } from "./report.ts";
 
-/** Takes the rows as they come; the next ones wait until it is done with these. */
+/** Takes rows as they come. The next rows wait until it resolves. */
 export type TakeRows = (rows: Row[]) => Promise<void> | void;
 
 const rowsAtOnce = 5_000;
 
 /**
- * Answers a question: gives the rows to `take` in batches and then tells about them. Everything is of one moment.
- * `trx` must be of `readingTransaction`. Memory stays flat whatever the number of rows.
+ * Reads a report: gives its rows to `take` in batches, then returns the facts about them. Needs a repeatable read
+ * transaction tuned by `tuneForReports`, such as `readingTransaction` opens, so that everything is read at one moment.
+ * Memory stays flat whatever the number of rows.
  */
 export async function readReport(
   trx: Knex.Transaction,
@@ -51,7 +52,7 @@ export async function readReport(
   };
 }
 
-/** One moment, never written to, with the memory that sorting a million rows takes. */
+/** Opens a read-only transaction that reads everything at one moment, with the memory to sort a million rows. */
 export async function readingTransaction<T>(
   db: Knex,
   work: (trx: Knex.Transaction) => Promise<T>,
@@ -66,8 +67,9 @@ export async function readingTransaction<T>(
 }
 
 /**
- * All rows are wanted, not the first ones; compiling costs more than it saves here. Ids come out of functions in the database's own
- * collation, in which sorting a million of them takes seconds: they are hashed instead.
+ * Tunes the planner for reports, within the transaction. Reports read all rows, not just the first ones, and JIT
+ * compilation costs more than it saves. Functions return ids in the database's own collation, in which sorting a
+ * million of them takes seconds; so merge joins are off and ids are hashed instead.
  */
 export async function tuneForReports(trx: Knex.Transaction): Promise<void> {
   await trx.raw(
@@ -80,7 +82,7 @@ export async function tuneForReports(trx: Knex.Transaction): Promise<void> {
 const toRow = (columns: readonly Column[], row: Record<string, string | null>): Row =>
   columns.map(({ name }) => row[`${name}_text`] ?? null);
 
-/** Rows that differ are worse than what the findings say; an unread part is said first. */
+/** Rows that differ turn PASS into FAIL. INCOMPLETE stays: that something is unread is reported first. */
 const failed = (proof: Proof): Proof =>
   proof.verdict === "PASS" ? { ...proof, verdict: "FAIL" } : proof;
 
@@ -89,7 +91,7 @@ async function timeOf(trx: Knex.Transaction): Promise<string> {
   return rows[0]?.at.toISOString() ?? "";
 }
 
-/** What a report is asked. */
+/** What a report is to be read for. */
 export interface Question {
   report: Report;
   period: Period;
@@ -98,11 +100,11 @@ export interface Question {
   currency: string | null;
   accounts: AccountMap;
   region: NetworkRegion;
-  /** UTC: entries booked before it are final although their month is not closed yet; for the close that does it. */
+  /** UTC. Entries booked before it are final although their month is not closed yet; set by the close itself. */
   finalUntil?: string;
 }
 
-/** The statement that answers a question, every cell as text. Pure. */
+/** The statement that reads the rows, every cell as text. Pure. */
 function rowsQuery({ report, period, asOf, currency, accounts, region, finalUntil }: Question): {
   sql: string;
   bindings: (string | null)[];
@@ -125,7 +127,7 @@ function rowsQuery({ report, period, asOf, currency, accounts, region, finalUnti
   };
 }
 
-// An alias would take the column's place in `order by`, and sort as text.
+// The alias differs from the column's name: else `order by` would use the alias and sort as text.
 const asText = ({ name, kind }: Column): string =>
   kind === "time"
     ? `to_char(${name} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "${name}_text"`
@@ -133,11 +135,11 @@ const asText = ({ name, kind }: Column): string =>
 
 export interface RowHash {
   add(rows: readonly Row[]): void;
-  /** Ends it. */
+  /** Call once, after the last row. */
   digest(): { rows: number; sha256: string };
 }
 
-/** SHA-256 of the column names and of each row as a JSON array, a line each: the same for every format. */
+/** SHA-256 of the column names and of each row, one JSON array a line. It is the same for every format. */
 export function createRowHash(columns: readonly Column[]): RowHash {
   const hash = createHash("sha256");
   let count = 0;
@@ -152,7 +154,7 @@ export function createRowHash(columns: readonly Column[]): RowHash {
 }
 
 /**
- * Where the acquirer is, as far as a card network's thresholds depend on it: in Latin America and the Caribbean, in the
- * Middle East and North Africa, or anywhere else.
+ * The acquirer's region, as far as a card network's thresholds depend on it: Latin America and the Caribbean (`lac`),
+ * the Middle East and North Africa (`mena`), or anywhere else (`global`).
  */
 export type NetworkRegion = "global" | "lac" | "mena";

@@ -1,4 +1,5 @@
--- Slices of lists that were read to their end and show every object of their bounds (reconcile.coverage).
+-- Slices that ended runs read to their end, with every recheck of the run concluded (reconcile.coverage). `walked` is
+-- the range that was read; `bounds` is a part of it in which every object is proved, one row for each part.
 create or replace function reports.read_slices(p_as_of timestamptz default null)
 returns table (run bigint, slice integer, resource text, read_at timestamptz, bounds tstzrange, walked tstzrange,
                fresh_until timestamptz)

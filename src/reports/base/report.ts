@@ -1,8 +1,8 @@
 import type { MakeFigures } from "./figure.ts";
 
 /**
- * What a cell holds. `money`: minor units of the row's `currency`; `day` and `month`: of the report's time zone;
- * `time`: UTC.
+ * What a cell holds. `money` is in minor units of the row's `currency`, `day` and `month` are in the report's time
+ * zone, `time` is UTC.
  */
 export type ColumnKind =
   "text" | "day" | "month" | "time" | "count" | "money" | "percent" | "number";
@@ -10,33 +10,33 @@ export type ColumnKind =
 export interface Column {
   readonly name: string;
   readonly kind: ColumnKind;
-  /** Printed as a sum for each currency below the rows (money) or for all of them (counts). */
+  /** A sum is printed below the rows: for each currency (money) or over all rows (counts). */
   readonly isSummed?: true;
 }
 
-/** One report: which function of schema `reports` answers it, and how its rows are shown. */
+/** One report: which function of schema `reports` computes it, and how its rows are shown. */
 export interface Report {
   readonly name: string;
-  /** What it answers, in one line. */
+  /** The question that it answers, in one line. */
   readonly explains: string;
   /** `reports.<source>(p_from, p_to, p_zone, p_as_of)`. */
   readonly source: string;
-  /** The file that makes this function. */
+  /** The file that creates this function. */
   readonly sql: URL;
   readonly columns: readonly Column[];
-  /** SQL: makes the order of the rows total, so that a repeat gives the same bytes. */
+  /** SQL. It must order the rows totally, so that a repeat gives the same bytes. */
   readonly orderBy: string;
-  /** It books to accounts: the function takes an account map as its last parameter. */
+  /** The report books to accounts: its function takes an account map as its last parameter. */
   readonly takesAccounts?: true;
-  /** It holds figures against what card networks tolerate: the function takes the acquirer's region as its last parameter. */
+  /** The report applies card network thresholds: its function takes the acquirer's region as its last parameter. */
   readonly takesRegion?: true;
-  /** Parts of the verdict are in the rows: any of these in `outcome` is a FAIL. */
+  /** The rows take part in the verdict: a row with this `outcome` makes it FAIL. */
   readonly failsOn?: string;
-  /** Charts that stand above the rows where they can be drawn. */
+  /** Charts above the rows, in formats that can draw them. */
   readonly figures?: MakeFigures;
 }
 
-/** A value of a row as text, in the form that the hash is made of; null where there is none. */
+/** A value of a row as text, in the form that is hashed; null where there is none. */
 export type Cell = string | null;
 export type Row = readonly Cell[];
 

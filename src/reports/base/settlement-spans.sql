@@ -1,7 +1,7 @@
--- Sales that were paid and not settled at one or more of the times, which must be in order: `paid_at < time` and
--- `ended_at` null or not before it. A sale ends unsettled when the service first showed it settled. Of one that
--- was never seen unsettled only its last change is known, which was its settlement if it came within a week. A sale
--- that was never settled counts only while a closed month has it on its books.
+-- Sales that were paid but unsettled at one or more of p_times: `paid_at < time`, and `ended_at` is null or not before
+-- that time. p_times must be in ascending order. A sale stops being unsettled when the service first shows it as
+-- settled. Where it was never seen unsettled, only its last change is known; that change counts as the settlement if it
+-- came within a week of the sale. A sale that was never settled counts only while a closed month has booked it.
 create or replace function reports.settlement_spans(p_times timestamptz[], p_as_of timestamptz default null)
 returns table (id text, order_id text, status text, currency text, amount bigint, paid_at timestamptz,
                ended_at timestamptz)
@@ -51,6 +51,6 @@ language sql stable parallel safe as $$
       when reports.is_unsettled(k.type, k.status) then reports.is_paid((
         select o.status from reports.orders(p_as_of) o where o.id collate "C" = k.order_id limit 1))
       when k.status in ('voided', 'failed') and k.settled_at is null then b.object_id is not null
-      -- The sandbox settles at once, and a moment later is at once.
+      -- The sandbox settles immediately: a difference of up to same_moment() is none.
       else e.ended_at > k.created_at + reports.same_moment() end
 $$;

@@ -1,4 +1,4 @@
--- Only decides between states of one time that no read has settled; see src/mirror/version.ts.
+-- Decides only between states with the same time, while no read has confirmed the last one; see src/mirror/version.ts.
 create or replace function reports.status_rank(p_status text) returns integer
 language sql immutable parallel safe as $$
   select case
@@ -18,7 +18,7 @@ $$;
 comment on function reports.is_paid is
   'Whether an order of this status was paid, whatever was given back since.';
 
--- The functions below are one expression each, which the planner puts in their place: an index on it is still used.
+-- Each function below is one expression. The planner inlines it, so an index on the expression is still used.
 create or replace function reports.is_unsettled(p_type text, p_status text) returns boolean
 language sql immutable parallel safe as $$
   select p_type = 'sale' and p_status in ('pending', 'in_progress')
@@ -26,7 +26,7 @@ $$;
 comment on function reports.is_unsettled is
   'Whether a transaction is a sale that is not confirmed yet; it is sold where its order is paid.';
 
--- A sale that was charged back was captured before; a chargeback is a movement of its own.
+-- A sale that was charged back was captured before. The chargeback is a movement of its own.
 create or replace function reports.is_captured(p_type text, p_status text) returns boolean
 language sql immutable parallel safe as $$
   select p_type = 'sale' and p_status in ('succeeded', 'chargeback')

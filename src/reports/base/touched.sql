@@ -1,4 +1,4 @@
--- Orders (transactions, where there is no order) of which a state was recorded since.
+-- Orders with a state recorded after p_as_of; for a transaction without an order, the transaction.
 create or replace function reports.touched(p_as_of timestamptz) returns table (key text)
 language sql stable parallel safe as $$
   select v.id from mirror.versions v where v.resource = 'order' and v.recorded_at > p_as_of

@@ -1,4 +1,5 @@
--- As itself a transaction settles every field it has; of its status, the later of the two looks counts.
+-- A transaction appears by itself (`transaction`) and within its order (`transaction.inline`). Its own snapshot decides
+-- every field that it has, except the status: there, the later of the two snapshots counts.
 create or replace function reports.transactions(p_as_of timestamptz default null)
 returns table (id text, type text, status text, amount bigint, currency text, customer_id text, order_id text,
                failure_code text, created_at timestamptz, updated_at timestamptz)

@@ -1,7 +1,7 @@
--- What was not known to be right: an object that waits to be read again, that could not be read, or whose run ended
--- before it was (too much was missing at once). It is a hole in
--- what its run and every earlier one proved, where it was created; a later run that lists it closes the hole. An open
--- item that no list of the night can show is read by its id as a matter of course: nothing is suspected of it.
+-- Objects that were not known to be correct: a recheck is open, the object could not be read, or the run ended before
+-- the recheck was concluded (too much was missing at once). Each is a hole, at its creation time, in what its run and
+-- every earlier run proved. A later run that lists the object closes the hole. Open items that no list of the nightly
+-- run can show are read by id as a matter of routine: unless that read fails, they are no hole.
 create or replace function reports.unproved_objects(p_as_of timestamptz default null)
 returns table (run bigint, resource text, hole tstzrange)
 language sql stable parallel safe as $$

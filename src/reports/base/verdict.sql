@@ -1,6 +1,7 @@
--- Whether everything created before p_to was read and proved, not longer ago than the rotation takes, and what changes
--- older objects after p_to; and what is found and neither healed nor acknowledged. A balance needs all that came before
--- it, so that both look back to the first record; what is about a later time touches no figure of the period.
+-- INCOMPLETE unless everything created before p_to was read and proved within the rotation plus one day, and changes to
+-- older objects were read up to p_to. Else FAIL if a serious finding is neither healed nor acknowledged, else PASS.
+-- A balance needs all that came before it, so coverage and findings reach back to the first record. Findings about a
+-- later time affect no figure of the period and do not count.
 create or replace function reports.verdict(p_from timestamptz, p_to timestamptz, p_as_of timestamptz default null)
 returns table (verdict text, coverage_percent numeric, read_until timestamptz, last_run bigint, open_findings bigint,
                open_warnings bigint)

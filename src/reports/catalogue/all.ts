@@ -18,7 +18,7 @@ import { networkMonitor } from "./network-monitor/network-monitor.ts";
 import { pastDueAging } from "./past-due-aging/past-due-aging.ts";
 import { refunds } from "./refunds/refunds.ts";
 
-/** In the order in which they are listed and closed. */
+/** The program's reports, in the order in which they are listed and closed. */
 export const programReports: readonly Report[] = [
   dailyControl,
   exceptions,
@@ -40,7 +40,7 @@ export const programReports: readonly Report[] = [
 /** Every report, the merchant's own last. */
 export const allReports: readonly Report[] = [...programReports, ...ownReports];
 
-/** Throws `UsageError` with the nearest name, or all of them. */
+/** Throws `UsageError` that suggests the nearest name, or lists all names. */
 export function findReport(name: string): Report {
   const found = allReports.find((report) => report.name === name);
   if (found !== undefined) return found;

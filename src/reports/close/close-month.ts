@@ -22,18 +22,18 @@ export interface CloseRequest {
   month: string;
   timeZone: string;
   accounts: AccountMap;
-  /** Of the acquirer; left out: global. */
+  /** The acquirer's region; default: global. */
   region?: NetworkRegion;
-  /** Closes what is not proved. */
+  /** Why the month is closed even if it is not proved; null: such a close is refused. */
   reason: string | null;
-  /** Who closes it. */
+  /** Who closes the month. */
   by: string;
 }
 
-/** What is booked in a month, of one kind and in one currency. */
+/** The movements of one kind and currency that are booked in a month. */
 export interface Booked {
   currency: string;
-  /** Such as `sale`; with `isLate` what was learned of months that were closed before. */
+  /** Such as `sale`. */
   kind: string;
   isLate: boolean;
   movements: string;
@@ -41,7 +41,7 @@ export interface Booked {
   amount: string;
 }
 
-/** What a close would freeze. */
+/** What a close would freeze, and whether it would be refused. */
 export interface ClosePreview {
   month: string;
   asOf: string;
@@ -50,7 +50,7 @@ export interface ClosePreview {
   by: string;
   reports: readonly About[];
   booked: readonly Booked[];
-  /** Why it would be refused; null where it would not. */
+  /** Why the close would be refused; null if it would not. */
   refusal: string | null;
 }
 
@@ -61,15 +61,15 @@ export interface Close {
   closedAt: string;
   closedBy: string;
   verdict: string;
-  /** Of its manifest, and so of all that was frozen and of the close before it. */
+  /** Hash of the manifest. Through it, it covers all that was frozen and the close before. */
   sha256: string;
   previousSha256: string | null;
   reports: readonly About[];
 }
 
 /**
- * What `closeMonth` would freeze, as of a minute ago. It writes nothing. Throws `UsageError` where the month cannot
- * be closed at all, `BrokenSealError` where what it rests on was changed.
+ * Shows what `closeMonth` would freeze, as of a minute ago. Writes nothing. Throws `UsageError` if the month cannot be
+ * closed at all, `BrokenSealError` if an earlier close was changed.
  */
 export async function previewClose(db: Knex, request: CloseRequest): Promise<ClosePreview> {
   return readingTransaction(db, async (trx) => {
@@ -84,11 +84,11 @@ export async function previewClose(db: Knex, request: CloseRequest): Promise<Clo
 }
 
 /**
- * Freezes a month: the rows of every report as of a minute ago, what was booked and what it rests on, under one hash
- * with the close before it. One transaction; a month is closed once, in order. Throws `UsageError` where it may not
- * be closed.
+ * Freezes a month: the rows of every report as of a minute ago, the booked movements and the evidence, all under one
+ * hash that also covers the close before. Opens its own transaction. Months are closed in order, each only once. Throws
+ * `UsageError` if the month may not be closed, `BrokenSealError` if an earlier close was changed.
  *
- * @param shown what somebody agreed to: exactly that is frozen, or nothing
+ * @param shown the preview that a person agreed to: exactly that is frozen, or nothing
  */
 export async function closeMonth(
   db: Knex,
@@ -97,8 +97,8 @@ export async function closeMonth(
 ): Promise<Close> {
   return db.transaction(
     async (trx) => {
-      // One at a time. Unlike a query, it waits before the moment is fixed that everything is read at, and then sees
-      // the other close.
+      // Closes run one at a time. Unlike a query, `lock table` does not yet fix the moment at which this transaction
+      // reads: after the wait it sees the other close.
       await trx.raw("lock table reports.closes in share row exclusive mode");
       await tuneForReports(trx);
       const at = shown === undefined ? await latestAsOf(trx) : new Date(shown.asOf);
@@ -127,7 +127,7 @@ export async function closeMonth(
   );
 }
 
-/** A reason is for what is not proved, and stands on nothing else. */
+/** A reason is kept only with a close that is not a PASS. */
 const reasonPrinted = (verdict: string, { reason }: CloseRequest): string | null =>
   verdict === "PASS" ? null : reason;
 
@@ -138,11 +138,11 @@ interface MonthRead {
   /** In the catalogue's order. */
   abouts: About[];
   refusal: string | null;
-  /** `sha256` of the close before. */
+  /** `sha256` of the close before; null for the first close. */
   previous: string | null;
 }
 
-/** Reads every report of a month that may be closed; `takeOf` gets their rows. */
+/** Reads every report of a month that may be closed. `takeOf` says who takes the rows of a report. */
 async function readMonth(
   trx: Knex.Transaction,
   request: CloseRequest,
@@ -153,7 +153,7 @@ async function readMonth(
   const period = await resolvePeriod(trx, parseDays({ from: month }, month), timeZone);
   await assertClosable(trx, month, period, at);
   const closes = await readIntactCloses(trx);
-  // The opening balance rests on what was booked before; what was printed then does not matter here.
+  // The opening balance depends on the movements booked before; the rows printed then do not matter here.
   for (const close of closes) {
     const isBooked = (member: string): boolean => member === "movements";
     assertNone(close.facts.month, await memberProblems(trx, close, isBooked));
@@ -167,7 +167,7 @@ async function readMonth(
     const question = { report, ...scope, finalUntil: period.toUtc };
     abouts.push(
       await readReport(trx, question, async (rows) => {
-        days.look(rows);
+        days.add(rows);
         await take(rows);
       }),
     );
@@ -183,7 +183,7 @@ async function readMonth(
   return { asOf, period, verdict, abouts, refusal, previous: closes.at(-1)?.sha256 ?? null };
 }
 
-/** The days of the rows that make a report fail. */
+/** Collects the days of the rows that make a report fail. */
 function daysThatDiffer({ columns, failsOn }: Report) {
   const [outcome, day] = [
     columns.findIndex(({ name }) => name === "outcome"),
@@ -191,7 +191,7 @@ function daysThatDiffer({ columns, failsOn }: Report) {
   ];
   const found = new Set<string>();
   return {
-    look: ((rows) => {
+    add: ((rows) => {
       if (failsOn === undefined) return;
       for (const row of rows) if (row[outcome] === failsOn) found.add(row[day] ?? "");
     }) satisfies TakeRows,
@@ -241,7 +241,7 @@ interface Until {
   toUtc: string;
 }
 
-/** Movements `m` that are booked up to the end of the month and not in an earlier close. Bindings: as of, end. */
+/** Movements `m` booked before the end of the month and not in an earlier close. Bindings: as of, end. */
 const openMovements = `reports.booked_movements(?) m
   where m.booked_at < ? and m.booked_at >= coalesce((select max(to_at) from reports.closes), '-infinity')`;
 
@@ -277,7 +277,7 @@ interface ToSeal {
   previous: string | null;
 }
 
-/** Hashes what is stored by now, not what was meant to be, and writes the close. Nothing is frozen after it. */
+/** Hashes what is stored, rather than what was meant to be stored, and writes the close. Must be the last step. */
 async function seal(
   trx: Knex.Transaction,
   { id, period, asOf, verdict, reason, previous }: ToSeal,
@@ -291,8 +291,7 @@ async function seal(
     members.push(member);
   }
   assertRowsAreThose(abouts, members);
-  // Last, since a report as of a time holds the closes that were made by then: hardly anything lies between it and
-  // the commit.
+  // `closed_at` is taken last, just before the commit: a report as of a time includes the closes made by then.
   const facts = await factsOf(trx, {
     id,
     month: period.from,
@@ -336,7 +335,7 @@ async function seal(
   };
 }
 
-/** The hash that is printed on a report is the one of the manifest. */
+/** Asserts that the hash printed on each report is the one in the manifest. */
 function assertRowsAreThose(abouts: readonly About[], members: readonly Member[]): void {
   for (const { report, sha256 } of abouts) {
     const member = members.find(({ name }) => name === rowsMember(report));
@@ -345,7 +344,7 @@ function assertRowsAreThose(abouts: readonly About[], members: readonly Member[]
   }
 }
 
-/** The facts of a close that is being made now, as they will be read from its row. */
+/** The facts of the close being made, as they will be read back from its row. */
 async function factsOf(
   trx: Knex.Transaction,
   row: Readonly<Record<string, string | null>>,

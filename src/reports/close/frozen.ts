@@ -16,13 +16,13 @@ export interface FrozenReport {
   report: string;
   columns: readonly Column[];
   about: About;
-  /** Decimals of the currencies then; null where an earlier version closed the month. */
+  /** Decimals of the currencies at that time; null if an earlier version closed the month. */
   exponents: Exponents | null;
 }
 
 /**
- * The frozen rows of exactly this period, if it is a closed month and the report was there when it was closed. Throws
- * `BrokenSealError` where the closes, or what this one says of its reports, are not what was sealed.
+ * Finds a frozen report of exactly this period; null unless it is a closed month and the report existed when it was
+ * closed. Throws `BrokenSealError` if the closes, or the facts that this one froze about its reports, were changed.
  */
 export async function findFrozen(
   db: Knex,
@@ -57,7 +57,7 @@ export async function findFrozen(
   return { close, report: name, columns: found.columns, about, exponents };
 }
 
-/** Whether a period is this month from its first to its last day. */
+/** Whether a period is exactly this month, from its first to its last day. */
 function isWhole(month: string, { from, to }: Pick<Period, "from" | "to">): boolean {
   const [year, number] = month.split("-").map(Number);
   const last = new Date(Date.UTC(year ?? 0, number ?? 1, 0)).toISOString().slice(0, 10);
@@ -76,8 +76,8 @@ async function frozenExponents(db: Knex, close: string): Promise<Exponents> {
 }
 
 /**
- * Gives the frozen rows to `take`, all or those of one currency. Throws `BrokenSealError` at their end when they are
- * not what was sealed: their hash is computed anew.
+ * Gives the frozen rows to `take`, all or those of one currency. Computes their hash again, and throws
+ * `BrokenSealError` after the last row if it is not the sealed one.
  */
 export async function readFrozen(
   db: Knex,
@@ -93,7 +93,7 @@ export async function readFrozen(
   const source = members.find((member) => member.name === name);
   if (source === undefined) throw new Error(`${name} was there a moment ago`);
   const found = await digestOf(source, async (lines) => {
-    // The first line is the columns' names.
+    // The first line holds the column names.
     const rows = (isFirst ? lines.slice(1) : lines).map((line) => JSON.parse(line) as Row);
     isFirst = false;
     const wanted = currency === null ? rows : rows.filter((row) => row[currencyAt] === currency);
@@ -110,10 +110,9 @@ export async function readFrozen(
 const bundleVersion = 1;
 
 /**
- * Writes all of a sealed close as lines of text, the same bytes each time: a head, its manifest, then the lines of
- * each member in the manifest's order. docs/finance.md describes it, docs/verify-close.mjs verifies it. Throws
- * `UsageError` where there is no such close, `BrokenSealError` where it is not what was sealed: what was written by
- * then is worthless.
+ * Writes a whole close as lines of text, the same bytes each time: a head, its manifest, then the lines of each member
+ * in the manifest's order. docs/finance.md describes the format; docs/verify-close.mjs verifies it. Throws `UsageError`
+ * if there is no such close, `BrokenSealError` if it is not what was sealed. After an error, discard what was written.
  */
 export async function writeBundle(db: Knex, month: string, write: Write): Promise<StoredClose> {
   return db.transaction(

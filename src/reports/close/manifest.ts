@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { counted } from "../../platform/readable-text.ts";
 
-/** What a close says of itself, as text and in this order; times in UTC with microseconds. */
+/** The facts of a close, as text and in this order. Times are UTC with microseconds. */
 export interface CloseFacts {
   snapshot: string;
   /** `YYYY-MM`. */
@@ -14,9 +14,9 @@ export interface CloseFacts {
   closed_at: string;
   closed_by: string | null;
   verdict: string;
-  /** Why it was closed without a PASS. */
+  /** Why it was closed without a PASS; null if it passed. */
   reason: string | null;
-  /** Of the close before it; null for the first. */
+  /** The seal of the close before it; null for the first close. */
   previous_sha256: string | null;
 }
 
@@ -34,25 +34,25 @@ const factNames = [
   "previous_sha256",
 ] as const satisfies readonly (keyof CloseFacts)[];
 
-/** A part of what was frozen, as lines of text. */
+/** A part of what a close froze, as lines of text. */
 export interface Member {
   /** Such as `reports/month-end/rows` or `movements`. */
   name: string;
   lines: number;
-  /** Of its lines, each with its line break. */
+  /** Hash of its lines, each with its line break. */
   sha256: string;
 }
 
 /** A member that cannot be read as it was frozen. */
 export interface BrokenMember {
   name: string;
-  /** To be read after its name. */
+  /** Reads as a sentence after the name. */
   problem: string;
 }
 
 /**
- * What is signed: the facts of a close and each member with its hash, so that a difference can be named.
- * docs/finance.md describes it, and docs/verify-close.mjs reads it without this program.
+ * What is sealed: the facts of a close, and each member with its hash, so that a difference can be located.
+ * docs/finance.md describes the format; docs/verify-close.mjs reads it without this program.
  */
 export interface Manifest {
   facts: CloseFacts;
@@ -61,7 +61,7 @@ export interface Manifest {
 
 const version = 1;
 
-/** JSON arrays, a line each. Pure. */
+/** One JSON array a line. Pure. */
 export function manifestText({ facts, members }: Manifest): string {
   const lines = [
     ["tallyhook-close", version],
@@ -72,8 +72,8 @@ export function manifestText({ facts, members }: Manifest): string {
 }
 
 /**
- * The members that a manifest names. Only for a text whose hash was found right: it throws where it is no manifest.
- * Pure.
+ * The members that a manifest names. The hash of the text must have been verified: it throws if the text is not a
+ * manifest. Pure.
  */
 export function membersOf(manifest: string): Member[] {
   return manifest
@@ -91,9 +91,9 @@ export function membersOf(manifest: string): Member[] {
 export const sha256Of = (text: string): string => createHash("sha256").update(text).digest("hex");
 
 /**
- * A sentence for each fact that a manifest does not state so. Pure.
+ * A sentence for each fact that the manifest states otherwise. Pure.
  *
- * @param manifest one whose hash was found right
+ * @param manifest its hash must have been verified
  */
 export function factDifferences(manifest: string, found: CloseFacts): string[] {
   const stated = new Map(
@@ -111,7 +111,7 @@ export function factDifferences(manifest: string, found: CloseFacts): string[] {
 const shown = (value: string | null | undefined): string =>
   value === null || value === undefined ? "nothing" : JSON.stringify(value);
 
-/** A sentence for each member that is not as it was sealed. Pure. */
+/** A sentence for each member that differs from what was sealed. Pure. */
 export function memberDifferences(
   sealed: readonly Member[],
   found: readonly (Member | BrokenMember)[],

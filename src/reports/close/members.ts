@@ -2,16 +2,16 @@ import { createHash } from "node:crypto";
 import type { Knex } from "knex";
 import type { BrokenMember, Member } from "./manifest.ts";
 
-/** Takes lines as they come, without their line breaks; the next ones wait until it is done with these. */
+/** Takes lines as they come, without line breaks. The next lines wait until it resolves. */
 export type TakeLines = (lines: readonly string[]) => Promise<void> | void;
 
-/** A row was left out, put in or moved. */
+/** A row was removed, inserted or moved. */
 class MisnumberedError extends Error {}
 
-/** A part of a close that gives its lines, however many, in little memory. */
+/** A part of a close that is read line by line, in little memory whatever its size. */
 export interface MemberSource {
   name: string;
-  /** Throws `MisnumberedError` where its rows are not numbered as they were frozen. */
+  /** Throws `MisnumberedError` if the rows are not numbered as they were frozen. */
   read(take: TakeLines): Promise<void>;
 }
 
@@ -23,15 +23,15 @@ export const rowsMember = (report: string): string => `reports/${report}/rows`;
 interface StoredReport {
   report: string;
   about: string;
-  /** Of each column; null where there is none. */
+  /** Each column as JSON; null if there are none. */
   columns: string[] | null;
-  /** Of their names. */
+  /** The column names as a JSON array. */
   names: string | null;
 }
 
 /**
- * What is stored of a close but its own row in `reports.closes`, in the order of the manifest. One statement; reading
- * them takes more.
+ * All that is stored of a close except its row in `reports.closes`, in the order of the manifest. One statement;
+ * reading the members takes more.
  */
 export async function storedMembers(db: Knex, close: string): Promise<MemberSource[]> {
   const { rows: reports } = await db.raw<{ rows: StoredReport[] }>(
@@ -41,7 +41,7 @@ export async function storedMembers(db: Knex, close: string): Promise<MemberSour
      cross join lateral (
        select array_agg(value::text order by n) as columns,
               array_to_json(array_agg(value->>'name' order by n))::text as names
-       -- What somebody put there by force may be no list.
+       -- The column may hold no array, if somebody tampered with it.
        from jsonb_array_elements(
          case jsonb_typeof(r.columns) when 'array' then r.columns else jsonb_build_array(r.columns) end
        ) with ordinality as x(value, n)
@@ -66,7 +66,7 @@ function reportMembers(
     { name: `reports/${report}/columns`, read: async (take) => take(columns ?? []) },
     {
       name: rowsMember(report),
-      // The hash of these lines is the one that is printed on the report (read-report.ts).
+      // The hash of these lines is the one printed on the report (read-report.ts).
       async read(take) {
         await take([names ?? "[]"]);
         await readNumbered(
@@ -93,13 +93,13 @@ export function evidenceMember(db: Knex, close: string, kind: EvidenceKind): Mem
   };
 }
 
-/** SQL of a time as text: every digit that the database keeps, whatever the session's settings. */
+/** SQL for a time as text in UTC: all digits that the database keeps, whatever the session's settings. */
 export const utcText = (time: string): string =>
   `to_char(${time} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.US"Z"')`;
 
 const linesAtOnce = 5_000;
 
-/** Rows that must be numbered 1, 2, 3, page by page. `sql` gives `n` and `line` and ends in its conditions. */
+/** Reads rows page by page. They must be numbered 1, 2, 3. `sql` gives `n` and `line` and ends with its conditions. */
 async function readNumbered(
   db: Knex,
   sql: string,
@@ -121,9 +121,9 @@ async function readNumbered(
   }
 }
 
-/** Movements have no number: they are sorted as text. */
+/** Movements have no number, so they are sorted as text. */
 async function readMovements(db: Knex, close: string, take: TakeLines): Promise<void> {
-  // A cursor needs a transaction; within one, this is a savepoint.
+  // A cursor needs a transaction. Within a transaction, this is a savepoint.
   await db.transaction(async (trx) => {
     await trx.raw(
       `declare movement_lines no scroll cursor for
@@ -143,7 +143,7 @@ async function readMovements(db: Knex, close: string, take: TakeLines): Promise<
   });
 }
 
-/** Reads a member to its end and says what its line in the manifest is; `take` gets the lines, too. */
+/** Reads a member to its end and returns its line for the manifest. `take` gets the lines, too. */
 export async function digestOf(
   { name, read }: MemberSource,
   take: TakeLines = () => {},
@@ -164,17 +164,17 @@ export async function digestOf(
 }
 
 /**
- * Freezes what a close rests on, as it stood: which slices of the service's lists were read and by which runs, what
- * was found and neither healed before the month nor gone, who acknowledged it, with the hash of the note that says
- * why, and the decimals that amounts are printed with. It holds no values of objects and no text that a person wrote,
- * so that an erasure has nothing to take out. In the transaction of the close.
+ * Freezes the evidence of a close, as of its time: which slices of the service's lists were read, and by which runs;
+ * the findings that were not healed before the month, who acknowledged them, and the hash of the note that says why;
+ * and the decimals that amounts are printed with. The evidence has no values of objects and no text that a person
+ * wrote, so an erasure has nothing to redact. Needs the transaction of the close.
  */
 export async function freezeEvidence(
   trx: Knex.Transaction,
   close: string,
   { asOf, fromUtc }: { asOf: string; fromUtc: string },
 ): Promise<void> {
-  // Times in JSON are written in the session's zone.
+  // PostgreSQL writes times in JSON in the session's zone.
   await trx.raw("select set_config('TimeZone', 'UTC', true)");
   await freezeKind(
     trx,
@@ -195,7 +195,7 @@ const coverageQuery = `
                                            'rows', c.rows) as content
   from reports.fresh_slices(?) s left join reconcile.coverage c on c.run = s.run and c.slice = s.slice`;
 
-/** As they were then: a run that is taken up again later has another state, and another end. */
+/** Runs as they were then: a run that is resumed later gets another state and another end. */
 const runsQuery = `
   select jsonb_build_object('id', r.id, 'run_key', r.run_key, 'kind', r.kind, 't0', r.t0, 'started_at', r.started_at,
                             'finished_at', ended.at, 'state', known.state) as content
@@ -213,7 +213,7 @@ const runsQuery = `
                  where e.close = ? and e.kind = 'coverage')
     or r.id = (select max(l.run) from reconcile.run_states l where l.state <> 'running' and l.recorded_at <= as_of.at)`;
 
-/** Anything may stand in a note and in the name of a field that is not the interface's, and a close is for ever. */
+/** A note, or the name of a field unknown to the mirror, may contain anything, and a close is kept for ever. */
 const findingsQuery = `
   with known_fields as (
     select distinct column_name::text from information_schema.columns where table_schema = 'mirror'

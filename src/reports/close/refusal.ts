@@ -10,7 +10,7 @@ interface LastClose {
   closed_at: Date;
 }
 
-/** The newest close; null before the first. */
+/** The newest close; null if there is none. */
 async function lastClose(db: Knex): Promise<LastClose | null> {
   const row = await db("reports.closes")
     .orderBy("month", "desc")
@@ -20,7 +20,7 @@ async function lastClose(db: Knex): Promise<LastClose | null> {
   return row ?? null;
 }
 
-/** Throws `UsageError` unless the month is over and is the next one to be closed, by the same zone as before. */
+/** Throws `UsageError` unless the month is over, is the next to be closed, and has the time zone of the last close. */
 export async function assertClosable(
   db: Knex,
   month: string,
@@ -71,13 +71,13 @@ interface Unproved {
   /** ISO 8601. */
   asOf: string;
   abouts: readonly About[];
-  /** Of each report the days that make it fail. */
+  /** For each report, the days that make it fail. */
   differing: ReadonlyMap<string, readonly string[]>;
 }
 
 const forced = `--force "REASON" closes it all the same and prints the reason on every report of it.`;
 
-/** Why a month is not proved: which reports, which days, and the command for each. */
+/** Explains why a month is not proved: which reports, which days, and the command for each. */
 export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string> {
   const { month, period, asOf, abouts, differing } = unproved;
   const seconds = await secondsUntilProved(db, period, asOf);
@@ -123,7 +123,7 @@ export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string
   return [...lines, forced].join("\n");
 }
 
-/** `INCOMPLETE: all 14 reports`, or the names of those that have another verdict than most. Pure. */
+/** One line for each verdict other than PASS: `INCOMPLETE: all 14 reports.`, or their names. Pure. */
 function verdictLines(abouts: readonly About[]): string[] {
   const byVerdict = new Map<string, string[]>();
   for (const { report, proof } of abouts) {
@@ -138,8 +138,8 @@ function verdictLines(abouts: readonly About[]): string[] {
 }
 
 /**
- * How long until the month is proved by what was recorded since the cut-off; null where waiting does not help: it is not
- * proved now either, or nothing was recorded since.
+ * Seconds until what was recorded since the cut-off proves the month; null if waiting does not help, because the month
+ * is not proved now either, or nothing was recorded since.
  */
 async function secondsUntilProved(db: Knex, period: Period, asOf: string): Promise<number | null> {
   const now = await readProof(db, period, null);
@@ -160,7 +160,7 @@ async function secondsUntilProved(db: Knex, period: Period, asOf: string): Promi
   return seconds === null ? null : Math.max(seconds, 1);
 }
 
-/** Until when what changes older objects was read, where that is before the end of the period; else null. One statement. */
+/** The time up to which changes to older objects were read; null if that covers the period. One statement. */
 async function changesUnreadSince(
   db: Knex,
   { toUtc }: Period,
@@ -174,7 +174,7 @@ async function changesUnreadSince(
   return rows[0]?.since ?? null;
 }
 
-/** What no fresh slice shows of each resource, in days of the report's zone. One statement. */
+/** The days, in the report's zone, that no fresh slice of a resource shows. One statement. */
 async function unreadDays(db: Knex, { toUtc, timeZone }: Period, asOf: string): Promise<string[]> {
   const { rows } = await db.raw<{
     rows: { resource: string; from_day: string | null; to_day: string }[];
@@ -207,7 +207,7 @@ const someOf = (items: readonly string[]): string =>
     ? items.join(", ")
     : `${items.slice(0, shownAtMost).join(", ")} and ${items.length - shownAtMost} more`;
 
-/** The ones that block the period, the first of them in words. One statement. */
+/** The first few findings that block the period, in words. One statement. */
 async function openFindings(
   db: Knex,
   { toUtc, timeZone }: Period,

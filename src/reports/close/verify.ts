@@ -13,7 +13,7 @@ import {
 } from "./manifest.ts";
 import { digestOf, rowsMember, storedMembers, utcText } from "./members.ts";
 
-/** What the hash of a close is made of; the first two are of earlier versions. */
+/** What the seal of a close covers. `rows` and `results` come from earlier versions. */
 export type Covers = "rows" | "results" | "everything";
 
 /** A row of `reports.closes`. */
@@ -21,11 +21,11 @@ export interface StoredClose {
   facts: CloseFacts;
   covers: Covers;
   sha256: string;
-  /** Null where an earlier version closed the month. */
+  /** Null if an earlier version closed the month. */
   manifest: string | null;
 }
 
-/** Whether a close is what was sealed. */
+/** The result of verifying a close. */
 export interface CloseCheck {
   month: string;
   snapshot: string;
@@ -34,11 +34,11 @@ export interface CloseCheck {
   verdict: string;
   covers: Covers;
   sha256: string;
-  /** A sentence each; none: nothing differs. */
+  /** One sentence each; empty if the close is what was sealed. */
   problems: string[];
 }
 
-/** SQL for the facts of a row `c` with the columns of `reports.closes`. */
+/** SQL for the facts of a row `c` of `reports.closes`. */
 export const factColumns = `c.id::text as snapshot, to_char(c.month, 'YYYY-MM') as month, c.time_zone,
   ${utcText("c.from_at")} as "from", ${utcText("c.to_at")} as "to", ${utcText("c.as_of")} as as_of,
   ${utcText("c.closed_at")} as closed_at, c.closed_by, c.verdict, c.reason, c.previous_sha256`;
@@ -57,7 +57,7 @@ export async function readCloses(db: Knex): Promise<StoredClose[]> {
   }));
 }
 
-/** What differs in the row of a close, and between it and the close before it. Pure. */
+/** Problems in the row of a close, and in its link to the close before it. Pure. */
 function rowProblems(close: StoredClose, before: StoredClose | null): string[] {
   const { facts, covers, sha256, manifest } = close;
   if (covers !== "everything") {
@@ -84,9 +84,9 @@ function rowProblems(close: StoredClose, before: StoredClose | null): string[] {
 }
 
 /**
- * What differs in what was frozen.
+ * Problems in what a close froze.
  *
- * @param wanted members that are left out are not looked at, nor missed
+ * @param wanted chooses the members to verify; the others may even be missing
  */
 export async function memberProblems(
   db: Knex,
@@ -104,7 +104,7 @@ export async function memberProblems(
   return memberDifferences(sealed, found);
 }
 
-/** What the hash of an earlier version covers: the reports' results and rows. */
+/** Problems in a close of an earlier version, whose seal covers the reports' results and rows. */
 async function formerProblems(
   db: Knex,
   { facts, covers, sha256 }: Omit<StoredClose, "manifest">,
@@ -148,7 +148,7 @@ const frozenTables = [
   "closed_evidence",
 ] as const;
 
-/** Tables with rows of a close, or of a report of one, that is not there. */
+/** Tables that hold rows of a close, or of a closed report, which does not exist. */
 async function tablesWithOrphans(
   db: Knex,
   tables: readonly (typeof frozenTables)[number][],
@@ -165,7 +165,7 @@ async function tablesWithOrphans(
   return rows.map(({ name }) => `reports.${name} has rows of a close or a report that is missing`);
 }
 
-/** Everything about every close, the oldest first, and what belongs to no close. Reads all that is frozen. */
+/** Verifies every close, the oldest first, and looks for rows that belong to none. Reads everything that is frozen. */
 export async function verifyCloses(
   db: Knex,
 ): Promise<{ closes: CloseCheck[]; problems: string[] }> {
@@ -193,13 +193,13 @@ export async function verifyCloses(
   );
 }
 
-/** Whether the manifest may be believed, so that what is frozen can be compared with it. */
+/** Whether the manifest matches its seal, so that what is frozen can be compared with it. */
 const isManifestSound = ({ covers, manifest, sha256 }: StoredClose): boolean =>
   covers !== "everything" || (manifest !== null && sha256Of(manifest) === sha256);
 
 /**
- * The closes, if the row of each is what was sealed and follows the one before it. It reads none of what is frozen,
- * and so costs nothing. Throws `BrokenSealError`.
+ * Reads the closes and verifies that each row is what was sealed and links to the close before it. It reads none of
+ * the frozen rows, so it is cheap. Throws `BrokenSealError`.
  */
 export async function readIntactCloses(db: Knex): Promise<StoredClose[]> {
   const closes = await readCloses(db);
@@ -210,7 +210,7 @@ export async function readIntactCloses(db: Knex): Promise<StoredClose[]> {
   return closes;
 }
 
-/** Throws `BrokenSealError` that names what differs in the close of a month, or among all closes. */
+/** Throws `BrokenSealError` with the problems of one month, or of all closes if `month` is null; none: returns. */
 export function assertNone(month: string | null, problems: readonly string[]): void {
   const [first, ...others] = problems;
   if (first === undefined) return;
@@ -224,7 +224,7 @@ export function assertNone(month: string | null, problems: readonly string[]): v
 
 type SignedReport = Pick<About, "report" | "period" | "proof" | "rows" | "sha256">;
 
-/** What a close of an earlier version says of its month. */
+/** What a close of an earlier version states about its month. */
 interface Stated {
   /** `YYYY-MM`. */
   month: string;
@@ -237,8 +237,8 @@ interface Stated {
 }
 
 /**
- * SHA-256 of a close whose `sha256_covers` is 'results': of what it says of its month, and of each report's name,
- * result and rows, as JSON arrays, a line each. No close is made so any more. Pure.
+ * The seal of a close whose `sha256_covers` is 'results': SHA-256 of what it states about its month and of each
+ * report's name, result and rows, one JSON array a line. Only earlier versions sealed this way. Pure.
  */
 export function resultsSha256(
   { month, timeZone, asOf, verdict, reason }: Stated,
@@ -258,8 +258,8 @@ export function resultsSha256(
 }
 
 /**
- * SHA-256 of a close whose `sha256_covers` is 'rows': of the reports' names and the hashes of their rows, in the
- * catalogue's order. Pure.
+ * The seal of a close whose `sha256_covers` is 'rows': SHA-256 of the reports' names and the hashes of their rows, in
+ * the order of the catalogue. Only earlier versions sealed this way. Pure.
  */
 export function rowsSha256(reports: readonly Pick<SignedReport, "report" | "sha256">[]): string {
   const place = (name: string): number => allReports.findIndex((report) => report.name === name);
@@ -267,7 +267,7 @@ export function rowsSha256(reports: readonly Pick<SignedReport, "report" | "sha2
   return sha256Of(inOrder.map(({ report, sha256 }) => `${report} ${sha256}\n`).join(""));
 }
 
-/** What is stored of a closed month is not what was frozen. The message names what differs. */
+/** A closed month in the database is not what was frozen. The message names the differences. */
 class BrokenSealError extends TallyhookError {
   override readonly exitCode = exitCodes.differs;
 }

@@ -5,10 +5,10 @@ import { type About, type Verdict, resultLine } from "../base/about.ts";
 import type { Format } from "../render/formats.ts";
 import { type ReportDeps, type ReportRequest, writeReport } from "../write-report.ts";
 
-/** The worst first: the subject says it. */
+/** The worst first: the subject names the worst one. */
 const verdicts: readonly Verdict[] = ["INCOMPLETE", "FAIL", "PASS"];
 
-/** A mail with the reports of one period. Nothing in it but what stands above their rows; the rows are attached. Pure. */
+/** Composes the mail with the reports of one period: their facts in the text, their rows attached. Pure. */
 export function composeMail(
   reports: readonly [AttachedReport, ...AttachedReport[]],
   { to, messageId }: Pick<Mail, "to" | "messageId">,
@@ -66,7 +66,7 @@ function htmlOf(reports: readonly AttachedReport[], days: string): string {
 const zoneOf = ([first]: readonly AttachedReport[]): string =>
   `days of ${first?.about.period.timeZone}`;
 
-/** Gives the same rows, as long as the mirror lives; of a closed month the frozen ones. */
+/** The command that gives the same rows again; for a closed month, the frozen ones. Pure. */
 function commandFor({ report, period, asOf, close }: About): string {
   const time = close === null ? ` --as-of ${asOf}` : "";
   return `tallyhook report ${report} --from ${period.from} --to ${period.to}${time}`;
@@ -88,11 +88,11 @@ const mostBytes = 8 * 1024 * 1024;
 export interface AttachedReport {
   about: About;
   attachments: Attachment[];
-  /** Formats that came out too large to be mailed. */
+  /** Formats left out because the file was too large to mail. */
   leftOut: MailFormat[];
 }
 
-/** Renders a report once for each format. Throws `UsageError` where it is not possible. */
+/** Renders a report once for each format. Throws `UsageError` if that is not possible. */
 export async function attachReport(
   deps: Omit<ReportDeps, "write">,
   request: Omit<ReportRequest, "format">,
@@ -117,7 +117,7 @@ export async function attachReport(
   return { about, attachments, leftOut };
 }
 
-/** Keeps what is written, and lets go of it once it is too much. */
+/** Collects what is written, and drops all of it once it exceeds `mostBytes`. */
 function createSink(): {
   write(chunk: string | Uint8Array): Promise<void>;
   content(): Buffer | null;

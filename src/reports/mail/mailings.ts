@@ -7,16 +7,16 @@ import { findReport } from "../catalogue/all.ts";
 
 type Kind = "day" | "month";
 
-/** What is mailed about each kind of period. */
+/** The reports that are mailed for each kind of period. */
 export type MailPlan = Readonly<Record<Kind, readonly Report[]>>;
 
 /** One mail: the reports of one period. */
 export interface MailedPeriod extends Days {
-  /** `day:2026-11-20`, `month:2026-10`: the same whoever works it out. */
+  /** `day:2026-11-20`, `month:2026-10`: every worker computes the same key. */
   key: string;
 }
 
-/** Reads REPORTS_MAIL against the reports there are. Pure. Throws `ConfigurationError` that says what is possible. */
+/** Checks REPORTS_MAIL against the existing reports. Pure. Throws `ConfigurationError` that suggests valid names. */
 export function mailPlanOf(wished: readonly { name: string; word: Kind | null }[]): MailPlan {
   const named = wished.map(({ name, word }) => ({
     report: reportNamed(name),
@@ -26,7 +26,7 @@ export function mailPlanOf(wished: readonly { name: string; word: Kind | null }[
   return { day: of("day"), month: of("month") };
 }
 
-/** The setting is not a command's argument: what is wrong with it is another error, with its name. */
+/** Throws `ConfigurationError` that names the setting, rather than the `UsageError` of a command's argument. */
 function reportNamed(name: string): Report {
   try {
     return findReport(name);
@@ -36,7 +36,7 @@ function reportNamed(name: string): Report {
   }
 }
 
-/** The day and the month that were over at a moment, as far as something is mailed about them. Pure. */
+/** The last day and month that ended before `now`, each only if reports are mailed for it. Pure. */
 export function periodsBefore(now: Date, timeZone: string, plan: MailPlan): MailedPeriod[] {
   const today = dayIn(timeZone, now);
   const yesterday = daysBefore(today, 1);
@@ -50,30 +50,30 @@ export function periodsBefore(now: Date, timeZone: string, plan: MailPlan): Mail
   ];
 }
 
-/** What is mailed about a period. Pure. */
+/** The reports that are mailed for a period. Pure. */
 export const reportsOf = (plan: MailPlan, key: string): readonly Report[] =>
   key.startsWith("month:") ? plan.month : plan.day;
 
-/** Days of the calendar, which no time zone shortens. */
+/** Counts calendar days, whose length does not depend on a time zone. */
 const daysBefore = (day: string, n: number): string =>
   new Date(Date.parse(`${day}T00:00:00Z`) - n * 86_400_000).toISOString().slice(0, 10);
 
-/** A mail that is to be sent, taken by one worker. */
+/** A mail that one worker has taken to send. */
 export interface Mailing extends MailedPeriod {
   asOf: Date;
   messageId: string;
-  /** With this one. */
+  /** Including this one. */
   attempts: number;
 }
 
-/** Longer than rendering and sending take. A worker that dies meanwhile leaves the mailing to the next. */
+/** Longer than rendering and sending take. If a worker dies, another takes the mailing after this time. */
 const leaseMinutes = 15;
-/** From one minute on, doubled. */
+/** The pause starts at one minute and doubles up to this. */
 const longestPauseMinutes = 60;
-/** For as long a mail server may be away. */
+/** How long a mail server may be down before a mail is given up. */
 const givenUpAfterHours = 48;
 
-/** Orders the mail of a period; false where it was ordered before. Idempotent. */
+/** Orders the mail of a period; false if it was ordered before. Idempotent. */
 export async function orderMailing(
   db: Knex,
   { key, from, to }: MailedPeriod,
@@ -87,12 +87,12 @@ export async function orderMailing(
   return ordered.length > 0;
 }
 
-/** Whether anything was ever mailed here. */
+/** Whether any mail was ever ordered. */
 export async function isAnythingOrdered(db: Knex): Promise<boolean> {
   return (await db("reports.mailings").first("key")) !== undefined;
 }
 
-/** Takes a mailing that is due, for no other worker to take meanwhile; null where none is. */
+/** Takes a due mailing and leases it, so that no other worker takes it; null if none is due. */
 export async function takeDueMailing(db: Knex): Promise<Mailing | null> {
   const { rows } = await db.raw<{ rows: Mailing[] }>(
     `update reports.mailings set attempts = attempts + 1, next_attempt_at = now() + make_interval(mins => ?)
@@ -113,8 +113,8 @@ export async function settleSent(db: Knex, key: string): Promise<void> {
 }
 
 /**
- * Notes a failure. Gives back when it is tried again; null where it is given up: it would be refused again, or has been tried
- * for two days.
+ * Records a failed attempt. Returns the time of the next one; null if the mail is given up, because it would be refused
+ * again or has been tried for two days.
  */
 export async function settleFailed(
   db: Knex,

@@ -23,8 +23,9 @@ export interface MailingSettings {
 }
 
 /**
- * Sends what is due, each mailing by one worker. What the mail server does not take is tried again later, for two days. Never
- * throws for a mail; a worker that dies between sending and noting it repeats the same mail.
+ * Sends the due mailings, each by one worker. A mail that the server does not accept is retried with backoff for two
+ * days. A failed mail never throws. If a worker dies after sending and before recording it, the same mail is sent
+ * again.
  */
 export async function sendDueMailings(deps: MailingDeps, settings: MailingSettings): Promise<void> {
   for (;;) {
@@ -42,7 +43,7 @@ async function sendOne(
   const log = deps.log.child({ mailing: mailing.key, attempt: mailing.attempts });
   try {
     const [first, ...rest] = await attachAll(deps, settings, mailing);
-    // What was ordered under earlier settings may have no reports any more.
+    // A mail ordered under earlier settings may have no reports left.
     if (first !== undefined) {
       const { messageId } = mailing;
       await deps.mailer.send(composeMail([first, ...rest], { to: settings.to, messageId }));

@@ -2,16 +2,16 @@ import { stringify } from "csv-stringify/sync";
 import type { Cell, ColumnKind } from "../base/report.ts";
 import { type Rendering, type RenderingInput, readable } from "./rendering.ts";
 
-/** A spreadsheet takes a text that begins so for a formula and runs it. */
+/** A spreadsheet treats text that begins like this as a formula and runs it. */
 const startsFormula = /^[=+\-@\t\r\n]/;
 
-/** Only text can be hostile: numbers and dates are ours, and a minus sign belongs to a number. Pure. */
+/** Only text can be hostile. Numbers and dates are our own, and a number may begin with a minus sign. Pure. */
 export const defuse = (cell: Cell, kind: ColumnKind): string => {
   if (cell === null) return "";
   return kind === "text" && startsFormula.test(cell) ? `'${cell}` : cell;
 };
 
-/** Column names and rows, nothing else, so that every ledger can import it. What it is stands beside it (cli). */
+/** Renders column names and rows only, so that any ledger can import them. The command prints the facts separately. */
 export function renderCsv({ columns, exponents, write }: RenderingInput): Rendering {
   const head = stringify([columns.map(({ name }) => name)]);
   let written = false;

@@ -13,14 +13,14 @@ import {
 } from "./rendering.ts";
 import { patterns, renderFigures } from "./svg-figures.ts";
 
-/** What a browser lays out at once; the charts, the sums, the hash and the number of rows are of all rows. */
+/** As many as a browser lays out quickly. Charts, sums, hash and number of rows cover all rows. */
 const shownRows = 2_000;
-/** More columns than these are printed across. */
+/** With more columns, the page is printed in landscape. */
 const portraitColumns = 9;
 
 /**
- * A page for people: what the report is, charts, and the rows. Reports with charts are made of sums and have few rows; of
- * the others no more is kept than is shown.
+ * Renders a page for people: the facts about the report, charts and rows. It keeps all rows of a report with charts,
+ * which has few because they are sums; of other reports, only the rows that are shown.
  */
 export function renderHtml({ report, columns, exponents, write }: RenderingInput): Rendering {
   const shown: Row[] = [];
@@ -47,12 +47,12 @@ export function renderHtml({ report, columns, exponents, write }: RenderingInput
   };
 }
 
-/** Told apart without colour. */
+/** Verdicts can be distinguished without colour. */
 const signs = { PASS: "✓", FAIL: "✕", INCOMPLETE: "…" } as const;
 
 /**
- * One page that holds all it needs: no script, and a policy that forbids whatever comes from elsewhere. Wide tables are printed
- * across. Pure.
+ * A self-contained page: no script, and a content security policy that forbids loading anything. Wide tables are
+ * printed in landscape. Pure.
  */
 function renderPage(about: About, body: readonly (Html | null)[], isWide: boolean): string {
   const lines = new Map(aboutLines(about));
@@ -127,11 +127,11 @@ export interface TableInput {
   exponents: Exponents;
   shown: readonly Row[];
   totals: Totals;
-  /** Of all rows, shown or not. */
+  /** The number of all rows, shown or not. */
   rowCount: number;
 }
 
-/** The rows with their sums; the header is repeated on every printed page. Pure. */
+/** Renders the rows and their sums. The header is repeated on every printed page. Pure. */
 function renderRows({ columns, exponents, shown, totals, rowCount }: TableInput): Html {
   if (rowCount === 0) return html`<p class="none">There is nothing to show for this period.</p>`;
   const left = rowCount - shown.length;
@@ -206,7 +206,7 @@ const dark = `
   --base: #6ea4dc; --gain: #5fb898; --loss: #e58a55; --other: #8b96a1;
   --pass: #83d0ae; --pass-ground: #17332a; --fail: #ff9e93; --fail-ground: #43201d; --incomplete: #f0c66b; --incomplete-ground: #3a2e13;`;
 
-/** On screen as the reader's system is set, light or dark; printed on white A4. */
+/** Light or dark on screen, by the reader's system settings; printed on white A4. */
 const rules = `
 * { box-sizing: border-box; }
 :root { color-scheme: light dark; ${light} }
@@ -291,7 +291,7 @@ td.bad { color: var(--fail); font-weight: 650; }
   .signing p { margin: 0; padding-top: 4px; border-top: 1px solid var(--ink); color: var(--muted); font-size: 8pt; }
 }`;
 
-/** The style sheet of a page; `footer` stands at the foot of every printed page. */
+/** The style sheet of a page. `footer` is printed at the foot of every page. */
 function styleOf(orientation: "portrait" | "landscape", footer: string): string {
   const margin = `font: 7.5pt "Inter", Arial, sans-serif; color: #586069;`;
   return `@page { size: A4 ${orientation}; margin: 13mm 12mm 15mm;
@@ -299,5 +299,5 @@ function styleOf(orientation: "portrait" | "landscape", footer: string): string 
   @bottom-right { content: counter(page) " / " counter(pages); ${margin} } }${rules}`;
 }
 
-/** What may stand in a CSS string and can end neither it nor the style element. Pure. */
+/** Drops every character that could end a CSS string or the style element. Pure. */
 const cssText = (text: string): string => text.replace(/[^\w .,:/-]/g, "");

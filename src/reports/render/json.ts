@@ -2,8 +2,8 @@ import type { Cell, Column, Row } from "../base/report.ts";
 import type { Rendering, RenderingInput } from "./rendering.ts";
 
 /**
- * One object: `columns`, `rows` (one a line) and `about`. Money is minor units as text, since JSON numbers lose digits above 2^53
- * in most readers; counts are numbers.
+ * Renders one object: `columns`, `rows` (one a line) and `about`. Money is minor units as text, since most readers lose
+ * digits of JSON numbers above 2^53. Counts are numbers.
  */
 export function renderJson({ columns, write }: RenderingInput): Rendering {
   let before = `{"columns":${JSON.stringify(columns.map(({ name, kind }) => ({ name, kind })))},"rows":[`;

@@ -3,7 +3,7 @@ import type { About } from "../base/about.ts";
 import type { Exponents } from "../base/currencies.ts";
 import type { Cell, Column, Report, Row } from "../base/report.ts";
 
-/** Where a rendering writes to; resolves when more may come. */
+/** Takes the output of a rendering. Resolves when it can take more. */
 export type Write = (chunk: string | Uint8Array) => Promise<void>;
 
 export interface RenderingInput {
@@ -13,7 +13,7 @@ export interface RenderingInput {
   write: Write;
 }
 
-/** Rows as they come, then what they are: one pass, whatever the number of rows. */
+/** Takes the rows as they come, then the facts about them: one pass, whatever the number of rows. */
 export interface Rendering {
   rows(rows: readonly Row[]): Promise<void>;
   end(about: About): Promise<void>;
@@ -21,11 +21,11 @@ export interface Rendering {
 
 export interface Totals {
   add(rows: readonly Row[]): void;
-  /** A row for each currency, in its order; one for reports without. Null where a column is not summed. */
+  /** One row for each currency, in order; one row if the report has none. Cells of columns not summed are null. */
   rows(): { currency: string | null; cells: Row }[];
 }
 
-/** Sums the columns that may be summed, exactly, each currency for itself: no currency is ever added to another. */
+/** Sums the summable columns exactly, for each currency separately: currencies are never added together. */
 export function createTotals(columns: readonly Column[]): Totals {
   const currencyAt = columns.findIndex(({ name }) => name === "currency");
   const sums = new Map<string | null, (bigint | null)[]>();
@@ -53,8 +53,8 @@ export function createTotals(columns: readonly Column[]): Totals {
 }
 
 /**
- * Cells as a person reads them: money as a decimal number of its row's currency (of one without known decimals in minor
- * units, and it says so), the rest as it is. Pure.
+ * Cells for people: money as a decimal number of the row's currency, or marked as minor units if the decimals are not
+ * known; the rest unchanged. Pure.
  */
 export function readable(columns: readonly Column[], row: Row, exponents: Exponents): Cell[] {
   const currency = row[columns.findIndex(({ name }) => name === "currency")] ?? null;

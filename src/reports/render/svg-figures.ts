@@ -1,13 +1,13 @@
 import { type Html, html } from "../../platform/html.ts";
 import type { Bar, BarFigure, Column, ColumnFigure, Figure } from "../base/figure.ts";
 
-/** Widths of a drawing in its own units: over the whole page, or two side by side. */
+/** Widths of a drawing in its own units: across the whole page, or half of it. */
 const wide = 980;
 const narrow = 470;
-/** This many columns still fit into half a page. */
+/** Up to this many columns fit into half a page. */
 const fewColumns = 6;
 
-/** Fills that are told apart without colour; used by every drawing of the page. */
+/** Fills that can be distinguished without colour, shared by all drawings of the page. */
 export const patterns = html`<svg class="patterns" aria-hidden="true" focusable="false">
   <defs>
     <pattern
@@ -27,7 +27,7 @@ export const patterns = html`<svg class="patterns" aria-hidden="true" focusable=
   </defs>
 </svg>`;
 
-/** Drawings with their captions, each readable without being seen. Pure. */
+/** Renders drawings with captions, each with a description for screen readers. Pure. */
 export function renderFigures(figures: readonly Figure[]): Html | null {
   if (figures.length === 0) return null;
   return html`<section class="figures" aria-label="Charts">${figures.map(renderFigure)}</section>`;
@@ -70,7 +70,7 @@ function renderLegend({ legend, columns }: ColumnFigure): Html | null {
 
 const rowHeight = 27;
 const barHeight = 15;
-/** About what a character takes, in units of the drawing. */
+/** The approximate width of a character, in units of the drawing. */
 const characterWidth = 6;
 
 /** The inside of an `<svg>` and its size. Pure. */
@@ -116,7 +116,7 @@ function drawBar(
 const roomFor = (texts: readonly string[]): number =>
   Math.ceil(texts.reduce((most, text) => Math.max(most, text.length), 0) * characterWidth) + 18;
 
-/** Where a bar goes on from the end of the one above it, a hair joins them. */
+/** A thin line that joins a bar to the one above it, if it begins where that one ends. */
 function drawStep(
   { from, to }: Bar,
   above: Bar,
@@ -136,7 +136,7 @@ function drawStep(
 
 const columnsHeight = 248;
 const plot = { top: 22, left: 54, bottom: columnsHeight - 40 };
-/** Room that a label below a column takes. */
+/** The width of a label below a column. */
 const labelWidth = 76;
 
 /** The inside of an `<svg>` and its size. Pure. */
@@ -217,14 +217,14 @@ function drawLabel({ label }: Column, middle: number, width: number): Html {
   >`;
 }
 
-/** A linear axis from zero, or from below it, to a round number. */
+/** A linear axis that includes zero and has round numbers at its ends. */
 export interface Scale {
   min: number;
   max: number;
   ticks: readonly number[];
 }
 
-/** Ticks at 1, 2, 2.5 or 5 times a power of ten, about `wanted` of them, that hold all values and zero. Pure. */
+/** About `wanted` ticks at 1, 2, 2.5 or 5 times a power of ten, which span all values and zero. Pure. */
 export function scaleFor(values: readonly number[], wanted = 4): Scale {
   const low = values.reduce((least, value) => Math.min(least, value), 0);
   const high = values.reduce((most, value) => Math.max(most, value), 0);
@@ -237,5 +237,5 @@ export function scaleFor(values: readonly number[], wanted = 4): Scale {
   return { min: first * step, max: last * step, ticks };
 }
 
-/** A coordinate of a drawing: a hundredth is finer than any screen. Pure. */
+/** Rounds a coordinate to hundredths, which is finer than any screen. Pure. */
 const rounded = (coordinate: number): number => Math.round(coordinate * 100) / 100;

@@ -4,10 +4,10 @@ import { aboutLines } from "../base/about.ts";
 import type { Cell, Row } from "../base/report.ts";
 import { type Rendering, type RenderingInput, createTotals, readable } from "./rendering.ts";
 
-/** More than a person reads; the sums, the hash and the number of rows are of all rows. */
+/** More than a person reads. The sums, the hash and the number of rows cover all rows. */
 const shownRows = 500;
 
-/** For a terminal: what the report is, its first rows, the sums of all. */
+/** Renders for a terminal: the facts about the report, its first rows, and the sums of all rows. */
 export function renderTable({ columns, exponents, write }: RenderingInput): Rendering {
   const shown: Row[] = [];
   const totals = createTotals(columns);

@@ -6,14 +6,14 @@ import type { Exponents } from "../base/currencies.ts";
 import type { Cell, Column, Row } from "../base/report.ts";
 import { type Rendering, type RenderingInput, type Write, createTotals } from "./rendering.ts";
 
-/** A sheet holds 1,048,576 rows; the header and the sums are among them. */
+/** A sheet holds 1,048,576 rows, including the header and the sums. */
 const mostRowsPerSheet = 1_000_000;
-/** A spreadsheet takes no longer name. */
+/** The longest name that a sheet may have. */
 const nameLength = 31;
 
 /**
- * The rows with typed cells, a frozen header and a sum for each currency, over as many sheets as they need, and a sheet "about".
- * Written as the rows come: memory stays flat.
+ * Renders the rows with typed cells, a frozen header and a sum for each currency, on as many sheets as they need, and a
+ * sheet "about". It writes the rows as they come, so memory stays flat.
  */
 export function renderXlsx(
   { report, columns, exponents, write }: RenderingInput,
@@ -34,7 +34,7 @@ export function renderXlsx(
     at = 0;
   }
 
-  /** Where the next rows belong: in a new sheet when there is none yet, or it is full. */
+  /** Opens a new sheet if there is none yet or the current one is full. */
   async function openRows(): Promise<void> {
     if (sheets.length > 0 && at <= rowsPerSheet) return;
     if (sheets.length === 0) await begin();
@@ -94,17 +94,17 @@ export function renderXlsx(
 const widthOf = ({ name, kind }: Column): number =>
   Math.max(name.length + 2, kind === "time" ? 24 : kind === "text" ? 16 : 12);
 
-/** A spreadsheet keeps so many digits: what is longer stays exact as text. */
+/** A spreadsheet keeps this many digits. A longer number is written as text to stay exact. */
 const exactDigits = 15;
-/** Day 25,569 of a spreadsheet is the first of 1970. */
+/** Day 25,569 of a spreadsheet is 1970-01-01. */
 const firstOf1970 = 25_569;
 const dayMs = 86_400_000;
 
-/** Makes `<row>` elements of a report's rows, each cell of its type. */
+/** Makes `<row>` elements from a report's rows, each cell with its type. */
 function createRowWriter(columns: readonly Column[], exponents: Exponents) {
   const letters = columns.map((_, n) => columnLetters(n));
   const currencyAt = columns.findIndex(({ name }) => name === "currency");
-  /** `at`: the row's number in its sheet, from 1; `sumLabel`: it is a sum, in bold, and this stands in its first cell. */
+  /** `at`: the row's number in its sheet, from 1. `sumLabel`: the first cell of a row of sums, in bold. */
   return (row: Row, at: number, sumLabel?: string): string => {
     const digits = minorDigits(row[currencyAt] ?? null, exponents);
     const isBold = sumLabel !== undefined;
@@ -121,13 +121,13 @@ function createRowWriter(columns: readonly Column[], exponents: Exponents) {
   };
 }
 
-/** A row of texts. */
+/** A row of text cells. */
 const textRow = (texts: readonly string[], at: number, isBold: readonly boolean[]): string =>
   `<row r="${at}">${texts.map((text, n) => textXml(text, `${columnLetters(n)}${at}`, isBold[n] ?? false)).join("")}</row>`;
 
 interface CellPlace {
   ref: string;
-  /** Of the row's currency; null where they are not known. */
+  /** Decimals of the row's currency; null if they are not known. */
   digits: number | null;
   isBold: boolean;
 }
@@ -164,7 +164,7 @@ const valueXml = (value: string | number, style: CellStyle, ref: string, isBold:
 const textXml = (text: string, ref: string, isBold: boolean): string =>
   `<c r="${ref}" s="${styleNumber("text", isBold)}" t="inlineStr"><is><t xml:space="preserve">${escapeXml(visible(text))}</t></is></c>`;
 
-/** Also what looks like an escape of a spreadsheet's own (ECMA-376, 22.9.2.19), and what XML has no place for. */
+/** Also escapes what looks like a spreadsheet's escape (ECMA-376, 22.9.2.19), and replaces what XML does not allow. */
 const escapeXml = (text: string): string =>
   text
     .toWellFormed()
@@ -178,7 +178,7 @@ const escapeXml = (text: string): string =>
 const columnLetters = (n: number): string =>
   (n >= 26 ? columnLetters(Math.floor(n / 26) - 1) : "") + String.fromCharCode(65 + (n % 26));
 
-/** How a cell of a workbook is shown; `money0` to `money4` by the currency's decimals, else in minor units. */
+/** How a cell is shown. `money0` to `money4` have that many decimals; other currencies are shown in minor units. */
 export type CellStyle =
   | "text"
   | "count"
@@ -198,9 +198,9 @@ const numberFormats: Readonly<Record<CellStyle, string>> = {
   percent: "0.00",
   day: "yyyy-mm-dd",
   month: "yyyy-mm",
-  // Without its milliseconds the last one of a day would be rounded into the next.
+  // Without milliseconds, the last moment of a day would be rounded into the next day.
   time: "yyyy-mm-dd hh:mm:ss.000",
-  // The quotes are those of an attribute of XML.
+  // The quotes are escaped because this is part of an XML attribute.
   minorUnits: "#,##0&quot; minor units&quot;",
   money0: "#,##0",
   money1: "#,##0.0",
@@ -210,10 +210,10 @@ const numberFormats: Readonly<Record<CellStyle, string>> = {
 };
 
 const styleNames = Object.keys(numberFormats) as CellStyle[];
-/** Lower numbers are built in. */
+/** Lower ids are reserved for built-in formats. */
 const firstId = 164;
 
-/** The number of a style in the sheet of styles: plain ones first, then the same in bold. Pure. */
+/** The index of a style in `xl/styles.xml`: plain styles first, then the same in bold. Pure. */
 const styleNumber = (style: CellStyle, isBold: boolean): number =>
   styleNames.indexOf(style) + (isBold ? styleNames.length : 0);
 
@@ -239,7 +239,8 @@ const spreadsheetMl = "application/vnd.openxmlformats-officedocument.spreadsheet
 const sheetNamespace = "http://schemas.openxmlformats.org/spreadsheetml/2006/main";
 
 /**
- * Stands first, before it is known how many sheets there are: whatever is not named is a sheet (ECMA-376 part 2, 7.2.3.2).
+ * Written first, before the number of sheets is known: every part that it does not name is a sheet (ECMA-376 part 2,
+ * 7.2.3.2).
  */
 const contentTypesXml = `${xmlHead}<Types xmlns="${packages}/content-types"><Default Extension="rels" ContentType="application/vnd.openxmlformats-package.relationships+xml"/><Default Extension="xml" ContentType="${spreadsheetMl}.worksheet+xml"/><Override PartName="/xl/workbook.xml" ContentType="${spreadsheetMl}.sheet.main+xml"/><Override PartName="/xl/styles.xml" ContentType="${spreadsheetMl}.styles+xml"/></Types>`;
 
@@ -247,7 +248,7 @@ const packageRelationsXml = `${xmlHead}<Relationships xmlns="${packages}/relatio
 
 const sheetFile = (n: number): string => `xl/worksheets/sheet${n + 1}.xml`;
 
-/** `xl/workbook.xml`. The names are ours: of reports, with a number. Pure. */
+/** `xl/workbook.xml`. The sheet names are our own, report names with a number, and need no escaping. Pure. */
 function workbookXml(sheets: readonly string[]): string {
   const listed = sheets.map(
     (name, n) => `<sheet name="${name}" sheetId="${n + 1}" r:id="rId${n + 1}"/>`,
@@ -264,7 +265,7 @@ function workbookRelationsXml(sheets: readonly string[]): string {
   return `${xmlHead}<Relationships xmlns="${packages}/relationships">${listed.join("")}<Relationship Id="rId${sheets.length + 1}" Type="${office}/styles" Target="styles.xml"/></Relationships>`;
 }
 
-/** The beginning of a sheet, up to its rows; with a first row that stays in sight. Pure. */
+/** The beginning of a sheet, up to its rows. With `isFrozen`, its first row stays visible. Pure. */
 function sheetStart(widths: readonly number[], isFrozen: boolean): string {
   const pane = `<sheetViews><sheetView workbookViewId="0"><pane ySplit="1" topLeftCell="A2" activePane="bottomLeft" state="frozen"/></sheetView></sheetViews>`;
   const columns = widths.map(
@@ -275,17 +276,17 @@ function sheetStart(widths: readonly number[], isFrozen: boolean): string {
 
 const sheetEnd = `</sheetData></worksheet>`;
 
-/** Files of an archive, one after the other. What was compressed is written at once, so that nothing piles up. */
+/** Writes the files of an archive one after the other. Compressed data is written immediately, so none piles up. */
 export interface ZipStream {
-  /** Begins a file; the one before is complete. */
+  /** Completes the file before and begins a new one. */
   open(name: string): Promise<void>;
   append(text: string): Promise<void>;
   end(): Promise<void>;
 }
 
-/** The earliest that the format knows: the same content gives the same bytes, whenever it is made. */
+/** The earliest time in the format. With a fixed time, the same content always gives the same bytes. */
 const noTime = new Date(1980, 0, 1);
-/** Two thirds of the work of the usual 6, and a few per cent larger. */
+/** Costs two thirds of the default level 6; files are a few per cent larger. */
 const compressionLevel = 3;
 
 function createZipStream(write: Write): ZipStream {

@@ -1,4 +1,4 @@
--- Booked in the period although it happened in a month that was closed before.
+-- Movements booked in the period although they happened in a month that was closed before.
 create or replace function reports.changes_after_close(p_from timestamptz, p_to timestamptz, p_zone text,
                                             p_as_of timestamptz default null)
 returns table (movement text, kind text, order_id text, happened_at timestamptz, happened_on date,

@@ -1,4 +1,4 @@
--- What was open at any time of the period.
+-- Chargebacks that were open at any time in the period.
 create or replace function reports.chargeback_list(p_from timestamptz, p_to timestamptz, p_zone text,
                                         p_as_of timestamptz default null)
 returns table (chargeback text, order_id text, order_number text, brand text, sold_on date, noticed_on date,

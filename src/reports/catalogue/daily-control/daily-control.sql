@@ -1,5 +1,5 @@
--- By the same rules as the identity "control", over whole days, each by the newest slice that shows all of it. Sums
--- stand in the service's sign, so that refunds are positive whichever it gives them.
+-- Follows the rules of the invariant "control", over whole days, each by the newest slice that shows all of it. The
+-- service decides the sign: where its sum is negative, both sums are negated, so refunds are positive either way.
 create or replace function reports.daily_control(p_from timestamptz, p_to timestamptz, p_zone text,
                                                  p_as_of timestamptz default null)
 returns table (day date, currency text, type text, status text, service_count bigint, service_sum bigint,
@@ -29,7 +29,7 @@ language sql stable parallel safe as $$
            unnest(g.got * tstzmultirange(d.bounds)) r
     ) parts on true
   ), here as (
-    -- Other days than those of the period fall out below. So written, the planner knows how many rows there are.
+    -- The join with `read` drops days outside the period. Plain bounds let the planner estimate the number of rows.
     select s.* from reports.day_sums(p_from - interval '26 hours', p_to + interval '26 hours', p_zone, p_as_of) s
   ), changed as (select h.day, max(h.changed_at) as at from here h group by h.day
   ), there as (

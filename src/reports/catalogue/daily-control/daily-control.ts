@@ -35,7 +35,7 @@ export const dailyControl: Report = {
   figures: controlTotals,
 };
 
-/** More days than these are shown by month: a column must be wide enough to see. */
+/** A longer period is drawn by month, so that a column stays wide enough to see. */
 const mostDays = 100;
 
 const marks: readonly { outcome: string; sign: string; meaning: string }[] = [
@@ -44,7 +44,7 @@ const marks: readonly { outcome: string; sign: string; meaning: string }[] = [
   { outcome: "changed since", sign: "~", meaning: "changed since it was read" },
 ];
 
-/** What the mirror holds of each day, with a mark where the service's list says otherwise; a figure for each currency. */
+/** The mirror's sums of each day, marked where the service's list differs; one figure for each currency. */
 function controlTotals(rows: readonly Cells[], exponents: Exponents): Figure[] {
   return groupBy(rows, "currency").map(([currency, own]): Figure => {
     const byDay = everyDay(groupBy(own, "day"));
@@ -74,7 +74,7 @@ function controlTotals(rows: readonly Cells[], exponents: Exponents): Figure[] {
   });
 }
 
-/** Also the days between without a row: a gap in time must be seen as one. */
+/** Adds the days between that have no row, so that a gap in time shows as a gap. */
 function everyDay(days: readonly [string, Cells[]][]): [string, Cells[]][] {
   const known = new Map(days);
   const [first, last] = [days[0]?.[0] ?? "", days.at(-1)?.[0] ?? ""];
@@ -88,11 +88,11 @@ function everyDay(days: readonly [string, Cells[]][]): [string, Cells[]][] {
 const dayAfter = (day: string): string =>
   new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
 
-/** As `reports.is_captured`, for rows that are printed already. Pure. */
+/** The same rule as `reports.is_captured`, for rows of a report. Pure. */
 export const isCaptured = ({ type, status }: Cells): boolean =>
   type === "sale" && (status === "succeeded" || status === "chargeback");
 
-/** As `reports.is_refunded`. Pure. */
+/** The same rule as `reports.is_refunded`. Pure. */
 export const isRefunded = ({ type, status }: Cells): boolean =>
   type === "refund" && status === "succeeded";
 

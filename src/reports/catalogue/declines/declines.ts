@@ -18,7 +18,7 @@ export const declines: Report = {
   figures: declineShares,
 };
 
-/** Declined attempts by their code, the most frequent first; a figure for each currency. */
+/** Declined attempts by code, the most frequent first; one figure for each currency. */
 function declineShares(rows: readonly Cells[], exponents: Exponents): Figure[] {
   return groupBy(rows, "currency").map(([currency, own]): Figure => {
     const all = sumOf(own, "declines");

@@ -1,6 +1,6 @@
--- What changed in the period, by the last state of each object: intermediate ones cannot be seen in lists. What
--- changed before the first fill began and was not received is no missed delivery. In time: here within ten minutes.
--- An event may be dated a moment before the state that it shows.
+-- Changes in the period, by the last state of each object: lists do not show intermediate states. A change before the
+-- T0 of the initial import whose event was not received is not a missed delivery. In time means received within ten
+-- minutes. An event may be dated a moment before the state that it shows.
 create or replace function reports.delivery_statement(p_from timestamptz, p_to timestamptz, p_zone text,
                                                       p_as_of timestamptz default null)
 returns table (resource text, event text, changes bigint, announced bigint, received bigint, in_time bigint,
@@ -38,7 +38,7 @@ language sql stable parallel safe as $$
       and l.healed_at is null and l.first_seen >= p_from and l.first_seen < p_to
     group by l.resource
   )
-  -- What is not here yet cannot tell which event it lacks.
+  -- For an object that is still missing or behind here, nobody knows which event was missed.
   select c.resource, coalesce(c.event, 'none is documented'), c.changes, c.announced, c.received, c.in_time,
          c.received - c.in_time, c.healed, c.healed, c.fill
   from counted c

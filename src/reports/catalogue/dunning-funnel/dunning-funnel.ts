@@ -54,7 +54,7 @@ const ends: readonly { column: string; amount?: string; label: string; tone: Ton
   { column: "lost", amount: "lost_amount", label: "Lost", tone: "loss" },
 ];
 
-/** How the declined renewals of all weeks fall away, from those that entered to none; a figure for each currency. */
+/** How the declined renewals of all weeks left dunning, step by step down to none; one figure for each currency. */
 function dunningSteps(rows: readonly Cells[], exponents: Exponents): Figure[] {
   return groupBy(rows, "currency").map(([currency, own]): Figure => {
     const entered = sumOf(own, "entered");

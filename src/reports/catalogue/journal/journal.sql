@@ -3,10 +3,10 @@ language sql immutable parallel safe as $$
   select '{"clearing": "1200", "sales": "4000", "refunds": "4100", "chargebacks": "6800"}'::jsonb
 $$;
 
--- One entry a currency and day, balanced, since every movement is booked on two sides at once. Final, with a number
--- that is the same in every repeat, is an entry whose lines are those that a close froze under it, by the days of
--- the same zone; and what is booked before p_final_until and in no close: what the close reads that freezes it.
--- What is learned after a close has a line for each day it belongs to.
+-- One balanced entry for each currency and day: every movement is booked on two sides. An entry is final, with a number
+-- that every repeat gives again, if its lines are those that a close in the same time zone froze under that number.
+-- A close also passes p_final_until while it reads what it freezes: what is booked before that time and in no close is
+-- final then. Movements learned of after their month was closed have a line for each day on which they happened.
 create or replace function reports.journal(p_from timestamptz, p_to timestamptz, p_zone text,
                                            p_as_of timestamptz default null,
                                            p_accounts jsonb default reports.default_accounts(),
@@ -18,7 +18,7 @@ language sql stable parallel safe as $$
     select c.id, c.from_at, c.to_at, c.time_zone from reports.closes c
     where c.closed_at <= coalesce(p_as_of, 'infinity')
   ), frozen_line as (
-    -- By the columns' names, since a close of an earlier version may have others.
+    -- Matched by column name: a close of an earlier version may have other columns.
     select cell.value->>'number' as number, array[cell.value->>'account', cell.value->>'description',
              cell.value->>'debit', cell.value->>'credit'] as line, (cell.value->>'line')::bigint as place
     from closed c

@@ -1,4 +1,5 @@
--- The balance is that of all time, gross of fees and payouts, which the service does not tell: it never empties.
+-- The balance is cumulative over all time and gross of fees and payouts, which the service does not report: payouts
+-- never reduce it.
 create or replace function reports.month_end(p_from timestamptz, p_to timestamptz, p_zone text,
                                   p_as_of timestamptz default null)
 returns table (month date, currency text, cumulative_gross_opening bigint, sales bigint, refunds bigint,

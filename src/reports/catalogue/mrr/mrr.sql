@@ -1,5 +1,5 @@
--- The state at a time is the last one known from before. Where none is (the first fill knows present states only),
--- it is taken from the first known one.
+-- Active and past due subscriptions count. The state at a time is the last one known before it. Where none is known
+-- (the initial import sees present states only), it is derived from the first known one.
 create or replace function reports.mrr_at(p_at timestamptz, p_as_of timestamptz default null)
 returns table (id text, currency text, amount bigint, discount bigint, is_live boolean, is_at_risk boolean,
                created_at timestamptz)

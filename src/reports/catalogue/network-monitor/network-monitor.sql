@@ -1,11 +1,11 @@
--- For the alert, too, which has a share of its own where somebody set one.
+-- The alert uses it, too, and passes its own share where one is configured.
 create or replace function reports.is_near(p_disputes bigint, p_threshold bigint, p_share numeric default 0.8)
 returns boolean language sql immutable parallel safe as $$
   select p_disputes >= p_share * p_threshold
 $$;
 
--- A lower bound: fraud reports, which some programmes add, are not in the service. An amount that has to be reached
--- is in one currency: with disputes in others it is taken for reached.
+-- The disputes are a lower bound: some programmes add fraud reports, which the service does not have. A programme's
+-- minimum amount is in one currency: disputes in any other currency are taken to reach it.
 create or replace function reports.network_monitor(p_from timestamptz, p_to timestamptz, p_zone text,
                                         p_as_of timestamptz default null, p_region text default 'global')
 returns table (month date, brand text, programme text, sales bigint, disputes bigint, ratio_percent numeric,
