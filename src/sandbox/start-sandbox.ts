@@ -22,31 +22,31 @@ import { allEndpoints } from "./resources/all-endpoints.ts";
 import { captureEndpoint } from "./resources/payment-methods/payment-method-routes.ts";
 import { type State, createState } from "./engine/state.ts";
 
-/** Longer than clients keep idle connections, so that none is closed under a request. */
+/** Longer than clients keep idle connections, so that a connection is never closed under a request. */
 const keepAliveMs = 65_000;
 
 export interface SandboxOptions {
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   port: number;
   host?: string;
-  /** Host names by which it may be called, beside those of loopback and `host`. */
+  /** Host names that the sandbox answers to, besides those of loopback and `host`. */
   allowHosts?: readonly string[];
   /** The same seed and the same calls give the same ids, amounts and events. */
   seed?: number | string;
   log: Log;
   wallClock?: Clock;
-  /** Keeps the state over restarts. Left out, nothing is kept. */
+  /** The file that keeps the state across restarts. Without it, nothing is kept. */
   stateFile?: string;
 }
 
 export interface RunningSandbox {
-  /** Without `/v1`: what `SVC_BASE_URL` would be. */
+  /** Without `/v1`: the value for `SVC_BASE_URL`. */
   url: string;
   port: number;
   close(): Promise<void>;
 }
 
-/** Starts the stand-in of the service, in memory. Throws `ConfigurationError` when the port cannot be had. */
+/** Starts the local stand-in of the service, in memory. Throws `ConfigurationError` when the port is not available. */
 export async function startSandbox(options: SandboxOptions): Promise<RunningSandbox> {
   const { port, host = "127.0.0.1", seed = "tallyhook", log, wallClock = machineClock } = options;
   const { allowHosts = [] } = options;
@@ -60,7 +60,7 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
     try {
       restoreState(restored, dump);
     } catch (error) {
-      // Half of a state must not go on billing and delivering.
+      // A half-restored state must not bill or deliver.
       restored.close();
       throw error;
     }
@@ -136,7 +136,7 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
       const closed = new Promise<void>((resolve) => server.close(() => resolve()));
       server.closeAllConnections();
       await closed;
-      // Last, so that nothing that was answered is missing.
+      // Last, so that every answered request is in the file.
       try {
         await file?.close();
       } finally {
@@ -146,7 +146,7 @@ export async function startSandbox(options: SandboxOptions): Promise<RunningSand
   };
 }
 
-/** A clock that ran has gone on meanwhile; a manual one stands where it stood. */
+/** How long the sandbox was stopped. A running clock catches up by that; a manual clock has not moved: 0. */
 function timeStopped({ clock }: StateDump, wallClock: Clock): number {
   if (clock.mode === "manual") return 0;
   return Math.max(0, wallClock.now().getTime() - clock.wall_ms);

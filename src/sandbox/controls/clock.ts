@@ -13,9 +13,9 @@ import { clockBody } from "./overview.ts";
 
 const yearSeconds = 366 * 86_400;
 const longestAdvanceSeconds = 10 * yearSeconds;
-/** `now` may go further: 24 cycles of a yearly plan are 24 years. */
+/** The longest advance. `now` may go further: 24 cycles of a yearly plan are 24 years. */
 const longestJumpMs = 100 * yearSeconds * 1000;
-/** Later years are written with a sign and six digits, which few programs read. */
+/** The latest time. Later years are written with a sign and six digits, which few programs read. */
 const lastMs = Date.UTC(9999, 11, 31, 23, 59, 59, 999);
 
 const move = z.strictObject({
@@ -24,8 +24,8 @@ const move = z.strictObject({
 });
 
 /**
- * `POST /_sandbox/clock`: `advance_seconds` shifts the clock, which keeps running if it ran; `now` makes it manual. Answers
- * when the jobs that fell due are done, deliveries that they caused included.
+ * `POST /_sandbox/clock`: `advance_seconds` shifts the clock, which keeps running if it ran; `now` makes it manual.
+ * Answers when the jobs that fell due are done, including the deliveries that they caused.
  */
 export function addClock(router: Router, { state }: ControlDeps): void {
   addControl(router, {
@@ -51,7 +51,10 @@ export function addClock(router: Router, { state }: ControlDeps): void {
   });
 }
 
-/** What is planned is done on the way: over centuries a single subscription would keep the sandbox busy for good. */
+/**
+ * Refuses a time that is too far away. Planned jobs run on the way: over centuries a single subscription would keep the
+ * sandbox busy without end.
+ */
 function assertReachable(time: Timeline, targetMs: number): void {
   const param = "now";
   if (targetMs > lastMs) throw invalidValue(param, "the clock ends with the year 9999");
@@ -62,13 +65,13 @@ function assertReachable(time: Timeline, targetMs: number): void {
   );
 }
 
-/** What one job finds to do in an environment, and does. */
+/** Each job runs what is due in an environment, and returns how many it ran. */
 const jobs: Readonly<Record<string, (space: Space, nowIso: string) => number>> = {
   billing: (space, nowIso) =>
     runFor(space, "active", ({ next_billing_date }) => isDue(next_billing_date, nowIso), billIfDue),
   dunning: (space, nowIso) =>
     runFor(space, "past_due", ({ next_retry_at }) => isDue(next_retry_at, nowIso), retryIfDue),
-  // Only live sales wait for it, and only by the switch (spec, Sandbox: confirmations are immediate).
+  // Only live sales wait for it, and only if `live_settlement_days` is set: test sales are confirmed at once.
   settlement: (space) =>
     [
       ...space.transactions.inGroup("status", "pending"),
@@ -77,8 +80,8 @@ const jobs: Readonly<Record<string, (space: Space, nowIso: string) => number>> =
 };
 
 /**
- * `POST /_sandbox/jobs/{billing|dunning|settlement}`: does now what is due now, once. The clock does the same as it moves, so that a
- * call finds nothing to do unless something was changed silently.
+ * `POST /_sandbox/jobs/{billing|dunning|settlement}`: runs once what is due now. The clock does the same as it moves,
+ * so that a call finds work only after a silent change.
  */
 export function addJobs(router: Router, { state }: ControlDeps): void {
   for (const [name, job] of Object.entries(jobs)) {
@@ -119,7 +122,10 @@ function isDue(at: string | null, nowIso: string): boolean {
   return at !== null && Date.parse(at) <= Date.parse(nowIso);
 }
 
-/** `GET /_sandbox/idle`: answers when nothing is due or under way; later retries do not count. 503 after `timeout_seconds`. */
+/**
+ * `GET /_sandbox/idle`: answers when nothing is due or in progress; later retries do not count. 503 after
+ * `timeout_seconds`.
+ */
 export function addIdle(router: Router, { state }: ControlDeps): void {
   addControl(router, {
     method: "GET",

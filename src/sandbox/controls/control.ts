@@ -16,9 +16,9 @@ export interface ControlDeps {
   log: Log;
   wallClock: Clock;
   state(): State;
-  /** Throws everything away and starts anew; the same seed when none is given. */
+  /** Discards everything and starts afresh; the seed stays the same when none is given. */
   reset(seed: string | undefined): void;
-  /** Puts a state that was written down in the place of the present one. Throws and leaves that alone when it cannot. */
+  /** Replaces the current state with a saved one. Throws, and changes nothing, when that fails. */
   restore(dump: StateDump): void;
 }
 
@@ -36,7 +36,7 @@ export interface Control<Query extends z.ZodType, Body extends z.ZodType> {
   }): unknown;
 }
 
-/** Adds a control. What `run` gives back is the answer; undefined when it wrote `ctx.body` itself. */
+/** Adds a control. The return value of `run` is the answer; undefined when `run` wrote `ctx.body` itself. */
 export function addControl<Query extends z.ZodType, Body extends z.ZodType>(
   router: Router,
   control: Control<Query, Body>,
@@ -54,8 +54,8 @@ export function addControl<Query extends z.ZodType, Body extends z.ZodType>(
 }
 
 /**
- * Controls are for whoever sits at this machine; a client of the service must not find them by its key (statement 538). A proxy
- * here does not open them to others, nor a page whose name was made to point here.
+ * Refuses requests from other machines, those that come through a proxy or under a foreign host name, and those with an
+ * API key: a client of the service must not reach the controls with its key.
  */
 export function assertLocal(ctx: Context): void {
   const address = ctx.req.socket.remoteAddress ?? "";
@@ -80,7 +80,7 @@ export const latest = z
   .transform(Number)
   .default(1000);
 
-/** Where a control acts: the first merchant's test environment, unless it says otherwise. */
+/** Where a control acts: by default the first merchant's test environment. */
 export const place = { merchant: z.string().max(100).default(firstMerchant), mode };
 
 export function merchantNamed(state: Pick<State, "merchants">, id: string): Merchant {

@@ -75,8 +75,8 @@ function lastOf<T>(entries: readonly T[], count: number): T[] {
 }
 
 /**
- * `POST /_sandbox/deliveries/{id}/redeliver`: the same event to the same endpoint once more, with a fresh signature; also what was
- * lost, failed or accepted. Answers when it was answered.
+ * `POST /_sandbox/deliveries/{id}/redeliver`: sends the same event to the same endpoint once more, with a fresh
+ * signature, whether it was lost, failed or accepted. Answers when the receiver has answered.
  */
 export function addRedeliver(router: Router, { state }: ControlDeps): void {
   addControl(router, {
@@ -98,7 +98,7 @@ const question = z.strictObject({
   endpoint_id: z.string(),
   /** The headers of a delivery that carry its signature. */
   headers: z.record(z.string(), z.string()),
-  /** Its bytes as text. */
+  /** The delivery's body as text. */
   body: z.string(),
   tolerance_seconds: z.int().min(0).default(300),
   ...place,

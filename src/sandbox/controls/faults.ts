@@ -6,7 +6,7 @@ import { settingsSchema } from "../engine/settings.ts";
 import { validate } from "../http/read-request.ts";
 import { type ControlDeps, addControl, nothing } from "./control.ts";
 
-/** `GET|PUT /_sandbox/faults`: what is put replaces all faults; what it leaves out is off. */
+/** `GET|PUT /_sandbox/faults`: PUT replaces all faults; a fault that is left out is off. */
 export function addFaults(router: Router, { state }: ControlDeps): void {
   addControl(router, {
     method: "GET",
@@ -29,7 +29,7 @@ export function addFaults(router: Router, { state }: ControlDeps): void {
   });
 }
 
-/** `GET|PUT /_sandbox/switches`: what is put changes; what it leaves out stays as it is. */
+/** `GET|PUT /_sandbox/switches`: PUT changes the given settings; the others stay as they are. */
 export function addSwitches(router: Router, { state }: ControlDeps): void {
   addControl(router, {
     method: "GET",

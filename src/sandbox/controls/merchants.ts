@@ -11,13 +11,13 @@ import { type ControlDeps, addControl, merchantNamed, nothing, place, spaceAt } 
 
 const newMerchant = z.strictObject({
   name: z.string().min(1).max(200).default("Another merchant"),
-  /** With the products and plans that the first merchant starts with. */
+  /** Whether it gets the products and plans that the first merchant has from the start. */
   catalogue: z.boolean().default(true),
 });
 
 const unrestricted = { permissions: "all", expires_at: null, revoked: false, allow: null } as const;
 
-/** `POST /_sandbox/merchants`: a further merchant with its keys. Neither sees the other's objects (statement 43). */
+/** `POST /_sandbox/merchants`: adds a merchant with its keys. No merchant sees the objects of another. */
 export function addMerchants(router: Router, { state }: ControlDeps): void {
   addControl(router, {
     method: "POST",
@@ -62,7 +62,7 @@ const newKey = z.strictObject({
     .optional(),
 });
 
-/** `POST /_sandbox/keys`: a key, restricted as asked for. */
+/** `POST /_sandbox/keys`: adds a key with the given restrictions. */
 export function addKeys(router: Router, { state }: ControlDeps): void {
   addControl(router, {
     method: "POST",
@@ -86,7 +86,7 @@ export function addKeys(router: Router, { state }: ControlDeps): void {
   });
 }
 
-/** Adds a key and gives its text, which repeats under the same calls. */
+/** Adds a key and returns its text. The same calls give the same text. */
 function issueKey({ keys }: Pick<State, "keys">, key: ApiKey): string {
   const text = `svc_${key.mode}_sk_sandbox_${keys.size + 1}`;
   keys.set(text, key);
@@ -95,7 +95,10 @@ function issueKey({ keys }: Pick<State, "keys">, key: ApiKey): string {
 
 const pin = z.strictObject({ api_version: z.string().nullable(), ...place });
 
-/** `PUT /_sandbox/account`: pins an account as one is that was made when the version was new; null takes the pin away. */
+/**
+ * `PUT /_sandbox/account`: pins the account to a version, as for an account opened when that version was new; null
+ * removes the pin.
+ */
 export function addAccount(router: Router, { state }: ControlDeps): void {
   addControl(router, {
     method: "PUT",

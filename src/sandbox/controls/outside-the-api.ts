@@ -38,7 +38,7 @@ const newPlan = z.strictObject({
   ...place,
 });
 
-/** `POST /_sandbox/plans`: a plan, as the merchant portal makes them; the API can only read them (spec, Plan). */
+/** `POST /_sandbox/plans`: creates a plan, as the merchant portal does; the API can only read plans. */
 export function addPlans(router: Router, { state }: ControlDeps): void {
   addControl(router, {
     method: "POST",
@@ -89,8 +89,8 @@ const card = z.strictObject({
 });
 
 /**
- * `POST /_sandbox/payment_tokens` and `/card_tokens`: what the gateway's hosted fields and the browser's capture SDK would
- * have made of a card. One use, 15 minutes of the sandbox's clock.
+ * `POST /_sandbox/payment_tokens` and `/card_tokens`: the tokens that the gateway's hosted fields and the browser's
+ * capture SDK would make of a card. A token is good for one use within 15 minutes of the sandbox's clock.
  */
 export function addTokens(router: Router, { state }: ControlDeps): void {
   for (const [path, prefix, store] of [
@@ -125,7 +125,7 @@ const orderMoves = {
   void: voidOrder,
 } as const;
 
-/** `POST /_sandbox/orders/{id}/chargeback` and its like: transitions that no call of the service causes. */
+/** `POST /_sandbox/orders/{id}/chargeback` and its siblings: transitions that no call of the service causes. */
 export function addOrderControls(router: Router, { state }: ControlDeps): void {
   for (const [name, move] of Object.entries(orderMoves)) {
     addControl(router, {
@@ -153,7 +153,7 @@ function orderAnywhere(state: State, id: string): { space: Space; order: OrderRe
 
 const memberMoves = { accept: acceptInvitation, block: blockMember } as const;
 
-/** `POST /_sandbox/team_members/{id}/accept|block`: what the invited person, or the account's owner, would do elsewhere. */
+/** `POST /_sandbox/team_members/{id}/accept|block`: what the invited person, or the account's owner, does elsewhere. */
 export function addTeamMembers(router: Router, { state }: ControlDeps): void {
   for (const [name, move] of Object.entries(memberMoves)) {
     addControl(router, {

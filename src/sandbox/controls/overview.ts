@@ -68,7 +68,7 @@ function countsOf(space: Space): Record<string, number> {
   };
 }
 
-/** `POST /_sandbox/reset`: a new, empty sandbox on a running clock, with the same seed unless another is given. */
+/** `POST /_sandbox/reset`: a new, empty sandbox on a running clock. The seed stays the same unless another is given. */
 export function addReset(router: Router, deps: ControlDeps): void {
   addControl(router, {
     method: "POST",
@@ -84,9 +84,10 @@ export function addReset(router: Router, deps: ControlDeps): void {
 }
 
 /**
- * `GET /_sandbox/snapshot`: one environment of the first merchant, every object as its own GET shows it, in order of creation, and
- * under `state` all that a restart needs. Streamed, since a large one is longer than a string can be; it is one moment all the same,
- * since records never change. `PUT` restores the `state` of such an answer, time included.
+ * `GET /_sandbox/snapshot`: one environment of the first merchant, with every object as its own GET shows it, in order
+ * of creation; `state` holds everything that a restart needs. The answer is streamed, since a large one does not fit in
+ * one string. It still shows one moment, since records never change. `PUT` restores the `state` of such an answer, time
+ * included.
  */
 export function addSnapshot(router: Router, { state, wallClock, restore }: ControlDeps): void {
   addControl(router, {
@@ -126,7 +127,7 @@ export function addSnapshot(router: Router, { state, wallClock, restore }: Contr
 
 const snapshot = z.looseObject({ state: stateDump });
 
-/** As long as a string can be; what GET gave is nested more deeply than a request is. */
+/** Near the longest string. What GET answered is nested more deeply than a request. */
 const snapshotLimits = { maxBytes: 500_000_000, maxDepth: 64 };
 
 type Section = [name: string, content: Json];

@@ -16,7 +16,7 @@ interface Changeable extends StoredRecord {
   readonly updated_at: string;
 }
 
-/** What identifies a record or hangs together with others. */
+/** Fields that identify a record, or depend on other records. */
 const fixedFields = new Set([
   "id",
   "customer_id",
@@ -34,7 +34,7 @@ const fixedFields = new Set([
   "billing_cycle",
 ]);
 
-/** Fields without which an object cannot be worked with. */
+/** Fields that an object cannot do without. */
 const neverNull = new Set([
   "amount",
   "attempt_count",
@@ -55,14 +55,14 @@ const neverNull = new Set([
 ]);
 
 /**
- * Changes an object behind everybody's back: `updated_at` moves, no event is sent (statement 363). Only fields that the object
- * has, with values of their type or null. A transaction's order shows the change too.
+ * Changes an object without an event: `updated_at` moves, nothing is sent. Takes only fields that the object has, with
+ * values of their type or null. A change of a transaction also shows in its order.
  */
 function changeSilently(
   space: Space,
   change: { resource: SilentResource; id: string; set: Readonly<Record<string, unknown>> },
 ): Changeable {
-  // One table of several types, of which only the common fields are used here.
+  // One of several tables, of which only the common fields are used here.
   const table = space[change.resource] as unknown as Table<Changeable>;
   const record = table.get(change.id);
   if (record === undefined) throw notFound(change.resource.slice(0, -1), "id");
@@ -78,7 +78,7 @@ function changeSilently(
   return changed;
 }
 
-/** A subscription that became active, or due earlier, is billed by the job as any other. */
+/** Plans the billing of a subscription that became active, or due earlier. */
 function plan(space: Space, id: string): void {
   const subscription = space.subscriptions.get(id);
   if (subscription !== undefined) scheduleBilling(space, subscription);

@@ -20,10 +20,13 @@ const wish = z.strictObject({
   ...place,
 });
 
-/** Shares of the orders, where a number is not given. */
+/** The default shares of the orders, where the request gives no number. */
 const usual = { refunds: 0.08, declines: 0.06, chargebacks: 0.015 };
 
-/** `POST /_sandbox/traffic`: a seeded, realistic mix. Answers when it is generated; `GET /_sandbox/idle` waits for its deliveries. */
+/**
+ * `POST /_sandbox/traffic`: generates a seeded, realistic mix. Answers when it is generated; `GET /_sandbox/idle` waits
+ * for its deliveries.
+ */
 export function addTraffic(router: Router, { state }: ControlDeps): void {
   addControl(router, {
     method: "POST",

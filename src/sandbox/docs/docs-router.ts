@@ -9,7 +9,7 @@ import { testKey } from "../engine/keys.ts";
 import { exampleIdempotencyKey, openApiDocument } from "./openapi.ts";
 import type { Mounted } from "../http/mount.ts";
 
-/** Nothing from anywhere but here, and nothing inline. */
+/** Allows files of this site only, and nothing inline. */
 const contentSecurityPolicy = [
   "default-src 'none'",
   "script-src 'self'",
@@ -43,7 +43,10 @@ const page = `<!doctype html>
 </html>
 `;
 
-/** "Try it out" works at once: with the key that is always there, and a fresh idempotency key a call in place of the shown one. */
+/**
+ * Makes "Try it out" work at once: it uses the key that always exists, and replaces the shown idempotency key with a
+ * fresh one for each call.
+ */
 const startScript = `const ui = SwaggerUIBundle({
   url: "/openapi.json",
   dom_id: "#swagger-ui",
@@ -59,7 +62,7 @@ const startScript = `const ui = SwaggerUIBundle({
 });
 `;
 
-/** `GET /openapi.json`, and `GET /docs` which shows it with files of this machine alone. */
+/** `GET /openapi.json`, and `GET /docs`, which renders it with files of this machine only. */
 export function createDocsRouter(endpoints: readonly Mounted[], log: Log): Router {
   const router = new Router();
   let document: Promise<string> | undefined;

@@ -5,7 +5,7 @@ import type { Transport } from "../engine/delivery/attempt.ts";
 import { createState } from "../engine/state.ts";
 import type { Mounted } from "../http/mount.ts";
 
-/** Nothing leaves this shop. */
+/** Sends nothing. */
 const noTransport: Transport = {
   post: () => Promise.resolve({ status: 200, error: null }),
   close: () => Promise.resolve(),
@@ -20,8 +20,8 @@ interface Answered {
 }
 
 /**
- * What every endpoint answers, by its name: a small shop is played through, always the same one, so that the examples of
- * the documentation are answers of the sandbox and never out of date.
+ * Example answers of every endpoint, by its name. A small shop is played through, always the same one, so that the
+ * examples are real answers of the sandbox and never out of date.
  */
 export async function exampleAnswers(
   endpoints: readonly Mounted[],
@@ -143,8 +143,8 @@ const card = "id of one of the customer's payment methods";
 const monthly = { interval: "month", interval_count: 1 };
 
 /**
- * What the documentation shows as the body of a request, by the endpoint's name: with ids put in, the sandbox takes it. What a viewer would
- * make up from the schema has random e-mail addresses and currencies, which it does not.
+ * Example request bodies, by the endpoint's name: once ids are filled in, the sandbox accepts them. Bodies that a
+ * viewer makes up from the schema have random e-mail addresses and currencies, which it refuses.
  */
 export const exampleBodies: Readonly<Record<string, object>> = {
   createCustomer: {

@@ -32,7 +32,7 @@ import { knownEventTypes } from "../engine/event-log.ts";
 import { defaultSettings } from "../engine/settings.ts";
 import { exampleBodies } from "./examples.ts";
 
-/** The names under which clients find the resources. */
+/** The names of the resources in the document. */
 const schemas = {
   Account: accountSchema,
   AppliedCoupon: appliedCouponSchema,
@@ -62,7 +62,7 @@ const commonHeaders = z.object({
   "SVC-Version": z.string().optional().describe("YYYY-MM-DD; overrides the account's version once"),
 });
 
-/** What the pages of the documentation show; they send a fresh one in its place. */
+/** The key that the documentation shows. The pages send a fresh one in its place. */
 export const exampleIdempotencyKey = "3f2b8c1e-0000-4000-8000-000000000000";
 
 const idempotencyKey = z
@@ -74,7 +74,7 @@ const requestIdHeader = z.object({
   "X-Request-Id": z.string().describe("The same as error.request_id: for the service's support"),
 });
 
-/** While limits are switched on: of the nearer one. */
+/** Sent while limits are switched on, for the limit with less left. */
 const rateHeaders = z.object({
   "RateLimit-Limit": z.int().optional().describe("Requests a window"),
   "RateLimit-Remaining": z.int().optional().describe("Requests left in this window"),
@@ -89,7 +89,7 @@ const limitedHeaders = requestIdHeader.extend(rateHeaders.shape).extend({
   "Retry-After": z.string().describe("Seconds, or an HTTP date: wait that long, and a little more"),
 });
 
-/** What every endpoint can answer (spec, Endpoints, Authentication and Errors). */
+/** The errors that every endpoint can answer. */
 const everywhere = [
   "validation_error",
   "required_field",
@@ -113,7 +113,7 @@ const everywhere = [
 
 const withKey = ["invalid_idempotency_key", "request_in_progress", "idempotency_key_conflict"];
 
-/** Every code that an endpoint can answer, each once. */
+/** Every error code that an endpoint can answer, each once. */
 export function errorCodesOf({ method, idempotency, errors }: Endpoint): string[] {
   return [
     ...new Set([
@@ -127,8 +127,8 @@ export function errorCodesOf({ method, idempotency, errors }: Endpoint): string[
 }
 
 /**
- * The OpenAPI 3.1 document of the service, from the declarations that the sandbox mounts and the client is typed by.
- * `answers` are examples by the endpoint's name.
+ * The OpenAPI 3.1 document of the service, made from the declarations that the sandbox mounts and the client is typed
+ * by. `answers` are examples by the endpoint's name.
  */
 export function openApiDocument(
   endpoints: readonly Endpoint[],
@@ -156,9 +156,9 @@ export function openApiDocument(
     },
     {
       override({ zodSchema, jsonSchema }) {
-        // What no JSON Schema can say (a value checked by a function) is any value.
+        // A value checked by a function has no JSON Schema: it is shown as any object.
         if (zodSchema._zod.def.type === "custom") jsonSchema.type ??= "object";
-        // An enum that the service may extend: readers keep what is new, the sandbox has these.
+        // An enum that the service may extend. Readers accept new values; the sandbox sends these.
         const { examples } = jsonSchema;
         if (jsonSchema.type === "string" && Array.isArray(examples)) {
           jsonSchema.enum = examples as string[];
@@ -248,7 +248,9 @@ const eventObjects: Readonly<Record<string, z.ZodType>> = {
   webhook_endpoint: webhookEndpointSchema,
 };
 
-/** What the sandbox sends to webhook endpoints. The interface shows names only: envelope and signature are assumed. */
+/**
+ * What the sandbox sends to webhook endpoints. The interface shows only the names; envelope and signature are assumed.
+ */
 function webhooks(): NonNullable<ZodOpenApiObject["webhooks"]> {
   const chargebacks = Object.values(defaultSettings().chargeback_events);
   const types = [...knownEventTypes, ...chargebacks, "webhook_endpoint.test"].sort();

@@ -1,6 +1,6 @@
 /**
- * A 2xx answer: a record and how it is shown. Kept for replays, it costs a reference to a snapshot instead of the
- * text of a body.
+ * A 2xx answer: a record and how it is rendered. Keeping one for replays costs a reference to a snapshot, not the text
+ * of a body.
  */
 export interface Answer {
   readonly status: number;
@@ -12,7 +12,7 @@ export function answerWith<T>(status: number, record: T, show: (record: T) => un
   return { status, record, show };
 }
 
-/** An answer whose JSON value is at hand. */
+/** An answer whose JSON value is known. */
 export function plainAnswer(status: number, body: unknown): Answer {
   return { status, record: body, show: asIs };
 }

@@ -6,12 +6,12 @@ import {
 } from "../../contract/error-envelope.ts";
 import { couponErrors } from "../../contract/resources/coupons.ts";
 
-/** A request that the service turns down, by its stable code. One table has the status and type of each code. */
+/** A refused request, by the service's stable error code. One table holds the status and type of each code. */
 export class ApiError extends Error {
   readonly code: string;
   readonly param: string | null;
   readonly fieldErrors: FieldError[];
-  /** Sent with the answer, such as `Retry-After`. */
+  /** Extra headers of the answer, such as `Retry-After`. */
   headers: Readonly<Record<string, string>> = {};
 
   constructor(code: string, message: string, param: string | null = null, fields?: FieldError[]) {
@@ -23,7 +23,10 @@ export class ApiError extends Error {
   }
 }
 
-/** The gateway did not answer the charge of an order, which stays pending: a repeat with the same key completes it (statement 300). */
+/**
+ * The gateway did not answer the charge of an order. The order stays pending; a repeat with the same idempotency key
+ * completes it.
+ */
 export class GatewayTimeout extends ApiError {
   readonly orderId: string;
 
@@ -52,7 +55,7 @@ const unauthenticated: Kind = [401, "authentication_error"];
 const forbidden: Kind = [403, "authorization_error"];
 const limited: Kind = [429, "rate_limit_error"];
 
-/** Status and type of every code (spec, Errors). Where the interface shows no status: docs/assumptions.md. */
+/** Status and type of every error code. docs/assumptions.md lists the statuses that the interface does not show. */
 const kinds: Readonly<Record<string, Kind>> = {
   ...Object.fromEntries(couponErrors.map((code) => [code, badRequest])),
   invalid_request: badRequest,
@@ -114,7 +117,7 @@ export function statusOf(code: string): number {
   return (kinds[code] ?? badRequest)[0];
 }
 
-/** What is sent for a refusal. */
+/** The body of an error answer, in the service's envelope. */
 export function errorAnswer(
   refusal: ApiError,
   requestId: string,

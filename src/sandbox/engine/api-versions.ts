@@ -4,12 +4,12 @@ import { ApiError } from "./api-error.ts";
 export interface ApiVersion {
   version: string;
   deprecated: boolean;
-  /** The day from which it is refused, `YYYY-MM-DD`. */
+  /** The day from which the version is refused, `YYYY-MM-DD`. */
   sunset: string | null;
   retired: boolean;
 }
 
-/** The published versions, oldest first. The interface names none: these are the sandbox's. */
+/** The published versions, oldest first. The interface names none, so these are the sandbox's own. */
 const apiVersions: readonly [ApiVersion, ...ApiVersion[]] = [
   { version: "2024-03-01", deprecated: true, sunset: "2025-03-01", retired: true },
   { version: "2024-11-15", deprecated: true, sunset: "2027-11-15", retired: false },
@@ -22,7 +22,9 @@ export function findVersion(version: string): ApiVersion | undefined {
   return apiVersions.find((published) => published.version === version);
 }
 
-/** The published version of that name; refuses an unknown one and a retired one. `param` is where it was named. */
+/**
+ * The published version of that name. Refuses an unknown or retired one; `param` is the field or header that named it.
+ */
 export function usableVersion(name: string, param: string): ApiVersion {
   const version = findVersion(name);
   if (version === undefined) {
@@ -34,7 +36,7 @@ export function usableVersion(name: string, param: string): ApiVersion {
   return version;
 }
 
-/** The version of one request: that of its `SVC-Version` header, else the account's, else the latest (spec, Versioning). */
+/** The version of one request: its `SVC-Version` header, else the account's pinned version, else the latest. */
 export function effectiveVersion(
   { account }: { account: { readonly api_version: string | null } },
   header: string,

@@ -2,50 +2,52 @@ import type { Clock } from "../../platform/clock.ts";
 import type { Mode } from "./keys.ts";
 import { createHeap } from "./heap.ts";
 
-/** Something to do at a time of the sandbox. Data rather than a closure, so that a state with its jobs can be written down. */
+/** Something to do at a time of the sandbox's clock. It is data, not a closure, so that a saved state can hold it. */
 export interface Job {
   atMs: number;
   kind: "billing" | "dunning" | "completion" | "chargeback" | "settlement" | "delivery";
   merchant: string;
   mode: Mode;
-  /** The object it is about. Whoever runs the job looks at its state then: a job that no longer applies does nothing. */
+  /**
+   * The object it is about. The job reads the object's state when it runs, and does nothing if it no longer applies.
+   */
   id: string;
 }
 
 export type ClockMode = "real" | "manual";
 
-/** The sandbox's time, and what falls due in it. */
+/** The sandbox's clock, and the jobs that fall due on it. */
 export interface Timeline extends Clock {
   nowMs(): number;
   /** `now()` as the service writes it: ISO 8601, UTC, milliseconds. */
   iso(): string;
   readonly mode: ClockMode;
-  /** When what fell due at `dueMs` happens: then, if the clock was moved past it, otherwise now. */
+  /** The time at which a job due at `dueMs` happens: `dueMs` if the clock was moved past it, otherwise now. */
   momentOf(dueMs: number): number;
-  /** Which move of the clock passed what fell due then; null for what is due when the clock arrived, or since. */
+  /** The move of the clock that passed `dueMs`. Null for what was due when the clock arrived, or fell due since. */
   movePassing(dueMs: number): number | null;
-  /** Runs `work` as one moment: until it returns, which for asynchronous work is its first wait, the clock stands. */
+  /** Runs `work` with the clock stopped until it returns; asynchronous work returns at its first wait. */
   atOneMoment<T>(work: () => T): T;
   schedule(job: Job): void;
-  /** Whether a job is due now and not done. */
+  /** Whether a job is due and has not run yet. */
   hasDue(): boolean;
-  /** Shifts the clock; it keeps running if it ran. Resolves when the jobs that fell due are done. */
+  /** Shifts the clock, which keeps running if it ran. Resolves when the jobs that fell due are done. */
   advance(ms: number): Promise<void>;
-  /** Makes the clock manual and sets it, also backwards. Resolves when the jobs that fell due are done. */
+  /** Makes the clock manual and sets it, backwards too. Resolves when the jobs that fell due are done. */
   setNow(date: Date): Promise<void>;
   /**
-   * What a running clock missed while the sandbox was stopped: jobs happen at their own times, deliveries after it, so that
-   * a receiver that starts beside the sandbox still gets them.
+   * Catches up on the time that a running clock missed while the sandbox was stopped. Jobs happen at their own times.
+   * Deliveries happen afterwards, so that a receiver that starts together with the sandbox still gets them.
    */
   catchUp(ms: number): Promise<void>;
   /**
-   * Runs `work` with the clock stopped; `work` moves it by `moveTo`, which does the jobs that fall due on the way
-   * except deliveries. A clock that ran goes on from where it was left.
+   * Runs `work` with the clock stopped. `work` moves it by `moveTo`, which runs the jobs that fall due on the way,
+   * except deliveries. A running clock resumes from where `work` left it.
    */
   whileStopped<T>(work: (moveTo: (ms: number) => void) => Promise<T>): Promise<T>;
-  /** What is still to be done, soonest first. */
+  /** The jobs that have not run yet, soonest first. */
   planned(): Job[];
-  /** Takes up a time and a mode without running anything; what was planned is planned anew by the caller. */
+  /** Sets time and mode without running anything. The caller plans the jobs again. */
   restore(to: { nowMs: number; mode: ClockMode }): void;
   close(): void;
 }
@@ -55,9 +57,9 @@ export interface TimelineDeps {
   run: (job: Job) => void;
 }
 
-/** `setTimeout` takes no more than this. */
+/** The longest delay that `setTimeout` takes. */
 const longestTimerMs = 2 ** 31 - 1;
-/** How many jobs run before other work of the process gets its turn. */
+/** How many jobs run before the rest of the process gets a turn. */
 const jobsPerTurn = 200;
 
 interface QueuedJob extends Job {
@@ -68,16 +70,16 @@ export function createTimeline(deps: TimelineDeps): Timeline {
   const isSooner = (a: QueuedJob, b: QueuedJob) =>
     a.atMs < b.atMs || (a.atMs === b.atMs && a.seq < b.seq);
   const jobs = createHeap<QueuedJob>(isSooner);
-  // Apart from the rest: attempts to deliver have no effect on the state, and a generator of traffic that
-  // covers months in a second must not burn the retries of a receiver that was away for a moment.
+  // Deliveries have a queue of their own. Attempts do not affect the state, and generated traffic that covers months in
+  // a second must not use up the retries of a receiver that was away for a moment.
   const deliveries = createHeap<QueuedJob>(isSooner);
   let nextSeq = 0;
   let offsetMs = 0;
-  /** The time while a job runs, while stopped, and in manual mode. */
+  /** The fixed time: while a job runs, while the clock is stopped, and in manual mode. Null while it runs. */
   let fixedMs: number | null = null;
   let mode: ClockMode = "real";
   let latestMs = -Infinity;
-  /** Where the last move of the clock ends. */
+  /** The end of the last move of the clock. */
   let movedToMs = -Infinity;
   let moves = 0;
   let stampedMs = Number.NaN;
@@ -118,7 +120,10 @@ export function createTimeline(deps: TimelineDeps): Timeline {
     return true;
   }
 
-  /** A clock that runs goes on afterwards; a stopped one stays there, since what follows must not be earlier. */
+  /**
+   * Runs `work` with the clock fixed at `ms`. A running clock then resumes; a stopped one stays there, since what
+   * follows must not be earlier.
+   */
   function standingAt<T>(ms: number, work: () => T): T {
     const ran = fixedMs === null;
     fixedMs = ms;
@@ -130,7 +135,7 @@ export function createTimeline(deps: TimelineDeps): Timeline {
     }
   }
 
-  /** Moves of the clock come one after the other. */
+  /** Runs moves of the clock one after the other. */
   function exclusively<T>(work: () => Promise<T>): Promise<T> {
     const result = turn.then(async () => {
       isMoving = true;
@@ -145,7 +150,7 @@ export function createTimeline(deps: TimelineDeps): Timeline {
     return result;
   }
 
-  /** To `targetMs` with every job on the way at its own time. The clock is stopped meanwhile. */
+  /** Moves the clock to `targetMs` and runs every job on the way at its own time. The clock is stopped meanwhile. */
   async function travel(targetMs: number): Promise<void> {
     fixedMs = Math.min(nowMs(), targetMs);
     movedToMs = targetMs;

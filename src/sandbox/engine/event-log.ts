@@ -10,14 +10,17 @@ import {
 } from "../resources/webhook-endpoints/webhook-endpoint.ts";
 import type { Mode } from "./keys.ts";
 
-/** What an event is about: a snapshot, since records are never changed. `extra` are fields that only the event has. */
+/**
+ * What an event is about: a snapshot, since records are never changed in place. `extra` holds fields that only the
+ * event has.
+ */
 export type EventSubject =
   | { kind: "order"; record: OrderRecord; extra?: Readonly<Record<string, unknown>> }
   | { kind: "customer"; record: CustomerRecord }
   | { kind: "subscription"; record: SubscriptionRecord }
   | { kind: "webhook_endpoint"; record: WebhookEndpointRecord };
 
-/** How a fault spoils what an event shows. */
+/** How a fault damages the content of an event. */
 export type EventFlaw = "extra_fields" | "missing_field" | "thin_object";
 
 export interface EventRecord {
@@ -30,7 +33,7 @@ export interface EventRecord {
   readonly flaw: EventFlaw | null;
 }
 
-/** Names of events that the sandbox sends; an endpoint may ask for these, for `*` and for `family.*`. */
+/** The event types that the sandbox sends. An endpoint may subscribe to these, to `*` and to `family.*`. */
 export const knownEventTypes: readonly string[] = [
   "customer.created",
   "customer.deleted",
@@ -55,7 +58,7 @@ export interface EventLog {
   append(event: EventRecord): void;
   /** Oldest first. */
   latest(): EventRecord[];
-  /** For a state that is written down: of the log, only the end. */
+  /** For a saved state: only the end of the log. */
   dump(): EventLogDump;
   restore(dump: EventLogDump): void;
 }
@@ -65,7 +68,7 @@ export interface EventLogDump {
   latest: EventRecord[];
 }
 
-/** How much of the logs of events and deliveries outlives a restart. */
+/** How many entries of the event and delivery logs survive a restart. */
 export const dumpedLogEntries = 1000;
 
 const keptEvents = 50_000;
@@ -85,19 +88,19 @@ export function createEventLog(): EventLog {
 
 /** The last `capacity` entries of a stream. */
 export interface Ring<T> {
-  /** How many were ever pushed. */
+  /** How many entries were ever pushed. */
   readonly total: number;
   push(entry: T): void;
   /** Oldest first. */
   toArray(): T[];
-  /** Takes up a stream of which only the latest entries are known. */
+  /** Restores a stream of which only the latest entries are known. */
   restore(latest: readonly T[], total: number): void;
 }
 
 export function createRing<T>(capacity: number): Ring<T> {
   const entries: T[] = [];
   let total = 0;
-  /** Of a full ring: where its oldest entry stands. */
+  /** The index of the oldest entry of a full ring. */
   let oldest = 0;
   return {
     get total() {
@@ -121,7 +124,10 @@ export function createRing<T>(capacity: number): Ring<T> {
   };
 }
 
-/** The envelope of an event; the interface does not show it (statement 507). The same event gives the same bytes. */
+/**
+ * The envelope of an event. The interface does not show it, so its form is assumed. The same event gives the same
+ * bytes.
+ */
 export function eventBody(event: EventRecord, apiVersion: string): Record<string, unknown> {
   const object = objectOf(event.subject, event.created_at);
   return {
@@ -146,7 +152,7 @@ function objectOf(subject: EventSubject, nowIso: string): Record<string, unknown
   }
 }
 
-/** Optional in every kind of object that has it; the first one present is left out. */
+/** Optional wherever they occur. The fault leaves out the first one present. */
 const optionalFields = ["metadata", "shipping_address", "description"] as const;
 
 function flawed(object: Record<string, unknown>, flaw: EventFlaw): Record<string, unknown> {

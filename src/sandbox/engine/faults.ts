@@ -7,21 +7,21 @@ const rate = z.number().min(0).max(1);
 
 const faultTiming = (maxMs: number) => z.number().min(0).max(60_000).default(maxMs);
 
-/** An answer that is forced instead of drawn: the next `times` requests that fit, or all of them. */
+/** A forced answer, instead of one drawn by a rate: for the next `times` matching requests, or for all of them. */
 const forced = z.strictObject({
-  /** Such as `POST /orders`, as the contract writes it; `*` is every endpoint. */
+  /** An endpoint as the contract writes it, such as `POST /orders`; `*` is every endpoint. */
   endpoint: z.string().max(200).default("*"),
-  /** Any code of the interface. */
+  /** Any error code of the interface. */
   code: z.string().max(100),
   param: z.string().max(100).nullable().default(null),
-  /** `after`: the work is done and its answer lost, so that only an idempotency key saves the client. */
+  /** `after`: the work is done and its answer is lost, so that only an idempotency key protects the client. */
   when: z.enum(["before", "after"]).default("before"),
   times: z.int().min(1).nullable().default(null),
 });
 
 export type ForcedAnswer = z.output<typeof forced>;
 
-/** A rate alone, or with its details. */
+/** A fault given as a rate alone, or as a rate with its details. */
 function fault<Shape extends z.ZodRawShape>(details: Shape) {
   const schema = z.strictObject({ rate: rate.default(0), ...details });
   return z.preprocess(
@@ -31,30 +31,33 @@ function fault<Shape extends z.ZodRawShape>(details: Shape) {
 }
 
 /**
- * Rates are 0 to 1. `drop` … `corrupt` befall one delivery; the last four change what is
- * sent. `api` befalls requests to the service that bear a good key.
+ * Rates are 0 to 1. `drop` to `corrupt` apply to one delivery; the last four change the content of the event. `api`
+ * applies to requests to the service with a valid key.
  */
 export const faultsSchema = z.strictObject({
   seed: z.union([z.int(), z.string().max(200)]).default(0),
   delivery: z
     .strictObject({
-      /** Lost for good: never sent, never retried. */
+      /** Lost: never sent, never retried. */
       drop: fault({}),
-      /** The same bytes a second time. */
+      /** The same bytes are sent a second time. */
       duplicate: fault({}),
       /** Sent late, by a wall time up to `max_ms`. */
       delay: fault({ max_ms: faultTiming(300) }),
-      /** Held back until later deliveries of the endpoint were answered, or `max_ms` have passed. */
+      /** Held back until later deliveries of the endpoint were answered, or for `max_ms`. */
       reorder: fault({ max_ms: faultTiming(250) }),
-      /** Altered after signing. `soon`: a good copy follows at once; `schedule`: by the retry schedule; `never`. */
+      /**
+       * Altered after signing. `soon`: a good copy follows at once; `schedule`: a good copy follows by the retry
+       * schedule; `never`: none follows.
+       */
       corrupt: fault({ retry: z.enum(["soon", "schedule", "never"]).default("soon") }),
-      /** An additional event of a type nobody knows, about the same object. */
+      /** An additional event of an unknown type, about the same object. */
       unknown_type: fault({}),
-      /** Fields that the interface does not show. */
+      /** The object gets fields that the interface does not show. */
       extra_fields: fault({}),
       /** One optional field left out. */
       missing_field: fault({}),
-      /** Only the id of the object. */
+      /** The object is only its id. */
       thin_object: fault({}),
     })
     .prefault({}),
@@ -65,11 +68,11 @@ export const faultsSchema = z.strictObject({
       error_500: fault({}),
       error_503: fault({}),
       error_429: fault({ retry_after_seconds: z.int().min(0).max(86_400).default(1) }),
-      /** A page of a proxy instead of JSON. */
+      /** An HTML page, as a proxy sends it, instead of JSON. */
       html: fault({}),
-      /** The connection ends before anything is done. */
+      /** The connection is cut before any work is done. */
       cut: fault({}),
-      /** The connection ends after the work was done: the charge is made, the answer lost (statement 535). */
+      /** The connection is cut after the work was done: the charge is made, the answer is lost. */
       cut_after: fault({}),
       force: z.array(forced).max(100).default([]),
     })
@@ -82,13 +85,13 @@ export function noFaults(): Faults {
   return faultsSchema.parse({});
 }
 
-/** What befalls one delivery. */
+/** The faults of one delivery. */
 export interface FaultPlan {
   drop: boolean;
   duplicate: boolean;
   corrupt: boolean;
   delayMs: number;
-  /** Held back until so many later deliveries were answered, or `maxMs` have passed. */
+  /** Held back until this many later deliveries were answered, or for `maxMs`. */
   reorder: { laterDeliveries: number; maxMs: number } | null;
 }
 
@@ -103,8 +106,8 @@ export const noFault: Readonly<FaultPlan> = {
 };
 
 /**
- * Draws the fate of a delivery. Always the same number of draws, so that changing one rate does not move
- * the other faults to other deliveries under the same seed.
+ * Draws the faults of a delivery. The number of draws is constant, so that a change of one rate does not move the other
+ * faults to other deliveries under the same seed.
  */
 export function drawFaults(random: Random, { delivery }: Faults): FaultPlan {
   const drop = random() < delivery.drop.rate;
@@ -123,7 +126,7 @@ export function drawFaults(random: Random, { delivery }: Faults): FaultPlan {
   };
 }
 
-/** What is wrong with an event's content, and whether one of an unknown type follows it. */
+/** Draws the flaws of an event's content, and whether an event of an unknown type follows it. */
 export function drawFlaws(
   random: Random,
   { delivery }: Faults,
@@ -136,7 +139,7 @@ export function drawFlaws(
   return { flaw, unknownType };
 }
 
-/** The faults of a plan, as the log of deliveries names them. */
+/** The faults of a plan, by their names in the delivery log. */
 export function faultNames(plan: FaultPlan): (keyof FaultPlan)[] {
   const names: (keyof FaultPlan)[] = [];
   if (plan.drop) names.push("drop");
@@ -147,7 +150,7 @@ export function faultNames(plan: FaultPlan): (keyof FaultPlan)[] {
   return names;
 }
 
-/** What befalls one request. `before` happens instead of the work, `after` to the answer of work that was done. */
+/** The faults of one request. `before` happens instead of the work, `after` to the answer once the work is done. */
 export interface ApiFaultPlan {
   slowMs: number;
   before: Spoil | null;
@@ -161,7 +164,7 @@ export type Spoil =
 
 const noWait = { param: null, retryAfterSeconds: 1 };
 
-/** Draws the fate of a request; always the same number of draws, so that one rate does not move the other faults. */
+/** Draws the faults of a request. The number of draws is constant, so that one rate does not move the other faults. */
 export function drawApiFaults(random: Random, { api }: Faults): ApiFaultPlan {
   const isSlow = random() < api.slow.rate;
   const slowMs = Math.ceil(random() * api.slow.max_ms);
@@ -183,7 +186,7 @@ export function drawApiFaults(random: Random, { api }: Faults): ApiFaultPlan {
   return { slowMs: isSlow ? slowMs : 0, before, after: cutAfter ? { kind: "cut" } : null };
 }
 
-/** The forced answer that fits an endpoint, one time less for the next. Null when none does. */
+/** The forced answer for an endpoint, whose remaining times are reduced by one. Null when none matches. */
 export function takeForced(
   faults: Faults,
   { method, path }: Pick<Endpoint, "method" | "path">,

@@ -4,7 +4,7 @@ export interface Heap<T> {
   push(entry: T): void;
   peek(): T | undefined;
   pop(): T | undefined;
-  /** All of them, in no particular order. */
+  /** All entries, in no particular order. */
   entries(): T[];
 }
 

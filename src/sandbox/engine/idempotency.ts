@@ -5,7 +5,9 @@ import { GatewayTimeout, ApiError } from "./api-error.ts";
 
 const uuidV4 = /^[0-9a-f]{8}-[0-9a-f]{4}-4[0-9a-f]{3}-[89ab][0-9a-f]{3}-[0-9a-f]{12}$/i;
 
-/** The key of a request, or null. Refuses a bad one, and a missing one where the endpoint requires it. */
+/**
+ * The idempotency key of a request, or null. Refuses a malformed key, and a missing one where the endpoint requires it.
+ */
 export function idempotencyKey(header: string | undefined, rule: Idempotency): string | null {
   if (rule === "none") return null;
   if (header === undefined) {
@@ -19,8 +21,9 @@ export function idempotencyKey(header: string | undefined, rule: Idempotency): s
 }
 
 /**
- * Executes a request once a key: a repeat within 24 hours gets the stored answer, another payload a conflict. Only 2xx answers
- * are stored; `resumes` names the order that an earlier request left pending. The scope is the endpoint with its path (statement 86).
+ * Executes a request once per key. A repeat within 24 hours gets the stored answer; a different payload is a conflict.
+ * Only 2xx answers are stored. `resumes` names the order that an earlier request left pending. The scope of a key is
+ * the endpoint with its path.
  */
 export async function onceAKey(
   space: { readonly time: { nowMs(): number }; readonly idempotency: IdempotencyStore },
@@ -52,7 +55,7 @@ export async function onceAKey(
   }
 }
 
-/** JSON whose text does not depend on the order of keys or on white space (statement 85). */
+/** JSON whose text does not depend on the order of keys or on white space, so that equal payloads compare equal. */
 function canonicalJson(value: unknown): string {
   if (typeof value !== "object" || value === null) return JSON.stringify(value) ?? "null";
   if (value instanceof Uint8Array) return hash("sha256", value);
@@ -64,7 +67,7 @@ function canonicalJson(value: unknown): string {
   return `{${members.join(",")}}`;
 }
 
-/** How long a key is remembered (spec, Limits). */
+/** How long the service remembers a key. */
 const lifetimeMs = 24 * 60 * 60 * 1000;
 
 export type IdempotencyLookup =
@@ -75,18 +78,18 @@ export type IdempotencyLookup =
   | { state: "unfinished"; orderId: string };
 
 /**
- * What requests with a key were answered. Answers hold references to snapshots of records, not their text, so that
- * a million of them fit in memory; a replay renders the same bytes again.
+ * The answers to requests with a key. They hold references to snapshots of records, not their text, so that a million
+ * of them fit in memory; a replay renders the same bytes again.
  */
 export interface IdempotencyStore {
   lookUp(scope: string, fingerprint: string, nowMs: number): IdempotencyLookup;
   begin(scope: string, fingerprint: string, nowMs: number): void;
   finish(scope: string, answer: Answer): void;
-  /** The key is free again: what was refused or failed does not burn it (statements 87, 88). */
+  /** Frees the key: a refused or failed request does not use it up. */
   abandon(scope: string): void;
-  /** The key stands for an order whose charge the gateway did not answer: a repeat completes it. */
+  /** Ties the key to an order whose charge the gateway did not answer. A repeat completes that order. */
   suspend(scope: string, orderId: string): void;
-  /** What is finished, oldest first, for a state that is written down. */
+  /** Completed entries, oldest first, for a saved state. */
   done(): DoneEntry[];
   unfinished(): UnfinishedEntry[];
   restore(entries: readonly (DoneEntry | UnfinishedEntry)[]): void;
@@ -109,12 +112,12 @@ interface UnfinishedEntry extends KeyUse {
 
 interface Entry extends KeyUse {
   answer: Answer | null;
-  /** Of an order that is neither under way nor answered. */
+  /** Set while the order is neither in progress nor answered. */
   orderId?: string;
 }
 
 export function createIdempotencyStore(): IdempotencyStore {
-  /** In order of insertion, so that what is out of date stands first. */
+  /** In order of insertion, so that expired entries come first. */
   const entries = new Map<string, Entry>();
 
   function forgetOld(nowMs: number): void {

@@ -1,6 +1,6 @@
 import { type Random, seededRandom } from "../../platform/random.ts";
 
-/** Everything that must look random and yet repeat under a seed. */
+/** Values that must look random and still repeat under a seed. */
 export interface Ids {
   uuid(): string;
   orderNumber(): string;
@@ -10,7 +10,7 @@ export interface Ids {
   signingSecret(): string;
   /** Ten unambiguous characters. */
   couponCode(): string;
-  /** Where the streams stand, for a state that is written down. */
+  /** The position of the streams, for a saved state. */
   mark(): IdsMark;
   resume(mark: IdsMark): void;
 }
@@ -22,8 +22,8 @@ export interface IdsMark {
 }
 
 /**
- * One stream of chance for what calls create. Deliveries, faults and traffic draw from streams of their own,
- * so that their timing cannot change an id.
+ * One seeded stream for what calls create. Deliveries, faults and traffic draw from their own streams, so that their
+ * timing cannot change an id.
  */
 export function createIds(seed: string): Ids {
   const random = seededRandom(`${seed}/ids`);
@@ -49,10 +49,10 @@ export function createIds(seed: string): Ids {
 
 const hexDigits = Buffer.from("0123456789abcdef", "latin1");
 const uuidText = Buffer.from("00000000-0000-0000-0000-000000000000", "latin1");
-/** Where the 32 digits of a UUID stand in its text. */
+/** The positions of the 32 digits in the text of a UUID. */
 const digitPlaces = Array.from(uuidText.keys()).filter((at) => uuidText[at] !== 0x2d);
 
-/** A version 4 UUID. Written into one buffer: strings joined from parts would keep their parts alive. */
+/** A version 4 UUID. It is written into one buffer: a string joined from parts would keep its parts in memory. */
 function uuidFrom(random: Random): string {
   for (let word = 0; word < 4; word++) {
     let bits = (random() * 2 ** 32) >>> 0;
@@ -77,14 +77,17 @@ function randomHex(random: Random, bytes: number): string {
   );
 }
 
-/** No 0, O, 1, I: order numbers and coupon codes are read aloud. 32 characters, so that 8 of them hold 40 bits. */
+/**
+ * Without 0, O, 1 and I, since order numbers and coupon codes are read aloud. With 32 characters, 8 of them hold 40
+ * bits.
+ */
 const readableAlphabet = "23456789ABCDEFGHJKLMNPQRSTUVWXYZ";
 const halfBits = 20;
 const halfMask = 2 ** halfBits - 1;
 
 /**
- * The n-th order number (8 alphanumeric characters, spec, Limits): a permutation of 40 bits under `keys`, so that numbers look
- * random and never repeat without a list of those in use. n from 0 to 2^40 − 1.
+ * The n-th order number, 8 alphanumeric characters. It is a permutation of 40 bits under `keys`, so that numbers look
+ * random and never repeat, without a list of those in use. n is 0 to 2^40 − 1.
  */
 export function orderNumber(n: number, keys: readonly number[]): string {
   let left = Math.floor(n / 2 ** halfBits) & halfMask;

@@ -1,12 +1,15 @@
 import { BlockList, isIP } from "node:net";
 import type { Permission } from "../../contract/endpoint.ts";
 
-/** The environment of a key: `svc_test_sk_` keys are test, `svc_live_sk_` keys live. Neither sees the other's objects. */
+/**
+ * The environment of a key: `svc_test_sk_` keys are test, `svc_live_sk_` keys are live. Neither sees the other's
+ * objects.
+ */
 export type Mode = "test" | "live";
 
 export const modes: readonly Mode[] = ["test", "live"];
 
-/** The merchant that every sandbox has from the start. */
+/** The merchant that exists from the start. */
 export const firstMerchant = "merchant_1";
 
 export interface ApiKey {
@@ -15,7 +18,7 @@ export interface ApiKey {
   readonly permissions: readonly Permission[] | "all";
   readonly expires_at: string | null;
   readonly revoked: boolean;
-  /** Addresses that may use it; null is any. */
+  /** Addresses that may use the key; null is any. */
   readonly allow: readonly string[] | null;
 }
 
@@ -30,7 +33,7 @@ const unrestricted = {
 export const testKey = "svc_test_sk_sandbox";
 export const liveKey = "svc_live_sk_sandbox";
 
-/** The keys that every sandbox knows from the start. They are no secrets. */
+/** The keys that exist from the start. They are not secret. */
 export function knownKeys(): Map<string, ApiKey> {
   return new Map<string, ApiKey>([
     [testKey, { mode: "test", ...unrestricted }],
@@ -39,14 +42,17 @@ export function knownKeys(): Map<string, ApiKey> {
 }
 
 /**
- * The gateway's `security_key` of a merchant and environment. The service's API keys do not work at the gateway, nor the other way
- * round (statement 224).
+ * The gateway's `security_key` of a merchant and environment. The service's API keys do not work at the gateway, and
+ * this key does not work at the service.
  */
 export function gatewayKey(merchant: string, mode: Mode): string {
   return merchant === firstMerchant ? `gateway_${mode}_sandbox` : `gateway_${mode}_${merchant}`;
 }
 
-/** Whether an address is on an allowlist of addresses and CIDR ranges. How one is configured, the interface does not show. */
+/**
+ * Whether an address matches an allowlist of addresses and CIDR ranges. The interface does not show how an allowlist is
+ * configured.
+ */
 export function isAllowedAddress(address: string, allowed: readonly string[]): boolean {
   const plain = address.replace(/^::ffff:(?=\d+\.)/, "");
   const family = isIP(plain) === 6 ? "ipv6" : "ipv4";

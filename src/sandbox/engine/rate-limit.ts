@@ -7,15 +7,15 @@ export type RateCategory = "read" | "write" | "coupon_validation";
 
 type Limits = Settings["rate_limits"];
 
-/** The category whose limit an endpoint counts against; coupon validation has its own (spec, Errors: `too_many_requests`). */
+/** The category whose limit an endpoint counts against. Coupon validation has its own category. */
 export function rateCategory({ method, path }: Pick<Endpoint, "method" | "path">): RateCategory {
   if (path === validateCoupon.path) return "coupon_validation";
   return method === "GET" ? "read" : "write";
 }
 
 /**
- * Counts a request against the limit of its category and that of its merchant. Gives the `RateLimit-*` headers of the
- * nearer one; throws a 429 refusal with `Retry-After` when one is used up, which then counts nothing.
+ * Counts a request against the limit of its category and that of its merchant. Returns the `RateLimit-*` headers of the
+ * limit with less left. Throws a 429 with `Retry-After` when one is used up; such a request counts against neither.
  */
 export function countRequest(
   windows: RateWindows,
@@ -73,13 +73,13 @@ export function rateHeaders(
   };
 }
 
-/** Rounded up: whoever waits that long is let through (statement 96). */
+/** Rounded up, so that a client that waits this long is admitted. */
 export function retryAfter(atMs: number, nowMs: number, format: Limits["retry_after"]): string {
   if (format === "seconds") return String(Math.ceil((atMs - nowMs) / 1000));
   return new Date(Math.ceil(atMs / 1000) * 1000).toUTCString();
 }
 
-/** How often something was asked for within its current window of time. */
+/** How many requests were made in the current window. */
 export interface RateWindow {
   count: number;
   /** Milliseconds of the sandbox's clock. */
@@ -87,17 +87,17 @@ export interface RateWindow {
 }
 
 export interface RateWindows {
-  /** The window of a key at `nowMs`; a new one when the last has ended. */
+  /** The window of a key at `nowMs`; a new one if the last has ended. */
   current(key: string, nowMs: number, lengthMs: number): RateWindow;
 }
 
-/** Fixed windows that start with their first request. They are few: one for each merchant and category. */
+/** Fixed windows, each starting with its first request. They are few: one for each merchant and category. */
 export function createRateWindows(): RateWindows {
   const windows = new Map<string, RateWindow>();
   return {
     current(key, nowMs, lengthMs) {
       const known = windows.get(key);
-      // A clock that was set back must not leave a window that ends in a year.
+      // After the clock was set back, a window must not end far in the future.
       if (known !== undefined && nowMs < known.endsAtMs && known.endsAtMs <= nowMs + lengthMs) {
         return known;
       }

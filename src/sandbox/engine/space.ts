@@ -29,7 +29,7 @@ import type { Mode } from "./keys.ts";
 import type { Settings } from "./settings.ts";
 import { type Table, createTable } from "./store/table.ts";
 
-/** All that one environment (test or live) of the merchant holds, and what its operations need. */
+/** Everything that one environment (test or live) of a merchant holds, and what its operations need. */
 export interface Space {
   readonly merchant: string;
   readonly mode: Mode;
@@ -52,25 +52,25 @@ export interface Space {
   readonly webhookEndpoints: Table<WebhookEndpointRecord>;
   /** The pinned API version; null is the latest. */
   readonly account: { api_version: string | null };
-  /** By product, in display order. */
+  /** By product id, in display order. */
   readonly images: Map<string, readonly ProductImageRecord[]>;
   readonly vault: Vault;
-  /** By id, with whose they are. */
+  /** By id, with the customer they belong to. */
   readonly addresses: Map<string, { customer_id: string; address: AddressRecord }>;
-  /** Lower-case e-mail address, phone and SKU → id of who has it. */
+  /** Lower-case e-mail address, phone and SKU → id of the owner. */
   readonly emails: Map<string, string>;
   readonly phones: Map<string, string>;
   readonly skus: Map<string, string>;
   /** Coupon code → its id. */
   readonly codes: Map<string, string>;
-  /** Ids of what is gone for good, oldest first. */
+  /** Ids of hard-deleted objects, oldest first. */
   readonly hardDeleted: { readonly customers: string[]; readonly products: string[] };
   readonly idempotency: IdempotencyStore;
-  /** The `updated_at` of a change to an object whose previous one is given. */
+  /** The `updated_at` of a change, given the object's previous one. */
   touch(previous: string): string;
-  /** Records an event and sends it to the endpoints that asked for it. */
+  /** Records an event and sends it to the subscribed endpoints. */
   emit(type: string, subject: EventSubject): void;
-  /** The address of a file that the sandbox serves. */
+  /** The URL of a file that the sandbox serves. */
   assetUrl(path: string): string;
   schedule(kind: Exclude<Job["kind"], "delivery">, id: string, atMs: number): void;
 }

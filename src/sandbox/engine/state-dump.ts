@@ -13,10 +13,12 @@ import type { Space } from "./space.ts";
 import type { State } from "./state.ts";
 import type { StoredRecord, Table } from "./store/table.ts";
 
-/** Of the shape below. Another one is refused, not guessed at. */
+/** The version of the format below. Any other version is refused. */
 export const dumpFormat = 2;
 
-/** Everything that a sandbox must know to go on as if it had not stopped. Rate windows are not part of it: they start anew. */
+/**
+ * Everything that a sandbox needs to continue as if it had not stopped. Rate windows are left out: they start afresh.
+ */
 export function dumpState(state: State, wallClock: Clock): Json {
   const { chance, time } = state;
   return {
@@ -46,7 +48,7 @@ export function dumpState(state: State, wallClock: Clock): Json {
 
 type AnyTable = Table<StoredRecord>;
 
-/** The tables of a space by name: whatever resource is added is kept too. */
+/** The tables of a space by name, so that a new resource is saved without a change here. */
 function tablesOf(space: Space): [string, AnyTable][] {
   return Object.entries(space).filter((entry): entry is [string, AnyTable] => {
     const value: unknown = entry[1];
@@ -54,7 +56,7 @@ function tablesOf(space: Space): [string, AnyTable][] {
   });
 }
 
-/** The plain lookups of a space by name. Images are no plain data. */
+/** The plain lookups of a space by name. Images are left out: they are not plain data. */
 function mapsOf(space: Space): [string, Map<string, unknown>][] {
   return Object.entries(space).filter(
     (entry): entry is [string, Map<string, unknown>] =>
@@ -62,7 +64,7 @@ function mapsOf(space: Space): [string, Map<string, unknown>][] {
   );
 }
 
-/** Tokens, cards and vaults of the gateway. */
+/** The tokens, cards and vaults of the gateway. */
 function dumpVault({ vault }: Space): Json {
   const tokens = (store: TokenStore) => store.entries();
   return {
@@ -78,8 +80,8 @@ function dumpImage({ bytes, ...image }: ProductImageRecord): Json {
 }
 
 /**
- * What one environment holds, as values that are turned into text later: records do not change meanwhile, and what does (how often a
- * card was used) is copied here.
+ * The content of one environment, as values that are turned into text later. Records do not change meanwhile; what does
+ * change (how often a card was used) is copied here.
  */
 function dumpSpace(space: Space): Json {
   const tables = tablesOf(space).map(([name, table]): [string, Json] => {
@@ -110,7 +112,7 @@ function dumpSpace(space: Space): Json {
   };
 }
 
-/** Transactions stand in their own table: an order names its own. */
+/** An order without its transactions, which it names by id: they are in a table of their own. */
 function showOrder({ transactions, ...order }: OrderRecord): Json {
   return { ...order, transactions: transactions.map(({ id }) => id) };
 }
@@ -160,7 +162,7 @@ const spaceDump = z.object({
 
 type SpaceDump = z.output<typeof spaceDump>;
 
-/** The frame of a dump. Its records are taken as this program wrote them. */
+/** The outer shape of a dump. The records in it are trusted, since this program wrote them. */
 export const stateDump = z.object({
   format: z.literal(dumpFormat),
   seed: z.string(),
@@ -190,7 +192,7 @@ export const stateDump = z.object({
 
 export type StateDump = z.output<typeof stateDump>;
 
-/** Puts what a dump holds in the place of what a fresh state has. It goes on at the dump's own time. */
+/** Replaces the content of a fresh state with that of a dump. The clock continues at the dump's time. */
 export function restoreState(state: State, dump: StateDump): void {
   state.settings = dump.settings;
   state.setFaults(dump.faults);
@@ -243,7 +245,7 @@ function restoreSpace(space: Space, dump: SpaceDump): void {
   space.idempotency.restore([...answered, ...dump.unfinished].sort((a, b) => a.atMs - b.atMs));
 }
 
-/** An order with the transactions of the table itself, as charges make it. */
+/** An order that shares its transactions with their table, as charges make it. */
 function withSales(space: Space, dumped: Record<string, unknown>): OrderRecord {
   const ids = z.array(z.string()).parse(dumped["transactions"]);
   const transactions = ids.map((id): TransactionRecord => {
@@ -254,7 +256,7 @@ function withSales(space: Space, dumped: Record<string, unknown>): OrderRecord {
   return { ...dumped, transactions } as unknown as OrderRecord;
 }
 
-/** Anything that JSON can say, and rows that are shown one by one as the text is made. */
+/** Any JSON value, or rows that are rendered one by one while the text is made. */
 export type Json = unknown;
 
 interface Rows {
@@ -265,8 +267,8 @@ interface Rows {
 const rowsPerPiece = 500;
 
 /**
- * JSON in pieces of moderate size, since a large state is longer than a string can be. Between two pieces other work
- * of the process gets its turn. Objects nest; arrays are leaves but for their length.
+ * JSON in pieces of moderate size, since a large state does not fit in one string. Other work of the process gets a
+ * turn between two pieces. Objects nest; arrays are split by their length only.
  */
 export function* jsonPieces(value: Json): Generator<string> {
   if (isRows(value)) yield* arrayPieces(value.rows, value.show);

@@ -15,17 +15,18 @@ import { errorCode } from "../../platform/postgres/errors.ts";
 import { type StateDump, dumpFormat, dumpState, jsonPieces, stateDump } from "./state-dump.ts";
 import type { State } from "./state.ts";
 
-/** A change is on disk after this, plus the time that writing takes. */
+/** How soon a change is on disk, apart from the time that writing takes. */
 const intervalMs = 1000;
-/** A state that takes long to write is written less often: writing takes at most this share of the time. */
+/** A state that takes long to write is written less often, so that writing takes only a small share of the time. */
 const restPerWrite = 4;
 
 /**
- * Keeps other sandboxes of this machine off a state file until the function that it gives back is called, or the process
- * ends. Throws `ConfigurationError` where another one has the file, or where it cannot be kept.
+ * Locks a state file against other sandboxes of this machine until the returned function is called, or the process
+ * ends. Throws `ConfigurationError` if another sandbox holds the file, or if it cannot be locked.
  */
 export async function holdStateFile(path: string): Promise<() => Promise<void>> {
-  // The lock is that of a directory, which stays: were it removed, two processes could each hold one of that name.
+  // The lock is on a directory that is never removed. If it were, two processes could each lock a directory of that
+  // name.
   const lock = `${path}.lock`;
   await makePrivateDirectory(lock).catch((cause: unknown) => {
     throw cause instanceof UnreachableError ? cause : cannotBeWritten(path, cause);
@@ -57,8 +58,8 @@ function isInUse(path: string, cause: unknown): ConfigurationError {
 }
 
 /**
- * Takes up the state of an earlier run, if there is one. Throws `ConfigurationError` for a file that cannot be read or
- * taken up, `UnreachableError` for a link in its place.
+ * Reads the state of an earlier run, if there is one. Throws `ConfigurationError` for a file that cannot be read or
+ * restored, `UnreachableError` for a link in its place.
  */
 export async function readStateFile(
   path: string,
@@ -87,7 +88,7 @@ function stateOf(value: unknown): StateDump {
   return stateDump.parse(value);
 }
 
-/** Texts of errors may quote the file, so only their kinds are told. */
+/** The kind of an error only: its text may quote the file. */
 function whyNot(cause: unknown): string {
   if (cause instanceof OtherFormat) {
     return `was written by another version of the sandbox (${cause.message}; this one has ${dumpFormat})`;
@@ -97,12 +98,12 @@ function whyNot(cause: unknown): string {
   return code === undefined ? "is not one of this sandbox" : `cannot be read (${code})`;
 }
 
-/** Removes a state. Its lock must be held, and stays. */
+/** Removes a state file. The caller holds its lock, which stays. */
 export async function removeStateFile(path: string): Promise<void> {
   for (const each of [path, unfinishedOf(path)]) await rm(each, { force: true });
 }
 
-/** Throws `ConfigurationError` where a state cannot be kept: better before the first change than at the end. */
+/** Throws `ConfigurationError` where a state cannot be written, before the first change and not at the end. */
 export async function assertStatePlace(path: string): Promise<void> {
   try {
     await tryToWrite(path);
@@ -119,14 +120,13 @@ function cannotBeWritten(path: string, cause: unknown): ConfigurationError {
 }
 
 export interface StateFile {
-  /** Writes what is not written yet, and stops. Throws `UnreachableError` where that cannot be done. */
+  /** Writes unsaved changes and stops. Throws `UnreachableError` if that fails. */
   close(): Promise<void>;
 }
 
 /**
- * Keeps a state on disk: whole, at most once a second, when something changed. It is written beside the
- * file, synced and renamed over it, so that the file is always one moment's state, also after
- * `kill -9` or a power cut.
+ * Keeps a state on disk: the whole state, at most once a second, when something changed. It is written beside the file,
+ * synced and renamed over it, so that the file always holds one moment's state, even after `kill -9` or a power cut.
  */
 export function keepStateFile(deps: {
   path: string;
@@ -135,11 +135,11 @@ export function keepStateFile(deps: {
   state: () => State;
 }): StateFile {
   const { path, log, wallClock, state } = deps;
-  /** Revisions of one state tell its changes apart; another state, as after a reset, counts anew. */
+  /** Revisions tell the changes of one state apart. Another state, as after a reset, counts from the start. */
   let written: { state: State; revision: string } | null = null;
   let timer: NodeJS.Timeout | undefined;
   let isClosed = false;
-  /** Told once: it is tried again every second. */
+  /** The failure is logged once; writing is tried again every second. */
   let isFailing = false;
   let writing: Promise<void> = Promise.resolve();
 

@@ -26,7 +26,7 @@ export interface Merchant {
   readonly spaces: Readonly<Record<Mode, Space>>;
 }
 
-/** Streams of their own, so that the timing of deliveries cannot change an id or a fault of a request. */
+/** Separate seeded streams, so that the timing of deliveries cannot change an id or a fault of a request. */
 interface Chance {
   readonly deliveryIds: Ids;
   faults: SeededRandom;
@@ -38,11 +38,11 @@ interface Chance {
 export interface State {
   readonly seed: string;
   readonly time: Timeline;
-  /** By id. Nothing of one merchant is seen by another. */
+  /** By id. No merchant sees anything of another. */
   readonly merchants: Map<string, Merchant>;
-  /** Those of the merchant that is there from the start. */
+  /** The spaces of the merchant that exists from the start. */
   readonly spaces: Merchant["spaces"];
-  /** A further merchant with an empty catalogue. */
+  /** Adds a merchant with an empty catalogue. */
   addMerchant(id: string, name: string): Merchant;
   readonly keys: Map<string, ApiKey>;
   readonly events: EventLog;
@@ -50,19 +50,19 @@ export interface State {
   readonly rateWindows: RateWindows;
   settings: Settings;
   readonly faults: Faults;
-  /** Sets the faults and starts their chance anew from their seed. */
+  /** Sets the faults and restarts their random stream from its seed. */
   setFaults(faults: Faults): void;
-  /** What faults and delivery ids are drawn from. */
+  /** The random streams for faults and delivery ids. */
   readonly chance: Chance;
-  /** While true, changes within one millisecond may tie, as by the switch. */
+  /** While true, changes within one millisecond may tie, as the setting `same_millisecond_ties` says. */
   mayTie: boolean;
-  /** An event of the given type to one endpoint, whatever it asked for. */
+  /** Sends an event of the given type to one endpoint, whatever it subscribed to. */
   sendTest(space: Space, endpointId: string, type: string): EventRecord;
-  /** Called for each request that may change something. */
+  /** Call it for each request that may change something. */
   noteRequest(): void;
-  /** Differs whenever something may have changed. */
+  /** Changes whenever something may have changed. */
   revision(): string;
-  /** Resolves when nothing is due or under way; later retries do not count. */
+  /** Resolves when nothing is due or in progress. Later retries do not count. */
   idle(): Promise<void>;
   close(): void;
 }
@@ -71,7 +71,7 @@ export interface StateDeps {
   wallClock: Clock;
   log: Log;
   transport: Transport;
-  /** Where the sandbox can be reached, such as `http://127.0.0.1:4010`. */
+  /** The sandbox's own URL, such as `http://127.0.0.1:4010`. */
   origin: () => string;
 }
 
@@ -133,7 +133,7 @@ export function createState({ wallClock, log, transport, origin }: StateDeps, se
     const space: Space = createSpace({
       merchant,
       mode,
-      // The first merchant's ids are those of a sandbox that has no other.
+      // The first merchant gets the same ids whether or not there are others.
       ids: createIds(
         merchant === firstMerchant ? `${seed}/${mode}` : `${seed}/${merchant}/${mode}`,
       ),
@@ -199,7 +199,7 @@ export function createState({ wallClock, log, transport, origin }: StateDeps, se
     },
     async idle() {
       while (time.hasDue() || dispatcher.pending > 0) {
-        // Due jobs run in the turn after they fell due, and what they cause is pending then.
+        // Due jobs run in the turn after they fell due; the deliveries they cause are pending by now.
         if (dispatcher.pending > 0) await dispatcher.quiet();
         else await new Promise(setImmediate);
       }
@@ -213,7 +213,10 @@ export function createState({ wallClock, log, transport, origin }: StateDeps, se
   return state;
 }
 
-/** No event shows the cycles of a subscription; kept in each, those of a daily one would soon fill the memory. */
+/**
+ * A subscription without its cycles. No event shows them, and a copy in each event of a daily one would soon fill the
+ * memory.
+ */
 function slimmed(subject: EventSubject): EventSubject {
   if (subject.kind !== "subscription") return subject;
   return { kind: "subscription", record: { ...subject.record, cycles: [] } };
@@ -227,7 +230,7 @@ function faultStreams({ seed }: Faults): Pick<Chance, "faults" | "flaws" | "api"
   };
 }
 
-/** Does a job that fell due. It looks at the state as it is now: a job that no longer applies does nothing. */
+/** Runs a due job. It reads the current state, and does nothing if it no longer applies. */
 function runJob(space: Space, kind: Exclude<Job["kind"], "delivery">, id: string): void {
   switch (kind) {
     case "billing":
@@ -244,7 +247,9 @@ function runJob(space: Space, kind: Exclude<Job["kind"], "delivery">, id: string
   }
 }
 
-/** The chargeback of the test card that announces one (spec, Sandbox, 4000000000000259). */
+/**
+ * Opens the chargeback that test card 4000000000000259 causes, unless the order was voided or fully refunded meanwhile.
+ */
 function chargeBackIfCaptured(space: Space, orderId: string): void {
   const order = space.orders.get(orderId);
   if (order?.status === "succeeded" || order?.status === "partially_refunded") {
@@ -253,9 +258,9 @@ function chargeBackIfCaptured(space: Space, orderId: string): void {
 }
 
 /**
- * The `updated_at` of a changed object: now, but always after the previous one. Two changes within a
- * millisecond get neighbouring milliseconds unless `mayTie`, and it never falls when the clock was set back.
- * Both are ISO 8601 in UTC with milliseconds, so that their order is that of the text.
+ * The `updated_at` of a changed object: now, but always after the previous one. Two changes within a millisecond get
+ * neighbouring milliseconds unless `mayTie`, and the value never falls when the clock is set back. Both are ISO 8601 in
+ * UTC with milliseconds, so that they sort as text.
  */
 export function nextUpdatedAt(now: string, previous: string, mayTie: boolean): string {
   if (now > previous) return now;

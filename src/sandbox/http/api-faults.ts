@@ -5,7 +5,7 @@ import { type Spoil, drawApiFaults, takeForced } from "../engine/faults.ts";
 import { rateHeaders, retryAfter } from "../engine/rate-limit.ts";
 import type { State } from "../engine/state.ts";
 
-/** The faults of one request, at the three places where they strike. `before` and `after` throw what spoils the answer. */
+/** The faults of one request, at the three places where they apply. `before` and `after` throw the damaged answer. */
 export interface ApiFaults {
   before(): void;
   wait(): Promise<void> | undefined;
@@ -44,7 +44,7 @@ function spoiled(state: State, spoil: Spoil): Error {
   return refusal;
 }
 
-/** An answer that is none: the connection is cut, or a page of a proxy stands where JSON should. Thrown by API faults. */
+/** A damaged answer: a cut connection, or a proxy's page instead of JSON. Thrown by API faults. */
 export class SpoiledAnswer extends Error {
   readonly kind: "cut" | "html";
 

@@ -18,7 +18,10 @@ export interface AppDeps {
   controls: Router;
 }
 
-/** The sandbox's HTTP side: every answer is JSON, carries a request id, and bears the date of the sandbox's clock. */
+/**
+ * The sandbox's HTTP application. Every answer is JSON, carries a request id, and bears the date of the sandbox's
+ * clock.
+ */
 export function createApp({ log, isOwnHost, state, api, beside, controls }: AppDeps): Koa {
   const app = new Koa();
   let requests = 0;
@@ -35,7 +38,7 @@ export function createApp({ log, isOwnHost, state, api, beside, controls }: AppD
       try {
         await next();
       } finally {
-        // The work may have taken long: what was noted at its start may be on disk already.
+        // Noted again: after long work, the state noted at its start may be on disk already.
         if (ctx.method !== "GET") state().noteRequest();
       }
       if (ctx.status === 404 && ctx.body === undefined) throw unknownPath(ctx.method, ctx.path);
@@ -58,12 +61,12 @@ export function createApp({ log, isOwnHost, state, api, beside, controls }: AppD
   return app;
 }
 
-/** Longer than any upload that a person waits for takes on this machine. */
+/** Longer than any upload on this machine takes. */
 const dropWithinMs = 30_000;
 
 /**
- * The rest of a refused body is read and dropped: to close before it came resets the connection, and the answer is lost.
- * Where the connection ends with the answer, the answer waits for that.
+ * Reads and drops the rest of a refused body. Closing before it arrived would reset the connection and lose the answer.
+ * If the connection ends with the answer, the answer waits for that.
  */
 async function dropRest({ req, res }: Context): Promise<void> {
   req.resume();
@@ -71,7 +74,7 @@ async function dropRest({ req, res }: Context): Promise<void> {
   await finished(req, { signal: AbortSignal.timeout(dropWithinMs) }).catch(() => {});
 }
 
-/** Nothing, or what a proxy in between would say. */
+/** Sends a damaged answer: nothing at all, or a proxy's page. */
 function spoil(ctx: Context, kind: SpoiledAnswer["kind"]): void {
   if (kind === "html") {
     ctx.status = 502;
@@ -92,7 +95,7 @@ function unexpected(log: Log, error: unknown, requestId: string): ApiError {
   return new ApiError("internal_error", "An unexpected error occurred.");
 }
 
-/** The HTTP date of the sandbox's clock: whole seconds, made once a second. */
+/** The HTTP date of the sandbox's clock: whole seconds, formatted once a second. */
 function dateHeader(nowMs: () => number): () => string {
   let second = Number.NaN;
   let text = "";

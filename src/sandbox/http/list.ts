@@ -7,7 +7,7 @@ import type { Row, StoredRecord, Table } from "../engine/store/table.ts";
 
 const defaultLimit = 10;
 
-/** The parameters that every paged list shares. */
+/** The parameters of every paged list. */
 export interface PageParameters {
   limit?: number | undefined;
   starting_after?: string | undefined;
@@ -18,17 +18,17 @@ export interface PageParameters {
 }
 
 export interface ListOptions<T> {
-  /** The path of the list, which its answer repeats. */
+  /** The path of the list, which the answer repeats. */
   url: string;
   show: (record: T) => Record<string, unknown>;
   anyOf?: PageQuery<T>["anyOf"];
   among?: PageQuery<T>["among"];
   test?: PageQuery<T>["test"];
-  /** The sparse fieldset, if one was asked for. */
+  /** The sparse fieldset, if the request has one. */
   fields?: readonly string[] | undefined;
 }
 
-/** Whether an amount lies within the bounds that a filter names, both included. */
+/** Whether an amount lies within the bounds of a filter, both included. */
 export function isWithin(
   cents: number,
   least: number | undefined,
@@ -38,7 +38,7 @@ export function isWithin(
   return cents >= (least ?? 0) && cents <= (most ?? Infinity);
 }
 
-/** A page of a table as lists answer it (spec, Conventions). */
+/** A page of a table, in the envelope of the service's lists. */
 export function listAnswer<T extends StoredRecord>(
   space: Space,
   table: Table<T>,
@@ -129,7 +129,7 @@ function secondOf({ created_at }: StoredRecord): string {
   return created_at.slice(0, 19);
 }
 
-/** A cursor only needs to exist: an object that no longer matches the filter still has its place (statement 131). */
+/** The row of a cursor. The object only has to exist: one that no longer matches the filter still has its place. */
 function cursorRow<T extends StoredRecord>(table: Table<T>, param: string, id: string): Row<T> {
   const row = table.row(id);
   if (row === undefined) throw invalidValue(param, "no such object");

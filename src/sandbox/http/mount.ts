@@ -16,8 +16,8 @@ import { readJsonObject, readUpload, validate } from "./read-request.ts";
 type Request<E extends Endpoint> = EndpointRequest<E> & { resumes: string | null };
 
 /**
- * What an endpoint does: the space of the key, then the request; `state` for what lies beyond the space. It happens at one
- * moment of the sandbox, unless it waits for the gateway (switch `gateway_delay_ms`).
+ * The work of an endpoint, given the space of the key and the request; `state` is for what lies beyond the space. The
+ * clock stands still meanwhile, unless the work waits for the gateway (setting `gateway_delay_ms`).
  */
 export type Handler<E extends Endpoint> = (
   space: Space,
@@ -30,12 +30,14 @@ export interface Mounted {
   handle: Handler<Endpoint>;
 }
 
-/** An endpoint with its handler, checked against each other. */
+/** An endpoint with its handler, whose types are checked against each other. */
 export function mounted<E extends Endpoint>(endpoint: E, handle: Handler<E>): Mounted {
   return { endpoint, handle };
 }
 
-/** A router that serves endpoints under a prefix. The state is asked for at each request, since a reset makes a new one. */
+/**
+ * A router that serves endpoints under a prefix. It asks for the state at each request, since a reset makes a new one.
+ */
 export function createApiRouter(
   state: () => State,
   endpoints: readonly Mounted[],
@@ -71,13 +73,13 @@ async function serve(
   assertPermission(key, endpoint.permission);
   const space = state.merchants.get(key.merchant)?.spaces[key.mode];
   if (space === undefined) throw new Error(`no merchant ${key.merchant}`);
-  // The sandbox has one shape of its resources, so that the version is checked and told only (statement 115).
+  // The sandbox has one form of its resources. The version is checked and echoed, and changes nothing else.
   ctx.set("SVC-Version", effectiveVersion(space, ctx.get("SVC-Version")));
   const idempotency = idempotencyKey(headerOf(ctx, "x-svc-idempotency-key"), endpoint.idempotency);
   const sent = await bodyOfRequest(endpoint, ctx);
   const faults = apiFaultsFor(state, endpoint);
   const execute = async (resumes: string | null) => {
-    // Within what the idempotency key guards, so that a repeat finds the first request under way (statement 75).
+    // Under the idempotency key, so that a repeat finds the first request in progress.
     await faults.wait();
     const checked = {
       params: validate(endpoint.params, ctx["params"]),
@@ -102,7 +104,7 @@ async function bodyOfRequest({ method, encoding }: Endpoint, ctx: Context): Prom
   return encoding === "image" ? { image: await readUpload(ctx.req) } : readJsonObject(ctx.req);
 }
 
-/** Undefined when absent; an empty header is there and wrong. */
+/** Undefined when absent. An empty header is present, and invalid. */
 function headerOf(ctx: Context, name: string): string | undefined {
   const value = ctx.req.headers[name];
   return Array.isArray(value) ? value.join(",") : value;
@@ -115,7 +117,7 @@ function assertPermission(key: ApiKey, permission: Permission): void {
 
 const keyShape = /^svc_(test|live)_sk_[A-Za-z0-9_-]+$/;
 
-/** The key of a request (spec, Authentication). Throws a refusal that says what is wrong with it. */
+/** The API key of a request. Throws an API error that says what is wrong with it. */
 function authenticate(
   keys: ReadonlyMap<string, ApiKey>,
   request: { authorization: string | undefined; remoteAddress: string; nowMs: number },

@@ -2,14 +2,14 @@ import type { IncomingHttpHeaders } from "node:http";
 import { isIP } from "node:net";
 import { ApiError } from "../engine/api-error.ts";
 
-/** Whether the sandbox may be addressed by a host name, as URLs write it: lower case, IPv6 in brackets. */
+/** Whether the sandbox answers to a host name, written as in URLs: lower case, IPv6 in brackets. */
 export type IsOwnHost = (hostname: string) => boolean;
 
 const anyAddress: readonly string[] = ["0.0.0.0", "::"];
 
 /**
- * The names that a sandbox listening on `host` goes by: those of loopback, `host` itself, and `allowed`. One that listens
- * on every address also goes by any IP address: a page can point a name of its own at this machine, but not an address.
+ * The names of a sandbox that listens on `host`: those of loopback, `host` itself, and `allowed`. One that listens on
+ * every address also answers to any IP address: a page can make its own name point at this machine, but not an address.
  */
 export function ownHosts(host: string, allowed: readonly string[]): IsOwnHost {
   const names = new Set([host, ...allowed].flatMap((name) => hostnameOf(urlHost(name)) ?? []));
@@ -20,7 +20,7 @@ export function ownHosts(host: string, allowed: readonly string[]): IsOwnHost {
     (takesAddresses && isIP(hostname.replace(/^\[|\]$/g, "")) !== 0);
 }
 
-/** A name that stands for this machine, as URLs write it. */
+/** Whether a name means this machine, written as in URLs. */
 export function isLoopbackHost(hostname: string): boolean {
   return hostname === "localhost" || hostname === "[::1]" || /^127(\.\d+){3}$/.test(hostname);
 }
@@ -31,9 +31,10 @@ export function isHostname(text: string): boolean {
 }
 
 /**
- * Keeps the pages of a browser on this machine out, all but the sandbox's own. A page of any site can send requests to
- * loopback, and with a name that it points there it can also read the answers; the keys are known to all. Programs send
- * neither `Origin` nor `Sec-Fetch-Site`. A link to the documentation may be followed from anywhere: it changes nothing.
+ * Refuses requests from web pages in a browser on this machine, except the sandbox's own. A page of any site can send
+ * requests to loopback, and can read the answers if its name points there; the keys are publicly known. Programs send
+ * neither `Origin` nor `Sec-Fetch-Site`. A link to the documentation may be followed from anywhere, since it changes
+ * nothing.
  */
 export function assertOwnSite(
   request: { method: string; path: string; headers: IncomingHttpHeaders },
@@ -75,7 +76,7 @@ function isSameHost(origin: string, host: string): boolean {
   return URL.canParse(origin) && new URL(origin).host === new URL(`http://${host}`).host;
 }
 
-/** The name in a `Host` header; undefined for what is none. */
+/** The name in a `Host` header; undefined for an invalid one. */
 function hostnameOf(host: string): string | undefined {
   if (!/^(\[[\da-f:.]+\]|[^\s/\\@?#:[\]]+)(:\d*)?$/i.test(host)) return undefined;
   return URL.canParse(`http://${host}`) ? new URL(`http://${host}`).hostname : undefined;

@@ -5,13 +5,10 @@ import type { FieldError } from "../../contract/error-envelope.ts";
 import { maxImageBytes } from "../../contract/resources/products.ts";
 import { ApiError } from "../engine/api-error.ts";
 
-/** Limits of the service are not shown. */
+/** The sandbox's own limits; the interface shows none. */
 const requestLimits = { maxBytes: 1_048_576, maxDepth: 32 };
 
-/**
- * The JSON object of a request; an empty one when there is no body. Anything else is refused with 400
- * (statements 3, 4, 5, 22).
- */
+/** The JSON object of a request; an empty one when there is no body. Refuses anything else with 400. */
 export async function readJsonObject(
   request: IncomingMessage,
   { maxBytes, maxDepth } = requestLimits,
@@ -33,7 +30,7 @@ export async function readJsonObject(
   return value as Record<string, unknown>;
 }
 
-/** All bytes of a body; more than `limit` are refused with 400. */
+/** All bytes of a body. Refuses more than `limit` with 400. */
 export async function readBytes(request: IncomingMessage, limit: number): Promise<Buffer> {
   try {
     return await getRawBody(request, {
@@ -60,10 +57,13 @@ function isDeeperThan(value: unknown, depth: number): boolean {
   return Object.values(value).some((inner) => isDeeperThan(inner, depth - 1));
 }
 
-/** What a form adds to its file. */
+/** The allowance for what a form adds to its file. */
 const formBytes = 65_536;
 
-/** The file of an upload: in `multipart/form-data`, or the bytes alone. How the service takes it is not shown. */
+/**
+ * The file of an upload: the first of a `multipart/form-data` form, or the whole body. The interface does not show how
+ * the service takes it.
+ */
 export async function readUpload(request: IncomingMessage): Promise<Buffer> {
   const type = request.headers["content-type"] ?? "";
   const body = await readBytes(request, maxImageBytes + formBytes);
@@ -73,10 +73,10 @@ export async function readUpload(request: IncomingMessage): Promise<Buffer> {
   return Buffer.from(await file.arrayBuffer());
 }
 
-/** Null when the form has none, or is broken. */
+/** Null when the form has no file, or is malformed. */
 async function firstFile(body: Buffer, type: string): Promise<Blob | null> {
   try {
-    // Advised against for what streams in; this body is complete, and its size is bounded.
+    // Deprecated for streamed bodies; this one is complete, and its size is bounded.
     // oxlint-disable-next-line typescript/no-deprecated
     const form = await new Response(body, { headers: { "content-type": type } }).formData();
     return [...form.values()].find((value) => typeof value !== "string") ?? null;
@@ -86,8 +86,8 @@ async function firstFile(body: Buffer, type: string): Promise<Blob | null> {
 }
 
 /**
- * The value as the schema understands it. One field wrong: its own code (`required_field`, `invalid_value`, …); several:
- * `validation_error`. Either way every field is in `field_errors` (statements 48 to 51).
+ * The value as the schema parses it. One invalid field gives its own code (`required_field`, `invalid_value`, …),
+ * several give `validation_error`. Either way `field_errors` lists every invalid field.
  */
 export function validate<S extends z.ZodType>(schema: S, value: unknown): z.output<S> {
   const parsed = schema.safeParse(value);

@@ -12,7 +12,7 @@ import { teamMemberEndpoints } from "./team-members/team-member-routes.ts";
 import { transactionEndpoints } from "./transactions/transaction-routes.ts";
 import { webhookEndpointEndpoints } from "./webhook-endpoints/webhook-endpoint-routes.ts";
 
-/** Every endpoint of the service that is built. A new resource adds its file here. */
+/** Every endpoint that the sandbox has. A new resource adds its file here. */
 export const allEndpoints: readonly Mounted[] = [
   ...customerEndpoints,
   ...paymentMethodEndpoints,

@@ -32,8 +32,8 @@ const nouns: Readonly<Record<TableName, string>> = {
 };
 
 /**
- * The record with an id, or a refusal: 404, and 403 `environment_mismatch` for an object of the other environment
- * (statement 30). `param` is the field that named it, where that was in the body.
+ * The record with an id. Refuses an unknown id with 404, and one of the other environment with 403
+ * `environment_mismatch`. `param` is the body field that named it, if any.
  */
 export function find<N extends TableName>(
   state: Pick<State, "merchants">,
@@ -54,7 +54,7 @@ export function find<N extends TableName>(
   );
 }
 
-/** Who pays, and with which card: the checks that orders and subscriptions share (spec, `POST /orders`). */
+/** Who pays, and with which card: the checks that orders and subscriptions share. */
 export function chargeParties(
   state: State,
   space: Space,
@@ -74,7 +74,7 @@ export function chargeParties(
   return { customer, card: cardOf(state, space, customer.id, sent.payment_method_id) };
 }
 
-/** A card of a customer; one of somebody else is unknown. */
+/** A card of a customer. One of another customer is unknown. */
 export function cardOf(
   state: State,
   space: Space,

@@ -4,7 +4,7 @@ import type { Space } from "../engine/space.ts";
 
 type ProductSeed = [sku: string, name: string, amount: number, currency: string];
 
-/** None requires shipping, so that a first order needs no address. */
+/** No product requires shipping, so that a first order needs no address. */
 const productSeeds: readonly ProductSeed[] = [
   ["tea-green", "Green tea", 1250, "usd"],
   ["tea-black", "Black tea", 990, "usd"],
@@ -27,10 +27,10 @@ const cadences = [
 
 const setupFee = 1500;
 
-/** Before anything else, whatever the clock says: the same seed gives the same catalogue. */
+/** Earlier than anything else, and independent of the clock: the same seed gives the same catalogue. */
 const openedAt = "2024-01-01T00:00:00.000Z";
 
-/** Products, and plans of every cadence, with and without a setup fee, in two currencies (statement 275). */
+/** Products, and plans of every cadence, with and without a setup fee, in two currencies. */
 export function seedCatalogue(space: Space): void {
   const at = openedAt;
   const seeded = { metadata: {}, created_at: at, updated_at: at };

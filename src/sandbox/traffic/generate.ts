@@ -14,9 +14,9 @@ export interface TrafficWish {
   declines: number;
   chargebacks: number;
   seed: string;
-  /** How much time of the sandbox passes meanwhile. */
+  /** How much sandbox time the traffic covers. */
   days: number;
-  /** Ends now instead of beginning now. Nothing may have happened yet. */
+  /** Whether the traffic ends now instead of beginning now. Only for a sandbox in which nothing has happened yet. */
   past: boolean;
   tieRate: number;
 }
@@ -30,9 +30,10 @@ export interface TrafficResult {
 const ordersPerCustomer = 3;
 
 /**
- * Plays a merchant's life: orders, subscriptions with their renewals and dunning, coupons, refunds, retries, chargebacks, edits
- * and deletions. The clock is stopped and moved through `days` of sandbox time, so that the same seed after the same calls gives the same
- * ids, amounts and events however fast this machine is. Resolves when all is generated; deliveries go on.
+ * Generates a merchant's traffic: orders, subscriptions with their renewals and dunning, coupons, refunds, retries,
+ * chargebacks, edits and deletions. The clock is stopped and moved through `days` of sandbox time, so that the same
+ * seed after the same calls gives the same ids, amounts and events, whatever the speed of this machine. Resolves when
+ * all is generated; deliveries may still be in progress.
  */
 export async function generateTraffic(
   state: State,
@@ -70,7 +71,7 @@ export async function generateTraffic(
   });
 }
 
-/** Sets the clock back. It goes on from there as it went before. */
+/** Sets the clock back; it keeps its mode, running or manual. Refused once anything has happened. */
 function beginEarlier(state: State, space: Space, days: number): void {
   const { time } = state;
   if (space.orders.size + space.customers.size + state.events.total + time.planned().length > 0) {
@@ -82,7 +83,7 @@ function beginEarlier(state: State, space: Space, days: number): void {
   time.restore({ nowMs: time.nowMs() - Math.round(days * dayMs), mode: time.mode });
 }
 
-/** Each order has one kind: what is asked for beyond the orders there are is left out. */
+/** Fits the wish to the number of orders. Each order has one kind; what exceeds the orders is left out. */
 function withinOrders({ orders, declines, chargebacks, refunds }: TrafficWish) {
   const declined = Math.min(declines, orders);
   const disputed = Math.min(chargebacks, orders - declined);

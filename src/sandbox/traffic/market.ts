@@ -56,17 +56,17 @@ const editRate = 0.1;
 const softDeletionRate = 0.02;
 const hardDeletionRate = 0.01;
 
-/** Who shops: customers that come over time, some of whom are edited or deleted later. */
+/** The customers, who arrive over time. Some are edited or deleted later. */
 export interface People {
-  /** Somebody who can order now; a new customer when nobody else can. */
+  /** A customer who can order now; a new one when there is none. */
   anyone(): CustomerRecord;
-  /** Their own good card. */
+  /** The customer's own good card. */
   goodCard(customer: CustomerRecord): PaymentMethodRecord;
-  /** A further card of theirs, of a given behaviour. */
+  /** A further card of the customer, with the given behaviour. */
   cardOf(customer: CustomerRecord, token: string): PaymentMethodRecord;
 }
 
-/** Who buys, and with which discounts. */
+/** The buyers and their discounts. */
 export interface Market {
   readonly people: People;
   readonly campaigns: Campaigns;
@@ -135,7 +135,7 @@ export function createPeople(stage: Stage, expected: number): People {
     if (at >= 0) present.splice(at, 1);
   }
 
-  /** Somebody who registers, orders nothing and is deleted for good. */
+  /** A customer who registers, orders nothing and is hard-deleted. */
   function passBy(): void {
     const customer = createCustomer(space, {
       email: `passer-by.${space.ids.uuid().slice(0, 8)}@example.test`,
@@ -147,7 +147,7 @@ export function createPeople(stage: Stage, expected: number): People {
 
   const span = stage.endMs - stage.startMs;
   for (let i = 0; i < expected; i++) {
-    // Most come early, so that there is somebody to order.
+    // Most arrive early, so that there are customers to order.
     stage.at(stage.startMs + span * random() ** 3, () => void arrive());
   }
   for (let i = 0; i < Math.ceil(expected * hardDeletionRate); i++) {
@@ -175,7 +175,10 @@ export function createPeople(stage: Stage, expected: number): People {
     return addPaymentMethod(space, customer, vaulted, options);
   }
 
-  /** The ids of a card of a given behaviour. Live keys take no test cards, so theirs are put into the gateway's vault. */
+  /**
+   * The ids of a card with the given behaviour. Live keys accept no test cards, so theirs are put into the gateway's
+   * vault.
+   */
   function vaultCard(token: string): { vaultId: string; billingId: string } {
     const card = space.mode === "live" ? cardLike(space, token) : null;
     return card === null ? { vaultId: token, billingId: token } : addCustomerVault(space, card);
@@ -187,7 +190,7 @@ const subscriptionRate = 0.3;
 
 type PromoTerms = Partial<CouponTerms> & Pick<CouponTerms, "name" | "duration">;
 
-/** None of them makes an order free: an amount comes with a minimum above it. */
+/** No promo makes an order free: an amount has a minimum above it. */
 const promos: readonly PromoTerms[] = [
   { name: "TEATIME", percentage: 12.5, max_discount_amount: 1500, duration: "once" },
   { name: "REGULARS", percentage: 10, duration: "repeating", duration_in_cycles: 3 },
@@ -197,9 +200,12 @@ const promos: readonly PromoTerms[] = [
   { name: "FRIENDS-EU", amount: 150, minimum_amount: 800, currency: "eur", duration: "forever" },
 ];
 
-/** Coupons that some of the traffic redeems. Chance of their own, so that they change prices and nothing else. */
+/**
+ * Coupons that some of the traffic redeems. They draw from a stream of their own, so that they change prices and
+ * nothing else.
+ */
 export interface Campaigns {
-  /** Null when this one comes without a code, or with one that does not apply. */
+  /** Null when the purchase has no code, or one that does not apply. */
   forItems(customerId: string, items: readonly PricedItem[], currency: string): CouponQuote | null;
   forPlan(customerId: string, plan: PlanRecord): CouponQuote | null;
 }

@@ -3,18 +3,18 @@ import { ApiError } from "../engine/api-error.ts";
 import type { Space } from "../engine/space.ts";
 import { createHeap } from "../engine/heap.ts";
 
-/** What the actors of generated traffic act with. */
+/** What generated traffic acts with. */
 export interface Stage {
   readonly space: Space;
   readonly random: Random;
   readonly startMs: number;
   readonly endMs: number;
-  /** Share of changes that tie with the one before, in the same millisecond. */
+  /** The share of changes that tie with the previous one, in the same millisecond. */
   readonly tieRate: number;
   readonly counts: TrafficCounts;
-  /** Does something at a time, or at the end when that is later. */
+  /** Runs `act` at a time, or at the end if the time is later than that. */
   at(ms: number, act: () => void): void;
-  /** Does something now whose `updated_at` may equal the previous one. */
+  /** Runs `act` now; its `updated_at` may equal the previous one. */
   tied(act: () => void): void;
 }
 
@@ -42,11 +42,11 @@ interface Step {
 }
 
 export interface Script extends Stage {
-  /** Plays all steps in order of time. `moveTo` sets the clock before each. */
+  /** Runs all steps in order of time. `moveTo` sets the clock before each. */
   play(moveTo: (ms: number) => void): Promise<void>;
 }
 
-/** Steps played before deliveries and requests get their turn. */
+/** Steps run before deliveries and requests get their turn. */
 const stepsPerTurn = 25;
 
 export function createScript(

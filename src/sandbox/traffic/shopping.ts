@@ -29,7 +29,7 @@ const decliningCards = [
 const retryRate = 0.5;
 const voidRate = 0.01;
 
-/** How many orders of which kind; together at most `orders`. */
+/** How many orders of each kind; the kinds together are at most `orders`. */
 export interface ShoppingWish {
   orders: number;
   refunds: number;
@@ -37,7 +37,9 @@ export interface ShoppingWish {
   chargebacks: number;
 }
 
-/** One-time orders over the whole span: most succeed, some are declined, refunded, voided or charged back later. */
+/**
+ * Plans one-time orders over the whole span: most succeed, some are declined, refunded, voided or charged back later.
+ */
 export function planShopping(stage: Stage, market: Market, wish: ShoppingWish): void {
   const { random } = stage;
   const kinds = shuffled(stage, [
@@ -116,7 +118,7 @@ function later(stage: Stage, leastDays: number, mostDays: number, act: () => voi
   stage.at(stage.space.time.nowMs() + between(stage.random, leastDays, mostDays) * dayMs, act);
 }
 
-/** Looks the order up again: it may have changed since. */
+/** Reads the order again, since it may have changed. */
 function withOrder(stage: Stage, id: string, act: (order: OrderRecord) => void): void {
   const current = stage.space.orders.get(id);
   if (current !== undefined) act(current);

@@ -12,7 +12,10 @@ import {
 import type { Market } from "./market.ts";
 import { type Stage, between, chance, dayMs, pick, pickWeighted } from "./script.ts";
 
-/** Cards of subscribers: dunning that recovers at the first or second retry, dunning that is lost, first charges declined. */
+/**
+ * The cards of subscribers: dunning that recovers at the first or second retry, dunning that fails, declined first
+ * charges.
+ */
 const subscriberCards = [
   [null, 74],
   ["card_renewal_declined_once", 8],
@@ -32,7 +35,7 @@ const cadences = [
   ["annual", 2],
 ] as const;
 
-/** Subscriptions begin in the first part of the span, so that renewals and their dunning happen within it. */
+/** The share of the span in which subscriptions begin, so that renewals and their dunning happen within it. */
 const latestBegin = 0.5;
 
 export function planSubscribing(stage: Stage, market: Market, subscriptions: number): void {
@@ -79,7 +82,7 @@ function choosePlan({ space, random }: Stage): PlanRecord {
   return pick(random, plans);
 }
 
-/** Midnight of a day to come: end dates are dates. */
+/** Midnight of a future day, since end dates are dates. */
 function inDays({ space }: Stage, days: number): Date {
   const date = new Date(space.time.nowMs() + days * dayMs);
   date.setUTCHours(0, 0, 0, 0);

@@ -16,8 +16,8 @@ export interface AttemptDeps {
 }
 
 /**
- * Sends an event to an endpoint once, at `at` of the sandbox's time: signed with all secrets that are live then, spoiled after that where the attempt
- * is a corrupt one. Never rejects.
+ * Sends an event to an endpoint once, at `at` of the sandbox's clock. It is signed with all secrets that are live then;
+ * a corrupt attempt is damaged after signing. Never rejects.
  */
 export async function attempt(
   { wallClock, transport, settings }: AttemptDeps,
@@ -40,12 +40,12 @@ export async function attempt(
   );
 }
 
-/** Whether a receiver took an event: any 2xx (spec, Events). */
+/** Whether a receiver accepted an event: any 2xx. */
 export function isAccepted({ status }: DeliveryAttempt): boolean {
   return status !== null && status >= 200 && status < 300;
 }
 
-/** The same bytes but for one bit in the middle: the signature no longer fits. */
+/** The same bytes with one bit flipped in the middle, so that the signature no longer matches. */
 function corrupted(body: Buffer): Buffer {
   const copy = Buffer.from(body);
   const middle = copy.length >>> 1;
@@ -53,7 +53,10 @@ function corrupted(body: Buffer): Buffer {
   return copy;
 }
 
-/** Makes an attempt, unless its move of the clock already found the host absent. `move` is null outside of one. */
+/**
+ * Makes an attempt, unless the host was already found absent during the same move of the clock. `move` is null outside
+ * of a move.
+ */
 export type UnlessAbsent = (
   url: string,
   move: number | null,
@@ -61,9 +64,9 @@ export type UnlessAbsent = (
 ) => Promise<PostResult>;
 
 /**
- * A move over a year has thousands of deliveries and retries, all made within seconds: a name that cannot be looked up is
- * looked up once, not for each. The first attempt of a move to a host goes ahead of the others; after the move the host is
- * tried again.
+ * Tries an absent host once per move of the clock. A move over a year makes thousands of deliveries and retries within
+ * seconds, and each failing attempt takes time. The first attempt to a host goes ahead of the others. After the move
+ * the host is tried again.
  */
 export function createAbsentHosts(): UnlessAbsent {
   const firstAttempts = new Map<string, Promise<PostResult>>();
@@ -84,11 +87,11 @@ export function createAbsentHosts(): UnlessAbsent {
   };
 }
 
-/** A receiver that has not answered by then has failed (spec, Events). Wall time, whatever the sandbox's clock says. */
+/** A receiver that does not answer within this time has failed. Wall time, whatever the sandbox's clock says. */
 const answerTimeoutMs = 30_000;
 const connectTimeoutMs = 10_000;
 const maxConnectionsPerOrigin = 256;
-/** Nobody is at the address, or it has none. Finding out can take seconds each time. */
+/** The host has no address, or cannot be reached. Finding that out can take seconds. */
 const noHostCodes: readonly unknown[] = [
   "EHOSTUNREACH",
   "ENETUNREACH",
@@ -101,8 +104,8 @@ export interface PostResult {
   status: number | null;
   error: string | null;
   /**
-   * No connection came about: nothing else could be sent there at that moment either. `host`: nor elsewhere on that host, and
-   * trying costs time.
+   * No connection was made, so that nothing else could have been sent there at that moment. `host`: nor to any other
+   * port of that host, and trying takes time.
    */
   unreachable?: "port" | "host";
 }
@@ -113,12 +116,14 @@ export interface Transport {
   close(): Promise<void>;
 }
 
-/** Kept-alive connections, shared by all endpoints. A status that came in time counts, whatever becomes of its body. */
+/**
+ * Kept-alive connections, shared by all endpoints. A status that arrived in time counts, even if its body never ends.
+ */
 export function createTransport(timeoutMs = answerTimeoutMs): Transport {
   const agent = new Agent({
     connections: maxConnectionsPerOrigin,
     pipelining: 1,
-    // The deadline of each exchange is exact and covers all of it.
+    // Each exchange has one exact deadline that covers all of it.
     headersTimeout: 0,
     bodyTimeout: 0,
     connect: { timeout: connectTimeoutMs },

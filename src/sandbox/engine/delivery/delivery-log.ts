@@ -1,11 +1,14 @@
 import { type EventRecord, createRing, dumpedLogEntries } from "../event-log.ts";
 import type { FaultPlan } from "../faults.ts";
 
-/** `lost`: dropped by a fault, for good. `canceled`: its endpoint was removed or disabled. `failed`: after the last attempt. */
+/**
+ * `lost`: dropped by a fault and never retried. `canceled`: its endpoint was removed or disabled. `failed`: the last
+ * attempt failed.
+ */
 export type DeliveryStatus = "pending" | "succeeded" | "failed" | "lost" | "canceled";
 
 export interface DeliveryAttempt {
-  /** The sandbox's time. */
+  /** The sandbox's time, ISO 8601. */
   at: string;
   /** HTTP status; null when there was no answer. */
   status: number | null;
@@ -15,7 +18,7 @@ export interface DeliveryAttempt {
 
 export type AttemptKind = "normal" | "duplicate" | "corrupt";
 
-/** One event on its way to one endpoint. It changes while it is under way. */
+/** The delivery of one event to one endpoint. The record changes while the delivery is in progress. */
 export interface Delivery {
   readonly id: string;
   readonly event: EventRecord;
@@ -23,7 +26,7 @@ export interface Delivery {
   readonly faults: readonly (keyof FaultPlan)[];
   status: DeliveryStatus;
   attempts: DeliveryAttempt[];
-  /** Failed attempts that count for the retry schedule. */
+  /** Failed attempts that count in the retry schedule. */
   failures: number;
   nextAttemptAt: string | null;
 }
@@ -61,7 +64,7 @@ export interface DeliveryLogDump {
   latest: DumpedDelivery[];
 }
 
-/** An event that the log of events no longer holds travels with its delivery. */
+/** A delivery carries its event along once the event log has dropped it. */
 type DumpedDelivery = Omit<Delivery, "event"> & { event_id: string; event: EventRecord };
 
 /** The latest deliveries, and counts of all. */
@@ -71,9 +74,9 @@ export interface DeliveryLog {
   find(id: string): Delivery | undefined;
   /** Oldest first. */
   latest(): Delivery[];
-  /** For a state that is written down: what is still to be delivered, and the end of the log. */
+  /** For a saved state: the unfinished deliveries, and the end of the log. */
   dump(): DeliveryLogDump;
-  /** Goes on where `dump` was made, and returns its deliveries; `events` are those that the log of events still has. */
+  /** Restores a dump and returns its unfinished deliveries. `events` are those that the event log still holds. */
   restore(dump: DeliveryLogDump, events: readonly EventRecord[]): Delivery[];
 }
 

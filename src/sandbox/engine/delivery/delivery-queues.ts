@@ -1,11 +1,11 @@
 import type { AttemptKind, Delivery } from "./delivery-log.ts";
 
-/** A lane for each endpoint: one that answers slowly holds no other up. */
+/** A delivery queue for each endpoint, so that one that answers slowly does not delay another. */
 export interface Lanes {
-  /** In all lanes: waiting, held back, delayed or under way. */
+  /** In all queues: waiting, held back, delayed or in progress. */
   readonly pending: number;
   push(endpointId: string, sending: Sending): void;
-  /** Takes out what waits for an endpoint, but for what is held back or delayed. */
+  /** Removes and returns what waits for an endpoint, except what is held back or delayed. */
   takeReady(endpointId: string): Sending[];
   /** Resolves when nothing is pending. */
   quiet(): Promise<void>;
@@ -60,22 +60,22 @@ export function createLanes({ send, concurrency }: LanesDeps): Lanes {
   };
 }
 
-/** One sending of a delivery, with what still delays it. */
+/** One sending of a delivery, and what still delays it. */
 export interface Sending {
   delivery: Delivery;
   kind: AttemptKind;
-  /** When it fell due, in the sandbox's time. */
+  /** When it fell due, on the sandbox's clock. */
   dueMs: number;
   delayMs: number;
   reorder: { laterDeliveries: number; maxMs: number } | null;
 }
 
-/** What waits to be sent to one endpoint, what is held back, and what is under way: a bounded number at once. */
+/** The delivery queue of one endpoint: what waits, what is held back, and a bounded number in progress. */
 export interface Lane {
-  /** Waiting, held back, delayed or under way. */
+  /** Waiting, held back, delayed or in progress. */
   readonly pending: number;
   push(sending: Sending): void;
-  /** Takes out what could be under way now, were more allowed at once. */
+  /** Removes and returns what only the bound on concurrency keeps from being sent now. */
   takeReady(): Sending[];
   close(): void;
 }
@@ -89,13 +89,13 @@ export interface LaneDeps {
 
 interface Held {
   sending: Sending;
-  /** Sent after it: deliveries with a higher number. */
+  /** Deliveries with a higher number are sent after it. */
   order: number;
   remaining: number;
   timer: NodeJS.Timeout;
 }
 
-/** The spent front of the queue is cut off when it is this long. */
+/** The consumed front of the queue is cut off at this length. */
 const spentLimit = 1024;
 
 function createLane(deps: LaneDeps): Lane {
@@ -111,7 +111,7 @@ function createLane(deps: LaneDeps): Lane {
   const waiting = () => queue.length - head;
   const pending = () => waiting() + underWay + held.size + delayed.size;
 
-  /** Not at once: a request is answered before what it caused is sent, and a burst is started together. */
+  /** Sends on a later turn, so that a request is answered before its events are sent, and a burst starts together. */
   function wake(): void {
     if (isWakeUpPlanned || isClosed) return;
     isWakeUpPlanned = true;

@@ -22,24 +22,24 @@ import {
 } from "./delivery-log.ts";
 import { type Sending, createLanes } from "./delivery-queues.ts";
 
-/** Pushes events to webhook endpoints: signed, retried by the schedule, spoiled by the faults. */
+/** Sends events to webhook endpoints: signed, retried by the schedule, damaged by the faults. */
 export interface Dispatcher {
-  /** Not yet answered, lost or waiting for a later retry. */
+  /** Deliveries that are neither answered nor lost, and do not wait for a later retry. */
   readonly pending: number;
   readonly counts: Readonly<DeliveryCounts>;
-  /** To every endpoint that asked for the type. */
+  /** To every endpoint subscribed to the type. */
   publish(event: EventRecord): void;
-  /** To one endpoint whatever it asked for, untouched by faults. */
+  /** To one endpoint, whatever it subscribed to and without faults. */
   publishTo(event: EventRecord, endpoint: WebhookEndpointRecord): void;
-  /** A retry fell due. */
+  /** Runs a retry that fell due. */
   retry(deliveryId: string): void;
-  /** Sends a delivery of the log once more, however it ended. Undefined when the log has none of that id. */
+  /** Sends a logged delivery once more, however it ended. Undefined when the log has none of that id. */
   redeliver(deliveryId: string): Delivery | undefined;
   /** The latest deliveries, oldest first. */
   latest(): Delivery[];
-  /** For a state that is written down: what is still to be delivered, and the end of the log. */
+  /** For a saved state: the unfinished deliveries, and the end of the log. */
   dump(): DeliveryLogDump;
-  /** Goes on where `dump` was made; `events` are those that the log still has. */
+  /** Restores a dump. `events` are those that the event log still holds. */
   restore(dump: DeliveryLogDump, events: readonly EventRecord[]): void;
   /** Resolves when nothing is pending. */
   quiet(): Promise<void>;
@@ -54,14 +54,14 @@ export interface DispatcherDeps extends AttemptDeps {
   newId: () => string;
 }
 
-/** How long after a corrupted copy the good one follows (`retry: "soon"`). */
+/** How long after a corrupted copy the good one is sent (`retry: "soon"`). */
 const soonMs = 100;
 
 export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   const log = createDeliveryLog();
   const { counts } = log;
   const waitingForRetry = new Map<string, Delivery>();
-  /** Endpoints that could not be reached last time: one delivery at a time finds out whether they can again. */
+  /** Endpoints that were unreachable last time. One delivery at a time finds out whether they are reachable again. */
   const unreachable = new Set<string>();
   const unlessAbsent = createAbsentHosts();
   const lanes = createLanes({
@@ -117,7 +117,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     else if (endpointOf(delivery)?.url === endpoint.url) failWaiting(endpoint.id, result);
   }
 
-  /** Undefined when it was removed or disabled. */
+  /** Undefined when the endpoint was removed or disabled. */
   function endpointOf({ event, endpointId }: Delivery): WebhookEndpointRecord | undefined {
     const endpoint = deps.endpoints(event).get(endpointId);
     return endpoint?.status === "enabled" ? endpoint : undefined;
@@ -137,8 +137,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   }
 
   /**
-   * What waited for an endpoint while it could not be reached was not reached either. A jump over months has thousands of retries to one
-   * that is gone: a connection for each would take minutes.
+   * Fails the deliveries that waited while their endpoint was unreachable. A jump over months has thousands of retries
+   * to an endpoint that is gone; a connection attempt for each would take minutes.
    */
   function failWaiting(endpointId: string, result: PostResult): void {
     unreachable.add(endpointId);
@@ -184,7 +184,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     deps.time.schedule({ kind: "delivery", merchant: event.merchant, mode: event.mode, id, atMs });
   }
 
-  /** Sends what waited for `dueMs`, or is to be sent again. */
+  /** Sends a retry that was due at `dueMs`, or a redelivery. */
   function sendAgain(delivery: Delivery, dueMs: number): void {
     waitingForRetry.delete(delivery.id);
     delivery.nextAttemptAt = null;
@@ -233,16 +233,18 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   };
 }
 
-/** What follows an attempt that was not accepted. */
+/** The next step after an attempt that was not accepted. */
 export type AfterRefusal =
   | { step: "nothing" }
-  /** A good copy follows a corrupted one at once. */
+  /** A good copy follows the corrupted one at once. */
   | { step: "soon" }
   | { step: "lost" }
   | { step: "failed" }
   | { step: "later"; waitSeconds: number };
 
-/** A duplicate has no retries of its own; a corrupt copy follows its fault's rule; the rest the retry schedule. */
+/**
+ * A duplicate is not retried. A corrupted copy follows the rule of its fault. Anything else follows the retry schedule.
+ */
 function afterRefusal(
   { status, failures }: Pick<Delivery, "status" | "failures">,
   kind: AttemptKind,

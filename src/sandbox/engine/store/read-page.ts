@@ -6,15 +6,15 @@ import {
   countBefore,
 } from "./table.ts";
 
-/** What a page is asked to hold. */
+/** What a page should hold. */
 export interface PageQuery<T> {
   /** Grouped fields that must have one of these values. */
   anyOf?: Record<string, readonly string[]>;
   createdFromMs?: number;
   createdBeforeMs?: number;
-  /** The only records that can be meant, where they are few and known. */
+  /** The only candidates, where they are few and known. */
   among?: readonly string[];
-  /** Every other filter. */
+  /** All other filters. */
   test?: (record: T) => boolean;
   /** `created_at`, or another sort field of the table. */
   sortField: string;
@@ -34,8 +34,8 @@ export interface Page<T> {
 type Compare<T> = (a: Row<T>, b: Row<T>) => number;
 
 /**
- * One page of a table. By creation it is a walk from the cursor until the page is full, through the group that is asked for
- * or else through all. In another order every row within the bounds of creation is looked at.
+ * One page of a table. In order of creation it walks from the cursor until the page is full, through the requested
+ * group or else through all rows. In any other order it reads every row within the bounds of creation.
  */
 export function readPage<T extends StoredRecord>(table: Table<T>, query: PageQuery<T>): Page<T> {
   const { sortField, limit, before, after } = query;
@@ -51,7 +51,7 @@ export function readPage<T extends StoredRecord>(table: Table<T>, query: PageQue
   let from = countBefore(rows, ({ createdAtMs }) => createdAtMs >= createdFromMs);
   let to = countBefore(rows, ({ createdAtMs }) => createdAtMs >= createdBeforeMs);
   if (sortField === "created_at") {
-    // Along the order of creation the cursor is a bound, too.
+    // In order of creation the cursor is a bound, too.
     const place = countBefore(rows, (row) => isAhead(row) !== downward);
     if (downward) to = Math.min(to, place);
     else from = Math.max(from, place);
@@ -66,7 +66,7 @@ export function readPage<T extends StoredRecord>(table: Table<T>, query: PageQue
   return { records, hasMore: found.length > limit };
 }
 
-/** In order of a field, then of creation. */
+/** Orders by a field, then by creation. */
 function comparing<T extends StoredRecord>(table: Table<T>, field: string): Compare<T> {
   const keyOf = table.sortKey(field);
   if (keyOf === undefined) throw new Error(`no way to sort by ${field}`);
@@ -76,7 +76,7 @@ function comparing<T extends StoredRecord>(table: Table<T>, field: string): Comp
   };
 }
 
-/** Together all rows that can be meant, in order of creation: the fewest that a lookup gives. */
+/** The candidate rows, in order of creation: the smallest set that a lookup gives. */
 function candidates<T extends StoredRecord>(
   table: Table<T>,
   { among, anyOf = {} }: PageQuery<T>,
@@ -120,7 +120,10 @@ function first<R>(rows: Iterable<R>, isWanted: (row: R) => boolean, count: numbe
   return found;
 }
 
-/** The first `count` wanted rows of an order, of rows in any: one comparison a row, once `count` were found. */
+/**
+ * The first `count` matching rows in the given order, from rows in any order. Once `count` were found it takes one
+ * comparison per row.
+ */
 function best<R>(
   rows: Iterable<R>,
   isWanted: (row: R) => boolean,

@@ -1,6 +1,6 @@
 /**
- * What every stored record has. Fields bear the interface's names. Records are never changed, only replaced: whoever
- * holds one (an event, a stored answer) holds a snapshot.
+ * The fields of every stored record. They bear the interface's names. Records are replaced and never changed in place,
+ * so that a reference to one (in an event, in a stored answer) is a snapshot.
  */
 export interface StoredRecord {
   readonly id: string;
@@ -13,12 +13,12 @@ export type Metadata = Readonly<Record<string, unknown>>;
 export interface Row<T> {
   readonly id: string;
   readonly createdAtMs: number;
-  /** The how-manieth of its table. */
+  /** The row's position in order of insertion. */
   readonly number: number;
   value: T;
 }
 
-/** Order of creation, also of what was created within one millisecond: the order is total. */
+/** Order of creation. It is total: rows created within one millisecond have an order, too. */
 export function compareByCreation<T>(a: Row<T>, b: Row<T>): number {
   return a.createdAtMs - b.createdAtMs || a.number - b.number;
 }
@@ -30,26 +30,26 @@ export interface Table<T extends StoredRecord> {
   get(id: string): T | undefined;
   row(id: string): Row<T> | undefined;
   insert(record: T): void;
-  /** Puts a newer state in the place of the record with the same id and `created_at`. */
+  /** Replaces the record with the same id and `created_at`. */
   replace(record: T): void;
   delete(id: string): void;
   /** All records, in order of creation. */
   all(): T[];
   /** The records with one value of a grouped field, in order of creation. */
   inGroup(field: string, value: string): T[];
-  /** All rows, in order of creation. Changes as the table does. */
+  /** All rows, in order of creation. A live view of the table. */
   readonly byCreation: readonly Row<T>[];
-  /** The rows with one value of a grouped field, in order of creation. Changes as the table does. */
+  /** The rows with one value of a grouped field, in order of creation. A live view of the table. */
   group(field: string, value: string): readonly Row<T>[];
   groupKey(field: string): KeyOf<T, string | null>;
-  /** Undefined when lists cannot be sorted by the field. */
+  /** Undefined when lists cannot be sorted by this field. */
   sortKey(field: string): KeyOf<T, string | number> | undefined;
 }
 
 export interface TableOptions<T> {
-  /** Fields of which lists ask for one value. A null key is in no group. */
+  /** Fields that lists filter by value. A record whose key is null is in no group. */
   groups?: Record<string, KeyOf<T, string | null>>;
-  /** Fields that lists sort by, beside the order of creation. */
+  /** Fields that lists sort by, besides the order of creation. */
   sorts?: Record<string, KeyOf<T, string | number>>;
 }
 
@@ -115,7 +115,7 @@ export function createTable<T extends StoredRecord>({
   };
 }
 
-/** How many entries at the front of a sorted array are not yet `reached`. */
+/** The number of leading entries of a sorted array that are not yet `reached`. */
 export function countBefore<R>(sorted: readonly R[], reached: (entry: R) => boolean): number {
   let low = 0;
   let high = sorted.length;
@@ -127,7 +127,7 @@ export function countBefore<R>(sorted: readonly R[], reached: (entry: R) => bool
   return low;
 }
 
-/** At the end, unless the clock was set back. */
+/** Adds at the end, unless the clock was set back. */
 function addTo<T>(rows: Row<T>[], row: Row<T>): void {
   const newest = rows.at(-1);
   if (newest === undefined || compareByCreation(newest, row) < 0) rows.push(row);

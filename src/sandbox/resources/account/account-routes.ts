@@ -15,9 +15,9 @@ const upgrade = mounted(routes.upgradeApiVersion, (space, { body }) => {
 export const accountEndpoints: readonly Mounted[] = [retrieve, upgrade];
 
 /**
- * Pins the account to a version; it never goes back to an older one, and the pinned one again changes nothing (statements
- * 110, 111). An account without a pin uses the latest, so that any other is older. Webhook endpoints keep theirs. Gives back
- * what was pinned before: null at the first time.
+ * Pins the account to a version and returns the version pinned before, null at the first time. An account never goes
+ * back to an older version, and pinning the same one changes nothing. An account without a pin uses the latest, so that
+ * any other version is older. Webhook endpoints keep their own.
  */
 function upgradeApiVersion(space: Space, wanted: string): string | null {
   const { version } = usableVersion(wanted, "version");
@@ -31,7 +31,7 @@ function upgradeApiVersion(space: Space, wanted: string): string | null {
   return previous;
 }
 
-/** What `GET /account` shows (spec, Account). */
+/** The body of `GET /account`. */
 export function accountBody(space: Space): Record<string, unknown> {
   return { api_version: space.account.api_version, latest_api_version: latestVersion.version };
 }

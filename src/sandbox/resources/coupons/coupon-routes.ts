@@ -82,7 +82,7 @@ function codesPath(couponId: string): string {
   return `/v1${routes.listCouponCodes.path.replace("{id}", couponId)}`;
 }
 
-/** `validate` stands before the paths with an id. */
+/** `validate` comes before the paths with an id, which would match it. */
 export const couponEndpoints: readonly Mounted[] = [
   create,
   list,
@@ -95,7 +95,7 @@ export const couponEndpoints: readonly Mounted[] = [
   listCodes,
 ];
 
-/** Terms as they are sent: what is left out has a default. */
+/** Terms as a request sends them: what is left out has a default. */
 export type CouponInput = { [Field in keyof CouponTerms]?: CouponTerms[Field] | undefined };
 
 const defaults: Omit<CouponTerms, "name" | "kind" | "duration"> = {
@@ -119,8 +119,8 @@ const defaults: Omit<CouponTerms, "name" | "kind" | "duration"> = {
 };
 
 /**
- * Creates a coupon: a promo with the one code that is its name, a generated one with as many random codes as are asked for,
- * none by default. Refused as a whole when terms contradict each other or a promo's code is in use.
+ * Creates a coupon: a promo with one code, which is its name, or a generated coupon with the requested number of random
+ * codes, by default none. All or nothing: refused when terms contradict each other or a promo's code is in use.
  */
 export function createCoupon(
   space: Space,
@@ -155,7 +155,10 @@ export function createCoupon(
   return { coupon, codes };
 }
 
-/** Changes what was sent; an empty change is none. After the first redemption most terms are locked: 422. */
+/**
+ * Changes the fields that were sent; an empty request changes nothing. After the first redemption most terms are
+ * locked: 422.
+ */
 function updateCoupon(
   space: Space,
   coupon: CouponRecord,
@@ -182,7 +185,7 @@ function updateCoupon(
   return changed;
 }
 
-/** Archives a coupon, which deactivates it, or takes it back, still inactive. Repeating either changes nothing. */
+/** Archives a coupon, which deactivates it, or restores it, still inactive. Idempotent. */
 function setArchived(space: Space, coupon: CouponRecord, archived: boolean): CouponRecord {
   if (archived === (coupon.archived_at !== null)) return coupon;
   const changed: CouponRecord = {
@@ -195,7 +198,7 @@ function setArchived(space: Space, coupon: CouponRecord, archived: boolean): Cou
   return changed;
 }
 
-/** The code of a promo coupon that nobody redeemed yet follows its name. */
+/** Renames the code of a promo coupon with the coupon, as long as nobody redeemed it. */
 function renameCode(space: Space, coupon: CouponRecord, name: string): void {
   const [code] = space.couponCodes.inGroup("coupon_id", coupon.id);
   const value = codeValue(name);
@@ -247,7 +250,7 @@ function storeCode(space: Space, coupon: CouponRecord, code: string): CouponCode
   return record;
 }
 
-/** Random codes with the coupon's prefix, none of which is in use. */
+/** Mints random codes with the coupon's prefix, none of which is in use. */
 function mintRandomCodes(space: Space, coupon: CouponRecord, count: number): CouponCodeRecord[] {
   return Array.from({ length: count }, () => storeCode(space, coupon, unusedCode(space, coupon)));
 }
@@ -258,8 +261,8 @@ function unusedCode(space: Space, coupon: CouponRecord): string {
 }
 
 /**
- * Mints codes for a generated coupon: `count` random ones, or the literals in `codes`. All or nothing. A promo coupon has one code
- * for good: 422.
+ * Mints codes for a generated coupon: `count` random ones, or the literals in `codes`. All or nothing. Refused with 422
+ * for a promo coupon, whose one code is fixed.
  */
 function mintCodes(
   space: Space,

@@ -16,13 +16,13 @@ export interface DiscountTerms {
   readonly max_discount_amount: number | null;
 }
 
-/** For how many cycles of a subscription. */
+/** The number of a subscription's cycles that a coupon discounts. */
 export interface DurationTerms {
   readonly duration: (typeof couponDurations)[number];
   readonly duration_in_cycles: number | null;
 }
 
-/** Everything about a coupon that its merchant decides. */
+/** The terms of a coupon that its merchant decides. */
 export interface CouponTerms extends DiscountTerms, DurationTerms {
   readonly name: string;
   readonly description: string | null;
@@ -50,7 +50,7 @@ export interface CouponRecord extends CouponTerms {
   readonly generated_code_count: number;
   readonly redemption_count: number;
   readonly created_at: string;
-  /** Of the last edit; a redemption is none. */
+  /** The time of the last edit; a redemption is not an edit. */
   readonly updated_at: string;
 }
 
@@ -64,14 +64,14 @@ export interface CouponCodeRecord {
 }
 
 /**
- * The form in which codes are kept and compared: a sent code matches in any letter case (spec, `coupon_code`), and a
- * promo's code is its name in this form (spec, `POST /coupons`, rule 4).
+ * The form in which codes are stored and compared. A sent code matches in any letter case, and a promo's code is its
+ * name in this form.
  */
 export function codeValue(sent: string): string {
   return sent.trim().toUpperCase();
 }
 
-/** Kept for good: who redeemed what with which order. */
+/** Who redeemed what with which order. Never removed. */
 export interface RedemptionRecord {
   readonly id: string;
   readonly coupon_id: string;
@@ -83,18 +83,18 @@ export interface RedemptionRecord {
   readonly created_at: string;
 }
 
-/** A snapshot taken at redemption (spec, Order, `applied_coupon`). */
+/** The snapshot of a coupon that is taken at redemption. */
 export interface AppliedCoupon extends DiscountTerms, DurationTerms {
   readonly id: string;
   readonly code: string;
   readonly name: string;
   readonly kind: CouponTerms["kind"];
   readonly currency: string;
-  /** Cents; on a subscription those of the first cycle. */
+  /** Cents; on a subscription, the discount of the first cycle. */
   readonly discount_amount: number;
 }
 
-/** A coupon (spec, Coupon). */
+/** A coupon. */
 export function couponBody(coupon: CouponRecord): Record<string, unknown> {
   return { ...coupon };
 }
@@ -109,7 +109,7 @@ export interface TermProblem {
   message: string;
 }
 
-/** What is wrong with a coupon's terms taken together, or null (spec, `POST /coupons`, rules 1 to 3). */
+/** The first contradiction among a coupon's terms, or null. */
 export function termProblem(terms: CouponTerms): TermProblem | null {
   return (
     discountProblem(terms) ?? durationProblem(terms) ?? scopeProblem(terms) ?? windowProblem(terms)
@@ -159,7 +159,7 @@ function windowProblem({ starts_at, expires_at }: CouponTerms): TermProblem | nu
   return { field: "expires_at", message: "must be after starts_at" };
 }
 
-/** What the first redemption fixes (spec, `PATCH /coupons/{id}`). */
+/** The terms that the first redemption locks. */
 const lockedByRedemption: readonly (keyof CouponTerms)[] = [
   "percentage",
   "amount",
@@ -175,7 +175,7 @@ const lockedByRedemption: readonly (keyof CouponTerms)[] = [
   "product_ids",
 ];
 
-/** The first locked field that a change would alter, or null. A value as it is alters nothing (statement 462). */
+/** The first locked field that a change would alter, or null. Sending the current value alters nothing. */
 export function lockedField(
   coupon: CouponRecord,
   change: Partial<CouponTerms>,
@@ -195,8 +195,8 @@ export function lockedField(
 }
 
 /**
- * Cents that a coupon takes off `eligible` cents: `min(amount, eligible)`, or the floor of the percentage, capped after
- * the floor (spec, `POST /coupons/validate`). Exact: never a float between the two integers.
+ * The discount in cents on `eligible` cents: `min(amount, eligible)`, or the percentage rounded down and then capped.
+ * The calculation is exact: no float between the two integers.
  */
 export function discountOf(terms: DiscountTerms, eligible: number): number {
   const { percentage, amount, max_discount_amount } = terms;
@@ -204,14 +204,14 @@ export function discountOf(terms: DiscountTerms, eligible: number): number {
   return Math.min(floorOfPercentage(eligible, percentage), max_discount_amount ?? eligible);
 }
 
-/** A percentage is the decimal number it is written as: 12.1 is 121 / 10, whatever a double makes of it. */
+/** A percentage is taken as the decimal number it is written as: 12.1 is 121 / 10, not the nearest double. */
 function floorOfPercentage(cents: number, percentage: number): number {
   const [whole = "", fraction = ""] = String(percentage).split(".");
   const divisor = 100n * 10n ** BigInt(fraction.length);
   return Number((BigInt(cents) * BigInt(whole + fraction)) / divisor);
 }
 
-/** Whether a redeemed coupon discounts this cycle of its subscription, counted from 1 (statement 385). */
+/** Whether a redeemed coupon discounts this cycle of its subscription, counted from 1. */
 export function coversCycle(terms: DurationTerms, cycle: number): boolean {
   if (terms.duration === "forever") return true;
   return cycle <= (terms.duration === "once" ? 1 : (terms.duration_in_cycles ?? 0));

@@ -13,7 +13,7 @@ import {
   discountOf,
 } from "./coupon.ts";
 
-/** A code that may be redeemed, with the snapshot that the order or subscription will carry. */
+/** A redeemable code, with the snapshot that the order or subscription will carry. */
 export interface CouponQuote {
   readonly coupon: CouponRecord;
   readonly code: CouponCodeRecord;
@@ -24,8 +24,8 @@ export type Classified =
   | { ok: true; coupon: CouponRecord; code: CouponCodeRecord }
   | { ok: false; problem: CouponProblem };
 
-/** Whether a code may be redeemed for a use; changes nothing. */
-function judgeCode(space: Space, sentCode: string, use: Omit<CouponUse, "now">): Classified {
+/** Whether a code may be redeemed for a use. Changes nothing. */
+function classifyCode(space: Space, sentCode: string, use: Omit<CouponUse, "now">): Classified {
   const code = space.couponCodes.get(space.codes.get(codeValue(sentCode)) ?? "");
   const coupon = code === undefined ? undefined : space.coupons.get(code.coupon_id);
   if (code === undefined || coupon === undefined) return { ok: false, problem: "code_not_found" };
@@ -33,7 +33,7 @@ function judgeCode(space: Space, sentCode: string, use: Omit<CouponUse, "now">):
   return problem === null ? { ok: true, coupon, code } : { ok: false, problem };
 }
 
-/** What a code takes off an order; only eligible items count (spec, `coupon_code`). Refuses a code that cannot be redeemed. */
+/** The discount of a code on an order; only eligible items count. Refuses a code that cannot be redeemed. */
 export function quoteForItems(
   space: Space,
   cart: { code: string; customerId: string; items: readonly PricedItem[]; currency: string },
@@ -50,7 +50,7 @@ export function quoteForItems(
   return { coupon, code: redeemed, applied: snapshotOf(coupon, redeemed, subtotalOf(eligible)) };
 }
 
-/** What a code takes off the first charge of a subscription, its setup fee included. */
+/** The discount of a code on the first charge of a subscription, its setup fee included. */
 export function quoteForPlan(
   space: Space,
   cart: { code: string; customerId: string; plan: PlanRecord },
@@ -66,7 +66,7 @@ export function quoteForPlan(
   return { coupon, code: redeemed, applied: snapshotOf(coupon, redeemed, subtotal) };
 }
 
-/** Counts a redemption; also one whose charge was declined (statement 315). */
+/** Counts a redemption, even one whose charge was declined. */
 export function redeem(
   space: Space,
   quote: CouponQuote,
@@ -87,7 +87,10 @@ export function redeem(
   });
 }
 
-/** What the rules about customers ask. A first-time customer has paid nothing yet: declined and voided orders do not count. */
+/**
+ * The facts that the rules about customers need. A first-time customer has paid nothing yet: declined and voided orders
+ * do not count.
+ */
 function customerHistory(space: Space, customerId: string): NonNullable<CouponUse["customer"]> {
   return {
     isFirstTime: () =>
@@ -124,14 +127,14 @@ function admitted(
   code: string,
   use: Omit<CouponUse, "now">,
 ): { coupon: CouponRecord; code: CouponCodeRecord } {
-  const classified = judgeCode(space, code, use);
+  const classified = classifyCode(space, code, use);
   if (classified.ok) return classified;
   throw new ApiError(classified.problem, couponProblems[classified.problem], "coupon_code");
 }
 
 /**
- * What a code would take off, or why it cannot be redeemed; nothing is redeemed. An id that is unknown is a fault of the request: the
- * interface has 404 for orders only (spec, `POST /coupons/validate`).
+ * The discount that a code would give, or why it cannot be redeemed. Redeems nothing. An unknown id is an invalid
+ * request: the interface has 404 for orders only.
  */
 export function previewCoupon(
   space: Space,
@@ -147,7 +150,7 @@ export function previewCoupon(
     throw invalidValue("product_ids", "names an unknown product");
   }
   const currency = sent.currency ?? plan?.currency;
-  const classified = judgeCode(space, code, {
+  const classified = classifyCode(space, code, {
     ...(currency === undefined ? {} : { currency }),
     ...(cart_amount === undefined ? {} : { subtotal: cart_amount }),
     ...(product_ids === undefined ? {} : { productIds: product_ids }),
@@ -163,7 +166,9 @@ export function previewCoupon(
   };
 }
 
-/** What a code would be redeemed for. What is left out is not checked: a preview may know less than an order. */
+/**
+ * What a code would be redeemed for. Rules about absent fields are not checked: a preview may know less than an order.
+ */
 export interface CouponUse {
   /** Now, in ISO 8601 with milliseconds. */
   now: string;
@@ -172,11 +177,11 @@ export interface CouponUse {
   subtotal?: number;
   productIds?: readonly string[];
   planId?: string;
-  /** Asked only where the coupon has such a rule, since the answers cost a look into the customer's history. */
+  /** Functions, since the answers take a search of the customer's history and only some coupons need them. */
   customer?: { redemptionsOf(couponId: string): number; isFirstTime(): boolean };
 }
 
-/** The codes of refusals and the reasons of previews. */
+/** The error codes of refusals and the reasons of previews. */
 const couponProblems = {
   code_not_found: "No such coupon code.",
   coupon_archived: "The coupon is archived.",

@@ -24,7 +24,7 @@ export interface CustomerInput {
 
 const vaultField = "svc_gateway_customer_vault_id";
 
-/** Creates a customer, with the card of a vault as default when one is named. All or nothing. */
+/** Creates a customer, with a card of the vault as default when the request names one. All or nothing. */
 export function createCustomer(
   space: Space,
   input: CustomerInput & { email: string },
@@ -56,7 +56,7 @@ export function createCustomer(
   return customer;
 }
 
-/** Changes the fields that were sent; an empty change is none. Refused for a deleted customer (spec, Customer). */
+/** Changes the fields that were sent; an empty request changes nothing. Refused for a deleted customer. */
 export function updateCustomer(
   space: Space,
   customer: CustomerRecord,
@@ -96,7 +96,7 @@ export function updateCustomer(
   return changed;
 }
 
-/** The card of the vault that was named, or null. */
+/** The vaulted card that the request names, or null. */
 function vaultedCard(space: Space, input: CustomerInput): VaultedCard | null {
   const id = input.svc_gateway_customer_vault_id;
   if (id === undefined) return null;
@@ -112,8 +112,8 @@ function replaceDefault(space: Space, customer: CustomerRecord, vaulted: Vaulted
 }
 
 /**
- * Deletes a customer: softly when there are orders, for good when there are none; again is a success (spec, DELETE customer).
- * What is past due is canceled with a soft deletion, so that nobody bills somebody who is gone.
+ * Deletes a customer: softly when there are orders, hard when there are none. Idempotent. A soft deletion cancels
+ * past-due subscriptions, so that a deleted customer is never billed.
  */
 export function deleteCustomer(space: Space, customer: CustomerRecord): void {
   if (customer.deleted) return;
@@ -137,7 +137,7 @@ export function deleteCustomer(space: Space, customer: CustomerRecord): void {
     space.customers.delete(customer.id);
     space.hardDeleted.customers.push(customer.id);
   } else {
-    // E-mail address and phone stay taken: the record with its history is still there.
+    // E-mail address and phone stay taken: the record with its history still exists.
     space.customers.replace(deleted);
   }
   space.emit("customer.deleted", { kind: "customer", record: deleted });
@@ -159,7 +159,7 @@ function assertUnused(space: Space, input: CustomerInput, ownId: string | null):
   }
 }
 
-/** E-mail address and phone of a changed customer: the old ones are free again. */
+/** Updates the lookups of e-mail address and phone of a changed customer, which frees the old ones. */
 export function moveContacts(space: Space, before: CustomerRecord, after: CustomerRecord): void {
   releaseContacts(space, before);
   claimContacts(space, after);
@@ -188,7 +188,7 @@ export interface AddressInput {
   phone?: string | null | undefined;
 }
 
-/** Keeps an address as one of a customer's, under an id of its own. */
+/** Stores an address of a customer under an id of its own. */
 export function storeAddress(space: Space, customerId: string, input: AddressInput): AddressRecord {
   const [first_name, last_name] = namesOf(input);
   const record: AddressRecord = {
@@ -208,8 +208,8 @@ export function storeAddress(space: Space, customerId: string, input: AddressInp
 }
 
 /**
- * The address that an order or subscription of a customer names, or brings along; null when it does neither. One of another
- * customer is unknown.
+ * The address that an order or subscription names by id or carries inline; null when it has neither. An address of
+ * another customer is unknown.
  */
 export function resolveAddress(
   space: Space,

@@ -26,7 +26,7 @@ const list = mounted(routes.listCustomers, (space, { query }) => {
   });
 });
 
-/** What stands between words: white space and the punctuation of ASCII, as in addresses. */
+/** Word separators: white space and ASCII punctuation, as in addresses. */
 const wordPattern = /[^\s!-/:-@[-`{-~]+/g;
 const separator = /[\s!-/:-@[-`{-~]/;
 
@@ -34,7 +34,7 @@ function wordsOf(text: string): string[] {
   return text.toLowerCase().match(wordPattern) ?? [];
 }
 
-/** Whether name, address or company of a customer hold each word, at least as the beginning of one. */
+/** Whether each word begins a word of the customer's name, address or company. */
 function holdsWords(customer: CustomerRecord, words: readonly string[]): boolean {
   if (words.length === 0) return true;
   const { first_name, last_name, email, company } = customer;
@@ -49,7 +49,7 @@ function beginsIn(text: string, word: string): boolean {
   return false;
 }
 
-/** Customers named by address, which belongs to one of them (also to a deleted one), by id, or by both. */
+/** Ids of the customers named by e-mail address (a deleted customer's too), by id, or by both. */
 function named(space: Space, email: string | undefined, ids: string[] | undefined): string[] {
   if (email === undefined) return ids ?? [];
   const owner = space.emails.get(email.toLowerCase());
@@ -67,7 +67,7 @@ const update = mounted(routes.updateCustomer, (space, { params, body }, state) =
 });
 
 const remove = mounted(routes.deleteCustomer, (space, { params }, state) => {
-  // Again is a success (spec, DELETE customer), also where nothing is left of the customer.
+  // Deleting again succeeds, even if nothing is left of the customer.
   if (!space.hardDeleted.customers.includes(params.id)) {
     deleteCustomer(space, find(state, space, "customers", params.id));
   }

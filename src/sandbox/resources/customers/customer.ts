@@ -36,7 +36,7 @@ export interface WithCustomers {
   readonly customers: Pick<Table<CustomerRecord>, "get">;
 }
 
-/** Puts the customer that a record refers to into its body, for `expand=customer`. */
+/** Embeds the customer of a record in its body, for `expand=customer`. */
 export function embedCustomer(
   space: WithCustomers,
   body: Record<string, unknown>,
@@ -46,7 +46,7 @@ export function embedCustomer(
   body.customer = customer === undefined ? null : customerBody(customer);
 }
 
-/** An address as customers show it: one full name (spec, Customer). */
+/** An address as customers show it, with one full name. */
 function customerAddress(address: AddressRecord | null): unknown {
   if (address === null) return null;
   const { first_name, last_name, id, ...place } = address;

@@ -13,27 +13,27 @@ export interface NewOrder {
   card: PaymentMethodRecord;
   items: readonly PricedItem[];
   price: Price;
-  /** The snapshot of the coupon that gave the price its discount. */
+  /** The snapshot of the coupon behind the discount. */
   appliedCoupon: AppliedCoupon | null;
   currency: string;
   description: string | null;
   shippingAddress: AddressRecord | null;
   metadata: Metadata;
-  /** For a charge of a subscription. The cycle of a first charge is null until it is approved (spec, Order). */
+  /** Set for a charge of a subscription. The cycle of a first charge is null until it is approved. */
   subscription?: { id: string; cycle: number };
-  /** What `order.failed` says beside the order, should the charge be declined. */
+  /** The extra fields of `order.failed`, should the charge be declined. */
   failureDetails?: (order: OrderRecord) => { attempt_count: number; next_retry_at: string | null };
 }
 
 /**
- * Creates an order, which is its charge: `pending`, then `succeeded` or `failed`; a decline is no error.
- * Announces the order and its outcome (spec, Order transitions; both events by statement 302).
+ * Creates an order, which charges it: `pending`, then `succeeded` or `failed`. A decline is not an error. Sends an
+ * event for the order and one for its outcome.
  */
 export function createOrder(space: Space, input: NewOrder): OrderRecord {
   return completeOrder(space, openOrder(space, input), input);
 }
 
-/** The first half: the order as it is before the gateway has answered. */
+/** The first half of a creation: the order as it is before the gateway has answered. */
 export function openOrder(space: Space, input: NewOrder): OrderRecord {
   const { subscription } = input;
   const at = space.time.iso();
@@ -65,7 +65,7 @@ export function openOrder(space: Space, input: NewOrder): OrderRecord {
   return pending;
 }
 
-/** The second half: what the gateway answered. */
+/** The second half: applies the gateway's answer. */
 export function completeOrder(
   space: Space,
   opened: OrderRecord,
@@ -106,7 +106,7 @@ export function attemptsOf(order: OrderRecord): number {
   return order.transactions.filter((transaction) => transaction.type === "sale").length;
 }
 
-/** The card of an order that is to be charged. Refused when it was removed since. */
+/** The card that an order is charged to. Refused if it was removed since. */
 export function chargedCard(space: Space, order: OrderRecord): PaymentMethodRecord {
   const card = space.paymentMethods.get(order.payment_method.id);
   if (card !== undefined) return card;
@@ -115,9 +115,9 @@ export function chargedCard(space: Space, order: OrderRecord): PaymentMethodReco
 }
 
 /**
- * Submits a sale for a pending or failed order and stores the outcome: `succeeded`, or `failed` with code and reason. Each attempt
- * is a transaction of its own. Where a coupon leaves nothing to pay it succeeds without asking the gateway (statement 316).
- * Announces nothing: that is for whoever knows why the order was charged.
+ * Submits a sale for a pending or failed order and stores the outcome: `succeeded`, or `failed` with code and reason.
+ * Each attempt is a transaction of its own. If a coupon leaves nothing to pay, the order succeeds without the gateway.
+ * Sends no event: only the caller knows why the order was charged.
  */
 export function chargeOrder(
   space: Space,
@@ -147,7 +147,7 @@ export function chargeOrder(
     failure_reason: declined?.reason ?? null,
     description: order.description,
     metadata: order.metadata,
-    // Not `at`, which may lie a millisecond ahead: nothing is sold after a subscription ended (statement 528).
+    // Not `at`, which may be a millisecond ahead: no sale may be dated after the end of its subscription.
     created_at: space.time.iso(),
     updated_at: at,
   };
@@ -162,7 +162,7 @@ export function chargeOrder(
   return charged;
 }
 
-/** Field by field: this is the hot path, and objects made by spreading take three times the memory. */
+/** Copied field by field: this is the hot path, and objects made by spreading take three times the memory. */
 function withCharge(
   order: OrderRecord,
   sale: TransactionRecord,
@@ -195,8 +195,8 @@ function withCharge(
 }
 
 /**
- * Says how a charge went. `order.failed` tells four cases apart (statement 515): one-time (all null), first charge (cycle and
- * retry null), renewal in dunning (both set), renewal for the last time (retry null).
+ * Sends the event of a charge's outcome. `order.failed` has four forms: one-time (all null), first charge (cycle and
+ * retry null), renewal in dunning (both set), last retry of a renewal (retry null).
  */
 export function announceOutcome(
   space: Space,
@@ -212,23 +212,23 @@ export function announceOutcome(
 }
 
 /*
- * Live, a sale is confirmed after 1 to 3 business days; in the sandbox at once (spec, Sandbox). The switch `live_settlement_days` shows
- * the former: `pending`, `in_progress` from the next midnight, when its batch is closed, then `succeeded`. The order is paid all the
- * while. The interface names no event for it.
+ * The live service confirms a sale after 1 to 3 business days, a sandbox at once. The setting `live_settlement_days`
+ * shows the former: a sale is `pending`, `in_progress` from the next midnight, when its batch is closed, then
+ * `succeeded`. The order counts as paid throughout. The interface names no event for it.
  */
 
-/** Whether sales of this environment are confirmed later than they are made. */
+/** Whether this environment confirms sales later than it makes them. */
 function confirmsLater({ mode, settings }: Pick<Space, "mode" | "settings">): boolean {
   return mode === "live" && settings().live_settlement_days > 0;
 }
 
-/** Plans the next step of a sale that is not confirmed. */
+/** Plans the next step of an unsettled sale. */
 function scheduleSettlement(space: Space, sale: TransactionRecord): void {
   const at = stepAt(space, sale);
   if (at !== null) space.schedule("settlement", sale.id, at.getTime());
 }
 
-/** Takes the next step of a sale if that is due; false when there is none, as after a chargeback. */
+/** Takes the next settlement step of a sale if it is due. False when there is none, as after a chargeback. */
 export function settleIfDue(space: Space, id: string): boolean {
   const sale = space.transactions.get(id);
   const at = sale === undefined ? null : stepAt(space, sale);
@@ -256,7 +256,7 @@ function stepAt(space: Space, { type, status, created_at }: TransactionRecord): 
   return businessDaysAfter(made, space.settings().live_settlement_days);
 }
 
-/** The transactions of an order with a newer state of one of them. */
+/** The transactions of an order, one of them replaced by its newer state. */
 export function withTransaction(
   { transactions }: OrderRecord,
   newer: TransactionRecord,
@@ -266,7 +266,7 @@ export function withTransaction(
 
 const dayMs = 86_400_000;
 
-/** The same time of day, so many days later; Saturdays and Sundays (UTC) do not count. */
+/** The same time of day, this many business days later. Saturdays and Sundays (UTC) do not count. */
 export function businessDaysAfter(start: Date, days: number): Date {
   let date = start;
   for (let left = days; left > 0;) {

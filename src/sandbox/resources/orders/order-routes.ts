@@ -58,7 +58,7 @@ const create = mounted(routes.createOrder, (space, { body, resumes }, state) => 
   return charge(space, opened, card);
 });
 
-/** Submits the payment of a pending order, as fast as the gateway answers, which it may not do (switches). */
+/** Submits the payment of a pending order. The settings decide how fast the gateway answers, and whether it does. */
 function charge(
   space: Space,
   pending: OrderRecord,
@@ -74,7 +74,7 @@ function assertSold(product: ProductRecord, param: string): void {
   if (product.deleted || !product.active) throw invalidValue(param, "The product is not sold.");
 }
 
-/** What must be shipped needs to know where to (statement 295). */
+/** An order with products that are shipped needs an address. */
 function assertShippable(
   products: readonly ProductRecord[],
   sent: { shipping_address_id?: string | undefined; shipping_address?: unknown },
@@ -85,7 +85,7 @@ function assertShippable(
   throw new ApiError("required_field", message, "shipping_address");
 }
 
-/** The one currency of the products (statements 288, 289). */
+/** The currency that all the products share. */
 function currencyOf(products: readonly ProductRecord[], sent: string | undefined): string {
   const currencies = new Set(products.map((product) => product.pricing.currency));
   const [currency] = currencies;
@@ -113,7 +113,10 @@ const list = mounted(routes.listOrders, (space, { query }) => {
   });
 });
 
-/** Four statuses cannot be filtered by (statement 320): clients must not rely on it. */
+/**
+ * Refuses the four statuses that the interface has no filter for, so that clients do not rely on them, unless the
+ * setting `unfilterable_order_statuses` is `accepted`.
+ */
 function assertFilterable(space: Space, statuses: readonly OrderStatus[]): void {
   if (space.settings().unfilterable_order_statuses === "accepted") return;
   const known: readonly OrderStatus[] = routes.filterableOrderStatuses;

@@ -22,9 +22,9 @@ import {
 } from "./order.ts";
 
 /**
- * Charges a failed order again with its own card, or repeats a failed refund (spec, retry). Of a subscription's order the
- * cycle is reconciled, so that the billing job does not charge it again. Refused once its subscription has ended: nothing
- * is sold after that (statement 528).
+ * Charges a failed order again with its own card, or repeats a failed refund. For a subscription's order the cycle is
+ * updated too, so that the billing job does not charge it again. Refused once the subscription has ended: nothing is
+ * sold after that.
  */
 export function retryOrder(space: Space, order: OrderRecord): OrderRecord {
   if (order.status === "refund_failed") return retryRefund(space, order);
@@ -63,7 +63,10 @@ export function retryOrder(space: Space, order: OrderRecord): OrderRecord {
   return retried;
 }
 
-/** Gives back `asked` cents, or all that remains. Refused outside `succeeded` and `partially_refunded` (spec, refund). */
+/**
+ * Refunds `asked` cents, or the whole remaining balance. Refused unless the order is `succeeded` or
+ * `partially_refunded`.
+ */
 export function refundOrder(
   space: Space,
   order: OrderRecord,
@@ -83,7 +86,7 @@ export function refundOrder(
   return submitRefund(space, order, { amount: decision.amount, attempt: 1 });
 }
 
-/** Repeats the refund that failed last (spec, Order transitions: `refund_failed` and retry). */
+/** Repeats the last refund, which failed. */
 function retryRefund(space: Space, order: OrderRecord): OrderRecord {
   const failed = order.transactions.findLast(
     (transaction) => transaction.type === "refund" && transaction.status === "failed",
@@ -137,7 +140,7 @@ function submitRefund(
   return changed;
 }
 
-/** A card that was removed since refuses no refund: the processor knows it by the sale. */
+/** A card removed since does not prevent the refund: the processor knows it by the sale. */
 function refundOutcome(space: Space, cardId: string): Outcome {
   const card = space.paymentMethods.get(cardId);
   const outcomes = card === undefined ? undefined : testCards[card.token]?.refunds;
@@ -148,11 +151,11 @@ function refundOutcome(space: Space, cardId: string): Outcome {
 }
 
 /*
- * Transitions that the interface names without showing how they come about. An order and its captured sale move
- * together (statement 357); refunds stay (statement 362).
+ * Transitions that the interface names without showing their cause. An order and its captured sale change together;
+ * refunds stay as they are.
  */
 
-/** The cardholder's bank takes the money back. Only from what was captured and is not refunded whole. */
+/** The cardholder's bank takes the money back. Only for an order that was captured and is not fully refunded. */
 export function openChargeback(space: Space, order: OrderRecord): OrderRecord {
   assertStatus(order, ["succeeded", "partially_refunded"], "charged back");
   assertPaid(order);
@@ -173,7 +176,7 @@ export function acceptChargeback(space: Space, order: OrderRecord): OrderRecord 
   });
 }
 
-/** The bank finds for the merchant: the sale stands again. */
+/** The bank decides for the merchant: the sale is restored. */
 export function dismissChargeback(space: Space, order: OrderRecord): OrderRecord {
   assertStatus(order, ["chargeback"], "dismissed as a chargeback");
   return move(space, order, {
@@ -183,7 +186,7 @@ export function dismissChargeback(space: Space, order: OrderRecord): OrderRecord
   });
 }
 
-/** Voids a sale before settlement (statement 361). */
+/** Voids a sale before settlement. */
 export function voidOrder(space: Space, order: OrderRecord): OrderRecord {
   assertStatus(order, ["succeeded"], "voided");
   if (refundedAmount(order) > 0) throw refusedMove(order, "voided");
@@ -221,7 +224,7 @@ function assertStatus(order: OrderRecord, allowed: readonly OrderStatus[], actio
   if (!allowed.includes(order.status)) throw refusedMove(order, action);
 }
 
-/** Of an order that a coupon made free no processor has a sale. */
+/** An order that a coupon made free has no sale at a processor. */
 function assertPaid({ total }: OrderRecord): void {
   if (total > 0) return;
   throw new ApiError("invalid_state_transition", "The order was free: there is no sale to move.");

@@ -41,12 +41,12 @@ export interface OrderRecord {
   readonly updated_at: string;
 }
 
-/** An order with its items and its transactions inline (spec, Order). */
+/** An order with its items and its transactions inline. */
 export function orderBody(order: OrderRecord): Record<string, unknown> {
   return { ...order, transactions: order.transactions.map(inlineTransaction) };
 }
 
-/** A transaction as an order carries it; all names but two are assumed. */
+/** A transaction as an order carries it. The interface shows two of the names; the others are assumed. */
 function inlineTransaction(transaction: TransactionRecord): unknown {
   return {
     id: transaction.id,
@@ -63,7 +63,7 @@ function inlineTransaction(transaction: TransactionRecord): unknown {
   };
 }
 
-/** An order retrieved on its own: items and transactions stand inline, a customer when asked for. */
+/** An order retrieved by id: items and transactions are inline, the customer only if requested. */
 export function expandedOrder(
   space: WithCustomers,
   order: OrderRecord,
@@ -74,7 +74,7 @@ export function expandedOrder(
   return body;
 }
 
-/** An order in a list: items, transactions and the customer are there when asked for (spec, `GET /orders`). */
+/** An order in a list: items, transactions and the customer only if requested. */
 export function listedOrder(
   space: WithCustomers,
   order: OrderRecord,
@@ -92,7 +92,7 @@ export interface PricedItem {
   product_id: string;
   name: string;
   quantity: number;
-  /** Of one, in cents. */
+  /** Unit price, in cents. */
   price: number;
 }
 
@@ -109,7 +109,7 @@ export function subtotalOf(items: readonly PricedItem[]): number {
   return items.reduce((sum, item) => sum + item.price * item.quantity, 0);
 }
 
-/** What an order costs (spec, Order). Null when the sum is beyond what an integer in JSON can carry. */
+/** The price of an order. Null when the sum exceeds the integers that JSON can carry. */
 export function priceOf(items: readonly PricedItem[], discountAmount = 0): Price | null {
   const subtotal = subtotalOf(items);
   if (!Number.isSafeInteger(subtotal)) return null;
@@ -117,12 +117,12 @@ export function priceOf(items: readonly PricedItem[], discountAmount = 0): Price
   return { subtotal, discount_amount, total: subtotal - discount_amount };
 }
 
-/** The statuses that `POST /orders/{id}/refund` accepts (spec, Order transitions). */
+/** The statuses that `POST /orders/{id}/refund` accepts. */
 function isRefundable(status: OrderStatus): boolean {
   return status === "succeeded" || status === "partially_refunded";
 }
 
-/** Cents that succeeded refunds gave back. */
+/** Cents that succeeded refunds returned. */
 export function refundedAmount(order: Pick<OrderRecord, "transactions">): number {
   return order.transactions
     .filter((transaction) => transaction.type === "refund" && transaction.status === "succeeded")
@@ -133,18 +133,18 @@ export type RefundDecision =
   | { ok: true; amount: number }
   | { ok: false; reason: "status" | "exceeds_remaining"; remaining: number };
 
-/** How much a refund gives back: the amount asked for, else the whole remaining balance (spec, refund). */
+/** The amount of a refund: the requested one, else the whole remaining balance. */
 export function decideRefund(order: OrderRecord, asked: number | undefined): RefundDecision {
   const remaining = order.total - refundedAmount(order);
   if (!isRefundable(order.status)) return { ok: false, reason: "status", remaining };
   const amount = asked ?? remaining;
-  // Of an order that cost nothing there is nothing to give back.
+  // A free order has nothing to refund.
   if (amount > remaining || remaining === 0)
     return { ok: false, reason: "exceeds_remaining", remaining };
   return { ok: true, amount };
 }
 
-/** The status of an order of which `refunded` cents of `total` are given back. */
+/** The status of an order after `refunded` of its `total` cents were refunded. */
 export function statusAfterRefund(total: number, refunded: number): OrderStatus {
   return refunded >= total ? "refunded" : "partially_refunded";
 }

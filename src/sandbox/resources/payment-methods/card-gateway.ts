@@ -11,8 +11,8 @@ import { cardOfNumber, isTestCardNumber } from "./test-cards.ts";
 const maxFormBytes = 65_536;
 
 /**
- * The card gateway's `transact.php` (spec, Card data and vaulting). Its answer is not shown: a form, as gateways of this family
- * answer, with `response` 1 (done) or 3 (refused) under HTTP 200.
+ * The card gateway's `transact.php`. The interface does not show its answer, so it is a form, as gateways of this
+ * family answer, with `response` 1 (done) or 3 (refused) under HTTP 200.
  */
 export function createGatewayRouter(state: () => State): Router {
   const router = new Router({ prefix: "/gateway" });
@@ -75,31 +75,31 @@ const refused = (text: string): FormAnswer => ({
   response_code: "300",
 });
 
-/** Card data as it is captured. It lives as long as the request that carries it. */
+/** Raw card data. It lives only as long as the request that carries it. */
 export interface RawCard {
   number: string;
   exp_month: number;
   exp_year: number;
 }
 
-/** Refuses what needs a gateway while the merchant has none (switch `gateway_configured`). */
+/** Refuses what needs a gateway while the merchant has none (setting `gateway_configured`). */
 export function assertGateway(space: Pick<Space, "settings">): void {
   if (space.settings().gateway_configured) return;
   throw new ApiError("merchant_not_configured", "The merchant has no gateway.");
 }
 
-/** Whether a card has run out: it is good to the end of its month. */
+/** Whether a card has expired. It is valid to the end of its month. */
 export function isExpired({ exp_month, exp_year }: RawCard, now: Date): boolean {
   return Date.UTC(exp_year, exp_month, 1) <= now.getTime();
 }
 
-/** What the vault would keep of a card; null for a test card outside of the test environment (statement 31). */
+/** What the vault would keep of a card; null for a test card outside of the test environment. */
 export function readableCard(space: Space, raw: RawCard): Omit<VaultedCard, "billing_id"> | null {
   if (space.mode === "live" && isTestCardNumber(raw.number)) return null;
   return cardOfNumber(raw.number, { month: raw.exp_month, year: raw.exp_year });
 }
 
-/** A new customer vault with its first card. */
+/** Creates a customer vault with its first card. */
 export function addCustomerVault(
   space: Space,
   card: VaultedCard,
@@ -109,7 +109,7 @@ export function addCustomerVault(
   return { vaultId, billingId: addBilling(space, vaultId, card) };
 }
 
-/** A card in a vault that exists; its id differs from that of the vault (statement 222). */
+/** Adds a card to an existing vault. The billing id it returns differs from the vault's id. */
 function addBilling(space: Space, vaultId: string, card: VaultedCard): string {
   const billingId = space.ids.processorId();
   const known = space.vault.customers.get(vaultId) ?? [];
@@ -118,7 +118,7 @@ function addBilling(space: Space, vaultId: string, card: VaultedCard): string {
   return billingId;
 }
 
-/** Refuses to vault a card without a billing address where the processor wants one (switch `billing_details`). */
+/** Refuses to vault a card without a billing address if the processor requires one (setting `billing_details`). */
 export function assertBillingDetails(
   space: Pick<Space, "settings">,
   details: { address?: object | null | undefined } | undefined,

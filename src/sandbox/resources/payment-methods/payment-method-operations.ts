@@ -6,7 +6,7 @@ import type { SubscriptionRecord } from "../subscriptions/subscription.ts";
 import type { PaymentMethodRecord, VaultedCard } from "./payment-method.ts";
 import { testCards } from "./test-cards.ts";
 
-/** Attaches a card. The first one becomes the default also without being asked for (statement 203). */
+/** Attaches a card. The first one always becomes the default. */
 export function addPaymentMethod(
   space: Space,
   customer: CustomerRecord,
@@ -31,7 +31,7 @@ export function addPaymentMethod(
   return card;
 }
 
-/** Removes a card. One that is the default or that a subscription uses needs another in its place (spec, DELETE). */
+/** Removes a card. The default card, and a card that a subscription uses, need a replacement. */
 export function deletePaymentMethod(
   space: Space,
   customer: CustomerRecord,
@@ -59,7 +59,7 @@ export function deletePaymentMethod(
   space.paymentMethods.delete(card.id);
 }
 
-/** Also what is past due: the card that dunning would charge is going. */
+/** Moves a subscription to another card, even a past-due one: the card that dunning would charge is removed. */
 function moveToCard(
   space: Space,
   subscription: SubscriptionRecord,
@@ -82,7 +82,7 @@ function find(space: Space, customer: CustomerRecord, id: string): PaymentMethod
   return card;
 }
 
-/** Every test card expires then; the interface asks for any future expiry. */
+/** Years until a test card expires; the interface asks for any future expiry. */
 const expiryYears = 4;
 
 /** A customer's cards, oldest first. */
@@ -91,8 +91,8 @@ export function cardsOf(space: Space, customerId: string): PaymentMethodRecord[]
 }
 
 /**
- * The card that a customer vault's id names: the newest one in it. `param` is the field that carried it. Live keys have no
- * test cards (spec, Sandbox).
+ * The card that a customer vault's id names: the newest in the vault. `param` is the field that carried the id. Live
+ * keys have no test cards.
  */
 export function cardOfCustomerVault(space: Space, id: string, param: string): VaultedCard {
   const newest = space.vault.customers.get(id)?.at(-1);
@@ -111,7 +111,7 @@ function testCard(space: Space, token: string, param: string): VaultedCard {
   return card;
 }
 
-/** A card that behaves like a test card, as the vault would keep it; null where no test card is named so. */
+/** A vaulted card that behaves like a test card; null where no test card has that name. */
 export function cardLike(space: Pick<Space, "time">, token: string): VaultedCard | null {
   const card = Object.hasOwn(testCards, token) ? testCards[token] : undefined;
   if (card === undefined) return null;

@@ -21,7 +21,7 @@ const addCard = mounted(routes.addPaymentMethod, (space, { params, body }, state
     setAsDefault: body.set_as_default,
     updateSubscriptions: body.update_subscriptions,
   });
-  // A token is used up only once its card is stored.
+  // The token is used up only once its card is stored.
   if (body.card_token !== undefined) space.vault.cardTokens.use(body.card_token);
   return answerWith(201, card, paymentMethodBody);
 });
@@ -51,7 +51,7 @@ const removeCard = mounted(routes.deletePaymentMethod, (space, { params, body },
 
 export const paymentMethodEndpoints: readonly Mounted[] = [addCard, removeCard];
 
-/** Of the card, only its last digits, brand and expiry outlive the request (statement 227). */
+/** Only the card's last digits, brand and expiry outlive the request. */
 export const captureEndpoint = mounted(routes.captureCard, (space, { body }, state) => {
   const customer = find(state, space, "customers", body.customer_id, "customer_id");
   assertGateway(space);

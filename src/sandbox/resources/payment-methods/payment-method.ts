@@ -10,25 +10,25 @@ export interface PaymentMethodRecord {
   readonly card: { readonly last4: string; readonly brand: string; readonly exp: string };
   readonly is_default: boolean;
   readonly created_at: string;
-  /** As orders, transactions and subscriptions show it. */
+  /** The form that orders, transactions and subscriptions show. */
   readonly summary: CardSummary;
-  /** Which of `testCards` it behaves like. */
+  /** The entry of `testCards` whose behaviour it has. */
   readonly token: string;
-  /** Where it lies in the gateway's vault; null for a test token. */
+  /** Its id in the gateway's vault; null for a test token. */
   readonly billing_id: string | null;
-  /** Charges and refunds made so far. It counts on; it is not part of a snapshot. */
+  /** Charges and refunds made so far. A live counter, not part of a snapshot. */
   readonly used: { charges: number; refunds: number };
 }
 
-/** A card (spec, PaymentMethod). */
+/** A card. */
 export function paymentMethodBody(card: PaymentMethodRecord): Record<string, unknown> {
   const { id, customer_id, is_default, created_at } = card;
   return { id, type: "card", card: card.card, customer_id, is_default, created_at };
 }
 
-/** A card as the gateway keeps it. Never its number or security code. */
+/** A card as the gateway keeps it, without its number and security code. */
 export interface VaultedCard {
-  /** Which of `testCards` it behaves like. */
+  /** The entry of `testCards` whose behaviour it has. */
   readonly behaviour: string;
   readonly last4: string;
   readonly brand: string;
@@ -42,7 +42,7 @@ interface Token {
   readonly expiresAtMs: number;
 }
 
-/** What a merchant's gateway holds in one environment (spec, Card data and vaulting). */
+/** What a merchant's gateway holds in one environment. */
 export interface Vault {
   /** `customer_vault_id` → its billing ids, oldest first. */
   readonly customers: Map<string, readonly string[]>;
@@ -54,14 +54,14 @@ export interface Vault {
 /** Tokens for raw card data: one use, fifteen minutes. */
 export interface TokenStore {
   issue(token: string, card: VaultedCard, nowMs: number): void;
-  /** The card of a token that was not used yet and has not run out; null otherwise. */
+  /** The card of a token that is unused and not expired; null otherwise. */
   read(token: string, nowMs: number): VaultedCard | null;
   use(token: string): void;
   entries(): [string, Token][];
   restore(entries: readonly [string, Token][]): void;
 }
 
-/** Of a `payment_token` and of a `card_token` (spec, Limits). */
+/** The lifetime of a `payment_token` and of a `card_token`. */
 const lifetimeMs = 15 * 60_000;
 
 export function createVault(): Vault {

@@ -7,15 +7,15 @@ export type FailureCode = (typeof failureCodes)[number];
 export type Outcome = { code: FailureCode; reason: string } | null;
 
 export interface TestCard {
-  /** Where a card of that behaviour is among the published test numbers. */
+  /** The published test number with this behaviour, if any. */
   number?: string;
   last4: string;
   brand: string;
-  /** The n-th charge of a stored card takes the n-th outcome; the last one repeats. */
+  /** The n-th charge of a stored card has the n-th outcome; the last one repeats. */
   charges: readonly Outcome[];
   /** The same for refunds. */
   refunds: readonly Outcome[];
-  /** A chargeback follows a successful charge. */
+  /** Whether a chargeback follows a successful charge. */
   chargeback: boolean;
 }
 
@@ -57,15 +57,15 @@ function card(brand: string, number: string, charge: Outcome = null): TestCard {
   };
 }
 
-/** Visa cards without a published number: what the published ones cannot show. */
+/** A Visa card without a published number, for behaviour that the published ones lack. */
 function sequence(last4: string, charges: readonly Outcome[]): TestCard {
   return { last4, brand: "visa", charges, refunds: [null], chargeback: false };
 }
 
 /**
- * Tokens that stand for test cards (spec, Sandbox). The spec names `card_visa`, `card_visa_declined` and
- * `card_insufficient_funds`; the other names are ours, one for every number of its table, one for every other failure
- * code, and cards whose outcome changes from charge to charge.
+ * Tokens that stand for test cards. The service names `card_visa`, `card_visa_declined` and `card_insufficient_funds`.
+ * The other names are the sandbox's: one for every published test number, one for every other failure code, and cards
+ * whose outcome changes from charge to charge.
  */
 export const testCards: Readonly<Record<string, TestCard>> = {
   card_visa: card("visa", "4111111111111111"),
@@ -118,12 +118,12 @@ export const testCards: Readonly<Record<string, TestCard>> = {
   card_refund_failed: { ...sequence("9202", [null]), refunds: [refusedRefund] },
 };
 
-/** The outcome of the n-th charge or refund (from 0). It is decided at charge time, not at vaulting (statement 236). */
+/** The outcome of the n-th charge or refund, counted from 0. It is decided at the charge, not at vaulting. */
 export function outcomeOf(outcomes: readonly Outcome[], n: number): Outcome {
   return outcomes[Math.min(n, outcomes.length - 1)] ?? null;
 }
 
-/** What a card does, in words for people: each charge, what becomes of refunds, what follows. */
+/** A card's behaviour in words for people: each charge, its refunds, what follows. */
 export function behaviourOf({ charges, refunds, chargeback }: TestCard): string {
   const told = [`charges: ${inTurn(charges)}`];
   if (refunds.some((refund) => refund !== null)) told.push(`refunds: ${inTurn(refunds)}`);
@@ -141,7 +141,7 @@ const byNumber = new Map(
   ),
 );
 
-/** Brands by their leading digits, the first that fits. */
+/** Brands by their leading digits; the first match counts. */
 const brands: readonly (readonly [RegExp, string])[] = [
   [/^4/, "visa"],
   [/^(5[1-5]|2[2-7])/, "mastercard"],
@@ -151,14 +151,14 @@ const brands: readonly (readonly [RegExp, string])[] = [
   [/^35/, "jcb"],
 ];
 
-/** Whether a number stands in the interface's table of test cards. */
+/** Whether a number is a published test card. */
 export function isTestCardNumber(number: string): boolean {
   return byNumber.has(number);
 }
 
 /**
- * What the vault keeps of a card: everything but its number. Any number that is in no table succeeds (spec, Sandbox), those of
- * other providers' test sets too.
+ * What the vault keeps of a card: everything but its number. Charges of a number that is not a published test card
+ * succeed, those of other providers' test sets too.
  */
 export function cardOfNumber(
   number: string,

@@ -39,7 +39,7 @@ export function imagesOf(
   return space.images.get(productId) ?? [];
 }
 
-/** Appends an image. Its format is told by its content, not by a name or a header (statement 258). */
+/** Appends an image. Its content determines the format, not a name or a header. */
 function addImage(space: Space, product: ProductRecord, bytes: Buffer): ProductImageRecord {
   const others = imagesOf(space, product.id);
   if (bytes.length > maxImageBytes) {
@@ -65,7 +65,7 @@ function addImage(space: Space, product: ProductRecord, bytes: Buffer): ProductI
   return image;
 }
 
-/** Removes an image; the order of the rest stays without gaps (statement 264). */
+/** Removes an image and closes the gap in the order. */
 function deleteImage(space: Space, product: ProductRecord, imageId: string): void {
   const images = imagesOf(space, product.id);
   if (!images.some(({ id }) => id === imageId)) throw notFound("image");
@@ -75,7 +75,7 @@ function deleteImage(space: Space, product: ProductRecord, imageId: string): voi
   );
 }
 
-/** Puts the images in the order of `ids`, which must name each of them once (statement 267). */
+/** Puts the images in the order of `ids`, which must name each of them once. */
 function reorderImages(
   space: Space,
   product: ProductRecord,
@@ -104,7 +104,7 @@ const signatures: readonly (readonly [
   ["image/gif", "gif", ["GIF87a", "GIF89a"]],
 ];
 
-/** The format of an image by its first bytes, whatever its name says; null for any but JPEG, PNG and GIF (spec, Limits). */
+/** The format of an image, by its first bytes; null for any but JPEG, PNG and GIF. */
 function imageFormat(bytes: Buffer): { type: string; extension: string } | null {
   const head = bytes.toString("latin1", 0, 8);
   for (const [type, extension, leading] of signatures) {
@@ -113,7 +113,7 @@ function imageFormat(bytes: Buffer): { type: string; extension: string } | null 
   return null;
 }
 
-/** Serves product images where their `url` says, without a key, as a CDN does. */
+/** Serves product images at their `url`, without a key, as a CDN does. */
 export function createCdnRouter(state: () => State): Router {
   const router = new Router({ prefix: "/cdn" });
   router.get("/images/:file", (ctx: Context) => {

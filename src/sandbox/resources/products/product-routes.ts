@@ -37,7 +37,7 @@ const remove = mounted(routes.deleteProduct, (space, { params }, state) => {
   return plainAnswer(200, { id: params.id, deleted: true, message: "The product was deleted." });
 });
 
-/** A product with its images, when they are asked for. */
+/** A product, with its images if requested. */
 function expandedProduct(
   space: Space,
   product: ProductRecord,
@@ -86,7 +86,7 @@ function createProduct(
   return product;
 }
 
-/** Changes the fields that were sent. Existing orders keep the price they were made at (statement 256). */
+/** Changes the fields that were sent. Existing orders keep the price at which they were made. */
 function updateProduct(space: Space, product: ProductRecord, input: ProductInput): ProductRecord {
   assertSkuUnused(space, input.sku, product.id);
   const fields = Object.fromEntries(
@@ -100,7 +100,7 @@ function updateProduct(space: Space, product: ProductRecord, input: ProductInput
   return changed;
 }
 
-/** Deletes a product: softly when orders or plans refer to it, for good otherwise (spec, DELETE product). */
+/** Deletes a product: softly when orders or plans refer to it, hard otherwise. */
 function deleteProduct(space: Space, product: ProductRecord): void {
   if (product.deleted) return;
   const plans = space.plans

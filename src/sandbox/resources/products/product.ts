@@ -21,17 +21,17 @@ export interface ProductImageRecord {
   readonly product_id: string;
   readonly url: string;
   readonly created_at: string;
-  /** Media type, by content. */
+  /** Media type, determined by the content. */
   readonly type: string;
   readonly bytes: Buffer;
 }
 
-/** A product (spec, Product). */
+/** A product. */
 export function productBody(product: ProductRecord): Record<string, unknown> {
   return { ...product };
 }
 
-/** An image with its place among those of its product (spec, ProductImage). */
+/** An image with its position among those of its product. */
 export function productImageBody(
   image: ProductImageRecord,
   order: number,

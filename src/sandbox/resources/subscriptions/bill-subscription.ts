@@ -18,7 +18,9 @@ import {
   periodsAfterPayment,
 } from "./subscription.ts";
 
-/** Charges the next cycle of a subscription if that is due; else does nothing, so that running it twice charges once. */
+/**
+ * Charges the next cycle of a subscription if it is due. Otherwise does nothing, so that running it twice charges once.
+ */
 export function billIfDue(space: Space, id: string): void {
   const subscription = space.subscriptions.get(id);
   if (subscription?.status !== "active" || subscription.next_billing_date === null) return;
@@ -60,8 +62,8 @@ function startDunning(
 }
 
 /**
- * Tries a declined renewal again if that is due. After the last attempt there is no next one and the subscription stays
- * past_due (statement 418).
+ * Retries a declined renewal if that is due. After the last attempt there is no next one, and the subscription stays
+ * past_due.
  */
 export function retryIfDue(space: Space, id: string): void {
   const subscription = space.subscriptions.get(id);
@@ -88,7 +90,7 @@ export function retryIfDue(space: Space, id: string): void {
   }
 }
 
-/** The order's own card (spec, retry); where that was removed, the one that replaced it. */
+/** The order's own card, or its replacement if that was removed. */
 function cardFor(space: Space, subscription: SubscriptionRecord, order: OrderRecord) {
   const card =
     space.paymentMethods.get(order.payment_method.id) ??
@@ -97,7 +99,7 @@ function cardFor(space: Space, subscription: SubscriptionRecord, order: OrderRec
   return card;
 }
 
-/** Ends a subscription whose end date has come. A past-due one stays so: its last cycle is not paid. */
+/** Ends a subscription whose end date has come. A past-due one stays so: its last cycle is unpaid. */
 export function completeIfOver(space: Space, id: string): void {
   const subscription = space.subscriptions.get(id);
   if (subscription?.status !== "active" || subscription.end_date === null) return;
@@ -112,8 +114,8 @@ export function completeIfOver(space: Space, id: string): void {
 }
 
 /**
- * Charges one cycle of a subscription by an ordinary order: the plan's amount, and in the first cycle its setup fee
- * (spec, Plan, `one_time_amount`), less what the coupon's snapshot says about the cycle.
+ * Charges one cycle of a subscription by an ordinary order: the plan's amount, plus the setup fee (`one_time_amount`)
+ * in the first cycle, less the coupon's discount for the cycle.
  */
 export function chargeCycle(
   space: Space,
@@ -148,7 +150,7 @@ export function chargeCycle(
   });
 }
 
-/** The snapshot as the order of a cycle carries it; null once the coupon's duration is over (statement 385). */
+/** The coupon's snapshot on the order of a cycle; null once the coupon's duration is over. */
 function discountOfCycle(
   redeemed: AppliedCoupon | null,
   cycle: number,
@@ -172,14 +174,17 @@ function itemsOf(plan: PlanRecord, cycle: number): PricedItem[] {
   return items;
 }
 
-/** The plan that a subscription bills; plans are never removed. */
+/** The plan of a subscription. Plans are never removed. */
 function planOf(space: Space, subscription: SubscriptionRecord): PlanRecord {
   const plan = space.plans.get(subscription.plan_id);
   if (plan === undefined) throw new Error(`no plan ${subscription.plan_id}`);
   return plan;
 }
 
-/** Stores a changed subscription and, where the switch asks for it, announces what the interface has no event for. */
+/**
+ * Stores a changed subscription. If `subscription_status_events` is set, sends an event that the interface does not
+ * name.
+ */
 export function storeStatusChange(space: Space, changed: SubscriptionRecord, type: string): void {
   space.subscriptions.replace(changed);
   if (space.settings().subscription_status_events) {
@@ -187,7 +192,7 @@ export function storeStatusChange(space: Space, changed: SubscriptionRecord, typ
   }
 }
 
-/** A renewal was approved: moves the periods on, announces the charge, plans the next one. */
+/** Handles an approved renewal: advances the periods, sends the event, plans the next charge. */
 function settlePaidCycle(
   space: Space,
   subscription: SubscriptionRecord,
@@ -207,14 +212,14 @@ function settlePaidCycle(
   space.subscriptions.replace(changed);
   space.emit("subscription.charged", { kind: "subscription", record: changed });
   scheduleBilling(space, changed);
-  // The end may have passed while dunning went on.
+  // The end date may have passed during dunning.
   if (changed.end_date !== null) {
     space.schedule("completion", changed.id, Date.parse(changed.end_date));
   }
   return changed;
 }
 
-/** After a retry, by the dunning job or by hand, of the renewal that dunning works on. */
+/** Handles a retry of the renewal in dunning, whether by the dunning job or by hand. */
 export function settleRetriedCycle(
   space: Space,
   subscription: SubscriptionRecord,
@@ -234,8 +239,8 @@ export function settleRetriedCycle(
 }
 
 /**
- * After a retry of the first charge. Once it is approved the first cycle is paid and is what the subscription stands in; it
- * stays `failed` and bills nothing more (statement 351).
+ * Handles a retry of the first charge. Once it is approved, the first cycle is paid and current. The subscription stays
+ * `failed` and bills nothing more.
  */
 export function settleRetriedFirstCharge(
   space: Space,
@@ -261,7 +266,7 @@ export function scheduleBilling(space: Space, subscription: SubscriptionRecord):
   space.schedule("billing", subscription.id, Date.parse(subscription.next_billing_date));
 }
 
-/** The cycles of a subscription with the newest outcome of one. */
+/** The cycles of a subscription with a newer outcome of one of them. */
 export function withCycle(
   space: Space,
   subscription: SubscriptionRecord,
@@ -279,7 +284,7 @@ export function withCycle(
     period_end: billingDate(base, subscription.billing_cycle, periods + 1).toISOString(),
     billed_at: space.time.iso(),
   };
-  // Only the newest one can have been tried before.
+  // Only the newest cycle can have been tried before.
   const { cycles } = subscription;
   const earlier = cycles.at(-1)?.cycle === cycle ? cycles.slice(0, -1) : cycles;
   return earlier.concat(entry);

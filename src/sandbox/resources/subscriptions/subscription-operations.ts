@@ -18,7 +18,7 @@ export interface NewSubscription {
   plan: PlanRecord;
   card: PaymentMethodRecord;
   billingCycle: BillingCycle;
-  /** 0: without end. */
+  /** 0 is without end. */
   totalCycles: number;
   endDate: Date | null;
   shippingAddress: AddressRecord | null;
@@ -26,8 +26,8 @@ export interface NewSubscription {
 }
 
 /**
- * Creates a subscription and charges its first cycle at once: `active`, or `failed` and never retried automatically (spec,
- * Subscription transitions). The answer is the subscription as created: one that has a single cycle is completed right after.
+ * Creates a subscription and charges its first cycle at once: it is `active`, or `failed` and never retried
+ * automatically. Returns the subscription as created: one with a single cycle is completed right after.
  */
 export function createSubscription(space: Space, input: NewSubscription): SubscriptionRecord {
   const { customer, plan, card, billingCycle, totalCycles, endDate, shippingAddress } = input;
@@ -102,8 +102,8 @@ export interface SubscriptionChange {
 }
 
 /**
- * Changes card, address or billing cycle of an active or paused subscription. A changed cycle is announced twice: as
- * `subscription.billing.updated` and `subscription.updated` (statement 402).
+ * Changes card, address or billing cycle of an active or paused subscription. A changed billing cycle sends two events,
+ * `subscription.billing.updated` and `subscription.updated`.
  */
 export function changeSubscription(
   space: Space,
@@ -134,7 +134,10 @@ export function changeSubscription(
   return changed;
 }
 
-/** The current period stays paid; the next charge is the first date of the new cycle, counted from its start, still to come. */
+/**
+ * The schedule under a new billing cycle. The current period stays paid. The next charge is the first future date of
+ * the new cycle, counted from the start of that period.
+ */
 function rescheduled(
   space: Space,
   subscription: SubscriptionRecord,
@@ -153,7 +156,7 @@ function rescheduled(
   };
 }
 
-/** Ends a subscription at once and for good (spec, Subscription transitions). */
+/** Cancels a subscription at once. It cannot be reactivated. */
 export function cancelSubscription(
   space: Space,
   subscription: SubscriptionRecord,

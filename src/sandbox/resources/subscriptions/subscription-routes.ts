@@ -46,7 +46,7 @@ const create = mounted(routes.createSubscription, (space, { body }, state) => {
   return answerWith(201, subscription, subscriptionBody);
 });
 
-/** The address that a request names; an option of shipping needs one (statement 381). */
+/** The address of a request. A shipping option requires one. */
 function shippingOf(
   space: Space,
   customerId: string,
@@ -95,7 +95,7 @@ const update = mounted(routes.updateSubscription, (space, { params, body }, stat
   return answerWith(200, changed, subscriptionBody);
 });
 
-/** Before anything else is looked at: an address sent along must not be stored. */
+/** Call it before anything else is checked: an address in a refused request must not be stored. */
 function assertModifiable({ status }: SubscriptionRecord): void {
   if (status === "active" || status === "paused") return;
   const message = `A subscription with status ${status} cannot be changed.`;

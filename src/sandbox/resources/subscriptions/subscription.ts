@@ -44,9 +44,9 @@ export interface SubscriptionRecord {
   readonly attempt_count: number;
   readonly next_retry_at: string | null;
   readonly cycles: readonly CycleRecord[];
-  /** Billing dates are counted from here: the start, or the period in which the cycle was changed. */
+  /** Billing dates are counted from here: the start, or the period in which the billing cycle was changed. */
   readonly schedule: { readonly base: string; readonly periods: number };
-  /** The declined renewal that dunning works on. */
+  /** The declined renewal in dunning. */
   readonly dunning: {
     readonly order_id: string;
     readonly first_declined_at: string;
@@ -56,7 +56,7 @@ export interface SubscriptionRecord {
   readonly updated_at: string;
 }
 
-/** A subscription without its cycles (spec, Subscription). The detailed fields are always shown. */
+/** A subscription without its cycles. The detailed fields are always shown. */
 export function subscriptionBody(subscription: SubscriptionRecord): Record<string, unknown> {
   const {
     plan_id: _planId,
@@ -95,8 +95,8 @@ export type PeriodFields = Pick<
 >;
 
 /**
- * Where a subscription stands once `cycle` is paid: period, cycle and next billing date move forward together (statement 411). With
- * its last cycle paid it is completed; past its end date nothing more is billed.
+ * The position of a subscription once `cycle` is paid: period, cycle and next billing date advance together. With its
+ * last cycle paid it is completed; past its end date nothing more is billed.
  */
 export function periodsAfterPayment(
   subscription: Pick<
@@ -134,9 +134,9 @@ export interface BillingCycle {
 const dayMs = 86_400_000;
 
 /**
- * The n-th billing date after `start` (n = 0 is the start itself), in UTC, at the start's time of day.
- * Always counted from the start: a short month moves one date and not those that follow.
- * Source: spec, BillingCycle ("When the month is shorter, billing happens on the last day of that month").
+ * The n-th billing date after `start` (n = 0 is the start itself), in UTC, at the start's time of day. It is always
+ * counted from the start: a short month moves one date and not those that follow. The service's rule: when the month is
+ * shorter, billing happens on the last day of that month.
  */
 export function billingDate(start: Date, cycle: BillingCycle, n: number): Date {
   if (n === 0) return start;
@@ -151,7 +151,7 @@ export function billingDate(start: Date, cycle: BillingCycle, n: number): Date {
   return date;
 }
 
-/** The first billing date counted from `start` that lies after `after`. */
+/** The first billing date, counted from `start`, that is later than `after`. */
 export function nextBillingDateAfter(
   start: Date,
   cycle: BillingCycle,
@@ -162,7 +162,7 @@ export function nextBillingDateAfter(
   return { date: billingDate(start, cycle, n), n };
 }
 
-/** `signup_date`, and nothing at all, mean the day of `start` (spec, BillingCycle). */
+/** The billing cycle with its day resolved. `signup_date`, and no anchor at all, mean the day of `start`. */
 export function resolveBillingCycle(
   sent: {
     interval: "day" | "month";
@@ -182,8 +182,8 @@ function daysInMonth(date: Date): number {
 }
 
 /**
- * When a declined renewal is tried next: `retryDays` are days after the first decline of the cycle.
- * Null after the last attempt. `attempts` is how many were made, at least 1.
+ * When a declined renewal is retried next; null after the last attempt. `retryDays` are days after the first decline of
+ * the cycle. `attempts` is how many were made, at least 1.
  */
 export function nextRetryAt(
   firstDeclinedAt: Date,

@@ -14,7 +14,7 @@ import {
   teamMemberBody,
 } from "./team-member.ts";
 
-/** All of them on one page (statement 145). */
+/** All roles are on one page. */
 const listRoles = mounted(routes.listRoles, (space, { query }) => {
   const roles = space.roles.all().filter(({ name }) => name !== ownerRole);
   return plainAnswer(200, {
@@ -53,8 +53,8 @@ export interface Invitation {
 }
 
 /**
- * Invites somebody. Refused for the Owner's role, and for an address that has an active or pending membership; somebody blocked
- * can be invited again, which makes a second membership (statement 156). What would be mailed stands in the outbox.
+ * Invites a person. Refused for the Owner's role, and for an address with an active or pending membership. A blocked
+ * person can be invited again, which makes a second membership. The mail is in the outbox.
  */
 function inviteTeamMember(
   space: Space,
@@ -84,13 +84,13 @@ function inviteTeamMember(
   return member;
 }
 
-/** The invitation is accepted: the member can sign in. */
+/** Accepts the invitation: the member can sign in. */
 export function acceptInvitation(space: Space, member: TeamMemberRecord): TeamMemberRecord {
   if (member.status !== "pending") throw refusedMove(member, "accept an invitation");
   return change(space, { ...member, status: "active", has_account: true });
 }
 
-/** Access is revoked. The interface shows the status and not how it comes about. */
+/** Revokes access. The interface shows the status, but not what causes it. */
 export function blockMember(space: Space, member: TeamMemberRecord): TeamMemberRecord {
   if (member.status === "blocked") throw refusedMove(member, "be blocked");
   return change(space, { ...member, status: "blocked" });
@@ -110,7 +110,7 @@ function hasAccount(space: Space, email: string): boolean {
   return membershipsOf(space, email).some(({ has_account }) => has_account);
 }
 
-/** An invitation where the address belongs to an account, else a set-password message (spec, `POST /team_members`). */
+/** Sends an invitation if the address has an account, else a set-password message. */
 function send(space: Space, member: TeamMemberRecord): void {
   const message: OutboxMessage = {
     id: space.ids.uuid(),

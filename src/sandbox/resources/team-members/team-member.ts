@@ -19,7 +19,7 @@ export interface TeamMemberRecord {
   readonly phone_number: string | null;
   readonly status: (typeof teamMemberStatuses)[number];
   readonly role: { readonly id: string; readonly name: string };
-  /** Whether the address has belonged to an account since somebody accepted with it. Not shown. */
+  /** Whether the address has an account, which it gets when an invitation is accepted. Not shown. */
   readonly has_account: boolean;
   readonly created_at: string;
   readonly updated_at: string;
@@ -34,7 +34,7 @@ export interface OutboxMessage {
   readonly created_at: string;
 }
 
-/** A role, with its permissions when they are asked for (spec, Role). */
+/** A role, with its permissions if requested. */
 export function roleBody(
   role: RoleRecord,
   expand: readonly "permissions"[] = [],
@@ -44,13 +44,13 @@ export function roleBody(
   return expand.includes("permissions") ? { ...body, permissions } : body;
 }
 
-/** A team member (spec, TeamMember). */
+/** A team member. */
 export function teamMemberBody(member: TeamMemberRecord): Record<string, unknown> {
   const { has_account: _hasAccount, ...body } = member;
   return body;
 }
 
-/** The role that is neither listed nor assigned (spec, Roles and team members). */
+/** The role that is neither listed nor assigned. */
 export const ownerRole = "Owner";
 
 const everything = [
@@ -80,7 +80,7 @@ const roleSeeds: readonly RoleSeed[] = [
   ["Support", "Helps customers", "/customers", [...reading, "customers:write"]],
 ];
 
-/** The roles that every merchant has from the start, and the owner, whom nobody invited and whose phone nobody knows. */
+/** Adds the roles of every merchant, and the owner, who has no inviter and no phone. */
 export function seedTeam(space: {
   ids: Ids;
   roles: Table<RoleRecord>;

@@ -21,7 +21,7 @@ const list = mounted(routes.listTransactions, (space, { query }) => {
     url: `/v1${routes.listTransactions.path}`,
     show: (transaction) => expandedTransaction(space, transaction, query.expand),
     anyOf,
-    // An order knows its own: a group for every order would be as large as the orders.
+    // An order knows its transactions. A group for every order would take as much memory as the orders.
     ...(query.order_id === undefined ? {} : { among: transactionIdsOf(space, query.order_id) }),
     test: ({ amount }) => isWithin(amount, query["amount[gte]"], query["amount[lte]"]),
     fields: query["fields[transactions]"],

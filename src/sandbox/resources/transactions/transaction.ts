@@ -14,13 +14,13 @@ export interface TransactionRecord {
   readonly id: string;
   readonly type: TransactionType;
   readonly status: TransactionStatus;
-  /** Cents; positive for refunds too (statement 340). */
+  /** Cents; positive for refunds too. */
   readonly amount: number;
   readonly currency: string;
   readonly customer_id: string;
   readonly order_id: string | null;
   readonly payment_method: CardSummary | null;
-  /** Null where nothing had to be charged, so that no processor was asked (statement 316). */
+  /** Null where there was nothing to charge and no processor was asked. */
   readonly processor_transaction_id: string | null;
   readonly authorization_code: string | null;
   readonly attempt_count: number;
@@ -32,7 +32,7 @@ export interface TransactionRecord {
   readonly updated_at: string;
 }
 
-/** A transaction (spec, Transaction). */
+/** A transaction. */
 export function transactionBody(transaction: TransactionRecord): Record<string, unknown> {
   return {
     id: transaction.id,

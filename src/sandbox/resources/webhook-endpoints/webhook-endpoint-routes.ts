@@ -13,7 +13,7 @@ import {
   webhookEndpointBody,
 } from "./webhook-endpoint.ts";
 
-/** The type of the event that a test sends; the interface shows none. */
+/** The type of the test event; the interface names none. */
 const testEventType = "webhook_endpoint.test";
 
 const create = mounted(routes.createWebhookEndpoint, (space, { body }) => {
@@ -83,7 +83,7 @@ export interface WebhookEndpointInput {
   api_version?: string | undefined;
 }
 
-/** Registers an endpoint with a secret of its own, pinned to a schema version (the latest by default). */
+/** Registers an endpoint with a secret of its own, pinned to a schema version, by default the latest. */
 export function createWebhookEndpoint(
   space: Space,
   input: WebhookEndpointInput & { url: string; enabled_events: string[] },
@@ -127,8 +127,8 @@ function updateWebhookEndpoint(
 }
 
 /**
- * Replaces the secret; the old one signs beside it until the grace period ends. Refused while a rotation is pending
- * (statement 502).
+ * Replaces the signing secret. Both sign until the grace period of the old one ends. Refused while a rotation is
+ * pending.
  */
 function rotateSecret(
   space: Space,

@@ -4,7 +4,7 @@ import { isLoopbackHost } from "../../http/own-site.ts";
 
 export interface EndpointSecret {
   readonly value: string;
-  /** Null on the newest one. */
+  /** Null for the newest secret. */
   readonly valid_until: string | null;
 }
 
@@ -22,7 +22,7 @@ export interface WebhookEndpointRecord {
   readonly updated_at: string;
 }
 
-/** An endpoint as it stands at `nowIso`, never with a secret (spec, WebhookEndpoint). */
+/** An endpoint as it is at `nowIso`, without its secrets. */
 export function webhookEndpointBody(
   endpoint: WebhookEndpointRecord,
   nowIso: string,
@@ -50,7 +50,7 @@ export function liveSecrets(endpoint: WebhookEndpointRecord, nowIso: string): st
 
 export type UrlVerdict = "ok" | "malformed" | "insecure";
 
-/** Which webhook URLs are accepted: https, and http where the switch allows it (spec: HTTPS only). */
+/** Which webhook URLs are accepted: https, and http where the setting `allow_http_endpoints` permits it. */
 export function judgeWebhookUrl(
   text: string,
   allowHttp: Settings["allow_http_endpoints"],
