@@ -1,21 +1,21 @@
 import type { Knex } from "knex";
 
 /**
- * A call whose answer shows a signing secret once only. It is stored before it is made, and settled in the
- * transaction that stores the secret: whatever happens in between, the same call can be repeated with the same key.
+ * A call to the service whose answer shows a signing secret only once. It is stored before it is made, and completed in
+ * the transaction that stores the secret. After a crash in between, it can be repeated with the same idempotency key.
  */
 export interface EndpointCall {
   /** UUID v4. */
   idempotencyKey: string;
   kind: "register" | "rotate";
-  /** Null until the service has given one. */
+  /** Null until the service has assigned one. */
   endpointId: string | null;
-  /** The request's body, exactly: another payload under the same key is a conflict. */
+  /** The exact request body: a different body with the same key is a conflict. */
   body: Readonly<Record<string, unknown>>;
   createdAt: Date;
 }
 
-/** `hidden`: it was made, and nobody has the secret; `refused`: it was never made. */
+/** `hidden`: the call was made, and its secret is lost. `refused`: the call had no effect. */
 export type CallOutcome = "done" | "hidden" | "refused";
 
 interface CallRow {
@@ -35,14 +35,14 @@ const callOf = (row: CallRow): EndpointCall => ({
   createdAt: row.created_at,
 });
 
-/** The call that was begun and not settled: there is at most one. */
+/** The call that was begun and not completed. There is at most one. */
 export async function findOpenCall(db: Knex): Promise<EndpointCall | null> {
   const row = await db<CallRow>("reconcile.endpoint_calls").whereNull("settled_at").first();
   return row === undefined ? null : callOf(row);
 }
 
 /**
- * Stores a call that is about to be made. False when another one is open, which must be finished first. Must be
+ * Stores a call before it is made. Returns false when another call is open, which must be finished first. Must be
  * committed before the call is made.
  */
 export async function beginCall(db: Knex, call: Omit<EndpointCall, "createdAt">): Promise<boolean> {
@@ -59,7 +59,7 @@ export async function beginCall(db: Knex, call: Omit<EndpointCall, "createdAt">)
   return rows.length > 0;
 }
 
-/** Ends a call. Repeatable: of several ends the first counts. */
+/** Completes a call. Repeatable: the first outcome counts. */
 export async function settleCall(
   db: Knex,
   { idempotencyKey, endpointId }: Pick<EndpointCall, "idempotencyKey" | "endpointId">,
@@ -71,7 +71,7 @@ export async function settleCall(
     .update({ settled_at: db.fn.now(), outcome, endpoint_id: endpointId });
 }
 
-/** Endpoints of which the newest secret is known to nobody: their last call that came to something was `hidden`. */
+/** Endpoints whose newest secret is lost: their last call that had an effect was `hidden`. */
 export async function findHiddenSecrets(db: Knex): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { endpoint_id: string }[] }>(
     `select endpoint_id from (

@@ -15,8 +15,8 @@ export const noEndpoint = (id: string): UsageError =>
   new UsageError(`The account has no endpoint "${id}". "tallyhook endpoint list" shows them.`);
 
 /**
- * The endpoint that is meant: by its id, else the only one with this deployment's address or made from here. Throws
- * `UsageError` when there is none, or more than one.
+ * Finds this deployment's endpoint: by its id, else the only one with this deployment's address or registered from
+ * here. Throws `UsageError` when there is none, or more than one.
  */
 export async function findOwnEndpoint(
   tools: { db: Knex; client: Pick<ServiceClient, "listPages">; url: string | null },
@@ -49,7 +49,7 @@ export interface ListedEndpoints {
   date: Date | null;
 }
 
-/** Every webhook endpoint of the account. What is none by the contract is left out. Throws a `ServiceError`. */
+/** All webhook endpoints of the account. Skips objects that do not match the contract. Throws a `ServiceError`. */
 export async function listEndpoints({
   client,
 }: {
@@ -66,7 +66,7 @@ export async function listEndpoints({
   return listed;
 }
 
-/** Whether two addresses are one: by the letter they may differ in case, port and a slash. */
+/** Whether two addresses are equal; the spelling may differ in case, port and a trailing slash. */
 export function isSameUrl(a: string, b: string): boolean {
   const [first, second] = [a, b].map((url) =>
     URL.canParse(url) ? new URL(url).href.replace(/\/$/, "") : url,
@@ -74,13 +74,13 @@ export function isSameUrl(a: string, b: string): boolean {
   return first === second;
 }
 
-/** An endpoint that was registered, or whose secret was rotated, from here. */
+/** An endpoint that was registered here, or whose secret was rotated from here. */
 export interface KnownEndpoint {
   id: string;
   url: string;
-  /** Of the database's secrets. */
+  /** Id of a secret in the database. */
   secretId: string | null;
-  /** Service time; until then its former secret signs, too. */
+  /** Service time. Until then the former secret signs, too. */
   rotationEndsAt: Date | null;
 }
 
@@ -115,7 +115,7 @@ export async function rememberEndpoint(db: Knex, endpoint: KnownEndpoint): Promi
     .merge(["url", "secret_id", "rotation_ends_at"]);
 }
 
-/** Its secret stays: what was sent before may still arrive. */
+/** Forgets an endpoint. Its secret stays, since webhooks sent before may still arrive. */
 export async function forgetEndpoint(db: Knex, id: string): Promise<void> {
   await db("reconcile.endpoints").where({ id }).delete();
 }

@@ -18,7 +18,7 @@ import { listKnownEndpoints, rememberEndpoint } from "./endpoints.ts";
 
 export type ObtainedSecret = Extract<SecretCallResult, { outcome: "done" }>;
 
-/** Finishes what a crash has left; null when nothing was. Throws a `ServiceError`. */
+/** Finishes the call that a crash interrupted; null when there was none. Throws a `ServiceError`. */
 export async function finishOpenCall(
   tools: EndpointTools,
 ): Promise<{ call: EndpointCall; obtained: ObtainedSecret } | null> {
@@ -28,8 +28,8 @@ export async function finishOpenCall(
 }
 
 /**
- * Begins a call, makes it, and stores its secret. Throws a `ServiceError`, or `UsageError` beside another call and where
- * there are too many secrets: before the service is asked, which shows a secret once only.
+ * Begins a call, makes it, and stores its secret. Throws a `ServiceError`. Throws `UsageError` when another call is
+ * open or there are too many secrets. That is checked before the service is called, since it shows a secret only once.
  */
 export async function obtainSecret(
   tools: EndpointTools,
@@ -50,7 +50,7 @@ async function begin(
   return { ...call, createdAt: tools.wallClock.now() };
 }
 
-/** The secret of a call; where the service does not show it any more, that of another rotation. */
+/** Makes a call and returns its secret. When the service no longer shows it, rotates again. */
 async function make(
   tools: EndpointTools,
   call: EndpointCall,
@@ -81,7 +81,7 @@ async function make(
   );
 }
 
-/** What the endpoint commands work with. */
+/** Dependencies of the endpoint commands. */
 export interface EndpointTools {
   db: Knex;
   client: ServiceClient;
@@ -90,7 +90,7 @@ export interface EndpointTools {
   wallClock: Clock;
   /** A UUID v4. */
   newKey(): string;
-  /** Where the service reaches this deployment; null when no setting says so. */
+  /** The webhook address of this deployment; null when no setting gives it. */
   url: string | null;
 }
 
@@ -99,12 +99,12 @@ export type SecretCallResult =
       outcome: "done";
       endpointId: string;
       secretId: string;
-      /** The secret that ends with the rotation; null where it is not one of the database. */
+      /** Id of the secret that the rotation ends; null when it is not in the database. */
       former: string | null;
       /** Service time; null after a registration. */
       formerEndsAt: Date | null;
     }
-  /** It was made before, and the service does not show the secret again. */
+  /** The call was made before, and the service does not show its secret again. */
   | { outcome: "hidden"; endpointId: string };
 
 const answerSchema = z.object({
@@ -115,13 +115,13 @@ const answerSchema = z.object({
   previous_secret_valid_until: z.string().nullish(),
 });
 
-/** Refusals that say nothing about the call itself: a key without the right may have had it before. */
+/** Refusals that do not prove that the call was never made: a key without the permission now may have had it before. */
 const undecided = new Set([401, 403, 408, 409, 429]);
 
 /**
- * Makes a stored call, or repeats it after a crash, and stores the secret of its answer encrypted, ends the former
- * one at the end of the grace, and settles the call: the three in one transaction. `isRepeat`: it may have been
- * made before. Idempotent. Throws a `ServiceError`; an open call stays open unless it was refused for good.
+ * Makes a stored call, or repeats it after a crash. One transaction then stores the answer's secret encrypted, ends the
+ * former secret at the end of the grace period, and completes the call. `isRepeat`: the call may have been made before.
+ * Idempotent. Throws a `ServiceError`; an open call stays open unless it was refused for good.
  */
 async function makeSecretCall(
   tools: EndpointTools,
@@ -158,7 +158,7 @@ async function makeSecretCall(
   });
 }
 
-/** A stored body is sent as it was written down: another one would be a conflict under its key. */
+/** Sends the stored body unchanged: a different body with the same key would be a conflict. */
 function sendCall(
   client: ServiceClient,
   { kind, endpointId, body, idempotencyKey }: EndpointCall,
@@ -199,7 +199,7 @@ function storeSecret(
     const former = known?.secretId === secretId ? null : (known?.secretId ?? null);
     if (former !== null && formerEndsAt !== null) {
       const now = wallClock.now();
-      // The end is by the service's clock, and secrets are judged by this machine's.
+      // The end is in service time, and secrets are checked by this machine's clock.
       const at = new Date(now.getTime() + formerEndsAt.getTime() - answeredAt.getTime());
       await retireSecret(trx, former, { now, at });
     }
@@ -215,8 +215,9 @@ function storeSecret(
 }
 
 /**
- * A first try that is refused was never made. A repeat that is refused may be one whose key the service has forgotten:
- * then the secret of the first is lost. Null: the call stays open.
+ * Completes a refused call. A refused first attempt had no effect. A refused repeat may mean that the service no longer
+ * remembers the key; the secret of the first attempt is then lost. Returns null when there is no secret to rotate again
+ * for.
  */
 async function settleRefused(
   { db }: EndpointTools,

@@ -11,7 +11,7 @@ export interface WatchDependencies {
 }
 
 export interface EndpointReport {
-  /** Those with this deployment's address. */
+  /** The endpoints with this deployment's address. */
   endpoints: WebhookEndpoint[];
   problems: EndpointProblem[];
   /** The service's clock. */
@@ -19,8 +19,8 @@ export interface EndpointReport {
 }
 
 /**
- * Looks whether this deployment's endpoint at the service does what it should. Null when neither its address is known
- * nor was one registered from here. Only reads. Throws a `ServiceError`.
+ * Checks this deployment's endpoint at the service. Returns null when neither its address is known nor an endpoint was
+ * registered from here. Read-only. Throws a `ServiceError`.
  */
 export async function inspectEndpoint(
   { db, client }: WatchDependencies,
@@ -38,8 +38,8 @@ export async function inspectEndpoint(
 }
 
 /**
- * The nightly look at the endpoint: what is wrong with it becomes findings of the class `endpoint`, and what no longer
- * is heals. Idempotent; opens no transaction. Throws a `ServiceError`.
+ * The nightly check of the endpoint. Problems become findings of class `endpoint`, and findings whose problem is gone
+ * are healed. Idempotent; opens no transaction. Throws a `ServiceError`.
  */
 export async function watchEndpoint(
   dependencies: WatchDependencies,
@@ -58,7 +58,8 @@ export async function watchEndpoint(
       severity,
       resource: "webhook_endpoint",
       objectId: subject,
-      // What it kept from us, reconciliation reads: it says nothing of the time before it was seen.
+      // Reconciliation reads what the endpoint failed to send. The finding says nothing of the time before it was
+      // detected.
       objectAt: report.date.toISOString(),
       differences: [],
       amountAtRiskMinor: null,
@@ -82,25 +83,25 @@ export interface EndpointProblem {
     | "secret_lost"
     | "call_unfinished";
   severity: "critical" | "high" | "warning";
-  /** The endpoint, or its address where there is none. */
+  /** The endpoint's id, or the address when there is no endpoint. */
   subject: string;
   says: string;
   remedy: string;
 }
 
 export interface EndpointFacts {
-  /** Those of the account with this deployment's address. */
+  /** The account's endpoints with this deployment's address. */
   endpoints: readonly WebhookEndpoint[];
   url: string;
   known: readonly KnownEndpoint[];
   openCall: EndpointCall | null;
-  /** Ids of endpoints whose newest secret nobody has. */
+  /** Ids of endpoints whose newest secret is lost. */
   hiddenSecrets: readonly string[];
   /** The service's clock. */
   now: Date;
 }
 
-/** What the mirror is made of (spec, Events): without one of them it is right at night only. */
+/** The events that build the mirror. Without one of them, only the nightly run corrects the mirror. */
 const neededEvents = [
   "order.created",
   "order.succeeded",
@@ -115,10 +116,10 @@ const neededEvents = [
 
 const warnDaysBeforeSunset = 60;
 const dayMs = 86_400_000;
-/** A call takes seconds: one that is older was interrupted. */
+/** A call takes seconds: an older one was interrupted. */
 const unfinishedAfterMs = 5 * 60_000;
 
-/** What keeps events from arriving, or will. Pure. */
+/** Problems that keep events from arriving now or will later. Pure. */
 export function checkEndpoints(facts: EndpointFacts): EndpointProblem[] {
   const { endpoints, url, openCall, now } = facts;
   const problems: EndpointProblem[] = [];

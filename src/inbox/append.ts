@@ -3,15 +3,15 @@ import type { ClientBase, Pool, PoolClient } from "pg";
 import { TallyhookError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 
-/** The longest text that is taken out of an event into a column of its own. */
+/** The longest text that is copied from an event into a column of its own. */
 export const maxExtractLength = 255;
 
-/** An event whose signature held: its exact bytes, and what could be read of them. */
+/** An authentic event: its exact bytes, and the fields that could be read from them. */
 export interface VerifiedEvent {
   raw: Buffer;
   /** Which signing secret matched. */
   secretId: string;
-  /** The envelope's id, `sha256:<hex>` where it has none or one that no column should hold. */
+  /** The envelope's id, or `sha256:<hex>` when it has none or one that does not fit the column. */
   eventId: string;
   type: string | null;
   apiVersion: string | null;
@@ -21,7 +21,7 @@ export interface VerifiedEvent {
 
 export interface Appended {
   eventId: string;
-  /** The same bytes under the same id were already there. */
+  /** The same bytes with the same id were already stored. */
   duplicate: boolean;
 }
 
@@ -30,7 +30,7 @@ export interface AppendLimits {
   maxBytesPerFlush: number;
   maxWaitingRows: number;
   maxWaitingBytes: number;
-  /** For a flush with everything it needs; then it counts as hung. */
+  /** Time-out of a whole flush, connecting included. After it the flush counts as hung. */
   flushTimeoutMs: number;
 }
 
@@ -44,20 +44,20 @@ export const defaultAppendLimits: AppendLimits = {
 
 export interface Appender {
   /**
-   * Stores one event; when it resolves, the bytes are committed. Idempotent: a repeat is `duplicate`.
-   * Throws `InboxUnavailable` when the queue is full, the database does not answer, or it is closing.
+   * Stores one event. Once it resolves, the bytes are committed. Idempotent: a repeat is `duplicate`. Throws
+   * `InboxUnavailable` when too many events wait, the database does not answer, or the appender is closing.
    */
   append(event: VerifiedEvent): Promise<Appended>;
-  /** Refuses new events, waits until those taken are stored or refused. */
+  /** Refuses new events and waits until all accepted ones are stored or refused. */
   close(): Promise<void>;
 }
 
 /**
- * Group commit: one INSERT is in flight, whatever arrives meanwhile goes together in the next. There is no
- * timer, so an idle receiver commits at once and a busy one batches by itself. Two flushes in flight were
- * measured to be slower than one; but a flush is sent before the answers of the one before it are written, so
- * that the database and this process work at the same time. When a flush hangs, all that wait behind it are
- * refused with it: they would only wait for the same.
+ * Group commit: one INSERT is in flight, and all events that arrive meanwhile share the next one. There is no timer: an
+ * idle receiver commits at once, and a busy one batches by itself. Measurements showed two flushes in flight to be
+ * slower than one. But a flush is sent before the answers of the previous one are written, so that the database and
+ * this process work in parallel. When a flush hangs, all events that wait behind it are refused with it, since they
+ * would wait for the same database.
  */
 export function createAppender(
   deps: FlushDeps,
@@ -122,27 +122,27 @@ const all: Pick<AppendLimits, "maxRowsPerFlush" | "maxBytesPerFlush"> = {
   maxBytesPerFlush: Number.POSITIVE_INFINITY,
 };
 
-/** The inbox cannot take an event now: nothing is wrong with the event, the sender should come again. */
+/** The inbox cannot store an event now. Nothing is wrong with the event; the sender should retry. */
 export class InboxUnavailable extends TallyhookError {}
 
 export interface FlushDeps {
-  /** Its own small pool with a query time-out: one connection carries all flushes. */
+  /** A small pool of its own with a query time-out. One connection carries all flushes. */
   pool: Pool;
   log: Log;
-  /** Told of every committed batch of new events, after the answers were released. Must not throw. */
+  /** Called after every committed batch of new events, once the answers were released. Must not throw. */
   onCommitted(seqs: number[]): void;
 }
 
 export interface Flushed {
-  /** For the next flush; null when it was given up. */
+  /** The connection for the next flush; null when it was dropped. */
   client: PoolClient | null;
-  /** Answers those whose events are stored, and makes them known. Must be called once. Never throws. */
+  /** Releases the answers of the stored events and announces the events. Must be called once. Never throws. */
   finish(): void;
-  /** Why all that wait are refused too. */
+  /** Set when the flush hung: the reason to refuse all waiting events, too. */
   hung: Error | null;
 }
 
-/** Stores one batch, or refuses it, on the connection of the flush before or one of its own. Never throws. */
+/** Stores one batch or refuses it. Uses the connection of the previous flush, or a new one. Never throws. */
 async function flush(
   deps: FlushDeps,
   client: PoolClient | null,
@@ -160,18 +160,18 @@ async function flush(
   line.isGivenUp = true;
   deps.log.warn({ err: outcome, events: batch.length }, "the database does not answer");
   refuse(batch, outcome);
-  // Destroyed, not used again: it may still be in the statement. If that commits, the relay finds the events.
+  // The connection is destroyed, since the statement may still be running. If it commits, the relay finds the events.
   line.client?.release(outcome);
   return { client: null, finish: () => {}, hung: outcome };
 }
 
 interface Line {
   client: PoolClient | null;
-  /** Its flush is over: whoever still holds it must not touch it. */
+  /** The flush was given up. Code that still holds the connection must not use it. */
   isGivenUp: boolean;
 }
 
-/** Gives back what is left to do once the events are stored. */
+/** Stores the batch, and counts repeats. Returns the step that remains once the events are stored. */
 async function storeAndCount(
   { pool, log, onCommitted }: FlushDeps,
   line: Line,
@@ -200,7 +200,7 @@ async function storeAndCount(
     if (line.isGivenUp) return nothing;
     const failure = cause instanceof Error ? cause : new Error(String(cause));
     log.warn({ err: failure, events: batch.length }, "a batch of events could not be stored");
-    // Rows that were answered already stay answered: only a count of repeats is lost then.
+    // Rows that were answered stay answered: then only a count of repeats is lost.
     refuse(batch, failure);
     line.client?.release(failure);
     line.client = null;
@@ -213,7 +213,7 @@ function refuse(batch: readonly WaitingRow[], cause: unknown): void {
   for (const { reject } of batch) reject(error);
 }
 
-/** A row that somebody waits for. */
+/** A row whose sender waits for the answer. */
 export interface WaitingRow extends PendingRow {
   key: string;
   resolve(appended: Appended): void;
@@ -226,14 +226,14 @@ export interface StoreDeps {
 }
 
 export interface StoredBatch {
-  /** Of the new rows. */
+  /** Sequence numbers of the new rows. */
   seqs: number[];
   repeats: { row: PendingRow; times: number }[];
-  /** Releases the answers, all together. */
+  /** Releases all answers at once. */
   answer(): void;
 }
 
-/** Stores a batch; of two copies in it, the first is the new one. Nobody is answered yet. */
+/** Stores a batch. Of two copies in one batch, the first is the new event. Releases no answer yet. */
 async function storeBatch(deps: StoreDeps, batch: readonly WaitingRow[]): Promise<StoredBatch> {
   const first = new Map<string, WaitingRow>();
   const copies: WaitingRow[] = [];
@@ -254,7 +254,7 @@ async function storeBatch(deps: StoreDeps, batch: readonly WaitingRow[]): Promis
       row.resolve({ eventId: row.event.eventId, duplicate: !newKeys.has(row.key) });
     }
     for (const { key, event, resolve } of copies) {
-      // An event that was stored without its extracts has another id.
+      // An event stored without its extracts has another id than it came with.
       resolve({ eventId: (first.get(key)?.event ?? event).eventId, duplicate: true });
     }
   };
@@ -262,8 +262,8 @@ async function storeBatch(deps: StoreDeps, batch: readonly WaitingRow[]): Promis
 }
 
 /**
- * One statement for all; when the server refuses a value of one row, the batch is halved until that row stands
- * alone, and it is stored without its extracts. Its neighbours do not notice.
+ * Inserts all rows in one statement. When the server refuses a value, the batch is halved until the faulty row is
+ * alone. That row is stored without its extracts; the others are not affected.
  */
 async function insertOrSplit(deps: StoreDeps, rows: WaitingRow[]): Promise<NewRows> {
   try {
@@ -295,7 +295,7 @@ async function insertBare(
   return { seqs, keys: new Set(seqs.length > 0 ? [row.key] : []) };
 }
 
-/** SQLSTATE class 22: data exception. Nothing else is the fault of a value. */
+/** SQLSTATE class 22, data exception: the only class that blames a value. */
 function isRefusedValue(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return typeof code === "string" && code.startsWith("22");
@@ -304,22 +304,22 @@ function isRefusedValue(error: unknown): boolean {
 /** An event waiting to be stored, with the key that makes it unique. */
 export interface PendingRow {
   event: VerifiedEvent;
-  /** Of the body, in hex. */
+  /** SHA-256 of the body, in hex. */
   sha256: string;
 }
 
-/** What a statement stored. */
+/** The rows that a statement inserted. */
 export interface NewRows {
   seqs: number[];
-  /** By `rowKey`. */
+  /** Keys of the new rows, as `rowKey` makes them. */
   keys: ReadonlySet<string>;
 }
 
 /**
- * All bodies travel as one binary parameter and are cut apart by the server: an array of Buffers would be
- * hex-encoded by the driver, an array of texts escaped quote by quote, and both cost more than the INSERT.
- * One row comes back, since reading many costs more than making them: nearly always all rows are new, and only
- * where they are not does it say which.
+ * All bodies are sent as one binary parameter, which the server splits. The driver would hex-encode an array of Buffers
+ * and escape an array of texts quote by quote; both cost more than the INSERT. The statement returns one row, since
+ * reading many rows costs more than inserting them. Nearly always all rows are new; only otherwise does it list the new
+ * ones.
  */
 const insertNew = {
   name: "inbox-append",
@@ -347,8 +347,8 @@ const insertNew = {
 };
 
 /**
- * Stores what is not there yet, in one statement, and says what was new. The rows must differ from each other.
- * Idempotent; its own transaction unless one is open.
+ * Inserts the rows that are not stored yet, in one statement, and returns which were new. The rows must be distinct.
+ * Idempotent. Uses an open transaction, or its own.
  */
 async function insertNewRows(client: ClientBase, rows: readonly PendingRow[]): Promise<NewRows> {
   const positions: number[] = [];
@@ -377,8 +377,8 @@ async function insertNewRows(client: ClientBase, rows: readonly PendingRow[]): P
 }
 
 /**
- * Stores no event, by the locks and with the rights that storing one takes; rejects where they cannot be had. For a
- * probe.
+ * Inserts nothing, but takes the locks and needs the rights of a real insert. Rejects when they cannot be had. For a
+ * readiness probe.
  */
 export async function insertNoRows(client: ClientBase): Promise<void> {
   await client.query(
@@ -390,13 +390,15 @@ export async function insertNoRows(client: ClientBase): Promise<void> {
   );
 }
 
-/** An array as a parameter. The driver looks for quotes value by value; nearly always there are none. */
+/**
+ * An array as a parameter. Skips the driver's escaping of each value when no value needs it, which is nearly always.
+ */
 function textArray(values: readonly (string | null)[]): string | readonly (string | null)[] {
   const needsCare = values.includes(null) || /["\\]/.test(values.join(""));
   return needsCare ? values : `{"${values.join('","')}"}`;
 }
 
-/** What makes a row unique: the bytes and the event's id, as the server gives it back. */
+/** The unique key of a row: its bytes and its event id, in the form that the server returns. */
 const rowKey = ({ event, sha256 }: PendingRow): string =>
   `${sha256}:${event.eventId.toWellFormed()}`;
 
@@ -412,7 +414,7 @@ const countRepeats = {
     on conflict (seq) do update set times = known.times + excluded.times`,
 };
 
-/** Counts further deliveries of rows that are stored already. */
+/** Counts repeated deliveries of rows that are already stored. */
 async function countRepeatedRows(
   client: ClientBase,
   repeats: readonly { row: PendingRow; times: number }[],

@@ -2,33 +2,36 @@ import type { Knex } from "knex";
 import type { Clock } from "../platform/clock.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 
-/** The numbers of events as they come, each once, and none is left out. */
+/** The sequence numbers of events as they are committed, each once and without omissions. */
 export interface Arrivals {
-  /** Whether it was there when the watch began. */
+  /** Whether the event was stored when the watch began. */
   wasThere(seq: number): boolean;
-  /** Numbers that were committed since the last call, rising; at most `atOnce` of them. May be called again after it threw. */
+  /** Numbers committed since the last call, ascending, at most `atOnce`. May be called again after it threw. */
   next(): Promise<number[]>;
 }
 
 /**
- * A number is given out before its event is committed, so that 11 may be there before 10. A number that was passed over
- * is asked for so long: many times what an append may take before the server gives it up (runtime.ts).
+ * How long a skipped number is still looked for. A number is assigned before its event is committed, so 11 may appear
+ * before 10. This is many times longer than an append may take before the server cancels it (runtime.ts).
  */
 const gapWatchMs = 60_000;
-/** How far back numbers may still be on their way when the watch begins: more than a minute of a busy receiver brings. */
+/**
+ * How many of the newest numbers may have uncommitted gaps when the watch begins: more than a busy receiver stores in a
+ * minute.
+ */
 const gapsLookedFor = 20_000;
 const atOnce = 1_000;
 
-/** Begins to watch: what is there now is not given back any more. */
+/** Starts a watch. Events that are already stored are not returned. */
 export async function watchArrivals(db: Knex, clock: Clock): Promise<Arrivals> {
   const before = await newestSeqs(db, gapsLookedFor);
-  /** When a number that was passed over was noticed, in milliseconds. */
+  /** When each skipped number was noticed, in milliseconds. */
   const gaps = new Map<number, number>();
   let newest = before.at(-1) ?? 0;
   noteGaps(before.length < gapsLookedFor ? 0 : (before[0] ?? 0) - 1, before);
   const [first, missing] = [newest, new Set(gaps.keys())];
 
-  /** Notes what is missing between `after` and the last of `found`, which are rising. */
+  /** Notes the numbers missing between `after` and the last of `found`, which are ascending. */
   function noteGaps(after: number, found: readonly number[]): void {
     const nowMs = clock.now().getTime();
     let last = after;
@@ -48,7 +51,7 @@ export async function watchArrivals(db: Knex, clock: Clock): Promise<Arrivals> {
       noteGaps(newest, later);
       newest = later.at(-1) ?? newest;
       for (const seq of found) gaps.delete(seq);
-      // Only what was asked for after its time is given up: the database may have been away meanwhile.
+      // Drops a gap only after a query that was made past its time: the database may have been down meanwhile.
       for (const [seq, noticedMs] of gaps) {
         if (askedAtMs - noticedMs > gapWatchMs) gaps.delete(seq);
       }
@@ -57,7 +60,7 @@ export async function watchArrivals(db: Knex, clock: Clock): Promise<Arrivals> {
   };
 }
 
-/** Rising. */
+/** Ascending. */
 async function newestSeqs(db: Knex, limit: number): Promise<number[]> {
   const seqs = await db("inbox.receipts")
     .orderBy("seq", "desc")
@@ -66,7 +69,7 @@ async function newestSeqs(db: Knex, limit: number): Promise<number[]> {
   return seqs.map(Number).reverse();
 }
 
-/** Of the missing ones those that are there now, and the next after the newest. One statement. */
+/** The missing numbers that are now stored, and the next ones after the newest. One statement. */
 async function seqsAmong(db: Knex, missing: readonly number[], after: number): Promise<number[]> {
   const { rows } = await db.raw<{ rows: { seq: string }[] }>(
     `select seq from inbox.receipts where seq = any(?::bigint[])

@@ -1,32 +1,32 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../platform/postgres/values.ts";
 
-/** States of the work on an event; docs/architecture.md draws who moves a row between them. */
+/** Processing states of an event; docs/architecture.md draws the transitions between them. */
 export const eventStates = ["received", "applied", "stale", "ignored", "failed", "dead"] as const;
 export type EventState = (typeof eventStates)[number];
 
-/** A stored event that a worker holds for the length of its transaction. */
+/** A stored event that a worker has locked for the length of its transaction. */
 export interface ClaimedEvent {
   seq: number;
   eventId: string;
   raw: Buffer;
   receivedAt: Date;
   attempts: number;
-  /** An earlier event has the same id and other bytes. */
+  /** An earlier event has the same id and different bytes. */
   repeatsId: boolean;
 }
 
 export interface Claim {
   events: ClaimedEvent[];
-  /** Locked too, but beyond the limit of bytes: for the next transaction. */
+  /** Also locked, but over the byte limit: left for the next transaction. */
   left: number[];
 }
 
 /**
- * Locks those of the rows that are still unapplied and that no other worker holds, but for those that failed and are not
- * due yet: a job may come late, or twice, and must not use up their attempts. Reads them in the order of their arrival,
- * up to `maxBytes` of bodies but at least one: what a worker holds in memory is bounded whatever is sent. Must run in a
- * transaction; the rows are free again when it ends.
+ * Locks the rows that are still unapplied and that no other worker has locked. Skips failed rows that are not due yet:
+ * a job may come late or twice and must not use up their attempts. Reads the rows in order of arrival, up to `maxBytes`
+ * of bodies but at least one, which bounds a worker's memory whatever is sent. Must run in a transaction; its end
+ * releases the locks.
  */
 export async function claimEvents(
   trx: Knex.Transaction,
@@ -68,7 +68,7 @@ interface ClaimedRow {
   repeats_id: boolean;
 }
 
-/** How the work on one event ended. */
+/** The result of processing one event. */
 export interface Settlement {
   seq: number;
   state: Exclude<EventState, "received" | "failed">;
@@ -77,7 +77,7 @@ export interface Settlement {
   resourceId: string | null;
 }
 
-/** Marks events as done, all in one statement. Belongs into the transaction that changed the mirror. */
+/** Marks events as completed, in one statement. Belongs in the transaction that changed the mirror. */
 export async function completeEvents(
   trx: Knex.Transaction,
   settlements: readonly Settlement[],
@@ -102,8 +102,8 @@ export async function completeEvents(
 }
 
 /**
- * Puts one event off after its `attempt`th failure: tried again after `delayMs`, or dead when that is null. False where
- * nothing was left to put off: another worker has settled the event, or has put it off after the same attempt.
+ * Postpones one event after its `attempt`th failure: retried after `delayMs`, or dead when that is null. Returns false
+ * when another worker has already completed the event, or postponed it after the same attempt.
  */
 export async function postponeEvent(
   db: Knex,

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { sqlArray } from "../platform/postgres/values.ts";
 import type { EventState } from "./claim.ts";
 
-/** An event as people and tools see it: everything but its bytes. */
+/** An event as shown to people and tools: everything but its bytes. */
 export interface EventRow {
   seq: number;
   event_id: string;
@@ -44,7 +44,7 @@ export interface EventFilter {
   limit: number;
 }
 
-/** Events by their numbers, in that order. One statement. */
+/** The events with these sequence numbers, in ascending order. One statement. */
 export async function listEventsOf(db: Knex, seqs: readonly number[]): Promise<EventRow[]> {
   if (seqs.length === 0) return [];
   const rows = await db("inbox.events")
@@ -65,11 +65,11 @@ export async function listEvents(db: Knex, filter: EventFilter): Promise<EventRo
 
 export interface StoredEvent extends EventRow {
   raw: Buffer | null;
-  /** Whether the bytes are no longer those that arrived (retention.ts); null where they were pruned. */
+  /** Whether the bytes were rewritten since they arrived (retention.ts); null when they were pruned. */
   rewritten: boolean | null;
 }
 
-/** Every row that bears this event id (one id may come with several bodies), or this sequence number. */
+/** Every row with this event id (one id may come with several bodies), or with this sequence number. */
 export async function findEvents(db: Knex, idOrSeq: string): Promise<StoredEvent[]> {
   const query = db("inbox.events")
     .select<StoredEvent[]>([
@@ -88,7 +88,7 @@ const withNumericSeq = <Row extends { seq: unknown }>(row: Row) => ({
   seq: Number(row.seq),
 });
 
-/** How many events are in each state; states without any are 0. */
+/** The number of events in each state, 0 included. */
 export async function countByState(db: Knex): Promise<Record<EventState, number>> {
   const counts: Record<EventState, number> = {
     received: 0,
@@ -105,7 +105,7 @@ export async function countByState(db: Knex): Promise<Record<EventState, number>
   return counts;
 }
 
-/** Events still to be applied and reads still to be made. Both 0: the mirror knows all that arrived. */
+/** Counts events still to be applied and pending refetches. Both 0: the mirror knows everything that arrived. */
 export async function countOpenWork(db: Knex): Promise<{ events: number; fetches: number }> {
   const { rows } = await db.raw<{ rows: { events: string; fetches: string }[] }>(
     `select (select count(*) from inbox.progress where state in ('received', 'failed')) as events,
@@ -114,7 +114,9 @@ export async function countOpenWork(db: Knex): Promise<{ events: number; fetches
   return { events: Number(rows[0]?.events ?? 0), fetches: Number(rows[0]?.fetches ?? 0) };
 }
 
-/** When the first event that was ever received was made, by the service's clock where it says so; null: none was. */
+/**
+ * When the first event ever received was created, by the service's clock where the event gives it. Null without events.
+ */
 export async function firstEventAt(db: Knex): Promise<Date | null> {
   const row = await db("inbox.receipts")
     .orderBy("seq")
@@ -122,7 +124,7 @@ export async function firstEventAt(db: Knex): Promise<Date | null> {
   return row?.at ?? null;
 }
 
-/** What the inbox knows of one event about an object. */
+/** What the inbox records of one event about an object. */
 export interface InboxTrace {
   resourceId: string;
   seq: number;
@@ -173,8 +175,8 @@ interface TraceRow {
 }
 
 /**
- * The numbers of all events that bear each of these ids, in the order of their arrival: more than one where the
- * service sent other bytes under the same id.
+ * The sequence numbers of all events with each of these ids, in order of arrival. There is more than one when the
+ * service sent different bytes with the same id.
  */
 export async function seqsOfIds(
   db: Knex,

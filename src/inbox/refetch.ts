@@ -6,13 +6,13 @@ export interface WantedRefetch {
   resource: string;
   id: string;
   reason: "thin" | "tie" | "dispute" | "alert" | "unbelieved";
-  /** Service time, fixed form: an answer dated earlier does not settle it. */
+  /** Service time, canonical form. An answer dated earlier does not complete the refetch. */
   notBefore: string | null;
 }
 
 /**
- * Orders reads, one row an object; a further order for the same object raises its generation, so that a read
- * that was already under way does not settle it. Belongs into the transaction that found the need.
+ * Requests refetches, one row for each object. A repeated request raises the row's generation, so a read that is
+ * already in progress does not complete it. Belongs in the transaction that found the need.
  */
 export async function requestRefetches(trx: Knex, wanted: readonly WantedRefetch[]): Promise<void> {
   const byObject = new Map<string, WantedRefetch>();
@@ -53,15 +53,15 @@ export interface DueRefetch {
 export interface Taking {
   limit: number;
   leaseSeconds: number;
-  /** Of this resource alone. */
+  /** Only refetches of this resource. */
   only?: string;
-  /** Of any resource but this. */
+  /** Refetches of every other resource. */
   except?: string;
 }
 
 /**
- * Takes reads that are due and hides them for `leaseSeconds`, so that a crash costs a delay and no read.
- * One statement, its own transaction.
+ * Takes refetches that are due and leases them for `leaseSeconds`, so a crash delays them but loses none. One
+ * statement, its own transaction.
  */
 export async function takeDueRefetches(
   db: Knex,
@@ -100,7 +100,7 @@ interface FetchRow {
 
 type FetchKey = Pick<DueRefetch, "resource" | "id" | "generation">;
 
-/** Hides a read that is still under way for `leaseSeconds` from now on. */
+/** Extends the lease of a refetch in progress to `leaseSeconds` from now. */
 export async function holdFetch(
   db: Knex,
   { resource, id }: FetchKey,
@@ -112,18 +112,20 @@ export async function holdFetch(
   );
 }
 
-/** The read is applied. Leaves the row alone where it was ordered anew meanwhile, but makes it due. */
+/**
+ * Completes a refetch whose answer was applied. When it was requested again meanwhile, the row stays and becomes due.
+ */
 export async function completeRefetch(trx: Knex, fetch: FetchKey): Promise<void> {
   const { resource, id, generation } = fetch;
   const gone = await trx("inbox.fetches").where({ resource, id, generation }).delete();
   if (gone > 0) return;
-  // Whatever it is that was read: what an earlier answer missed is no longer the first of two.
+  // The object was read, so an earlier "unknown" no longer counts as the first of two.
   await trx("inbox.fetches")
     .where({ resource, id })
     .update({ due_at: trx.fn.now(), missing_since: null });
 }
 
-/** Puts a read off: the service was not ready, answered too early, or does not know the object (yet). */
+/** Postpones a refetch: the service was unavailable, answered too early, or does not know the object (yet). */
 export async function postponeRefetch(
   db: Knex,
   fetch: FetchKey,

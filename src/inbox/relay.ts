@@ -1,12 +1,12 @@
 import type { Knex } from "knex";
 
-/** Held by the one relay that works now, for the length of its transaction. Any fixed number of our own. */
+/** Advisory lock of the one active relay, held for the length of its transaction. An arbitrary fixed number. */
 const relayLock = 7_255_011_933;
 
 export interface RelayLimits {
-  /** How long a row may stay `received` before its wake-up is taken for lost. */
+  /** How long a row may stay `received` before its wake-up counts as lost. */
   receivedAfterSeconds: number;
-  /** How long a relayed row is left alone: the queue may only be busy. */
+  /** How long a relayed row is not relayed again: the queue may just be busy. */
   againAfterSeconds: number;
   maxRows: number;
 }
@@ -17,19 +17,18 @@ export const defaultRelayLimits: RelayLimits = {
   maxRows: 5_000,
 };
 
-/** Numbers of events, rising. */
+/** Sequence numbers of events, ascending. */
 export interface RelayRows {
-  /** Handed over to nobody since they came, or since they failed. */
+  /** Not relayed since they arrived or last failed. */
   first: number[];
-  /** Handed over before, and nothing came of it. */
+  /** Relayed before, and still not applied. */
   again: number[];
 }
 
 /**
- * Takes the rows whose wake-up was lost or is due: `received` for too long, or `failed` and due again. They are
- * marked, so that a second relay, or this one a second later, does not take them too; those that a worker holds are
- * at work and left alone. Reads Postgres alone.
- * Opens its own transaction; gives back nothing where another relay is at work.
+ * Takes the rows whose wake-up was lost or is due: `received` for too long, or `failed` and due again. Marks them, so
+ * that no relay takes them again too soon. Skips rows that a worker has locked. Reads PostgreSQL alone. Opens its own
+ * transaction. Returns nothing while another relay is active.
  */
 export async function takeRelayRows(
   db: Knex,

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../platform/postgres/values.ts";
 
-/** Of these events those whose bytes are gone: nothing is left of them that could be applied. One statement. */
+/** The events among these whose bytes were pruned, so they can no longer be applied. One statement. */
 export async function listPruned(
   db: Knex,
   seqs: readonly number[],
@@ -14,8 +14,8 @@ export async function listPruned(
 }
 
 /**
- * Puts events back to `received`, to be applied again through the same path. Only rows whose bytes are still
- * there: a prune under way is waited for. Gives back their sequence numbers. Idempotent: applying an event twice
+ * Sets events back to `received`, so that they are applied again on the normal path. Affects only rows whose bytes are
+ * still stored, and waits for a prune in progress. Returns their sequence numbers. Idempotent: applying an event twice
  * changes nothing.
  */
 export async function replayEvents(db: Knex, seqs: readonly number[]): Promise<number[]> {
@@ -33,9 +33,9 @@ export async function replayEvents(db: Knex, seqs: readonly number[]): Promise<n
 }
 
 /**
- * Empties the bytes of up to `limit` applied, stale or ignored events received more than `days` ago, and says
- * how many. The rows stay: they are the memory against replays. What is not applied is never touched, nor what is
- * about to be replayed.
+ * Prunes the bytes of up to `limit` applied, stale or ignored events received more than `days` ago, and returns their
+ * number. The rows stay, so that replayed deliveries are still recognized. Never prunes an event that is not completed,
+ * or that is about to be replayed.
  */
 export async function pruneEvents(
   db: Knex,
@@ -54,7 +54,7 @@ export async function pruneEvents(
   return rowCount;
 }
 
-/** How many events `pruneEvents` would empty in all. */
+/** The number of events that `pruneEvents` would prune in all. */
 export async function countPrunable(db: Knex, days: number): Promise<number> {
   const { rows } = await db.raw<{ rows: { n: string }[] }>(
     `select count(*) as n from inbox.receipts r join inbox.progress p using (seq)
@@ -67,20 +67,23 @@ export async function countPrunable(db: Knex, days: number): Promise<number> {
 
 const batchSize = 200;
 
-/** How events that may be about one person are found. */
+/** What identifies the events that may concern one person. */
 export interface BodiesOf {
   customerId: string;
-  /** What events that name no customer may be about: ids as they are; addresses in whatever capitals and with blanks. */
+  /**
+   * What to search for in events that name no customer: object ids exactly; contact addresses in any case and with
+   * blanks.
+   */
   objects: readonly string[];
   contacts: readonly string[];
 }
 
-/** Characters that are written as their numbers may be any. */
+/** A JSON escape may encode any character, so a body that contains one always matches. */
 const escapeMark = "\\u";
 
 /**
- * Visits the stored bytes of every event in which the customer's id may stand, or that was about the customer, with
- * null for bytes that are pruned. Reads the whole inbox.
+ * Visits every event that may contain the customer's id or concerned the customer, with its stored bytes, or null when
+ * they were pruned. Reads the whole inbox.
  */
 export async function visitBodiesNaming(
   db: Knex,
@@ -108,9 +111,9 @@ export async function visitBodiesNaming(
 }
 
 /**
- * Rewrites the stored bytes of every event that may be about a person, and says how many changed. `rewrite` gives the new
- * bytes, the very same where it is about somebody else, or null to empty them, as a prune does. For the erasure of a
- * person. Reads the whole inbox; commits in batches, so that a run after a crash goes on. Idempotent.
+ * Rewrites the stored bytes of every event that may concern a person, and returns how many changed. Used to erase a
+ * person. `rewrite` returns the new bytes, the identical Buffer when the event concerns someone else, or null to prune
+ * the bytes. Reads the whole inbox. Commits in batches, so a repeat after a crash resumes. Idempotent.
  */
 export async function rewriteBodies(
   db: Knex,
@@ -122,12 +125,12 @@ export async function rewriteBodies(
      where r.raw is not null
        and (position(convert_to(:customerId, 'UTF8') in r.raw) > 0
             or position(convert_to(:escape, 'UTF8') in r.raw) > 0
-            -- Most events name a customer, and a search for many texts is ten times as slow as one for a single text.
+            -- Most events name a customer, and a search for many texts is ten times as slow as for one.
             or ((position('"customer_id"'::bytea in r.raw) = 0 or position('"customer_id":null'::bytea in r.raw) > 0
                  or position('"customer_id": null'::bytea in r.raw) > 0)
                 and lower(encode(r.raw, 'escape')) ~ :traces)
             or r.seq in (select seq from inbox.progress where resource_id = any(:objects::text[])))
-     -- Last those that tell the person's addresses: after a crash they must still tell them.
+     -- Events with the person's addresses come last: a repeat after a crash still needs to read them.
      order by position(convert_to(:customerId, 'UTF8') in r.raw) > 0, r.seq`,
     {
       customerId,
@@ -144,13 +147,15 @@ export async function rewriteBodies(
   return changed;
 }
 
-/** For Postgres, of a text in small letters. What is not ASCII stands there as its bytes, and matches whatever they are. */
+/**
+ * A PostgreSQL expression for lower-case text. Non-ASCII characters appear as escaped bytes, so any bytes match them.
+ */
 const textExpression = (text: string): string =>
   text
     .toLowerCase()
     .replaceAll(/[^a-z0-9@-]/g, (each) => (/[!-~]/.test(each) ? `\\${each}` : ".+"));
 
-/** Between the digits of a phone number may stand what people put there; an address may be written for a URL or HTML. */
+/** Allows separators between the digits of a phone number, and URL or HTML escapes in an address. */
 const contactExpression = (contact: string): string =>
   /^\+\d+$/.test(contact)
     ? contact.slice(1).split("").join("[ ().-]*")
@@ -160,9 +165,9 @@ const contactExpression = (contact: string): string =>
       );
 
 /**
- * Rewrites the stored bytes of these events, but where `rewrite` gives back the very bytes, and says how many changed. What
- * arrived is changed for two reasons only: a person is erased, or a card number is masked; `raw_sha256` stays that of
- * what arrived. Locks the rows: needs a transaction.
+ * Rewrites the stored bytes of these events and returns how many changed. An event stays as it is when `rewrite`
+ * returns the identical Buffer. Stored bytes change for two reasons only, besides pruning: a person is erased, or a
+ * card number is masked. `raw_sha256` remains the hash of the bytes as received. Locks the rows: needs a transaction.
  */
 export async function rewriteBatch(
   trx: Knex.Transaction,

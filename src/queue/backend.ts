@@ -17,11 +17,11 @@ import { z } from "zod";
 import { createPool } from "../platform/postgres/pool.ts";
 import { withSessionSettings } from "../platform/postgres/session-settings.ts";
 
-/** The queues and what their jobs carry: numbers and names only, never data of an event. */
+/** The queues and the payloads of their jobs: numbers and names only, never data of an event. */
 export const jobSchemas = {
-  /** A committed batch of the inbox. */
+  /** Events of a committed batch of the inbox. */
   apply: z.object({ seqs: z.array(z.int().positive()).min(1).max(5_000) }),
-  /** Something that runs on a schedule. */
+  /** A task that runs on a schedule. */
   schedule: z.object({ task: z.string().min(1) }),
 } as const;
 
@@ -31,42 +31,44 @@ export type JobPayload<Name extends QueueName> = z.infer<(typeof jobSchemas)[Nam
 /** Where BullMQ keeps its jobs. */
 export type BackendLocation = { kind: "postgres"; url: string } | { kind: "redis"; url: string };
 
-/** Schema of BullMQ's own tables and functions. */
+/** The schema of BullMQ's tables and functions. */
 const schema = "bullmq";
 
-/** Every instance of BullMQ owns a pool, and a worker holds four connections at rest: one of them listens. */
+/** Every BullMQ instance owns a pool. An idle worker holds four connections, one of which listens. */
 const poolSizes = { queue: 2, worker: 4 } as const;
 const queues = Object.keys(jobSchemas).length;
 
-/** On PostgreSQL the most connections that the queue takes of a process that adds jobs, and what a worker takes besides. */
+/**
+ * On PostgreSQL: the most connections that the queue uses in a process that adds jobs, and how many more a worker uses.
+ */
 export const queuePoolSizes = {
   producers: queues * poolSizes.queue,
   worker: queues * poolSizes.worker,
 } as const;
 
-/** A hash tag, so that all keys of a queue are in one slot of a Redis cluster. */
+/** A hash tag: all keys of a queue share one slot of a Redis cluster. */
 const redisPrefix = "{tallyhook}";
 
-/** What the rest of this folder needs of BullMQ, the same for both backends. */
+/** The part of BullMQ that this folder uses, the same for both backends. */
 export interface Backend {
   queue(name: string): Queue;
   worker(name: string, processor: Processor, concurrency: number): Worker;
 }
 
 const queueOptions: Pick<QueueOptions, "defaultJobOptions"> = {
-  // The inbox is the record: a job that is done or failed is of no further use.
+  // The inbox is the record: a finished or failed job is of no further use.
   defaultJobOptions: { removeOnComplete: true, removeOnFail: { count: 100 }, attempts: 1 },
 };
 
 const workerOptions: Omit<WorkerOptions, "connection"> = {
   removeOnComplete: { count: 0 },
   removeOnFail: { count: 100 },
-  // The relay brings back what a dead worker held, long before a stalled check would.
+  // The relay recovers a dead worker's events, long before a stalled check would.
   maxStalledCount: 5,
-  // After an error of the connection. The default is 15 s, for which a worker would stand still after each restart
-  // of the database.
+  // Delay after a connection error. With the default of 15 s, a worker would idle that long after each restart of the
+  // database.
   runRetryDelay: 1_000,
-  // It is run once it is ready.
+  // The worker is started once it is ready.
   autorun: false,
 };
 
@@ -74,19 +76,20 @@ export function createBackend(location: BackendLocation): Backend {
   return location.kind === "redis" ? redisBackend(location.url) : postgresBackend(location.url);
 }
 
-/** BullMQ's own goes up to 20 s, for which the queue would stay away after Redis has come back. */
+/** BullMQ's own delay grows to 20 s; the queue would be down for that long after Redis has recovered. */
 const reconnectDelayMs = (attempt: number): number => Math.min(attempt * 100, 1_000);
 
 /**
- * How long a connection may owe an answer: after a failover that told nobody, the system would give it up only after a
- * quarter of an hour. A producer's calls take milliseconds; a worker asks for a job and waits up to 10 s for one.
+ * How long a connection may stay silent before it counts as broken. After an unannounced failover, the operating system
+ * would drop it only after a quarter of an hour. A producer's calls take milliseconds; a worker waits up to 10 s for a
+ * job.
  */
 const redisSilenceMs = { producer: 5_000, consumer: 20_000 } as const;
 
 function redisBackend(url: string): Backend {
   const location = { url, connectTimeout: 5_000, retryStrategy: reconnectDelayMs };
-  // A producer fails fast, since the relay brings back what it could not add; a worker waits for ever. What is
-  // asked before the first connection stands waits for it: every call has a time limit of its own.
+  // A producer fails fast, since the relay recovers the events that it could not add; a worker retries for ever. Calls
+  // made before the first connection is ready wait for it; each call has its own time limit.
   const producer: ConnectionOptions = {
     url,
     maxRetriesPerRequest: 1,
@@ -105,8 +108,8 @@ function redisBackend(url: string): Backend {
         prefix: redisPrefix,
         connection: producer,
         skipWaitingForReady: true,
-        // It would be made before the connection stands, fail, and never be made again: no job could be added
-        // until a restart. Workers check the version.
+        // The check would run before the connection is ready, fail, and never be repeated: no job could be added until
+        // a restart. Workers check the version.
         skipVersionCheck: true,
       }),
     worker: (name, processor, concurrency) =>
@@ -143,8 +146,8 @@ interface PoolLocation {
 }
 
 /**
- * A pool of ours, which handles the errors of clients in use: BullMQ checks clients out of its own and does not
- * listen to them, so that a connection that breaks just then would end the process.
+ * Uses our own pool, which handles the errors of clients in use. BullMQ does not listen for errors on clients that it
+ * checks out of its own pool, so a connection that breaks at that moment would end the process.
  */
 const postgresFactory: BackendFactory<PostgresQueueBackend, PoolLocation> = (
   name,
@@ -155,21 +158,21 @@ const postgresFactory: BackendFactory<PostgresQueueBackend, PoolLocation> = (
     ...opts.connection,
     applicationName: "tallyhook queue",
     connectTimeoutMs: 5_000,
-    // Statements take milliseconds; what waits for a job is a connection that idles and listens.
+    // Statements take milliseconds. Waiting for a job is done by an idle connection that listens.
     silenceMs: 15_000,
     searchPath: schema,
-    // The inbox is the record: the relay brings back a job that a crash took.
+    // The inbox is the record: the relay recovers a job lost in a crash.
     mayLoseCommits: true,
   });
-  // The declared listeners of a pg client and those that BullMQ asks for are worded differently.
+  // The types of a pg client's listeners differ from those that BullMQ declares.
   const connection = pool as unknown as PgPool;
   const backend = createPostgresBackend(name, { ...opts, connection }, factoryOptions);
-  // BullMQ ends no pool that was handed to it.
+  // BullMQ does not end a pool that was passed to it.
   backend.on("close", () => void pool.end());
   return backend;
 };
 
-/** Brings BullMQ's own schema up to date. Idempotent; two at once wait for each other. */
+/** Migrates BullMQ's own schema. Idempotent; concurrent calls wait for each other. */
 export async function migrateQueueSchema(url: string): Promise<void> {
   const client = new pg.Client({
     connectionString: withSessionSettings(url),

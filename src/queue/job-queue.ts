@@ -10,31 +10,36 @@ import {
   jobSchemas,
 } from "./backend.ts";
 
-/** The queue does not take or give jobs now. The inbox keeps what is to be done. */
+/** The queue cannot accept or deliver jobs now. The inbox keeps the pending work. */
 export class QueueUnavailable extends TallyhookError {}
 
-/** Of a job, as the queue keeps it. */
+/** The error of a failed job as the queue stores it. */
 class JobFailed extends TallyhookError {}
 
-/** When a task runs: every so often, or by a cron pattern in an IANA time zone. */
+/** When a task runs: at a fixed interval, or by a cron pattern in an IANA time zone. */
 export type Schedule = { everyMs: number } | { cron: string; timeZone: string };
 
 export interface JobQueue {
-  /** Adds one job, or throws `QueueUnavailable` within two seconds: then it may come all the same, later. */
+  /**
+   * Adds one job, or throws `QueueUnavailable` within two seconds. After the error the job may still be added later.
+   */
   add<Name extends QueueName>(name: Name, payload: JobPayload<Name>): Promise<void>;
-  /** Hands every job to the handler, `concurrency` at a time. A handler that throws fails its job, once. */
+  /**
+   * Passes every job to the handler, `concurrency` at a time. When the handler throws, the job fails and is not
+   * retried.
+   */
   consume<Name extends QueueName>(
     name: Name,
     handler: (payload: JobPayload<Name>) => Promise<void>,
     options: { concurrency: number },
   ): Consumer;
-  /** Makes the schedule be there, once, whoever calls it and however often. Throws `QueueUnavailable`. */
+  /** Creates or updates a schedule. Idempotent. Throws `QueueUnavailable`. */
   upsertSchedule(task: string, schedule: Schedule): Promise<void>;
-  /** Whether the task is there with this schedule, and not with that of an earlier start. Throws `QueueUnavailable`. */
+  /** Whether the task has exactly this schedule, not that of an earlier start. Throws `QueueUnavailable`. */
   hasSchedule(task: string, schedule: Schedule): Promise<boolean>;
   /**
-   * Throws `QueueUnavailable` when the backend does not answer within two seconds, or takes no jobs: where one was
-   * refused, it is that one which is tried again, since a full or read-only Redis still answers whoever reads.
+   * Throws `QueueUnavailable` when the backend does not answer within two seconds or accepts no jobs. After a refused
+   * job it retries that job, since a full or read-only Redis still answers reads.
    */
   ping(): Promise<void>;
   close(): Promise<void>;
@@ -49,7 +54,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
   const hasAnswered = new WeakSet<Queue>();
   const consumers = new Set<Consumer>();
   const reportOnce = createOutageLog(log, location.kind);
-  /** The last wake-up, as long as it was refused. One that comes twice does no harm. */
+  /** The last wake-up when it was refused. Adding it twice is harmless. */
   let refused: JobPayload<"apply"> | null = null;
 
   function queueOf(name: QueueName): Queue {
@@ -70,7 +75,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
       return result;
     } catch (cause) {
       reportOnce.down(cause);
-      // BullMQ on PostgreSQL remembers a first connection that failed for ever: the next call makes a new queue.
+      // BullMQ on PostgreSQL never recovers from a failed first connection: the next call makes a new queue.
       if (!hasAnswered.has(queue)) {
         queues.delete(name);
         void closeSoon(queue);
@@ -99,10 +104,10 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
           name,
           async (job) => {
             try {
-              // What lies in the queue comes from outside: another version, or another hand.
+              // Jobs are untrusted input: another version, or a person, may have added them.
               await handler(jobSchemas[name].parse(job.data) as JobPayload<typeof name>);
             } catch (cause) {
-              // BullMQ keeps the message, which may quote what the handler worked on; the log knows what it may show.
+              // BullMQ stores the message, which may quote the handler's data. The log redacts; the queue does not.
               throw new JobFailed("The log of the worker says why.", { cause });
             }
           },
@@ -127,7 +132,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
     upsertSchedule: (task, schedule) =>
       answered("schedule", async (queue) => {
         const known = await queue.getJobScheduler(task);
-        // BullMQ would keep the offset of the old interval, and an hour's is far more than a minute.
+        // BullMQ would keep the offset of the old interval: an hourly task's offset is far longer than a minute.
         if (known !== undefined && !isOf(known, schedule)) await queue.removeJobScheduler(task);
         await queue.upsertJobScheduler(task, repeatOf(schedule), {
           name: "schedule",
@@ -150,7 +155,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
   };
 }
 
-/** As BullMQ has it. */
+/** The schedule in BullMQ's form. */
 const repeatOf = (schedule: Schedule) =>
   "everyMs" in schedule
     ? { every: schedule.everyMs }
@@ -161,7 +166,7 @@ const isOf = ({ every, pattern, tz }: JobSchedulerJson, schedule: Schedule): boo
     ? Number(every) === schedule.everyMs
     : pattern === schedule.cron && tz === schedule.timeZone;
 
-/** One line when the backend goes away, one when it is back: not one for each attempt. */
+/** Logs one line when the backend goes down and one when it is back, not one for each attempt. */
 function createOutageLog(log: Log, kind: string) {
   let isDown = false;
   return {
@@ -188,13 +193,13 @@ async function within<T>(timeoutMs: number, call: () => Promise<T>): Promise<T> 
   }
 }
 
-/** Closing must not hang on a backend that is away, nor fail because of it: its connections end with the process. */
+/** Closes without hanging or failing when the backend is down; its connections end with the process. */
 async function closeSoon(part: { close(): Promise<void> }): Promise<void> {
   await within(closeTimeoutMs, () => part.close()).catch(() => {});
 }
 
 export interface Consumer {
-  /** Takes no new jobs, waits for those at work. */
+  /** Takes no new jobs and waits for those in progress. */
   close(): Promise<void>;
 }
 
@@ -202,8 +207,8 @@ const retryDelayMs = 1_000;
 const readyTimeoutMs = 1_000;
 
 /**
- * Works on jobs from whenever the backend is there until it is closed. BullMQ on PostgreSQL remembers a first
- * connection that failed for ever, and its worker would then spin: such a worker is thrown away and another is made.
+ * Processes jobs from when the backend is up until it is closed. BullMQ on PostgreSQL never recovers from a failed
+ * first connection, and its worker would then spin: such a worker is replaced.
  */
 function startConsumer(
   makeWorker: () => Worker,
@@ -236,7 +241,7 @@ function startConsumer(
   return {
     async close() {
       closing.abort();
-      // BullMQ loses a connection that is being made while it closes, and an error on that one would end the process.
+      // BullMQ loses track of a connection that is being opened while it closes; an error on it would end the process.
       await Promise.race([ready.catch(() => {}), sleep(readyTimeoutMs, undefined, { ref: false })]);
       await discard(worker);
     },

@@ -3,23 +3,23 @@ import type { Log } from "../platform/log.ts";
 import type { JobQueue } from "./job-queue.ts";
 
 export interface WakeUps {
-  /** Says that these events are committed. Never throws and never waits: a lost wake-up costs a delay only. */
+  /** Announces committed events to the workers. Never throws and never waits: a lost wake-up only costs a delay. */
   notify(seqs: readonly number[]): void;
-  /** Adds what waits, once; what the queue refuses is left to the relay. */
+  /** Adds the waiting events in one last try; the relay recovers what the queue refuses. */
   close(): Promise<void>;
 }
 
-/** More than this is left to the relay: the queue is away. */
+/** The limit of waiting events. Further ones are left to the relay, since the queue is down. */
 const maxPending = 50_000;
 const maxSeqsPerJob = 500;
-/** A job of so many comes from a busy receiver, which waits a little before it makes the next. */
+/** A job of this many events means a busy receiver, which then waits a little before it adds the next. */
 const busySeqs = 10;
 const busyPauseMs = 15;
 
 /**
- * Turns committed batches into jobs, one `add` in flight: what is committed meanwhile goes together in the
- * next job. An idle receiver wakes a worker at once. A busy one makes few jobs, each of them large: what a job
- * costs the queue does not depend on its size.
+ * Turns committed batches into jobs, with one `add` in flight; events committed meanwhile share the next job. An idle
+ * receiver wakes a worker at once. A busy one makes few, large jobs: the queue's cost of a job does not depend on its
+ * size.
  */
 export function createWakeUps({ queue, log }: { queue: Pick<JobQueue, "add">; log: Log }): WakeUps {
   let pending: number[] = [];

@@ -5,7 +5,7 @@ import type { Verification } from "../contract/signature/verification.ts";
 import type { RateLimitedWarnings } from "../platform/rate-limited-warnings.ts";
 import type { ReceiverCounters } from "./counters.ts";
 
-/** An answer that is not 2xx, in the service's own form (spec, Errors). */
+/** An answer that is not 2xx, in the service's error envelope. */
 export interface ApiError {
   status: number;
   type: ErrorType;
@@ -14,7 +14,7 @@ export interface ApiError {
   headers?: Readonly<Record<string, string>>;
 }
 
-/** Seconds; the outages that this answers for (a failover, a restart) take about so long. */
+/** Seconds. A failover or a restart takes about this long. */
 const retryAfterSeconds = "5";
 
 export const refusals = {
@@ -24,7 +24,7 @@ export const refusals = {
     code: "invalid_request",
     message: "The request is not valid HTTP.",
   },
-  /** One for all reasons: a sender who does not know the secret learns nothing from it. */
+  /** The same for all reasons: a sender without the secret must learn nothing from the answer. */
   signature: {
     status: 401,
     type: "webhook_error",
@@ -91,7 +91,7 @@ export const refusals = {
 
 const json = "application/json; charset=utf-8";
 
-/** Sends a refusal, and gives back the request id that it bears. Sends nothing where an answer went out before. */
+/** Sends a refusal and returns its request id. Sends nothing when an answer was already sent. */
 export function sendRefusal(
   res: ServerResponse,
   refusal: ApiError,
@@ -104,14 +104,14 @@ export function sendRefusal(
   return requestId;
 }
 
-/** Sends a 2xx: head and body leave in one write. To a sender who went away, nothing. */
+/** Sends a 2xx, head and body in one write. Sends nothing when the sender has disconnected. */
 export function sendJson(res: ServerResponse, status: number, body: string): void {
   if (res.destroyed) return;
   res.writeHead(status, ["Content-Type", json, "Content-Length", String(Buffer.byteLength(body))]);
   res.end(body);
 }
 
-/** A refusal as bytes, for a connection that has no response object: what came over it is no request. */
+/** A refusal as bytes, for a connection without a response object because its input is not a valid request. */
 export function rawRefusal(refusal: ApiError, statusText: string): string {
   const { headers, body } = describeRefusal(refusal);
   const lines = Object.entries({ ...headers, Connection: "close" }).map(
@@ -140,7 +140,7 @@ export interface RefusalDeps {
   warnSeldom: RateLimitedWarnings;
 }
 
-/** Refuses for its form what nobody needs to read. */
+/** Refuses a request by its headers, without reading the body. */
 export function refuseUnread(
   { counters, warnSeldom }: RefusalDeps,
   res: ServerResponse,
@@ -153,21 +153,24 @@ export function refuseUnread(
   discardRest(res);
 }
 
-/** Tells the sender to come again, since too many bodies are under way; nothing more is read. */
+/** Asks the sender to retry, because the bodies in progress fill the byte budget. Reads no more of the body. */
 export function refuseForRoom(deps: RefusalDeps, res: ServerResponse): void {
   refuseUnavailable(deps, res, "The bodies under way leave no room for another.");
   discardRest(res);
 }
 
 /**
- * Closing at once would reset the connection under a sender that is still writing, and lose the answer. What still
- * comes is thrown away; the server's time limit for a request ends it.
+ * Reads and discards the rest of the body. Closing at once would reset the connection while the sender still writes,
+ * and the answer would be lost. The server's time limit for a request ends this.
  */
 function discardRest({ req }: ServerResponse): void {
   req.resume();
 }
 
-/** Nor does its sender keep the connection: those that prove nothing would fill it up for those that can. */
+/**
+ * Answers 401 and closes the connection. Unauthentic senders would otherwise occupy connections that authentic ones
+ * need.
+ */
 export function refuseSignature(
   { counters, warnSeldom }: RefusalDeps,
   res: ServerResponse,
@@ -188,13 +191,13 @@ export function refuseSignature(
 
 const lastAnswer = { Connection: "close" };
 
-/** Tells a sender to come again whose signature may be right: the secrets could not be read again in time. */
+/** Asks the sender to retry: its signature may be valid, but the secrets could not be read again in time. */
 export function refuseUnproved(deps: RefusalDeps, res: ServerResponse): void {
   const reason = "The signing secrets could not be read again in time.";
   refuseUnavailable(deps, res, reason, lastAnswer);
 }
 
-/** Tells the sender to come again, unless that was said before. */
+/** Asks the sender to retry, unless it was already answered. */
 export function refuseUnavailable(
   { counters, warnSeldom }: RefusalDeps,
   res: ServerResponse,
@@ -207,13 +210,13 @@ export function refuseUnavailable(
   warnSeldom("a webhook could not be stored and will come again", { requestId, reason });
 }
 
-/** What a request gets whose deadline has passed. */
+/** The answer to a request whose deadline has passed. */
 export function refuseLate(deps: RefusalDeps, res: ServerResponse): void {
   if (res.req.complete) {
     refuseUnavailable(deps, res, "The inbox did not answer in time.");
     return;
   }
-  // The server's own time limit is shorter, but does not run any more once it is closing.
+  // The server's own time limit is shorter, but it no longer runs while the server closes.
   if (res.headersSent) return;
   deps.counters.rejected.slow += 1;
   res.once("finish", () => res.req.destroy());

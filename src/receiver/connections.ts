@@ -15,7 +15,7 @@ import type { ReceiverLimits } from "./limits.ts";
 interface HttpServerDeps {
   counters: ReceiverCounters;
   warnSeldom: RateLimitedWarnings;
-  /** Answers what is a whole and proper request. */
+  /** Answers a complete, well-formed request. */
   handle(req: IncomingMessage, res: ServerResponse): void;
   /** See `AdmissionOptions`. */
   slowest(): Socket | null;
@@ -27,8 +27,8 @@ interface HttpServerOptions {
 }
 
 /**
- * A server that holds nobody's connection for ever, and that counts and answers itself whatever is no request for
- * `handle`. It does not listen yet.
+ * Creates a server that lets no connection stay open for ever. It counts and answers by itself whatever is not a
+ * request for `handle`. It does not listen yet.
  */
 export function createHttpServer(
   { counters, warnSeldom, handle, slowest }: HttpServerDeps,
@@ -50,19 +50,19 @@ export function createHttpServer(
       requestTimeout: limits.requestMs,
       keepAliveTimeout: limits.keepAliveMs,
       connectionsCheckingInterval: limits.tickMs,
-      // Looked at in `handleProper`: Node's own answer has another form, and nobody would count it.
+      // Checked in `handleProper`: Node's own answer has another form and would not be counted.
       requireHostHeader: false,
     },
     handleProper,
   );
-  // A sender that asks before it sends the body is answered by the same code, which invites it or refuses.
+  // The same code answers `Expect: 100-continue`: it asks for the body or refuses.
   server.on("checkContinue", handleProper);
   server.on("checkExpectation", (_req, res) => {
     noteRequest(res);
     refuseRequest(counters, res, refusals.expectation);
   });
   server.on("connect", (_req, socket) => refuseTunnel(counters, socket));
-  // Who neither sends nor reads what was answered holds no connection for ever.
+  // Closes a connection whose sender neither sends nor reads its answers.
   server.timeout = limits.requestMs + limits.answerMs;
   server.on("clientError", (error: NodeJS.ErrnoException, socket: Socket) => {
     refuseConnection(counters, error, socket);
@@ -81,38 +81,39 @@ export function createHttpServer(
   return server;
 }
 
-/** A path, or in the absolute form an address that is one: Koa would fail on another, and answer 500. */
+/** A path, or an absolute URL. Koa would throw on anything else and answer 500. */
 const isTarget = (target: string): boolean =>
   target.startsWith("/") || URL.canParse(target, "http://x");
 
 export interface AdmissionOptions {
   /** Connections at a time. */
   max: number;
-  /** Of those that have not sent a request yet, from one address. */
+  /** Connections from one address that have not sent a request yet. */
   maxSilentPerAddress: number;
-  /** The connection that has sent the headers of its request for the longest time, and not all of its body. */
+  /** The connection that has waited longest for the rest of a body after its headers arrived. */
   slowest(): Socket | null;
-  /** A connection was closed unanswered to make room, or found none. */
+  /** Called when a connection was closed unanswered, to make room or for lack of room. */
   onRefused(): void;
 }
 
-/** Who may hold a connection. */
+/** Decides which connections stay open. */
 export interface Admission {
-  /** A connection began a request: it is silent no longer. Costs a look-up. */
+  /** Notes that a connection has begun a request and is no longer silent. Costs one lookup. */
   noteRequest(socket: Socket): void;
 }
 
-/** How often idle connections are closed at the most, when there are too many. */
+/** The shortest time between two rounds that close idle connections when there are too many. */
 const closeIdleEveryMs = 100;
 
 /**
- * Caps the connections of a server. Past the cap the least useful one makes room for a new one: the oldest that has
- * sent nothing, else one whose body is not all there, else one that only holds its place (`isSpent`), else all that
- * idle between two requests, else one in the middle of its next request's headers. A connection is safe only while a
- * request that came whole waits for its answer, so whoever opens connections and leaves them keeps out nobody else.
- * Where nobody can make room, the new one is closed.
+ * Caps the connections of a server. Past the cap, the least useful connection is closed for a new one. The order is:
+ * the oldest that has sent nothing; one whose body is incomplete; one that only occupies its place (`isSpent`); all
+ * that are idle between two requests; one in the middle of its next request's headers. Only a connection whose complete
+ * request waits for its answer is safe. So a sender that opens connections and leaves them keeps nobody out. When no
+ * connection can be closed, the new one is.
  *
- * Only silent connections are limited by address: behind a proxy all senders have one, and a proxy connects to send.
+ * Only silent connections are limited by address: behind a proxy all senders share one address, and a proxy connects in
+ * order to send.
  */
 function limitConnections(server: Server, options: AdmissionOptions): Admission {
   const { max, maxSilentPerAddress, slowest, onRefused } = options;
@@ -139,7 +140,7 @@ function limitConnections(server: Server, options: AdmissionOptions): Admission 
     return true;
   }
 
-  /** Whether there were any. To look for them costs a look at every connection. */
+  /** Returns whether any were closed. Visits every connection. */
   function closeIdle(): boolean {
     if (!mayCloseIdle) return false;
     mayCloseIdle = false;
@@ -148,7 +149,7 @@ function limitConnections(server: Server, options: AdmissionOptions): Admission 
     return [...open].some(({ destroyed }) => destroyed);
   }
 
-  /** The oldest of its kind. */
+  /** The oldest open connection that matches. */
   function firstOpen(isOne: (socket: Socket) => boolean): Socket | null {
     for (const socket of open) if (!socket.destroyed && isOne(socket)) return socket;
     return null;
@@ -183,7 +184,7 @@ function limitConnections(server: Server, options: AdmissionOptions): Admission 
   return { noteRequest: forgetSilent };
 }
 
-/** An IPv6 address counts with its /64, of which one sender has them all. Pure. */
+/** Groups an IPv6 address by its /64, since one sender usually owns all of it. Pure. */
 export function addressGroup(address: string | undefined): string {
   if (address === undefined) return "";
   if (!address.includes(":") || address.includes(".")) return address;
@@ -194,28 +195,28 @@ export function addressGroup(address: string | undefined): string {
   return [...groups, ...zeros, ...rest].slice(0, 4).join(":");
 }
 
-/** The code with which the server ends a request that did not arrive in time. */
+/** Error code of a request that did not arrive in time. */
 export const requestTimeoutCode = "ERR_HTTP_REQUEST_TIMEOUT";
 
 const lastAnswer = Symbol("the answer to the last request of a connection");
 
 type Connection = Duplex & { [lastAnswer]?: ServerResponse };
 
-/** Notes that a request began on its connection. To be called for each, before anything else. */
+/** Notes that a request began on its connection. Must be called first for every request. */
 function noteRequest(res: ServerResponse): void {
   (res.req.socket as Connection)[lastAnswer] = res;
 }
 
 /**
- * Whether a connection only holds its place: its sender does not read what it was answered, or was answered before its
- * body had arrived and still owes the rest. Pure, but for the time it is called at.
+ * Whether a connection only occupies its place: its sender does not read the answer, or was answered before its body
+ * had fully arrived. Depends only on the connection's state at the time of the call.
  */
 function isSpent(connection: Connection): boolean {
   const last = connection[lastAnswer];
   return connection.writableLength > 0 || (hasAnswered(last) && !last.req.complete);
 }
 
-/** Whether every request of a connection has its answer. Further bytes may have come, but no further request. */
+/** Whether every request of a connection has its answer. Further bytes may have arrived, but no further request. */
 function isAnswered(connection: Connection): boolean {
   return hasAnswered(connection[lastAnswer]);
 }
@@ -224,29 +225,29 @@ const hasAnswered = (last: ServerResponse | undefined): last is ServerResponse =
   last !== undefined && last.writableFinished;
 
 /**
- * Calls back once every request that came whole over a connection has its answer, in their order. A connection may
- * bring several requests before the first is answered, and what is written past them would take the first one's place.
+ * Calls back once every complete request on a connection is answered, in order. A connection may pipeline several
+ * requests; bytes written too early would be taken for the answer to the first.
  */
 function afterAnswers(connection: Connection, then: () => void): void {
   const last = connection[lastAnswer];
   if (last === undefined || last.writableFinished || last.destroyed) then();
   else if (last.req.complete) last.once("close", then);
-  // It never will be complete. It gets the connection once all before it are answered.
+  // This request will never be complete. It gets the socket once all requests before it are answered.
   else if (last.socket === null) last.once("socket", then);
   else then();
 }
 
-/** Answers what came over a connection and is no request, after the requests before it, and closes the connection. */
+/** Answers invalid input on a connection, after the requests before it, and closes the connection. */
 function refuseConnection(
   counters: ReceiverCounters,
   error: NodeJS.ErrnoException,
   socket: Socket,
 ): void {
-  // Every piece that still comes is the same error again.
+  // Every further chunk raises the same error.
   if (failed.has(socket)) return;
   failed.add(socket);
   const { code = "" } = error;
-  // Who went away hears nothing any more, and was counted where the request ended, if there was one.
+  // A sender that disconnected gets no answer. It was counted where its request ended, if there was one.
   const isGone = code === "HPE_INVALID_EOF_STATE";
   const fault = connectionFaults[code] ?? (code.startsWith("HPE_") && !isGone ? malformed : null);
   if (fault === null && !isGone) {
@@ -264,10 +265,12 @@ function refuseConnection(
 
 const failed = new WeakSet<Socket>();
 
-/** Answers a request to pass bytes on to another address, which leaves HTTP behind, and closes the connection. */
+/**
+ * Refuses a CONNECT request, which would turn the connection into a tunnel, and closes the connection.
+ */
 function refuseTunnel(counters: ReceiverCounters, socket: Duplex): void {
   counters.rejected.method_not_allowed += 1;
-  // Nobody else listens any more.
+  // No other error listener is left on this socket.
   socket.on("error", () => {});
   const refusal = { ...refusals.method, headers: { Allow: "POST" } };
   afterAnswers(socket, () => {
@@ -275,7 +278,7 @@ function refuseTunnel(counters: ReceiverCounters, socket: Duplex): void {
   });
 }
 
-/** Answers a request that arrived whole and that nobody may serve, as HTTP has it, and closes its connection. */
+/** Refuses a complete request that must not be served, with the status that HTTP defines, and closes its connection. */
 function refuseRequest(
   counters: ReceiverCounters,
   res: ServerResponse,
@@ -285,7 +288,7 @@ function refuseRequest(
   sendRefusal(res, refusal, { Connection: "close" });
 }
 
-/** Half-closing is how a sender says that this was its last request; it still waits for the answers. */
+/** Keeps half-closed connections open: a sender half-closes after its last request and still waits for the answers. */
 function answerHalfClosed(server: Server): void {
   // Node reads this property, and neither documents nor types it. test/receiver/connection-limits.test.ts sees it work.
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;

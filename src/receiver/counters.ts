@@ -4,7 +4,7 @@ import { sqlArray } from "../platform/postgres/values.ts";
 
 type SignatureReason = Extract<Verification, { ok: false }>["reason"];
 
-/** Why a request was refused or came to nothing; the first group answers 401, all alike. */
+/** Why a request was refused or abandoned. The reasons of the first group all get the same 401. */
 export const rejectionReasons = [
   "missing_header",
   "duplicate_header",
@@ -18,26 +18,26 @@ export const rejectionReasons = [
   "too_large",
   /** Headers or body did not arrive in time. */
   "slow",
-  /** The sender went away before the body was complete. */
+  /** The sender disconnected before the body was complete. */
   "aborted",
-  /** Not HTTP, headers that are too long, no host, an unknown expectation. */
+  /** Not HTTP, headers too long, no host, or an unknown expectation. */
   "malformed_request",
 ] as const;
 
 export type RejectionReason = (typeof rejectionReasons)[number] | SignatureReason;
 
-/** Numbers since the start of the process, for metrics. They never appear on the public port. */
+/** Counts since the start of the process, for metrics. The public port never shows them. */
 export interface ReceiverCounters {
   /** Answered 200 as new. */
   accepted: number;
-  /** Answered 200 as known already. */
+  /** Answered 200 as a duplicate. */
   duplicate: number;
   rejected: Record<RejectionReason, number>;
-  /** Answered 503: the inbox did not take the event in time. */
+  /** Answered 503: the inbox did not store the event in time. */
   unavailable: number;
   /** Answered 500: a fault of ours. */
   failed: number;
-  /** Connections closed unanswered, past a cap: new ones, and those that made room for a new one. */
+  /** Connections closed unanswered past a cap: new ones, and those closed to make room. */
   connectionsRefused: number;
   /** Webhook requests that have no answer yet. */
   inFlight: number;
@@ -56,10 +56,10 @@ export function createReceiverCounters(): ReceiverCounters {
   };
 }
 
-/** Adds up what was answered since the last time, by reason. */
+/** Returns the answers since the last call, by reason. */
 export type CountAnswers = () => Map<string, number>;
 
-/** Remembers how far the counters were counted; they themselves are only read. */
+/** Remembers the last counts. Only reads the counters. */
 export function createAnswerCounts(counters: Readonly<ReceiverCounters>): CountAnswers {
   let before: Record<string, number> = {};
   return () => {
@@ -77,8 +77,8 @@ export function createAnswerCounts(counters: Readonly<ReceiverCounters>): CountA
 }
 
 /**
- * Adds answers to those of this minute, for all receivers together. One statement, and none where there was nothing: it
- * is called every few seconds, apart from the requests.
+ * Adds answers to the current minute, summed over all receivers. One statement; none when there is nothing to add.
+ * Called every few seconds, independently of the requests.
  */
 export async function storeAnswers(db: Knex, answers: ReadonlyMap<string, number>): Promise<void> {
   if (answers.size === 0) return;

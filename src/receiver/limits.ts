@@ -1,27 +1,27 @@
 export interface ReceiverLimits {
-  /** From connecting, or from the first byte of a further request, to the end of the headers. */
+  /** Time for the headers: from connecting, or from the first byte of a further request, to their end. */
   headersMs: number;
-  /** The same to the end of the body. */
+  /** Time for the whole request: from the same start to the end of the body. */
   requestMs: number;
-  /** From the end of the headers to the answer. */
+  /** Time to answer: from the end of the headers. */
   answerMs: number;
-  /** How coarsely the three are watched. */
+  /** Interval at which these three limits are checked. */
   tickMs: number;
   /** How long a connection may be idle between two requests: longer than proxies keep theirs (60 s). */
   keepAliveMs: number;
-  /** Requests over one connection; then it is closed, and the sender connects again. */
+  /** Requests on one connection. After them it is closed, and the sender reconnects. */
   requestsPerConnection: number;
   /** Connections from one address that have not sent a request yet. */
   silentPerAddress: number;
-  /** Requests that wait at a time for the secrets to be read again, because their signature did not verify. */
+  /** Requests that may wait at once for the secrets to be read again, because their signature did not verify. */
   waitingForSecrets: number;
-  /** Of those, from one address. */
+  /** The same, from one address. */
   waitingPerAddress: number;
-  /** For closing, everything together. */
+  /** Total time for closing. */
   closeMs: number;
 }
 
-/** Headers, answer and two ticks together are under 10 s: the longest that a request is held. */
+/** Headers, answer and two ticks add up to less than 10 s: the longest time that a request takes. */
 export const defaultReceiverLimits: ReceiverLimits = {
   headersMs: 3_000,
   requestMs: 5_000,
@@ -35,22 +35,22 @@ export const defaultReceiverLimits: ReceiverLimits = {
   closeMs: 10_000,
 };
 
-/** Enough for every connection to have a body of 64 KiB under way, and for four of the largest. */
+/** Enough for a 64 KiB body on every connection, plus four bodies of the largest size. */
 export const defaultHeldBodyBytes = (maxBodyBytes: number): number =>
   Math.max(64 * 1024 * 1024, 4 * maxBodyBytes);
 
-/** Requests under way, each of which gets an answer in time. */
+/** Requests in progress, each of which gets an answer in time. */
 export interface Deadlines<T> {
-  /** Puts an item under the deadline, until `leave`. */
+  /** Starts the deadline of an item; `leave` ends it. */
   enter(item: T): Ticket<T>;
-  /** The item is done. Does no harm after it has expired, or a second time. */
+  /** Ends the deadline of an item. Harmless after it has expired, and when repeated. */
   leave(ticket: Ticket<T>): void;
-  /** All that are under way, oldest first. */
+  /** All items in progress, oldest first. */
   items(): T[];
   close(): void;
 }
 
-/** A place in the row of those under way. */
+/** The deadline entry of one item. */
 export interface Ticket<T> {
   readonly item: T;
   readonly lastTick: number;
@@ -60,12 +60,12 @@ export interface Ticket<T> {
 }
 
 /**
- * One coarse sweep instead of a timer for each request: an item expires at the latest after `limitMs` and at the
- * earliest a tick before. `onExpired` must not throw.
+ * Sweeps all items at a coarse interval instead of setting a timer for each request. An item expires after `limitMs` at
+ * the latest, and at most one tick earlier. `onExpired` must not throw.
  *
- * A linked list whose links are cut on leaving, and not a Set: a table that a Set has outgrown goes on pointing
- * to its last members and to the next table, so that the garbage collector carries finished requests along
- * (measured: 3.4 instead of 1.0 KB promoted and 14 µs more CPU for each request).
+ * Uses a linked list whose links are cut on leaving, not a Set. A table that a Set has outgrown keeps pointers to its
+ * last members and to the next table, so the garbage collector keeps finished requests alive (measured: 3.4 instead of
+ * 1.0 KB promoted and 14 µs more CPU for each request).
  */
 export function createDeadlines<T>(
   onExpired: (item: T) => void,
@@ -120,11 +120,11 @@ export function createDeadlines<T>(
   };
 }
 
-/** Room in memory that many share: whoever finds none must do without. */
+/** A number of bytes that many requests share. A request that finds too few free must do without. */
 export interface ByteBudget {
-  /** False, and nothing taken, when that much is not free. */
+  /** Returns false and takes nothing when fewer bytes are free. */
   take(bytes: number): boolean;
-  /** Gives back what was taken. */
+  /** Returns bytes to the budget. */
   give(bytes: number): void;
   free(): number;
 }
@@ -144,9 +144,9 @@ export function createByteBudget(size: number): ByteBudget {
   };
 }
 
-/** Places that some may hold at a time, and of those some from one address. */
+/** A limited number of places, and a limit for each address. */
 export interface Places {
-  /** False, and nothing taken, when none is free for this address. */
+  /** Returns false and takes nothing when no place is free for this address. */
   take(address: string): boolean;
   give(address: string): void;
 }

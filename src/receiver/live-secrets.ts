@@ -12,18 +12,19 @@ import { type SecretRow, listUnendedSecretRows, recordSecretUse } from "./secret
 
 /** The signing secrets of a running receiver. */
 export interface LiveSecrets {
-  /** Those of the database first, then the environment's. The same objects for as long as they are the same. */
+  /** The database's secrets first, then the environment's. Returns the same objects until they change. */
   current(): readonly SigningSecret[];
   /**
-   * Reads them again, for the moment before a 401, so that a rotation costs nothing: resolves with whether
-   * `current` now holds every secret that was stored before the call. Reads that are asked for are one a second:
-   * who comes sooner waits for the next, with all others, 2 s at most. False when the read failed or was late;
-   * then nobody knows. Without a key no stored secret can verify anything, so nothing is read. Never rejects.
+   * Reads the secrets again before a 401 is sent, so that a rotation loses no events. Resolves with whether `current`
+   * now holds every secret that was stored before the call. Such reads run at most once a second: an earlier caller
+   * waits for the next read together with all others, 2 s at most. Resolves with false when the read failed or was
+   * late, so the result is unknown. Without an encryption key no stored secret can verify anything, so nothing is read.
+   * Never rejects.
    */
   refresh(): Promise<boolean>;
-  /** Notes that a secret verified a request; written at most once a minute. Costs a look-up. */
+  /** Notes that a secret verified a request. Written at most once a minute. Costs one lookup. */
   markUsed(secretId: string): void;
-  /** What is wrong with stored secrets now, for readiness and people. Holds no secret. */
+  /** The present problems of stored secrets, for readiness and operators. Contains no secret. */
   problems(): readonly string[];
   close(): Promise<void>;
 }
@@ -44,8 +45,8 @@ export interface LiveSecretsOptions extends Pick<OpeningTools, "scheme"> {
 }
 
 /**
- * Reads the secrets and goes on reading them every 2 s, so that a change made from the command line takes
- * effect within 5 s. Starts without the database too, with the environment's secrets alone. Close it.
+ * Reads the secrets now and every 2 s, so that a change from the command line takes effect within 5 s. Starts without
+ * the database too, with the environment's secrets alone. The caller must close it.
  */
 export async function startLiveSecrets(
   dependencies: LiveSecretsDependencies,
@@ -60,7 +61,7 @@ export async function startLiveSecrets(
   let problems: readonly string[] = [];
   let isStale = false;
   let loading: Promise<boolean> | null = null;
-  /** The read that begins after everything that waits for it. */
+  /** The next read: it has not begun, so it will see everything stored before its callers asked for it. */
   let nextRead: Promise<boolean> | null = null;
   let mayReadAgain: Promise<unknown> = Promise.resolve();
   let timer: NodeJS.Timeout | undefined;
@@ -68,7 +69,7 @@ export async function startLiveSecrets(
   const recordedMs = new Map<string, number>();
   const writing = new Set<Promise<void>>();
 
-  /** Resolves with whether it succeeded. None may be under way. */
+  /** Resolves with whether the read succeeded. No other read may be in progress. */
   function reload(): Promise<boolean> {
     clearTimeout(timer);
     mayReadAgain = sleep(reloadAtMostEveryMs, undefined, { ref: false });
@@ -79,12 +80,12 @@ export async function startLiveSecrets(
     return loading;
   }
 
-  /** Beside a read that is waited for there is no other: it would be the second within a second. */
+  /** Skips the periodic read when a requested one is pending: it would be the second within a second. */
   function reloadUnlessAsked(): void {
     if (nextRead === null) void reload();
   }
 
-  /** One under way may have begun too early to see what was stored since. */
+  /** Waits for a read in progress and starts another: the first may have begun too early to see the newest secrets. */
   async function readAfterNow(): Promise<boolean> {
     await Promise.all([loading, mayReadAgain]);
     nextRead = null;
@@ -119,7 +120,7 @@ export async function startLiveSecrets(
     try {
       await recordSecretUse(db, id, at);
     } catch (err) {
-      // The next minute tries again: that costs less than trying at every request of an outage.
+      // Retried in a minute: that costs less than a try with every request of an outage.
       log.debug({ err, secretId: id }, "the use of a signing secret was not noted");
     }
   }
@@ -154,7 +155,7 @@ export async function startLiveSecrets(
 
 const unread = "The signing secrets in the database cannot be read";
 
-/** False also when the time is over first. For work that never rejects. */
+/** Resolves with false on time-out, too. `work` must never reject. */
 async function succeedsInTime(work: Promise<boolean>, limitMs: number): Promise<boolean> {
   let timer: NodeJS.Timeout | undefined;
   const timeIsUp = new Promise<boolean>((resolve) => {
@@ -165,7 +166,7 @@ async function succeedsInTime(work: Promise<boolean>, limitMs: number): Promise<
   return succeeded;
 }
 
-/** A stored secret, and what it verifies with; null when it cannot be used, and then why. Holds the secret. */
+/** A stored secret with its usable form, or with null and the reason why it is unusable. Contains the secret. */
 export interface KnownSecret {
   row: SecretRow;
   secret: SigningSecret | null;
@@ -173,12 +174,12 @@ export interface KnownSecret {
 }
 
 export interface OpeningTools {
-  /** Null when no key is configured: stored secrets cannot be read then, which is a problem, not an error. */
+  /** Null when no key is configured. Stored secrets are then unreadable, which is a problem and not an error. */
   encryption: Pick<Encryption, "decrypt"> | null;
   scheme: SignatureSchemeName;
 }
 
-/** A row as a secret; the object of last time when nothing changed, so that its derived keys are kept. */
+/** Decrypts a row. Returns the previous object when nothing changed, so that its derived keys are kept. */
 function openSecret(
   { encryption, scheme }: OpeningTools,
   row: SecretRow,

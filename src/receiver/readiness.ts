@@ -5,7 +5,7 @@ import type { Log } from "../platform/log.ts";
 import { pendingMigrations } from "../platform/postgres/migrations.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
 
-/** Something whose absence is worth knowing; `check` rejects when it is away. Its name is shown in public. */
+/** A dependency to watch. `check` rejects when it is down. Its name is public. */
 export interface ReadinessCheck {
   name: string;
   check(): Promise<unknown>;
@@ -13,29 +13,29 @@ export interface ReadinessCheck {
 
 export interface ReadinessReport {
   status: "ok" | "degraded" | "unavailable";
-  /** Names of what is away. */
+  /** Names of the dependencies that are down. */
   reasons: string[];
 }
 
 export interface ReadinessDeps {
-  /** The inbox's: the way that events take is the one that is proved. */
+  /** The inbox's pool, so that the probe uses the same path as events. */
   pool: Pool;
   db: Knex;
   log: Log;
-  /** Without these events are accepted all the same: they only degrade. */
+  /** Events are accepted without these dependencies; their absence only degrades the service. */
   degrading: readonly ReadinessCheck[];
 }
 
 export interface ReadinessOptions {
-  /** How long an answer is given again, whoever asks and however often. */
+  /** How long an answer is cached, for all callers. */
   cacheMs?: number;
-  /** For one check. */
+  /** Time-out of one check. */
   timeoutMs?: number;
 }
 
 /**
- * Whether events can be taken: an insert works and the schema is the one this version knows. Bounded in time,
- * and in the load that asking for it can cause.
+ * Checks whether events can be stored: an insert works, and the schema is the one this version knows. Limits its own
+ * time and the load that callers can cause.
  */
 export function createReadiness(
   { pool, db, log, degrading }: ReadinessDeps,
@@ -79,7 +79,7 @@ interface Failure {
   err: string;
 }
 
-/** A check that answers in time. One that hangs is not started again: it holds one connection, not many. */
+/** A check with a time-out. A check that hangs is not started again, so it holds one connection and not many. */
 function boundedCheck({ name, check }: ReadinessCheck, timeoutMs: number) {
   let running: Promise<Failure | null> | null = null;
   return async (): Promise<Failure | null> => {
@@ -99,7 +99,7 @@ async function attempt(name: string, check: () => Promise<unknown>): Promise<Fai
     await check();
     return null;
   } catch (error) {
-    // Where several addresses were tried, the message is empty.
+    // The message is empty when several addresses were tried.
     const text = error instanceof Error ? error.message || errorCode(error) : String(error);
     return { name, err: text ?? "unknown reason" };
   }
@@ -111,8 +111,8 @@ async function failures(checks: readonly (() => Promise<Failure | null>)[]): Pro
 }
 
 /**
- * A server that only reads (a standby, a full disk), or an inbox that is locked or closed to this role, is no place
- * for events. Leaves nothing behind.
+ * Probes an insert without leaving a row. It fails on a read-only server (a standby, a full disk), and on an inbox that
+ * is locked or that this role may not write to.
  */
 async function probeInsert(pool: Pool): Promise<void> {
   const client = await pool.connect();

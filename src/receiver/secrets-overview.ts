@@ -4,23 +4,23 @@ import type { SecretRow } from "./secrets-store.ts";
 import { counted } from "../platform/readable-text.ts";
 
 /**
- * `pending`: begins later. `ending`: live, with an end set. `unusable`: it cannot be decrypted or is none of
- * the scheme.
+ * `pending`: its window begins later. `ending`: live, with an end set. `unusable`: it cannot be decrypted, or does not
+ * fit the signature scheme.
  */
 export type SecretState = "live" | "pending" | "ending" | "ended" | "unusable";
 
-/** A secret as people see it: everything but its value. */
+/** A secret as shown to people: everything but its value. */
 export interface SecretOverview {
   id: string;
   source: "database" | "environment";
   state: SecretState;
   notBefore: Date | null;
   notAfter: Date | null;
-  /** Null in the environment, which does not say. */
+  /** Null for the environment's secrets, whose age is unknown. */
   createdAt: Date | null;
   lastUsedAt: Date | null;
   note: string | null;
-  /** Null: not to be retired; else why it can be. */
+  /** Why the secret is safe to retire; null when it is not. */
   safeToRetire: string | null;
 }
 
@@ -28,12 +28,12 @@ export interface OverviewSources {
   rows: readonly SecretRow[];
   /** Ids, newest first. */
   environmentIds: readonly string[];
-  /** Last uses seen in the inbox, by id. */
+  /** The last use of each secret by id, as seen in the inbox. */
   recentUses: ReadonlyMap<string, Date>;
   usable: (row: SecretRow) => boolean;
 }
 
-/** Every secret of database and environment, newest first, with what may be retired. */
+/** All secrets of the database and the environment, newest first, with those that are safe to retire. */
 export function describeSecrets(
   sources: OverviewSources,
   { now, quietHours }: { now: Date; quietHours: number },
@@ -89,8 +89,9 @@ function stateOf({ not_before, not_after }: SecretRow, now: Date): SecretState {
 }
 
 /**
- * Quiet for `quietHours` while another one verified requests: the sender has moved on. Who was never used may
- * just not have been needed yet, so there it takes a newer one that was. Without any traffic nothing is safe.
+ * A secret is safe to retire when it verified nothing for `quietHours` while another one did: the sender has switched.
+ * A secret that was never used may not have been needed yet, so only the use of a newer one counts. Without traffic no
+ * secret is safe to retire.
  */
 function whyRetirable(
   secret: SecretOverview,

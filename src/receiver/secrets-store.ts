@@ -21,7 +21,9 @@ export interface SecretRow {
   note: string | null;
 }
 
-/** Rejects rather than hang on a server that does not answer; the connection is given up with it. */
+/**
+ * A query rejects after this time instead of hanging on a server that does not answer. Its connection is dropped, too.
+ */
 const queryTimeoutMs = 3_000;
 
 /** Every secret ever added, newest first. */
@@ -31,7 +33,7 @@ export function listSecretRows(db: Knex): Promise<SecretRow[]> {
     .timeout(queryTimeoutMs);
 }
 
-/** The secrets that verify now or will, newest first. */
+/** The secrets that verify now or later, newest first. */
 export function listUnendedSecretRows(db: Knex, now: Date): Promise<SecretRow[]> {
   return db<SecretRow>("receiver.secrets")
     .where((ends) => void ends.whereNull("not_after").orWhere("not_after", ">", now))
@@ -40,8 +42,9 @@ export function listUnendedSecretRows(db: Knex, now: Date): Promise<SecretRow[]>
 }
 
 /**
- * Throws `UsageError` where another secret that verifies now or later would be one too many. Call it before anything
- * is done that cannot be undone; two at once may get one past it. Of a secret that is stored already nothing is said.
+ * Throws `UsageError` when one more secret that verifies now or later would exceed the limit. A secret that is already
+ * stored is not counted again. Call this before any step that cannot be undone. Two concurrent calls may exceed the
+ * limit by one.
  */
 export async function assertSecretRoom(
   db: Knex,
@@ -67,15 +70,15 @@ export interface NewSecret {
 
 export interface AddedSecret {
   id: string;
-  /** `encrypted_anew`: it was there, and could not be read with the present key; its times are as they were. */
+  /** `encrypted_anew`: the secret was stored, but the present key could not read it. Its window is unchanged. */
   outcome: "added" | "encrypted_anew" | "known";
 }
 
 /**
- * Stores a secret, encrypted; running receivers take it up within seconds. Of one that is there already the window
- * stays as it is, also of a retired one, which may have been retired because it leaked; only what the present key does
- * not read is encrypted anew, so that a lost key is no end and a change of keys has one. Throws `UsageError` for a
- * value that could verify nothing, or a window that never opens.
+ * Stores a secret, encrypted. Running receivers use it within seconds. The window of a stored secret is never changed,
+ * not even of a retired one: it may have leaked. A stored secret that the present key cannot read is encrypted with
+ * that key, which covers a lost key and a change of keys. Throws `UsageError` for a value that cannot verify anything,
+ * or a window that never opens.
  */
 export async function addSecret(
   { db, encryption }: { db: Knex; encryption: Encryption },
@@ -109,7 +112,7 @@ function findSecretRow(db: Knex, id: string): Promise<SecretRow | undefined> {
   return db<SecretRow>("receiver.secrets").where({ id }).first();
 }
 
-/** Of a row that is there only the encryption changes. True when it was not. */
+/** Inserts a row, or updates only the encryption of an existing one. Returns true for a new row. */
 async function upsertSecretRow(
   db: Knex,
   row: Omit<SecretRow, "created_at" | "last_used_at" | "retired_at">,
@@ -133,8 +136,8 @@ function isEncryptedNow(encryption: Encryption, { key_id: keyId, ciphertext }: S
 }
 
 /**
- * Ends a secret at a time, past or future. Running receivers follow within seconds. Repeatable; the last
- * call wins, so an end can be put off. False when there is no such secret in the database.
+ * Ends a secret at a time, past or future. Running receivers follow within seconds. Repeatable: the last call wins, so
+ * an end can be moved to later. Returns false when the database has no such secret.
  */
 export async function retireSecret(
   db: Knex,
@@ -157,8 +160,8 @@ export async function recordSecretUse(db: Knex, id: string, at: Date): Promise<v
 }
 
 /**
- * When each secret verified one of the newest events: for secrets of the environment nothing else
- * remembers it. Reads at most `newest` receipts.
+ * The time at which each secret last verified an event, among the `newest` receipts. The use of the environment's
+ * secrets is recorded nowhere else.
  */
 export async function recentSecretUses(db: Knex, newest = 50_000): Promise<Map<string, Date>> {
   const { rows } = await db.raw<{ rows: { secret_id: string; last_used_at: Date }[] }>(
@@ -171,14 +174,14 @@ export async function recentSecretUses(db: Knex, newest = 50_000): Promise<Map<s
 }
 
 /**
- * In SVC_WEBHOOK_SECRETS, and as many again of those stored that have not ended. Each costs every forged request another
- * pass over its body, some 2 ms for 1 MiB; a rotation needs two for each endpoint.
+ * The limit for SVC_WEBHOOK_SECRETS, and also for the stored secrets that have not ended. Each secret costs every
+ * forged request another pass over its body, some 2 ms for 1 MiB. A rotation needs two for each endpoint.
  */
 const maxSecrets = 8;
 
 /**
- * A name for a secret that tells it from others without showing it, the same wherever it is kept: ten hex
- * digits of a hash, far too few to be of use to who does not have the secret.
+ * An id for a secret that does not reveal it, the same wherever the secret is kept. Ten hex digits of a hash: too few
+ * to help anyone without the secret.
  */
 export function secretFingerprint(value: string): string {
   return createHash("sha256")
@@ -189,10 +192,9 @@ export function secretFingerprint(value: string): string {
 }
 
 /**
- * The secrets of `SVC_WEBHOOK_SECRETS`, live for as long as the process runs. The id does not depend on the
- * place in the list, so that putting a newer one in front renames nothing in the inbox. Throws
- * `ConfigurationError` for too many, and for a value that the scheme
- * cannot use; a secret that verifies nothing must not start.
+ * The secrets of `SVC_WEBHOOK_SECRETS`, live for as long as the process runs. An id does not depend on the place in the
+ * list, so a newer secret in front renames nothing in the inbox. Throws `ConfigurationError` for too many secrets, and
+ * for a value that the scheme cannot use: the receiver must not start with a secret that verifies nothing.
  */
 export function environmentSecrets(
   scheme: SignatureSchemeName,

@@ -31,25 +31,25 @@ import { type WebhookStep, webhookSteps } from "./webhook.ts";
 
 export interface ReceiverDeps {
   db: Knex;
-  /** The inbox's own, with time-outs for connecting and for queries. */
+  /** The inbox's own pool, with time-outs for connecting and for queries. */
   pool: Pool;
   secrets: Pick<LiveSecrets, "current" | "refresh" | "markUsed" | "problems">;
   /** Wall clock. */
   clock: Clock;
   log: Log;
-  /** Told of every committed batch of new events. Must not throw, and is not waited for. */
+  /** Called after every committed batch of new events. Must not throw; not awaited. */
   onCommitted(seqs: number[]): void;
-  /** What `GET /readyz` calls degraded when it is away: the queue, the service. */
+  /** Dependencies that `GET /readyz` reports as degraded when they are down: the queue, the service. */
   degrading?: readonly ReadinessCheck[];
 }
 
 export interface ReceiverOptions {
   host: string;
-  /** 0 picks a free one. */
+  /** 0 picks a free port. */
   port: number;
   signature: { scheme: SignatureSchemeName; toleranceSeconds: number };
   maxBodyBytes: number;
-  /** What the bodies of all requests under way may hold together; past it 503. See `defaultHeldBodyBytes`. */
+  /** Byte budget of the bodies of all requests in progress; past it 503. See `defaultHeldBodyBytes`. */
   maxHeldBodyBytes?: number;
   maxConnections: number;
   places?: Readonly<EnvelopePlaces>;
@@ -58,23 +58,23 @@ export interface ReceiverOptions {
 }
 
 export interface RunningReceiver {
-  /** As reached from this machine. */
+  /** The address from this machine. */
   url: string;
   port: number;
   counters: Readonly<ReceiverCounters>;
   /**
-   * Stops accepting, answers what is under way, stores what was taken, closes the connections; within `closeMs`
-   * whatever happens. Leaves pool, database and secrets to their owner. Idempotent.
+   * Stops accepting, answers the requests in progress, stores the events it has taken, and closes the connections.
+   * Always ends within `closeMs`. Leaves pool, database and secrets to their owner. Idempotent.
    */
   close(): Promise<void>;
 }
 
-/** What was answered last may take so long to leave. */
+/** Time for the last answers to be sent. */
 const flushMs = 250;
 
 /**
- * Starts the public server. Throws `ConfigurationError` when the address cannot be listened on. The database may
- * be away: then events are answered 503 until it is back.
+ * Starts the public server. Throws `ConfigurationError` when it cannot listen on the address. The database may be down:
+ * events are answered 503 until it is back.
  */
 export async function startReceiver(
   deps: ReceiverDeps,
@@ -164,12 +164,12 @@ export async function startReceiver(
   };
 }
 
-/** Of the requests under way, oldest first, the connection of the first whose body is not all there. */
+/** The connection of the oldest request in progress whose body has not fully arrived. */
 function slowestSender(answers: readonly ServerResponse[]): Socket | null {
   return answers.find(({ req }) => !req.complete && !req.socket.destroyed)?.req.socket ?? null;
 }
 
-/** This answer is the last on its connection. */
+/** Makes this answer the last on its connection. */
 function askToClose(res: ServerResponse): void {
   if (!res.headersSent) res.setHeader("Connection", "close");
 }
@@ -191,10 +191,10 @@ export interface AppDeps {
   log: Log;
 }
 
-/** The public HTTP side. Shows nothing but what the design lists: no counters, no names of what lies behind. */
+/** The public HTTP application. It exposes no counters and no names of the systems behind it. */
 export function createApp({ webhook, readiness, counters, log }: AppDeps): Koa {
   const router = new Router();
-  // As one: what the router is given in a list it puts together anew for each request (2 of 40 µs).
+  // Composed once: the router would compose a list again for each request (2 of 40 µs).
   router.post("/webhooks", compose(webhook));
   router.get("/healthz", (ctx) => {
     ctx.body = { status: "ok" };
@@ -209,7 +209,7 @@ export function createApp({ webhook, readiness, counters, log }: AppDeps): Koa {
   const app = new Koa();
   app.use(router.routes());
   app.use(nothingThere(router, counters)); // 404, 405
-  // Without a listener of ours Koa writes errors to the standard error output, whatever they hold.
+  // Without this listener Koa writes errors to standard error, with whatever data they contain.
   app.on("error", (err: unknown) => log.debug({ err }, "a connection failed"));
   return app;
 }

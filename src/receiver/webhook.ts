@@ -41,16 +41,16 @@ import {
 import type { LiveSecrets } from "./live-secrets.ts";
 
 /**
- * `POST /webhooks`: what a request must pass, from top to bottom, and the status it gets where it does not. What an
- * authentic body holds never leads to a refusal.
+ * `POST /webhooks`: the checks a request must pass, in order, each with the status that a failure gets. The content of
+ * an authentic body never leads to a refusal.
  *
- * Before it, connections.ts caps the connections and answers what is no proper request; behind it, `nothingThere`
- * answers what no route took.
+ * Before these steps, connections.ts caps the connections and answers malformed requests. After them, `nothingThere`
+ * answers requests that no route matched.
  */
 export function webhookSteps(deps: WebhookDeps, options: WebhookOptions): WebhookStep[] {
   const bodies = createByteBudget(options.maxHeldBodyBytes);
   return [
-    answerAlways(deps), // in time, else 503, or 408 where the body is not all there; 500 for a fault of ours
+    answerAlways(deps), // in time, else 503, or 408 for an incomplete body; 500 for a fault of ours
     takePlainBytes(deps), // 415
     limitAnnouncedLength(deps, options), // 413
     findRoom(deps, bodies), // 503
@@ -64,9 +64,9 @@ export function webhookSteps(deps: WebhookDeps, options: WebhookOptions): Webhoo
 
 export type WebhookStep = Middleware<WebhookState>;
 
-/** What the steps hand on. Each field is there behind the step that is named. */
+/** State that the steps pass on. A field is set once the step named beside it has run. */
 export interface WebhookState {
-  /** `readBody`: the bytes as they came. */
+  /** `readBody`: the bytes as received. */
   raw: Buffer;
   /** `verifySignature` */
   secretId: string;
@@ -87,7 +87,7 @@ export interface WebhookDeps extends RefusalDeps {
 
 export interface WebhookOptions {
   maxBodyBytes: number;
-  /** Of all requests under way together. */
+  /** Shared by all requests in progress. */
   maxHeldBodyBytes: number;
   toleranceSeconds: number;
   places: Readonly<EnvelopePlaces>;
@@ -95,8 +95,9 @@ export interface WebhookOptions {
 }
 
 /**
- * The deadline answers from outside (`refuseLate`), so all steps write to the response itself, and Koa does not.
- * Closing waits for the requests that are counted here. One step and not three: each costs every event a promise.
+ * The deadline answers from outside the steps (`refuseLate`). So every step writes to the response itself, not through
+ * Koa. Closing waits for the requests counted here. This is one step and not three, because each step costs every event
+ * a promise.
  */
 function answerAlways({ counters, deadlines, log }: WebhookDeps): WebhookStep {
   return async (ctx, next) => {
@@ -116,7 +117,7 @@ function answerAlways({ counters, deadlines, log }: WebhookDeps): WebhookStep {
   };
 }
 
-/** A packed body would be another sequence of bytes than the one that was signed, or a bomb. */
+/** A compressed body is not the bytes that were signed, and may be a decompression bomb. */
 function takePlainBytes(deps: WebhookDeps): WebhookStep {
   return ({ req, res }, next) =>
     isPlain(req.headers) ? next() : refuseUnread(deps, res, "content_encoding");
@@ -134,31 +135,31 @@ function limitAnnouncedLength(
     announcedLength(req) > maxBodyBytes ? refuseUnread(deps, res, "too_large") : next();
 }
 
-/** Takes none of the room: announcing is free, and nobody should fill the room by it. */
+/** Reserves no bytes: announcing a length costs a sender nothing, so it must not use up the budget. */
 function findRoom(deps: WebhookDeps, bodies: ByteBudget): WebhookStep {
   return ({ req, res }, next) =>
     announcedLength(req) > bodies.free() ? refuseForRoom(deps, res) : next();
 }
 
-/** Not a number, and so no more than anything, where nothing was announced. */
+/** NaN when no length was announced; a comparison with it is always false. */
 const announcedLength = ({ headers }: IncomingMessage): number => Number(headers["content-length"]);
 
-/** Only now is a sender who asks first told to send the body. */
+/** Sends 100 Continue only now, to a sender that expects it before the body. */
 const inviteBody: WebhookStep = ({ req, res }, next) => {
   if (req.headers.expect !== undefined && req.httpVersion === "1.1") res.writeContinue();
   return next();
 };
 
-/** What a piece costs beside its bytes: without it a body in pieces of one byte would take a hundredfold. */
+/** Overhead of a chunk besides its bytes. Without it, a body in one-byte chunks would use a hundred times its share. */
 const pieceOverheadBytes = 256;
 
-/** One for all requests: a stack trace for each would cost what reading does. */
+/** Shared by all requests: a stack trace for each would cost as much as reading the body. */
 const noRoom = new Error("The bodies under way leave no room for another piece.");
 
 /**
- * Reads the body whole, up to its limit, in room that all bodies under way share. Takes what has come, piece by piece.
- * Where there is no room for a piece, the request is in error for raw-body, which lets go of those it has; the
- * connection stays for the answer. A body that was read keeps as many bytes of room as it has until it is answered.
+ * Reads the whole body, up to its limit, within the byte budget that all bodies in progress share. Takes bytes from the
+ * budget chunk by chunk. When a chunk does not fit, raw-body sees a request error and releases the chunks it holds; the
+ * connection stays open for the answer. A body that was read keeps its bytes of the budget until it is answered.
  */
 function readBody(
   deps: WebhookDeps,
@@ -168,7 +169,7 @@ function readBody(
   return async ({ req, res, state }, next) => {
     let taken = 0;
     const take = (piece: Buffer): void => {
-      // raw-body has stopped at this piece: it is one too many.
+      // raw-body has stopped at this chunk: the body is over its limit.
       if (req.isPaused()) return;
       const cost = piece.length + pieceOverheadBytes;
       if (bodies.take(cost)) taken += cost;
@@ -176,7 +177,8 @@ function readBody(
     };
     try {
       const reading = getRawBody(req, { limit: maxBodyBytes });
-      // After raw-body's own listener, so that a piece too many is too large before it finds no room.
+      // Runs after raw-body's own listener, so that an oversized body is refused as too large before the budget is
+      // checked.
       req.on("data", take);
       const raw = await reading;
       bodies.give(taken - raw.length);
@@ -200,22 +202,26 @@ function readBody(
 const isTooLarge = (error: unknown): boolean =>
   error instanceof Error && "type" in error && error.type === "entity.too.large";
 
-/** A sender that broke off hears nothing; who was too slow was told so, and counted, by the server. */
+/**
+ * A sender that disconnected gets no answer. The server has already answered and counted a sender that was too slow.
+ */
 function noteIncomplete({ counters }: RefusalDeps, res: ServerResponse): void {
   const { errored } = res.req.socket;
   const isTooSlow = errored !== null && errorCode(errored) === requestTimeoutCode;
   if (!isTooSlow && !res.headersSent) counters.rejected.aborted += 1;
 }
 
-/** What a request costs beside its body while it waits for the secrets to be read again. */
+/** Memory of a request besides its body while it waits for the secrets to be read again. */
 const requestOverheadBytes = 4_096;
 
 function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookStep {
   const { secrets, scheme, clock } = deps;
   const { toleranceSeconds, maxHeldBodyBytes, limits } = options;
-  // What waits for a secret is most likely nobody's event: it leaves room for those that verify.
+  // Requests that wait for a secret are most likely forged. They may use only part of the budget, so verified events
+  // keep room.
   const unproved = createByteBudget(maxHeldBodyBytes / 2);
-  // Forging costs nothing: those past a few are told at once to come again, by when the secrets have been read.
+  // Forging costs nothing. Past a small limit, such requests are told at once to retry; by then the secrets have been
+  // read.
   const waiting = createPlaces({
     max: limits.waitingForSecrets,
     maxPerAddress: limits.waitingPerAddress,
@@ -234,7 +240,7 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
     return scheme.verify({ rawHeaders, body, secrets: live, now: clock.now(), toleranceSeconds });
   }
 
-  /** False as `refresh` has it, and at once when too many wait for the same. */
+  /** False when `refresh` says so, and at once when too many requests already wait for it. */
   async function refreshSecrets(address: string, bodyBytes: number): Promise<boolean> {
     const cost = bodyBytes + requestOverheadBytes;
     if (!waiting.take(address)) return false;
@@ -247,7 +253,10 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
     }
   }
 
-  /** A secret may have been added since the last look: what it would explain is tried again with what there is now. */
+  /**
+   * A secret may have been added since the last read. A failure that this would explain is verified again with the
+   * current secrets.
+   */
   async function verifyAgain(
     req: IncomingMessage,
     raw: Buffer,
@@ -255,7 +264,7 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
     first: Verification,
   ): Promise<{ verification: Verification; isCertain: boolean }> {
     const isCertain = await refreshSecrets(addressGroup(req.socket.remoteAddress), raw.length);
-    // Whoever forges must not make a secret go over the body twice.
+    // A forged request must not cost a second pass over the body with the same secret.
     const fresh = liveSecrets().filter((secret) => !tried.includes(secret));
     return { verification: fresh.length > 0 ? verify(req, raw, fresh) : first, isCertain };
   }
@@ -271,14 +280,14 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
     return next();
   };
 
-  // Not async itself: what verifies at once, and so nearly all, waits for nothing here.
+  // Not async: nearly all requests verify at once, and they wait for nothing here.
   return (ctx, next) => {
     const { req, res, state } = ctx;
     const tried = liveSecrets();
     const first = verify(req, state.raw, tried);
     if (!isMaybeRotated(first)) return conclude(first, ctx, next);
     return verifyAgain(req, state.raw, tried, first).then(({ verification, isCertain }) =>
-      // A 401 would say that the sender is wrong, and nobody can know that now.
+      // A 401 would blame the sender, and that is not certain now.
       !isCertain && isMaybeRotated(verification)
         ? refuseUnproved(deps, res)
         : conclude(verification, ctx, next),
@@ -286,7 +295,7 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
   };
 }
 
-/** Failures that a secret which was not known yet would explain. */
+/** Failures that a secret not read yet would explain. */
 function isMaybeRotated(verification: Verification): boolean {
   if (verification.ok) return false;
   return verification.reason === "no_match" || verification.reason === "no_secret";
@@ -311,7 +320,7 @@ function storeEvent(deps: WebhookDeps, { places }: Pick<WebhookOptions, "places"
 function confirm({ counters, log }: WebhookDeps): WebhookStep {
   const isVerbose = log.isLevelEnabled("debug");
   return ({ res, state }) => {
-    // The deadline may have passed meanwhile: then the event is stored, and comes again as a repeat.
+    // The deadline may have passed meanwhile. The event is then stored, and its retry is a duplicate.
     if (res.headersSent) return;
     const { eventId, duplicate } = state.appended;
     counters[duplicate ? "duplicate" : "accepted"] += 1;
@@ -326,10 +335,10 @@ function confirm({ counters, log }: WebhookDeps): WebhookStep {
 export type EventExtracts = Pick<VerifiedEvent, "eventId" | "type" | "apiVersion" | "createdAt">;
 
 /**
- * What the inbox keeps in columns of an event whose signature held. An authentic event is never refused for its
- * content: an id that no column should hold becomes `sha256:<hex of the id as UTF-8>`, no id at all (broken JSON,
- * another type, an empty text) `sha256:<hex of the body>`, and every other part that cannot be kept null. The
- * same bytes always give the same id. Never throws.
+ * Extracts the columns of the inbox from an authentic event. An authentic event is never refused for its content. An id
+ * that does not fit a column becomes `sha256:<hex of the id as UTF-8>`. A missing id (broken JSON, another type, an
+ * empty text) becomes `sha256:<hex of the body>`. Every other part that cannot be stored becomes null. The same bytes
+ * always give the same id. Never throws.
  */
 export function extractEvent(places: Readonly<EnvelopePlaces>, raw: Buffer): EventExtracts {
   const { id, type, apiVersion, createdAt } = readEventParts(places, parseEventBody(raw));
@@ -347,7 +356,7 @@ function eventIdOf(id: string | null, raw: Buffer): string {
   return `sha256:${createHash("sha256").update(named).digest("hex")}`;
 }
 
-/** Text that PostgreSQL takes (no NUL, no lone surrogate) and an index entry has room for. */
+/** Text that PostgreSQL accepts (no NUL, no lone surrogate) and that fits in an index entry. */
 function isColumnText(text: string | null): text is string {
   return (
     text !== null &&

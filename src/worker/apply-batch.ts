@@ -18,7 +18,7 @@ import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 import { type Interpretation, interpretEvent } from "./interpret-event.ts";
 import { readsForAlerts, settlementsOf, wantedReads } from "./outcomes.ts";
 
-/** About 1 s, 2 s, 4 s … 1 h: the last of 16 attempts comes after some five hours. */
+/** About 1 s, 2 s, 4 s … 1 h: the last of 16 attempts comes after about five hours. */
 export const eventRetryPolicy: RetryPolicy = {
   maxAttempts: 16,
   baseDelayMs: 1_000,
@@ -31,19 +31,19 @@ export interface ApplyDeps {
   random: Random;
   places: Readonly<EnvelopePlaces>;
   alerts: AlertContext;
-  /** The service is a sandbox, whose clock anybody may move: what an event says of its own time is believed. */
+  /** The service is a sandbox, whose clock anyone may move. An event's own time is then believed. */
   isClockMovable?: boolean;
-  /** Of a transaction; the mirror's own unless told. */
+  /** Limits of one transaction; the mirror's defaults unless set. */
   writerLimits?: WriterLimits;
 }
 
-/** Of bodies, which take some ten times as much while they are decoded. */
+/** Bytes of bodies. Decoding them takes some ten times as much memory. */
 const maxBytesPerTransaction = 8 * 1024 * 1024;
 
 /**
- * Applies those of the events that are still unapplied: mirror, history, alerts, wanted reads and inbox states in one
- * transaction. A batch that fails is halved until the poisonous event stands alone: it waits for its next attempt,
- * and its neighbours do not notice. Idempotent. Throws only when the database does not answer.
+ * Applies those of the events that are still unapplied: mirror, history, alerts, refetches and inbox states in one
+ * transaction. A batch that fails is halved until the faulty event is alone. That event waits for its next attempt; the
+ * others are not affected. Idempotent. Throws only when the database does not answer.
  */
 export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Promise<void> {
   const [only] = seqs;
@@ -64,7 +64,10 @@ export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Prom
   await applyBatch(deps, left);
 }
 
-/** Both, also where the first throws: an event that cannot even be put off must not hold up those behind it. */
+/**
+ * Applies both halves, even when the first throws: an event that cannot even be postponed must not block those behind
+ * it.
+ */
 async function applyHalves(deps: ApplyDeps, seqs: readonly number[]): Promise<void> {
   const half = Math.ceil(seqs.length / 2);
   try {
@@ -101,13 +104,15 @@ async function postpone(
   );
 }
 
-/** By how much the service's clock was moved, as a sandbox's can be; clocks that only differ are taken for equal. */
+/**
+ * How far the service's clock was moved ahead, as a sandbox's can be. A difference within the tolerance counts as 0.
+ */
 function serviceAheadMs({ clock, serviceClock }: AlertContext): number {
   const aheadMs = serviceClock.now().getTime() - clock.now().getTime();
   return aheadMs > clockToleranceMs ? aheadMs : 0;
 }
 
-/** An event came when it says it was made, where that is later than this machine's clock said. */
+/** Takes an event's own creation time as its arrival time when it is later than this machine's clock. */
 function receivedWhenMade(meaning: Interpretation): Interpretation {
   if (meaning.kind !== "state") return meaning;
   const { observation } = meaning;
@@ -116,7 +121,7 @@ function receivedWhenMade(meaning: Interpretation): Interpretation {
   return { ...meaning, observation: { ...observation, receivedAt: madeAt } };
 }
 
-/** Gives back what was too much for one transaction. */
+/** Applies what fits in one transaction. Returns the sequence numbers of the rest. */
 async function applyInTransaction(
   { log, places, writerLimits, alerts, isClockMovable }: ApplyDeps,
   tell: TellAlerts,
@@ -156,13 +161,12 @@ async function applyInTransaction(
   return left;
 }
 
-/** New bodies by the numbers of their events, with where card numbers stood in them. */
+/** Masked bodies by sequence number, with the paths where card numbers were found. */
 export type MaskedBodies = ReadonlyMap<number, Masked<Buffer>>;
 
 /**
- * Parses the bodies of claimed events as they may be kept: without what is personal of people who were erased, and with
- * card numbers masked. What is read from them and what is stored are the same from then on. Needs the transaction that
- * settles the events.
+ * Parses the bodies of claimed events after redacting the personal data of erased people and masking card numbers. From
+ * then on, the parsed and the stored bodies are the same. Needs the transaction that completes the events.
  */
 async function readKept(
   trx: Knex.Transaction,
@@ -194,8 +198,8 @@ async function readKept(
 }
 
 /**
- * The same for an event that fails: its stored body keeps neither beyond the first attempt. Needs the transaction that
- * puts it off. Idempotent.
+ * Does the same for an event that fails, so that its stored body keeps neither beyond the first attempt. Needs the
+ * transaction that postpones the event. Idempotent.
  */
 async function keepStoredBody(
   trx: Knex.Transaction,
@@ -210,7 +214,10 @@ async function keepStoredBody(
   return masked;
 }
 
-/** In which fields of which objects bodies held card numbers; of an event without an object, in the event. Pure. */
+/**
+ * The fields of each object that held card numbers. For an event without an object, they are listed under the event.
+ * Pure.
+ */
 function maskedObjects(
   settlements: readonly Pick<Settlement, "seq" | "resourceType" | "resourceId">[],
   masked: MaskedBodies,
@@ -246,7 +253,7 @@ async function maskStoredBodies(
 ): Promise<MaskedBodies> {
   const masked = new Map<number, Masked<Buffer>>();
   if (seqs.length === 0) return masked;
-  // Read again under a lock: an erasure may have rewritten them since.
+  // Reads the bodies again under a lock: an erasure may have rewritten them since.
   await rewriteBatch(trx, seqs.map(String), (raw, seq) => {
     const body = maskBody({ raw, body: parseEventBody(raw) });
     if (body !== null) masked.set(Number(seq), body);
@@ -255,24 +262,25 @@ async function maskStoredBodies(
   return masked;
 }
 
-/** Errors of our own code: an event that nobody thought of. */
+/** Errors of our own code: an unforeseen event may have caused them. */
 const ownErrors = [TypeError, RangeError, ReferenceError, SyntaxError];
 
 /**
- * Classes of SQLSTATE that say nothing about an event: connection, transaction state, authorisation, catalog,
- * rollback, resources, operator, system, and a plan that a migration made old. A statement or a transaction that
- * was cut off for its time (57014, 25P04) is not among them: it may be the event that takes so long.
+ * SQLSTATE classes that do not blame an event: connection, transaction state, authorization, catalog, rollback,
+ * resources, operator, system, and a plan that a migration invalidated. A statement or transaction time-out (57014,
+ * 25P04) is not among them: the event itself may take that long.
  */
 const notTheEvent = /^(08|25(?!P04)|28|3D|40|53|58|57P|55P03|0A000)/;
 
 /**
- * Whether the event may be what made its transaction fail, so that it must not be tried for ever. Where the
- * database does not answer or something else is amiss, every event would fail, and none is counted.
+ * Whether the event itself may have made its transaction fail. Only such failures count as attempts. When the database
+ * does not answer or another fault affects every event, none is counted.
  */
 export function isEventFault(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code, severity } = error as { code?: unknown; severity?: unknown };
-  // What has a severity, the server said. A lost connection is an Error of the driver, with or without a code.
+  // An error with a severity comes from the server. A lost connection is an Error of the driver, with or without a
+  // code.
   if (severity !== undefined) return !notTheEvent.test(String(code));
   return ownErrors.some((own) => error instanceof own);
 }

@@ -3,23 +3,23 @@ import type { ObjectKey, Observation, Resource } from "../mirror/snapshot.ts";
 import { type EnvelopePlaces, readEventParts } from "../contract/event-envelope.ts";
 import { type WireObject, wireId } from "../contract/wire-types.ts";
 
-/** What an event asks for. */
+/** What an event requires the worker to do. */
 export type Interpretation =
-  /** It shows an object; `alsoRead` changed with it and is not shown. */
+  /** It contains an object. The objects in `alsoRead` changed with it and are not in the event. */
   | { kind: "state"; observation: Observation; alsoRead: ObjectKey[] }
-  /** It tells of objects without showing them. */
+  /** It names objects without containing them. */
   | { kind: "read"; objects: ObjectKey[] }
-  /** A dispute that does not show the order or transaction it is about; `objects` may be it. */
+  /** A dispute without its order or transaction; `objects` are candidates for it. */
   | { kind: "dispute"; objects: ObjectKey[] }
   | { kind: "ignored"; reason: string }
   | { kind: "unreadable"; reason: string };
 
-/** The name of the chargeback event is not shown (spec, Events): any of these may be one. */
+/** The interface does not name the chargeback event: a type with either word may be one. */
 const disputeType = /chargeback|dispute/i;
 
 /**
- * Decides what an event's body (`parseEventBody`) says. What is not known is never an error: a type that changes
- * nothing here is ignored, and a chargeback is found by the state of the object, whatever the event is called. Pure.
+ * Interprets an event's body (`parseEventBody`). Unknown content is never an error. A type that changes nothing here is
+ * ignored. A chargeback is recognized by the state of the object, whatever the event is called. Pure.
  */
 export function interpretEvent(
   places: Readonly<EnvelopePlaces>,
@@ -63,20 +63,21 @@ function meaningOf(object: WireObject, family: Resource | undefined): Meaning {
       ? { resource: shape, alsoRead: [] }
       : undefined;
   }
-  // The spec does not show the payload of every event: a charge may come as the order that it made.
+  // The interface does not define the payload of every event: a charge may come as the order that it made.
   if (shape !== undefined && shape !== family) {
     const changed =
       family === "subscription" ? named("subscription", object["subscription_id"]) : [];
     return { resource: shape, alsoRead: changed };
   }
-  // What belongs to a customer, such as a payment method, is none, though it has an id and a time as well.
+  // An object that belongs to a customer, such as a payment method, is not a customer, though it has an id and a time
+  // as well.
   if (family === "customer" && Object.hasOwn(object, "customer_id")) {
     return { kind: "read", objects: named("customer", object["customer_id"]) };
   }
   return { resource: family, alsoRead: [] };
 }
 
-/** A dispute's own object (an id and a reason, say) must not be taken for the family's. */
+/** Keeps a dispute's own object (an id and a reason, say) from being taken for an object of the family. */
 function meaningOfDispute(object: WireObject, family: Resource | undefined): Meaning {
   const shape = shapeOf(object) ?? (showsChargeback(object) ? family : undefined);
   if (shape !== undefined) return { resource: shape, alsoRead: [] };
@@ -96,13 +97,13 @@ const named = (resource: Resource, id: unknown): ObjectKey[] => {
 const showsChargeback = (object: WireObject): boolean =>
   typeof object["status"] === "string" && object["status"].startsWith("chargeback");
 
-/** A family of events is named after its resource. */
+/** The resource that an event type's prefix names. */
 const familyOf = (type: string | null): Resource | undefined => {
   const family = type?.split(".", 1)[0] ?? "";
   return isResource(family) ? family : undefined;
 };
 
-/** Tells an order and a transaction by the keys that only they have. */
+/** Recognizes an order or a transaction by the keys that only it has. */
 function shapeOf(object: WireObject): Resource | undefined {
   if (Object.hasOwn(object, "order_number") && Object.hasOwn(object, "total")) return "order";
   const isTransaction =

@@ -6,10 +6,13 @@ import type { ObjectKey, Observation } from "../mirror/snapshot.ts";
 import { settledFrom } from "../mirror/version.ts";
 import type { Interpretation } from "./interpret-event.ts";
 
-/** The service's lists have no filter for disputes but this one; it stands for all of them. */
+/** Stands for a refetch of all disputes: the service's lists have only this filter for them. */
 export const disputedTransactions = { resource: "disputed-transactions", id: "*" } as const;
 
-/** How the work on each event ended. `applied` has an outcome for every meaning that is a state, in order. Pure. */
+/**
+ * The result of processing each event. `applied` has one outcome for every interpretation of kind `state`, in order.
+ * Pure.
+ */
 export function settlementsOf(
   events: readonly { seq: number }[],
   meanings: readonly Interpretation[],
@@ -65,7 +68,7 @@ function outcomeOf(
   }
 }
 
-/** The reads that events and what came of them ask for. Pure. */
+/** The refetches that events and their outcomes require. Pure. */
 export function wantedReads(
   meanings: readonly Interpretation[],
   applied: Applied,
@@ -93,7 +96,7 @@ export function wantedReads(
   ];
 }
 
-/** The reads that applying itself asks for: ties, and what was embedded without its state. */
+/** The refetches that applying snapshots requires: ties, and embedded objects without their state. */
 export function readsAfter({ ties, unread }: Pick<Applied, "ties" | "unread">): WantedRefetch[] {
   return [
     ...ties.map(({ resource, id, updatedAt }) => {
@@ -103,11 +106,11 @@ export function readsAfter({ ties, unread }: Pick<Applied, "ties" | "unread">): 
   ];
 }
 
-/** The reads that alerts ask for: what an event left out of a decline. */
+/** The refetches that alerts require: facts of a decline that an event left out. */
 export const readsForAlerts = (missing: readonly MissingFact[]): WantedRefetch[] =>
   missing.map(({ resource, id }) => ({ resource, id, reason: "alert", notBefore: null }));
 
-/** The objects of which an observation told without showing their state. */
+/** The partial objects among these snapshots. */
 export const partialObjects = (
   observations: readonly Observation[],
   outcomes: readonly Outcome[],

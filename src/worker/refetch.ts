@@ -23,31 +23,37 @@ import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 import { isEventFault } from "./apply-batch.ts";
 import { disputedTransactions, readsAfter, readsForAlerts, partialObjects } from "./outcomes.ts";
 
-/** Reads of the service go on for as long as it takes: the object is not lost, it is only late. */
+/** A failed read is retried for ever: the object is not lost, only late. */
 export const fetchRetryPolicy: RetryPolicy = {
   maxAttempts: Number.POSITIVE_INFINITY,
   baseDelayMs: 1_000,
   maxDelayMs: 600_000,
 };
 
-/** What reading wanted objects depends on. */
+/** Dependencies of a refetch. */
 export interface FetchDeps {
   db: Knex;
   client: Pick<ServiceClient, "get" | "listPages">;
   log: Log;
   random: Random;
   alerts: AlertContext;
-  /** How far apart two answers "unknown" must be to mean that a customer was deleted. */
+  /** The least time between two answers "unknown" that together prove a customer's deletion. */
   missingGraceMs: number;
-  /** Why the key is not known to be of this mirror's account; null where it is. Asked before an absence is believed. */
+  /**
+   * Why the key may belong to another account than this mirror's; null when it does not. Checked before a missing
+   * object is believed.
+   */
   foreignAccount: () => Promise<string | null>;
 }
 
 const atOnce = 8;
-/** Longer than a read with all its repeats may take. */
+/** Longer than a refetch with all its retries takes. */
 const leaseSeconds = 120;
 
-/** Reads and applies the objects that are wanted and due; says how many. One call at a time is enough for a process. */
+/**
+ * Reads and applies the objects whose refetch is due, and returns their number. One call at a time per process is
+ * enough.
+ */
 export async function refetchDueObjects(deps: FetchDeps): Promise<number> {
   const due = await takeDueRefetches(deps.db, {
     except: disputedTransactions.resource,
@@ -80,7 +86,7 @@ async function applyMissing(deps: FetchDeps, fetch: DueRefetch, date: Date): Pro
     const delayMs = Math.max(1_000, missingGraceMs - goneForMs);
     return postponeRefetch(db, fetch, { delayMs, error: "unknown at the service", missingSince });
   }
-  // To another account's key all of our objects are unknown, in the same words.
+  // To another account's key all our objects are unknown, and the answer is the same.
   const problem = await deps.foreignAccount();
   if (problem !== null) {
     const delayMs = backoffMs(deps, fetch);
@@ -99,15 +105,18 @@ async function applyMissing(deps: FetchDeps, fetch: DueRefetch, date: Date): Pro
 export type ReadResult =
   | { kind: "found"; page: ReadPage }
   | { kind: "missing"; date: Date }
-  /** An answer that does not show the object that was asked for, or an id by which none can be asked for. */
+  /** The answer does not contain the requested object, or the id cannot be used in a request. */
   | { kind: "unreadable" };
 
 type Reader = { client: Pick<ServiceClient, "get">; cause: string };
 
-/** One slow object must not hold up the others for long. */
+/** One slow object must not delay the others for long. */
 const deadlineMs = 20_000;
 
-/** Reads one wanted object. No transaction may be open: this waits for the service. Throws the client's `ServiceError`. */
+/**
+ * Reads one object from the service. Must not be called in a transaction, since it waits for the service. Throws the
+ * client's `ServiceError`.
+ */
 async function readObject(
   { client, cause }: Reader,
   { resource, id }: { resource: string; id: string },
@@ -124,21 +133,21 @@ async function readObject(
   return { kind: "found", page: { observations, unread: [], date } };
 }
 
-/** A `Date` of the service's as versions have it. */
+/** A `Date` of the service in the canonical form of versions. */
 export const fixedForm = (date: Date): string | null => canonicalTimestamp(date.toISOString());
 
 /** One answer of the service. */
 export interface ReadPage {
   observations: Observation[];
-  /** Told of and not shown: to be read apart. */
+  /** Objects that the answer names but does not contain: they need a refetch of their own. */
   unread: ObjectKey[];
   date: Date;
 }
 
 /**
- * Applies one answer, with the reads that it asks for, and says why when it does not show what was wanted. Of a page with
- * an object that the database refuses the others are applied, and that one is the reason. Idempotent; opens its own
- * transactions. Throws where the database does not answer, or refuses the only object.
+ * Applies one answer and requests the refetches that it requires. Returns the reason when the answer does not show the
+ * requested object. When the database refuses an object of a page, the others are applied, and that refusal is the
+ * reason. Idempotent; opens its own transactions. Throws when the database does not answer, or refuses the only object.
  */
 export async function applyAnswer(
   deps: FetchDeps,
@@ -210,10 +219,10 @@ async function applyTogether(
   return problems.find(({ shown }) => shown === resource)?.problem ?? null;
 }
 
-/** The service may be a moment behind its own events; after this many useless answers the read is given up. */
+/** The service may lag behind its own events. After this many useless answers the refetch is given up. */
 const maxUseless = 6;
 
-/** Does the work of one read; whatever fails puts the read off, longer each time. Never throws. */
+/** Does the work of one refetch. Any failure postpones it with a growing delay. Never throws. */
 export async function withBackoff(
   deps: FetchDeps,
   fetch: DueRefetch,
@@ -235,7 +244,7 @@ export async function withBackoff(
   }
 }
 
-/** For answers that a repeat may better, but not for ever. */
+/** For unusable answers that a retry may improve: retries with backoff, then gives up. */
 export async function giveUpOrRetry(
   deps: FetchDeps,
   fetch: DueRefetch,
@@ -245,7 +254,7 @@ export async function giveUpOrRetry(
   if (attempts < maxUseless) {
     return postponeRefetch(deps.db, fetch, { delayMs: backoffMs(deps, fetch), error: problem });
   }
-  // A dispute may name its own id where the order's was looked for.
+  // A dispute may have given its own id instead of the order's.
   deps.log[reason === "dispute" ? "info" : "error"](
     { resource, id, problem },
     "a read is given up",
@@ -255,11 +264,11 @@ export async function giveUpOrRetry(
 
 const earlyMs = 60_000;
 
-/** Ends a read whose last answer bore this `Date`, unless that is too early to settle the tie it was for. */
+/** Completes a refetch whose last answer had this `Date`, unless that is too early to confirm the tie it was for. */
 export async function conclude(deps: FetchDeps, fetch: DueRefetch, date: Date): Promise<void> {
   const { notBefore } = fetch;
   if (notBefore === null || date >= notBefore) return completeRefetch(deps.db, fetch);
-  // The service's clock may be moved. A tie that it dates years ahead is asked for less and less often.
+  // The service's clock may be moved. A tie dated years ahead is read at growing intervals.
   const mostMs = Math.max(earlyMs, backoffMs(deps, fetch));
   const delayMs = Math.min(mostMs, notBefore.getTime() - date.getTime() + 100);
   await postponeRefetch(deps.db, fetch, {

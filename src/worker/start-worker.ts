@@ -10,7 +10,7 @@ export interface WorkerDeps extends ApplyDeps, FetchDeps {
 }
 
 export interface WorkerOptions {
-  /** Batches at once. More than two only help where the database is far away. */
+  /** Batches applied at the same time. More than two only help when the database is far away. */
   concurrency: number;
   relayIntervalMs: number;
   relay?: RelayLimits;
@@ -20,28 +20,30 @@ export interface WorkerOptions {
 
 export const defaultWorkerOptions: WorkerOptions = { concurrency: 2, relayIntervalMs: 1_000 };
 
-/** How long a loop may give no sign of life, in milliseconds. */
+/** How long a loop may make no progress, in milliseconds. */
 export interface StallLimits {
-  /** Rounds of statements; one that waits for the database to come back takes far less. */
+  /** Loops that run statements. Waiting for the database to come back takes far less. */
   statements: number;
-  /** Rounds that read from the service: a read with all its repeats, and what is applied of it. */
+  /** Loops that read from the service: one read with all its retries, and applying its answer. */
   reads: number;
 }
 
 const defaultStallLimits: StallLimits = { statements: 60_000, reads: 300_000 };
 
 export interface RunningWorker {
-  /** False when one of its loops has not come round for too long: something hangs. No clock change deceives it. */
+  /**
+   * False when one of its loops has made no progress for too long, so something hangs. Clock changes do not affect it.
+   */
   isAlive(): boolean;
-  /** Takes no new work, finishes what is at work. */
+  /** Takes no new work and finishes the work in progress. */
   close(): Promise<void>;
 }
 
 const maxSeqsPerBatch = 500;
-/** Taken at once, to be merged: what costs the queue is the job, whatever its size. */
+/** Jobs taken at once, to be merged: the queue's cost of a job does not depend on its size. */
 const jobsAtOnce = 32;
 
-/** Applies events, reads wanted objects, runs schedules, and brings back lost wake-ups. */
+/** Starts a worker: it applies events, makes refetches, runs schedules and relays lost wake-ups. */
 export function startWorker(
   deps: WorkerDeps,
   options: WorkerOptions = defaultWorkerOptions,
@@ -65,8 +67,9 @@ export function startWorker(
     await handOver(deps, await takeRelayRows(deps.db, options.relay), goesOn);
     return { more: false };
   });
-  // Made anew at each start, since one that is there may have lost its next job. Later on, one that has vanished is put
-  // back, and so is one of an earlier start: its last job, at work just now, may have brought it back.
+  // Schedules are upserted at each start, since an existing one may have lost its next job. Later, a schedule is
+  // upserted again when it is gone or is that of an earlier start: a job of the old schedule, still running, may have
+  // restored it.
   const upserted = new Set<string>();
   const schedules = runEvery({ log, name: "schedules" }, 10_000, async () => {
     for (const [task, { schedule }] of Object.entries(tasks)) {
@@ -97,9 +100,9 @@ export function startWorker(
 }
 
 /**
- * The queue is how several workers share the work; while it is away, whoever found the rows applies them. So it does with
- * those of which nothing came when they were handed over: a queue that takes jobs may give them to nobody, and where it
- * was only busy, its later job finds nothing left to do.
+ * Relays events through the queue, which shares them among workers. While the queue is down, this worker applies them
+ * itself. It also applies those that were relayed before without effect: a queue may accept jobs and deliver them to
+ * nobody. If it was only busy, its later job finds nothing left to do.
  */
 async function handOver(
   deps: WorkerDeps,
@@ -141,16 +144,16 @@ interface Waiting {
 }
 
 export interface MergeLimits {
-  /** Batches at work at the same time. */
+  /** Batches applied at the same time. */
   atOnce: number;
-  /** A merged batch is closed once it has so many. */
+  /** The most sequence numbers in a merged batch. */
   maxSeqs: number;
 }
 
 /**
- * Makes one batch of all that is handed in while others are at work, as the inbox does with its INSERTs: a worker
- * that keeps up applies each job at once, one that has fallen behind applies many in one transaction. Each call
- * ends as its batch does.
+ * Merges all jobs that arrive while others are being applied into one batch, as the inbox does with its INSERTs. A
+ * worker that keeps up applies each job at once; one that has fallen behind applies many in one transaction. Each call
+ * resolves or rejects with its batch.
  */
 export function mergeBatches(
   apply: (seqs: readonly number[]) => Promise<void>,
@@ -194,8 +197,8 @@ export function mergeBatches(
 }
 
 /**
- * Something that runs on a schedule, on one worker at a time as a rule: two that overlap must do no harm. `stopping` is
- * aborted when the worker stops, which then waits some seconds for the task.
+ * A task that runs on a schedule, usually on one worker at a time; overlapping runs must do no harm. `stopping` is
+ * aborted when the worker stops; the worker then waits some seconds for the task.
  */
 export interface ScheduledTask {
   schedule: Schedule;
@@ -203,8 +206,8 @@ export interface ScheduledTask {
 }
 
 /**
- * Makes what runs a task by its name, but for one that is still at work here: its schedule fires on. A task that no
- * longer exists may have its schedule in the queue all the same.
+ * Returns a function that runs a task by its name. It skips a task that is still running here, since its schedule keeps
+ * firing. It also skips an unknown name: a removed task may still have its schedule in the queue.
  */
 function createTaskRunner(
   tasks: Readonly<Record<string, ScheduledTask>>,

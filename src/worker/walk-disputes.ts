@@ -14,15 +14,15 @@ import {
   withBackoff,
 } from "./refetch.ts";
 
-/** For one page; each page takes it anew. */
+/** Lease for one page; each page renews it. */
 const leaseSeconds = 120;
-/** A list that is longer than this does not end. */
+/** A longer list is taken for one that never ends. */
 const mostPages = 5_000;
 
 /**
- * Reads all charged-back transactions, page by page, where that is wanted and due. Apart from single objects, which must not
- * wait for a long list. Ends between two pages when `stop` aborts: another worker begins anew.
- * Calls `onPage` after each page, since a walk may take hours. Says how many walks it began.
+ * Reads all charged-back transactions, page by page, when that refetch is due. Runs apart from single objects, which
+ * must not wait for a long list. Stops between two pages when `stop` aborts; another worker then starts over. Calls
+ * `onPage` after each page, since a walk may take hours. Returns how many walks it began.
  */
 export async function walkDisputes(
   deps: FetchDeps,
@@ -56,7 +56,7 @@ async function walk(
   await conclude(deps, fetch, date);
 }
 
-/** The list is walked with the orders embedded; an order that is not there all the same is read by its id. */
+/** Reads the list with embedded orders. A missing order is read by its id. */
 async function* disputePages(
   { client, alerts }: Pick<FetchDeps, "client" | "alerts">,
   signal: AbortSignal,
