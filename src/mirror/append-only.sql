@@ -1,4 +1,5 @@
--- Only the audited erasure of one person may change history, and says so in its transaction.
+-- The history is append-only. Only the audited erasure of a person and a heal decided by a person may change it: they
+-- set tallyhook.erasure in their transaction.
 create or replace function mirror.refuse_change() returns trigger language plpgsql as $$
 begin
     if current_setting('tallyhook.erasure', true) = 'on' and tg_op <> 'TRUNCATE' then

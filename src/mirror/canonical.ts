@@ -4,38 +4,42 @@ import { isKept, mayBeCardNumber, mayHoldCardNumber } from "./privacy/card-numbe
 
 type JsonSource = Readonly<Record<string, unknown>>;
 
-/** What is nested deeper is no content of the service, and would exhaust the stack, here or in Postgres. */
+/** The service never nests deeper than this. Deeper content would exhaust the stack, here or in Postgres. */
 const maxDepth = 100;
 
-/** Thrown for content that cannot be stored; `decode` makes it a reason. */
+/** Thrown for content that is nested too deeply to be stored. `decode` turns it into a reason. */
 export class NestedTooDeeply extends Error {}
 
 const nothing: ReadonlySet<string> = new Set();
 
 /**
- * One text for one content, and the very text that Postgres prints of it as `jsonb`, so that stored content is compared
- * without being parsed: shorter keys first, then by their bytes; nulls of objects left out (an absent optional key is
- * null), the keys in `without` left out at the top. What `jsonb` refuses (NUL, lone surrogates) becomes U+FFFD; the
- * exact bytes stay in the inbox. Only own keys count, and `__proto__` is one like any other.
+ * The canonical text of an object: equal contents have equal texts. It is exactly what Postgres prints for the content
+ * as `jsonb`, so stored content is compared without being parsed. Shorter keys come first, then keys by their bytes.
+ * Null fields are left out, since an absent optional key means null. The keys in `without` are left out at the top
+ * level. Text that `jsonb` refuses (NUL, lone surrogates) becomes U+FFFD; the inbox keeps the exact bytes. Only own
+ * keys count, and `__proto__` is a key like any other.
  */
 export function canonicalJson(object: JsonSource, without: ReadonlySet<string> = nothing): string {
   return objectJson(object, without, 0, { mayHoldCardNumber: false });
 }
 
-/** What is noticed on the way. */
+/** Found while the canonical text is made. */
 interface Notes {
-  /** A card number may stand in a field where anything may stand, or in a key. */
+  /** A key, or a field of free content, may contain a card number. */
   mayHoldCardNumber: boolean;
 }
 
 /** A group's content in its canonical form. */
 export interface Content extends Readonly<Notes> {
   json: string;
-  /** Whether text that `jsonb` refuses stands in it as U+FFFD: what was received is not all there. */
+  /** Whether text that `jsonb` refuses was replaced by U+FFFD, so part of what was received is missing. */
   isReplaced: boolean;
 }
 
-/** `canonicalJson`, with whether it had to replace text and whether card numbers are to be looked for. A U+FFFD that came as such replaces nothing. */
+/**
+ * `canonicalJson`, and whether it replaced text and whether the content may hold card numbers. A U+FFFD that the
+ * service sent itself does not count as replaced.
+ */
 export function canonicalContent(object: JsonSource, without?: ReadonlySet<string>): Content {
   const notes = { mayHoldCardNumber: false };
   const json = objectJson(object, without ?? nothing, 0, notes);
@@ -43,7 +47,7 @@ export function canonicalContent(object: JsonSource, without?: ReadonlySet<strin
   return { json, isReplaced, mayHoldCardNumber: notes.mayHoldCardNumber };
 }
 
-/** Whether a text or a key, at any depth, is one that `jsonb` refuses. The keys in `without` do not count at the top. */
+/** Whether `jsonb` refuses a text or a key, at any depth. The keys in `without` are skipped at the top level. */
 export function holdsRefusedText(value: unknown, without: ReadonlySet<string> = nothing): boolean {
   if (typeof value === "string") return storable(value) !== value;
   if (typeof value !== "object" || value === null) return false;
@@ -72,7 +76,7 @@ function objectJson(
   return `{${json}}`;
 }
 
-/** Of a value that stands, itself or in lists, under this field's key. */
+/** Canonical text of a field's value, or of an element of a list in that field. */
 function valueJson(value: unknown, field: Field, depth: number, notes: Notes): string {
   if (typeof value === "string") {
     if (field.isFree && mayHoldCardNumber(value)) notes.mayHoldCardNumber = true;
@@ -91,11 +95,11 @@ function valueJson(value: unknown, field: Field, depth: number, notes: Notes): s
 
 interface Field {
   key: string;
-  /** The key as it stands before its value. */
+  /** The key as JSON, with the colon that precedes its value. */
   label: string;
-  /** Anything may stand in it. */
+  /** The field may hold any content, card numbers included. */
   isFree: boolean;
-  /** The key itself. */
+  /** The key itself may contain a card number. */
   mayHoldCardNumber: boolean;
 }
 
@@ -105,23 +109,24 @@ interface Shape {
 }
 
 /**
- * The service's objects have few shapes, and sorting keys is what the canonical form would cost most. By how many keys
- * there are: to compare keys with those of a few shapes is a third of what making one text of them costs.
+ * Remembered key orders. Sorting keys would be the most expensive part of the canonical form, and the service's objects
+ * have few shapes. They are grouped by their number of keys: comparing the keys with a few shapes costs a third of
+ * joining them into one lookup text.
  */
 const shapesByLength = new Map<number, Shape[]>();
 const maxShapesOfALength = 16;
 const maxCharacters = 1_000;
-/** Of all shapes together, under 1 MB: senders choose the keys of metadata, and must not fill the memory with them. */
+/** Over all shapes, under 1 MB: senders choose the keys of metadata and must not be able to fill the memory. */
 const maxRememberedKeys = 5_000;
 let rememberedKeys = 0;
 
-/** How many keys the remembered shapes have together. */
+/** Total number of keys in the remembered shapes. */
 export const rememberedShapeKeys = (): number => rememberedKeys;
 
 function rememberShape(shape: Shape): void {
   const { length } = shape.keys;
   if (shape.keys.join("").length + length > maxCharacters) return;
-  // The common shapes are back after a few objects; to know which ones are common would cost more.
+  // The common shapes return after a few objects. Tracking which ones are common would cost more.
   if (rememberedKeys + length > maxRememberedKeys) {
     shapesByLength.clear();
     rememberedKeys = 0;
@@ -132,7 +137,7 @@ function rememberShape(shape: Shape): void {
   shapesByLength.set(length, isFull ? shapes.slice(0, maxShapesOfALength) : shapes);
 }
 
-/** The keys of an object in the order of its canonical form; null where one of them cannot be stored as it is. */
+/** The keys of an object in canonical order; null if one of them cannot be stored unchanged. */
 function orderedFields(keys: readonly string[]): readonly Field[] | null {
   const shapes = shapesByLength.get(keys.length) ?? [];
   const known = shapes.find((shape) => isSame(shape.keys, keys));
@@ -148,7 +153,7 @@ function orderedFields(keys: readonly string[]): readonly Field[] | null {
   return fields;
 }
 
-/** Of as many keys. */
+/** Expects lists of equal length. */
 const isSame = (a: readonly string[], b: readonly string[]): boolean =>
   a.every((key, n) => key === b[n]);
 
@@ -157,7 +162,7 @@ function byLengthThenBytes(a: string, b: string): number {
   return left.length - right.length || left.compare(right);
 }
 
-/** Keys that become the same when they are made storable: the last one in the order of the old keys stays. */
+/** Makes all keys storable. If two become the same, the last in the order of the original keys wins. */
 function withStorableKeys(object: JsonSource): JsonSource {
   const renamed = Object.keys(object)
     .sort()
@@ -165,16 +170,16 @@ function withStorableKeys(object: JsonSource): JsonSource {
   return Object.fromEntries(renamed);
 }
 
-// Quotation mark, backslash, control characters, surrogates: all else stands in JSON as it is.
+// Quotation mark, backslash, control characters, surrogates. JSON needs no escape for anything else.
 const needsCare = /["\\\u0000-\u001f\ud800-\udfff]/;
 
 const textJson = (text: string): string =>
   needsCare.test(text) ? JSON.stringify(storable(text)) : `"${text}"`;
 
-/** 32 hex digits that stand for the content: equal exactly when the canonical forms are. */
+/** 128 bits of SHA-256 as 32 hex digits. Equal canonical texts have equal hashes. */
 export const contentHash = (json: string): string => hash("sha256", json, "hex").slice(0, 32);
 
-/** A finite number in its shortest digits, without an exponent, as Postgres prints a `numeric` of them. Pure. */
+/** A finite number in its shortest digits without an exponent, as Postgres prints the `numeric`. Pure. */
 function plainDecimal(value: number): string {
   const text = String(value);
   if (!text.includes("e")) return text;
@@ -182,7 +187,7 @@ function plainDecimal(value: number): string {
   const sign = mantissa.startsWith("-") ? "-" : "";
   const [whole = "", fraction = ""] = mantissa.slice(sign.length).split(".");
   const digits = whole + fraction;
-  // JavaScript writes an exponent only where the point lies outside of the digits.
+  // JavaScript writes an exponent only if the decimal point lies outside the digits.
   const point = whole.length + Number(exponent);
   return point > 0
     ? `${sign}${digits.padEnd(point, "0")}`

@@ -1,8 +1,8 @@
--- The state of a chargeback is told by these functions, once for mirror.chargebacks and for reports.chargebacks. Those
--- two differ in where orders and transactions come from, and the planner puts the functions in their place: one function
--- for both with a time that may be null took twice as long (docs/decisions.md).
+-- These functions define the state of a chargeback, once for mirror.chargebacks and reports.chargebacks. The two differ
+-- in the source of their orders and transactions. The planner inlines the functions: a single function for both, with a
+-- time that may be null, took twice as long (docs/decisions.md).
 
--- What the states of an order show of its chargeback, as far as they were recorded by p_as_of; null: all of them.
+-- The chargeback in the states of an order that were recorded by p_as_of; null: in all of them.
 create or replace function mirror.chargeback_of_order(p_order text, p_as_of timestamptz)
 returns table (first_at timestamptz, last_at timestamptz, accepted_at timestamptz, dismissed_at timestamptz,
                last_status text, cause text, left_at timestamptz)
@@ -23,7 +23,7 @@ language sql stable parallel safe as $$
   ) shown
 $$;
 
--- The same of a transaction.
+-- The chargeback in the states of a transaction.
 create or replace function mirror.chargeback_of_transaction(p_transaction text, p_as_of timestamptz)
 returns table (first_at timestamptz, last_at timestamptz, cause text, left_at timestamptz)
 language sql stable parallel safe as $$
@@ -41,8 +41,8 @@ language sql stable parallel safe as $$
   ) shown
 $$;
 
--- What an order says now counts before what it said, and an order before its sale. Who leaves without a word was
--- dismissed.
+-- The order's present status counts before its past ones, and the order before its sale. A chargeback that is left
+-- without an explicit outcome was dismissed.
 create or replace function mirror.chargeback_state(p_order_status text, p_first_at timestamptz, p_last_status text,
                                                    p_sale_status text)
 returns text language sql immutable parallel safe as $$
@@ -56,7 +56,7 @@ returns text language sql immutable parallel safe as $$
       else 'dismissed' end
 $$;
 
--- When it came to that state; null while it is open.
+-- When the chargeback reached that state; null while it is open.
 create or replace function mirror.chargeback_ended_at(
   p_state text, p_first_at timestamptz, p_last_at timestamptz, p_accepted_at timestamptz, p_dismissed_at timestamptz,
   p_left_at timestamptz, p_sale_last_at timestamptz, p_sale_left_at timestamptz)

@@ -8,7 +8,7 @@ import { subscription } from "./resources/subscription.ts";
 import { transaction } from "./resources/transaction.ts";
 import type { Decoded, Observation, Resource } from "./snapshot.ts";
 
-/** Every resource of the mirror. Written always in this order, so that two batches cannot wait for each other. */
+/** Every resource of the mirror. Tables are always written in this order, so that two batches cannot deadlock. */
 export const mirrorResources: readonly MirrorResource[] = [
   order,
   transaction,
@@ -19,14 +19,14 @@ export const mirrorResources: readonly MirrorResource[] = [
 export const isResource = (name: string): name is Resource =>
   mirrorResources.some((resource) => resource.name === name);
 
-/** Throws `TypeError` for a name of none. */
+/** Throws `TypeError` for an unknown name. */
 export function resourceNamed(name: string): MirrorResource {
   const found = mirrorResources.find((resource) => resource.name === name);
   if (found === undefined) throw new TypeError(`the mirror keeps no ${name}`);
   return found;
 }
 
-/** The resource and the fields of a group; undefined for a name of none. */
+/** The resource and the definition of a group of fields; undefined for an unknown name. */
 export function groupNamed(
   group: string,
 ): { resource: MirrorResource; definition: GroupDefinition } | undefined {
@@ -37,7 +37,7 @@ export function groupNamed(
   return undefined;
 }
 
-/** Reads one observation without applying it; card numbers in it are masked. Pure. */
+/** Decodes one snapshot without applying it. Masks the card numbers in it. Pure. */
 export function decode(observation: Observation): Decoded {
   const resource = resourceNamed(observation.resource);
   try {
@@ -49,7 +49,7 @@ export function decode(observation: Observation): Decoded {
   }
 }
 
-/** Noticed while the canonical text is made: to look at every field once more would be felt. */
+/** Detected while canonicalizing: a second pass over every field would cost too much. */
 const holdsNoCardNumber = (decoded: Decoded): boolean =>
   !("states" in decoded) || !decoded.states.some(({ mayHoldCardNumber }) => mayHoldCardNumber);
 
@@ -64,7 +64,7 @@ function decodeMasked(
   return decodeAs({ ...observation, object: value, maskedCardNumbers });
 }
 
-/** Where an object is read by its id, and what must be asked for so that the answer is whole. */
+/** The endpoint that reads an object by its id, and the query that makes its answer complete. */
 export function readPlace(name: string): { endpoint: ReadById; query: Record<string, string> } {
   const { object, expand } = resourceNamed(name).service;
   return { endpoint: object, query: expand?.object === undefined ? {} : { expand: expand.object } };

@@ -1,7 +1,7 @@
 import { type Content, contentHash } from "./canonical.ts";
 import { type VersionParts, isPlausibleAt, versionOf } from "./version.ts";
 
-/** Each resource adds its name where it is described (resources/<name>.ts), so that a misspelt one is an error. */
+/** Each resource declares its name in resources/<name>.ts, so that a misspelt name is a compile error. */
 export interface ResourceNames {}
 
 export type Resource = keyof ResourceNames;
@@ -12,31 +12,31 @@ export interface ObjectKey {
   id: string;
 }
 
-/** Where in an object of the service card numbers stood, which were masked. */
+/** The fields of an object in which card numbers were masked. */
 export interface MaskedCardNumbers extends ObjectKey {
   paths: readonly string[];
 }
 
-/** One state of one object, as an event, a read, an import or a repair shows it. */
+/** A snapshot: what one event or one answer of the service shows of an object. */
 export interface Observation {
   resource: Resource;
   object: Readonly<Record<string, unknown>>;
-  /** The object's state as of this time if it has no `updated_at` of its own: the event's `created_at`. */
+  /** Dates the state if the object has no `updated_at`: the event's `created_at`. */
   fallbackUpdatedAt: string | null;
   /** The service's `Date` of the answer, fixed form; null for an event. */
   observedAt: string | null;
   /**
-   * When it was received, by the service's clock, fixed form: of an answer its `Date`. What is dated much later is not
-   * believed; left out or null: everything is.
+   * When it was received by the service's clock (the `Date` of an answer), fixed form. A state dated much later is not
+   * believed. Without this time, every state is believed.
    */
   receivedAt?: string | null;
   /** `event:<seq>`, `fetch`, `import` or `reconcile:<run>`. */
   cause: string;
-  /** Of an `object` in which card numbers were masked already. */
+  /** Set if card numbers in `object` were masked already. */
   maskedCardNumbers?: MaskedCardNumbers;
 }
 
-/** A state as an answer shows it that bears this `Date` of the service's, in the fixed form. */
+/** The snapshot of an answer of the service. `observedAt`: the answer's `Date`, fixed form. */
 export const observed = (
   resource: Resource,
   object: Observation["object"],
@@ -55,49 +55,49 @@ export type Column = string | number | boolean | null;
 
 /** The state of one group of fields: the unit that wins or loses as a whole. */
 export interface GroupState {
-  /** `order`, `order.dunning`, `transaction.inline`, …: also the name under which history keeps it. */
+  /** `order`, `order.dunning`, `transaction.inline`, …: also `resource` in `mirror.versions`. */
   readonly group: string;
   readonly id: string;
-  /** What decides: `versionOf`. */
+  /** Made by `versionOf`. The higher version wins. */
   readonly version: string;
-  /** The time that the version begins with. */
+  /** The time at the start of the version. */
   readonly changedAt: string;
-  /** When the group says that it changed, fixed form. */
+  /** `updated_at` of the group, fixed form. */
   readonly updatedAt: string;
   readonly observedAt: string | null;
-  /** Whether it was seen at a time at which it could be so; else it is kept apart, and no row shows it. */
+  /** False for a state dated in the future. It is kept in `mirror.unbelieved`, and no row shows it. */
   readonly isBelieved: boolean;
   /** `contentHash` of the content. */
   readonly hash: string;
   /** Canonical content as JSON: the history's `data`. */
   readonly json: string;
-  /** Whether text that `jsonb` refuses became U+FFFD. No part of the content: states that differ in it alone are equal. */
+  /** Whether text that `jsonb` refuses became U+FFFD. Not part of the content: equal states may differ in it. */
   readonly isReplaced: boolean;
-  /** Whether card numbers are to be looked for in the object that showed the state. */
+  /** Whether the object that showed the state may hold card numbers, so that it must be masked. */
   readonly mayHoldCardNumber: boolean;
-  /** Of that object; null where there were none. No part of the content either. */
+  /** Card numbers masked in that object; null if there were none. Not part of the content. */
   readonly maskedCardNumbers: MaskedCardNumbers | null;
   /** The columns of the mirror's row that this group owns. */
   readonly columns: Readonly<Record<string, Column>>;
   readonly cause: string;
-  /** The object whose read settles a tie of this group; null where no read shows the group. */
+  /** The object whose read confirms a tie of this group; null if no read shows the group. */
   readonly settledBy: ObjectKey | null;
-  /** Puts other content in the place of what was shown; hash and version are that content's. */
+  /** Replaces the content, as redaction does. Hash and version follow the new content. */
   replaceContent(json: string, columns: Readonly<Record<string, Column>>): void;
 }
 
 export type Decoded =
   | { ok: true; id: string; states: GroupState[]; unread: ObjectKey[] }
-  /** Something happened to the object, but its state is not all there: it must be read. `states`: what no read shows. */
+  /** A partial object: it changed but lacks fields, and orders a refetch. `states`: groups that no read shows. */
   | { ok: false; thin: true; id: string; states: GroupState[] }
-  /** Its id, its version or its money cannot be read. */
+  /** The id, the version or an amount is unreadable. */
   | { ok: false; thin: false; reason: string };
 
 interface GroupParts {
   group: string;
   id: string;
   updatedAt: string;
-  /** What orders the group, where that is not `updatedAt` alone. */
+  /** Orders the group if `updatedAt` alone does not. */
   orderedBy?: Pick<VersionParts, "updatedAt" | "within">;
   rank: number;
   content: Content;
@@ -106,7 +106,7 @@ interface GroupParts {
 
 type Shown = Pick<Observation, "observedAt" | "receivedAt" | "cause" | "maskedCardNumbers">;
 
-/** Puts a group's content and columns together with the version that orders it. */
+/** Combines a group's content and columns with the version that orders it. */
 export function groupState(
   observation: Shown,
   parts: GroupParts,
@@ -115,7 +115,7 @@ export function groupState(
   return new LazyState(observation, parts, columns);
 }
 
-/** Makes the hash when it is asked for: most of what a reconciliation reads is equal, and seen to be by its text. */
+/** Hashes on demand: most of what a nightly run reads equals the stored text and needs no hash. */
 class LazyState implements GroupState {
   readonly group: string;
   readonly id: string;

@@ -12,18 +12,18 @@ export interface CompareStatement {
   given: readonly GivenColumn[];
 }
 
-/** Stands in a list of differing columns for the group's content as a whole. */
+/** The entry for the group's whole content in a list of differing columns. */
 export const contentDiffers = "(content)";
 
 /**
- * One statement that holds states against the stored rows, column by column and in their whole content, and gives
- * back only the rows that are not there or differ: for an equal page it answers nothing. Only reads.
+ * One statement that compares states with the stored rows, column by column and by whole content. It returns only rows
+ * that are missing or differ, so nothing for an equal page. Read-only.
  *
- * What is compared of a row: every group of fields that is given. A group that no answer of the service shows
- * (`order.dunning`) is never given, so never compared. What several groups make (`computed`) must be what the
- * stored groups make, so that a column that was edited by hand is found; and what the service shows of it
- * (`shown`) must be there. Versions are compared in their time alone: when somebody looked is no difference.
- * Of the orders, in short (test/mirror/__sql__/orders.compare.sql has all of it):
+ * It compares every group of fields that is given. A group that no answer of the service shows (`order.dunning`) is
+ * never given and never compared. A column computed from several groups (`computed`) must equal what the stored groups
+ * yield, which finds columns edited by hand. It must also equal what the service shows of it (`shown`). Versions are
+ * compared by their time alone: a different time of reading is no difference. For orders, shortened (the whole is in
+ * test/mirror/__sql__/orders.compare.sql):
  *
  *     select r.id, t.id is not null as found,
  *       case when r.version <> '' and t.id is not null then array_remove(array[
@@ -64,7 +64,7 @@ const differs = (column: string, shown = `r.${column}`): Check => ({
 function checksOf(resource: MirrorResource, group: NamedGroup): Check[] {
   const { versionColumn: v, prefix, contentColumn } = group;
   const isCore = group.group === resource.name;
-  // Before the group was seen here, only what another group has put there can contradict it.
+  // A group that was never seen here has no values to compare; only columns set by another group can differ.
   const seen = `t.${v} <> ''`;
   const own = Object.keys(group.columns).map((column) => differs(column));
   const rest: Check[] = [
@@ -89,7 +89,7 @@ function checksOf(resource: MirrorResource, group: NamedGroup): Check[] {
   ];
 }
 
-/** The columns that the core owns once it was seen here, and until then another group. */
+/** Shared columns: the core owns them once it was seen here, another group until then. */
 function sharedChecks(
   { shared, name: core, groups }: MirrorResource,
   { group }: NamedGroup,
@@ -127,19 +127,19 @@ const differing = ({ versionColumn: v }: NamedGroup, checks: readonly Check[]): 
     .map(({ name, condition }) => `case when ${condition} then '${name}' end`)
     .join(", ")}]::text[], null) end`;
 
-/** A group of an object that the mirror does not have as it was given. */
+/** A group of fields that is missing from the mirror or differs there. */
 export interface DifferentGroup {
   state: GroupState;
-  /** Its stored version; '' where the group was never seen here. */
+  /** '' if the group was never seen here. */
   storedVersion: string;
-  /** Columns that differ, `(content)` for the content; empty where the group is only not there. */
+  /** Columns that differ, `(content)` for the content; empty if the group is merely missing. */
   columns: readonly string[];
 }
 
 export interface DifferentObject {
   resource: Resource;
   id: string;
-  /** The stored row; null where there is none. Timestamps are text, money is a number. */
+  /** Null if there is no row. Timestamps are text, money is a number of minor units. */
   stored: Readonly<Record<string, unknown>> | null;
   groups: readonly DifferentGroup[];
 }
@@ -158,9 +158,9 @@ const tables = mirrorResources.map((resource) => {
 type ComparedTable = (typeof tables)[number];
 
 /**
- * The objects that the mirror does not have exactly as these states show them; of several states of one group the
- * highest counts. One statement a table where all is equal, three where something may differ. Reads without a lock:
- * what is found may have been overtaken since. States of people who were erased are redacted in place.
+ * Returns the objects that are missing from the mirror or differ from these states. Of several states of one group the
+ * highest version counts. One statement per table if all is equal, three if something may differ. Reads without a lock,
+ * so a difference may have been overtaken since. Redacts states of erased people in place.
  */
 export async function compareStates(
   db: Knex,
@@ -176,7 +176,7 @@ export async function compareStates(
   return found;
 }
 
-/** The rows that are not stored, to the letter, as they are shown. */
+/** The rows that are not stored exactly as the states show them. */
 async function findUnproved(
   db: Knex,
   { resource, stored, isStored }: ComparedTable,

@@ -4,22 +4,21 @@ import { type MirrorResource, namedGroups } from "../resources/resource.ts";
 import { mirrorResources } from "../resources.ts";
 import { latestPlausible } from "../version.ts";
 
-/** A row that the one writer cannot have made. */
+/** A row that the mirror's writer cannot have produced. */
 export interface InconsistentRow {
   resource: Resource;
   id: string;
-  /** Columns that no state explains. */
+  /** Columns whose values follow from no state. */
   columns: string[];
 }
 
-/** A fault can be in every row: they are read and told of in batches. */
+/** Every row may be at fault, so rows are read and returned in batches. */
 const batchSize = 1_000;
 
 /**
- * Rows with columns that no list of the service can contradict, and that were changed all the same: a version of the
- * future, which lets nothing newer in; fields of a group that was never seen; a mark of deletion on what cannot be
- * deleted; a hash of other content. All of them, in batches. Reads every row: for runs that walk everything. `seenAt`:
- * the service's time.
+ * Finds tampered rows that a comparison with the service cannot find: a version in the future, which blocks every newer
+ * state; fields of a group that was never seen; a deletion mark on an object that cannot be deleted; a hash of other
+ * content. Yields them in batches. Reads every row, so it is meant for full runs. `seenAt`: the service's time.
  */
 export async function* inconsistentRows(
   db: Knex,
@@ -46,7 +45,7 @@ export async function* inconsistentRows(
   }
 }
 
-/** SQL of the name of each column that is at fault, else null. */
+/** One SQL expression per check: the column's name if it is at fault, else null. */
 function faultsOf(resource: MirrorResource): string[] {
   const fault = (column: string, condition: string) =>
     `case when ${condition} then '${column}' end`;

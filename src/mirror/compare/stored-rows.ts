@@ -10,13 +10,13 @@ import {
 } from "../resources/resource.ts";
 import type { Column, GroupState } from "../snapshot.ts";
 
-/** Whether a stored row is exactly as these states of its groups show it. */
+/** Whether a stored row equals these states of its groups exactly. */
 export type IsStored = (states: ReadonlyMap<string, GroupState>, stored: StoredRow) => boolean;
 
 /**
- * Makes the test of equality of a table's rows: every column and the whole content of every group that is given. Says
- * yes only where `compareStatement` finds no difference, which knows what a difference is; what is not proved here
- * is compared there. Pure.
+ * Builds the equality test for a table's rows: every column and the whole content of every given group. The test passes
+ * only if `compareStatement` would find no difference. That statement defines what a difference is, and compares every
+ * row that fails here. Pure.
  */
 export function isStoredTest(
   resource: MirrorResource,
@@ -46,7 +46,7 @@ export function isStoredTest(
       if (contentPlace !== null && stored[contentPlace] !== state.json) return false;
       const shown = [state.changedAt, ...valuesOf(columns, state)];
       if (isCore) shown.push(inPostgresForm(state.updatedAt));
-      // What was never seen here has no time there: what is to be done about that is not for a test of equality.
+      // A group that was never seen here has no stored time, so it fails; `compareStatement` decides what that means.
       if (stored[columnsPlace] !== rowText(shown)) return false;
       if (isCore && shownHold !== null && stored[shownHold] !== "t") return false;
     }
@@ -54,7 +54,7 @@ export function isStoredTest(
   };
 }
 
-/** The columns that the core owns once it was seen, and until then another group. */
+/** Shared columns: the core owns them once it was seen, another group until then. */
 function sharedTest(
   { shared, name: core }: MirrorResource,
   placeOf: (name: string) => number,
@@ -75,7 +75,7 @@ const valuesOf = (
 ): (string | null)[] =>
   columns.map(([column, { type }]) => printed(type, state.columns[column] ?? null));
 
-/** As Postgres prints it. */
+/** The value as Postgres prints it. */
 function printed(type: ColumnDefinition["type"], value: Column): string | null {
   if (value === null) return null;
   if (typeof value === "boolean") return value ? "t" : "f";
@@ -85,7 +85,7 @@ function printed(type: ColumnDefinition["type"], value: Column): string | null {
 
 const noFraction = ".000000Z";
 
-/** From the fixed form of a time to that of a `timestamp`, which drops zeros at the end. */
+/** Converts a time from the fixed form to Postgres's text of a `timestamp`, which drops trailing zeros. */
 function inPostgresForm(at: string): string {
   const [date, time] = [at.slice(0, 10), at.slice(11, 19)];
   return at.endsWith(noFraction)
@@ -93,38 +93,38 @@ function inPostgresForm(at: string): string {
     : `${date} ${time}${at.slice(19, -1).replace(/0+$/, "")}`;
 }
 
-/** A stored row in few texts, so that to see that it is equal costs little: the values of `storedRowStatement`. */
+/** A stored row as a few texts that are cheap to compare: the values of `storedRowStatement`. */
 export type StoredRow = readonly (string | null)[];
 
-/** What is asked of a row beside its columns, 't' or 'f'. */
+/** Conditions that the query evaluates for a row, besides its columns: 't' or 'f'. */
 const asked = {
-  /** The columns that several groups make are what the stored groups make, and nobody asked for the row's erasure. */
+  /** Computed columns equal what the stored groups yield, and the row's owner was not erased. */
   holds: "holds",
-  /** What the service shows of such columns, by the stored content, is there. */
+  /** Computed columns equal what the service shows of them, according to the stored content. */
   shownHold: "shown_hold",
   /** The core was seen here. */
   hasCore: "has_core",
 } as const;
 
-/** The time of the group's version and its columns, as one text. */
+/** Name of the value with the time of the group's version and its columns, as one text. */
 const columnsOf = ({ prefix }: Pick<NamedGroup, "prefix">): string => `${prefix}columns`;
-/** The columns that two groups share, as one text. */
+/** Name of the value with the columns that two groups share, as one text. */
 const sharedColumns = "shared_columns";
 
 export interface StoredRowStatement {
   sql: string;
-  /** Where each value stands in a row. */
+  /** The index of each value in a row. */
   places: ReadonlyMap<string, number>;
 }
 
 /**
- * Reads rows as they are stored: the columns of a group as one text, content as `jsonb` prints it. One text is compared at
- * once, and is all the driver has to take apart. Only reads. Of the customers, in short:
+ * Reads stored rows: the columns of a group as one text, content as `jsonb` prints it. One text per group is cheap to
+ * compare and for the driver to parse. Read-only. For customers, shortened:
  *
  *     select t.id as id, row(left(t.version, 27), t.email, …)::text as version_columns, t.data as data, …
  *     from mirror.customers t where t.id = any(?::text[])
  *
- * test/mirror/__sql__/customers.stored.sql has all of it.
+ * The whole is in test/mirror/__sql__/customers.stored.sql.
  */
 export function storedRowStatement(resource: MirrorResource): StoredRowStatement {
   const values = new Map<string, string>([["id", "t.id"]]);
@@ -165,7 +165,7 @@ const columnValues = (columns: Columns): string[] =>
     type === "timestamptz" ? inUtc(column) : `t.${column}`,
   );
 
-/** Whatever the time zone of the session. */
+/** Independent of the session's time zone. */
 const inUtc = (column: string): string => `t.${column} at time zone 'UTC'`;
 
 const rowOf = (values: readonly string[]): string => `row(${values.join(", ")})::text`;
@@ -177,7 +177,7 @@ function allHold(expressions: MirrorResource["computed"] = {}, field: RowExpress
   return ["true", ...each].join(" and ");
 }
 
-/** What a look at the core shows (`MirrorTable.shown`), as the stored row has it where core and look are the same. */
+/** The fields that `MirrorResource.shown` needs, taken from the stored row instead of a snapshot of the core. */
 function coreOf({ name, groups }: MirrorResource): RowExpression {
   const columns = new Map([
     ["content", groups[name]?.contentColumn],
@@ -190,10 +190,10 @@ function coreOf({ name, groups }: MirrorResource): RowExpression {
   };
 }
 
-/** The driver's parsers would make objects of what is compared as text. */
+/** Values are compared as text; the driver's parsers would make objects of them. */
 const asText = { getTypeParser: () => (text: string) => text };
 
-/** The rows with these ids that are there. One statement; reads without a lock. */
+/** Reads the existing rows with these ids. One statement, without a lock. */
 export async function readStoredRows(
   db: Knex,
   { name, sql }: { name: string; sql: string },
@@ -205,10 +205,10 @@ export async function readStoredRows(
   return rows;
 }
 
-/** What `record_out` of Postgres puts in quotation marks. */
+/** Characters that make `record_out` of Postgres quote a value. */
 const special = /["\\(), \t\n\v\f\r]/;
 
-/** The text that Postgres makes of `row(…)::text` of these values, which are texts as it prints them itself. */
+/** The text of `row(…)::text` in Postgres. `values` are texts as Postgres prints them. */
 export function rowText(values: readonly (string | null)[]): string {
   let text = "";
   let separator = "(";

@@ -1,6 +1,6 @@
 const minDigits = 13;
 
-/** Whether a text may hold a card number at all. Nearly none does, so this is all that most of them cost. */
+/** Whether a text may hold a card number. A cheap first test: nearly every text fails it. */
 export const mayHoldCardNumber = (text: string): boolean =>
   text.length >= minDigits && /[\d -]{13}/.test(text);
 
@@ -37,7 +37,7 @@ type Run = Span;
 /** A run of digits, or some with a separator between each two. */
 type Card = Span;
 
-/** What stands between two cards that are masked already: nothing beyond it touches a number in it. */
+/** The text between two masked cards. Characters outside it do not adjoin a number in it. */
 type Room = Span;
 
 /** A card has at most this many groups: one of four, and then three digits and more each. */
@@ -46,7 +46,7 @@ const maxGroups = 6;
 /** The card numbers of a text, in order. */
 function findCards(text: string): Card[] {
   const cards: Card[] = [];
-  /** The runs since the last card that may still begin one when what follows them is masked. */
+  /** Runs since the last card that may still begin a card once the text after them is masked. */
   let passed: Run[] = [];
   let room: Room = { start: 0, end: text.length };
   for (let run = runFrom(text, 0); run !== null;) {
@@ -57,7 +57,7 @@ function findCards(text: string): Card[] {
       run = runFrom(text, run.end);
       continue;
     }
-    // A number that is masked may leave those before it standing alone, the nearest first.
+    // Masking a number may isolate card numbers before it, the nearest first.
     const revealed: Card[] = [];
     for (let next: Card | null = card; next !== null;) {
       revealed.push(next);
@@ -71,7 +71,7 @@ function findCards(text: string): Card[] {
   return cards;
 }
 
-/** The last card of a room that some of the runs passed over begins. */
+/** The last card in a room that begins with one of the passed runs. */
 function lastCardOf(text: string, passed: readonly Run[], room: Room): Card | null {
   for (let n = passed.length - 1; n >= 0; n--) {
     const run = passed[n];

@@ -1,17 +1,17 @@
 import { type EnvelopePlaces, readEventParts } from "../../contract/event-envelope.ts";
 import { type WireObject, isObject, isWireId } from "../../contract/wire-types.ts";
 
-/** Whom an event is about, as far as its body says. */
+/** The customers in an event's body. */
 export interface EventSubject {
   /** The customer of the event's own object. */
   customer: string | null;
-  /** All customers that it names, at any depth. */
+  /** All customers named, at any depth. */
   named: ReadonlySet<string>;
 }
 
 const maxDepth = 100;
 
-/** What a parsed body says of its customer. Pure. */
+/** Finds the customers in a parsed body. Pure. */
 export function subjectOf(places: Readonly<EnvelopePlaces>, body: unknown): EventSubject {
   const named = new Set<string>();
   collect(body, named, 0);
@@ -21,11 +21,11 @@ export function subjectOf(places: Readonly<EnvelopePlaces>, body: unknown): Even
   return { customer, named };
 }
 
-/** An event of the customers' family shows a customer, unless its object belongs to one. */
+/** The object of a `customer.*` event is a customer, unless it belongs to one. */
 const ownId = (type: string | null, object: WireObject): string | null =>
   type?.split(".", 1)[0] === "customer" && isWireId(object["id"]) ? object["id"] : null;
 
-/** The customer that an object says it belongs to: by id, or embedded. */
+/** The customer whom an object belongs to, named by id or embedded. */
 export function customerNamedBy(object: WireObject): string | null {
   const { customer_id: id, customer } = object;
   if (isWireId(id)) return id;
@@ -43,10 +43,10 @@ function collect(value: unknown, named: Set<string>, depth: number): void {
   for (const field of Object.values(value)) collect(field, named, depth + 1);
 }
 
-/** More than any event has. */
+/** More than any real event has. */
 const maxTexts = 2_000;
 
-/** Every text of a value that may be an id, at any depth; for events that name no customer where one is looked for. */
+/** Every text that may be an id, at any depth. For events that name no customer in the usual places. */
 export function idsIn(value: unknown, found = new Set<string>(), depth = 0): Set<string> {
   if (found.size >= maxTexts || depth > maxDepth) return found;
   if (isWireId(value)) found.add(value);
@@ -56,13 +56,13 @@ export function idsIn(value: unknown, found = new Set<string>(), depth = 0): Set
   return found;
 }
 
-/** A person's e-mail address or phone number, in the one form by which it is known again. */
+/** A person's e-mail address or phone number, normalized so that equal ones compare equal. */
 export type Contact = string;
 
-/** More than any event has. */
+/** More than any real event has. */
 const maxContacts = 500;
 
-/** Every e-mail address and phone number in the texts of a value, at any depth; of bytes that are no JSON, in all of it. */
+/** Every e-mail address and phone number in the texts of a value, at any depth. */
 export function contactsIn(value: unknown): Set<Contact> {
   const contacts = new Set<Contact>();
   collectContacts(value, contacts, 0);
@@ -81,21 +81,21 @@ function collectContacts(value: unknown, contacts: Set<Contact>, depth: number):
   }
 }
 
-/** By what else than ids a person is known. */
+/** What identifies a person besides ids. */
 export interface PersonTraces {
   contacts: Set<Contact>;
-  /** First and last name together: one of them alone may be anybody's. */
+  /** First and last name together: either alone may be anybody's. */
   names: Set<string>;
 }
 
-/** Keys under which an address of the person stands; elsewhere an address may be anybody's. */
+/** Keys that hold the person's own address; under other keys an address may be anybody's. */
 const contactKeys = ["email", "phone"];
 /** Parts of an object that belong to its customer. */
 const ownParts = ["customer", "shipping_address", "billing_address", "billing_details"];
 
 /**
- * Adds what a value shows as the person's: e-mail addresses, phone numbers and names of every object in it that
- * belongs to the customer; `isTheirs` says so of the value itself, where it names no customer.
+ * Adds the e-mail addresses, phone numbers and names of every object in a value that belongs to the customer.
+ * `isTheirs`: the value itself does, even if it names no customer.
  */
 export function addTraces(
   value: unknown,
@@ -125,13 +125,13 @@ export function addTraces(
 const maxWords = 20_000;
 const maxWordLength = 320;
 
-/** What may be an id or an address, also where it is written in escapes; nothing that Postgres would refuse. */
+/** The words of a text that may be ids or addresses, escaped ones included. None that Postgres would refuse. */
 export function wordsOf(text: string): string[] {
   const plain = withoutEscapes(text);
   return plain === text ? plainWords(text) : [...plainWords(text), ...plainWords(plain)];
 }
 
-/** A text with what is written for JSON, URLs or HTML as the number of a character; of ASCII, as ids and addresses are. */
+/** Decodes numeric escapes of JSON, URLs and HTML. ASCII only, which is enough for ids and addresses. */
 const withoutEscapes = (text: string): string =>
   text.replaceAll(
     /\\u00([2-7][0-9a-f])|%([2-7][0-9a-f])|&#x0{0,4}([2-7][0-9a-f]);|&#0{0,4}(\d{2,3});/gi,
@@ -154,7 +154,7 @@ function contactsOfText(text: string): Contact[] {
   const mayHaveAddress = text.includes("@") || /%40|\\u0040|&#(?:x0*40|0*64);/i.test(text);
   const addresses = mayHaveAddress ? wordsOf(text).filter((word) => word.includes("@")) : [];
   const isNumber = text.length <= 40 && /^\+?[\d\s().-]+$/.test(text);
-  // In a text, a number counts that is written as a telephone's.
+  // In a text, only digits written like an international phone number count.
   const numbers = isNumber ? [text] : (text.match(/(?:\+|\b00)\d[\d ().-]{5,24}\d/g) ?? []);
   const phones = numbers.flatMap((number) => {
     const digits = number.replaceAll(/\D/g, "").replace(/^00/, "");

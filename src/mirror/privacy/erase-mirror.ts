@@ -27,7 +27,7 @@ export type NewHashes = ReadonlyMap<string, string>;
 
 const hashKey = (group: string, id: string, hash: string): string => `${group}|${id}|${hash}`;
 
-/** Everything that ever belonged to the customer, and the customer. Reads the whole history. */
+/** The ids of the customer and of all objects that ever belonged to the customer. Reads the whole history. */
 export async function objectsOf(db: Knex, customerId: string): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { id: string }[] }>(
     `select id from mirror.versions where data->>'customer_id' = :customerId
@@ -39,7 +39,7 @@ export async function objectsOf(db: Knex, customerId: string): Promise<string[]>
   return rows.map(({ id }) => id);
 }
 
-/** What the person's states, believed or not, ever showed as theirs. Reads the whole history. */
+/** All personal traces in the person's states, believed or not. Reads the whole history. */
 export async function tracesOf(db: Knex, customerId: string): Promise<PersonTraces> {
   const states = (table: string): string =>
     `select data from mirror.${table}
@@ -54,11 +54,11 @@ export async function tracesOf(db: Knex, customerId: string): Promise<PersonTrac
 }
 
 /**
- * Redacts the states of these objects, but those that show another customer: an order may have moved. Two states that
- * differed in personal data only both stay, the one recorded later as a twin: reports as of a time go on to know when
- * each was recorded, and what a read saw. History changes here, and where a person has an object healed (overwrite.ts);
- * it says so to the table's trigger, in its transaction, which it needs. Idempotent. Gives back how many states there
- * were, and what became of their hashes.
+ * Redacts the states of these objects, except those that show another customer, since an order may have moved. Two
+ * states that differed only in personal data are both kept, the later recorded one as a twin, so that as-of reports
+ * still know when each was recorded and what a read saw. History changes only here and in a heal (overwrite.ts); a
+ * setting of the transaction lets the table's trigger permit it. Needs a transaction. Idempotent. Returns the number of
+ * states and their new hashes.
  */
 export async function eraseHistory(
   trx: Knex.Transaction,
@@ -73,7 +73,7 @@ export async function eraseHistory(
      order by v.recorded_at, v.seq`,
     [sqlArray(groupsInHistory), sqlArray(ids), customerId, customerId],
   );
-  // Nothing rests on what was not believed.
+  // Nothing depends on unbelieved states, so they are deleted.
   await trx("mirror.unbelieved")
     .whereIn("id", [...ids])
     .orWhereRaw("data->>'customer_id' = ?", [customerId])
@@ -100,9 +100,9 @@ export async function eraseHistory(
 type Row = Record<string, unknown>;
 
 /**
- * Redacts the rows of these objects: of each group of fields what is the person's, since an object that moved shows
- * another customer. Needs a transaction, after `eraseHistory`, which says what became of the hashes. Gives back the
- * rows by table; idempotent. Mark the person as erased before.
+ * Redacts the rows of these objects, in each group of fields that is the person's: an object that moved also shows
+ * another customer. Mark the person as erased first, then call `eraseHistory`, which returns the new hashes. Needs a
+ * transaction. Idempotent. Returns the number of rows by table.
  */
 export async function eraseRows(
   trx: Knex.Transaction,
@@ -158,14 +158,14 @@ function redactedRow(
   return changed;
 }
 
-/** Whom a stored group shows, or else its row. */
+/** The customer whom a stored group shows, or else its row. */
 function ownerOf({ owner }: MirrorResource, { contentColumn }: NamedGroup, row: Row): unknown {
   if (owner !== "customer_id") return owner === null ? null : row[owner];
   const content = contentColumn === undefined ? null : row[contentColumn];
   return (isObject(content) ? customerNamedBy(content) : null) ?? row["customer_id"];
 }
 
-/** A group's own columns, and the shared ones where it is what they are taken from. */
+/** A group's own columns, and the shared ones if it owns them. */
 function columnsOf(resource: MirrorResource, group: NamedGroup, row: Row): string[] {
   const { shared, name: core, groups } = resource;
   const own = Object.keys(group.columns);
@@ -181,7 +181,7 @@ const redactedColumns = (row: Row, columns: readonly string[]): Row =>
     columns.map((column) => [column, withoutPersonalField(column, row[column]) ?? null]),
   );
 
-/** What is made of several groups is made anew. */
+/** Recomputes the columns that derive from several groups. */
 async function recompute(
   trx: Knex.Transaction,
   { table, computed }: MirrorResource,
@@ -196,7 +196,7 @@ async function recompute(
   ]);
 }
 
-/** Who erased whom, when, why, and how much that was. Rows of this table never change. */
+/** Who erased whom, when, why, and how many rows. Entries never change. */
 export interface ErasureEntry {
   customerId: string;
   by: string;

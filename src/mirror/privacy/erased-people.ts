@@ -8,12 +8,12 @@ import type { Column, GroupState } from "../snapshot.ts";
 import type { Contact } from "./data-subject.ts";
 import { withoutPersonalData, withoutPersonalField } from "./personal-data.ts";
 
-/** Every group whose states history keeps. */
+/** Every group whose states the history records. */
 export const groupsInHistory = mirrorResources.flatMap((resource) =>
   namedGroups(resource).flatMap(({ group, inHistory }) => (inHistory ? [group] : [])),
 );
 
-/** The tables whose rows say in `customer_id` whose they are. */
+/** The tables whose rows name their customer in `customer_id`. */
 export const ownedTables = mirrorResources.flatMap(({ table, owner }) =>
   owner === "customer_id" ? [table] : [],
 );
@@ -25,8 +25,8 @@ export const isPerson = (group: string): string =>
   `${group} in (${people.map(({ name }) => `'${name}'`).join(", ")})`;
 
 /**
- * Whether anybody was ever erased. Whoever writes asks this, or `erasedAmong`, first in his transaction: an erasure that
- * begins waits for its end (`markErased`).
+ * Whether anybody was ever erased. Every writer calls this or `erasedAmong` first in its transaction, so that an
+ * erasure that begins meanwhile waits for the writer (`markErased`).
  */
 export async function isAnybodyErased(db: Knex): Promise<boolean> {
   const { rows } = await db
@@ -47,7 +47,7 @@ export async function erasedAmong(db: Knex, customerIds: readonly string[]): Pro
   return new Set(rows.map(({ customer_id }) => customer_id));
 }
 
-/** Those of these objects that belong, or once belonged, to somebody who was erased: by their history. */
+/** Those of these objects that belong, or once belonged, to an erased person according to the history. */
 export async function erasedObjectsAmong(db: Knex, ids: readonly string[]): Promise<Set<string>> {
   if (ids.length === 0) return new Set();
   const { rows } = await db.raw<{ rows: { id: string }[] }>(
@@ -59,10 +59,10 @@ export async function erasedObjectsAmong(db: Knex, ids: readonly string[]): Prom
   return new Set(rows.map(({ id }) => id));
 }
 
-/** The hash by which an address is known again: a list of hashes of all addresses there are is of no use without the key. */
+/** SQL of an address's keyed hash. Without the key, hashing every known address finds no match. */
 const hashed = (text: string): string => `sha256(k.key || convert_to(${text}, 'UTF8'))`;
 
-/** Keeps the addresses of somebody who is erased, as keyed hashes, so that later events about him are known. Idempotent. */
+/** Keeps an erased person's addresses as keyed hashes, so that later events are recognised. Idempotent. */
 export async function keepContacts(
   db: Knex,
   customerId: string,
@@ -76,8 +76,8 @@ export async function keepContacts(
 }
 
 /**
- * Those of these addresses that an erased person had, and that nobody else has now. One query, and another where there
- * are any: most often there are none.
+ * Those of these addresses that an erased person had and nobody else has now. One query; a second one only if the first
+ * finds any, which is rare.
  */
 export async function erasedContactsAmong(
   db: Knex,
@@ -94,7 +94,7 @@ export async function erasedContactsAmong(
   return found;
 }
 
-/** Those of these addresses that somebody has who is not erased. By index, however many customers there are. */
+/** Those of these addresses that belong to a customer who is not erased. Uses an index. */
 async function othersContacts(db: Knex, contacts: readonly Contact[]): Promise<Contact[]> {
   if (contacts.length === 0) return [];
   const phone = "'+' || regexp_replace(o.phone, '\\D', '', 'g')";
@@ -134,8 +134,8 @@ export async function isCustomerKnown(db: Knex, customerId: string): Promise<boo
 }
 
 /**
- * From here on everything that is written about the person is redacted (`redactErased`, redact-events.ts), and no
- * message names them: waits until no writer is under way that began before. Opens its own transactions. Idempotent.
+ * Marks a person as erased. From then on everything written about them is redacted (`redactErased`, redact-events.ts)
+ * and no message names them. Waits for writers that began earlier. Opens its own transactions. Idempotent.
  */
 export async function markErased(db: Knex, customerId: string): Promise<void> {
   for (let n = 1; ; n++) {
@@ -149,8 +149,8 @@ export async function markErased(db: Knex, customerId: string): Promise<void> {
 }
 
 async function mark(trx: Knex.Transaction, customerId: string): Promise<void> {
-  // Every writer reads this table, so that the lock is had when the last of them has ended. A short wait for it, since new
-  // writers queue behind.
+  // Every writer reads this table, so the lock is granted once the last of them has ended. The wait is short, since new
+  // writers queue behind it.
   await trx.raw(`set local lock_timeout = '${waitSeconds}s'`);
   await trx.raw("lock table mirror.erasures in access exclusive mode");
   await trx.raw(
@@ -160,7 +160,7 @@ async function mark(trx: Knex.Transaction, customerId: string): Promise<void> {
   );
 }
 
-/** The customer that a state belongs to, as far as it shows one. */
+/** The customer whom a state belongs to, if it shows one. */
 const ownerOf = ({ group, id, columns }: GroupState): Column | undefined => {
   const owner = ownerOfGroup.get(group) ?? null;
   if (owner === null) return null;
@@ -173,7 +173,7 @@ const ownerOfGroup = new Map(
   ),
 );
 
-/** Groups that hold nothing personal, whoever they are of. */
+/** Groups that never hold personal data. */
 const impersonal = new Set(
   mirrorResources.flatMap((resource) =>
     namedGroups(resource).flatMap(({ group, isImpersonal }) =>
@@ -183,10 +183,10 @@ const impersonal = new Set(
 );
 
 /**
- * Takes what is personal out of the states of people who were erased, before they are written or compared: what the
- * service still shows, a late event or a replay must not bring it back. A state that shows no customer belongs to whom
- * another state of its object shows, or else to whom its object ever belonged. Changes the states in place. At most two
- * queries; in a transaction, an erasure that begins waits for its end.
+ * Redacts states of erased people in place, before they are written or compared, so that neither the service, a late
+ * event nor a replay brings personal data back. A state that shows no customer belongs to the customer in another state
+ * of its object, or else to any customer whom the object ever belonged to. At most two queries. In a transaction, an
+ * erasure that begins meanwhile waits for its end.
  */
 export async function redactErased(db: Knex, states: readonly GroupState[]): Promise<void> {
   const owned = states.map((state) => ({ state, owner: ownerOf(state) }));
@@ -223,7 +223,7 @@ function redactState(state: GroupState): void {
   );
 }
 
-/** Canonical content without what is personal, and its hash. The content of an order's items is their list. */
+/** Canonical content without personal data, and its hash. The content of an order's items is a list. */
 export function redactedContent(json: string): { json: string; hash: string } {
   const content = withoutPersonalData(JSON.parse(json));
   const canonical = Array.isArray(content)

@@ -1,7 +1,7 @@
 import { isWireId } from "../../contract/wire-types.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 
-/** What a text must look like to stay under a key of this kind; where a name or an address could stand, it goes. */
+/** The form that a text must have to survive an erasure under a key. Anything that could be a name or address fails. */
 export type Kind =
   | "id"
   | "reference"
@@ -16,7 +16,7 @@ export type Kind =
   | "flag"
   | "object";
 
-/** Brands of cards that are spelt with a blank. */
+/** Card brands that are spelt with a blank. */
 const longBrands =
   /^(?:american express|diners club(?: international)?|union pay|china unionpay|carte(?:s)? bancaires?)$/i;
 
@@ -49,5 +49,5 @@ export const hasNumbers: ReadonlySet<Kind> = new Set([
   "time",
 ]);
 
-/** Keys, separated by blanks, whose values stay where they are of a kind. */
+/** By kind: keys, separated by blanks, whose values stay if they have the form of the kind. */
 export type Stays = Readonly<Partial<Record<Kind, string>>>;

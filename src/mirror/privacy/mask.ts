@@ -3,12 +3,12 @@ import { NestedTooDeeply } from "../canonical.ts";
 import { isKept, maskCardNumbers, mayBeCardNumber, mayHoldCardNumber } from "./card-number.ts";
 import { hasRepeatedKeys } from "./repeated-keys.ts";
 
-/** What an event's bytes say; undefined where they are no JSON. */
+/** An event's bytes and their parsed body; `body` is undefined if they are no JSON. */
 type Body = { raw: Buffer; body: unknown };
 
 /**
- * A stored body without card numbers, as JSON again so that it can be replayed; of what is no JSON, or nested too deeply
- * to be looked through, the bytes around them stay. Null where there are none. Pure.
+ * Masks the card numbers in a stored body. The result is JSON, so that it can be replayed. If the body is no JSON or
+ * nested too deeply to search, only the numbers in its bytes are replaced. Null if there are none. Pure.
  */
 export function maskBody({ raw, body }: Body): Masked<Buffer> | null {
   if (body === undefined) return maskText(raw);
@@ -23,7 +23,7 @@ export function maskBody({ raw, body }: Body): Masked<Buffer> | null {
   }
 }
 
-/** A card number under a key that is said again is in the bytes alone: what the body says stays, the rest goes. */
+/** A card number under a repeated key is only in the bytes: they are replaced by the body as parsed. */
 function maskHidden(raw: Buffer, body: unknown): Masked<Buffer> | null {
   if (!mayHoldCardNumber(raw.toString("latin1")) || !hasRepeatedKeys(raw, body)) return null;
   const masked = maskText(raw);
@@ -39,17 +39,17 @@ function maskText(raw: Buffer): Masked<Buffer> | null {
 /** A JSON value without card numbers. */
 export interface Masked<T> {
   value: T;
-  /** The fields in which some stood, as `metadata.note`; never their values. Empty: `value` is what was given. */
+  /** The masked fields, such as `metadata.note`; never their values. Empty if `value` is unchanged. */
   paths: readonly string[];
 }
 
-/** How deep is looked. More than the content of any state may have (canonical.ts), less than exhausts the stack. */
+/** Deepest nesting searched. Above the limit for stored content (canonical.ts), below what exhausts the stack. */
 const maxDepth = 200;
 
 /**
- * Masks the card numbers in the texts of a JSON value, at any depth: by the key that a text stands under, so that an
- * object is masked alike inside an event and by itself. A number under a free key counts as its digits, and a key
- * is a text too. Pure, idempotent; throws `NestedTooDeeply`.
+ * Masks the card numbers in the texts of a JSON value, at any depth. Only a text's own key decides whether it is
+ * masked, so an object is masked alike inside an event and by itself. Numbers under free keys and the keys themselves
+ * are searched, too. Pure, idempotent. Throws `NestedTooDeeply`.
  */
 export function maskFields<T>(value: T): Masked<T> {
   const paths = new Set<string>();
@@ -58,8 +58,8 @@ export function maskFields<T>(value: T): Masked<T> {
 }
 
 /**
- * Whether `maskFields` may find something: for every event, so it looks at keys only where a text asks for it. True, too,
- * of what is nested too deeply to be looked through.
+ * Whether `maskFields` may find something. Runs for every event, so it classifies a key only if its value looks like a
+ * card number. Also true for a value that is nested too deeply to search.
  */
 export function mayHoldCardNumbers(value: unknown, key = "", depth = 0): boolean {
   if (typeof value === "string") return mayHoldCardNumber(value) && !isKept(key);
@@ -77,10 +77,10 @@ export function mayHoldCardNumbers(value: unknown, key = "", depth = 0): boolean
 
 interface Place {
   value: unknown;
-  /** The nearest: an array's elements stand under the array's. */
+  /** The nearest key; elements of an array have the array's key. */
   key: string;
   path: readonly string[];
-  /** Of all that was masked so far. */
+  /** Paths of everything masked so far. */
   paths: Set<string>;
   depth?: number;
 }
@@ -102,7 +102,7 @@ function maskValue({ value, key, path, paths, depth = 0 }: Place): unknown {
     );
   }
   const fields = Object.keys(value).map((name) => ({ name, masked: maskCardNumbers(name) }));
-  // Of two keys that become the same the last one stays, whatever order they came in.
+  // If two keys become the same, the last in sorted order wins, whatever order they came in.
   if (fields.some(({ name, masked }) => masked !== name)) {
     fields.sort((a, b) => (a.name < b.name ? -1 : 1));
   }
@@ -119,7 +119,7 @@ function maskValue({ value, key, path, paths, depth = 0 }: Place): unknown {
 const maxSegments = 6;
 const maxSegmentLength = 60;
 
-/** Keys may be anything, and a path stands in messages. */
+/** A path appears in messages, and its keys may be any text, so it is shortened and made storable. */
 const named = (path: readonly string[]): string =>
   path
     .slice(0, maxSegments)

@@ -1,7 +1,7 @@
 import { mirrorResources } from "../resources.ts";
 import { type Kind, type Stays, hasNumbers, isText } from "./kinds.ts";
 
-/** Stands where something about a person was. */
+/** Replaces a personal value. */
 export const redacted = "[redacted]";
 
 function keys(text: string): string[] {
@@ -9,10 +9,10 @@ function keys(text: string): string[] {
 }
 
 /**
- * The only keys of the service's objects whose values stay when a person is erased: the books need them, and without the rest
- * they lead to nobody. What is neither here nor among a resource's own (`stays`) goes, so that a field nobody thought of
- * goes as well. The last four digits go with the rest, since with brand and time they tell a card; the processor's id of a
- * transaction leads to it.
+ * The only keys whose values survive an erasure: the books need them, and alone they identify nobody. A key that is
+ * neither here nor among a resource's own (`stays`) is redacted, so unforeseen fields are redacted too. The last four
+ * digits are redacted: with brand and time they identify a card. The processor's id of a
+ * transaction is kept: through it the merchant can still trace the payment.
  */
 const common: Stays = {
   id: "id customer_id order_id subscription_id transaction_id",
@@ -37,7 +37,7 @@ const stays: ReadonlyMap<string, Kind> = kindOfKey([
   ...mirrorResources.map((resource) => resource.stays ?? {}),
 ]);
 
-/** Throws where two lists do not agree: a key means the same wherever it stands in an event. */
+/** Throws if two lists disagree: a key means the same everywhere in an event. */
 function kindOfKey(lists: readonly Stays[]): Map<string, Kind> {
   const kinds = new Map<string, Kind>();
   for (const [kind, each] of lists.flatMap((list) => Object.entries(list) as [Kind, string][])) {
@@ -53,15 +53,15 @@ function kindOfKey(lists: readonly Stays[]): Map<string, Kind> {
 }
 
 /**
- * Known keys whose values go: that there was something stays visible, and a customer without an address would be
- * another kind of object. Of any other key nothing stays, as a key may be somebody's name, too.
+ * Known keys whose values are redacted but which stay visible: a customer without the e-mail key would be another kind
+ * of object. All other keys are removed with their values, since a key may itself be a person's name.
  */
 const leavesTrace = new Set(
   keys(`email first_name last_name full_name phone company description name failure_reason
     card_last_four last4 exp authorization_code response_text address_line1 address_line2 city state
     postal_code code_prefix`),
 );
-/** Maps, of whose keys only the merchant knows. */
+/** Maps whose keys the merchant chooses. */
 const maps = new Set(["metadata", "billing_details"]);
 
 /** The keys that the lists above know, for the test that compares them with the interface. */
@@ -71,10 +71,10 @@ export const classifiedKeys: ReadonlySet<string> = new Set([
   ...maps,
 ]);
 
-/** More deeply nested than anything that is stored (canonical.ts). */
+/** No stored content is nested more deeply (canonical.ts). */
 const maxDepth = 100;
 
-/** A JSON value without what is personal in it. What is null or absent stays so. Pure, idempotent. */
+/** A JSON value without personal data. Null and absent fields stay so. Pure, idempotent. */
 export function withoutPersonalData(value: unknown, depth = 0): unknown {
   if (typeof value !== "object" || value === null) return value === null ? null : redacted;
   if (depth > maxDepth) return redacted;
@@ -87,7 +87,7 @@ export function withoutPersonalData(value: unknown, depth = 0): unknown {
   );
 }
 
-/** The same for one field, or one column, of an object; undefined where not even its key stays. */
+/** The same for one field or column of an object; undefined if its key is removed, too. */
 export function withoutPersonalField(key: string, field: unknown, depth = 0): unknown {
   const kind = stays.get(key);
   if (kind === undefined) {
@@ -99,7 +99,7 @@ export function withoutPersonalField(key: string, field: unknown, depth = 0): un
   if (typeof field === "boolean" || field instanceof Date) return field;
   if (typeof field === "string")
     return field === redacted || isText[kind](field) ? field : redacted;
-  // A list of ids or codes stands under their key.
+  // A list of ids or codes has the kind of its key.
   return Array.isArray(field) && field.every((item) => typeof item === "string")
     ? field.map((item) => withoutPersonalField(key, item))
     : withoutPersonalData(field, depth + 1);

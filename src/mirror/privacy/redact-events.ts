@@ -24,22 +24,22 @@ import {
 import { redacted, withoutPersonalData, withoutPersonalField } from "./personal-data.ts";
 import { hasRepeatedKeys } from "./repeated-keys.ts";
 
-/** What an event's bytes say; undefined where they are no JSON. */
+/** An event's bytes and their parsed body; `body` is undefined if they are no JSON. */
 interface Arrival {
   raw: Buffer;
   body: unknown;
 }
 
-/** What stays of a body; null where the bytes are no JSON, so that nothing of them can stay. */
+/** A redacted event. `raw` is null if the bytes are no JSON: then nothing of them can be kept. */
 export interface RedactedArrival {
   raw: Buffer | null;
   body: unknown;
 }
 
 /**
- * Which of these events are about people who were erased, with what stays of their bodies: from the moment that somebody
- * is erased, no event brings the person back, whatever it says and whatever becomes of it. One query where nobody ever was
- * erased, and else one to four. Needs the transaction that keeps what is left.
+ * Redacts the events that hold data of erased people. Once a person is erased, no event brings the data back, whatever
+ * its content or outcome. One query if nobody was ever erased, else one to four. Needs the transaction that stores the
+ * redacted events.
  */
 export async function redactArrivals<T extends Arrival>(
   trx: Knex.Transaction,
@@ -57,7 +57,7 @@ export async function redactArrivals<T extends Arrival>(
   return found;
 }
 
-/** Null where nothing of it is theirs. Pure. */
+/** The redacted event; null if it holds nothing of these people. Pure. */
 export function redactedArrival(
   places: Readonly<EnvelopePlaces>,
   { raw, body }: Arrival,
@@ -67,11 +67,13 @@ export function redactedArrival(
   const redacted = redactBody(places, body, people);
   if (redacted === body) return withoutHidden({ raw, body }, people);
   const left = Buffer.from(JSON.stringify(redacted));
-  // What is redacted already stays as it is, to the byte.
+  // An event that is redacted already keeps its exact bytes.
   return left.equals(raw) ? null : { raw: left, body: redacted };
 }
 
-/** Of somebody else's event that names these people under a key which is said again: what it says to everybody. */
+/**
+ * For another person's event that hides these people under a repeated key, which the parser drops: the event as parsed.
+ */
 function withoutHidden({ raw, body }: Arrival, people: ErasedPeople): RedactedArrival | null {
   if (!hasRepeatedKeys(raw, body) || !isTextAbout(raw, people)) return null;
   const said = withoutEmbedded(body, people.customers);
@@ -111,8 +113,8 @@ async function erasedPeopleIn(
 export const arrivalOf = (raw: Buffer): Arrival => ({ raw, body: parseEventBody(raw) });
 
 /**
- * Whether a stored event is about this customer, or only names them, with what it shows as theirs added to `found`: the
- * object that it is about, addresses, names. Bytes that are pruned (null) were chosen by what they were about.
+ * Whether a stored event is about this customer, or only names them. Adds what it shows as theirs to `found`: its
+ * object, addresses and names. Pruned bytes (null) were selected because they were about the customer.
  */
 export function addBody(
   places: Readonly<EnvelopePlaces>,
@@ -137,19 +139,19 @@ export function addBody(
   return customer === customerId || (customer === null && named.size === 1) ? "subject" : "named";
 }
 
-/** People who were erased, as far as they concern some events. */
+/** The erased people whom some events concern. */
 export interface ErasedPeople {
   customers: ReadonlySet<string>;
-  /** Their objects, of events that name no customer. */
+  /** Their objects, for events that name no customer. */
   objects: ReadonlySet<string>;
-  /** Their addresses, of events that name neither. */
+  /** Their addresses, for events that name neither. */
   contacts: ReadonlySet<Contact>;
 }
 
 /**
- * An event's body without the personal data of these people, or the very same where there is none of theirs. An event
- * about them loses all of it but what the list of personal-data.ts keeps; of one about somebody else, what it embeds of
- * theirs. Can be replayed: the parts of the envelope stay. Pure, idempotent.
+ * An event's body without the personal data of these people; the same value if it has none of theirs. An event about
+ * them keeps only what personal-data.ts lists. An event about somebody else loses only what it embeds of theirs. The
+ * envelope survives, so the event can be replayed. Pure, idempotent.
  */
 function redactBody(
   places: Readonly<EnvelopePlaces>,
@@ -163,7 +165,7 @@ function redactBody(
     : body;
 }
 
-/** Bytes that are no JSON cannot be redacted: whether they are about one of these people. */
+/** Whether bytes name one of these people. For bytes that are no JSON, or that hide something from the parser. */
 function isTextAbout(raw: Buffer, { customers, contacts }: ErasedPeople): boolean {
   const words = wordsOf(raw.toString("utf8"));
   return (
@@ -172,7 +174,7 @@ function isTextAbout(raw: Buffer, { customers, contacts }: ErasedPeople): boolea
   );
 }
 
-/** By the customer of its object; else by all whom it names; else by the ids in it; else by the addresses in it. */
+/** Decided by the customer of its object; else by the customers it names; else by its ids; else by its addresses. */
 function isAbout(places: EnvelopePlaces, body: unknown, people: ErasedPeople): boolean {
   const { customer, named } = subjectOf(places, body);
   if (customer !== null) return people.customers.has(customer);
@@ -184,7 +186,7 @@ function isAbout(places: EnvelopePlaces, body: unknown, people: ErasedPeople): b
   );
 }
 
-/** The list knows the keys of objects; where a setting says that the envelope has others, those stay as well. */
+/** Also keeps the envelope's keys, which a setting may name otherwise than personal-data.ts does. */
 function withoutPersonalEnvelope(places: EnvelopePlaces, body: unknown): unknown {
   const kept = withoutPersonalData(body);
   if (!isObject(kept)) return kept;
@@ -221,7 +223,7 @@ function put(body: Record<string, unknown>, place: string, value: unknown): void
   define(body, key, inner);
 }
 
-/** Also where a setting names `__proto__`. */
+/** Safe for the key `__proto__`, which a setting may name. */
 const define = (object: object, key: string, value: unknown): void =>
   void Object.defineProperty(object, key, {
     value,
@@ -232,7 +234,7 @@ const define = (object: object, key: string, value: unknown): void =>
 
 const maxDepth = 100;
 
-/** A JSON value without what it embeds of these customers, and without what is nested too deeply to be looked through. */
+/** A JSON value without what it embeds of these customers, and without what is nested too deeply to search. */
 function withoutEmbedded(value: unknown, erased: ReadonlySet<string>, depth = 0): unknown {
   if (typeof value !== "object" || value === null) return value;
   if (depth > maxDepth) return redacted;

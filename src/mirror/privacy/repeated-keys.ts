@@ -1,14 +1,14 @@
 const [quote, backslash, colon] = [0x22, 0x5c, 0x3a];
 
 /**
- * Whether a body says a key twice in one object: of those the parser keeps the last, and what stands under the others is
- * seen by nobody but whoever reads the stored bytes. `body` is what the bytes say. Pure; linear in their length.
+ * Whether an object in a body repeats a key. The parser keeps the last value; only the stored bytes still show the
+ * others. `body`: the parsed bytes. Pure; linear in their length.
  */
 export function hasRepeatedKeys(raw: Buffer, body: unknown): boolean {
   return writtenKeys(raw) > keptKeys(body);
 }
 
-/** One colon a key, where it stands in no text. */
+/** Counts keys: one for each colon outside texts. */
 function writtenKeys(raw: Buffer): number {
   let keys = 0;
   let isText = false;

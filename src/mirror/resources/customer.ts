@@ -22,7 +22,7 @@ declare module "../snapshot.ts" {
   }
 }
 
-/** SQL: the service was last seen not to know the customer. */
+/** SQL: the last read did not find the customer. */
 const isAbsent = (row: RowExpression): string =>
   `left(${row("absent_version")}, 27) > ${seenUntil(row("version"))}`;
 
@@ -41,13 +41,13 @@ const core = {
 const absence = "customer.absence";
 
 /**
- * A customer and its absence: the service deletes softly (`deleted: true`) or for good (404). A tombstone of
- * the second kind yields to a later look that shows the customer.
+ * A customer and its absence. The service deletes softly (`deleted: true`) or for good (404). After a 404, a later read
+ * that shows the customer removes the tombstone.
  */
 export const customer: MirrorResource = {
   name: "customer",
   table: "customers",
-  // Soft-deleted customers are hidden unless asked for (spec, `GET /customers`).
+  // `GET /customers` hides soft-deleted customers by default.
   service: { list: listCustomers, object: getCustomer, filter: { deleted: "true" } },
   owner: "id",
   groups: {
@@ -75,7 +75,7 @@ export const customer: MirrorResource = {
 };
 
 const { id, created_at } = customerSchema.shape;
-/** Whatever it is, it must be there: what has no e-mail address at all is another kind of object, or thin. */
+/** Must be present with any value: an object without the key is of another kind, or partial. */
 const email = z.unknown().refine((value) => value !== undefined);
 const required = z.object({ id, email, created_at });
 const notOwn = new Set(["payment_methods", "subscriptions"]);

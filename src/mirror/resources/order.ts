@@ -67,7 +67,7 @@ export const order: MirrorResource = {
       isImpersonal: true,
       columns: dunning,
     },
-    // An expansion, and orders are immutable (spec, What the service does): no history of its own.
+    // An expansion. The items of an order never change, so they need no history.
     "order.items": {
       versionColumn: "items_version",
       contentColumn: "items",
@@ -89,12 +89,12 @@ export const order: MirrorResource = {
 const { id, status, subtotal, discount_amount, total, currency, created_at } = orderSchema.shape;
 const required = z.object({ id, status, subtotal, discount_amount, total, currency, created_at });
 
-/** Expansions, and what only `order.failed` carries: not part of the order's own state. */
+/** Expansions, and fields that only `order.failed` carries. Not part of the order's own state. */
 const notOwn = new Set(["customer", "items", "transactions", "attempt_count", "next_retry_at"]);
 
 /**
- * The groups of an order: its core, its items where they were embedded, the dunning fields where an event
- * carries them (no GET does, so a read never erases them), and the transactions it carries inline.
+ * The groups of an order: its core, its items if embedded, the dunning fields if an event carries them, and its inline
+ * transactions. No GET shows the dunning fields, so a read never erases them.
  */
 function decode(observation: Observation): Decoded {
   const read = readObject(required, observation);
@@ -128,7 +128,7 @@ function itemsState(
 ): GroupState {
   const { json, ...notes } = canonicalContent({ items });
   const group = { group: "order.items", id: orderId, updatedAt, rank: 0, settledBy: null };
-  // The column holds the array alone: what stands between `{"items": ` and `}`.
+  // The column holds the array alone: the text between `{"items": ` and `}`.
   return groupState(observation, { ...group, content: { json: json.slice(10, -1), ...notes } }, {});
 }
 
@@ -136,7 +136,7 @@ const hasDunning = ({ observedAt, object }: Observation): boolean =>
   observedAt === null &&
   (Object.hasOwn(object, "attempt_count") || Object.hasOwn(object, "next_retry_at"));
 
-/** The read that a thin order asks for will not show its dunning fields: they are kept, where their time is known. */
+/** The refetch of a partial order does not show its dunning fields, so they are kept here if their time is known. */
 function partialStates(observation: Observation, orderId: string): GroupState[] {
   const updatedAt = hasDunning(observation) ? versionTime(observation) : null;
   return updatedAt === null ? [] : [dunningState(observation, { id: orderId, updatedAt })];
@@ -146,13 +146,13 @@ function dunningState(observation: Observation, { id: orderId, updatedAt }: Read
   const { object } = observation;
   const { attempt_count, next_retry_at, subscription_cycle } = object;
   const attempts = readInteger(object, "attempt_count") ?? 0;
-  // A key that is missing says nothing; null says that no retry follows, and canonically both look alike.
+  // A missing key says nothing, while null says that no retry follows. The canonical text drops both.
   const isUnknown = !Object.hasOwn(object, "next_retry_at");
   const group = {
     group: "order.dunning",
     id: orderId,
     updatedAt,
-    // No read could settle a tie; attempts only ever grow.
+    // No read can confirm a tie, but the number of attempts only grows.
     rank: Math.min(9, Math.max(0, attempts)),
     content: canonicalContent({
       attempt_count,

@@ -7,61 +7,61 @@ import type { Stays } from "../privacy/kinds.ts";
 import type { Column, Decoded, GroupState, Observation, Resource } from "../snapshot.ts";
 
 /**
- * All that is known of a resource. From it is derived how its objects are read from the service, stored, compared,
- * healed, reconciled and erased: a new resource is its contract, its table in a migration, one of these, and its line in
- * resources.ts. test/mirror/made-up-resource.test.ts adds one.
+ * The complete definition of a resource. How its objects are read from the service, stored, compared, healed,
+ * reconciled and erased follows from it. A new resource needs its contract, its table in a migration, one such
+ * definition, and its line in resources.ts. test/mirror/made-up-resource.test.ts adds one.
  */
 export interface MirrorResource {
-  /** As events, findings and the history name it: `order`. The group of its core bears the same name. */
+  /** Its name in events, findings and the history, such as `order`. Its core group has the same name. */
   name: Resource;
   /**
-   * In schema `mirror`. Beside the columns of its groups it has `id`, `created_at`, `source_updated_at`, `content_hash`,
-   * `deleted_at` and `last_cause`.
+   * In schema `mirror`. Besides the columns of its groups it has `id`, `created_at`, `source_updated_at`,
+   * `content_hash`, `deleted_at` and `last_cause`.
    */
   table: string;
   service: {
-    /** Where the service lists its objects, and where it shows one. */
+    /** The endpoints that list the objects and that read one by its id. */
     list: ListEndpoint;
     object: ReadById;
-    /** What must be embedded so that the answer is whole. */
+    /** What must be expanded so that the answer is complete. */
     expand?: { object?: string; list?: string };
-    /** Shows what the list hides unless it is asked for. */
+    /** Includes objects that the list hides by default. */
     filter?: Readonly<Record<string, string>>;
   };
-  /** The column that says whose an object is: of a person, `id`; null where it is nobody's. */
+  /** The column with the customer whom an object belongs to; `id` for customers; null if it belongs to nobody. */
   owner: "id" | "customer_id" | null;
-  /** The core group sets `source_updated_at` and `content_hash`, too. */
+  /** The core group also sets `source_updated_at` and `content_hash`. */
   groups: Readonly<Record<string, GroupDefinition>>;
-  /** Columns that the core owns once it was seen, and until then the group named here. */
+  /** Columns that the core owns once it was seen. Until then the group `with` owns them. */
   shared?: { with: string; columns: Columns };
-  /** Columns that depend on several groups: functions of the winners, so that order does not matter. */
+  /** Columns computed from the winning states of several groups, so the order of arrival does not matter. */
   computed?: Readonly<Record<string, (row: RowExpression) => string>>;
-  /** What a look at the core shows of computed columns; given the fields of the core (`groupFields`, `content`). */
+  /** What a snapshot of the core shows of computed columns. Given the core's fields (`groupFields`, `content`). */
   shown?: Readonly<Record<string, (core: RowExpression) => string>>;
-  /** Its own fields whose values stay when a person is erased (privacy/personal-data.ts). Of all others nothing does. */
+  /** Its own fields whose values survive an erasure (privacy/personal-data.ts). All others are redacted. */
   stays?: Stays;
-  /** Where objects can be gone from the service for good. Left out: what is gone is never believed to be. */
+  /** Set if the service can delete objects for good. Otherwise no object is ever taken for deleted. */
   absence?: Absence;
   /**
-   * What may still change without a new object that would show it, as an SQL condition on a row `m`. Bound as
-   * `:failedSince` is the time since which a failed object counts. Left out: nothing.
+   * SQL condition on a row `m`: it may still change, and no new object would show the change. `:failedSince` is bound
+   * to the time since which a failed object counts. Left out: no row.
    */
   openItems?: string;
-  /** Fields whose change has an event that the interface names (spec, Events). Left out: none has. */
+  /** Fields whose changes the service announces by an event. Left out: none. */
   announced?: ReadonlySet<string>;
-  /** The column of what an object is worth, in the currency of column `currency`. */
+  /** The column with the object's amount in minor units. Column `currency` has the currency. */
   amount?: string;
-  /** Reads one observation without applying it. Pure; may throw `NestedTooDeeply`. */
+  /** Decodes one snapshot without applying it. Pure. May throw `NestedTooDeeply`. */
   decode: (observation: Observation) => Decoded;
 }
 
-/** How it is known that the service has an object no more. */
+/** How the mirror knows that the service no longer has an object. */
 export interface Absence {
-  /** Its group. */
+  /** The group that records it. */
   group: string;
-  /** SQL: the object was last seen not to be there. */
+  /** SQL: the last read did not find the object. */
   isAbsent: (row: RowExpression) => string;
-  /** The service did not know the object, twice, a grace apart. `observedAt`: the second answer's `Date`. */
+  /** The state of an object that two reads, a grace apart, did not find. `observedAt`: the second answer's `Date`. */
   state: (id: string, observedAt: string, cause: string) => GroupState;
 }
 
@@ -73,16 +73,16 @@ export interface GroupDefinition {
   contentColumn?: string;
   /** Whether every state of the group is kept in `mirror.versions`. */
   inHistory: boolean;
-  /** Holds nothing personal, whoever it is of. */
+  /** Set if the group never holds personal data. */
   isImpersonal?: boolean;
 }
 
-/** Gives the SQL of a column of the row as it will be. */
+/** SQL of a column's value in the row as it will be written. */
 export type RowExpression = (column: string) => string;
 
 export interface NamedGroup extends GroupDefinition {
   group: string;
-  /** Begins the names of what a statement is given of it. */
+  /** Prefix of the group's names in a statement. */
   prefix: string;
 }
 
@@ -93,15 +93,15 @@ export const namedGroups = ({ groups }: MirrorResource): NamedGroup[] =>
     prefix: `${definition.versionColumn}_`,
   }));
 
-/** What is known of an object once its id, its version and its money were read. */
+/** An object whose id, version and amounts are readable. */
 export interface Readable {
   id: string;
   updatedAt: string;
 }
 
 /**
- * Reads what a state cannot do without. `required` holds the fields that decide: an object without one of them
- * is thin, with an unreadable one it is dead. All other fields are kept as they come.
+ * Reads the fields that a state requires. An object that lacks one of `required` is partial; if one is unreadable, the
+ * event is dead. All other fields are kept as they come.
  */
 export function readObject(
   required: z.ZodObject,
@@ -122,14 +122,14 @@ export function readObject(
   return { ok: true, id: id.data, updatedAt };
 }
 
-/** Names the first field that cannot be read. Never its value, which may be anything. */
+/** Names the first unreadable field. Never its value, which may be personal or secret. */
 export function unreadable(at: string, { issues: [issue] }: z.ZodError) {
   const path = [...(at === "" ? [] : [at]), ...(issue?.path ?? [])].join(".");
   const reason = `${path}: ${issue?.message ?? "cannot be read"}`;
   return { ok: false, thin: false, reason } as const;
 }
 
-/** The object's own `updated_at`; only where it has none, the event's time stands in. */
+/** The object's own `updated_at`; the event's time only if it has none. */
 export function versionTime({
   object,
   fallbackUpdatedAt: fallback,
@@ -143,16 +143,16 @@ export function versionTime({
 
 type Source = Readonly<Record<string, unknown>>;
 
-/** A column, once: its SQL type, and how its value is read from an object of the service. */
+/** A column's SQL type, and how its value is read from an object of the service. */
 export interface ColumnDefinition {
   type: "text" | "bigint" | "integer" | "boolean" | "timestamptz";
   read: (source: Source, key: string, updatedAt: string) => Column;
 }
 
-/** By name. What no other place says is read from the object's field of the same name. */
+/** By name. A column is read from the field of the same name, unless its definition says otherwise. */
 export type Columns = Readonly<Record<string, ColumnDefinition>>;
 
-/** The columns of a state, as an object shows them. */
+/** Reads a state's columns from an object. */
 export function readColumns(
   columns: Columns,
   source: Source,
@@ -164,8 +164,8 @@ export function readColumns(
 }
 
 /*
- * Columns are projections for people and reports: a field of an unexpected type is null there and stays as it
- * came in `data`. What must be readable (id, version, money) was checked before.
+ * Columns are projections for people and reports. A field of an unexpected type is null in its column; `data` keeps it
+ * as it came. What must be readable (id, version, amounts) was checked before.
  */
 
 export const text: ColumnDefinition = { type: "text", read: readText };
@@ -175,12 +175,12 @@ function readText(source: Source, key: string): string | null {
   return typeof value === "string" ? storable(value) : null;
 }
 
-/** Of a status, a type or a currency: twice the longest that is known. */
+/** Twice the longest known status, type or currency. */
 const maxCodeLength = 40;
 
 /**
- * A status, a type or a currency. The service may make up others, and they stand in an index beside two ids: so
- * long as here, the widest characters leave room. All of it stands in `data`.
+ * A status, a type or a currency, cut to `maxCodeLength`. The service may add values of any length, and an index holds
+ * them beside two ids; this length fits even in the widest characters. `data` keeps the whole value.
  */
 export const code: ColumnDefinition = {
   type: "text",
@@ -191,10 +191,10 @@ export const code: ColumnDefinition = {
   },
 };
 
-/** The same in SQL, of a text expression. */
+/** The same cut in SQL, for a text expression. */
 export const codeSql = (expression: string): string => `left(${expression}, ${maxCodeLength})`;
 
-/** An id. Ids are indexed: what is none, or too long for an index, is null. */
+/** An id. Ids are indexed, so a value that is no id or is too long for an index becomes null. */
 export const reference: ColumnDefinition = {
   type: "text",
   read: (source, key) => {
@@ -224,7 +224,7 @@ export const money: ColumnDefinition = {
   },
 };
 
-/** What is not said is not so. */
+/** An absent flag is false. */
 export const flag: ColumnDefinition = {
   type: "boolean",
   read: (source, key) => source[key] === true,
@@ -237,13 +237,13 @@ export function readTime(source: Source, key: string): string | null {
   return typeof value === "string" ? canonicalTimestamp(value) : null;
 }
 
-/** When the state says that it changed, also where the event's time stands in for the object's own. */
+/** When the state changed: `versionTime`, so the event's time if the object has no `updated_at`. */
 export const changedAt: ColumnDefinition = {
   type: "timestamptz",
   read: (_source, _key, updatedAt) => updatedAt,
 };
 
-/** A column that is read from a nested object. */
+/** A column read from a nested object. */
 export const within = (
   parent: string,
   key: string,

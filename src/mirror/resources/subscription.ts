@@ -95,12 +95,12 @@ const { id, status, customer_id, created_at } = subscriptionSchema.shape;
 const required = z.object({ id, status, customer_id, created_at });
 const planMoney = planSummarySchema.pick({ amount: true });
 
-/** Shown by the detailed answer only (spec, Subscription); names assumed. */
+/** Only the read by id shows these. The interface describes them without names, so the names are assumed. */
 const detailKeys = Object.keys(detail);
 const notOwn = new Set(["customer", "cycles", ...detailKeys]);
 const planKeys = ["id", "name", "amount", "currency"] as const;
 
-/** A subscription's core and, where the answer or event shows them, its failure details. */
+/** A subscription's core, and its failure details if the answer or event shows them. */
 function decode(observation: Observation): Decoded {
   const read = readObject(required, observation);
   if (!read.ok) return read;
@@ -121,7 +121,7 @@ function coreState(
   plan: Readonly<Record<string, unknown>>,
 ): GroupState {
   const { object } = observation;
-  // `expand=plan` may embed the whole plan: the summary is what every view of the state shares.
+  // `expand=plan` may embed the whole plan. Every view of the state has the summary, so only that counts.
   const summary = Object.fromEntries(planKeys.map((key) => [key, plan[key]]));
   const group = {
     group: "subscription",

@@ -54,10 +54,10 @@ const ofEntry = { attempt_count: integer } satisfies Columns;
 const inlineColumns = { ...ofEntry, ...shared } satisfies Columns;
 
 /**
- * A transaction is seen as itself and, in fewer fields, inside its order. As itself it settles every field it
- * has, but for the status: there the later of the two looks counts (of two at the same time, the one that shows
- * the later change), since no event announces a transaction and an order's event may be the first to show a
- * chargeback. What only the order's entry knows stays.
+ * A transaction is shown by itself and, with fewer fields, as an entry of its order. Its own snapshot decides every
+ * field that it has, except the status: there the later of the two snapshots counts, and at equal times the one with
+ * the later change. The reason: no event announces a transaction, so an order's event may be the first to show a
+ * chargeback. Fields that only the order's entry has are kept.
  */
 export const transaction: MirrorResource = {
   name: "transaction",
@@ -108,7 +108,7 @@ const required = z
 
 const notOwn = new Set(["customer", "order"]);
 
-/** The full transaction. */
+/** A transaction that is shown by itself. */
 function decode(observation: Observation): Decoded {
   const read = readObject(required, observation);
   if (!read.ok) return read;
@@ -125,14 +125,14 @@ function decode(observation: Observation): Decoded {
   return { ok: true, id: read.id, states: [state], unread: [] };
 }
 
-/** What the mirror needs of an entry; the spec names neither, so an entry without them is thin. */
+/** What the mirror needs of an entry. The interface does not describe it, so an entry that lacks some is partial. */
 const requiredOfEntry = z
   .object({ type: z.string().nullish(), status: z.string(), amount: signedMinorUnits })
   .refine(isPlausibleAmount);
 
 /**
- * The transactions that an order carries. An entry whose status or amount is missing or cannot be read orders a
- * read of the transaction itself; one without a readable id says nothing that could be kept apart from the order.
+ * The transactions that an order carries. An entry whose status or amount is missing or unreadable orders a refetch of
+ * the transaction. An entry without a readable id is skipped; it stays part of the order's content.
  */
 export function inlineTransactions(
   observation: Observation,
@@ -157,8 +157,9 @@ export function inlineTransactions(
 }
 
 /**
- * The order was looked at when it last changed, or later; an entry need not have a time of its own. An entry can
- * change while its order keeps its time: then its own time decides, unless a read came late enough to know.
+ * Orders the snapshots of an entry by its order's `updated_at`, since an entry need not have its own. An entry can
+ * change while its order keeps its time. Then the entry's own time decides, unless a read is late enough to confirm the
+ * state.
  */
 function orderedBy(
   { observedAt }: Observation,

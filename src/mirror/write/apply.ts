@@ -6,38 +6,38 @@ import type { GroupState, ObjectKey, Observation } from "../snapshot.ts";
 import { isSettledBy, timeOfVersion } from "../version.ts";
 import { type Written, rowWriter, tableRows } from "./write-rows.ts";
 
-/** What became of one observation. */
+/** The outcome of one snapshot. */
 export type Outcome =
   | { outcome: "applied" | "stale"; id: string }
-  /** Dated later than it can be: kept apart, and the mirror is as it was. */
+  /** Dated in the future: kept in `mirror.unbelieved`; the mirror is unchanged. */
   | { outcome: "unbelieved"; id: string; changedAt: string }
   | { outcome: "thin"; id: string }
   | { outcome: "unreadable"; reason: string };
 
-/** An object whose last state events alone cannot tell. */
+/** An object with a tie: events alone do not tell which of its states is the last. */
 export interface TiedObject extends ObjectKey {
   updatedAt: string;
 }
 
 export interface Applied {
-  /** One for each observation, in their order. */
+  /** One for each observation, in the same order. */
   outcomes: Outcome[];
-  /** To be read once the service's `Date` is past `settledFrom(updatedAt)`. */
+  /** To be refetched once the service's `Date` has reached `settledFrom(updatedAt)`. */
   ties: TiedObject[];
-  /** Objects that something embedded told of without showing their state: to be read. */
+  /** Objects that were embedded without a readable state: to be refetched. */
   unread: ObjectKey[];
-  /** States that are new to the history or to a row. */
+  /** States that changed the history or a row. */
   written: GroupState[];
-  /** States that are dated later than they can be. */
+  /** States dated in the future. */
   unbelieved: GroupState[];
 }
 
 const tables = mirrorResources.map((resource) => ({ resource, write: rowWriter(resource) }));
 
 /**
- * The one writer of the mirror. Brings the rows up to the newest of their known states and these, and keeps every
- * state in the history: one statement a table, whatever the number of observations. Commutative and idempotent.
- * Needs a transaction; may fail with 40P01 or 40001, then the whole may be repeated.
+ * The only writer of the mirror. Brings each row to the newest of its stored and given states, and records every state
+ * in the history. One statement per table, whatever the number of observations. Commutative and idempotent. Needs a
+ * transaction. May fail with 40P01 or 40001; the whole transaction may then be repeated.
  */
 export async function applyObservations(
   trx: Knex.Transaction,
@@ -67,14 +67,14 @@ export async function applyObservations(
   };
 }
 
-/** States that writing brought into the history or into a row. */
+/** States that the write added to the history or to a row. */
 export const newStates = ({ recorded, changed }: Written): GroupState[] => [
   ...new Set([...recorded, ...changed]),
 ];
 
 /**
- * Applies states that were decoded, or made (an absence), already; what is dated later than it can be is kept apart, and
- * what a person overruled (`overwriteObject`) is left out. Needs a transaction.
+ * Applies states that are already decoded, or made for an absence. States dated in the future go to
+ * `mirror.unbelieved`; states that a person overruled (`overwriteObject`) are skipped. Needs a transaction.
  */
 export async function applyStates(
   trx: Knex.Transaction,
@@ -101,14 +101,14 @@ export async function applyStates(
   return all;
 }
 
-/** Objects of which two states say the same time and not the same, unless a read came late enough to tell. */
+/** Objects with a tie: two contents with one `updated_at`, and no read late enough to confirm which is the last. */
 async function tiedObjects(
   trx: Knex.Transaction,
   states: readonly GroupState[],
   { recorded, fresh }: Written,
 ): Promise<TiedObject[]> {
   const unsure = states.filter((state) => recorded.has(state) && isUnsettled(state));
-  // What had no row has no other states than those of this batch.
+  // An object without a row has no states but those of this batch.
   const known = unsure.filter((state) => !fresh.has(state));
   const tied = [...tiesAmong(states, recorded), ...(await findTies(trx, known))];
   const objects = new Map<string, TiedObject>();
@@ -141,9 +141,8 @@ function tiesAmong(states: readonly GroupState[], recorded: ReadonlySet<GroupSta
 }
 
 /**
- * Those of the states that share `updated_at` with a recorded state of other content: which of them is the last
- * cannot be told from events. One statement, after the rows of the objects were written: whoever works on the
- * same object meanwhile has waited, or was waited for.
+ * The states that tie with a recorded one: same `updated_at`, other content. One statement. Must follow the write of
+ * the objects' rows, whose locks put concurrent writers of one object in sequence.
  */
 async function findTies(
   trx: Knex.Transaction,
@@ -169,7 +168,7 @@ async function findTies(
   return rows.flatMap(({ n }) => states[Number(n) - 1] ?? []);
 }
 
-/** Those of the states that the history has. One statement. */
+/** The states that the history already has. One statement. */
 export async function findRecorded(
   db: Knex,
   states: readonly GroupState[],
@@ -190,8 +189,8 @@ export async function findRecorded(
 }
 
 /**
- * Keeps those of the states that are dated later than they can be, apart from the history: nothing that reads it, and
- * no version, has to know of them. One statement; idempotent. Needs a transaction.
+ * Records the states dated in the future in `mirror.unbelieved`, so that readers of the history never meet them. One
+ * statement, and those of the redaction. Idempotent. Needs a transaction.
  */
 export async function keepUnbelieved(
   trx: Knex.Transaction,
@@ -217,42 +216,42 @@ export async function keepUnbelieved(
 }
 
 /**
- * Those of the states that an event brings again although a person had the object written otherwise: they stay
- * overruled. What a read shows is what the service shows now, and is believed. One statement.
+ * The states from events that a person overruled by a heal. They stay overruled when an event repeats them. A read
+ * shows what the service has now, so it is never overruled. One statement.
  */
 async function findOverruled(
   trx: Knex.Transaction,
   states: readonly GroupState[],
 ): Promise<ReadonlySet<GroupState>> {
-  const told = states.filter(({ observedAt }) => observedAt === null);
-  if (told.length === 0) return new Set();
+  const fromEvents = states.filter(({ observedAt }) => observedAt === null);
+  if (fromEvents.length === 0) return new Set();
   const { rows } = await trx
     .raw<{ rows: { n: string }[] }>(
       `select n from unnest(?::text[], ?::text[], ?::timestamptz[], ?::text[])
          with ordinality as given(resource, id, source_updated_at, content_hash, n)
        join mirror.unbelieved u using (resource, id, source_updated_at, content_hash) where u.heal is not null`,
       [
-        sqlArray(told.map(({ group }) => group)),
-        sqlArray(told.map(({ id }) => id)),
-        sqlArray(told.map(({ updatedAt }) => updatedAt)),
-        sqlArray(told.map(({ hash }) => hash)),
+        sqlArray(fromEvents.map(({ group }) => group)),
+        sqlArray(fromEvents.map(({ id }) => id)),
+        sqlArray(fromEvents.map(({ updatedAt }) => updatedAt)),
+        sqlArray(fromEvents.map(({ hash }) => hash)),
       ],
     )
     .options({ name: "mirror-overruled" });
-  return new Set(rows.flatMap(({ n }) => told[Number(n) - 1] ?? []));
+  return new Set(rows.flatMap(({ n }) => fromEvents[Number(n) - 1] ?? []));
 }
 
 export interface WriterLimits {
   statementMs: number;
-  /** To wait for one lock. */
+  /** Longest wait for one lock. */
   lockMs: number;
-  /** From the first write on. */
+  /** Counted from the first write. */
   transactionMs: number;
 }
 
 /**
- * A statement is cut off well before its transaction, so that a slow one is known by its own error (57014) and the
- * connection stays.
+ * A statement times out well before its transaction, so that a slow statement fails with its own error (57014) and the
+ * connection survives.
  */
 export const defaultWriterLimits: WriterLimits = {
   statementMs: 20_000,
@@ -261,9 +260,9 @@ export const defaultWriterLimits: WriterLimits = {
 };
 
 /**
- * Cuts a writer of the mirror off after 30 s. As-of reports rely on it: what was recorded more than a minute ago
- * is committed, or never will be. (`transaction_timeout` came with PostgreSQL 17; before, every statement and
- * every pause between two are cut off apart.) Idempotent within a transaction.
+ * Limits a writer's transaction, to 30 s by default. As-of reports rely on it: what was recorded more than a minute ago
+ * is committed or never will be. `transaction_timeout` needs PostgreSQL 17; older servers limit only each statement and
+ * each pause between statements. Idempotent within a transaction.
  */
 export async function limitWriter(
   trx: Knex.Transaction,

@@ -7,29 +7,29 @@ import { latestPlausible } from "../version.ts";
 import { applyStates, defaultWriterLimits, limitWriter } from "./apply.ts";
 import type { Written } from "./write-rows.ts";
 
-/** What a person decided. */
+/** Who decided to heal an object, and why. */
 export interface Decision {
   by: string;
   reason: string;
 }
 
-/** A row as somebody looked at it before it was to be overwritten. */
+/** The row as the person saw it before deciding to overwrite it. */
 export interface SeenRow {
-  /** SHA-256 of the row as JSON; null where there is none. */
+  /** SHA-256 of the row as JSON; null if there is no row. */
   sha256: string | null;
-  /** Columns with versions that are dated later than they can be. */
+  /** Version columns dated in the future. */
   futureVersions: string[];
 }
 
 export type Overwriting =
   | { kind: "written"; written: Written; changedColumns: string[] }
-  /** The row is not the one that was looked at. */
+  /** The row has changed since the person saw it. Nothing was written. */
   | { kind: "changed" };
 
 const versionColumns = ({ groups }: MirrorResource): string[] =>
   Object.values(groups).map(({ versionColumn }) => versionColumn);
 
-/** A row, what it is recognised by, and which of its versions are later than the service's `Date` allows. Only reads. */
+/** Reads a row's hash, and which of its versions are later than `observedAt`, the service's `Date`, allows. */
 export async function seeRow(
   db: Knex,
   { resource, id }: ObjectKey,
@@ -45,11 +45,11 @@ export async function seeRow(
 }
 
 /**
- * Writes an object as the service shows it now, also where the stored versions are higher: what a person decided, kept
- * in `mirror.heals` with who, why, and the row's hash before and after. States that are later than the shown one of
- * their group, or than the service's clock allows, leave the history for `mirror.unbelieved`, marked with the heal: no
- * report reads them, and an event that brings one again changes nothing. Does nothing where the row is no longer the one
- * that was looked at. `states` must be believed ones. Needs a transaction; may fail with 40P01 or 40001.
+ * Heals an object by a person's decision: writes what the service shows now, even over higher stored versions. Records
+ * in `mirror.heals` who decided, why, and the row's hash before and after. States later than the shown one of their
+ * group, or later than the service's clock allows, move from the history to `mirror.unbelieved`, marked with the heal:
+ * no report reads them, and an event that repeats one changes nothing. Writes nothing if the row has changed since it
+ * was seen. `states` must be believed. Needs a transaction. May fail with 40P01 or 40001.
  */
 export async function overwriteObject(
   trx: Knex.Transaction,
@@ -107,7 +107,7 @@ async function readRow(
 
 const textOf = (value: unknown): string => (typeof value === "string" ? value : "");
 
-/** Takes what the decision overrules out of the history: the later states of what is shown, and what cannot be yet. */
+/** Moves overruled states out of the history: those later than the shown states, and those dated in the future. */
 async function overruleStates(
   trx: Knex.Transaction,
   { resource, id }: ObjectKey,
@@ -115,10 +115,10 @@ async function overruleStates(
   heal: string,
 ): Promise<void> {
   const shown = states.map((state) => ({ ...keyOf(state), at: state.updatedAt }));
-  // Whoever is shown is not gone.
+  // The service shows the object, so it is not absent.
   const { absence } = resourceNamed(resource);
   if (absence !== undefined) shown.push({ group: absence.group, id, at: observedAt });
-  // The history's trigger lets nothing else through.
+  // The history's trigger refuses changes without this setting.
   await trx.raw("select set_config('tallyhook.erasure', 'on', true)");
   await trx.raw(
     `with shown as (
@@ -150,8 +150,8 @@ async function overruleStates(
 const keyOf = ({ group, id }: GroupState) => ({ group, id });
 
 /**
- * Rows yield to the states in the groups that are shown. A group that no read shows is emptied where its version is
- * later than it can be, or where it has fields and was never seen: its next event fills it.
+ * Resets stored versions so that the shown states win. A group that no read shows is emptied if its version is in the
+ * future, or if it has fields although it was never seen. Its next event fills it again.
  */
 async function forgetVersions(
   trx: Knex.Transaction,
@@ -168,7 +168,7 @@ async function forgetVersions(
       const shown = new Set(own.flatMap((state) => (state.id === id ? [state.group] : [])));
       const sets = namedGroups(resource).flatMap((group) => {
         const v = group.versionColumn;
-        // Whoever is shown is not gone.
+        // The service shows the object, so it is not absent.
         const isShown =
           shown.has(group.group) || (isObject && group.group === resource.absence?.group);
         if (isShown) return [`${v} = ''`];

@@ -6,19 +6,19 @@ import {
   namedGroups,
 } from "../resources/resource.ts";
 
-/** A parameter that is a column of values: one value for each given row. */
+/** An array parameter: one value for each given row. */
 export interface GivenColumn {
   name: string;
   type: string;
 }
 
 export interface TableStatement {
-  /** Bound are a blob of JSON texts and then the given columns. */
+  /** Bindings: a blob of JSON texts, then the given columns. */
   sql: string;
   given: readonly GivenColumn[];
 }
 
-/** What is given of every group of a row; `position` and `length` say where its content lies in the blob. */
+/** The fields given for each group of a row. `position` and `length` locate its content in the blob. */
 export const groupFields = {
   at: "timestamptz",
   observed: "timestamptz",
@@ -30,15 +30,15 @@ export const groupFields = {
 } as const;
 
 /**
- * One statement that records states in the history and brings the rows of a table up to date. Given are rows of
- * states side by side, one a group; a group that a row does not bring has the version ''. Of the rows that are
- * `winner`, every group whose version is higher replaces the stored one whole; a row in which none is higher is
- * left alone and not returned. That makes applying commutative and idempotent, whatever the order and the
- * batches. History and row share one parse of the content, which is what costs most.
+ * One statement that records states in the history and brings a table's rows up to date. Each given row holds the
+ * states of one object, one per group; a group that it lacks has the version ''. In rows marked `winner`, every group
+ * with a higher version replaces the stored group as a whole. A row without a higher version is left alone and not
+ * returned. So applying is commutative and idempotent, whatever the order and the batches. History and row share one
+ * parse of the content, which costs most.
  *
- * Gives back rows of `what`: 'row' for a row that was written (`fresh`: it was not there), one 'count' with the
- * number of recorded states in `id` and, only where some were known already, a 'state' with its `stateKey` in
- * `id` for every one that was recorded. Of the orders, in short (test/mirror/__sql__/orders.upsert.sql has all of it):
+ * The answer's column `what` tells its rows apart: 'row' for a written row (`fresh`: it is new), one 'count' with the
+ * number of recorded states in `id`, and, only if some states were known already, a 'state' for each recorded one, with
+ * its `stateKey` in `id`. For orders, shortened (the whole is in test/mirror/__sql__/orders.upsert.sql):
  *
  *     with blob as …, given as …,
  *     recorded as (insert into mirror.versions … select 'order', id, version_at, … from given where version <> '' …),
@@ -90,7 +90,7 @@ export function tableStatement(resource: MirrorResource): TableStatement {
   return { sql, given };
 }
 
-/** The rows that a statement is given, as a table expression `given`: bound as `rowBindings` makes them. */
+/** The given rows as a table expression `given`. Its bindings come from `rowBindings`. */
 export function givenRows(groups: readonly NamedGroup[], given: readonly GivenColumn[]): string {
   return `blob as materialized (
       select ?::bytea as bytes
@@ -128,16 +128,18 @@ const historyOf = ({ group, prefix: p, versionColumn }: NamedGroup): string => `
   select '${group}', id, ${p}at, ${p}hash, ${p}observed, ${p}cause, ${p}replaced, ${p}content
   from given where ${versionColumn} <> ''`;
 
-/** SQL of a column's value: in a new row (of the given row `r`), and in a row `t` that meets `excluded`. */
+/**
+ * SQL of a column's value: `first` for a new row, from the given row `r`; `next` for a stored row `t` and `excluded`.
+ */
 export interface ColumnExpression {
   first: string;
-  /** Null where the column never changes. */
+  /** Null if the column never changes. */
   next: string | null;
 }
 
 const isNewer = ({ versionColumn: v }: GroupDefinition): string => `excluded.${v} > t.${v}`;
 
-/** Every column of a table. A group's columns follow its version; the rest follows from the groups. */
+/** Every column of a table. A group's columns change with its version; all others derive from the groups. */
 function columnExpressions(
   resource: MirrorResource,
   groups: readonly NamedGroup[],
@@ -166,7 +168,7 @@ function columnExpressions(
 const winner = (group: GroupDefinition, column: string): string =>
   `(case when ${isNewer(group)} then excluded.${column} else t.${column} end)`;
 
-/** The core's once it was seen; until then the other group's. */
+/** Shared columns: the core owns them once it was seen, the other group until then. */
 function addShared(
   expressions: Record<string, ColumnExpression>,
   { shared, groups, name: core }: MirrorResource,

@@ -4,11 +4,11 @@ import type { GroupState } from "../snapshot.ts";
 import { type GivenColumn, groupFields, tableStatement } from "./upsert-statement.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 
-/** What writing did. */
+/** The effect of a write. */
 export interface Written {
-  /** States that the history did not have. */
+  /** States new to the history. */
   recorded: Set<GroupState>;
-  /** States by which their rows changed. */
+  /** States that changed their rows. */
   changed: Set<GroupState>;
   /** States of objects that had no row. */
   fresh: Set<GroupState>;
@@ -16,7 +16,7 @@ export interface Written {
 
 export type RowWriter = (trx: Knex.Transaction, rows: readonly TableRow[]) => Promise<Written>;
 
-/** A writer for one table: history and rows in one statement, which the server plans once a connection. */
+/** A writer for one table: history and rows in one prepared statement, planned once per connection. */
 export function rowWriter(resource: MirrorResource): RowWriter {
   const statement = tableStatement(resource);
   const groups = namedGroups(resource);
@@ -69,8 +69,8 @@ function recordedStates(
 }
 
 /**
- * By which of its states a written row changed. One that was known already did not change it, though its version
- * stands there; a group without history did when nothing else explains the change.
+ * The states that changed a written row. A state that was known already did not change it, even if the row has its
+ * version. A group without history did only if nothing else explains the change.
  */
 function changesOf(
   groups: readonly NamedGroup[],
@@ -89,21 +89,21 @@ function changesOf(
   return changes.map(({ state }) => state);
 }
 
-/** States of one object side by side, at most one a group. */
+/** States of one object, at most one per group. */
 export interface TableRow {
   id: string;
-  /** The highest states of the object in the batch; other rows are for the history alone. */
+  /** The highest states of the object in the batch. Other rows go to the history alone. */
   isWinner: boolean;
   states: ReadonlyMap<string, GroupState>;
 }
 
-/** What makes a state distinct. */
+/** The identity of a state in the history. */
 const stateKey = ({ group, id, updatedAt, hash }: GroupState): string =>
   `${group}|${id}|${updatedAt}|${hash}`;
 
 /**
- * The rows that a batch brings to a table: for each object one with the highest states of its groups, and a row
- * for every further distinct state that the history must have. Sorted, so that batches lock in one order.
+ * The rows of a batch for one table: for each object one row with the highest states of its groups, and one for every
+ * further distinct state that the history must record. Sorted, so that all batches lock in the same order.
  */
 export function tableRows(resource: MirrorResource, states: readonly GroupState[]): TableRow[] {
   const winners = new Map<string, Map<string, GroupState>>();
@@ -140,7 +140,7 @@ const byId = (a: TableRow, b: TableRow): number => (a.id < b.id ? -1 : a.id > b.
 
 type Value = string | number | boolean | null;
 
-/** What `givenRows` is bound to: a blob of JSON texts, and one array a column. */
+/** The bindings of `givenRows`: a blob of JSON texts, and one array per column. */
 export function rowBindings(
   resource: MirrorResource,
   groups: readonly NamedGroup[],
@@ -194,7 +194,7 @@ export function rowBindings(
 const causeOf = ({ name: core }: MirrorResource, states: ReadonlyMap<string, GroupState>): string =>
   (states.get(core) ?? [...states.values()][0])?.cause ?? "";
 
-/** Texts end to end in one buffer, and where each of them is. */
+/** Concatenated texts in one buffer, with the position of each. */
 export interface JsonBlob {
   bytes: Buffer;
   /** From 1, in bytes; null for an absent text. */
@@ -203,8 +203,8 @@ export interface JsonBlob {
 }
 
 /**
- * Packs JSON texts into one binary parameter, from which the server cuts them: text inside an array would be
- * escaped quote by quote here and unescaped there.
+ * Packs JSON texts into one binary parameter, from which the server cuts them. In a text array every quotation mark
+ * would be escaped here and unescaped there.
  */
 function packJson(texts: readonly (string | null)[]): JsonBlob {
   const all = texts.join("");
