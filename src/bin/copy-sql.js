@@ -1,6 +1,6 @@
 /**
- * `node src/bin/copy-sql.js <folder>`: the compiler leaves out what is no TypeScript, so the `.sql` files are put beside
- * what it made. The last step of every build.
+ * `node src/bin/copy-sql.js <folder>`: copies the `.sql` files beside the compiled output, since the compiler emits
+ * TypeScript only. The last step of every build.
  */
 import { cpSync, statSync } from "node:fs";
 import { join } from "node:path";

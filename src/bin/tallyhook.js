@@ -1,10 +1,10 @@
 #!/usr/bin/env node
 /**
- * The committed entry of `npx tallyhook`: plain JavaScript, so that it runs straight after `npm ci`.
+ * The committed entry of `npx tallyhook`: plain JavaScript, so that it runs right after `npm ci`.
  *
- * It runs the build in dist/ when that is newer than everything under src/ and migrations/, else the
- * sources through tsx. Both run in this very process: signals, exit codes and the terminal need no
- * forwarding, and NODE_ENV plays no part in the choice.
+ * It runs the build in dist/ if that is newer than everything under src/ and migrations/, otherwise the sources through
+ * tsx. Both run in this process, so signals, exit codes and the terminal need no forwarding. NODE_ENV does not affect
+ * the choice.
  */
 import { existsSync, readdirSync, readFileSync, statSync } from "node:fs";
 import { dirname, join } from "node:path";
@@ -17,7 +17,9 @@ const root = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
 const built = join(root, "dist", "src", "main", "main.js");
 const source = join(root, "src", "main", "main.ts");
 
-/** Newest change under a directory. Directories count too: a deleted file changes only its directory. */
+/**
+ * The latest modification time under a directory. Directories count too: deleting a file changes only its directory.
+ */
 function newestChangeMs(directory) {
   let newest = statSync(directory).mtimeMs;
   for (const entry of readdirSync(directory, { withFileTypes: true })) {
@@ -37,7 +39,7 @@ function buildIsCurrent() {
 async function loadMain() {
   if (buildIsCurrent()) return import(pathToFileURL(built).href);
   const { register } = await import("tsx/esm/api");
-  // tsx would take the tsconfig.json of whatever directory the command was called from.
+  // By default tsx reads the tsconfig.json of the directory in which the command was called.
   register({ tsconfig: join(root, "tsconfig.json") });
   return import(pathToFileURL(source).href);
 }

@@ -10,14 +10,14 @@ import { lastWholeRun } from "../reconcile/runs/runs.ts";
 import type { ScheduledTask } from "../worker/start-worker.ts";
 import { type Runtime, createAlertContext } from "./runtime.ts";
 
-/** All channels of this deployment. Contacts nothing; throws `ConfigurationError`. */
+/** All channels of this deployment. Connects to nothing. Throws `ConfigurationError`. */
 export const openAlertChannels = (
   runtime: Parameters<typeof alertChannelDeps>[0],
   settings: AlertSettings,
 ): ReadonlyMap<string, Channel> =>
   openChannels(settings.channels, alertChannelDeps(runtime, settings));
 
-/** What channels are made of in this deployment. */
+/** What this deployment's channels depend on. */
 export function alertChannelDeps(
   { config, secrets, wallClock }: Pick<Runtime, "config" | "secrets" | "wallClock">,
   settings: AlertSettings,
@@ -38,8 +38,8 @@ const sweepEveryMs = 30_000;
 const beatEveryMs = 60_000;
 
 /**
- * Watches for what no event tells of, until the runtime ends. By a timer of each worker, as the relay does: a scheduler
- * that stands still is one of the things it looks for.
+ * Sweeps until the runtime ends, for alerts that no event causes, such as absences. Each worker has its own timer, as
+ * for the relay, because a scheduler that has stopped is one of the things a sweep detects.
  */
 export async function runAlertWatch(runtime: Runtime): Promise<void> {
   const { log } = runtime;
@@ -56,7 +56,7 @@ export async function runAlertWatch(runtime: Runtime): Promise<void> {
   });
 }
 
-/** By which the sweep knows that schedules are started. */
+/** Records the heartbeat by which the sweep knows that the scheduler runs. */
 export async function schedulerBeatTask(
   runtime: Runtime,
 ): Promise<Record<"scheduler-beat", ScheduledTask>> {

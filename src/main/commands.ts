@@ -41,8 +41,8 @@ export const commandModules: readonly CommandModule[] = [
 ];
 
 /**
- * Registers the command that a command line begins with, so that a receiver starts without the sandbox's and the
- * reports' code; every command where it begins with none, as for help.
+ * Registers the command that a command line begins with, so that a receiver does not load the code of the sandbox and
+ * the reports. Registers every command if the line names none, as for help.
  */
 export async function registerCommands(
   program: Command,
@@ -58,8 +58,8 @@ export async function registerCommands(
 }
 
 /**
- * An empty value is a variable of the shell that is not set, such as `--host "$HOST"`; to the command it would mean
- * something else, such as every address of the machine.
+ * Refuses empty values. An empty value comes from an unset shell variable, such as `--host "$HOST"`, and could mean
+ * something else to the command, such as every address of the machine.
  */
 function refuseEmptyValues(command: Command): void {
   for (const option of command.options) if (option.required) refuseEmpty(option);
@@ -69,7 +69,7 @@ function refuseEmptyValues(command: Command): void {
 
 function refuseEmpty(taker: Option | Argument): void {
   const { parseArg } = taker;
-  // Commander itself collects the values of one that takes several and has no parser.
+  // Commander collects several values itself if the option has no parser.
   if (taker.variadic && parseArg === undefined) return;
   taker.parseArg = <T>(value: string, previous: T): T => {
     if (value.trim() !== "") {

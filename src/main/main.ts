@@ -7,10 +7,10 @@ import { createContext } from "./cli/context.ts";
 import { stopSignals } from "./cli/until-signal.ts";
 import { registerCommands } from "./commands.ts";
 
-/** What may still run after a command is done (a socket that lingers) does not hold up the shell for longer. */
+/** A leftover handle, such as an open socket, delays the exit of a finished command by this much at most. */
 const lingerMs = 3_000;
 
-/** Runs one command line and gives back its exit code; docs/operations.md lists the codes. */
+/** Runs one command line and returns its exit code; docs/operations.md lists the codes. */
 export async function main(argv: readonly string[], version: string): Promise<number> {
   const context = createContext();
   const output = guardStandardOutput(context.stdout, context.stderr);
@@ -23,10 +23,10 @@ export async function main(argv: readonly string[], version: string): Promise<nu
   await registerCommands(program, context, argv.slice(2));
   pointAtHelp(program, "tallyhook");
   const code = await run(program, argv, context.stderr, output);
-  // There is nothing left to be stopped in good order, at most a reader to be waited for.
+  // All work has ended, so a signal may end the process while it waits for a slow reader.
   for (const signal of stopSignals) process.removeAllListeners(signal);
   await output.flush();
-  // Node aborts where it cannot reset the terminal at its end: all is closed, so that the hang-up may end it.
+  // Node aborts at exit if it cannot reset a closed terminal. Everything is closed, so SIGHUP may end the process.
   if (output.isTerminalGone()) process.kill(process.pid, "SIGHUP");
   const problem = output.problem();
   if (problem !== null) context.stderr.write(`tallyhook: ${problem}\n`);
@@ -45,7 +45,7 @@ async function run(
     await program.parseAsync(argv);
     return Number(process.exitCode ?? 0);
   } catch (error) {
-    // Commander has printed its own message; help and version that were asked for are no errors.
+    // Commander has printed its own message. Help and version on request are not errors.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage;
     if (error instanceof TallyhookError) {
       stderr.write(`tallyhook: ${visibleMessage(error.message)}\n`);
@@ -58,34 +58,34 @@ async function run(
   }
 }
 
-/** After a mistake each command points at its own options, not at the list of all commands. */
+/** After a usage error, each command points at its own options, not at the list of all commands. */
 function pointAtHelp(command: Command, name: string): void {
   command.showHelpAfterError(`Try "${name} --help".`);
   for (const each of command.commands) pointAtHelp(each, `${name} ${each.name()}`);
 }
 
-/** The two streams that a command prints to, with somebody who hears of their errors. */
+/** Watches the streams that a command prints to. */
 export interface StandardOutput {
-  /** Resolves when all that was printed is out of this process, however slowly it is read, or cannot be taken any more. */
+  /** Resolves when the reader has taken all output, however slowly, or can take no more. */
   flush(): Promise<void>;
-  /** Why what was printed is not whole; null where it is, and where its reader wanted no more. */
+  /** Why the output is incomplete; null if it is complete, or if its reader wanted no more. */
   problem(): string | null;
-  /** True once the terminal that was printed to is known to be closed. */
+  /** True once the terminal is known to be closed. */
   isTerminalGone(): boolean;
-  /** True for the error of a write to standard output, which a command may also meet while it waits for room. */
+  /** True for the error of a write to standard output. A command may also meet it while it waits for a slow reader. */
   isItsError(error: unknown): boolean;
 }
 
 /**
- * Hears the errors of both streams, which without a listener end the process on the spot and leave behind what it was
- * to close. A reader that has seen enough (`| head`) is no failure, a full disk is; nothing that befalls standard error is.
+ * Listens for errors of both streams. Without a listener they end the process at once, before it can close anything. A
+ * reader that has seen enough (`| head`) is not a failure; a full disk is. Errors of standard error are ignored.
  */
 export function guardStandardOutput(
   stdout: NodeJS.WriteStream,
   stderr: NodeJS.WriteStream,
 ): StandardOutput {
   const errors = new Set<unknown>();
-  // A terminal that was closed answers EIO, which of a disk is a failure.
+  // A closed terminal answers EIO, which from a disk is a failure.
   const isClosedTerminal = (code: string | undefined) => code === "EIO" && stdout.isTTY;
   const isGone = (code: string | undefined) => code === "EPIPE" || isClosedTerminal(code);
   stdout.on("error", (error) => errors.add(error));
@@ -105,16 +105,16 @@ export function guardStandardOutput(
   };
 }
 
-/** Writes are taken in their order: once nothing is taken, so is all that came before it. */
+/** Writes complete in order: once an empty write completes or fails, so have all before it. */
 const allTaken = (stream: NodeJS.WritableStream): Promise<void> =>
   new Promise((resolve) => void stream.write("", () => resolve()));
 
 const lookEveryMs = 500;
 
 /**
- * npm (`npx tallyhook`, `npm start`) ends at SIGTERM and tells nobody, so that whatever it started would go on alone. A
- * program that npm started ends in good order once its parent is gone. Started in any other way it may well outlive
- * its parent, as a service does.
+ * npm (`npx tallyhook`, `npm start`) ends at SIGTERM without telling its children, which would keep running. So a
+ * program that npm started shuts down once its parent is gone. A program started in any other way may outlive its
+ * parent, as a service does.
  */
 export function endWithNpm(
   environment: Readonly<Record<string, string | undefined>>,

@@ -3,7 +3,7 @@ import type { OptionalRooms } from "./rooms/optional-room.ts";
 import { reportsRoom } from "./rooms/reports.ts";
 import { sandboxRoom } from "./rooms/sandbox.ts";
 
-/** The rooms that can be deleted with their lines here and in commands.ts (docs/extend.md). */
+/** Rooms that can be deleted together with their lines here and in commands.ts (docs/extend.md). */
 export const optionalRooms: OptionalRooms = {
   sandbox: sandboxRoom,
   endpoint: endpointRoom,

@@ -11,8 +11,8 @@ const catchUpEveryMs = 15 * 60_000;
 const catchUpWithinMs = 8 * 24 * 3_600_000;
 
 /**
- * The nightly run, and the check that none was missed while no worker ran. However many workers and schedulers fire,
- * the key of the night and the lock make it one run; a worker that ends leaves the rest to the next check.
+ * The nightly run, and the check for one that was missed while no worker ran. The run's key and a lock make it one run,
+ * however many workers and schedulers fire. If a worker ends in the middle, the next check resumes the run.
  */
 export async function nightlyTasks(
   runtime: Runtime,
@@ -57,7 +57,7 @@ export async function nightlyTasks(
       async run(stopping) {
         const due = lastNight();
         const last = await lastWholeRun(deps.db);
-        // A deployment that never reconciled begins with its first night, or with `import`.
+        // A deployment that never reconciled starts with its first scheduled run, or with `import`.
         const isMissed = due !== null && last !== null && last < due;
         if (isMissed) return run(nightlyKey(due, timeZone), stopping);
         const interrupted = await interruptedNight(deps.db);
@@ -67,7 +67,7 @@ export async function nightlyTasks(
   };
 }
 
-/** What reconciliation needs of a runtime. The database must be migrated. */
+/** The dependencies of reconciliation. The database must be migrated. */
 export async function reconcileDeps(
   runtime: Runtime,
   service?: { baseUrl: string; apiKey: string },

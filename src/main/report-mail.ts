@@ -16,8 +16,8 @@ const checkEveryMs = 60_000;
 const catchUpWithinMs = 25 * 3_600_000;
 
 /**
- * The mails with reports, and the check that none was missed while no worker ran or the mail server was away. However many
- * workers fire, the key of the period makes it one mail. None where no mails are wished for.
+ * The report mails, and the check for one that was missed while no worker ran or the mail server was unreachable. The
+ * key of the period makes it one mail, however many workers fire. Empty if no mails are configured.
  */
 export async function reportMailTasks(runtime: Runtime): Promise<Record<string, ScheduledTask>> {
   const { config, log, serviceClock } = runtime;
@@ -50,7 +50,7 @@ export async function reportMailTasks(runtime: Runtime): Promise<Record<string, 
       async run() {
         const now = serviceClock.now();
         const due = lastDue(mail.cron, { timeZone, now, withinMs: catchUpWithinMs });
-        // A deployment that never mailed begins with its first time.
+        // A deployment that never mailed starts with its first scheduled time.
         if (due !== null && (await isAnythingOrdered(db))) await order(due);
         await send();
       },
@@ -58,7 +58,7 @@ export async function reportMailTasks(runtime: Runtime): Promise<Record<string, 
   };
 }
 
-/** Throws where no mail server is configured, which a command checks before. Closed with the runtime. */
+/** Throws if no mail server is configured, so a command checks first. Closed with the runtime. */
 export function mailerOf({ config, secrets, onClose }: Runtime): Mailer {
   if (secrets.smtpUrl === null || config.mailFrom === null)
     throw new Error("there is no mail server");
@@ -67,6 +67,6 @@ export function mailerOf({ config, secrets, onClose }: Runtime): Mailer {
   return mailer;
 }
 
-/** Unlike that of any other deployment; a mailing keeps the one it was ordered with. */
+/** A new end for Message-IDs that no other deployment uses. A mailing keeps the one it was ordered with. */
 export const messageIdEnd = ({ config }: Pick<Runtime, "config">): string =>
   `${randomUUID()}@${config.mailFrom?.split("@")[1] ?? "localhost"}`;

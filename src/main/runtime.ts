@@ -15,7 +15,7 @@ import type { BackendLocation } from "../queue/backend.ts";
 import type { JobQueue } from "../queue/job-queue.ts";
 import type { Config, LoadedConfig, Secrets } from "./config/config.ts";
 
-/** What commands are made of. Everything is made when it is first asked for, once. */
+/** The dependencies of commands. Each is created once, when it is first needed. */
 export interface Runtime {
   readonly config: Config;
   readonly secrets: Secrets;
@@ -23,31 +23,31 @@ export interface Runtime {
   readonly wallClock: Clock;
   readonly serviceClock: ServiceClock;
   readonly random: Random;
-  /** Starts the embedded server, or proves that the configured one answers. Throws `UnreachableError`. */
+  /** Starts the embedded server, or checks that the configured one answers. Throws `UnreachableError`. */
   databaseUrl(): Promise<string>;
   db(): Promise<Knex>;
-  /** The inbox's own pool: a hung connection of it holds up nobody else. */
+  /** The inbox's own pool, so that a hung connection of it does not block other work. */
   inboxPool(): Promise<Pool>;
   queue(): Promise<JobQueue>;
   encryption(): Promise<Encryption>;
   /** Read once. Throws `ConfigurationError`. */
   alertSettings(): Promise<AlertSettings>;
-  /** One for each location: all that read there share its pace, and what events ask for goes before a walk. */
+  /** One client for each location: its callers share one rate, and refetches for events go before list reads. */
   serviceClient(location?: { baseUrl: string; apiKey: string }): ServiceClient;
-  /** Something that must be closed before what was made earlier. */
+  /** Registers something that must be closed before everything created earlier. */
   onClose(close: () => Promise<void>): void;
-  /** Closes everything in the reverse order of its making. Idempotent. */
+  /** Closes everything in the reverse order of creation. Idempotent. */
   close(): Promise<void>;
 }
 
-/** The most connections that each pool of a process opens; the queue has its own (queue/backend.ts). */
+/** The most connections that each pool of a process opens. The queue has its own pool (queue/backend.ts). */
 export const poolSizes = { database: 8, inbox: 2 } as const;
 
-/** How long one flush of the inbox may take before the sender is told to come again. */
+/** How long one flush of the inbox may take before senders are told to retry. */
 const flushTimeoutMs = 5_000;
 
 export interface RuntimeSettings {
-  /** Of the pool's connections; see `DatabaseOptions`. Unlimited when left out. */
+  /** Applies to the pool's connections; see `DatabaseOptions`. Default: unlimited. */
   databaseSilenceMs?: (config: Config) => number;
 }
 
@@ -88,7 +88,7 @@ export function createRuntime(
       max: poolSizes.inbox,
       applicationName: "tallyhook inbox",
       connectTimeoutMs: flushTimeoutMs,
-      // After the flush itself gives up, which refuses all that wait behind it at once.
+      // Longer than the flush's own limit, at which everything waiting for the flush is refused at once.
       statementTimeoutMs: flushTimeoutMs + 250,
       queryTimeoutMs: flushTimeoutMs + 500,
       log,
@@ -101,7 +101,7 @@ export function createRuntime(
       secrets.redisUrl === null
         ? { kind: "postgres", url: await databaseUrl() }
         : { kind: "redis", url: secrets.redisUrl };
-    // Most commands need no queue, and loading BullMQ costs them some 50 ms.
+    // Loaded on demand: most commands need no queue, and loading BullMQ takes some 50 ms.
     const { createJobQueue } = await import("../queue/job-queue.ts");
     const made = createJobQueue({ log }, location);
     closers.push(() => made.close());
@@ -165,10 +165,10 @@ async function makeEncryption(config: Config, secrets: Secrets): Promise<Encrypt
   );
 }
 
-/** The key that every sandbox knows from the start (docs/sandbox.md). */
+/** The key that every sandbox accepts from the start (docs/sandbox.md). */
 export const sandboxApiKey = "svc_test_sk_sandbox";
 
-/** Where the service is: the configured one, else the sandbox on this machine. */
+/** Where the service is: the configured one, otherwise the sandbox on this machine. */
 export function serviceLocation(
   config: Config,
   secrets: Secrets,
@@ -184,7 +184,7 @@ function once<T>(make: () => Promise<T>): () => Promise<T> {
   return () => (made ??= make());
 }
 
-/** What raising alerts needs of a runtime. Throws `ConfigurationError` for wrong settings. */
+/** The dependencies of raising alerts. Throws `ConfigurationError` for wrong settings. */
 export async function createAlertContext(
   runtime: Pick<Runtime, "alertSettings" | "config" | "wallClock" | "serviceClock">,
 ): Promise<AlertContext> {

@@ -17,10 +17,10 @@ import type { Runtime } from "./runtime.ts";
 const inRoom = (room: string, ...names: string[]): URL[] =>
   names.map((name) => new URL(`../${room}/${name}.sql`, import.meta.url));
 
-/** Functions, views and triggers, in the order in which they are made: each may use those before it. */
+/** Functions, views and triggers in order of creation: each may use those before it. */
 const objects: readonly URL[] = [
   ...inRoom("inbox", "events"),
-  // What a status means is asked by every room.
+  // Every room needs the meaning of statuses.
   ...inRoom("reports/base", "statuses"),
   ...inRoom("mirror", "append-only", "chargebacks"),
   ...inRoom("reconcile", "runs/run-states", "coverage/slice-times", "findings/finding-dates"),
@@ -31,7 +31,7 @@ const objects: readonly URL[] = [
     "recheck/recheck-times",
   ),
   ...inRoom("reports/base", "json-values", "day-start", "recurring-amounts"),
-  // What objects said as of a time.
+  // Objects as of a time.
   ...inRoom("reports/base", "touched", "transactions", "orders", "order-retries", "day-sums"),
   ...inRoom("reports/base", "subscription-states", "chargebacks"),
   // What was read and proved.
@@ -59,14 +59,14 @@ const schema: Schema = {
 /** Brings a database up to date (`migrateToLatest`). */
 export const migrateSchema = (db: Knex): Promise<Migrated> => migrateToLatest(db, schema);
 
-/** Names of migrations that the database lacks, and of files whose functions it has not or of another text. Only reads. */
+/** Migrations that the database lacks, and files whose functions are missing there or differ. Read-only. */
 export async function pendingSchema(db: Knex): Promise<string[]> {
   const migrations = await pendingMigrations(db, schema);
   const files = await Promise.all([...schema.objects, ...schema.ownObjects].map(readSqlFile));
   return [...migrations, ...(await pendingObjects(db, files))];
 }
 
-/** The database. Throws `ConfigurationError` when it is not migrated: a command must not guess at a schema. */
+/** Returns the database. Throws `ConfigurationError` if it is not migrated: a command must not guess at a schema. */
 export async function migratedDatabase(runtime: Pick<Runtime, "db">): Promise<Knex> {
   const db = await runtime.db();
   const pending = await pendingSchema(db);

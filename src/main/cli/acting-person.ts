@@ -4,7 +4,7 @@ import { UsageError } from "../../platform/errors.ts";
 
 const longest = 100;
 
-/** Who does what is kept for the record, as `--by` names them. */
+/** Parses the name of the person who acts, as `--by` gives it. It is kept for the record. */
 export function parsePerson(text: string): string {
   const name = text.trim();
   if (name === "" || name.length > longest || /\p{Cc}/u.test(name)) {
@@ -13,11 +13,11 @@ export function parsePerson(text: string): string {
   return name;
 }
 
-/** As whom the system runs the command. */
+/** The system user that runs the command. */
 export interface SystemUser {
-  /** Null where the system has no name for them, as in some containers. */
+  /** Null if the system has no name for the user, as in some containers. */
   name: string | null;
-  /** Who called `sudo`. */
+  /** The user who called `sudo`. */
   sudoUser: string | null;
 }
 
@@ -31,21 +31,21 @@ export function systemUser(sudoUser: string | undefined): SystemUser {
   return { name, sudoUser: sudoUser ?? null };
 }
 
-/** Users under whom programs run, also this one's in its image: they tell nobody. */
-const nobodies = new Set(
+/** Shared and service accounts, including the one in this program's image: they identify no person. */
+const sharedAccounts = new Set(
   (
     "root admin administrator node app daemon nobody www-data service svc tallyhook postgres redis system ubuntu " +
     "debian ec2-user runner ci jenkins deploy docker container default user"
   ).split(" "),
 );
 
-/** Who runs the command, where that is a person: for what keeps no record. */
+/** The person who runs the command, or null. For what keeps no record. */
 export const findPerson = ({ name, sudoUser }: SystemUser): string | null =>
   [sudoUser, name].find((each) => each !== null && isPerson(each)) ?? null;
 
 /**
- * Who runs the command: who called `sudo`, or else the system's user. Throws `UsageError` where neither is a person,
- * so that no record says `root`.
+ * The person who runs the command: whoever called `sudo`, otherwise the system's user. Throws `UsageError` if neither
+ * is a person, so that no record says `root`.
  */
 export function personAtWork(user: SystemUser): string {
   const person = findPerson(user);
@@ -60,7 +60,7 @@ export function personAtWork(user: SystemUser): string {
 
 function isPerson(user: string): boolean {
   try {
-    return !nobodies.has(parsePerson(user).toLowerCase());
+    return !sharedAccounts.has(parsePerson(user).toLowerCase());
   } catch {
     return false;
   }

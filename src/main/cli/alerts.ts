@@ -162,7 +162,7 @@ export async function printAlert(
   context.stdout.write(json === true ? `${JSON.stringify(alert)}\n` : textOf(alert));
 }
 
-/** The number of an alert that is given by its number or its key. Throws `UsageError` where there is none. */
+/** Resolves an alert's number or key to its number. Throws `UsageError` if there is no such alert. */
 export async function alertId(runtime: Pick<Runtime, "db">, given: string): Promise<number> {
   const db = await migratedDatabase(runtime);
   const id = /^\d{1,15}$/.test(given) ? Number(given) : await findAlertByKey(db, given);
@@ -251,7 +251,7 @@ export interface ResendOptions {
   json?: boolean;
 }
 
-/** Has the workers send again what was given up: of one alert, or of one channel. Sends nothing itself. */
+/** Queues undeliverable messages of one alert or one channel again. The workers send them, not this command. */
 export async function resend(
   context: CliContext,
   given: string | undefined,
@@ -294,8 +294,8 @@ export interface TestOptions {
 }
 
 /**
- * Sends messages of the rules about made-up facts to a channel: one of each severity, or of every rule's every stage.
- * Says what the channel answered. Needs no database.
+ * Sends test messages with invented facts to a channel: one of each severity, or one for every transition of every
+ * rule. Prints what the channel answered. Needs no database.
  */
 export async function testChannel(
   context: CliContext,

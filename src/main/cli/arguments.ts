@@ -1,7 +1,7 @@
 import { InvalidArgumentError } from "commander";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 
-/** Reads an argument of a command that is a whole number of this range; `unit` is what it counts. */
+/** Makes a parser for a command's argument that is a whole number of this range. `unit` is what it counts. */
 export function wholeNumber(min: number, max: number, unit?: string): (text: string) => number {
   const of = unit === undefined ? "" : ` of ${unit}`;
   return (text) => {
@@ -13,7 +13,7 @@ export function wholeNumber(min: number, max: number, unit?: string): (text: str
   };
 }
 
-/** An instant as an argument of the command line. */
+/** Parses an instant given on the command line. */
 export function parseInstant(text: string): Date {
   const canonical = canonicalTimestamp(text);
   if (canonical === null) {

@@ -54,7 +54,7 @@ export function registerClose(program: Command, context: CliContext): void {
     .command("verify")
     .description("check every closed month against its seal, and each seal against the one before")
     .option("--json", "print one JSON object")
-    // An option that "close" has as well is taken for its own.
+    // Commander assigns an option that both commands have to "close", so it is read from there.
     .action((_options: unknown, command: Command) =>
       verify(context, command.optsWithGlobals<{ json?: boolean }>().json === true),
     );

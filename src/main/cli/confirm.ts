@@ -5,8 +5,8 @@ import type { CliContext } from "./context.ts";
 type Terminal = Pick<CliContext, "stdin" | "stderr">;
 
 /**
- * For a command that must not be run unasked. Throws `UsageError` where nobody can answer, so that a script hears at
- * once that it has to say `--yes`, before anything long is done.
+ * For a command that must not run without a confirmation. Throws `UsageError` if nobody can answer, so that a script
+ * learns that it needs `--yes` before any long work starts.
  */
 export function assertCanAsk({ stdin }: Pick<Terminal, "stdin">): void {
   if (stdin.isTTY) return;
@@ -17,8 +17,8 @@ export function assertCanAsk({ stdin }: Pick<Terminal, "stdin">): void {
 
 /**
  * Asks a question that ends in a question mark and returns after "y" or "yes". Throws `UsageError` after any other
- * answer, after Ctrl-C and at the end of input: nothing was done. The question goes to standard error, so that
- * standard output holds the result alone.
+ * answer, after Ctrl-C and at the end of input: nothing was done. The question goes to standard error, so that standard
+ * output holds only the result.
  */
 export async function confirm({ stdin, stderr }: Terminal, question: string): Promise<void> {
   assertCanAsk({ stdin });
@@ -31,7 +31,7 @@ export async function confirm({ stdin, stderr }: Terminal, question: string): Pr
       isAnswered = true;
       resolve(line);
     });
-    // Without a listener for SIGINT, readline closes at Ctrl-C as it does at the end of input.
+    // Without a listener for SIGINT, readline closes at Ctrl-C just as at the end of input.
     lines.once("close", () => {
       if (!isAnswered) stderr.write("\n");
       resolve("");

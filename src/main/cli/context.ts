@@ -6,16 +6,16 @@ import { type Config, type LoadedConfig, loadOwnConfig, sudoUser } from "../conf
 import { type Runtime, type RuntimeSettings, createRuntime } from "../runtime.ts";
 import { type SystemUser, systemUser } from "./acting-person.ts";
 
-/** What a command may use of the process around it. */
+/** What a command may use of its process. */
 export interface CliContext {
   readonly stdout: NodeJS.WriteStream;
   readonly stderr: NodeJS.WriteStream;
   readonly stdin: NodeJS.ReadStream;
-  /** As whom the command runs, for what is kept for the record. */
+  /** The system user that runs the command, for records of who did something. */
   user(): SystemUser;
-  /** Reads the environment and the `.env` file where the command was called, once. Throws `ConfigurationError`. */
+  /** Reads the environment and the `.env` file of the current directory, once. Throws `ConfigurationError`. */
   loaded(): LoadedConfig;
-  /** Runs with everything a command needs and closes it afterwards, whatever happens. */
+  /** Calls `run` with everything a command needs and closes it afterwards, even after an error. */
   withRuntime<T>(
     name: string,
     run: (runtime: Runtime) => Promise<T>,
@@ -24,7 +24,7 @@ export interface CliContext {
 }
 
 export interface RuntimeOptions extends RuntimeSettings {
-  /** Instead of LOG_LEVEL: a command that prints logs warnings only, and beside what it prints: to standard error. */
+  /** Overrides LOG_LEVEL. A command that prints results logs warnings only, to standard error. */
   logLevel?: LogLevel;
   loaded?: LoadedConfig;
 }
@@ -69,8 +69,8 @@ const keyAdvice: Readonly<Record<number, string>> = {
 };
 
 /**
- * An error to show to a person: where the service gave no answer at all, or refused the key, with which one was asked and
- * what to do.
+ * Adds advice to an error of the service, for a person. If the service did not answer or refused the key, the advice
+ * names its address and what to do.
  */
 export function withServiceAdvice(
   error: unknown,

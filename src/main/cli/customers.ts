@@ -69,7 +69,7 @@ async function erase(context: CliContext, id: string, options: EraseOptions): Pr
       const { eventPlaces: places, timeZone } = runtime.config;
       await assertKnown(db, places, id);
       if (yes !== true) {
-        // To the terminal alone: who it is belongs into no log.
+        // To the terminal only: personal data must not be logged.
         context.stderr.write(summaryText(await summarizeCustomer(db, id), timeZone));
         await confirm(context, "Redact everything that tells who this is? It cannot be undone.");
       }
@@ -93,13 +93,13 @@ async function erase(context: CliContext, id: string, options: EraseOptions): Pr
 interface Erased {
   customerId: string;
   counts: Record<string, number>;
-  /** As far as the mirror knows, the service still has the customer. */
+  /** True if the mirror shows the customer as not deleted at the service. */
   atService: boolean;
 }
 
 /**
- * Erases one person everywhere. What comes later is redacted when it arrives, so that neither an event, a replay nor
- * the nightly run brings it back. Idempotent; a run after a crash does the rest.
+ * Erases one person everywhere. Later events are redacted on arrival, so neither an event, a replay nor the nightly run
+ * restores the data. Idempotent: after a crash, a second call completes the erasure.
  */
 async function eraseCustomer(
   db: Knex,
@@ -112,10 +112,10 @@ async function eraseCustomer(
   const numbers = await db("mirror.orders")
     .whereRaw("id = any(?::text[]) and order_number is not null", [sqlArray(ids)])
     .pluck<string[]>("order_number");
-  // First what is found by the addresses: after a crash the rows must still tell them.
+  // Stored events first: they are found by the person's addresses, which must still be in the rows after a crash.
   const events = await eraseBodies(db, places, customerId, { ids, contacts: [...traces.contacts] });
   const names = [...numbers, ...traces.contacts, ...traces.names];
-  // In one transaction, since by what the history tells the rest is found.
+  // In one transaction, because the history tells which other rows to erase.
   const counts = await inTransaction(db, async (trx) => {
     const { states, hashes } = await eraseHistory(trx, customerId, ids);
     return {
@@ -135,7 +135,8 @@ async function eraseCustomer(
 }
 
 /**
- * Throws `UsageError` for nobody. Asks the inbox only where the mirror does not know: its events may all be dead.
+ * Throws `UsageError` for an unknown customer. A customer missing in the mirror is looked up in the inbox, because all
+ * events about them may be dead.
  */
 async function assertKnown(
   db: Knex,
@@ -149,7 +150,7 @@ async function assertKnown(
   );
 }
 
-/** How the person is known in texts, what belongs to them, and the events that name them. */
+/** The person's names and contacts as texts show them, the objects that belong to them, and the events about them. */
 async function readTraces(
   db: Knex,
   places: Config["eventPlaces"],
@@ -171,7 +172,7 @@ async function readTraces(
   };
 }
 
-/** The same of stored events alone. */
+/** The same, from stored events only. */
 async function readBodies(
   db: Knex,
   places: Config["eventPlaces"],
@@ -189,7 +190,7 @@ async function readBodies(
   return { ...found, seqs, isNamed };
 }
 
-/** How many stored events changed. */
+/** Redacts the person in stored events. Returns how many events changed. */
 async function eraseBodies(
   db: Knex,
   places: Config["eventPlaces"],
@@ -205,10 +206,10 @@ async function eraseBodies(
   });
 }
 
-/** By what somebody sees whether it is the right customer. */
+/** What lets a person check that this is the right customer. */
 export interface CustomerSummary {
   id: string;
-  /** Null where the mirror has no row of the customer. */
+  /** Null if the mirror has no row of the customer. */
   person: { email: string | null; first_name: string | null; last_name: string | null } | null;
   orders: number;
   lastOrder: {
@@ -255,7 +256,7 @@ export async function summarizeCustomer(db: Knex, id: string): Promise<CustomerS
   };
 }
 
-/** Names as initials and the address masked, as it may stay on a screen. Pure. */
+/** Shows names as initials and masks the address, so that the text may stay on a screen. Pure. */
 export function summaryText(
   { id, person, orders, lastOrder, erasedAt }: CustomerSummary,
   timeZone: string,

@@ -113,7 +113,7 @@ export interface RegisterOptions {
   description?: string;
 }
 
-/** Registers the endpoint once: what was interrupted is finished, and a second one is refused. */
+/** Registers the endpoint once: completes an interrupted registration, and refuses a second one. */
 export async function registerOwnEndpoint(
   context: CliContext,
   options: RegisterOptions,
@@ -138,7 +138,7 @@ export async function registerOwnEndpoint(
     };
     return obtainSecret(tools, { kind: "register", endpointId: null, body }).catch(
       (error: unknown) => {
-        throw isAboutTheBody(error)
+        throw isBodyRefused(error)
           ? new UsageError(
               `${error.message}. The service takes no such endpoint: see --url, --events, --api-version and --description.`,
               { cause: error },
@@ -159,8 +159,8 @@ function requireUrl(url: string | null): string {
   );
 }
 
-/** What was typed was refused, and not the key or the moment. */
-const isAboutTheBody = (error: unknown): error is ServiceRefusedError =>
+/** True if the service refused the request's body, not the key or the timing. */
+const isBodyRefused = (error: unknown): error is ServiceRefusedError =>
   error instanceof ServiceRefusedError && (error.status === 400 || error.status === 422);
 
 export interface ListOptions {
@@ -213,7 +213,7 @@ export interface RotateOptions {
   graceHours?: number;
 }
 
-/** Rotates the secret, or finishes the rotation that was interrupted: one run, one rotation. */
+/** Rotates the secret, or completes an interrupted rotation. One call makes one rotation. */
 export async function rotateOwnSecret(
   context: CliContext,
   id: string | undefined,
@@ -255,15 +255,17 @@ async function rotate(
 }
 
 export interface TestOptions {
-  /** Seconds. */
+  /** In seconds. */
   wait: number;
 }
 
-/** The interface does not show this answer: without the event's id nothing tells which event to wait for. */
+/** The interface does not document this answer, so it is checked: only the event's id tells which event to wait for. */
 const answerSchema = z.object({ event_id: z.string() });
 const everyMs = 250;
 
-/** Has an event sent and waits for it: arrived means signed by a known secret and stored. */
+/**
+ * Has the service send an event and waits for it. Its arrival proves that it was signed with a known secret and stored.
+ */
 export async function testOwnEndpoint(
   context: CliContext,
   id: string | undefined,
@@ -309,7 +311,8 @@ export interface RemoveOptions {
 }
 
 /**
- * Removes an endpoint, after asking; one that is gone already is only forgotten, so that a run after a crash ends well.
+ * Removes an endpoint after a confirmation. One that is already gone at the service is only forgotten here, so that a
+ * call after a crash succeeds.
  */
 export async function removeOwnEndpoint(
   context: CliContext,
@@ -348,9 +351,7 @@ export async function removeOwnEndpoint(
   }
 }
 
-/**
- * Everything that is needed is made before a call: without a key to encrypt with, the answer's secret would be lost.
- */
+/** Opens everything before the first call: without an encryption key, the secret in the answer would be lost. */
 export function withEndpointTools<T>(
   context: CliContext,
   run: (tools: EndpointTools) => Promise<T>,

@@ -129,7 +129,7 @@ const filterOf = ({ limit, state, type, resource }: ListOptions): EventFilter =>
 async function follow(context: CliContext, options: ListOptions): Promise<void> {
   const stop = new AbortController();
   void untilSignal().then(() => stop.abort());
-  // A reader that has seen enough, such as `head`, ends it too.
+  // A reader that has seen enough, such as `head`, also ends the command.
   context.stdout.once("error", () => stop.abort());
   const lineOf = options.json === true ? (row: EventRow) => JSON.stringify(row) : followedLine;
   await context.withRuntime(
@@ -141,7 +141,7 @@ async function follow(context: CliContext, options: ListOptions): Promise<void> 
         signal: stop.signal,
       });
     },
-    // What follows says itself when the database goes away.
+    // `followEvents` itself reports that the database is unreachable.
     { logLevel: "silent" },
   );
 }
@@ -181,7 +181,7 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
     };
     const body = raw === null ? null : raw.toString("utf8");
     if (json) {
-      // Only valid UTF-8 survives as text; the exact bytes are there whenever it is not.
+      // Only valid UTF-8 survives as text. Other bodies are also shown in base64, so that no bytes are lost.
       const exact = raw === null || isUtf8(raw) ? {} : { raw_base64: raw.toString("base64") };
       context.stdout.write(`${JSON.stringify({ ...row, raw: body, ...exact })}\n`);
       continue;
@@ -207,7 +207,7 @@ async function replay(context: CliContext, ids: string[], dead: boolean): Promis
         : [];
       return db.transaction(async (trx) => {
         const done = await replayEvents(trx, [...seqs, ...named]);
-        // Asked after the rows are locked: what a prune has just emptied is not put back either.
+        // Read after the rows are locked, so that an event which a prune has just emptied is noticed too.
         const pruned = await listPruned(trx, [...seqs, ...named]);
         const refused = pruned.filter(({ seq }) => named.includes(seq));
         if (refused.length > 0) throw withoutBytes(refused);
@@ -285,7 +285,7 @@ function printed(value: string | number | boolean | Date | readonly number[] | n
   return String(value ?? "-");
 }
 
-/** Events with other bytes under the same id. */
+/** Events with the same id and different bytes. */
 const otherSeqs = (
   { seq, event_id }: EventRow,
   ofIds: ReadonlyMap<string, readonly number[]>,
@@ -303,13 +303,13 @@ function parseState(text: string): EventState {
 const days = (text: string): number => wholeNumber(0, 36_500)(text.replace(/d$/, ""));
 
 const lookEveryMs = 500;
-/** Of events that may still come to match the newest so many are looked at. */
+/** The number of newest events that are kept for another look because they may still match. */
 const maxUndecided = 20_000;
 
 /**
- * Prints the newest events, oldest first, and then each that comes, as one line, until the signal. With a state or an
- * object in the filter an event is printed once it has that state or is known to be about that object, which a worker
- * finds out. A database that goes away is waited for; nothing is left out, since the inbox says what came meanwhile.
+ * Prints the newest events, oldest first, and then each new one, one a line, until the signal. With a state or an
+ * object in the filter, an event is printed once a worker has given it that state or found its object. Waits while the
+ * database is unreachable. Nothing is lost meanwhile: the inbox has every event.
  */
 export async function followEvents(
   { stdout, stderr }: Pick<CliContext, "stdout" | "stderr">,
@@ -319,7 +319,7 @@ export async function followEvents(
 ): Promise<void> {
   const print = (rows: readonly EventRow[]) =>
     new Promise<void>((resolve) => {
-      // Taken, or refused by a reader that has seen enough; whoever does not read must not fill the memory.
+      // Resolves when the reader has taken the lines or is gone. Without the wait, a slow reader would fill the memory.
       stdout.write(rows.map((row) => `${lineOf(row)}\n`).join(""), () => resolve());
     });
   const arrivals = await watchArrivals(db, clock);
@@ -343,7 +343,7 @@ export async function followEvents(
   let isAway = false;
   while (!signal.aborted) {
     try {
-      // A server that hangs, or a reader that does not read, holds up nobody who wants to end.
+      // A database that hangs or a reader that does not read must not delay the end of the command.
       const seen = await Promise.race([look(), aborted]);
       if (seen === null) return;
       if (isAway)
@@ -367,13 +367,13 @@ const matches = (row: EventRow, { state, type, resourceId }: EventFilter): boole
   (type === undefined || row.type === type) &&
   (resourceId === undefined || row.resource_id === resourceId);
 
-/** What a worker has not settled gets another state, and its object; its type stays. */
+/** A worker will still set the state and the object of an event that is not completed. The type never changes. */
 const mayMatchLater = (row: EventRow, { type }: EventFilter): boolean =>
   (type === undefined || row.type === type) && (row.state === "received" || row.state === "failed");
 
 /**
- * Whether the mirror holds U+FFFD for text of this body, because `jsonb` refuses NUL and lone surrogates. Null where the
- * bytes were pruned; a body that is no JSON has left nothing in the mirror.
+ * Whether the mirror holds U+FFFD in place of text of this body, because `jsonb` refuses NUL and lone surrogates. Null
+ * if the bytes were pruned. False for a body that is not JSON: nothing of it is in the mirror.
  */
 export function hasReplacedText(raw: Buffer | null): boolean | null {
   if (raw === null) return null;

@@ -28,7 +28,7 @@ export function registerMigrate(program: Command, context: CliContext): void {
     });
 }
 
-/** Brings our schema and that of the job queue up to date; gives back what was done to ours. Idempotent. */
+/** Migrates our schema and the job queue's. Returns what changed in ours. Idempotent. */
 export async function migrateAll(runtime: Runtime): Promise<Migrated> {
   const done = await migrateSchema(await runtime.db());
   if (runtime.config.queueBackend === "postgres") {

@@ -8,7 +8,7 @@ export interface Progress {
   stop(): void;
 }
 
-/** A bar where a terminal is; elsewhere a plain line at every tenth of the way. */
+/** A bar on a terminal; elsewhere a plain line at every tenth of the work. */
 export function createProgress(out: NodeJS.WriteStream, label: string, total: number): Progress {
   if (out.isTTY) {
     const bar = new SingleBar(
@@ -40,21 +40,21 @@ export interface ReconcileProgress {
 
 export interface ProgressOptions {
   clock: Clock;
-  /** IANA: in which a wait's end is told. */
+  /** IANA name: the zone in which the end of a wait is printed. */
   timeZone: string;
-  /** Only what a person would otherwise wonder about: that it waits. */
+  /** True: prints only that the run waits. */
   isQuiet: boolean;
 }
 
 const format =
   "{slices} slices {bar} {value}/{total} rows  {pages} pages  {rate} rows/s  {doubtful} doubtful  ETA {eta_formatted}";
 const lineEveryMs = 10_000;
-/** A wait shorter than this, or longer by less than what was told, is not worth a line. */
-const waitWorthTellingMs = 3_000;
+/** A wait shorter than this is not announced, nor one that is longer than announced by less than this. */
+const minAnnouncedWaitMs = 3_000;
 
 /**
- * A bar where a terminal is; elsewhere a plain line now and then. The total is what the mirror holds: it may grow. That
- * a run waits is said at once, with until when and how to shorten it.
+ * A bar on a terminal; elsewhere a plain line now and then. The total is the number of rows in the mirror, so it may
+ * grow. A wait is announced at once, with its end and how to shorten it.
  */
 export function createReconcileProgress(
   out: NodeJS.WriteStream,
@@ -80,7 +80,7 @@ export function createReconcileProgress(
     update(progress) {
       const { slices, slicesDone, rows, expectedRows, pages, doubtful } = progress;
       const notice = wait(progress);
-      // In the place of the bar, which is drawn again below.
+      // Overwrites the bar, which is drawn again on the next line.
       if (notice !== null) out.write(`\r\u001b[K${notice}\n`);
       bar.setTotal(Math.max(expectedRows, rows));
       bar.update(rows, {
@@ -111,7 +111,7 @@ function createWaitNotice({ clock, timeZone }: ProgressOptions): TextOf {
   let toldUntil = 0;
   return ({ doubtful, waitMs }) => {
     const until = clock.now().getTime() + waitMs;
-    if (waitMs === 0 || until < toldUntil + waitWorthTellingMs) return null;
+    if (waitMs === 0 || until < toldUntil + minAnnouncedWaitMs) return null;
     toldUntil = until;
     const time = new Intl.DateTimeFormat("sv-SE", { timeZone, timeStyle: "medium" }).format(until);
     const objects = counted(doubtful, "object that differs", "objects that differ");

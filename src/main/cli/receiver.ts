@@ -16,7 +16,10 @@ import type { SigningSecret } from "../../contract/signature/verification.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";
 
-/** Its statements, apart from storing events, take milliseconds: the secrets, the schema, the counts of answers. */
+/**
+ * The receiver's statements (secrets, schema, counts of answers) take milliseconds. Storing events has a limit of its
+ * own.
+ */
 const databaseSilenceMs = (): number => 10_000;
 
 export function registerReceiver(program: Command, context: CliContext): void {
@@ -36,13 +39,13 @@ export function registerReceiver(program: Command, context: CliContext): void {
     });
 }
 
-/** How often the receiver's answers are added to those that alerts look at. */
+/** How often the receiver adds its counts of answers to those that alert rules read. */
 const countEveryMs = 10_000;
 
 export interface ReceiverRole {
   /**
-   * Secrets that can only be had once the receiver's address is known, since the service gives them for an
-   * address: asked for after listening and before this function returns.
+   * Secrets that need the receiver's address, because the service issues them for an address. Called once the receiver
+   * listens and before `runReceiver` returns.
    */
   signingSecrets?(url: string): Promise<string[]>;
 }
@@ -53,8 +56,8 @@ export interface RunningRole {
 }
 
 /**
- * Starts a receiver that ends with the runtime. The database must be migrated. Throws `ConfigurationError` when
- * there is no signing secret: a receiver that can verify nothing must not pass for one that works.
+ * Starts a receiver that ends with the runtime. The database must be migrated. Throws `ConfigurationError` if there is
+ * no signing secret: a receiver that cannot verify anything must not look healthy.
  */
 export async function runReceiver(runtime: Runtime, role: ReceiverRole = {}): Promise<RunningRole> {
   const { config, secrets, log, wallClock } = runtime;
@@ -111,7 +114,7 @@ export async function runReceiver(runtime: Runtime, role: ReceiverRole = {}): Pr
     await storeAnswers(db, countAnswers());
     return { more: false };
   });
-  // Whatever the database does: a receiver that is to stop takes nothing more.
+  // The receiver stops accepting requests first, even if the database hangs.
   runtime.onClose(async () => {
     await receiver.close();
     await counting.close();

@@ -97,7 +97,7 @@ async function run(
   );
 }
 
-/** Somebody ended a run. What it did is kept. */
+/** A person stopped the run. What it did is kept. */
 class StoppedRun extends TallyhookError {
   override readonly exitCode = exitCodes.incomplete;
 
@@ -106,7 +106,7 @@ class StoppedRun extends TallyhookError {
   }
 }
 
-/** Nothing was read. */
+/** Another run is in progress, so nothing was read. */
 class BusyError extends TallyhookError {
   override readonly exitCode = exitCodes.incomplete;
 }
@@ -155,7 +155,7 @@ function report({ stdout, stderr }: CliContext, outcome: ReconcileOutcome, optio
   process.exitCode = exitCodeOf(outcome.result, asked);
 }
 
-/** Prints what a run would read, with its estimated calls. Asks the service for its page size only; changes nothing. */
+/** Prints what a run would read and its estimated calls. Asks the service only for its page size. Changes nothing. */
 export async function printPlan(
   { stdout }: Pick<CliContext, "stdout">,
   runtime: Runtime,
@@ -220,10 +220,7 @@ const sliceJson = ({ slice, rows, calls }: EstimatedSlice) => ({
 
 const shortTime = (time: string | null): string | null => time?.replace(/\.000000Z$/, "Z") ?? null;
 
-/**
- * What a run means for a script. Incomplete goes first: what was not read cannot be called equal, nor can the drift be
- * counted. Pure.
- */
+/** The exit code of a run. An incomplete run is reported first: slices that were not read may hide drift. Pure. */
 export function exitCodeOf(
   { complete, totals }: Pick<ReconcileResult, "complete" | "totals">,
   { failOnDrift, strict }: { failOnDrift: boolean; strict: boolean },
@@ -235,8 +232,8 @@ export function exitCodeOf(
 }
 
 /**
- * Why a run whose last line says that all is equal ends with another code than 0 all the same; null where that line
- * says it. Pure.
+ * Why a run ends with an exit code other than 0 although its last line says that all is equal. Null if that line gives
+ * the reason. Pure.
  */
 export function exitReason(
   result: Pick<ReconcileResult, "complete" | "totals">,
@@ -257,7 +254,7 @@ export function exitReason(
     : null;
 }
 
-/** One object for scripts. Money is text of minor units, as in the reports' JSON. */
+/** One JSON object for scripts. Money is text of minor units, as in the reports' JSON. */
 export const resultJson = ({ run, totals, coverage, complete, error }: ReconcileResult) => ({
   run: run.id,
   run_key: run.runKey,

@@ -4,19 +4,19 @@ import { UnreachableError, UsageError } from "../../platform/errors.ts";
 import { errorCode } from "../../platform/postgres/errors.ts";
 import { type About, aboutLines } from "../../reports/base/about.ts";
 
-/** Where a report goes. */
+/** The destination of a report. */
 export interface ReportOutput {
   write(chunk: string | Uint8Array): Promise<void>;
   /**
-   * Ends it. `beside`: what its format has no place for goes to `<file>.about.json`, or to standard error, so that the
-   * rows themselves can be imported as they are.
+   * Completes the output. `beside` is what the format has no place for. It goes to `<file>.about.json`, or to standard
+   * error, so that the rows can be imported as they are.
    */
   keep(beside: About | null, stderr: NodeJS.WritableStream): Promise<void>;
-  /** Leaves nothing behind. */
+  /** Removes what was written. */
   discard(): Promise<void>;
 }
 
-/** Throws `UsageError` where no file can be, before anything is written. */
+/** Throws `UsageError` if the file cannot be created, before anything is written. */
 export async function openOutput(
   stdout: NodeJS.WritableStream,
   path: string | undefined,
@@ -37,9 +37,7 @@ function toStream(stdout: NodeJS.WritableStream): ReportOutput {
   };
 }
 
-/**
- * A file that is there when it is whole, and not before: it takes the place of a former one in one step.
- */
+/** Writes to a temporary file and renames it at the end, so that the path never shows an incomplete report. */
 async function toFile(path: string): Promise<ReportOutput> {
   const place = await placeOf(path);
   const unfinished = `${place}.unfinished`;
@@ -75,7 +73,7 @@ async function toFile(path: string): Promise<ReportOutput> {
   };
 }
 
-/** Where a link leads; what is no file (a folder, a device, a pipe) must not be replaced by one. */
+/** The target of a link. Throws for a folder, a device or a pipe, which a file must not replace. */
 async function placeOf(path: string): Promise<string> {
   const place = await realpath(path).catch(() => path);
   const found = await stat(place).catch(() => null);

@@ -118,7 +118,7 @@ export interface MailOptions {
   out: string | undefined;
 }
 
-/** Mails one report now, as the worker mails them by REPORTS_CRON: also the way to try the settings. */
+/** Mails one report now, as the worker does by REPORTS_CRON. Also the way to test the mail settings. */
 export async function mailReport(
   context: CliContext,
   request: Omit<ReportRequest, "format">,

@@ -89,7 +89,7 @@ function hostname(text: string): string {
   );
 }
 
-/** What a person needs for the first minutes: where it is, the keys, and a line for each first step. */
+/** What a person needs first: the address, the keys, and one line for each first step. */
 function welcome(url: string, stateFile: string | undefined): string {
   const json = "-H 'content-type: application/json'";
   const api = `-H 'authorization: Bearer ${testKey}' ${json}`;

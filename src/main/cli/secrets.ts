@@ -197,7 +197,7 @@ const hours = wholeNumber(1, 8_760, "hours");
 
 export interface SecretsAtHand {
   db: Knex;
-  /** Null when no key is configured. */
+  /** Null if no key is configured. */
   encryption: Encryption | null;
   scheme: SignatureSchemeName;
   /** Values of SVC_WEBHOOK_SECRETS. */
@@ -205,7 +205,7 @@ export interface SecretsAtHand {
   now: Date;
 }
 
-/** Every secret, newest first. */
+/** Lists every secret, newest first. */
 export async function surveySecrets(
   { db, encryption, scheme, environment, now }: SecretsAtHand,
   quietHours: number,
@@ -222,16 +222,16 @@ export async function surveySecrets(
 }
 
 export interface RetiredSecret {
-  /** As it was before. */
+  /** The secret before the change. */
   secret: SecretOverview;
-  /** The id of the same secret in the environment, where it does not end. */
+  /** The id of the same secret in the environment, which stays live; null if there is none. */
   twin: string | null;
 }
 
 /**
- * Ends a secret of the database at a time. Throws `UsageError` for one of the environment, an unknown one, and,
- * where `confirmLast` throws it, for the last one: after it every delivery would be refused. `confirmLast` is given
- * the reason to ask, before anything is changed.
+ * Sets the end of a secret that is stored in the database. Throws `UsageError` for an unknown secret and for one of the
+ * environment. Without the last secret every delivery would be refused, so `confirmLast` is called first with the
+ * reason and may throw. Nothing has been changed by then.
  */
 export async function retireGuarded(
   atHand: SecretsAtHand,
@@ -252,7 +252,7 @@ export async function retireGuarded(
   if (secret === undefined) {
     throw new UsageError(`There is no secret ${id}. "tallyhook secrets list" shows them.`);
   }
-  // An end that is put off may bring a secret back.
+  // Postponing the end may make an ended secret live again.
   if (at > atHand.now) await assertSecretRoom(atHand.db, atHand.now, { id });
   const remains = all.some((other) => other.id !== id && verifiesAt(other, at));
   if (!remains) {
@@ -273,8 +273,8 @@ function verifiesAt({ state, notBefore, notAfter }: SecretOverview, at: Date): b
 const maxBytes = 65_536;
 
 /**
- * A secret from a file, from standard input, or typed at a terminal without being shown. Never from the
- * arguments, which other users of the machine and the shell's history can read. Throws `UsageError`.
+ * Reads a secret from a file, from standard input, or hidden from a terminal. Never from the arguments: other users of
+ * the machine and the shell's history can read those. Throws `UsageError`.
  */
 export async function readSecret(
   { stdin, stderr }: { stdin: NodeJS.ReadStream; stderr: NodeJS.WritableStream },
@@ -293,7 +293,10 @@ export async function readSecret(
   return secretOf(Buffer.concat(chunks));
 }
 
-/** One line break at its end, which editors and `echo` add, is not part of it. Throws `UsageError` for what no service gives out. */
+/**
+ * Drops one line break at the end, which editors and `echo` add. Throws `UsageError` for text that cannot be a signing
+ * secret.
+ */
 function secretOf(bytes: Buffer): string {
   if (bytes.length > maxBytes) {
     throw new UsageError(`This is far too long for a secret: over ${maxBytes} bytes.`);

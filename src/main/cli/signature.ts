@@ -73,7 +73,7 @@ function inWords({ verification, ageSeconds, advice }: SignatureExplanation): st
   ].join("\n");
 }
 
-/** Those of the environment and of the database, whether live or not. */
+/** The secrets of the environment and of the database, live or not. */
 async function configuredSecrets(context: CliContext): Promise<SigningSecret[]> {
   return context.withRuntime(
     "signature",
@@ -113,9 +113,9 @@ function asSecret(source: string, value: string): SigningSecret {
 }
 
 /**
- * The headers of a captured request, names and values in turn, from a file in one of the forms that tools
- * write: `Name: value` lines (a request line before them and the marks of `curl -v` do not matter), a JSON
- * object of headers, or a JSON list as `rawHeaders` has it. Throws `UsageError` when it is none of them.
+ * Reads the headers of a captured request as alternating names and values. Takes the forms that tools write: `Name:
+ * value` lines (a request line and the marks of `curl -v` are skipped), a JSON object of headers, or a JSON list like
+ * `rawHeaders`. Throws `UsageError` for any other form.
  */
 export function parseCapturedHeaders(text: string): string[] {
   const trimmed = text.trim();
@@ -128,7 +128,7 @@ function fromLine(line: string): string[] {
   const header = line.replace(/^[<>*] ?/, "");
   const colon = header.indexOf(":");
   const name = header.slice(0, Math.max(colon, 0)).trim();
-  // A request line, an empty line, a chatty line of a tool.
+  // A request line, an empty line, or a tool's status line.
   if (name === "" || /\s/.test(name)) return [];
   return [name, header.slice(colon + 1).trim()];
 }

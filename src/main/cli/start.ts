@@ -30,7 +30,7 @@ export function registerStart(program: Command, context: CliContext): void {
       if (options.reset === true) await reset(context, loaded.config, options.yes === true);
       const stopped = untilSignal();
       await context.withRuntime("start", async (runtime) => {
-        // Ctrl-C during the start: what is being made is made, then closed with the rest.
+        // After Ctrl-C during the start, the start completes and everything is then closed together.
         const running = await startEverything(runtime);
         context.stdout.write(banner(loaded, running));
         await stopped;
@@ -41,8 +41,9 @@ export function registerStart(program: Command, context: CliContext): void {
 }
 
 /**
- * Both or neither: a mirror of a sandbox that is gone differs from the next one in everything. The sandbox may run beside
- * another database than the embedded one, so each of the two is asked whether it is in use before anything is removed.
+ * Removes the mirror and the sandbox's state together: a mirror of a removed sandbox would differ from the next one in
+ * every object. The sandbox may run with another database than the embedded one, so both are checked for use before
+ * anything is removed.
  */
 async function reset(context: CliContext, config: Config, isSure: boolean): Promise<void> {
   if (config.database === "external" || config.service.kind === "remote") {
@@ -69,7 +70,7 @@ const shortPath = (path: string): string => {
   return short === "" || short.startsWith("..") ? path : short;
 };
 
-/** Throws `ConfigurationError` where it was deleted: then there is nothing to start with but a service. */
+/** Throws `ConfigurationError` if the sandbox's room was deleted: then only a real service can be used. */
 function sandboxRoom(): SandboxRoom {
   if (optionalRooms.sandbox !== undefined) return optionalRooms.sandbox;
   throw new ConfigurationError(

@@ -1,11 +1,11 @@
 import { exitCodes } from "../../platform/errors.ts";
 
-/** What asks a process to end in good order; SIGHUP is what a terminal sends that is closed. */
+/** The signals that ask a process to shut down in order. A closed terminal sends SIGHUP. */
 export const stopSignals = ["SIGINT", "SIGTERM", "SIGHUP"] as const;
 
 /**
- * Waits for Ctrl-C, a request to end, or the end of the terminal. A second one ends the process at once: whoever
- * asks twice does not want to wait, and nothing acknowledged is lost by it.
+ * Waits for one of `stopSignals`. A second signal ends the process at once: whoever asks twice does not want to wait,
+ * and no acknowledged event is lost by it.
  */
 export function untilSignal(): Promise<NodeJS.Signals> {
   return new Promise((resolve) => {

@@ -37,13 +37,13 @@ export function registerWorker(program: Command, context: CliContext): void {
 }
 
 export interface WorkerRole {
-  /** The service to read from; the configured one when left out. */
+  /** The service to read from. Default: the configured one. */
   service?: { baseUrl: string; apiKey: string };
-  /** How far apart two answers "unknown" must be to mean that a customer was deleted. */
+  /** The least time between two "not found" answers that together mean that a customer was deleted. */
   missingGraceMs?: number;
-  /** False: no nightly reconciliation, and no mails with reports. */
+  /** False: no nightly run, and no mails with reports. */
   isNightly?: boolean;
-  /** False: alerts are written and stay in the outbox, and nothing watches for silence. */
+  /** False: alerts are written and stay in the outbox, and nothing detects absences. */
   sendsAlerts?: boolean;
 }
 

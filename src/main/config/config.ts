@@ -21,22 +21,22 @@ import {
   settings,
 } from "./variables.ts";
 
-// Before anything is read, refused or logged.
+// Before any value can be read, refused or logged.
 knowSecretShapes(secretShapes);
 
 export interface Config {
-  /** `embedded`: PostgreSQL of our own under `dataDir`; `external`: `secrets.databaseUrl`. */
+  /** `embedded`: our own PostgreSQL under `dataDir`; `external`: `secrets.databaseUrl`. */
   readonly database: "embedded" | "external";
-  /** What BullMQ runs on; `redis`: `secrets.redisUrl`. */
+  /** The backend of BullMQ; `redis`: `secrets.redisUrl`. */
   readonly queueBackend: "postgres" | "redis";
-  /** The commerce service; `sandbox` when none is configured. `baseUrl` is without /v1 and without a slash at its end. */
+  /** The commerce service; `sandbox` if none is configured. `baseUrl` has neither /v1 nor a trailing slash. */
   readonly service:
     { readonly kind: "sandbox" } | { readonly kind: "remote"; readonly baseUrl: string };
   readonly signature: {
     readonly scheme: "svc" | "hex" | "standard-webhooks";
     readonly toleranceSeconds: number;
   };
-  /** Where the parts of an event lie in its body. */
+  /** Where an event's body holds the parts of the envelope. */
   readonly eventPlaces: Readonly<EnvelopePlaces>;
   readonly receiver: {
     readonly host: string;
@@ -45,54 +45,56 @@ export interface Config {
     readonly maxConnections: number;
   };
   readonly admin: { readonly host: string; readonly port: number };
-  /** After so long without a byte in a statement a worker gives a database connection up. */
+  /** A worker drops a database connection whose statement has sent no byte for this long. */
   readonly databaseSilenceSeconds: number;
   readonly sandbox: { readonly port: number };
-  /** Where the service reaches this deployment; without a slash at its end. */
+  /** The address at which the service reaches this deployment, without a trailing slash. */
   readonly publicUrl: string | null;
-  /** Absolute. */
+  /** An absolute path. */
   readonly dataDir: string;
   /**
-   * `environment`: `secrets.encryptionKey`; `local`: made in `dataDir` (embedded defaults only, see
-   * encryption.ts); `none`: nothing can be encrypted, since every machine would have another key.
+   * `environment`: `secrets.encryptionKey`; `local`: a key made in `dataDir` (embedded defaults only, see
+   * encryption.ts); `none`: nothing can be encrypted, since every machine would have a different key.
    */
   readonly encryptionKey: "environment" | "local" | "none";
-  /** IANA name: day cut-offs, the nightly run. */
+  /** IANA name: the zone of day cut-offs and of the nightly run. */
   readonly timeZone: string;
-  /** Of the acquirer: whose thresholds of the card networks count. */
+  /** The acquirer's region, which selects the card networks' thresholds. */
   readonly networkRegion: "global" | "lac" | "mena";
   readonly reconcile: {
     readonly cron: string;
     readonly graceSeconds: number;
-    /** Findings are recorded, the mirror is not changed. */
+    /** True: findings are recorded and the mirror is not changed. */
     readonly reportOnly: boolean;
-    /** What differs from the identities' own modes; names are checked where they are known. */
+    /** Overrides of the invariants' default modes. The names are checked where the invariants are known. */
     readonly identities: Readonly<Record<string, "enforce" | "observe" | "off">>;
   };
   /** Null: no reports are mailed. */
   readonly reportMail: ReportMail | null;
-  /** The sender of mails; set whenever `secrets.smtpUrl` is. */
+  /** The sender's address of mails; set whenever `secrets.smtpUrl` is. */
   readonly mailFrom: string | null;
-  /** Absolute; null: every rule is on and tells the log alone. */
+  /** An absolute path. Null: every rule is on and alerts go to the log only. */
   readonly alerts: { readonly settingsFile: string | null };
   readonly logLevel: LogLevel;
 }
 
 export interface ReportMail {
-  /** When, in `timeZone`. */
+  /** A cron expression, in `timeZone`. */
   readonly cron: string;
   readonly to: readonly string[];
-  /** `month`: about the month before; else about the day before. Names are checked where they are known. */
+  /**
+   * `month`: covers the previous month; otherwise the previous day. The names are checked where the reports are known.
+   */
   readonly reports: readonly { readonly name: string; readonly word: "day" | "month" | null }[];
   readonly formats: readonly ("html" | "xlsx" | "csv")[];
 }
 
-/** Can be read by name only: printing, logging and copying it shows nothing. */
+/** Values can be read by name only: printing, logging or copying the object shows none of them. */
 export interface Secrets {
   readonly databaseUrl: string | null;
   readonly redisUrl: string | null;
   readonly serviceApiKey: string | null;
-  /** Newest first; empty when the environment holds none (more may be in the database). */
+  /** Newest first; empty if the environment has none. The database may hold more. */
   readonly webhookSecrets: readonly string[];
   readonly adminPassword: string | null;
   readonly metricsToken: string | null;
@@ -100,22 +102,22 @@ export interface Secrets {
   readonly encryptionKey: string | null;
   readonly previousEncryptionKeys: readonly string[];
   readonly smtpUrl: string | null;
-  /** By the names of their variables, ALERT_…, which the settings of alerts give to their channels. */
+  /** By the names of their variables, ALERT_…, to which the channels in the alert settings refer. */
   readonly alertSecrets: Readonly<Record<string, string | null>>;
 }
 
 export interface LoadedConfig {
   readonly config: Config;
   readonly secrets: Secrets;
-  /** To be shown, not fatal: where settings come from, variables that look like ours and are not. */
+  /** To be printed, not fatal: where settings come from, and unknown variables with our prefixes. */
   readonly warnings: readonly string[];
 }
 
-/** Who called `sudo`; of no use to a program that runs by itself, so that it is no setting. */
+/** The user who called `sudo`. Not a setting, since it means nothing to a program that runs unattended. */
 export const sudoUser = (env: Environment = process.env): string | undefined => env["SUDO_USER"];
 
 /**
- * The configuration of this process: of its environment, and of the `.env` file where it was started. Throws
+ * Loads the configuration of this process from its environment and the `.env` file of the current directory. Throws
  * `ConfigurationError`.
  */
 export function loadOwnConfig(): LoadedConfig {
@@ -129,9 +131,9 @@ export function loadOwnConfig(): LoadedConfig {
 const readText: ReadFile = (file) => readFileSync(file, "utf8");
 
 /**
- * Turns the environment into a frozen configuration. Decides only: makes, opens and contacts nothing, but for
- * reading the files that `…_FILE` name. Throws one `ConfigurationError` that names every bad variable, what is
- * wrong with it and what it should be, and that never shows a secret.
+ * Turns the environment into a frozen configuration. Creates, opens and contacts nothing; it reads only the files that
+ * `…_FILE` variables name. Throws one `ConfigurationError` that lists every bad variable, what is wrong with it and
+ * what it should be. The error never shows a secret.
  */
 export function loadConfig(
   env: Environment = process.env,
@@ -201,7 +203,7 @@ function configOf(values: Values): Config {
   };
 }
 
-/** What is younger may still be on its way here. From the sandbox nothing is for long, and nobody waits for it. */
+/** Younger differences may be events on their way. The sandbox delivers within seconds. */
 const [serviceGraceSeconds, sandboxGraceSeconds] = [600, 5];
 
 const isEmbedded = (databaseUrl: string | null): boolean =>
@@ -250,14 +252,14 @@ function freezeDeep<T extends object>(object: T): T {
   return Object.freeze(object);
 }
 
-/** Set together or not at all: what both mean, and what none does. */
+/** Variables that must be set together or not at all, with what both mean and what neither means. */
 const pairs = [
   ["SVC_BASE_URL", "SVC_API_KEY", "the service", "the sandbox"],
   ["SMTP_URL", "MAIL_FROM", "mail is sent", "it is not"],
   ["REPORTS_CRON", "REPORTS_MAIL_TO", "reports are mailed", "they are not"],
 ] as const;
 
-/** What does not go together, a sentence or two each, but for variables that are `bad` by themselves. Pure. */
+/** Contradictions between variables, a sentence or two each. Variables in `bad` are skipped. Pure. */
 function contradictions(values: Values, bad: ReadonlySet<string>): string[] {
   const texts: string[] = [];
   for (const [one, other, both, none] of pairs) {

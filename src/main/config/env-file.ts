@@ -15,17 +15,17 @@ import type { Environment, ReadFile } from "../../platform/settings.ts";
 
 export interface EnvironmentWithFile {
   environment: Environment;
-  /** How many variables the file gave; null where there is no file. */
+  /** How many variables the file set; null if there is no file. */
   fromFile: number | null;
 }
 
-/** Editors of Windows put it in front of a text; to the parser it is a part of the first name. */
+/** Windows editors put it at the start of a text. The parser would take it for a part of the first name. */
 const byteOrderMark = "\ufeff";
 
 /**
- * The environment with what a `.env` file adds to it: `NAME=value` lines. What is set in the environment wins, so that a
- * deployment's settings are never replaced by a file that was left behind. Throws
- * `ConfigurationError` where the file is there and cannot be read, or has a line that is none of these.
+ * Adds the `NAME=value` lines of a `.env` file to the environment. The environment wins, so that a file left behind
+ * never overrides a deployment's settings. Throws `ConfigurationError` if the file exists and cannot be read, or has a
+ * line of another form.
  */
 export function withEnvFile(
   environment: Environment,
@@ -53,9 +53,9 @@ export function withEnvFile(
 }
 
 /**
- * The first line that is no `NAME=value`, and what is wrong with it. Node's parser says nothing: it takes such a line
- * for the beginning of the next name, so that the setting below it is lost. What stands there is not repeated, as it may
- * be a secret. Pure.
+ * The first line that is not `NAME=value`, and what is wrong with it. Node's parser reports no error: it takes such a
+ * line for the start of the next name, so the setting below it is lost. The line's text is not repeated, as it may be a
+ * secret. Pure.
  */
 function findBadLine(text: string): string | null {
   let open: { quote: string; line: number } | null = null;
@@ -82,10 +82,10 @@ function findBadLine(text: string): string | null {
 }
 
 /**
- * Reads a `.env` file that somebody may have written for this user: who writes it decides which database and which
- * service the program talks to. So it must belong to this user, to root, or to the owner of the directory it lies in
- * (who is another than the writer in `/tmp`); and root reads none that every user may write to. Throws
- * `ConfigurationError` for a file of somebody else.
+ * Reads a `.env` file that another user may have written. Its author decides which database and which service the
+ * program talks to. So the file must belong to this user, to root, or to the owner of its directory (in `/tmp`, the
+ * owner and the author differ). Root reads no file that every user may write. Throws `ConfigurationError` for a file
+ * that is not trusted.
  */
 export const readEnvFile: ReadFile = (path) => {
   const file = openSync(path, "r");
@@ -101,7 +101,7 @@ function refuseForeign(path: string, file: Stats): void {
   const user = process.geteuid?.();
   if (user === undefined) return;
   const trusted = new Set([user, 0, statSync(dirname(resolve(path))).uid]);
-  // A link is as good as its content: whoever made it chose the file.
+  // The link's owner must be trusted too: whoever made the link chose the file.
   const foreign = [lstatSync(path).uid, file.uid].find((uid) => !trusted.has(uid));
   if (foreign !== undefined) {
     throw new ConfigurationError(

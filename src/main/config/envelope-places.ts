@@ -2,7 +2,7 @@ import { z } from "zod";
 import type { SettingKind } from "../../platform/setting-kinds.ts";
 import { type EnvelopePlaces, defaultEnvelopePlaces } from "../../contract/event-envelope.ts";
 
-/** The names in the setting: those of the envelope. */
+/** The names in the setting, which are those of the envelope. */
 const names: Readonly<Record<string, keyof EnvelopePlaces>> = {
   id: "id",
   type: "type",
@@ -14,7 +14,7 @@ const names: Readonly<Record<string, keyof EnvelopePlaces>> = {
 /** Keys joined by dots. */
 const place = /^[^.\s]+(\.[^.\s]+)*$/;
 
-/** Where the parts of an event lie; what is not named lies where it is assumed. */
+/** Where the parts of an event are in its body. A part that is not named is at its default place. */
 export const envelopePlaces: SettingKind<Readonly<EnvelopePlaces>> = {
   schema: z.string().transform((text, context): EnvelopePlaces => {
     const places = { ...defaultEnvelopePlaces };

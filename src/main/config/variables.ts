@@ -35,10 +35,10 @@ import {
 import { defaultEnvelopePlaces } from "../../contract/event-envelope.ts";
 import { envelopePlaces } from "./envelope-places.ts";
 
-/** The value of DATABASE_URL that means our own server, as does none where no service is configured. */
+/** The value of DATABASE_URL that means our own server. An unset one means the same if no service is configured. */
 export const embeddedDatabase = "embedded";
 
-/** Every variable of the environment that Tallyhook reads, but for the secrets of alert channels. */
+/** Every environment variable that Tallyhook reads, except the secrets of alert channels. */
 export const settings = {
   DATABASE_URL: secret(
     orWord(
@@ -71,7 +71,7 @@ export const settings = {
   TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS: secret(hexKeyList),
   TALLYHOOK_TIME_ZONE: setting(timeZone, "UTC"),
   CARD_NETWORK_REGION: setting(oneOf(["global", "lac", "mena"]), "global"),
-  // Outside the hours that daylight saving skips or repeats nearly everywhere.
+  // Outside the hours that daylight saving skips or repeats in nearly every zone.
   RECONCILE_CRON: setting(cron, "30 3 * * *"),
   DATABASE_SILENCE_SECONDS: setting(integer(10, 86_400, "seconds"), 300),
   RECONCILE_GRACE_SECONDS: optional(integer(0, 86_400, "seconds")),
@@ -102,10 +102,13 @@ export const settings = {
 
 export type Values = ReadSettings<typeof settings>["values"];
 
-/** What begins so is meant for Tallyhook. */
+/** Variables with these prefixes are meant for Tallyhook. */
 export const prefixes = ["SVC_", "TALLYHOOK_", "REPORTS_", "RECONCILE_"];
 
-/** The channels of alerts bear any names, and so do the variables that hold their secrets; a misspelled setting is none. */
+/**
+ * Alert channels have names of the user's choice, and so do the variables of their secrets. A misspelled setting is not
+ * one of them.
+ */
 export function alertSecretSettings(
   env: Environment,
   misspelled: ReadonlySet<string>,

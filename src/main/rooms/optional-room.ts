@@ -4,7 +4,7 @@ import type { Finding } from "../cli/doctor/finding.ts";
 import type { Config } from "../config/config.ts";
 import type { Runtime } from "../runtime.ts";
 
-/** What the program asks of the rooms that it can do without. One that is not there is asked nothing. */
+/** What the program needs from its optional rooms. A deleted room is absent. */
 export interface OptionalRooms {
   readonly sandbox?: SandboxRoom;
   readonly endpoint?: EndpointRoom;
@@ -20,26 +20,26 @@ export interface SandboxRoom {
 
 export interface RunningSandbox {
   readonly url: string;
-  /** It has sent no event yet. */
+  /** True if it has not sent an event yet. */
   readonly isNew: boolean;
-  /** Has the webhooks sent to an address. Gives back the secrets that the receiver does not have yet. */
+  /** Sends the webhooks to an address. Returns the secrets that the receiver does not have yet. */
   sendTo(webhookUrl: string): Promise<string[]>;
 }
 
 export interface EndpointRoom {
-  /** The nightly look at this deployment's endpoint. */
+  /** The nightly check of this deployment's endpoint. */
   watch(runtime: Pick<Runtime, "config">): NonNullable<ReconcileDeps["watchEndpoint"]>;
-  /** What the doctor says of it. */
+  /** The endpoint's check of the doctor. */
   examine(runtime: Runtime, database: Finding): Promise<Finding>;
 }
 
 export interface ReportsRoom {
-  /** Files whose functions and triggers `migrate` makes, in their order. */
+  /** Files whose functions and triggers `migrate` creates, in order. */
   readonly sql: readonly URL[];
-  /** The merchant's own. */
+  /** The files of the merchant's own reports. */
   readonly ownSql: readonly URL[];
-  /** The mails with reports. */
+  /** The report mails. */
   tasks(runtime: Runtime): Promise<Record<string, ScheduledTask>>;
-  /** What the doctor says of the proof. */
+  /** The proof's check of the doctor. */
   examine(runtime: Pick<Runtime, "db">): Promise<Finding>;
 }

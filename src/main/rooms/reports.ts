@@ -11,12 +11,15 @@ export const reportsRoom: ReportsRoom = {
     ...programReports.map(({ sql }) => sql),
   ],
   ownSql: ownReports.map(({ sql }) => sql),
-  // Only a worker mails.
+  // Loaded on demand: only a worker sends mails.
   tasks: async (runtime) => (await import("../report-mail.ts")).reportMailTasks(runtime),
   examine: examineProof,
 };
 
-/** What reports would say of everything before the last run's T0: the same definition, so the same word. */
+/**
+ * Checks the proof for everything before the last run's T0. Uses the reports' own definition, so both give the same
+ * verdict.
+ */
 async function examineProof(runtime: Pick<Runtime, "db">): Promise<Finding> {
   const db = await runtime.db();
   const last = await db("reconcile.runs")

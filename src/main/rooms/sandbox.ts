@@ -11,11 +11,11 @@ export const sandboxRoom: SandboxRoom = { start, reset };
 
 async function start(runtime: Runtime): Promise<RunningSandbox> {
   const { config, log } = runtime;
-  // Most processes need no sandbox.
+  // Loaded on demand: most processes need no sandbox.
   const { startSandbox } = await import("../../sandbox/start-sandbox.ts");
   const { port } = config.sandbox;
   const stateFile = await sandboxStateFile(config);
-  // Should the file be removed by hand: no id of the new life is one of the last, which the mirror still has.
+  // A random seed: if the state file was removed by hand, new ids must not repeat ids that the mirror still has.
   const seed = randomBytes(8).toString("hex");
   const sandbox = await startSandbox({ port, host: "127.0.0.1", seed, log, stateFile });
   runtime.onClose(() => sandbox.close());
@@ -24,11 +24,11 @@ async function start(runtime: Runtime): Promise<RunningSandbox> {
   return {
     url: sandbox.url,
     isNew: events === 0,
-    sendTo: (webhookUrl) => takeUpEndpoint(runtime, calls, webhookUrl),
+    sendTo: (webhookUrl) => resumeEndpoint(runtime, calls, webhookUrl),
   };
 }
 
-/** Asks whether the state is in use before anything is removed. */
+/** Makes sure that nobody uses the state before anything is removed. */
 async function reset(config: Config, removeRest: () => Promise<void>): Promise<void> {
   const { holdStateFile, removeStateFile } = await import("../../sandbox/engine/state-file.ts");
   const stateFile = await sandboxStateFile(config);
@@ -41,7 +41,7 @@ async function reset(config: Config, removeRest: () => Promise<void>): Promise<v
   }
 }
 
-/** Beside the database: the mirror of yesterday and the sandbox of today agree. */
+/** Kept beside the database, so that the mirror and the sandbox still agree after a restart. */
 async function sandboxStateFile({ dataDir }: Config): Promise<string> {
   const directory = join(dataDir, "sandbox");
   await makeDirectory(directory);
@@ -49,10 +49,10 @@ async function sandboxStateFile({ dataDir }: Config): Promise<string> {
 }
 
 /**
- * Has the sandbox send its webhooks here: to the endpoint of an earlier start, so that what it owes still comes, where its
- * secret is in the database. Gives back the secret of a new one.
+ * Makes the sandbox send its webhooks to this receiver. Keeps the endpoint of an earlier start, with its pending
+ * deliveries, if its secret is in the database. Otherwise registers a new one and returns its secret.
  */
-async function takeUpEndpoint(
+async function resumeEndpoint(
   runtime: Runtime,
   calls: SandboxCalls,
   url: string,

@@ -6,7 +6,7 @@ export interface Snapshot {
   transactions: readonly WireObject[];
   subscriptions: readonly WireObject[];
   customers: readonly WireObject[];
-  /** Ids of customers that were deleted for good. */
+  /** Ids of permanently deleted customers. */
   hardDeletedCustomers: readonly string[];
 }
 
@@ -16,16 +16,16 @@ export interface ResourceComparison {
   resource: string;
   atService: number;
   inMirror: number;
-  /** Objects that one side lacks. */
+  /** Objects that exist on one side only. */
   missing: number;
-  /** Objects that both have, in which a compared field differs. */
+  /** Objects that exist on both sides, with a difference in a compared field. */
   different: number;
   examples: string[];
 }
 
 type Values = Readonly<Record<string, string>>;
 
-/** Which fields of which table must agree with which field of the service's object. Money first. */
+/** Which columns must equal which fields of the service's object. Money first. */
 const compared = {
   orders: {
     money: ["subtotal", "discount_amount", "total"],
@@ -53,7 +53,7 @@ const compared = {
   },
 } as const;
 
-/** Compares every object of the mirror with the service's own state. Only reads. */
+/** Compares every object of the mirror with the service's own state. Read-only. */
 export async function compareWithSnapshot(
   db: Knex,
   snapshot: Snapshot,
@@ -103,7 +103,7 @@ function compareMaps(
   };
 }
 
-/** A subscription's money is its plan's; the mirror has it in columns of the subscription. */
+/** A subscription's price belongs to its plan; the mirror keeps it in columns of the subscription. */
 function flat(object: WireObject): WireObject {
   const { plan } = object;
   return typeof plan === "object" && plan !== null ? { ...plan, ...object } : object;
@@ -135,12 +135,12 @@ async function mirrorValues(
   const values = new Map<string, Values>();
   for (const row of rows) {
     const id = String(row["id"]);
-    // Deleted for good there, a tombstone here: both sides say that it is gone.
+    // Permanently deleted at the service, a tombstone in the mirror: both sides agree.
     if (gone.has(id) && row.deleted_at !== null) continue;
     const result: Record<string, string> = {};
     for (const field of [...money, ...text, ...number]) result[field] = printed(row[field]);
     for (const field of time) result[field] = instant(row[field]);
-    // Whichever column led to it, a tombstone is what hides the object from reports.
+    // A tombstone hides the object from reports, whichever column set it.
     result["deleted"] = printed(row.deleted_at !== null);
     values.set(id, result);
   }
@@ -153,7 +153,7 @@ const disputeStates: Readonly<Record<string, string>> = {
   chargeback_dismissed: "dismissed",
 };
 
-/** What chargebacks there must be, by the statuses of the service's orders. */
+/** The chargebacks that the statuses of the service's orders imply. */
 function chargebacksOf({ orders, transactions }: Snapshot): Map<string, Values> {
   const sales = new Map(
     transactions
@@ -193,7 +193,7 @@ async function mirrorChargebacks(db: Knex): Promise<Map<string, Values>> {
 
 function printed(value: unknown): string {
   if (value === null || value === undefined) return "(none)";
-  // The driver gives bigints as text, so 12 and "12" are one value here.
+  // The driver returns bigints as text, so 12 and "12" are the same value here.
   return typeof value === "string" ? value : JSON.stringify(value);
 }
 

@@ -36,7 +36,7 @@ export function registerDemo(program: Command, context: CliContext): void {
     });
 }
 
-/** Brings its own everything, whatever the environment says, and leaves nothing behind, also after Ctrl-C. */
+/** Uses its own database and sandbox, whatever the environment says, and leaves nothing behind, even after Ctrl-C. */
 async function runDemo(context: CliContext, seed: string, quiet: boolean): Promise<DemoResult> {
   const log = createLog({ level: "error", name: "demo", destination: context.stderr });
   const say = (text: string) => {
@@ -109,20 +109,20 @@ function print({ stdout }: CliContext, result: DemoResult): void {
   );
 }
 
-/** A PostgreSQL server with its directory, for one run of the demo. */
+/** A PostgreSQL server and its directory, for one run of the demo. */
 export interface DemoServer {
   url: string;
   dataDir: string;
-  /** Ends the server and removes all of it. */
+  /** Stops the server and removes its files. */
   remove(): Promise<void>;
 }
 
-/** Holds the id of its process, so that a later run knows whose it was. */
-const nameOfRun = /^demo-(\d+)-[0-9a-f]+$/;
+/** Contains the id of the run's process, so that a later run can tell whether it is still alive. */
+const runDirectoryName = /^demo-(\d+)-[0-9a-f]+$/;
 
 /**
- * Starts a server in a directory of its own under `parent`. What runs left there that were killed is removed first.
- * Leaves nothing when it fails. Throws `UnreachableError`.
+ * Starts a server in its own directory under `parent`. First removes the directories of runs that were killed. Leaves
+ * nothing behind if it fails. Throws `UnreachableError`.
  */
 export async function startDemoServer(parent: string, log: Pick<Log, "info">): Promise<DemoServer> {
   await removeLeftovers(parent);
@@ -138,7 +138,7 @@ export async function startDemoServer(parent: string, log: Pick<Log, "info">): P
       },
     };
   } catch (error) {
-    // Why it did not start is what a person must hear, not what of it cannot be removed.
+    // The person must see why the start failed, not why the cleanup failed.
     await removeAbandoned(dataDir).catch(() => {});
     throw error;
   }
@@ -147,9 +147,9 @@ export async function startDemoServer(parent: string, log: Pick<Log, "info">): P
 async function removeLeftovers(parent: string): Promise<void> {
   const names = await readdir(parent).catch(() => []);
   for (const name of names) {
-    const pid = nameOfRun.exec(name)?.[1];
+    const pid = runDirectoryName.exec(name)?.[1];
     if (pid === undefined || processIdentity(Number(pid)) !== null) continue;
-    // What cannot be removed, such as another user's, is no reason not to run.
+    // A directory that cannot be removed, such as another user's, does not prevent the run.
     await removeAbandoned(join(parent, name)).catch(() => {});
   }
 }

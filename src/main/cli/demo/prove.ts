@@ -20,7 +20,7 @@ export interface DemoResult {
   summary: DemoSummary;
   before: ResourceComparison[];
   after: ResourceComparison[];
-  /** Equal, and something was there to be proved. */
+  /** True if both sides are equal and the run had faults to recover from. */
   proved: boolean;
   why: string;
 }
@@ -30,19 +30,21 @@ export interface DemoOptions {
   startedAt: Date;
   say(text: string): void;
   progressTo: NodeJS.WriteStream | null;
-  /** Ends the run before its time; then it rejects with the reason, once nothing of it goes on. */
+  /** Aborts the run. It then rejects with the signal's reason, once all its work has stopped. */
   signal: AbortSignal;
 }
 
 const traffic = { orders: 2_000, subscriptions: 200 };
 
-/** What befalls the deliveries: lost for good, doubled, overtaken, corrupted (a good copy follows). */
+/**
+ * Shares of deliveries that are lost for good, doubled, overtaken or corrupted. A good copy follows a corrupted one.
+ */
 const faults = { drop: 0.05, duplicate: 0.1, reorder: 0.2, corrupt: 0.02 };
 const quietTimeoutMs = 45_000;
 
 /**
- * Sends the sandbox's traffic through bad delivery, waits until all is quiet, heals what was lost and compares
- * every object with the sandbox's own state. The runtime's database must be empty.
+ * Sends the sandbox's traffic through a faulty network, waits until all events are applied, heals what was lost and
+ * compares every object with the sandbox's own state. The runtime's database must be empty.
  */
 export async function proveMainJob(runtime: Runtime, options: DemoOptions): Promise<DemoResult> {
   const { seed, say, signal } = options;
@@ -53,7 +55,7 @@ export async function proveMainJob(runtime: Runtime, options: DemoOptions): Prom
   const service = { baseUrl: sandbox.url, apiKey: sandboxApiKey };
   const calls = createSandboxCalls(sandbox.url, sandboxApiKey, signal);
   const receiver = await runReceiver(runtime, {
-    // The receiver's address must be known before the endpoint, and so its secret, can be made.
+    // The endpoint, and so its secret, can be created only when the receiver's address is known.
     signingSecrets: async (url) => [
       (await calls.registerEndpoint(`${url}/webhooks`)).signingSecret,
     ],
@@ -106,7 +108,7 @@ export async function proveMainJob(runtime: Runtime, options: DemoOptions): Prom
   return { summary, before, after, proved: why === "", why };
 }
 
-/** Everything, without a grace: the service's clock stands, and no event is in flight. */
+/** A full run without a grace: the service's clock is stopped, and no event is in flight. */
 async function reconcileAll(
   runtime: Runtime,
   service: { baseUrl: string; apiKey: string },
@@ -122,10 +124,10 @@ async function reconcileAll(
   return outcome.result;
 }
 
-/** Long enough after the last change for a read to settle a tie. */
+/** Long enough after the last change for a read to confirm a tie. */
 const stopAfterMs = 5_000;
 
-/** A renewal that falls due between healing and comparing would pass for a difference. */
+/** A renewal that falls due between healing and comparing would look like a difference. */
 async function stopServiceClock(calls: SandboxCalls): Promise<void> {
   const { clock } = await calls.control<{ clock: { now: string } }>("GET", "");
   const now = new Date(Date.parse(clock.now) + stopAfterMs).toISOString();
@@ -140,7 +142,7 @@ const objectsAtService = (comparisons: readonly ResourceComparison[]): number =>
     .filter(({ resource }) => resource !== "chargebacks")
     .reduce((sum, { atService }) => sum + atService, 0);
 
-/** Until every stored event is applied and every wanted object was read. */
+/** Waits until every stored event is applied and every refetch is done. */
 async function untilQuiet(db: Knex, signal: AbortSignal): Promise<void> {
   const deadline = AbortSignal.timeout(quietTimeoutMs);
   for (;;) {
@@ -165,7 +167,7 @@ export interface DemoSummary {
   stale: number;
   missing_before: number;
   missing_after: number;
-  /** Findings that reconciliation healed, and those it left. */
+  /** Findings that reconciliation healed. `left`: those that it did not. */
   healed: number;
   left: number;
   complete: boolean;
@@ -174,8 +176,8 @@ export interface DemoSummary {
 }
 
 /**
- * Why a run proves nothing, in a few words; empty where it proves the point. Without losses, repeats, corruption
- * and overtaking nothing would have been proved.
+ * Why a run proves nothing, in a few words; empty if it proves the point. A run without losses, repeats, corrupted and
+ * overtaken deliveries proves nothing.
  */
 export function whyNotProved(summary: DemoSummary, dead: number): string {
   if (!summary.equal)

@@ -1,20 +1,20 @@
 import { listWebhookEndpoints } from "../../../contract/resources/webhook-endpoints.ts";
 import type { Snapshot } from "./compare.ts";
 
-/** The sandbox's controls and the one call of its API that the demo makes by hand. */
+/** The sandbox's controls, and the calls of its API for the webhook endpoint. */
 export interface SandboxCalls {
   registerEndpoint(webhookUrl: string): Promise<{ id: string; signingSecret: string }>;
-  /** The id of the endpoint that `registerEndpoint` made; null when there is none. */
+  /** The id of the endpoint that `registerEndpoint` created; null if there is none. */
   findEndpoint(): Promise<string | null>;
-  /** What it is owed still comes, there. */
+  /** Changes the endpoint's URL. Pending deliveries go to the new one. */
   moveEndpoint(id: string, webhookUrl: string): Promise<void>;
-  /** And what it is owed. */
+  /** Removes the endpoint and its pending deliveries. */
   removeEndpoint(id: string): Promise<void>;
   control<T>(method: "GET" | "POST" | "PUT", path: string, body?: unknown): Promise<T>;
   snapshot(): Promise<Snapshot>;
 }
 
-/** `signal` ends the calls under way, which then reject with its reason. */
+/** `signal` aborts the calls in progress, which then reject with its reason. */
 export function createSandboxCalls(
   baseUrl: string,
   apiKey: string,
@@ -72,7 +72,7 @@ interface Described {
   description: string | null;
 }
 
-/** By which an endpoint of ours is known again. */
+/** Identifies our own endpoint among others. */
 const ownDescription = "Tallyhook on this machine";
 
 const list = (value: unknown): Record<string, unknown>[] =>

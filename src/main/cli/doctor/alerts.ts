@@ -6,7 +6,7 @@ import { alertChannelDeps } from "../../alerts.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type Finding, check, failed, ok, skipped, warning } from "./finding.ts";
 
-/** Settings, each channel and what could not be sent. Looks host names up and sends nothing. */
+/** Checks the settings, each channel and the undeliverable messages. Resolves host names and sends nothing. */
 export async function examineAlerts(runtime: Runtime, database: Finding): Promise<Finding[]> {
   const readable = await check("alerts", async () =>
     describe(runtime, await runtime.alertSettings()),

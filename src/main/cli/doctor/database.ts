@@ -10,7 +10,7 @@ import { type Runtime, poolSizes } from "../../runtime.ts";
 import { pendingSchema } from "../../schema.ts";
 import { type Finding, failed, ok, skipped, warning } from "./finding.ts";
 
-/** Whether the database answers, and has the tables of this version. */
+/** Checks that the database answers and has the tables of this version. */
 export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<Finding> {
   const db = await runtime.db();
   const pending = await pendingSchema(db);
@@ -27,7 +27,9 @@ export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<Findi
       );
 }
 
-/** Whether functions, views and triggers are what the program made. The database must be migrated. */
+/**
+ * Checks that functions, views and triggers are unchanged since `migrate` created them. The database must be migrated.
+ */
 export async function checkSchemaText(runtime: Pick<Runtime, "db">): Promise<Finding> {
   const check = "schema text";
   const changed = await changedObjects(await runtime.db());
@@ -57,15 +59,15 @@ export async function checkSchemaText(runtime: Pick<Runtime, "db">): Promise<Fin
 const listed = (objects: readonly ChangedObject[]): string =>
   someOf(objects.map(({ kind, name, change }) => `${kind} ${name} (${change})`));
 
-/** A setting as a connection of this program has it. */
+/** A server setting as a connection of this program sees it. */
 interface ServerSetting {
   name: string;
   /** In `unit`. */
   setting: string;
   unit: string | null;
-  /** Where its value comes from, in the words of `pg_settings`. */
+  /** Where the value is set: `source` of `pg_settings`. */
   source: string;
-  /** False: the server must be restarted for a change. */
+  /** False if a change needs a restart of the server. */
   isReloaded: boolean;
 }
 
@@ -76,7 +78,7 @@ interface ServerFacts {
   mayWrite: boolean;
   database: string;
   isStandby: boolean;
-  /** The lowest of the limits for this role: of the server, the database and the role. */
+  /** The lowest limit that applies to this role: of the server, the database or the role. */
   connections: { limit: number; of: string };
 }
 
@@ -101,11 +103,11 @@ const looked = [
   "shared_buffers",
 ] as const;
 
-/** Reads, imports and reports may take so long over a large mirror. */
+/** Reads, imports and reports over a large mirror may take this long. */
 const shortestTimeoutMs = 60_000;
 const leastSharedBuffersMb = 64;
 
-/** What a receiver, a worker and a command hold at their busiest. */
+/** The most connections that a receiver, a worker and a command use together. */
 function connectionsNeeded(queueOnPostgres: boolean): number {
   const processes = 3;
   const pools = processes * poolSizes.database + poolSizes.inbox;
@@ -114,7 +116,7 @@ function connectionsNeeded(queueOnPostgres: boolean): number {
     : pools;
 }
 
-/** The settings of the server that hurt, as they reach this program, and the role it logs in as; one line each. */
+/** Checks the role, and the server settings that harm this program, as its connections see them. One line each. */
 export async function checkServer(runtime: Pick<Runtime, "db" | "config">): Promise<Finding[]> {
   const facts = await readServerFacts(await runtime.db());
   const needed = connectionsNeeded(runtime.config.queueBackend === "postgres");
@@ -135,7 +137,7 @@ export async function checkServer(runtime: Pick<Runtime, "db" | "config">): Prom
   return [...settings, examineRole(facts, runtime.config.database)];
 }
 
-/** The embedded server is this program's own, and holds nothing else. */
+/** The embedded server belongs to this program and holds nothing else, so its role is not checked. */
 function examineRole(
   { role, isSuperuser, mayWrite, database }: ServerFacts,
   kind: "embedded" | "external",
@@ -159,7 +161,7 @@ function examineRole(
   );
 }
 
-/** Two statements. */
+/** Takes two statements. */
 async function readServerFacts(db: Knex): Promise<ServerFacts> {
   const { rows } = await db.raw<{ rows: ServerSetting[] }>(
     `select name, setting, unit, source, context <> 'postmaster' as "isReloaded"
@@ -204,7 +206,7 @@ async function readServerFacts(db: Knex): Promise<ServerFacts> {
   };
 }
 
-/** What hurts, why, and what to set. Pure. */
+/** Each harmful setting, why it is harmful, and what to set. Pure. */
 function findTroubles(facts: ServerFacts, connectionsNeeded: number): Trouble[] {
   const { settings } = facts;
   const valueOf = (name: string): string | undefined => settings.get(name)?.setting;
@@ -290,7 +292,7 @@ function findTroubles(facts: ServerFacts, connectionsNeeded: number): Trouble[] 
   return found;
 }
 
-/** Where a value is set decides where it can be set otherwise: whoever changes another place changes nothing. */
+/** Names the place to change a setting, which depends on its source: a change in any other place has no effect. */
 function howToSet(
   { role, database }: ServerFacts,
   known: ServerSetting | undefined,

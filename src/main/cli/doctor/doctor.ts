@@ -14,7 +14,10 @@ import { checkDatabase, checkSchemaText, checkServer } from "./database.ts";
 import { type Finding, check, checkAll, failed, ok, skipped, warning } from "./finding.ts";
 import { checkSecrets } from "./secrets.ts";
 
-/** A receiver refuses signatures that are off by the tolerance; half of it is time to act. */
+/**
+ * Share of the signature tolerance. A receiver refuses signatures at the whole tolerance; a warning at half of it
+ * leaves time to act.
+ */
 const toleratedSkew = 0.5;
 
 export function registerDoctor(program: Command, context: CliContext): void {
@@ -50,7 +53,7 @@ const needDatabase = [
   "proof",
 ];
 
-/** Looks at everything a deployment needs; one check that fails does not hide the others. */
+/** Checks everything a deployment needs. A check that fails does not hide the others. */
 async function examine(runtime: Runtime): Promise<Finding[]> {
   const { reports, endpoint } = optionalRooms;
   const findings: Finding[] = [
@@ -149,10 +152,10 @@ function line({ check: name, status, detail, remedy }: Finding): string {
   return `${marks[status]} ${name.padEnd(18)} ${detail}${advice}`;
 }
 
-/** A worker beats every 30 s, the scheduler every minute; a slow sweep or a busy queue may put one off. */
+/** A worker beats every 30 s, the scheduler every minute. A slow sweep or a busy queue may delay a beat. */
 const lateAfterSeconds = { worker: 120, scheduler: 300 };
 
-/** Whether somebody applies what arrives, and whether anything that runs by the clock is started. */
+/** Checks that a worker applies events and that a scheduler starts the timed tasks. */
 export async function checkWork(runtime: Pick<Runtime, "db">): Promise<Finding[]> {
   const beats = await readHeartbeats(await runtime.db());
   return [workers(beats), scheduler(beats)];

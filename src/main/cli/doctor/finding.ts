@@ -9,20 +9,20 @@ export interface Finding {
   remedy: string | null;
 }
 
-/** The finding of a check; of an unforeseen error only that there was one. */
+/** Runs a check. An unexpected error becomes a finding that does not show its message. */
 export async function check(name: string, run: () => Promise<Finding>): Promise<Finding> {
   const [found] = await checkAll(name, async () => [await run()]);
   if (found === undefined) throw new Error(`the check ${name} found nothing`);
   return found;
 }
 
-/** The same for a check that has several findings. */
+/** The same for a check with several findings. */
 export async function checkAll(name: string, run: () => Promise<Finding[]>): Promise<Finding[]> {
   try {
     return await run();
   } catch (unclear) {
     const error = withRoleAdvice(unclear);
-    // Errors made for people hold no secrets; of others only the kind is shown.
+    // Our own errors are made for people and hold no secrets. Other errors may, so their message is not shown.
     const detail = error instanceof TallyhookError ? error.message : "an unexpected error";
     return [failed(name, detail, null)];
   }

@@ -8,7 +8,7 @@ import { type Finding, failed, ok } from "./finding.ts";
 
 const check = "signing secrets";
 
-/** Whether there is a secret to verify with, and whether each that is stored opens with the key at hand. */
+/** Checks that there is a secret to verify with, and that the current key decrypts each stored one. */
 export async function checkSecrets(runtime: Runtime): Promise<Finding> {
   const { config, secrets } = runtime;
   const rows = await listUnendedSecretRows(await runtime.db(), runtime.wallClock.now());
