@@ -11,18 +11,18 @@ import { type RunningServer, startOtherServer, startReceiver } from "./support/t
 interface Candidate {
   name: string;
   server: RunningServer;
-  /** Programs beside it that work for it. */
+  /** Other processes that work for this server. */
   pids: Readonly<Record<string, number>>;
   rates: number[];
   p99s: number[];
-  /** What one event costs the server, in µs of its CPU: moves less than the rate when the machine is busy. */
+  /** CPU time of the server for one event, in µs. Varies less than the rate when the machine is busy. */
   costs: number[];
   cpu: CpuUse;
 }
 
 const reference = "Koa + raw-body + HMAC";
 
-/** (a) How many deliveries a second are acknowledged, durably, and what servers that store nothing reach. */
+/** (a) How many deliveries a second are acknowledged durably, beside servers that store nothing. */
 export const accept: Benchmark = {
   name: "accept",
   title: "Deliveries acknowledged a second, 64 connections, closed loop",
@@ -72,7 +72,7 @@ const candidate = (
   pids: Readonly<Record<string, number>> = {},
 ): Candidate => ({ name, server, pids, rates: [], p99s: [], costs: [], cpu: {} });
 
-/** One receiver a backend, each with a database of its own, all running while the work is done. */
+/** One receiver for each backend, with its own database. All run while the work is done. */
 async function withReceivers<T>(
   stand: Stand,
   placed: Parameters<typeof startReceiver>[0],
@@ -96,7 +96,7 @@ async function withReceivers<T>(
   return nest(stand.backends, []);
 }
 
-/** Round after round each in turn, so that a slow minute of the machine hits all of them. */
+/** Measures the candidates in turn, round after round, so that a slow minute of the machine affects all of them. */
 async function alternate(
   candidates: Candidate[],
   generator: LoadGenerator,

@@ -7,7 +7,7 @@ import { untilApplied, withSystem } from "./support/system.ts";
 const perSecond = 1_000;
 const wantedP99Ms = 25;
 
-/** (c) How long a sender waits for its 2xx while a worker applies what comes. */
+/** (c) How long a sender waits for its 2xx while a worker applies the events. */
 export const ackLatency: Benchmark = {
   name: "ack-latency",
   title: `Time to the 2xx at ${perSecond} events/s, open loop`,

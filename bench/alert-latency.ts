@@ -14,14 +14,14 @@ import { spreadOf } from "./support/statistics.ts";
 import { withSystem } from "./support/system.ts";
 
 const perSecond = 100;
-/** Of these, declines: each is an alert of its own. */
+/** Declines among the events. Each raises an alert of its own. */
 const declinesPerSecond = 10;
 const wantedP99Ms = 2_000;
 const allWithinMs = 30_000;
 
 /**
- * From the 2xx of a declined order, as its sender sees it, to its alert at a local HTTP channel. The other events come
- * from the load generator; sender and channel are this process, so that one clock measures both.
+ * From the 2xx of a declined order, as its sender sees it, to its alert at a local HTTP channel. The load generator
+ * sends the other events. Sender and channel are this process, so that one clock measures both.
  */
 export const alertLatency: Benchmark = {
   name: "alert-latency",
@@ -92,7 +92,7 @@ export const alertLatency: Benchmark = {
 
 interface AlertChannel {
   url: string;
-  /** When the alert of an order came, on the clock of `performance`. */
+  /** When the alert of each order arrived, in time of `performance.now()`. */
   cameAt: Map<string, number>;
   close(): Promise<void>;
 }
@@ -118,7 +118,7 @@ async function startChannel(): Promise<AlertChannel> {
   };
 }
 
-/** One channel; nothing waits for a digest, and so many declines are no storm here. */
+/** One channel, without digests, and with a storm limit above this rate of declines. */
 async function alertEnvironment(directory: string, url: string): Promise<Record<string, string>> {
   const settings = {
     channels: {
@@ -135,7 +135,7 @@ async function alertEnvironment(directory: string, url: string): Promise<Record<
   return { ALERT_SETTINGS_FILE: file, ALERT_BENCH_URL: url, ALERT_BENCH_SECRET: benchSecret };
 }
 
-/** Sends declines evenly, waits for their alerts, and gives back how long each took. */
+/** Sends declines at an even rate, waits for their alerts, and returns how long each took. */
 async function sendDeclines(
   { port, seconds, seed }: { port: number; seconds: number; seed: string },
   { cameAt }: AlertChannel,

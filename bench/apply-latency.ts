@@ -10,10 +10,11 @@ const perSecond = 100;
 const wantedP99Ms = 100;
 
 /**
- * (e) From the 2xx, as the sender sees it, to the commit that applied the event. `settled_at` would be too early,
- * since now() is the start of a transaction; asking again and again would be load of its own. So the server keeps
- * the time of each commit (`track_commit_timestamp`), and it is read afterwards through the row's xmin. Both are
- * this machine's clock. The stamp is taken just before the commit is flushed to disk: one fdatasync is missing.
+ * (e) From the 2xx, as the sender sees it, to the commit that applied the event. `settled_at` would be too early, since
+ * now() is the start of a transaction, and polling would add load. So the server records the time of each commit
+ * (`track_commit_timestamp`), and the benchmark reads it afterwards through the row's xmin. Both times are of this
+ * machine's clock. The server takes its time just before it flushes the commit to disk, so one fdatasync is not
+ * counted.
  */
 export const applyLatency: Benchmark = {
   name: "apply-latency",

@@ -13,10 +13,10 @@ import { median } from "./support/statistics.ts";
 import { untilApplied } from "./support/system.ts";
 import { startWorker } from "./support/tallyhook.ts";
 
-/** As large as the receiver makes them when it is busy (queue/wake-ups.ts). */
+/** The size of a busy receiver's jobs (queue/wake-ups.ts). */
 const seqsPerJob = 500;
 
-/** (b) How fast one worker applies what lies in the inbox, when nobody else is at work. */
+/** (b) How fast one worker applies a full inbox on an otherwise idle machine. */
 export const drain: Benchmark = {
   name: "drain",
   title: "Events applied a second by one worker, from a full inbox",
@@ -60,7 +60,7 @@ const oneDrain = (stand: Stand, backend: QueueBackend, options: BenchOptions) =>
     const { profile } = options;
     const worker = await startWorker({ directory, cpus: placement.all, profile, name }, place);
     try {
-      // The start of the process is not what is measured.
+      // The time to start the process is not measured.
       const applied = await Promise.race([untilFirstApplied(client), worker.died]);
       const [stopMeter, startMs] = [
         meterCpu({ ...place.pids, worker: worker.pid }),
@@ -75,7 +75,7 @@ const oneDrain = (stand: Stand, backend: QueueBackend, options: BenchOptions) =>
     }
   });
 
-/** How many were applied when the first ones were seen to be. */
+/** Waits for the first applied events and returns how many there are by then. */
 async function untilFirstApplied(client: pg.Client): Promise<number> {
   for (;;) {
     const { rows } = await client.query<{ applied: string }>(
@@ -96,7 +96,7 @@ async function enqueue(
     redisUrl === null ? { kind: "postgres", url: databaseUrl } : { kind: "redis", url: redisUrl },
   );
   try {
-    // A queue that has just been made may still be connecting.
+    // A new queue may still be connecting.
     await untilReady(() => queue.ping());
     for (let at = 0; at < seqs.length; at += seqsPerJob) {
       await queue.add("apply", { seqs: seqs.slice(at, at + seqsPerJob) });

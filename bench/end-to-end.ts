@@ -15,7 +15,7 @@ interface Round {
   cpu: CpuUse;
 }
 
-/** (b) From the first request to the moment when nothing waits any more: accepted and applied events a second. */
+/** (b) Events accepted and applied a second, from the first request until none waits. */
 export const endToEnd: Benchmark = {
   name: "end-to-end",
   title: "Events accepted and applied a second, 64 connections, closed loop",

@@ -14,7 +14,7 @@ const attacks: readonly (readonly [Attack, number])[] = [
   ["unread", 100],
 ];
 
-/** What honest senders feel of those that only want to do harm; quiet and attacked rounds take turns. */
+/** How attackers affect honest senders. Quiet and attacked rounds alternate. */
 export const hostile: Benchmark = {
   name: "hostile",
   title: `Time to the 2xx at ${perSecond} events/s beside connections that do harm`,

@@ -5,11 +5,11 @@ import { untilApplied, withSystem } from "./support/system.ts";
 
 const perSecond = 1_000;
 const wantedMegabytes = 200;
-/** A heap fills up before it is collected: in less time than this, growth says nothing. */
-const judgedFromMinutes = 5;
+/** A heap grows until it is collected: over a shorter time than this, growth means nothing. */
+const minGrowthMinutes = 5;
 const wantedGrowthPerMinute = 1;
 
-/** (d) What receiver and worker hold under steady load. */
+/** (d) Memory of receiver and worker under steady load. */
 export const memory: Benchmark = {
   name: "memory",
   title: `Resident memory at ${perSecond} events/s`,
@@ -42,7 +42,7 @@ export const memory: Benchmark = {
         measured: `${Math.round(most)} MB`,
         reached: most < wantedMegabytes,
       });
-      if (seconds < judgedFromMinutes * 60) continue;
+      if (seconds < minGrowthMinutes * 60) continue;
       targets.push({
         what: `${name} over ${seconds / 60} minutes`,
         wanted: `flat (< ${wantedGrowthPerMinute} MB/min)`,

@@ -20,7 +20,7 @@ interface Measured {
   megabytes: number;
 }
 
-/** (g) A run over a mirror that equals the service: what comparing costs, without healing. */
+/** (g) A run over a mirror that equals the service: the cost of comparing, without healing. */
 export const reconcile: Benchmark = {
   name: "reconcile",
   title: "Orders compared in their full content, pages of 100, all equal",
@@ -91,7 +91,7 @@ const measure = (stand: Stand, { profile }: BenchOptions, orders: number): Promi
         profile,
         name: `reconcile-${orders}`,
         file: compiled(new URL("./servers/tallyhook.ts", import.meta.url)),
-        // A range: the identities, which are checked after the other kinds, are measured by nobody here.
+        // A range run, which does not check the invariants: they are not measured here.
         nodeArgs,
         args: ["reconcile", "--from", "2000-01-01T00:00:00Z", "--json", "--fail-on-drift"],
         env: {

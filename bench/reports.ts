@@ -10,10 +10,10 @@ import { placement } from "./support/pinning.ts";
 const sizes = [100_000, 1_000_000];
 const wantedMs = 5_000;
 const year = { from: "2026-01-01", to: "2026-12-31" };
-/** What the mirror said a month before the end of the history: every twelfth object has changed since. */
+/** A month before the end of the history: every twelfth object has changed since. */
 const asOf = "2026-12-01T00:00:00.000Z";
 
-/** Every report over a year of orders, its rows read to the last one. */
+/** Every report over a year of orders, each read to its last row. */
 export const reports: Benchmark = {
   name: "reports",
   title: `Every report over a year of ${sizes.map((n) => n.toLocaleString("en")).join(" and ")} orders`,
@@ -82,9 +82,9 @@ export const reports: Benchmark = {
 };
 
 /**
- * A year of orders: 6 % declined (a third of them renewals), 12 % refunded, 1.5 % charged back; 1.2 transactions an order; a
- * sale is settled two days after it was paid. The history, recorded as it happened, has one state of each, and two of what was
- * settled or charged back; a quarter of it announced by events; a slice of each list is read every night.
+ * A year of orders: 6 % declined (a third of them renewals), 12 % refunded, 1.5 % charged back, 1.2 transactions an
+ * order. A sale is settled two days after its payment. The history has one state of each object, and two of settled or
+ * charged-back ones. Events announced a quarter of it. Each nightly run reads a slice of each list.
  */
 async function fillYear(client: pg.Client, orders: number): Promise<void> {
   await client.query(`
@@ -163,11 +163,11 @@ async function fillYear(client: pg.Client, orders: number): Promise<void> {
         'billing_cycle', jsonb_build_object('interval', 'month', 'interval_count', 1))
     from generate_series(1, ${orders / 20}) i, generate_series(1, 2) n
     ) h order by 3`);
-  // The mirror was filled at the end of September; of what changed since, nine in ten came by an event.
+  // The initial import was at the end of September. Of later changes, nine in ten came by an event.
   await client.query(
     `insert into reconcile.runs (run_key, kind, t0, state, first_fill) values ('fill', 'import', '2026-10-01', 'complete', true)`,
   );
-  // A slice a night, as far back as the rotation goes, and the sums of the days that it shows.
+  // One slice a night, as far back as the rotation goes, and the sums of the days in it.
   await client.query(`
     with run as (
       insert into reconcile.runs (run_key, kind, t0, state, started_at, finished_at)

@@ -1,6 +1,7 @@
 /**
- * `npm run bench [-- NAME… --seconds N --rounds N --minutes N --patient --profile --json]`: measures on this machine, side
- * by side, with a PostgreSQL of its own (fsync on) under .data/bench. docs/performance.md holds the last results.
+ * `npm run bench [-- NAME… --seconds N --rounds N --minutes N --patient --profile --json]`: runs the benchmarks on this
+ * machine, side by side, with their own PostgreSQL (fsync on) under .data/bench. docs/performance.md holds the latest
+ * results.
  */
 import { writeFile } from "node:fs/promises";
 import { join } from "node:path";
@@ -63,7 +64,7 @@ async function run(names: string[], flags: Flags): Promise<void> {
   const chosen = benchmarks.filter(({ name }) => names.length === 0 || names.includes(name));
   await compile();
   const stand = await createStand(flags);
-  // PostgreSQL outlives whoever started it, unless it is told.
+  // PostgreSQL outlives its parent process unless it is stopped.
   for (const signal of ["SIGINT", "SIGTERM"] as const) {
     process.once(signal, () => {
       killProcesses();

@@ -10,11 +10,11 @@ import { startOtherServer } from "./support/tallyhook.ts";
 const wantedPerSecond = 3_000;
 const wantedListMs = 5;
 const wantedGigabytes = 3;
-/** Of each list request; their median counts. */
+/** Repeats of each list request. The median counts. */
 const repeats = 7;
 const ordersPerPart = 20_000;
 
-/** (g) How the sandbox does with more and more orders: orders a second, pages of 100, memory. */
+/** (g) The sandbox with a growing number of orders: orders a second, pages of 100, memory. */
 export const sandbox: Benchmark = {
   name: "sandbox",
   title: "The sandbox at 10,000 to 1,000,000 orders: POST /orders a second, pages of 100, memory",
@@ -114,7 +114,7 @@ const byChange = ["updated_at[desc]", "updated_at[asc]"];
 
 type List = readonly [list: string, query: string];
 
-/** Lists that a page of goes along the order of creation until it is full: what clients walk. */
+/** Lists read in order of creation until the page is full, as clients do. */
 const walks: readonly List[] = [
   ["orders", ""],
   ["orders", "status=succeeded"],
@@ -127,7 +127,7 @@ const walks: readonly List[] = [
   ["customers", "deleted=true"],
 ];
 
-/** Filters of which a page may have to look at every row; amounts as the traffic has them. */
+/** Filters that may scan every row for one page, with amounts as in the traffic. */
 const scans: readonly List[] = [
   ["orders", "status=failed,refunded,partially_refunded"],
   ["orders", "total[gte]=3000"],
@@ -166,7 +166,7 @@ async function measureLists(
   };
 }
 
-/** In small parts: what generates a history holds all of it in memory, which is not the sandbox's own need. */
+/** In small parts: the generator holds a whole history in memory, which would distort the sandbox's own. */
 async function fill(port: number, size: number): Promise<void> {
   for (;;) {
     const have = (await get(port, "/_sandbox")).counts.test.orders as number;
@@ -176,7 +176,7 @@ async function fill(port: number, size: number): Promise<void> {
   }
 }
 
-/** A customer, a day and half of all time, from the middle of what is there. */
+/** Lists filtered by one customer, one day and half of all time, around the middle of the data. */
 async function ownWalks(port: number): Promise<List[]> {
   const order = await middleOf(port, "orders");
   const day = order.created_at.slice(0, 10);
@@ -240,7 +240,7 @@ async function timeOf(port: number, path: string): Promise<number> {
 
 const headersOf = (key: string) => ({ authorization: `Bearer ${key}` });
 
-/** A body of which a benchmark knows the shape. */
+/** The benchmark knows the shape of these bodies. */
 // oxlint-disable-next-line typescript/no-explicit-any -- answers of two interfaces are looked into freely
 type Json = any;
 

@@ -1,7 +1,7 @@
 /**
- * Connections that do harm: a process with the kind, the port and the number of connections as arguments. It says
- * "ready" to its parent when all have been opened once, keeps on until it is told to end, and connects again wherever
- * it is thrown out.
+ * Hostile connections: a process with the kind, the port and the number of connections as arguments. It sends "ready"
+ * to its parent when all have been opened once. It continues until it is told to end, and reconnects whenever it is
+ * disconnected.
  */
 import { type Socket, connect } from "node:net";
 import type { Attack } from "./attacks.ts";
@@ -16,7 +16,7 @@ const forged = Buffer.from(
 const health = Buffer.from("GET /healthz HTTP/1.1\r\nHost: a\r\n\r\n");
 const manyHealth = Buffer.concat(Array.from({ length: 500 }, () => health));
 
-/** How often a forger sends, and whoever is thrown out comes back. */
+/** How often a forger sends, and the delay before a reconnect. */
 const everyMs = 1_000;
 
 const attacks: Readonly<Record<Attack, (socket: Socket) => void>> = {

@@ -1,5 +1,5 @@
 /**
- * `silent`: connects and says nothing. `forging`: sends a request with a wrong signature every second. `unread`: sends
- * requests one behind the other and reads no answer.
+ * `silent`: connects and sends nothing. `forging`: sends a request with a wrong signature every second. `unread`:
+ * pipelines requests and reads no answer.
  */
 export type Attack = "silent" | "forging" | "unread";

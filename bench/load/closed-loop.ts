@@ -3,7 +3,7 @@ import type { Connections } from "./connections.ts";
 import type { ClosedLoop } from "./protocol.ts";
 import type { SignedRequest } from "./signed-request.ts";
 
-/** Sends as fast as the answers come; ends when the time is over and every answer is there. */
+/** Sends as fast as the answers come. Resolves when the time is over and every answer has arrived. */
 export function runClosedLoop(
   { free }: Connections,
   { seconds }: ClosedLoop,

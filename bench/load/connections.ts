@@ -2,7 +2,7 @@ import { type HttpConnection, openConnection } from "./http-connection.ts";
 
 export interface Connections {
   readonly free: HttpConnection[];
-  /** Rejects when a connection is lost: a run that lost one measures something else. */
+  /** Rejects when a connection is lost: the run would measure something else. */
   readonly lost: Promise<never>;
   close(): void;
 }

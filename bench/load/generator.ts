@@ -1,6 +1,6 @@
 /**
- * The load generator: a process that its parent sends orders over IPC. It makes and signs the requests of an
- * order first, says that it is ready, and sends them when it is told to go.
+ * The load generator: a process that takes orders from its parent over IPC. It first makes and signs the requests of an
+ * order, reports that it is ready, and sends them when told to.
  */
 import { once } from "node:events";
 import { runClosedLoop } from "./closed-loop.ts";

@@ -2,22 +2,22 @@ import { once } from "node:events";
 import { type Socket, connect } from "node:net";
 
 /**
- * One keep-alive connection with one request in flight: writes bytes that were made before, looks for the status
- * and the length of the answer and for little else. It costs a few microseconds a request, where an HTTP client
- * would cost as much as the server that is measured.
+ * One keep-alive connection with one request in flight. Writes prepared bytes and parses little more than the status
+ * and the length of the answer. It costs a few microseconds a request, where an HTTP client would cost as much as the
+ * measured server.
  */
 export interface HttpConnection {
-  /** One at a time: not again before `onAnswer`. */
+  /** One request at a time: not again before `onAnswer`. */
   send(request: Buffer, onAnswer: (status: number) => void): void;
   close(): void;
 }
 
-/** A server may close a connection that never sent anything; one that has is a sender's. */
+/** Sent first, since a server may close a connection that has never sent anything. */
 const firstRequest = Buffer.from("GET /healthz HTTP/1.1\r\nHost: 127.0.0.1\r\n\r\n");
 
 /**
- * Connects, and connects again where an answer says that it was the last. A connection that the server closes otherwise,
- * or that fails, is reported to `onLost`, once.
+ * Connects, and reconnects after an answer that closes the connection. Reports any other close and any failure to
+ * `onLost`, once.
  */
 export async function openConnection(
   port: number,
@@ -46,7 +46,7 @@ export async function openConnection(
       if (answer === null) return;
       received = empty;
       isLast = answer.isLast;
-      // What is sent before it has connected waits in the socket.
+      // The socket buffers what is sent before it has connected.
       if (isLast) open();
       const onAnswer = answered;
       answered = null;
@@ -73,7 +73,7 @@ export async function openConnection(
 
 const empty = Buffer.alloc(0);
 
-/** An answer that is all there, else null. */
+/** The answer if it is complete, otherwise null. */
 function parseAnswer(bytes: Buffer): { status: number; isLast: boolean } | null {
   const text = bytes.toString("latin1");
   const bodyAt = text.indexOf("\r\n\r\n") + 4;

@@ -4,10 +4,10 @@ import type { OpenLoop } from "./protocol.ts";
 import type { SignedRequest } from "./signed-request.ts";
 import { type Tally, createTally } from "./tally.ts";
 
-/** So many requests lie ready; more are made whenever there is nothing to send. */
+/** Number of requests prepared in advance. More are made whenever nothing is due. */
 const readyRequests = 200;
 
-/** Sends when it is time to, not when the server is ready; ends when every answer is there. */
+/** Sends on schedule, whether or not the server keeps up. Resolves when every answer has arrived. */
 export function runOpenLoop(
   { free }: Connections,
   { seconds, perSecond, reportAcks }: OpenLoop,
@@ -55,7 +55,7 @@ export function runOpenLoop(
         ready.push(makeRequest());
     };
     for (let made = 0; made < readyRequests; made++) ready.push(makeRequest());
-    // The finest a timer has; what it is late is in `latenessMs`.
+    // The finest resolution of a timer. Its lateness is in `latenessMs`.
     const timer = setInterval(tick, 1);
   });
 }

@@ -1,4 +1,4 @@
-/** What the generator is told to do. Events are numbered, so that no run repeats one of another run. */
+/** What the generator is told to do. Events are numbered, so that no run repeats an event of another. */
 export interface LoadOrder {
   port: number;
   connections: number;
@@ -7,7 +7,7 @@ export interface LoadOrder {
   plan: ClosedLoop | OpenLoop;
 }
 
-/** Every connection sends its next request when it has its answer, until the time or the events are used up. */
+/** Every connection sends its next request after an answer, until the time or the events run out. */
 export interface ClosedLoop {
   kind: "closed";
   seconds: number;
@@ -15,8 +15,8 @@ export interface ClosedLoop {
 }
 
 /**
- * Requests are due at random times (a Poisson process) of a mean rate, whatever the server does. One that finds
- * no free connection waits, and its latency counts from when it was due: nothing is omitted.
+ * Requests are due at random times (a Poisson process) of a mean rate, independent of the server. A request that finds
+ * no free connection waits, and its latency counts from when it was due, so that no delay is omitted.
  */
 export interface OpenLoop {
   kind: "open";
@@ -34,13 +34,13 @@ export interface LoadReport {
   /** From the first request to the last answer. */
   seconds: number;
   latencyMs: { p50: number; p99: number; max: number };
-  /** Open loop: how late the generator itself was with its requests; part of the latencies. */
+  /** Open loop: how late the generator itself was with its requests. Included in the latencies. */
   latenessMs: { p50: number; p99: number; max: number };
-  /** One past the last event that was used. */
+  /** One past the last used event. */
   nextEvent: number;
-  /** Share of one CPU that the generator took: near 1 it measures itself. */
+  /** Share of one CPU that the generator used: near 1, the generator is the limit and not the server. */
   cpu: number;
-  /** When the first request was sent, epoch. */
+  /** When the first request was sent, in ms since the epoch. */
   startedAtMs: number;
   acks: { eventId: string; atMs: number }[];
 }

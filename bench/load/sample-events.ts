@@ -1,9 +1,9 @@
 import { createHash } from "node:crypto";
 
 /**
- * A stream of events as a shop sends them, about 1.4 KB each: of eight, three open an order, three settle an
- * earlier one with its sale inside, one renews a subscription, one is a new customer. The same seed and number
- * give the same event; no two are equal; ids are as random as UUIDs are, since that is what indexes pay for.
+ * A stream of events as a shop sends them, about 1.4 KB each. Of eight, three open an order, three complete an earlier
+ * one with its sale included, one renews a subscription, and one is a new customer. The same seed and number give the
+ * same event, and no two are equal. Ids are as random as UUIDs, because random keys are what makes indexes expensive.
  */
 export function sampleEvent(seed: string, n: number): { id: string; body: Buffer } {
   const id = uuid(seed, "event", n);
@@ -13,7 +13,7 @@ export function sampleEvent(seed: string, n: number): { id: string; body: Buffer
   return { id, body: Buffer.from(JSON.stringify(event)) };
 }
 
-/** How many orders later an order is settled: so far that both are hardly ever in one batch. */
+/** How many orders later an order is completed: far enough that both events are rarely in one batch. */
 const settledAfter = 1_200;
 
 type Shape = (seed: string, n: number) => { type: string; object: Record<string, unknown> };
@@ -24,7 +24,7 @@ const openedOrder: Shape = (seed, n) => ({
 });
 
 const settledOrder: Shape = (seed, n) => {
-  // An odd event settles the order that the even event before it, some rounds ago, opened.
+  // An odd event completes the order that an earlier even event opened.
   const orderNumber = n - 1 - settledAfter * 2;
   const at = timeOf(n);
   const sale = {
@@ -46,7 +46,7 @@ const settledOrder: Shape = (seed, n) => {
   };
 };
 
-/** An order of its own that was declined for fraud at that time: what is told at once. */
+/** A new order that was declined for fraud at that time, which raises an immediate alert. */
 export function declinedOrderEvent(seed: string, n: number, at: Date): SampleDecline {
   const updatedAt = at.toISOString();
   const state = order(seed, { orderNumber: n, updatedAt, status: "failed", sales: [] });

@@ -1,12 +1,12 @@
 import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
 import { sampleEvent } from "./sample-events.ts";
 
-/** Shared by the generator and every server it is pointed at. */
+/** Shared by the generator and every server that it sends to. */
 export const benchSecret = "whsec_for_benchmarks_only_0123456789";
 
 export interface SignedRequest {
   eventId: string;
-  /** The whole HTTP/1.1 request, as it goes over the wire. */
+  /** The whole HTTP/1.1 request as sent. */
   bytes: Buffer;
 }
 

@@ -3,7 +3,7 @@ import type { LoadReport } from "./protocol.ts";
 
 interface Answer {
   status: number;
-  /** All of `performance.now()`. */
+  /** All in time of `performance.now()`. */
   dueMs: number;
   sentMs: number;
   eventId: string;

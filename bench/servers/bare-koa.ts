@@ -1,6 +1,6 @@
 /**
- * Koa, raw-body and the HMAC, nothing stored: what the framework leaves to be had. With `parse` as second
- * argument it also reads the event's id out of the JSON, as the receiver must.
+ * Koa, raw-body and the HMAC, nothing stored: the upper bound with this framework. With `parse` as second argument it
+ * also parses the event's id from the JSON, as the receiver must.
  */
 import { createServer } from "node:http";
 import Koa from "koa";

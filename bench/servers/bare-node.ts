@@ -1,4 +1,4 @@
-/** The least that a receiver could be: node:http and the HMAC. Stores nothing. */
+/** The minimal receiver: node:http and the HMAC. Stores nothing. */
 import { createServer } from "node:http";
 import { serve } from "./serve.ts";
 import { answer, isAuthentic } from "./verify.ts";

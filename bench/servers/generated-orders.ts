@@ -1,6 +1,6 @@
 /**
- * A service whose list of orders is generated: page after page of 100, newest first, at next to no cost. Its other
- * lists are empty. The second argument is the number of orders.
+ * A service with a generated list of orders: pages of 100, newest first, at almost no cost. Its other lists are empty.
+ * The second argument is the number of orders.
  */
 import { createServer } from "node:http";
 import { serve } from "./serve.ts";

@@ -1,4 +1,4 @@
-/** The sandbox on the port that the command line gives, until SIGTERM. */
+/** The sandbox on the port given on the command line, until SIGTERM. */
 import { createLog } from "../../src/platform/log.ts";
 import { startSandbox } from "../../src/sandbox/start-sandbox.ts";
 

@@ -1,6 +1,6 @@
 /**
- * The receiver's own HTTP side over an inbox that forgets: beside the whole receiver it shows what durability
- * costs, beside bare Koa what the rest of the receiver costs.
+ * The receiver's own HTTP side over an inbox that stores nothing. The difference to the whole receiver is the cost of
+ * durability; the difference to bare Koa is the cost of the rest.
  */
 import { type ServerResponse, createServer } from "node:http";
 import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";

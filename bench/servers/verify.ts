@@ -12,7 +12,7 @@ export const benchSigningSecret: SigningSecret = {
 };
 const secrets = [benchSigningSecret];
 
-/** Our own verification, the same for all servers that are compared. */
+/** Our own verification, the same for all compared servers. */
 export function isAuthentic(rawHeaders: readonly string[], body: Buffer): boolean {
   return scheme.verify({ rawHeaders, body, secrets, now: new Date(), toleranceSeconds: 300 }).ok;
 }

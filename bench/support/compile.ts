@@ -7,8 +7,8 @@ import { benchDirectory, projectRoot } from "./places.ts";
 const built = join(benchDirectory, "build");
 
 /**
- * Compiles the program and what it is compared with, as a deployment does. The sources through tsx would be
- * another program: it adds a call to every function that is made. The types are the business of `npm run check`.
+ * Compiles the program and the servers it is compared with, as for a deployment. Running through tsx would distort the
+ * results: it adds a call to every created function. Types are checked by `npm run check`, not here.
  */
 export async function compile(): Promise<void> {
   const tsc = join(projectRoot, "node_modules", "typescript", "bin", "tsc");
@@ -18,7 +18,7 @@ export async function compile(): Promise<void> {
   await run(join("src", "bin", "copy-sql.js"), built);
 }
 
-/** Where the compiled form of a source file is. */
+/** The path of a source file's compiled form. */
 export function compiled(source: URL): string {
   const path = relative(projectRoot, fileURLToPath(source));
   return join(built, path.replace(/\.ts$/, ".js"));

@@ -1,10 +1,10 @@
 import { readFileSync } from "node:fs";
 import { processTree, readStat, ticksPerSecond } from "./pinning.ts";
 
-/** How many CPUs each program took on average; `elsewhere` is what this benchmark did not start, or steals. */
+/** Average number of CPUs that each program used. `elsewhere` is other programs and stolen time. */
 export type CpuUse = Record<string, number>;
 
-/** Starts to measure; the function gives back the use since then. Empty where there is no /proc. */
+/** Starts measuring. The returned function gives the use since then. Empty without /proc. */
 export function meterCpu(programs: Readonly<Record<string, number>>): () => CpuUse {
   if (process.platform !== "linux") return () => ({});
   const all = { ...programs, runner: process.pid };
@@ -32,7 +32,7 @@ function readAll(programs: Readonly<Record<string, number>>) {
   return { byName, busy: busyTicks() };
 }
 
-/** User and system time of a program, with that of its children; those that have ended count at their parent. */
+/** User and system time of a program and its children. Children that have ended are counted at their parent. */
 function treeTicks(name: string, pid: number): number {
   const tree = name === "runner" ? [pid] : processTree(pid);
   return tree.reduce((sum, each) => {
@@ -41,7 +41,7 @@ function treeTicks(name: string, pid: number): number {
   }, 0);
 }
 
-/** All CPUs together: everything but idle and waiting for disks. */
+/** Busy time of all CPUs: everything except idle and waiting for disks. */
 function busyTicks(): number {
   const [first = ""] = readFileSync("/proc/stat", "utf8").split("\n", 1);
   const [user = 0, nice = 0, system = 0, , , irq = 0, softIrq = 0, steal = 0] = first

@@ -13,7 +13,7 @@ interface CpuProfile {
 
 export type ProfileRow = Record<"share" | "where", string>;
 
-/** What each profile of a directory says: the functions in which most of the busy time was spent. */
+/** The functions that took most of the busy time, for each profile in a directory. */
 export async function summariseProfiles(
   directory: string,
   top = 25,
@@ -45,7 +45,7 @@ function summarise({ nodes, samples, timeDeltas }: CpuProfile): ProfileRow[] {
     .map(([where, micros]) => ({ share: `${((100 * micros) / busy).toFixed(1)} %`, where }));
 }
 
-/** `function file:line`, with a package or a folder of our own before the file. */
+/** `function file:line`, with the package or our own folder before the file. */
 function placeOf({ functionName, url, lineNumber }: CpuProfile["nodes"][number]["callFrame"]) {
   if (functionName.startsWith("(")) return functionName;
   const file = url

@@ -5,7 +5,7 @@ import { extractEvent } from "../../src/receiver/webhook.ts";
 import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
 import { sampleEvent } from "../load/sample-events.ts";
 
-/** Stores sample events as a receiver would, and gives back their sequence numbers. */
+/** Stores sample events as a receiver would. Returns their sequence numbers. */
 export async function fillInbox(url: string, count: number): Promise<number[]> {
   const log = createLog({ level: "warn", name: "bench" });
   const pool = createPool({ url, max: 1, applicationName: "tallyhook bench", log });
@@ -16,8 +16,8 @@ export async function fillInbox(url: string, count: number): Promise<number[]> {
     onCommitted: (stored) => void seqs.push(...stored),
   });
   try {
-    for (let from = 0; from < count; from += lot) {
-      const events = Array.from({ length: Math.min(lot, count - from) }, (_, n) => {
+    for (let from = 0; from < count; from += chunkSize) {
+      const events = Array.from({ length: Math.min(chunkSize, count - from) }, (_, n) => {
         const { body: raw } = sampleEvent("drain", from + n);
         return { raw, secretId: "bench", ...extractEvent(defaultEnvelopePlaces, raw) };
       });
@@ -30,5 +30,5 @@ export async function fillInbox(url: string, count: number): Promise<number[]> {
   return seqs;
 }
 
-/** No more than the appender lets wait. */
-const lot = 4_000;
+/** No more than the appender's limit of waiting events. */
+const chunkSize = 4_000;

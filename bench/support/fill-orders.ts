@@ -1,8 +1,8 @@
 import type { Client } from "pg";
 
 /**
- * Fills the mirror with the orders that `servers/generated-orders.ts` shows, as applying them from events would: an
- * import of a million takes minutes, this seconds.
+ * Fills the mirror with the orders of `servers/generated-orders.ts`, as if they had been applied from events. An import
+ * of a million takes minutes, this takes seconds.
  */
 export async function fillOrders(client: Pick<Client, "query">, count: number): Promise<void> {
   await client.query(
@@ -30,6 +30,6 @@ export async function fillOrders(client: Pick<Client, "query">, count: number): 
      ) g`,
     [count],
   );
-  // As autovacuum leaves a table: unvacuumed, the first to read it writes it all once more.
+  // As autovacuum would. Otherwise the first read of the table would also write all its pages.
   await client.query("vacuum (analyze) mirror.orders");
 }

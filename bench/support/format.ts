@@ -3,7 +3,7 @@ import type { CpuUse } from "./cpu-meter.ts";
 
 export type Cell = string | number;
 
-/** Programs with what they took, in CPUs: `server 0.98, postgres 0.41`. */
+/** Programs with their CPU use: `server 0.98, postgres 0.41`. */
 export const describeCpu = (use: CpuUse): string =>
   Object.entries(use)
     .filter(([, cpus]) => cpus >= 0.01)
@@ -11,8 +11,8 @@ export const describeCpu = (use: CpuUse): string =>
     .join(", ");
 
 /**
- * What one event costs each program, in µs of a CPU, and how many events a second these two or more CPUs could do
- * at that price. It moves less than a rate when other programs are at work too.
+ * CPU time of each program for one event, in µs, and how many events a second the machine's CPUs could handle at that
+ * cost. Varies less than a rate when other programs are running.
  */
 export function describeCost(
   use: CpuUse,
@@ -25,7 +25,7 @@ export function describeCost(
   return { costs, bound: Math.round((availableParallelism() * 1e6) / micros(sum)) };
 }
 
-/** A table of plain text; numbers to the right. */
+/** A plain text table, with numbers aligned to the right. */
 export function formatTable(rows: readonly Record<string, Cell>[]): string {
   const keys = Object.keys(rows[0] ?? {});
   const text = (cell: Cell | undefined) =>

@@ -5,7 +5,7 @@ import type { FromGenerator, LoadOrder, LoadReport, ToGenerator } from "../load/
 
 export interface LoadGenerator {
   readonly process: BenchProcess;
-  /** Prepares and sends one load; `onStart` is called between the two. Throws when an event was refused. */
+  /** Prepares and sends one load; `onStart` is called in between. Throws if an event was refused. */
   run(
     order: Omit<LoadOrder, "seed" | "firstEvent" | "connections">,
     onStart?: () => void,
@@ -15,7 +15,7 @@ export interface LoadGenerator {
 
 const connections = 64;
 
-/** A generator that never sends an event twice. */
+/** A generator that never repeats an event. */
 export function startLoadGenerator(place: { directory: string; cpus: CpuSet }): LoadGenerator {
   const generator = startProcess({
     ...place,

@@ -5,7 +5,7 @@ import { withServer } from "../../test/support/server-commands.ts";
 import type { Stand } from "./stand.ts";
 import { spreadOf } from "./statistics.ts";
 
-/** What the numbers of a run depend on, a line each. */
+/** The conditions that a run's results depend on, one line each. */
 export async function describeMachine({ postgres, directory }: Stand): Promise<string[]> {
   const { rows } = await withServer(postgres.url, (client) =>
     client.query<{ server: string; fsync: string; commit: string }>(
@@ -24,7 +24,7 @@ export async function describeMachine({ postgres, directory }: Stand): Promise<s
   ];
 }
 
-/** How long the disk takes to keep 8 KB, as at each commit. */
+/** How long the disk takes to sync 8 KB, as at each commit. */
 function syncMs(directory: string) {
   const path = join(directory, "sync.probe");
   const file = openSync(path, "w");

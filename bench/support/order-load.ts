@@ -2,7 +2,7 @@ import { randomUUID } from "node:crypto";
 import { openConnections } from "../load/connections.ts";
 
 const connections = 64;
-/** More than any sandbox takes in a second: requests are made before they are sent. */
+/** More than any sandbox handles in a second: requests are made before they are sent. */
 const mostPerSecond = 12_000;
 
 export interface OrderWish {
@@ -11,7 +11,9 @@ export interface OrderWish {
   body: object;
 }
 
-/** `POST /orders` as fast as the answers come; how many a second were answered 201. Throws when one was not. */
+/**
+ * Sends `POST /orders` as fast as the answers come. Returns how many a second were answered 201. Throws if one was not.
+ */
 export async function postOrders(wish: OrderWish, seconds: number): Promise<number> {
   const body = JSON.stringify(wish.body);
   const requests = Array.from({ length: Math.ceil(seconds * mostPerSecond) }, () =>

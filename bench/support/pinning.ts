@@ -2,16 +2,13 @@ import { execFileSync, spawnSync } from "node:child_process";
 import { readdirSync, readFileSync } from "node:fs";
 import { availableParallelism } from "node:os";
 
-/** CPUs as taskset lists them. */
+/** CPUs in taskset's list format. */
 export type CpuSet = string;
 
 const cpus = availableParallelism();
 const canPin = cpus >= 2 && spawnSync("taskset", ["--version"]).status === 0;
 
-/**
- * Where programs run that are compared with each other: the server alone on one CPU, the load generator and
- * PostgreSQL on another.
- */
+/** Placement of compared programs: the server alone on one CPU, the load generator and PostgreSQL on another. */
 export const placement: { server: CpuSet; others: CpuSet; all: CpuSet } = {
   server: "0",
   others: "1",
@@ -26,16 +23,16 @@ export function pinnedCommand(set: CpuSet, command: readonly string[]): string[]
   return canPin ? ["taskset", "-c", set, ...command] : [...command];
 }
 
-/** Moves a running program and the processes it has started; those it will start follow. */
+/** Moves a running program and its children. Processes that they start later inherit the CPUs. */
 export function pinTree(pid: number, set: CpuSet): void {
   if (!canPin) return;
   for (const each of processTree(pid)) {
-    // One that has ended meanwhile needs no place.
+    // A process that has ended meanwhile is skipped.
     spawnSync("taskset", ["-a", "-p", "-c", set, String(each)], { stdio: "ignore" });
   }
 }
 
-/** A process and its children, as far as this system tells. */
+/** A process and its children, if this system lists them. */
 export function processTree(pid: number): number[] {
   if (process.platform !== "linux") return [pid];
   const parents = new Map<number, number>();
@@ -51,7 +48,7 @@ export function processTree(pid: number): number[] {
   return [...tree];
 }
 
-/** The fields of /proc/<pid>/stat after the name: state, parent, …; null when the process is gone. */
+/** The fields of /proc/<pid>/stat after the name: state, parent, …; null if the process has ended. */
 export function readStat(pid: number): string[] | null {
   try {
     const stat = readFileSync(`/proc/${pid}/stat`, "utf8");
@@ -61,7 +58,7 @@ export function readStat(pid: number): string[] | null {
   }
 }
 
-/** Clock ticks a second, in which /proc counts. */
+/** Clock ticks a second, the unit of times in /proc. */
 export const ticksPerSecond =
   process.platform === "linux"
     ? Number(execFileSync("getconf", ["CLK_TCK"], { encoding: "utf8" }))

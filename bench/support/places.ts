@@ -2,5 +2,5 @@ import { fileURLToPath } from "node:url";
 
 export const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
 
-/** Beside the code, not in the system's place for temporary files: that may be memory, where fsync is free. */
+/** Inside the project, not in the system's temporary folder: that may be in memory, where fsync costs nothing. */
 export const benchDirectory = `${projectRoot}.data/bench`;

@@ -6,16 +6,16 @@ import { type CpuSet, pinnedCommand } from "./pinning.ts";
 
 export interface ProcessOptions {
   name: string;
-  /** Compiled file. */
+  /** The compiled file. */
   file: string;
   args?: readonly string[];
-  /** Of node itself. */
+  /** Arguments of node itself. */
   nodeArgs?: readonly string[];
   env?: Readonly<Record<string, string>>;
   cpus: CpuSet;
-  /** Where its output goes, to `<name>.log`, and its profile. */
+  /** The folder of its output, `<name>.log`, and of its profile. */
   directory: string;
-  /** Writes a CPU profile when it ends. */
+  /** True: writes a CPU profile when it ends. */
   profile?: boolean;
   ipc?: boolean;
 }
@@ -26,7 +26,7 @@ export interface BenchProcess {
   readonly child: ChildProcess;
   /** Rejects when the process ends before `stop` was called. */
   readonly died: Promise<never>;
-  /** SIGTERM, and SIGKILL if that does not end it. */
+  /** Sends SIGTERM, then SIGKILL if the process does not end. */
   stop(): Promise<void>;
 }
 
@@ -34,12 +34,12 @@ const stopWithinMs = 20_000;
 
 const running = new Set<ChildProcess>();
 
-/** Ends at once whatever still runs: for a benchmark that is broken off. */
+/** Kills all running processes at once, for an interrupted benchmark. */
 export function killProcesses(): void {
   for (const child of running) child.kill("SIGKILL");
 }
 
-/** Starts one program of a benchmark, with nothing of our own environment but the path. */
+/** Starts one program of a benchmark. Of our own environment it gets only the path. */
 export function startProcess(options: ProcessOptions): BenchProcess {
   const { name, file, directory, cpus } = options;
   const logFile = join(directory, `${name}.log`);

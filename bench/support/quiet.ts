@@ -1,15 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import { type CpuUse, meterCpu } from "./cpu-meter.ts";
 
-/** More than this many CPUs taken by programs that are not ours make a round worthless. */
+/** A round is worthless if other programs use more CPUs than this. */
 const maxElsewhere = 0.15;
 const lookMs = 500;
 const waitAtMostMs = 300_000;
 const maxTries = 20;
 
 /**
- * Measures once; if `patient`, only when the rest of the machine is quiet, and again when it was not meanwhile.
- * After `maxTries` the least disturbed of them counts. Without /proc nobody knows, and the first one counts.
+ * Measures once. If `patient`, waits until the machine is quiet and repeats a disturbed measurement. After `maxTries`
+ * the least disturbed one counts. Without /proc, disturbance is unknown and the first one counts.
  */
 export async function whenQuiet<T extends { cpu: CpuUse }>(
   { patient }: { patient: boolean },
@@ -26,7 +26,7 @@ export async function whenQuiet<T extends { cpu: CpuUse }>(
   return best;
 }
 
-/** Of several measurements the one during which other programs took least. */
+/** The measurement during which other programs used the least CPU. */
 export function leastDisturbed<T extends { cpu: CpuUse }>(measured: readonly T[]): T {
   return measured.reduce((best, each) => (disturbance(each) < disturbance(best) ? each : best));
 }

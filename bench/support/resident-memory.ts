@@ -5,7 +5,7 @@ export interface MemorySample {
   megabytes: number;
 }
 
-/** Reads every second how much memory programs hold, until the function is called. Empty where there is no /proc. */
+/** Samples the memory of programs every second until the returned function is called. Empty without /proc. */
 export function sampleMemory(
   programs: Readonly<Record<string, number>>,
 ): () => Record<string, MemorySample[]> {
@@ -29,7 +29,7 @@ export function sampleMemory(
   };
 }
 
-/** What a program holds in memory now; null where there is no /proc. */
+/** Resident memory of a program now; null without /proc. */
 export function residentMegabytes(pid: number): number | null {
   try {
     const kilobytes = /^VmRSS:\s+(\d+) kB$/m.exec(readFileSync(`/proc/${pid}/status`, "utf8"))?.[1];

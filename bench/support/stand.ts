@@ -21,14 +21,14 @@ import { statementSettings, topStatements } from "./statement-statistics.ts";
 
 export type QueueBackend = "postgres" | "redis";
 
-/** What all benchmarks of a run share. */
+/** Shared by all benchmarks of a run. */
 export interface Stand {
   /** Logs and profiles of this run. */
   readonly directory: string;
   readonly postgres: EmbeddedPostgres;
-  /** Redis only where it is installed. */
+  /** Includes Redis only if it is installed. */
   readonly backends: readonly QueueBackend[];
-  /** Runs with a migrated database of its own and, for that backend, an empty Redis; removes them. */
+  /** Runs with its own migrated database and, for the Redis backend, an empty Redis. Removes them afterwards. */
   withDatabase<T>(
     backend: QueueBackend,
     cpus: CpuSet,
@@ -39,22 +39,22 @@ export interface Stand {
 
 export interface DataPlace {
   readonly databaseUrl: string;
-  /** Null: the queue is in the database too. */
+  /** Null: the queue is in the database. */
   readonly redisUrl: string | null;
   /** By name, for the CPU meter. */
   readonly pids: Readonly<Record<string, number>>;
 }
 
-/** Migrated once, for both backends. */
+/** Migrated once and used for both backends. */
 const template = "bench_template";
 
-/** A PostgreSQL of this run's own, with the settings of the embedded one: fsync is on. */
+/** Starts PostgreSQL for this run only, with the settings of the embedded one: fsync is on. */
 export async function createStand({ profile }: { profile: boolean }): Promise<Stand> {
   await removeAbandonedRuns();
   const directory = join(benchDirectory, `run-${process.pid}`);
   await mkdir(directory, { recursive: true });
   const log = createLog({ level: "silent", name: "bench" });
-  // Written at each commit, so that a benchmark can ask when an event was applied.
+  // Records the time of each commit, so that a benchmark can ask when an event was applied.
   const settings = { track_commit_timestamp: "on", ...(profile ? statementSettings : {}) };
   const postgres = await startEmbeddedPostgres({ dataDir: directory, log, settings });
   await withServer(postgres.url, (client) => client.query(`create database ${template}`));
@@ -91,7 +91,7 @@ export async function createStand({ profile }: { profile: boolean }): Promise<St
         await withServer(postgres.url, (client) =>
           client.query(`drop database ${name} with (force)`),
         );
-        // What one benchmark left to be written must not be written during the next.
+        // Writes this benchmark's dirty pages now, so that they are not written during the next.
         await withServer(postgres.url, (client) => client.query("checkpoint"));
       }
     },
@@ -102,14 +102,14 @@ export async function createStand({ profile }: { profile: boolean }): Promise<St
   };
 }
 
-/** What a run that was killed left behind: its server still runs. Logs and profiles of other runs go too. */
+/** Removes what killed runs left behind, including running servers, and the logs and profiles of other runs. */
 async function removeAbandonedRuns(): Promise<void> {
   await mkdir(benchDirectory, { recursive: true });
   for (const name of await readdir(benchDirectory)) {
     const pid = Number(/^run-(\d+)$/.exec(name)?.[1]);
     if (!(pid > 0) || commandLine(pid) !== null) continue;
     const directory = join(benchDirectory, name);
-    // Where a run has ended as it should there is no server any more.
+    // A run that ended properly has removed its server.
     if (existsSync(join(directory, "postgres", "users"))) await stopAbandonedPostgres(directory);
     await rm(directory, { recursive: true, force: true });
   }
@@ -125,7 +125,7 @@ async function migrate(url: string): Promise<void> {
   await migrateQueueSchema(url);
 }
 
-/** As docker-compose.yml runs it: with an append-only file, written to disk every second. */
+/** Starts Redis as docker-compose.yml does: with an append-only file, synced every second. */
 async function startPinnedRedis(cpus: CpuSet) {
   const server = await startRedis();
   const client = new Redis(server.port, "127.0.0.1");

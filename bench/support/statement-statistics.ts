@@ -5,7 +5,7 @@ export const statementSettings = {
   "pg_stat_statements.track_planning": "on",
 };
 
-/** The statements that cost the database of this URL most, in ms, and in µs a row where there are rows. */
+/** The most expensive statements of this URL's database, in ms, and in µs a row if they return rows. */
 export async function topStatements(
   url: string,
   top = 20,

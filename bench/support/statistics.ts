@@ -1,8 +1,8 @@
-/** The value below which the share `q` of the sorted values lie. NaN when there are none. */
+/** The value below which the share `q` of the sorted values lies. NaN if there are none. */
 const quantile = (sorted: ArrayLike<number>, q: number): number =>
   sorted[Math.min(sorted.length - 1, Math.floor(sorted.length * q))] ?? Number.NaN;
 
-/** Of an even number the lower of the two in the middle: a value that was measured. */
+/** For an even number of values the lower middle one, which was really measured. */
 export function median(values: readonly number[]): number {
   return quantile(
     [...values].sort((a, b) => a - b),
@@ -21,7 +21,7 @@ export function spreadOf(values: readonly number[]): Spread {
   return { p50: quantile(sorted, 0.5), p99: quantile(sorted, 0.99), max: quantile(sorted, 1) };
 }
 
-/** The slope of the line through the points that fits best (least squares), y a unit of x. */
+/** The slope of the least-squares line, in y for each unit of x. */
 export function slope(points: readonly { x: number; y: number }[]): number {
   const meanX = points.reduce((sum, { x }) => sum + x, 0) / points.length;
   const meanY = points.reduce((sum, { y }) => sum + y, 0) / points.length;

@@ -7,13 +7,13 @@ import type { BenchProcess } from "./processes.ts";
 import type { QueueBackend, Stand } from "./stand.ts";
 import { startReceiver, startWorker } from "./tallyhook.ts";
 
-/** A whole deployment under load: every program may use every CPU, as on a small server. */
+/** A whole deployment under load. Every program may use every CPU, as on a small server. */
 export interface System {
   generator: LoadGenerator;
   port: number;
   receiver: BenchProcess;
   worker: BenchProcess;
-  /** One connection of the benchmark's own. */
+  /** The benchmark's own connection. */
   client: pg.Client;
   /** By name, for the CPU meter. */
   pids: Readonly<Record<string, number>>;
@@ -59,7 +59,7 @@ export async function withSystem<T>(
 
 const pollMs = 50;
 
-/** Waits until nothing waits to be applied. Throws when an event failed: such a number would mean nothing. */
+/** Waits until no event waits to be applied. Throws if an event failed: the result would be meaningless. */
 export async function untilApplied(client: pg.Client): Promise<void> {
   for (;;) {
     const { rows } = await client.query<{ open: boolean }>(

@@ -10,7 +10,7 @@ export interface Placed {
   directory: string;
   cpus: CpuSet;
   profile: boolean;
-  /** Of its log and profile, where several of a kind run. */
+  /** Name of its log and profile, if several of a kind run. */
   name?: string;
 }
 
@@ -21,10 +21,10 @@ export interface RunningServer {
 
 const startWithinMs = 30_000;
 
-/** As in the compose file. */
+/** The same as in the compose file. */
 export const nodeArgs = ["--max-old-space-size=512"];
 
-/** `tallyhook receiver`, with its defaults. */
+/** Starts `tallyhook receiver` with its defaults. */
 export async function startReceiver(placed: Placed, place: DataPlace): Promise<RunningServer> {
   const port = await freePort();
   const child = startProcess({
@@ -39,7 +39,7 @@ export async function startReceiver(placed: Placed, place: DataPlace): Promise<R
   return { process: child, port };
 }
 
-/** `tallyhook worker`, with its defaults. The events of a benchmark need no read of the service. */
+/** Starts `tallyhook worker` with its defaults. A benchmark's events need no refetch. */
 export async function startWorker(
   placed: Placed,
   place: DataPlace,
@@ -55,7 +55,7 @@ export async function startWorker(
   });
 }
 
-/** A server to compare with. */
+/** Starts a server to compare with. */
 export async function startOtherServer(
   placed: Placed,
   server: { name: string; source: URL; args?: string[] },
@@ -86,7 +86,7 @@ async function environment(
   };
 }
 
-/** Any answer but "not ready" will do: what is compared knows POST only. */
+/** Accepts any answer but 503, since the compared servers support POST only. */
 async function untilAnswers({ died }: BenchProcess, port: number, path: string): Promise<void> {
   const deadlineMs = performance.now() + startWithinMs;
   const attempt = async (): Promise<boolean> => {
