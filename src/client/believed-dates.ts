@@ -4,18 +4,21 @@ import type { ServiceClient } from "./service-client.ts";
 
 type Reader = Pick<ServiceClient, "get" | "listPages">;
 
-/** Clocks differ by less; a `Date` of later is a fault of one answer, or of a service whose clock was moved. */
+/**
+ * Clocks differ by less than this. A `Date` further ahead is a fault of one answer, or of a service whose clock was
+ * moved.
+ */
 const farAheadMs = 3_600_000;
-/** Two answers, one after the other, are not further apart. */
+/** Two consecutive answers are never further apart than this. */
 const sameClockMs = 60_000;
 
-/** By how much a client's service is known to be ahead of this machine, as a sandbox whose clock was moved is. */
+/** How far a client's service is known to be ahead of this machine, as a sandbox whose clock was moved is. */
 const leads = new WeakMap<object, number>();
 
 /**
- * The `Date` of an answer, unless it lies far ahead and the next answer, of another object, does not: then this
- * machine's time stands for it. One answer of a wrong time would date what it shows years ahead, and nothing that comes
- * in those years would be newer. Asks the service only where a `Date` is far ahead of the last one that was believed.
+ * The `Date` of an answer. Where it lies far ahead, the next answer, of another object, must confirm it; if that one
+ * does not, this machine's time is used instead. A single wrong `Date` would put the object's version years ahead, and
+ * no later update would count as newer. Calls the service only when a `Date` is far ahead of the last believed one.
  */
 export async function believedDate(
   { client, clock }: { client: Pick<ServiceClient, "get">; clock: Clock },
@@ -34,7 +37,7 @@ export async function believedDate(
   return date;
 }
 
-/** A reader whose answers bear dates that can be believed. */
+/** A reader whose answers carry believable dates. */
 export function withBelievedDates(client: Reader, clock: Clock): Reader {
   const believed = (date: Date) => believedDate({ client, clock }, date);
   return {

@@ -43,13 +43,13 @@ export type Caller = {
   serviceClock: ServiceClock;
   random: Random;
   apiKey: string;
-  /** The version that requests ask for; null once the service refused it. */
+  /** The interface version that requests ask for; null once the service has refused it. */
   version: string | null;
 };
 
 type ServiceRequest = {
   method: HttpMethod;
-  /** For people: without the query, which may hold an e-mail address. */
+  /** Shown to people: without the query, which may hold an e-mail address. */
   path: string;
   /** What is sent. */
   target: string;
@@ -60,8 +60,8 @@ type ServiceRequest = {
 type CallBounds = { lane: Lane; deadlineMs: number; parents: readonly AbortSignal[] };
 
 /**
- * One call with its waits and repeats. Answers 2xx and the 404 of a read; throws a `ServiceError`
- * otherwise, or the reason of the parent signal that aborted.
+ * Makes one call with its waits and retries. Returns a 2xx answer, and the 404 of a read; otherwise throws a
+ * `ServiceError`, or the reason of the parent signal that aborted.
  */
 export async function callService(
   caller: Caller,
@@ -155,8 +155,8 @@ async function tryOnce(
 }
 
 /**
- * Whether the service refused the version that was asked for: its list of versions is not shown. Nothing was done, so the
- * call is made again, and from then on the account's own version is read.
+ * Whether the service refused the requested version; the interface does not list its versions. A refused call has done
+ * nothing, so it is repeated without the version, and all later calls read the account's own version.
  */
 function givesVersionUp(caller: Caller, answer: ReadAnswer | null): boolean {
   const code = answer?.error?.code;
@@ -178,7 +178,7 @@ function acceptable(
 ): ServiceAnswer | null {
   if (answer === null || !answer.content.ok) return null;
   const { status, requestId } = answer;
-  // A 404 without the code may be a proxy's or a wrong base address: it says nothing of the object.
+  // A 404 without the code may come from a proxy or a wrong base address: it does not prove that the object is gone.
   const isAbsence = method === "GET" && answer.error?.code === "resource_not_found";
   if (!(status >= 200 && status < 300) && !(status === 404 && isAbsence)) return null;
   pace.speedUp();

@@ -1,6 +1,6 @@
 import type { Clock } from "../platform/clock.ts";
 
-/** Single objects that a webhook asked for go before the pages of a walk. */
+/** Reads of single objects (refetches) go before the pages of a list. */
 export type Lane = "fetch" | "walk";
 
 const lanes: readonly Lane[] = ["fetch", "walk"];
@@ -10,7 +10,7 @@ export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
 
 export interface LaneGate {
   /**
-   * Waits for a turn: a free place, and the pace. Whoever is let in must call the function it gets.
+   * Waits for a free place and for the pace. The caller must call the returned function when its request is over.
    * Rejects with the signal's reason when that aborts first.
    */
   enter(lane: Lane, signal: AbortSignal): Promise<() => void>;
@@ -19,8 +19,8 @@ export interface LaneGate {
 type Waiting = { admit: () => void };
 
 /**
- * Lets at most `places` requests run at once and starts them no faster than the pace allows. A place
- * goes to the longest waiting fetch; to a walk only when no fetch waits.
+ * Limits how many requests run at once to `places`, and how fast they start to the pace. A free place goes to the fetch
+ * that has waited longest, and to a walk only when no fetch waits.
  */
 export function createLaneGate(
   { clock, pace, sleep, closing }: { clock: Clock; pace: Pace; sleep: Sleep; closing: AbortSignal },
@@ -60,7 +60,7 @@ export function createLaneGate(
       asleep = false;
       admitWhoMayStart();
     };
-    // Closing rejects the sleep; those who wait then have signals of their own that end with it.
+    // Closing rejects the sleep; the signals of those still waiting reject them.
     sleep(waitMs, closing).then(wake, () => undefined);
   }
 
@@ -98,29 +98,28 @@ export function createLaneGate(
   };
 }
 
-/** How far apart requests start. Time is passed in, in milliseconds. */
+/** The interval between the starts of requests. Time is passed in, in milliseconds. */
 export interface Pace {
   /** How long the next request has to wait. */
   waitMs(now: number): number;
   /** A request starts now. */
   started(now: number): void;
-  /** The service said 429: nothing starts for a while, then at half the rate. */
+  /** The service answered 429: no request starts for a while, then they start at half the rate. */
   slowDown(now: number, pauseMs: number): void;
-  /** The service answered well: a little faster again. */
+  /** The service answered well: the rate rises a little. */
   speedUp(): void;
 }
 
 const slowestIntervalMs = 10_000;
-/** A longer gap is idleness, not a rate. */
+/** A longer gap means idleness and says nothing about the rate. */
 const longestObservedMs = 1_000;
-/** Below this a pace is no longer felt. */
+/** An interval shorter than this has no effect. */
 const negligibleIntervalMs = 5;
 const recovery = 0.97;
 
 /**
- * Starts without a limit, since the spec does not show the service's limits, and learns from 429: the
- * interval becomes twice what it was, or twice the interval observed of late, and recovers by 3 % with
- * every good answer.
+ * Starts without a limit, since the interface states no rate limits, and learns from 429: the interval becomes twice
+ * the current one, or twice the one observed lately, and shrinks by 3 % with every good answer.
  */
 export function createPace(): Pace {
   let intervalMs = 0;
@@ -132,7 +131,7 @@ export function createPace(): Pace {
   return {
     waitMs(now) {
       const nextStart = lastStart === null ? now : lastStart + intervalMs;
-      // A clock that is set back must not stretch a pause.
+      // A clock that is set back must not lengthen a pause.
       return Math.min(longestWaitMs, Math.max(0, pausedUntil - now, nextStart - now));
     },
     started(now) {
@@ -144,7 +143,7 @@ export function createPace(): Pace {
       longestWaitMs = intervalMs;
     },
     slowDown(now, pauseMs) {
-      // Requests that were under way together are refused together: that counts once.
+      // Requests in flight together are refused together: they count as one refusal.
       if (now >= pausedUntil) {
         const doubled = 2 * Math.max(intervalMs, observedIntervalMs, negligibleIntervalMs);
         intervalMs = Math.min(slowestIntervalMs, doubled);

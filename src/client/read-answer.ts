@@ -2,7 +2,7 @@ import { type FieldError, errorEnvelopeSchema } from "../contract/error-envelope
 import { foreignText } from "../platform/redaction.ts";
 import { type HttpAnswer, parseHttpDate, parseRetryAfter } from "../platform/http/exchange.ts";
 
-/** What an answer says, whether or not it is one of the service. */
+/** An answer as read, whether or not it came from the service. */
 export type ReadAnswer = {
   status: number;
   requestId: string | null;
@@ -11,7 +11,7 @@ export type ReadAnswer = {
   retryAfterMs: number | null;
   content:
     | { ok: true; body: unknown }
-    /** Why the body cannot be read, and whether another try may help. */
+    /** Why the body cannot be read, and whether a retry may help. */
     | { ok: false; problem: string; transient: boolean };
   error: ReadError | null;
 };
@@ -25,16 +25,17 @@ export type ReadError = {
 };
 
 /**
- * Of what a server says of itself, in characters. It is logged and told, and may be anybody's: each text is one line
- * without secrets, should the service, or a proxy before it, echo what it was sent.
+ * The longest text, in characters, that is kept of what a server says about itself. These texts are logged and shown,
+ * and any server may have sent them. Each is reduced to one line without secrets, in case the service or a proxy echoes
+ * the request.
  */
 const maxLengths = { word: 100, id: 200, message: 300 } as const;
 const maxFieldErrors = 50;
 
-/** The name of the header is not shown in the spec; these are tried in turn (assumed). */
+/** The interface does not name the header; these are tried in turn (assumed). */
 const requestIdHeaders = ["x-request-id", "request-id", "svc-request-id"];
 
-/** Reads an answer; never throws. `now` stands in for a missing `Date` in `Retry-After`. */
+/** Reads an answer; never throws. `now` replaces a missing `Date` when `Retry-After` is measured. */
 export function readAnswer(answer: HttpAnswer, now: Date): ReadAnswer {
   const content = parseContent(answer);
   const envelope = content.ok ? errorEnvelopeSchema.safeParse(content.body) : null;
@@ -44,7 +45,7 @@ export function readAnswer(answer: HttpAnswer, now: Date): ReadAnswer {
   return {
     status: answer.status,
     requestId: orNull(error?.request_id, maxLengths.id) ?? headerRequestId(answer),
-    // A proxy's error page bears the proxy's date, which is no reading of the service's clock.
+    // A proxy's error page carries the proxy's date, not the service's.
     date: content.ok ? headerDate : null,
     retryAfterMs: parseRetryAfter(answer.header("retry-after"), headerDate ?? now),
     content,

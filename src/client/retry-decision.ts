@@ -1,14 +1,14 @@
 import type { Random } from "../platform/random.ts";
 
-/** How one try ended, other than well. */
+/** How one attempt failed. */
 export type FailedTry =
   | { kind: "answer"; status: number; code: string | null; retryAfterMs: number | null }
-  /** Refused or cut connection, time-out, unreadable answer: what happened there is unknown. */
+  /** A refused or cut connection, a time-out, an unreadable answer: the outcome at the service is unknown. */
   | { kind: "no_answer" };
 
 export type RetryPolicy = {
   maxAttempts: number;
-  /** The wait after the first failure; it doubles with every further one. */
+  /** The wait after the first failure; it doubles with each further one. */
   baseDelayMs: number;
   maxDelayMs: number;
 };
@@ -17,17 +17,17 @@ export type RetryFacts = {
   failed: FailedTry;
   /** Reads, and writes that carry an idempotency key. */
   repeatable: boolean;
-  /** Tries made so far, at least 1. */
+  /** Attempts made so far, at least 1. */
   attempt: number;
-  /** Until the deadline of the whole call. */
+  /** Time left until the deadline of the whole call. */
   remainingMs: number;
 };
 
-/** `afterMs` without a retry: when a later call may be worth while, if the service said so. */
+/** `afterMs` without a retry: when a later call may succeed, if the service said so. */
 export type RetryDecision =
   { retry: true; afterMs: number } | { retry: false; afterMs: number | null };
 
-/** Codes that say a repeat is safe and may help, whatever the status (spec, Errors, Codes). */
+/** Codes that make a repeat safe and useful, whatever the status. */
 const transientCodes: ReadonlySet<string> = new Set([
   "gateway_error",
   "internal_error",
@@ -39,11 +39,9 @@ const transientCodes: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Whether, and after how long, a failed try is repeated: 429 after its `Retry-After`, 5xx and lost
- * answers with exponential backoff, any other 4xx and 501 never, a write never without its
- * idempotency key, nothing beyond the deadline. Pure but for the given random number.
- *
- * Source: spec, Client handling rules.
+ * Decides whether, and after how long, a failed attempt is repeated. 429 is repeated after its `Retry-After`; 5xx and
+ * lost answers with exponential backoff; any other 4xx and 501 never; a write never without its idempotency key;
+ * nothing beyond the deadline. Pure but for the given random number. These are the interface's rules for clients.
  */
 export function decideRetry(
   random: Random,
@@ -66,13 +64,13 @@ function isTransient(failed: FailedTry): boolean {
   return failed.status === 429 || (failed.status >= 500 && failed.status !== 501);
 }
 
-/** Between half of the doubled delay and all of it. */
+/** Between half and all of the doubled delay. */
 function backoffMs(random: Random, attempt: number, policy: Readonly<RetryPolicy>): number {
   const ceiling = Math.min(policy.maxDelayMs, policy.baseDelayMs * 2 ** (attempt - 1));
   return Math.round(ceiling * (0.5 + random() / 2));
 }
 
-/** Only ever later than asked: up to a tenth, at least up to a quarter of a second. */
+/** Never earlier than asked; later by up to a tenth, or by up to a quarter of a second if that is more. */
 function jitterMs(random: Random, askedMs: number): number {
   return Math.round(random() * Math.max(250, askedMs / 10));
 }

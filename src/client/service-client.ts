@@ -24,27 +24,27 @@ import { ServiceAnswerError, ServiceRefusedError } from "./service-errors.ts";
 export type ReadOptions = {
   /** `fetch` (default for `get`) goes before `walk` (default for lists). */
   lane?: Lane;
-  /** For the whole call with its waits and repeats; for lists, for each page. */
+  /** For the whole call with its waits and retries; for lists, for each page. */
   deadlineMs?: number;
   signal?: AbortSignal;
 };
 
 export type WriteOptions = ReadOptions & {
-  /** A UUID v4. Without one a write is tried once only. */
+  /** A UUID v4. A write without one is attempted only once. */
   idempotencyKey?: string;
 };
 
 export interface ServiceClient {
   /**
-   * Reads one object or one page. Answers 2xx, and 404 where the service says `resource_not_found`
-   * (look at `status`); anything else throws a `ServiceError`.
+   * Reads one object or one page. Returns 2xx, and 404 where the service says `resource_not_found` (check `status`);
+   * anything else throws a `ServiceError`.
    */
   get<E extends ReadEndpoint>(
     endpoint: E,
     call: ReadCall<E>,
     options?: ReadOptions,
   ): Promise<ServiceAnswer<AnswerOf<E> | null>>;
-  /** Writes, and answers 2xx; anything else throws a `ServiceError`. */
+  /** Writes. Returns 2xx; anything else throws a `ServiceError`. */
   send<E extends WriteEndpoint>(
     endpoint: E,
     call: WriteCall<E>,
@@ -56,7 +56,7 @@ export interface ServiceClient {
     call: ReadCall<E>,
     options?: ReadOptions,
   ): AsyncIterable<ServicePage<ItemOf<E>>>;
-  /** Abandons the calls that wait or are under way and frees the connections. Idempotent. */
+  /** Aborts the calls that wait or are in flight and frees the connections. Idempotent. */
   close(): Promise<void>;
 }
 
@@ -66,14 +66,14 @@ export type ServiceClientDependencies = {
   apiKey: string;
   log: Log;
   wallClock: Clock;
-  /** Told the `Date` of every answer of the service. */
+  /** Receives the `Date` of every answer of the service. */
   serviceClock: ServiceClock;
   random: Random;
   sleep?: Sleep;
 };
 
 export type ServiceClientOptions = CallSettings & {
-  /** Requests under way at once. */
+  /** The largest number of requests in flight. */
   maxConcurrent: number;
   deadlineMs: number;
 };
@@ -87,18 +87,16 @@ const defaultOptions: Readonly<ServiceClientOptions> = {
 };
 
 /**
- * A client of the service's API that follows its rules for clients: `Retry-After` with jitter on 429,
- * exponential backoff on 5xx, no repeat of a write without its idempotency key. Opens connections when
- * they are needed; `close` it.
- *
- * Source: spec, Authentication 1, Client handling rules, Conventions (lists).
+ * A client of the service's API that follows the interface's rules for clients: `Retry-After` with jitter on 429,
+ * exponential backoff on 5xx, no repeat of a write without its idempotency key. Opens connections when they are needed;
+ * `close` it.
  */
 export function createServiceClient(
   dependencies: ServiceClientDependencies,
   options: Partial<ServiceClientOptions> = {},
 ): ServiceClient {
   const { baseUrl, apiKey, log, wallClock, serviceClock, random } = dependencies;
-  // A service, or a proxy before it, may echo the header that it was sent.
+  // A service, or a proxy before it, may echo the header that carries the key.
   knowSecret(apiKey);
   const settings = { ...defaultOptions, ...options };
   const sleep: Sleep = dependencies.sleep ?? realSleep;
@@ -130,7 +128,7 @@ export function createServiceClient(
     const parents = signal === undefined ? [closing.signal] : [closing.signal, signal];
     const bounds = { lane, deadlineMs, parents };
     const answer = await callService(caller, request, bounds, settings);
-    // Its fields are of unknown type: whoever reads one checks it.
+    // The type of its fields is unknown: whoever reads one checks it.
     return answer as ServiceAnswer<Body>;
   }
 
@@ -167,23 +165,21 @@ export type ServicePage<Item = ListedObject> = {
   items: Item[];
   /** False on the last page only. */
   hasMore: boolean;
-  /** The `starting_after` of the following page; null on the last one. Good for resuming a walk. */
+  /** The `starting_after` of the following page; null on the last one. A walk can resume from it. */
   nextCursor: string | null;
   date: Date;
   requestId: string | null;
 };
 
-/** A service that filters after it has cut a page shows empty ones; so many on end are a circle. */
+/** A service that filters after cutting a page returns empty pages; this many in a row mean a loop. */
 const mostEmptyPages = 100;
 
 /**
- * The pages of a list, one request at a time, until one says `has_more: false`: nothing else ends a
- * walk, neither a short page nor an absent cursor. The next page starts after `cursors.next`, or after
- * the last id where there is none. A page that says there is more but shows no way on is an error,
- * since stopping there would pass for the end, and so is one empty page after another. A cursor that is refused, also
- * as `resource_not_found` (its object is gone), throws `ServiceRefusedError`.
- *
- * Source: spec, Conventions (lists).
+ * The pages of a list, one request at a time, until one says `has_more: false`. Nothing else ends a walk, neither a
+ * short page nor an absent cursor. The next page starts after `cursors.next`, or after the last id where there is none.
+ * A page that says `has_more` but has neither is an error, since stopping there would pass for the end; so is a long
+ * row of empty pages. A refused cursor, also one refused as `resource_not_found` because its object is gone, throws
+ * `ServiceRefusedError`.
  */
 async function* walkPages(
   read: (query: ServiceQuery) => Promise<ServiceAnswer>,
@@ -238,8 +234,8 @@ const requestOf = (path: string, { status, requestId }: ServiceAnswer) => ({
 export type ServiceQuery = Readonly<Record<string, string | number | boolean | undefined>>;
 
 /**
- * The path of an endpoint, with the ids that it asks for, whatever they hold. Throws for `.` and `..`, which a server would
- * read as another path, and for what is no text.
+ * The path of an endpoint with its ids filled in and escaped. Throws for `.` and `..`, which a server would read as
+ * another path, and for an id that is empty or not well-formed text.
  */
 export function pathOf({ path }: Pick<Endpoint, "path">, params: Params = {}): string {
   return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
@@ -251,7 +247,7 @@ export function pathOf({ path }: Pick<Endpoint, "path">, params: Params = {}): s
 
 type Params = Readonly<Record<string, string>>;
 
-/** Whether a path can be made of an id. */
+/** Whether an id can be part of a path. */
 export const isObjectId = (id: string): boolean =>
   id !== "" && id !== "." && id !== ".." && !/\p{Cs}/u.test(id);
 

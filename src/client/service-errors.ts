@@ -5,7 +5,7 @@ import { counted } from "../platform/readable-text.ts";
 import type { ReadAnswer } from "./read-answer.ts";
 import type { FailedTry } from "./retry-decision.ts";
 
-/** What is known of a request that failed. Never holds the API key, a query or a body. */
+/** What is known about a failed request. Never holds the API key, a query or a body. */
 export type FailedRequest = {
   method: string;
   path: string;
@@ -15,7 +15,7 @@ export type FailedRequest = {
   requestId: string | null;
 };
 
-/** A call of the service that did not end in a usable answer. */
+/** A call to the service that did not end in a usable answer. */
 export class ServiceError extends TallyhookError {
   readonly request: FailedRequest;
 
@@ -27,9 +27,9 @@ export class ServiceError extends TallyhookError {
   }
 }
 
-/** The service said no: a repeat would get the same answer. Branch on `code`. */
+/** The service refused the request: a repeat would get the same answer. Branch on `code`. */
 export class ServiceRefusedError extends ServiceError {
-  /** 401 and 403 are a matter of configuration: the key or what it may do. */
+  /** 401 and 403 come from configuration: the key, or what it may do. */
   override readonly exitCode: number;
   readonly status: number;
   readonly type: string | null;
@@ -58,10 +58,10 @@ export class ServiceRefusedError extends ServiceError {
   }
 }
 
-/** The service could not be reached, or kept failing until the tries or the time ran out. Try later. */
+/** The service could not be reached, or kept failing until the attempts or the time ran out. Try later. */
 export class ServiceUnavailableError extends ServiceError {
   override readonly exitCode: number = exitCodes.configuration;
-  /** What the service asked to wait, if it did. */
+  /** How long the service asked to wait, if it did. */
   readonly retryAfterMs: number | null;
 
   constructor(
@@ -74,10 +74,10 @@ export class ServiceUnavailableError extends ServiceError {
   }
 }
 
-/** An answer came that cannot be one of the service: no JSON, cut short, too long, a redirect. */
+/** An answer that cannot come from the service: not JSON, cut short, too long, a redirect. */
 export class ServiceAnswerError extends ServiceError {}
 
-/** One try: an answer, or the reason why there is none. */
+/** One attempt: an answer, or the reason why there is none. */
 export type Try = { answer: ReadAnswer; cause?: never } | { answer: null; cause: unknown };
 
 export function describeRequest(
@@ -94,18 +94,18 @@ export function describeRequest(
   };
 }
 
-/** What the decision to try again needs to know; null when no repeat can help. */
+/** The input of the retry decision; null when no repeat can help. */
 export function classify({ answer }: Try): FailedTry | null {
   if (answer === null) return { kind: "no_answer" };
   const { status, retryAfterMs, content } = answer;
   if (status >= 300 && status < 400) return null;
   if (!content.ok && !content.transient) return null;
-  // A 2xx that cannot be read: whatever was done is done, and only a repeat can tell.
+  // A 2xx that cannot be read: the service may have acted, and only a repeat can tell.
   if (status < 300) return { kind: "no_answer" };
   return { kind: "answer", status, retryAfterMs, code: answer.error?.code ?? null };
 }
 
-/** The error to throw for the last try of a call. */
+/** The error to throw for the last attempt of a call. */
 export function failureOf(
   { answer, cause }: Try,
   request: FailedRequest,

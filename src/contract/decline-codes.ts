@@ -1,4 +1,4 @@
-/** Normalised decline reasons by what can be done about them (spec, Declines are not errors). */
+/** Normalised decline reasons grouped by what can be done about them. */
 export const failureCodeGroups = {
   soft: [
     "insufficient_funds",

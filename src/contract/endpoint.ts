@@ -1,20 +1,20 @@
 import { z } from "zod";
 
 /**
- * How an endpoint treats `X-SVC-Idempotency-Key` (spec, Endpoints). All but `none` honour the header when it is sent; `required`
+ * How an endpoint treats `X-SVC-Idempotency-Key`. All but `none` honour the header when it is sent; `required`
  * refuses a request without it.
  */
 export type Idempotency = "required" | "recommended" | "sent" | "optional" | "none";
 
-/** What a key may do. The spec names team_members and coupons; the others are assumed. */
+/** What a key may do. The interface names team_members and coupons; the others are assumed. */
 export type Permission =
   `${"customers" | "products" | "plans" | "orders" | "subscriptions" | "transactions" | "coupons" | "team_members" | "webhook_endpoints" | "account"}:${"read" | "write"}`;
 
 export type Method = "GET" | "POST" | "PATCH" | "DELETE";
 
 /**
- * One endpoint of the service, declared once for both sides: the sandbox mounts it, the client is typed by it.
- * Parameters and bodies are what a request may hold; `answer` is the body of the 2xx answer.
+ * One endpoint of the service, declared once for both sides: the sandbox mounts it, and the client takes its types from
+ * it. Parameters and bodies are what a request may hold; `answer` is the body of the 2xx answer.
  */
 export interface Endpoint<
   Path extends z.ZodType = z.ZodType,
@@ -33,7 +33,7 @@ export interface Endpoint<
   params: Path;
   query: Query;
   body: Body;
-  /** How a request carries its body; JSON when left out. `image`: multipart/form-data with one file, or the bytes alone. */
+  /** How a request carries its body; JSON by default. `image`: multipart/form-data with one file, or the bytes alone. */
   encoding?: "json" | "image";
   status: 200 | 201;
   answer: Answer;
@@ -60,7 +60,7 @@ export type ListEndpoint = Endpoint<
   z.ZodType<{ data: object[]; has_more: boolean }>,
   "GET"
 >;
-/** One that shows the object with an id. */
+/** An endpoint that reads one object by its id. */
 export type ReadById = Endpoint<typeof idParam, z.ZodType, z.ZodType, z.ZodType, "GET">;
 export type WriteEndpoint = Endpoint<
   z.ZodType,
@@ -80,11 +80,11 @@ type CalledBody<E extends Endpoint> =
     ? { body?: Record<string, never> }
     : { body: z.input<E["body"]> };
 
-/** What a caller sends to an endpoint: parameters as their text. */
+/** What a caller sends to an endpoint, with parameters as text. */
 export type ReadCall<E extends Endpoint> = CalledParams<E> & { query?: z.input<E["query"]> };
 export type WriteCall<E extends Endpoint> = CalledParams<E> & CalledBody<E>;
 
-/** The fields that the interface names, without those that a loose schema lets pass. */
+/** The fields that the interface names, without the unknown ones that a loose schema lets pass. */
 type Named<T> = keyof { [Field in keyof T as string extends Field ? never : Field]: T[Field] };
 
 /** What an answer shows, before it is checked: the fields that its schema names, of whatever type. */
@@ -95,7 +95,7 @@ export type ItemOf<E extends ListEndpoint> = Shown<z.output<E["answer"]>["data"]
   readonly id: string;
 };
 
-/** A request as its endpoint understands it. */
+/** A request after its endpoint has parsed it. */
 export interface EndpointRequest<E extends Endpoint> {
   params: z.output<E["params"]>;
   query: z.output<E["query"]>;
@@ -116,7 +116,7 @@ export const deletion = z.object({
   message: z.string(),
 });
 
-/** Codes of everything that charges a stored card. */
+/** Error codes of every endpoint that charges a stored card. */
 export const chargeErrors = [
   "customer_not_configured",
   "merchant_not_configured",
@@ -124,7 +124,7 @@ export const chargeErrors = [
 ] as const;
 
 /**
- * The version of the interface that this program was written for. Sent with every request, so that an account that is
- * pinned to another version does not change what the program reads. The interface names no version: the date is assumed.
+ * The version of the interface that this program was written for. Every request sends it, so that the program reads the
+ * same fields when the account is pinned to another version. The interface names no version: the date is assumed.
  */
 export const serviceVersion = "2025-09-01";

@@ -13,7 +13,7 @@ export const errorTypes = [
 
 export type ErrorType = (typeof errorTypes)[number];
 
-/** The body of every answer that is not 2xx (spec, Errors). Branch on `code`, never on `message`. */
+/** The body of every answer that is not 2xx. Branch on `code`, never on `message`. */
 export const errorEnvelopeSchema = z.looseObject({
   error: z.looseObject({
     type: openEnum(errorTypes),

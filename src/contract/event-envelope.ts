@@ -3,7 +3,7 @@ import { openEnum, timestamp } from "./wire-types.ts";
 import { canonicalTimestamp } from "./timestamp.ts";
 import { asObject, isObject } from "./wire-types.ts";
 
-/** Event types the spec names; the complete list is not shown, so any other is possible. */
+/** Event types that the interface names. It does not show the complete list, so any other is possible. */
 const eventTypes = [
   "order.created",
   "order.succeeded",
@@ -17,7 +17,7 @@ const eventTypes = [
   "subscription.canceled",
 ] as const;
 
-/** The envelope of an event. The spec does not show it; this form is assumed. */
+/** The envelope of an event. The interface does not show it; this form is assumed. */
 export const eventEnvelopeSchema = z.looseObject({
   id: z.string(),
   type: openEnum(eventTypes),
@@ -26,7 +26,7 @@ export const eventEnvelopeSchema = z.looseObject({
   data: z.looseObject({ object: z.looseObject({}) }),
 });
 
-/** Where the parts of an event lie in its body: keys joined by dots. A setting, since assumed. */
+/** Where the parts of an event are in its body: keys joined by dots. A setting, since the form is assumed. */
 export type EnvelopePlaces = {
   id: string;
   type: string;
@@ -46,7 +46,7 @@ export const defaultEnvelopePlaces: Readonly<EnvelopePlaces> = {
 // A byte order mark is allowed and skipped; bytes that are not UTF-8 make the body unreadable, never different.
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
-/** The body of an event as JSON, or undefined when it is none. Never throws. */
+/** The body of an event as JSON, or undefined when it is not JSON. Never throws. */
 export function parseEventBody(raw: Buffer): unknown {
   try {
     return JSON.parse(strictUtf8.decode(raw));
@@ -55,7 +55,7 @@ export function parseEventBody(raw: Buffer): unknown {
   }
 }
 
-/** What could be read of an event; null is what is absent or not of its type. */
+/** The parts of an event that could be read; null where one is absent or of a wrong type. */
 export type EventParts = {
   id: string | null;
   type: string | null;
@@ -66,8 +66,8 @@ export type EventParts = {
 };
 
 /**
- * Reads the parts of a parsed event body, whatever it is: an authentic event is never refused for
- * its content, so what cannot be read is null and the caller decides. Never throws.
+ * Reads the parts of a parsed event body, whatever it is. An authentic event is never refused for its content, so an
+ * unreadable part is null and the caller decides. Never throws.
  */
 export function readEventParts(places: Readonly<EnvelopePlaces>, body: unknown): EventParts {
   const createdAt = textAt(body, places.createdAt);
@@ -85,7 +85,7 @@ function textAt(body: unknown, place: string): string | null {
   return typeof value === "string" ? value : null;
 }
 
-/** Own keys only: `constructor` and `__proto__` in a body or a setting lead nowhere. */
+/** Own keys only, so that `constructor` and `__proto__` in a body or a setting find nothing. */
 function valueAt(body: unknown, place: string): unknown {
   let value = body;
   for (const key of place.split(".")) {

@@ -2,13 +2,13 @@ import { z } from "zod";
 import { canonicalTimestamp } from "./timestamp.ts";
 
 /*
- * Parameters are text on the wire, which the schemas read. What the text stands for is said to readers of the OpenAPI
- * document beside each (`override`), and how several values stand in one (`param`).
+ * Parameters are text on the wire, which the schemas read. For readers of the OpenAPI document, `override` describes
+ * the value behind the text, and `param` describes how several values share one text.
  */
 
 const commaSeparated = { style: "form", explode: false } as const;
 
-/** Text that is a whole number from `least`, of so many digits that it is a safe one. */
+/** Text of a whole number from `least`, with few enough digits to be a safe integer. */
 const wholeNumber = (least: number, digits: number, error: string) =>
   z
     .string()
@@ -27,7 +27,7 @@ const centsText = wholeNumber(0, 15, "must be whole cents").meta({
   override: { type: "integer", minimum: 0 },
 });
 
-/** Left out, or `true` or `false`. */
+/** Absent, `true` or `false`. */
 export const booleanText = z
   .enum(["true", "false"])
   .transform((text) => text === "true")
@@ -54,7 +54,7 @@ const instantText = z
   .optional()
   .describe("ISO 8601, or a day: its midnight in UTC");
 
-/** `field[asc]`, `field[desc]`, `field` or `-field` (spec, Conventions). */
+/** `field[asc]`, `field[desc]`, `field` or `-field`. */
 const sort = z
   .string()
   .regex(/^(-[a-z_]+|[a-z_]+(\[(asc|desc)\])?)$/, "must be field[asc], field[desc] or -field")
@@ -65,13 +65,13 @@ const sort = z
 
 const commaSplit = z.string().transform((text) => text.split(",").map((part) => part.trim()));
 
-/** Left out, or several values, separated by commas. */
+/** Absent, or several values separated by commas. */
 export const commaList = commaSplit.optional().meta({
   override: { type: "array", items: { type: "string" } },
   param: commaSeparated,
 });
 
-/** The same for values of an enum, of which the interface may show fewer. */
+/** The same for values of an enum. The interface may show only some of them. */
 export function commaListOf<const Values extends readonly [string, ...string[]]>(
   values: Values,
   shown: readonly Values[number][] = values,
@@ -103,7 +103,7 @@ export const pageQuery = z.object({
   ending_before: z.string().min(1).optional(),
 });
 
-/** The order of a list: by its creation, by its change, or by a further field. */
+/** The order of a list: by creation, by last change, or by a further field. */
 export function sortQuery(...further: readonly string[]) {
   const fields = ["created_at", "updated_at", ...further];
   const ways = fields.flatMap((field) => [field, `-${field}`, `${field}[asc]`, `${field}[desc]`]);
@@ -127,7 +127,7 @@ export function centsRange<Field extends string>(field: Field) {
   } as Record<`${Field}[gte]` | `${Field}[lte]`, typeof centsText>);
 }
 
-/** Relations to embed: a comma list of those that the endpoint documents. */
+/** Relations to embed: a comma-separated list of those that the endpoint documents. */
 export function expandQuery<const Relations extends readonly [string, ...string[]]>(
   relations: Relations,
 ) {
@@ -153,7 +153,7 @@ export function listOf<Item extends z.ZodType>(item: Item) {
 
 export type ListedObject = { id: string; [field: string]: unknown };
 
-/** Of an object in a list, its id. Not by an object schema, which would copy each object of each page. */
+/** Reads the id of an object in a list. No object schema, since that would copy every object of every page. */
 const listedObject = z.custom<ListedObject>(
   (value) =>
     typeof value === "object" &&
@@ -164,8 +164,8 @@ const listedObject = z.custom<ListedObject>(
 );
 
 /**
- * One page of a list (spec, Conventions). `has_more: false` is the only end of a walk: a short page
- * is not. `cursors.next` may be null or absent where the last id serves as the cursor.
+ * One page of a list. Only `has_more: false` ends a walk; a short page does not. `cursors.next` may be null or absent
+ * where the last id serves as the cursor.
  */
 export const listPageSchema = z.looseObject({
   data: z.array(listedObject),

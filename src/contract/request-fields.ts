@@ -15,7 +15,7 @@ function details(code: IssueDetails["code"], error: string) {
   return { error, params: { code } satisfies IssueDetails };
 }
 
-/** Free text; HTML is refused (spec, Errors: `contains_html`), while `a < b` is text. Length limits are not shown. */
+/** Free text; HTML is refused (`contains_html`), while `a < b` is text. Length limits are not shown. */
 export function plainText(maxLength = 500) {
   return z
     .string()
@@ -83,7 +83,7 @@ function worstIn(value: unknown, depth: number): "deep" | "html" | null {
 
 const filledIn = (maxLength?: number) => plainText(maxLength).min(1, "must not be empty");
 
-/** An address as orders and subscriptions take it (spec, `POST /orders`). */
+/** An address as orders and subscriptions take it. */
 export const shippingAddressInput = z.object({
   first_name: filledIn(),
   last_name: filledIn(),
@@ -107,7 +107,7 @@ export const billingCycleInput = z
   .object({
     interval: z.enum(["day", "month"]),
     interval_count: z.int().positive().max(1000),
-    /** Null, as plans show it on day-based cycles, is none. */
+    /** Null, which plans show on day-based cycles, means none. */
     anchor_day: z
       .union([z.int().min(1).max(31), z.literal("signup_date")], {
         error: "must be a day of the month from 1 to 31, or signup_date",
@@ -119,7 +119,7 @@ export const billingCycleInput = z
     path: ["anchor_day"],
   });
 
-/** What a processor may want before it vaults a card (spec, Codes); its fields are not shown. */
+/** What a processor may require before it vaults a card; its fields are not shown. */
 export const billingDetails = z.object({
   name: plainText().nullish(),
   address: shippingAddressInput.partial().nullish(),
@@ -131,7 +131,7 @@ const tagStart = /<[a-z!/]/i;
 const openTagWithAttribute = /<[a-z][a-z0-9-]*[\s/]+[a-z-]+\s*=/i;
 
 /**
- * Whether a text holds HTML (spec, Errors: `contains_html`); `a < b` is text. Looks at each character a bounded number of times,
+ * Whether a text holds HTML (`contains_html`); `a < b` is text. Looks at each character a bounded number of times,
  * since a text may be as long as a request.
  */
 function holdsHtml(text: string): boolean {

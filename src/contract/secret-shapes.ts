@@ -1,5 +1,5 @@
 /**
- * What the service's secrets look like: API keys and signing secrets. The group is the beginning that is no secret and
+ * The shapes of the service's secrets: API keys and signing secrets. The group is the prefix, which is not secret and
  * may be shown.
  */
 export const secretShapes: readonly RegExp[] = [

@@ -6,7 +6,7 @@
 const dateTime =
   /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}(?::?\d{2})?)$/;
 
-/** What JavaScript and the service write, but for days that not every month has. */
+/** The form that JavaScript and the service write, for the days that every month has (1 to 28). */
 const usualDateTime =
   /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
 
@@ -19,8 +19,6 @@ const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
  * never rounded, as Postgres' `timestamptz` could not hold them. Null for anything that is not an
  * instant between the years 0001 and 9999: dates without a time, times without an offset (their
  * meaning would depend on this machine), impossible dates such as 30 February, leap seconds.
- *
- * Source: spec, Conventions ("Timestamps are ISO 8601 date-time strings").
  */
 export function canonicalTimestamp(iso: string): string | null {
   if (usualDateTime.test(iso)) return `${iso.slice(0, -1)}000Z`;

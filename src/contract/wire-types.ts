@@ -2,23 +2,23 @@ import { z } from "zod";
 import { canonicalTimestamp } from "./timestamp.ts";
 
 /**
- * The value types that every resource of the service is made of (spec, Conventions).
+ * The value types that every resource of the service is made of.
  *
  * Strings keep the service's spelling; nothing here transforms, so that what is stored is what was
- * sent. A field the spec shows is checked by type; a field whose name the spec does not show is
+ * sent. A field the interface shows is checked by type; a field whose name the interface does not show is
  * marked "assumed" where it stands and never makes a resource unreadable by being absent.
  */
 
 /** Money: an integer in minor units (cents), at least 0, exact in a double. */
 export const minorUnits = z.int().nonnegative();
 
-/** Money whose sign the spec leaves open (refunds): a safe integer in minor units. */
+/** Money whose sign the interface leaves open (refunds): a safe integer in minor units. */
 export const signedMinorUnits = z.int();
 
 /** A count, such as attempts or cycles. */
 export const count = z.int().nonnegative();
 
-/** ISO 4217, three lower-case letters by the spec; kept verbatim, also when it is not. */
+/** ISO 4217, three lower-case letters by the interface; kept verbatim, also when it is not. */
 export const currencyCode = z.string().min(1).max(32);
 
 /** An instant; compare through `canonicalTimestamp`, never as a `Date` (it drops microseconds). */
@@ -29,21 +29,21 @@ export const timestamp = z
 const wireIdForm = /^[^\p{Cc}\p{Cs}]{1,255}$/u;
 
 /**
- * An id. UUIDs by the spec, read as opaque text: no control characters and no lone surrogates
+ * An id. UUIDs by the interface, read as opaque text: no control characters and no lone surrogates
  * (Postgres would refuse or alter them, so two ids could become one), and short enough for an index.
  */
 export const wireId = z
   .string()
   .regex(wireIdForm, "must be 1 to 255 characters without control characters");
 
-/** The same where no message is needed, at a tenth of the cost. */
+/** The same check without a message, at a tenth of the cost. */
 export const isWireId = (value: unknown): value is string =>
   typeof value === "string" && wireIdForm.test(value);
 
 /** Custom key/value data; limits on keys and values are not shown. */
 export const metadata = z.record(z.string(), z.unknown());
 
-/** An object of JSON, whatever is in it. */
+/** A JSON object with any content. */
 export type WireObject = Readonly<Record<string, unknown>>;
 
 export const isObject = (value: unknown): value is WireObject =>
@@ -53,8 +53,7 @@ export const asObject = (value: unknown): WireObject | undefined =>
   isObject(value) ? value : undefined;
 
 /**
- * An enum that the service may extend: the known values are there to branch on, any other string is
- * accepted and kept.
+ * An enum that the service may extend: code can branch on the known values, and any other string is accepted and kept.
  */
 export function openEnum<const Known extends readonly string[]>(
   known: Known,
@@ -65,9 +64,9 @@ export function openEnum<const Known extends readonly string[]>(
 const requiredKeysOf = new WeakMap<z.ZodObject, readonly string[]>();
 
 /**
- * The required keys of a resource that an object does not have. An object with any is *thin*: it
- * says that something happened but not the whole state, so it must be read from the service
- * instead of being stored. A key that is present with a bad value is not missing: parsing says so.
+ * The required keys that an object lacks. An object that lacks any is *partial*: it shows that something happened but
+ * not the whole state, so it is refetched instead of stored. A key that is present with a bad value does not count as
+ * missing; parsing reports it.
  */
 export function missingKeys(
   schema: z.ZodObject,

@@ -6,13 +6,15 @@ export interface Clock {
 /** The machine's clock: signatures, time-outs, validity windows of secrets. */
 export const wallClock: Clock = { now: () => new Date() };
 
-/** A clock that follows the service's, so that a sandbox whose clock was moved moves "now" too. */
+/** A clock that follows the service's, so that moving a sandbox's clock also moves "now". */
 export interface ServiceClock extends Clock {
-  /** Takes the `Date` header of an answer of the service. */
+  /** Reads the `Date` header of an answer of the service. */
   observe(serviceDate: Date): void;
 }
 
-/** No answer is under way longer than this; an older `Date` than that means that the service's clock went back. */
+/**
+ * No answer is in flight longer than this. A `Date` that is older by more means that the service's clock was set back.
+ */
 const maxAnswerAgeMs = 60_000;
 
 /**

@@ -1,19 +1,19 @@
 import { CronExpressionParser } from "cron-parser";
 import { localTimeIn, momentsOf } from "./local-time.ts";
 
-/** A clock that is set back shows no more than this again. */
+/** After a clock is set back, at most this much time is repeated. */
 const longestRepeatMs = 2 * 3_600_000;
 
 /**
- * The last minute at or before `now`, and within `withinMs` of it, at which a cron expression of five fields is due in a
- * time zone; null when there is none. What is due in an hour that daylight saving skips is due as long after the jump;
- * what is due in an hour that is repeated is due the first time.
+ * The last minute at which a five-field cron expression is due in a time zone, at or before `now` and within `withinMs`
+ * of it; null when there is none. A time that daylight saving skips is shifted by the jump (2:30 is due at 3:30). A
+ * time that is repeated is due the first time.
  */
 export function lastDue(
   expression: string,
   { timeZone, now, withinMs }: { timeZone: string; now: Date; withinMs: number },
 ): Date | null {
-  // On the face of the wall clock, taken for one of UTC: in a zone cron-parser loses what is due in a skipped hour.
+  // Computed on wall-clock time as if it were UTC: with a zone, cron-parser loses what is due in a skipped hour.
   const { year, month, day, hour, minute } = localTimeIn(timeZone)(now);
   const shown = Date.UTC(year, month - 1, day, hour, minute);
   const currentDate = new Date(shown + longestRepeatMs);
@@ -34,15 +34,15 @@ const wallTime = (shown: Date) => ({
   minute: shown.getUTCMinutes(),
 });
 
-/** A number that changes with each start (`H`), and the end of `1-2-3`, which cron-parser drops. */
+/** `H`, a number that changes with each start, and the end of `1-2-3`, which cron-parser drops. */
 const unclear = /\bH\b|-\w+-/i;
 
-/** By field, the highest step of which more than the field's first value comes. */
+/** By field, the highest step that matches more than the field's first value. */
 const highestSteps = [59, 23, 31, 12, 7];
 
 /**
- * Whether a text is a cron expression of five fields. Refuses what cron-parser takes and nobody means: a field of
- * seconds, fields left out, and steps past the end of their field (every 90th minute would come every hour).
+ * Whether a text is a five-field cron expression. Rejects what cron-parser accepts and nobody means: a field of
+ * seconds, missing fields, and steps beyond the end of their field ("every 90 minutes" would run every hour).
  */
 export function isCronExpression(text: string): boolean {
   const fields = text.trim().split(/\s+/);

@@ -6,17 +6,17 @@ import { makeDirectory, readIfThere, writePrivate } from "./files.ts";
 import { knowSecret } from "./redaction.ts";
 
 export interface EncryptedText {
-  /** Which key was used: stored beside the ciphertext, so that the key can be changed. */
+  /** The id of the key that was used, stored beside the ciphertext so that keys can be rotated. */
   keyId: string;
   /** 12 bytes nonce, 16 bytes tag, then the encrypted text. */
   ciphertext: Buffer;
 }
 
 export interface Encryption {
-  /** The id of the key that `encrypt` uses; rows with another one can be encrypted anew. */
+  /** The id of the key that `encrypt` uses; rows with another one can be encrypted again. */
   readonly keyId: string;
   encrypt(plain: string): EncryptedText;
-  /** Throws `TallyhookError` when the key is not known here or the bytes were altered. */
+  /** Throws `TallyhookError` when the key is unknown or the bytes were altered. */
   decrypt(encrypted: EncryptedText): string;
 }
 
@@ -25,9 +25,9 @@ const nonceBytes = 12;
 const tagBytes = 16;
 
 /**
- * AES-256-GCM under `current`; what was encrypted under one of `previous` can still be read.
- * Keys are 64 hex digits. The key id is bound to the ciphertext as additional data. Keys and all that is encrypted or
- * decrypted are secrets that no log shows from then on.
+ * AES-256-GCM under `current`; what was encrypted under one of `previous` can still be decrypted. Keys are 64 hex
+ * digits. The key id is bound to the ciphertext as additional data. Registers the keys, and every text that is
+ * encrypted or decrypted, as secrets, so that no log shows them.
  */
 export function createEncryption(keys: {
   current: string;
@@ -91,8 +91,8 @@ function readKey(hex: string): { id: string; bytes: Buffer } {
 }
 
 /**
- * The encryption key of an installation on the embedded defaults: made once in the data directory, with mode
- * 600, and the same ever after, also when several processes start at once. 64 hex digits.
+ * The encryption key of an installation on the embedded defaults. Generated once, with mode 600, in the data directory;
+ * every later call returns the same, also when several processes start at once. 64 hex digits.
  */
 export async function ensureLocalKey(dataDir: string): Promise<string> {
   const path = join(dataDir, "encryption-key");
@@ -100,7 +100,7 @@ export async function ensureLocalKey(dataDir: string): Promise<string> {
   await makeDirectory(dataDir);
   try {
     await writePrivate(own, `${randomBytes(32).toString("hex")}\n`);
-    // Fails when there is one already; what is there is whole, since a link is made at once.
+    // Fails when a key exists already. The existing file is complete, since a link appears at once.
     await link(own, path);
   } catch (error) {
     if ((error as NodeJS.ErrnoException).code !== "EEXIST") throw error;

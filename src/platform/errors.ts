@@ -1,6 +1,6 @@
 import { strikeOutSecrets } from "./redaction.ts";
 
-/** Exit codes of the command line (`sysexits.h` where one fits); docs/operations.md says when each comes. */
+/** Exit codes of the command line (`sysexits.h` where one fits); docs/operations.md explains them. */
 export const exitCodes = {
   done: 0,
   /** A setting is wrong, or something cannot be reached. */
@@ -10,14 +10,14 @@ export const exitCodes = {
   healed: 5,
   usage: 64,
   unexpected: 70,
-  /** A second signal, which waits for nothing. */
+  /** After a second signal, which ends the process without waiting. */
   endedAtOnce: 130,
 } as const;
 
 /**
- * An error that a person is meant to read. Its message says what is wrong, where, and what to do about it;
- * the technical reason travels as `cause`. `exitCode` is what a command ends with when nothing catches it. Wherever the
- * message goes (a terminal, a run's record, an alert), it holds no secret, should somebody have quoted one.
+ * An error meant for people. Its message says what is wrong, where, and what to do about it; the technical reason is
+ * its `cause`. `exitCode` is the exit code of a command when nothing catches the error. The message may reach a
+ * terminal, a run's record or an alert, so secrets quoted in it are removed.
  */
 export class TallyhookError extends Error {
   readonly exitCode: number = exitCodes.unexpected;
@@ -33,7 +33,7 @@ export class ConfigurationError extends TallyhookError {
   override readonly exitCode = exitCodes.configuration;
 }
 
-/** Something this program needs (a database, a server, a service) is not there or does not answer. */
+/** Something this program needs (a database, a server, a service) is missing or does not answer. */
 export class UnreachableError extends TallyhookError {
   override readonly exitCode = exitCodes.configuration;
 }

@@ -11,9 +11,9 @@ import { exists, readIfThere, writePrivate, writeWhole } from "./files.ts";
 const pollMs = 25;
 
 /**
- * Runs `work` while no other process of this machine runs work under the lock of the same directory. The
- * kernel holds the lock, so it ends with its process, however that ends, and nothing stale is left behind.
- * Waits `timeoutMs` for its turn, then throws `UnreachableError`. Not reentrant.
+ * Runs `work` while no other process of this machine runs work under the lock of the same directory. The kernel
+ * releases the lock when its process ends, in whatever way, so no stale lock remains. Waits `timeoutMs` for its turn,
+ * then throws `UnreachableError`. Not reentrant.
  */
 export async function withExclusiveLock<T>(
   directory: string,
@@ -45,10 +45,10 @@ type Release = () => Promise<void>;
 type TryLock = () => Promise<Release | null>;
 
 /**
- * Linux: a name in the abstract socket namespace, which the kernel frees with its process. Every user of the machine can
- * see the names in use and take one that is free, so a name serves once: it stands in a file that only the directory's
- * owner can read, and whoever gives the lock up writes the next one there before. Holding the lock is holding the name
- * that stands in the file.
+ * Linux: the lock is a name in the abstract socket namespace, which the kernel frees with its process. Every user of
+ * the machine can see the names in use and take a free one. So each name serves once: it is written in a file that only
+ * the directory's owner can read, and the holder writes the next name there before it releases the lock. Whoever holds
+ * the name in the file holds the lock.
  */
 async function socketLock(directory: string): Promise<TryLock> {
   const file = join(await realpath(directory), "lock-name");
@@ -56,7 +56,7 @@ async function socketLock(directory: string): Promise<TryLock> {
     const name = (await readIfThere(file)) ?? (await placeFirstName(file));
     const close = await bindName(name.trim());
     if (close === null) return null;
-    // Its last holder gave the name up between our reading it and our taking it.
+    // The last holder released the name after we read it and before we took it.
     const isCurrent = (await readIfThere(file)) === name;
     if (!isCurrent) {
       await close();
@@ -64,7 +64,7 @@ async function socketLock(directory: string): Promise<TryLock> {
     }
     return async () => {
       try {
-        // The directory may be gone: its owner removed it under the lock.
+        // The directory may be gone: its owner may have removed it under the lock.
         if (await exists(file)) await writeWhole(file, newName());
       } finally {
         await close();
@@ -75,7 +75,7 @@ async function socketLock(directory: string): Promise<TryLock> {
 
 const newName = (): string => `${randomBytes(16).toString("hex")}\n`;
 
-/** Of several at once, one places it. Gives back what stands there then. */
+/** Of several concurrent processes, one writes it. Returns what the file then holds. */
 async function placeFirstName(file: string): Promise<string> {
   const own = `${file}.${randomUUID()}`;
   try {
@@ -89,7 +89,7 @@ async function placeFirstName(file: string): Promise<string> {
   return readFile(file, "utf8");
 }
 
-/** Null when some process has the name. */
+/** Null when a process has the name. */
 function bindName(name: string): Promise<Release | null> {
   return new Promise((resolve, reject) => {
     const server = createServer((socket) => socket.destroy());
@@ -103,7 +103,7 @@ function bindName(name: string): Promise<Release | null> {
   });
 }
 
-/** BSD and macOS: a file opened with O_EXLOCK, a flag that Node passes on but does not name. */
+/** BSD and macOS: a file opened with O_EXLOCK, a flag that Node passes on but has no constant for. */
 function fileLock(directory: string): TryLock {
   const exclusiveLockFlag = 0x20;
   const { O_CREAT, O_RDWR, O_NONBLOCK } = constants;

@@ -4,13 +4,13 @@ import { dirname } from "node:path";
 import { UnreachableError, UsageError } from "./errors.ts";
 import { errorCode } from "./postgres/errors.ts";
 
-// Root may work in a directory of somebody else's, who can put links there in the place of our files. So no link is
-// followed here, what is made is made anew, and modes and owners are set on what was opened, never on a name.
+// Root may work in a directory that belongs to another user, who can replace our files by links. So links are never
+// followed, files are always created new, and modes and owners are set on the open file, never on a name.
 
 const { O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } =
   constants;
 
-/** The content of a file of ours; null when there is none. Throws `UnreachableError` where a link stands instead. */
+/** The content of one of our files; null when it does not exist. Throws `UnreachableError` when it is a link. */
 export async function readIfThere(path: string): Promise<string | null> {
   const file = await openOwn(path, O_RDONLY | O_NONBLOCK);
   if (file === null) return null;
@@ -22,8 +22,8 @@ export async function readIfThere(path: string): Promise<string | null> {
 }
 
 /**
- * Writes a file that only its owner can read, whole or not at all: what is there stays as it is until all is written and
- * synced. A long text comes in pieces, between which other work gets its turn. One writer at a time.
+ * Writes a file that only its owner can read, whole or not at all: the old content stays until all of the new is
+ * written and synced. A long text comes in pieces; between them, other work gets its turn. One writer at a time.
  */
 export async function writeWhole(path: string, content: string | Iterable<string>): Promise<void> {
   const unfinished = unfinishedOf(path);
@@ -32,13 +32,13 @@ export async function writeWhole(path: string, content: string | Iterable<string
     await writePrivate(unfinished, content);
     await rename(unfinished, path);
   } catch (error) {
-    // On a full disk it would hold the space that is missing. Why it failed is what the caller must hear.
+    // On a full disk it would occupy the space that is missing. The caller must see why the write failed.
     await rm(unfinished, { force: true }).catch(() => {});
     throw error;
   }
 }
 
-/** Throws what `writeWhole` would throw where it may not write; what is at `path` stays as it is. */
+/** Throws what `writeWhole` would throw where it may not write; leaves `path` unchanged. */
 export async function tryToWrite(path: string): Promise<void> {
   const unfinished = unfinishedOf(path);
   await rm(unfinished, { force: true });
@@ -46,12 +46,12 @@ export async function tryToWrite(path: string): Promise<void> {
   await rm(unfinished);
 }
 
-/** The name under which `writeWhole` writes; whoever removes the file removes this one too. */
+/** The temporary name that `writeWhole` uses; whoever removes the file removes this one too. */
 export const unfinishedOf = (path: string): string => `${path}.new`;
 
 /**
- * Makes a file that only its owner can read, whatever the umask, and that outlives a power failure. Rejects with
- * EEXIST where anything has that name.
+ * Creates a file that only its owner can read, whatever the umask, and that survives a power failure. Rejects with
+ * EEXIST where the name is taken.
  */
 export async function writePrivate(
   path: string,
@@ -72,7 +72,7 @@ export async function writePrivate(
 
 const batchLength = 64 * 1024;
 
-/** Pieces joined until they are worth a write. */
+/** Joins pieces until they are large enough for a write. */
 function* batches(pieces: Iterable<string>): Generator<string> {
   let batch = "";
   for (const piece of pieces) {
@@ -85,8 +85,8 @@ function* batches(pieces: Iterable<string>): Generator<string> {
 }
 
 /**
- * Opens a log of ours for appending, and makes it where it is missing. Close it. Throws `UnreachableError` where a
- * link, or a file that has another name too, stands instead.
+ * Opens one of our logs for appending, and creates it when it is missing. The caller closes it. Throws
+ * `UnreachableError` when it is a link, or a file with a second name.
  */
 export async function openLogFile(path: string, mode: number): Promise<FileHandle> {
   const file = await openOwn(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, mode);
@@ -120,8 +120,8 @@ const notOurs = (path: string) =>
   );
 
 /**
- * Makes a directory and those above it that are missing. Root follows a link in its place only where whoever owns what
- * it leads to made it, or root did; else throws `UnreachableError`.
+ * Creates a directory and its missing parents. Root follows a link in its place only if root, or the owner of the
+ * link's target, made that link; otherwise throws `UnreachableError`.
  */
 export async function makeDirectory(path: string): Promise<void> {
   if (await exists(path)) return refuseForeignLink(path);
@@ -145,7 +145,7 @@ async function refuseForeignLink(path: string): Promise<void> {
   );
 }
 
-/** As `makeDirectory`, for one directory that only its owner can enter; the one above must be there. */
+/** Like `makeDirectory`, for one directory that only its owner can enter. Its parent must exist. */
 export async function makePrivateDirectory(path: string): Promise<void> {
   try {
     await makeNewDirectory(path, 0o700);
@@ -155,7 +155,7 @@ export async function makePrivateDirectory(path: string): Promise<void> {
   }
 }
 
-/** Makes one directory, which root gives to the owner of the one above. With a mode: that one, whatever the umask. */
+/** Creates one directory; root gives it to the owner of its parent. A given mode is set whatever the umask. */
 export async function makeNewDirectory(path: string, mode: number): Promise<void> {
   await mkdir(path, { mode });
   const directory = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -167,7 +167,7 @@ export async function makeNewDirectory(path: string, mode: number): Promise<void
   }
 }
 
-/** What root makes in a user's directory belongs to that user, who will go on with it without root. */
+/** What root creates in a user's directory belongs to that user, who will continue without root. */
 async function ownLikeParent(file: FileHandle, path: string): Promise<void> {
   if (process.getuid?.() !== 0) return;
   const { uid, gid } = await stat(dirname(path));
@@ -181,10 +181,10 @@ export async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** The longest body that a receiver takes (WEBHOOK_MAX_BYTES); nothing else that a command reads is longer. */
+/** The longest body that a receiver accepts (WEBHOOK_MAX_BYTES). Commands read nothing longer. */
 const maxBytes = 64 * 1024 * 1024;
 
-/** A file that a command was given, or a pipe. Throws `UsageError`, also for a device that never ends. */
+/** Reads a file or pipe given to a command. Throws `UsageError`, also for a device that never ends. */
 export async function readInputFile(file: string): Promise<Buffer> {
   const chunks: Buffer[] = [];
   let bytes = 0;

@@ -1,9 +1,9 @@
-/** Text that is HTML already. Only `html` makes it, so that nothing reaches a page unescaped. */
+/** Text that is HTML already. Only `html` makes it, so nothing reaches a page unescaped. */
 export interface Html {
   readonly markup: string;
 }
 
-/** Texts and numbers are escaped, what is HTML stays, lists follow one another; null and false print nothing. */
+/** Texts and numbers are escaped, HTML stays as it is, lists are concatenated; null and false print nothing. */
 export type HtmlPart = Html | string | number | null | false | readonly HtmlPart[];
 
 const entities: Readonly<Record<string, string>> = {
@@ -18,8 +18,8 @@ const escapeHtml = (text: string): string =>
   text.replace(/[&<>"']/g, (character) => entities[character] ?? "");
 
 /**
- * A template that escapes by default: for the content of elements and for attribute values in quotes. Not for the inside of
- * script or style elements, nor for URLs that come from outside. Pure.
+ * A template that escapes by default, for the content of elements and for quoted attribute values. Not for the inside
+ * of script or style elements, nor for URLs from outside. Pure.
  */
 export function html(strings: TemplateStringsArray, ...parts: readonly HtmlPart[]): Html {
   const markup = strings.map((text, n) => (n === 0 ? text : `${print(parts[n - 1])}${text}`));

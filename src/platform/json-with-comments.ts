@@ -9,7 +9,7 @@ import {
 
 export type Path = readonly PropertyKey[];
 
-/** Both from 1. */
+/** Line and column, both from 1. */
 export interface Place {
   line: number;
   column: number;
@@ -19,20 +19,20 @@ export type JsonWithComments =
   | {
       ok: true;
       value: unknown;
-      /** The line (from 1) of what stands at this path, or of the nearest that encloses it. */
+      /** The line (from 1) of the value at this path, or of the nearest value that encloses it. */
       lineOf: (path: Path) => number;
     }
   | { ok: false; place: Place; reason: string };
 
-/** Far more than any settings need, and far less than would overflow the stack of the parser. */
+/** Far deeper than any settings need, and far less than would overflow the parser's stack. */
 const mostLevels = 100;
 
 /**
- * Reads JSON in which `//` and block comments and a comma after the last element may stand, and which remembers on
- * which line each value is. A key that is there twice is refused: one of the two would silently not count.
+ * Reads JSON with `//` and block comments and trailing commas, and remembers the line of each value. Rejects a key that
+ * occurs twice: one of the two would be ignored without notice.
  */
 export function parseJsonWithComments(given: string): JsonWithComments {
-  // The mark at the beginning of a file, which some editors write. A blank in its place keeps the columns.
+  // The byte order mark that some editors write. A blank in its place keeps the columns right.
   const text = given.replace(/^\uFEFF/, " ");
   const fail = (offset: number, reason: string): JsonWithComments => {
     return { ok: false, place: placeIn(text, offset), reason };
@@ -78,7 +78,7 @@ const reasons: Readonly<Record<string, string>> = {
   InvalidCharacter: "a text has a control character in it",
 };
 
-/** Where the nesting goes too deep. Scans: the parser calls itself at every level. */
+/** Where the nesting becomes too deep. A plain scan, since the parser recurses at every level. */
 function firstTooDeep(text: string): number | null {
   const scanner = createScanner(text, true);
   let level = 0;
@@ -105,7 +105,7 @@ function firstRepeatedKey(node: Node): Node | null {
   return null;
 }
 
-/** Unlike `getNodeValue` of jsonc-parser, makes a key of `__proto__` too. */
+/** Unlike jsonc-parser's `getNodeValue`, keeps a key named `__proto__` too. */
 function valueOf(node: Node): unknown {
   const children = node.children ?? [];
   if (node.type === "array") return children.map(valueOf);

@@ -19,7 +19,7 @@ interface LocalDay {
 const dayMs = 86_400_000;
 const weekdays = ["Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"];
 
-/** Makes a reader of the wall clock of a zone (IANA name), to be kept where many moments are read. Pure. */
+/** Makes a reader of a zone's wall clock (IANA name). Keep it when reading many times. Pure. */
 export function localTimeIn(timeZone: string): (at: Date) => LocalTime {
   const format = new Intl.DateTimeFormat("en-US", {
     timeZone,
@@ -61,15 +61,15 @@ export const timeText = ({ hour, minute }: LocalMinute): string =>
 const twoDigits = (n: number): string => String(n).padStart(2, "0");
 
 /**
- * When the wall clock of a zone shows a minute, earliest first: once; twice where an hour is repeated. A minute that is
- * skipped is shown at none: the moment is then as long after the jump as the minute is (at 3:30 for the 2:30 of the
- * night in which 2:00 becomes 3:00). Days and months out of range count on, as in `Date.UTC`. Pure.
+ * The instants at which the wall clock of a zone shows a minute, earliest first: one; two where an hour is repeated. A
+ * skipped minute is never shown and is shifted by the jump: 2:30 gives 3:30 when the clock jumps from 2:00 to 3:00.
+ * Days and months out of range roll over, as in `Date.UTC`. Pure.
  */
 export function momentsOf(local: LocalMinute, timeZone: string): Date[] {
   const read = localTimeIn(timeZone);
   const wallMs = msOf({ ...local, second: 0 });
   const offsetAt = (ms: number) => msOf(read(new Date(ms))) - ms;
-  // No offset is above a day, so a jump of the clock near this minute lies between these two.
+  // No offset is more than a day, so a jump of the clock near this minute lies between these two.
   const [before, after] = [offsetAt(wallMs - dayMs), offsetAt(wallMs + dayMs)];
   const candidates = [...new Set([wallMs - before, wallMs - after])];
   const shown = candidates.filter((ms) => ms + offsetAt(ms) === wallMs);

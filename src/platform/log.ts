@@ -10,16 +10,16 @@ export type LogLevel = (typeof logLevels)[number];
 
 export interface LogOptions {
   level: LogLevel;
-  /** Which process speaks: `receiver`, `worker`, … */
+  /** The process that logs: `receiver`, `worker`, … */
   name: string;
-  /** Where lines go; standard output when left out. */
+  /** Where lines go; standard output by default. */
   destination?: DestinationStream;
 }
 
 /**
- * A log of JSON lines. Nobody is meant to log a secret; should it happen all the same, what stands under well-known keys
- * is replaced, and known secrets and what looks like one are struck out of every text and key, at any depth. Errors lose
- * what they quote of people's data. Whatever is logged, a line is bounded by `lineLimits`, and takes time in proportion
+ * A log of JSON lines. Nothing should log a secret. In case something does, values under well-known secret keys are
+ * replaced, and known secrets and whatever has the shape of one are removed from every text and key, at any depth.
+ * Errors lose the parts that quote people's data. Every line is bounded by `lineLimits`, and costs time in proportion
  * to what was given.
  */
 export function createLog({ level, name, destination }: LogOptions): Log {
@@ -28,7 +28,7 @@ export function createLog({ level, name, destination }: LogOptions): Log {
     base: { name, pid: process.pid },
     timestamp: stdTimeFunctions.isoTime,
     formatters: { level: (label: string) => ({ level: label }), log: withLoggableErrors },
-    // Also for children, whose fields do not pass through `formatters.log`.
+    // Also covers child loggers, whose fields do not pass through `formatters.log`.
     serializers: { err: (error: unknown) => loggableError(error) },
     hooks: { streamWrite: loggableLine },
   };
@@ -37,24 +37,24 @@ export function createLog({ level, name, destination }: LogOptions): Log {
 
 let toStandardOutput: LogOutput | undefined;
 
-/** A terminal that is closed is noticed, and survived, by the stream alone. All logs of a process share the other. */
+/** Only the stream notices and survives a closed terminal. All other logs of a process share one output. */
 function standardOutput(): DestinationStream {
   if (process.stdout.isTTY) return process.stdout;
   toStandardOutput ??= createLogOutput(process.stdout.fd);
   return toStandardOutput;
 }
 
-/** What of a line is written (docs/operations.md). The rest is counted. */
+/** The parts of a line that are written (docs/operations.md). What exceeds them is counted. */
 export const lineLimits = { characters: 4_000, depth: 6, fields: 50, values: 500 } as const;
 
-/** An error under any key: JSON would make of it what it carries beside its message. */
+/** Reduces errors under any key: JSON would print everything that they carry beside their message. */
 function withLoggableErrors(fields: Record<string, unknown>): Record<string, unknown> {
   const loggable = (value: unknown): unknown =>
     Array.isArray(value) ? value.map((each) => loggableError(each)) : loggableError(value);
   return Object.fromEntries(Object.entries(fields).map(([key, value]) => [key, loggable(value)]));
 }
 
-/** The line that is written in place of this one. The whole line, so that nothing of it goes round the rules. */
+/** The line as it is written. Works on the whole line, so that no part of it escapes the rules. */
 function loggableLine(line: string): string {
   try {
     const room = { values: lineLimits.values };
@@ -68,7 +68,7 @@ function loggableLine(line: string): string {
 interface Place {
   key: string;
   depth: number;
-  /** Shared by the whole line. */
+  /** Values left, shared by the whole line. */
   room: { values: number };
 }
 
@@ -93,14 +93,14 @@ function bounded(value: unknown, { key, depth, room }: Place): unknown {
   return Object.fromEntries(left === 0 ? fields : [...fields, ["…", `[${left} more]`]]);
 }
 
-/** Cut after the secrets are struck out: half a secret has no shape. */
+/** Secrets are removed before the cut: half a secret has no recognisable shape. */
 function boundedText(text: string): string {
   const struck = strikeOutSecrets(text);
   const over = struck.length - lineLimits.characters;
   return over <= 0 ? struck : `${cutAt(struck, lineLimits.characters)}… [${over} characters more]`;
 }
 
-/** However they are written: `api_key`, `apiKey`, `X-Api-Key`. Ids of secrets are none. */
+/** In any spelling: `api_key`, `apiKey`, `X-Api-Key`. Ids of secrets are not secret. */
 const secretEndings = [
   "password",
   "passwd",
@@ -120,7 +120,9 @@ function isSecretKey(key: string): boolean {
   return secretEndings.some((ending) => name.endsWith(ending));
 }
 
-/** What of an error is for everybody. All else may be anything: a Redis command with its password, a row's values. */
+/**
+ * The fields of an error that are safe to log. Any other may hold a Redis command with its password, or a row's values.
+ */
 const openFields = [
   "code",
   "severity",
@@ -133,16 +135,17 @@ const openFields = [
   "port",
 ] as const;
 
-/** Classes of SQLSTATE whose messages quote values: data, constraints, check options, what a function raises. */
+/** Classes of SQLSTATE whose messages quote values: data, constraints, check options, errors raised by functions. */
 const quotesValues = /^(22|23|44|P0)/;
 
 const maxDepth = 5;
-/** With all that caused it, at every depth. */
+/** Counts an error and all its causes, at every depth. */
 const maxErrors = 20;
 
 /**
- * An error as a log may keep it: what is no error is given back as it is. Of what the server said, nothing that quotes
- * values, which are somebody's data. Of many errors in one, the first. Lengths and secrets are the log's to see to. Pure.
+ * An error as a log may keep it; anything else is returned unchanged. Drops messages of the database that quote values,
+ * which are somebody's data. Of an aggregate it keeps the first errors. The log itself bounds lengths and removes
+ * secrets. Pure.
  */
 function loggableError(error: unknown, depth = 0, room = { errors: maxErrors }): unknown {
   if (!(error instanceof Error)) return error;
@@ -170,7 +173,7 @@ function loggableError(error: unknown, depth = 0, room = { errors: maxErrors }):
 
 const isPlain = (value: unknown): boolean => typeof value === "string" || typeof value === "number";
 
-/** What has a severity, the server said. Knex puts the statement before it. */
+/** An error with a severity came from the database server. Knex puts the statement before its message. */
 function messageOf({ message }: Error, { severity, code }: Record<string, unknown>): string {
   if (severity === undefined) return message;
   const name = `database error ${String(code)}`;
@@ -179,37 +182,37 @@ function messageOf({ message }: Error, { severity, code }: Record<string, unknow
   return `${name}: ${from < 0 ? message : message.slice(from + 3)}`;
 }
 
-/** Why something failed, in a few words without values, for what is stored and shown. Pure. */
+/** Why something failed, in a few words without values, to be stored and shown. Pure. */
 export function reasonOf(error: unknown): string {
   if (!(error instanceof Error)) return "unknown error";
   const { code, severity } = error as { code?: unknown; severity?: unknown };
   return severity === undefined ? error.name : `database error ${String(code)}`;
 }
 
-/** Where the lines of a log go: pino calls `write`, and `flush` by way of `log.flush`. */
+/** Where the lines of a log go: pino calls `write`, and calls `flush` for `log.flush`. */
 export interface LogOutput {
-  /** Never throws and never waits, whatever has become of the reader or the disk. */
+  /** Never throws and never blocks, whatever happens to the reader or the disk. */
   write(line: string): void;
   /** Calls back once every line is written, or a second later. */
   flush(done: () => void): void;
 }
 
 export interface LogOutputOptions {
-  /** Of lines that wait to be written; a line that finds no room is left out and counted. */
+  /** The limit for lines that wait to be written. Lines beyond it are dropped and counted. */
   maxWaitingBytes?: number;
-  /** After a write that failed. */
+  /** The wait after a failed write. */
   retryMs?: number;
 }
 
 const flushLimitMs = 1_000;
-/** A pipe that is full for the moment is tried again after so long. */
+/** The wait before a write to a full pipe is tried again. */
 const fullPipeMs = 50;
 
 /**
- * Writes lines to a file descriptor, one write in flight. Webhooks are worth more than lines: a reader that stands still,
- * a full disk or a closed pipe costs lines and a bounded amount of memory, and never holds up the process, nor its end.
- * pino's own writer keeps everything that waits, ends the process at the first full disk, and then tries for ever to
- * write the rest, deaf to every request and signal.
+ * Writes lines to a file descriptor, one write in flight. Webhooks matter more than log lines: a stuck reader, a full
+ * disk or a closed pipe costs lines and a bounded amount of memory, and never delays the process or its end. pino's own
+ * writer keeps everything that waits, ends the process at the first full disk, and then retries the rest for ever,
+ * which blocks every request and signal.
  */
 function createLogOutput(
   fd: number,
@@ -219,7 +222,7 @@ function createLogOutput(
   let waitingBytes = 0;
   let leftOut = 0;
   let isClosed = false;
-  /** What is being written, or could not be and is tried again. */
+  /** What is being written, or waits for a retry. */
   let current: Buffer = Buffer.alloc(0);
   let writingSinceMs: number | null = null;
   let retryTimer: NodeJS.Timeout | undefined;
@@ -255,7 +258,7 @@ function createLogOutput(
         isClosed = true;
         forget();
       } else if (errorCode(error) === "EAGAIN") {
-        // Whoever reads slowly gets all of it, for as long as nobody ends the process.
+        // A slow reader gets all lines, until somebody ends the process.
         retryTimer = setTimeout(retry, fullPipeMs);
       } else {
         retryTimer = setTimeout(retry, retryMs).unref();
@@ -280,13 +283,15 @@ function createLogOutput(
     for (const done of flushing) done();
   }
 
-  /** The last chance. A write that has not come back by now would hold up this one, too. */
+  /**
+   * The last attempt, when the process exits. If the write in flight has not returned by now, this one would hang too.
+   */
   function writeRest(): void {
     if (isClosed) return;
     if (writingSinceMs !== null && performance.now() - writingSinceMs > flushLimitMs) return;
     if (writingSinceMs !== null) {
-      // What is in flight is written by a thread of its own before the process ends: nearly always in this pause, so
-      // that lines stay in their order.
+      // A separate thread completes the write in flight before the process ends, nearly always during this pause. So
+      // lines keep their order.
       current = Buffer.alloc(0);
       pause(fullPipeMs);
     }
@@ -329,7 +334,7 @@ function createLogOutput(
   };
 }
 
-/** Stops everything but other threads: at the end of the process no timer comes any more. */
+/** Blocks everything but other threads: timers no longer fire while a process exits. */
 function pause(ms: number): void {
   Atomics.wait(new Int32Array(new SharedArrayBuffer(4)), 0, 0, ms);
 }

@@ -8,35 +8,38 @@ export interface Attachment {
 }
 
 export interface Mail {
-  /** Without angle brackets. The same for a repeat of the same mail, so that a mailbox can know it. */
+  /** Without angle brackets. The same when a mail is sent again, so that a mailbox recognises the repeat. */
   messageId: string;
   to: readonly string[];
   subject: string;
   text: string;
   html?: string;
-  /** The id of the mail that this one answers, which need not exist: mails that name the same are one thread. */
+  /** The id of the mail that this one answers. That mail need not exist: mails that name the same id form a thread. */
   inReplyTo?: string;
   attachments?: readonly Attachment[];
 }
 
 export interface Mailer {
-  /** Resolves once the server has taken the mail for every recipient. Throws `MailNotSent`. */
+  /** Resolves once the server has accepted the mail for every recipient. Throws `MailNotSent`. */
   send(mail: Mail): Promise<void>;
   close(): void;
 }
 
 export interface MailServer {
-  /** `smtp://` (STARTTLS, but for a loopback host) or `smtps://`, with user and password where it needs them. */
+  /**
+   * `smtp://` (with STARTTLS, except on a loopback host) or `smtps://`, with user and password where the server needs
+   * them.
+   */
   url: string;
   from: string;
-  /** Opens the connection in place of a plain one, for whoever has to choose the address. */
+  /** Opens the connection, for callers who must choose the address themselves. */
   connect?: (host: string, port: number) => Promise<Socket>;
 }
 
-/** The mail server did not take a mail. Its words may hold addresses, so only its code is told. */
+/** The mail server did not accept a mail. Its message may hold addresses, so only its code is kept. */
 export class MailNotSent extends Error {
   override readonly name = "MailNotSent";
-  /** What the server answered, or what became of the connection: `550`, `ECONNECTION`. */
+  /** The server's reply code or the connection error: `550`, `ECONNECTION`. */
   readonly code: string;
   /** False where the same mail would be refused again. */
   readonly isRetryable: boolean;
@@ -51,7 +54,7 @@ export class MailNotSent extends Error {
 
 const timeoutsMs = { connectionTimeout: 10_000, greetingTimeout: 10_000, socketTimeout: 20_000 };
 
-/** Mails by SMTP, one connection a mail. Nothing is contacted before the first one is sent. */
+/** Sends mail by SMTP, one connection per mail. Connects only when a mail is sent. */
 export function openMailer({ url, from, connect }: MailServer): Mailer {
   const { protocol, hostname, port, username, password } = new URL(url);
   const host = hostname.replace(/^\[|\]$/g, "");
@@ -63,7 +66,7 @@ export function openMailer({ url, from, connect }: MailServer): Mailer {
     secure,
     requireTLS: !secure && !isLoopback(host),
     ...timeoutsMs,
-    // Mail is made of texts: nothing in it may open a file or a URL.
+    // Mails consist of text: nothing in them may open a file or a URL.
     disableFileAccess: true,
     disableUrlAccess: true,
     ...(username === ""
@@ -88,14 +91,14 @@ export function openMailer({ url, from, connect }: MailServer): Mailer {
           ...(inReplyTo === undefined
             ? {}
             : { inReplyTo: `<${inReplyTo}>`, references: `<${inReplyTo}>` }),
-          // Nobody's holiday notice should come back (RFC 3834).
+          // Suppresses automatic replies such as holiday notices (RFC 3834).
           headers: { "Auto-Submitted": "auto-generated" },
           attachments: [...attachments],
         }));
       } catch (error) {
         throw notSent(error);
       }
-      // A repeat would reach the others twice.
+      // A retry would reach the other recipients twice.
       if (rejected.length > 0) throw new MailNotSent("RECIPIENT", false);
     },
     close: () => transport.close(),

@@ -1,11 +1,12 @@
 /**
- * How many decimals an amount in minor units has, by ISO 4217 as of 2026, and amounts as people read them. Alerts,
- * reports, the command line and `reports.currencies` of the database all use this table: the decimals that Intl knows
- * are those of daily life (CLDR), not of ISO 4217, and differ for HUF, COP, IDR, PKR, IQD and others by 100 or 1,000.
+ * The number of decimals of an amount in minor units, by ISO 4217 as of 2026, and amounts as people read them. Alerts,
+ * reports, the command line and the database's `reports.currencies` all use this table. The decimals that Intl knows
+ * are those of daily life (CLDR), not of ISO 4217: for HUF, COP, IDR, PKR, IQD and others they are wrong by a factor of
+ * 100 or 1,000.
  */
 const codesByDigits: Readonly<Record<number, string>> = {
   0: "bif clp djf gnf isk jpy kmf krw pyg rwf ugx uyi vnd vuv xaf xof xpf",
-  // Funds codes (bov, che, chw, cou, mxv, usn, uyi, uyw, clf) and the accounting dinar (xad) are on the same list.
+  // The funds codes (bov, che, chw, cou, mxv, usn, uyi, uyw, clf) and the accounting dinar (xad) are on the same list.
   2:
     "aed afn all amd aoa ars aud awg azn bam bbd bdt bmd bnd bob bov brl bsd btn bwp byn bzd cad cdf che chf chw cny " +
     "cop cou crc cup cve czk dkk dop dzd egp ern etb eur fjd fkp gbp gel ghs gip gmd gtq gyd hkd hnl htg huf idr ils " +
@@ -16,15 +17,15 @@ const codesByDigits: Readonly<Record<number, string>> = {
   4: "clf uyw",
 };
 
-/** Withdrawn since 2010, with the decimals they had: an import brings old orders. */
+/** Withdrawn since 2010, with the decimals they had: an import may contain old orders. */
 const withdrawnByDigits: Readonly<Record<number, string>> = {
   0: "byr",
   2: "ang bgn cuc eek hrk ltl lvl mro sll std uss vef zmk zwl",
 };
 
 /**
- * Decimals by code, in lower case as the service writes it. What ISO 4217 lists without a minor unit (gold, special
- * drawing rights, test codes) is not among them.
+ * Decimals by code, in lower case as the service writes it. Codes that ISO 4217 lists without a minor unit (gold,
+ * special drawing rights, test codes) are left out.
  */
 export const currencyDigits: ReadonlyMap<string, number> = new Map(
   [codesByDigits, withdrawnByDigits].flatMap((table) =>
@@ -35,13 +36,13 @@ export const currencyDigits: ReadonlyMap<string, number> = new Map(
 );
 
 /**
- * The decimals of a currency, whatever its case; null where they are not known. Never guesses. `table`: of a closed month,
- * what it was closed with. Pure.
+ * The decimals of a currency, in upper or lower case; null where they are not known. Never guesses. `table`: for a
+ * closed month, the decimals it was closed with. Pure.
  */
 export const minorDigits = (currency: string | null, table = currencyDigits): number | null =>
   table.get(currency?.toLowerCase() ?? "") ?? null;
 
-/** Whole minor units: a `bigint`, a whole number, or the text that PostgreSQL prints of one. */
+/** Whole minor units: a `bigint`, a whole number, or PostgreSQL's text of one. */
 export type MinorUnits = bigint | number | string;
 
 /** Minor units as a decimal number, exact at any size: `-1234` with 2 decimals → `-12.34`. Pure. */
@@ -53,8 +54,8 @@ export function decimalText(minor: string, digits: number): string {
 }
 
 /**
- * Minor units as a number without its currency: `12.34`. Where the decimals are not known it stays in minor units and
- * says so: `1234 minor units`. Pure.
+ * Minor units as a number without its currency: `12.34`. Where the decimals are not known, the amount stays in minor
+ * units and says so: `1234 minor units`. Pure.
  */
 export function amountIn(minor: string, currency: string | null, table = currencyDigits): string {
   const digits = minorDigits(currency, table);
@@ -62,8 +63,8 @@ export function amountIn(minor: string, currency: string | null, table = currenc
 }
 
 /**
- * An amount as people read it: `12.34 USD`; `1234 minor units of ZZZ` where the currency's decimals are not known. It
- * says what is missing instead of failing: a row of the mirror may lack either. Pure; never throws.
+ * An amount as people read it: `12.34 USD`; `1234 minor units of ZZZ` where the currency's decimals are not known. A
+ * row of the mirror may lack the amount or the currency; the text then says which is missing. Pure; never throws.
  */
 export function moneyText(
   minor: MinorUnits | null,

@@ -1,6 +1,6 @@
 /**
- * The known name that `name` is most likely a misspelling of; null when none is near: a third of the letters wrong, or
- * more of them than `atMost`, is no misspelling any more.
+ * The known name that `name` is most likely a misspelling of; null when none is near. A third of the letters wrong, or
+ * more than `atMost` of them, is too many for a misspelling.
  */
 export function nearestName(
   name: string,
@@ -16,7 +16,7 @@ export function nearestName(
   return nearest;
 }
 
-/** Levenshtein: how many letters must be put in, taken out or changed. */
+/** Levenshtein distance: the number of letters to insert, delete or change. */
 function editDistance(a: string, b: string): number {
   let previous = Array.from({ length: b.length + 1 }, (_, column) => column);
   for (let row = 1; row <= a.length; row++) {

@@ -1,7 +1,7 @@
 import { execFileSync } from "node:child_process";
 import { readFileSync } from "node:fs";
 
-/** The command line of a live process; null when there is none with this id, or only its zombie. */
+/** The command line of a live process; null when no process has this id, or only a zombie. */
 export function commandLine(pid: number): string | null {
   if (process.platform !== "linux") return ps(pid, "command");
   const line = readProc(`${pid}/cmdline`);
@@ -9,14 +9,14 @@ export function commandLine(pid: number): string | null {
 }
 
 /**
- * What tells a process from a later one that was given the same id: when it was started, and in which boot.
- * Null when there is no such process.
+ * Distinguishes a process from a later one with the same id: its start time, and the boot it belongs to. Null when
+ * there is no such process.
  */
 export function processIdentity(pid: number): string | null {
   if (process.platform !== "linux") return ps(pid, "lstart");
   const stat = readProc(`${pid}/stat`);
   if (stat === null) return null;
-  // proc(5): the name in parentheses may hold anything; state is field 3, the start time field 22.
+  // proc(5): the name in parentheses may hold any character; state is field 3, the start time field 22.
   const fields = stat.slice(stat.lastIndexOf(")") + 2).split(" ");
   const [state, startedAt] = [fields[0], fields[19]];
   if (state === "Z" || startedAt === undefined) return null;

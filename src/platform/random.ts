@@ -1,13 +1,13 @@
-/** A source of numbers in [0, 1). Whoever needs chance is given one, so that a seed repeats a run. */
+/** A source of numbers in [0, 1). Code that needs randomness is given one, so that a seed repeats a run. */
 export type Random = () => number;
 
-/** Chance for production use (jitter, sampling). Not for secrets: those come from `node:crypto`. */
+/** Randomness for production use (jitter, sampling). Not for secrets: those come from `node:crypto`. */
 export const systemRandom: Random = () => Math.random();
 
-/** Seeded chance that can be written down and taken up again where it was. */
+/** Seeded randomness whose state can be saved and restored. */
 export type SeededRandom = Random & {
   words(): number[];
-  /** Goes on from what `words` gave. */
+  /** Continues from what `words` returned. */
   resume(words: readonly number[]): void;
 };
 

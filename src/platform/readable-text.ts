@@ -1,4 +1,4 @@
-/** "1 event", "2 events": a number with its noun. `many` where the plural is not made with an s. */
+/** "1 event", "2 events": a number with its noun. `many` is for plurals that do not end in s. */
 export function counted(n: number | bigint | string, one: string, many = `${one}s`): string {
   return `${n} ${String(n) === "1" ? one : many}`;
 }
@@ -9,7 +9,7 @@ const units = [
   ["minute", 60],
 ] as const;
 
-/** A length of time for people, in its two largest units: `4 days 3 hours`, `35 minutes`, `less than a minute`. Pure. */
+/** A duration for people, in its two largest units: `4 days 3 hours`, `35 minutes`, `less than a minute`. Pure. */
 export function durationText(ms: number): string {
   let seconds = Math.max(0, Math.floor(ms / 1_000));
   const first = units.findIndex(([, length]) => seconds >= length);
@@ -23,16 +23,16 @@ export function durationText(ms: number): string {
   return parts.join(" ");
 }
 
-/** One line of what comes from outside, which may hold control characters that a terminal would obey. */
+/** One line of outside text. Control characters, which a terminal would obey, are replaced. */
 export const visible = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\ufffd");
 
-/** For a text of its own, which keeps its lines. */
+/** For a text of several lines, which it keeps. */
 export const visibleLines = (text: string): string => text.split("\n").map(visible).join("\n");
 
 const longestWord = 400;
 const shownOfLongWord = 60;
 
-/** A message that may repeat what was typed: its lines, without control characters, and long words cut. */
+/** A message that may repeat what was typed: keeps its lines, drops control characters, cuts long words. */
 export const visibleMessage = (text: string): string =>
   visibleLines(text).replaceAll(/\S+/gu, (word) =>
     word.length <= longestWord

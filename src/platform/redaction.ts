@@ -3,8 +3,8 @@ import { inspect } from "node:util";
 const shown = "[secret]";
 
 /**
- * A frozen object whose values can be read by name and by nothing else: not printed, not turned to JSON (so not
- * logged), not listed, spread or copied by accident. Its texts are struck out of whatever is logged (`knowSecret`).
+ * A frozen object whose values can only be read by name: it cannot be printed, turned into JSON (so not logged),
+ * listed, spread or copied by accident. Its texts are removed from whatever is logged (`knowSecret`).
  */
 export function redact<T extends object>(values: T): Readonly<T> {
   const concealed: object = {};
@@ -21,23 +21,23 @@ export function redact<T extends object>(values: T): Readonly<T> {
   return Object.freeze(concealed) as Readonly<T>;
 }
 
-/** Stands where a secret was. */
+/** Replaces a secret. */
 export const redacted = "[redacted]";
 
-/** A shorter value would be found in half of all texts. */
+/** A shorter value would occur by chance in too many texts. */
 const minLength = 8;
-/** A password that is a plain word cannot be told from the word itself; `strikeOutSecrets` still finds it in its URL. */
+/** A password that is a plain word looks like any word; `strikeOutSecrets` still finds it in its URL. */
 const plainWord = /^[a-z]{1,15}$/i;
-/** The oldest is forgotten. Far more than one process has: secrets that are replaced come on top. */
+/** Beyond this the oldest is forgotten. Far more than one process holds, even after many rotations. */
 const maxSecrets = 500;
 
-/** By secret, every form in which it is looked for. */
+/** By secret, every form that is searched for. */
 const known = new Map<string, readonly string[]>();
 let longestFirst: readonly string[] | null = null;
 
 /**
- * Notes a secret that this process holds, so that no log line and no message of an error shows it, whoever
- * echoes it. Of a URL with a password, that password; of a page's address without one, all of it. Idempotent.
+ * Registers a secret that this process holds, so that no log line and no error message shows it, whoever echoes it. Of
+ * a URL with a password, only the password; of a web address without one, all of it. Idempotent.
  */
 export function knowSecret(secret: string): void {
   for (const value of valuesIn(secret)) {
@@ -52,14 +52,14 @@ export function knowSecret(secret: string): void {
 let shapes: readonly RegExp[] = [];
 
 /**
- * Says what the secrets look like that this program deals with. Each expression is global, and its group is the beginning
- * that may be shown. Once, before anything is logged.
+ * Registers the shapes of this program's secrets. Each expression is global; its group is the prefix that may be shown.
+ * Call it once, before anything is logged.
  */
 export function knowSecretShapes(of: readonly RegExp[]): void {
   shapes = of;
 }
 
-/** The text without the secrets that this process holds, as they are or encoded. Takes time in proportion to the text. */
+/** The text without this process's secrets, plain or encoded. Takes time in proportion to the text. */
 function strikeOutKnownSecrets(text: string): string {
   longestFirst ??= [...new Set([...known.values()].flat())].sort((a, b) => b.length - a.length);
   let struck = text;
@@ -70,14 +70,14 @@ function strikeOutKnownSecrets(text: string): string {
 }
 
 function valuesIn(secret: string): string[] {
-  // What comes before the key itself is no part of it.
+  // Anything before the key itself is not part of it.
   const bare = shapes.flatMap((shape) => {
     const [all, beginning] = [...secret.matchAll(shape)].find(({ index }) => index === 0) ?? [];
     return all === undefined ? [] : [secret.slice(beginning?.length)];
   });
   if (!secret.includes("://") || !URL.canParse(secret)) return [secret, ...bare];
   const { protocol, username, password, hostname, pathname, search } = new URL(secret);
-  // A chat's address is its own secret; where a database is, is none.
+  // A chat webhook's address is itself a secret; a database's address is not.
   if (password === "") return /^https?:$/.test(protocol) ? [secret, pathname + search] : [];
   const decoded = decodedOrSame(password);
   const others = [username, hostname, pathname.slice(1)].map(decodedOrSame);
@@ -112,8 +112,8 @@ function formsOf(value: string): string[] {
 }
 
 /**
- * The characters of a longer text's base64 that this value alone decides, where it begins `before` bytes after a
- * whole group of three: a password stands in Basic authentication behind its user's name.
+ * The base64 characters of a longer text that this value alone determines, where it begins `before` bytes after a whole
+ * group of three. In Basic authentication, a password follows its user's name.
  */
 function insideBase64(bytes: Buffer, before: number): string {
   const text = Buffer.concat([Buffer.alloc(before), bytes]).toString("base64");
@@ -121,10 +121,10 @@ function insideBase64(bytes: Buffer, before: number): string {
 }
 
 /**
- * A text without secrets: those that this process holds, by their value, and what has the shape of one. Shapes are
- * those that were made known (`knowSecretShapes`), the password of `user:password@` in URLs, and what follows `Bearer`
- * or `Basic`. The last resort, for texts that were not meant to hold one. Pure but for the known secrets; idempotent;
- * takes time in proportion to the text, whatever the text is.
+ * A text without secrets: those that this process holds, by value, and whatever has the shape of one. Shapes are those
+ * registered with `knowSecretShapes`, the password of `user:password@` in URLs, and what follows `Bearer` or `Basic`.
+ * The last line of defence, for texts that should hold none. Pure but for the known secrets; idempotent; takes time in
+ * proportion to the text, whatever the text is.
  */
 export function strikeOutSecrets(text: string): string {
   let struck = withoutPasswords(strikeOutKnownSecrets(text)).replace(
@@ -140,22 +140,23 @@ export function strikeOutSecrets(text: string): string {
 }
 
 /**
- * The same, on one line of at most `maxCharacters`, for what a server answered and people will read. What is cut off is
- * cut after the secrets are struck out, so that no half of one stays.
+ * The same, on one line of at most `maxCharacters`, for a server's answer that people will read. Secrets are removed
+ * before the cut, so that no half of one remains.
  */
 export function foreignText(text: string, maxCharacters: number): string {
   const line = strikeOutSecrets(text).replaceAll(/\p{Cc}+/gu, " ");
   return line.length <= maxCharacters ? line : `${cutAt(line, maxCharacters)}…`;
 }
 
-/** The beginning of a text, without half a character at its end, which no database takes. */
+/** The beginning of a text, without half a character at its end, which databases reject. */
 export const cutAt = (text: string, maxCharacters: number): string =>
   text.slice(0, maxCharacters).replace(/[\uD800-\uDBFF]$/, "");
 
 /**
- * Of each URL, what stands between the first colon after `://` and the last `@` before a blank or a quotation mark. A
- * password may hold slashes and at signs of its own. A URL without one may hold another URL, as a proxy's does. Looks at
- * each character a few times: an expression for this begins anew at every letter, and takes seconds for a long text.
+ * Removes from each URL the text between the first colon after `://` and the last `@` before a blank or a quotation
+ * mark. A password may hold slashes and at signs of its own. A URL without one may hold another URL, as a proxy's does.
+ * Visits each character a few times only: a regular expression would start again at every letter, and take seconds for
+ * a long text.
  */
 function withoutPasswords(text: string): string {
   let struck = "";
@@ -180,5 +181,5 @@ function withoutPasswords(text: string): string {
 }
 
 const urlEnd = /[\s"]/g;
-/** What messages of our own write in its place. */
+/** The placeholder in our own messages. */
 const example = "password";

@@ -1,18 +1,21 @@
 import type { Log } from "./log.ts";
 
 export interface Loop {
-  /** Runs the next round at once, or right after the one at work. */
+  /** Runs the next round at once, or right after the current one. */
   nudge(): void;
-  /** Milliseconds since the last round ended, or said that it goes on, or the loop was made. No clock change moves it. */
+  /**
+   * Milliseconds since the last round ended, reported progress, or the loop was created. Clock changes do not affect
+   * it.
+   */
   quietMs(): number;
-  /** Starts no further round, waits for the one at work. */
+  /** Starts no further round and waits for the current one. */
   close(): Promise<void>;
 }
 
 /**
- * Runs a task again and again, never twice at once: `intervalMs` after the last round ended, or at once while
- * the task says that there is more. A round that throws is logged and counts as one without more. A task whose rounds
- * may be long says with `goesOn`, after each of its steps, that it does not hang.
+ * Runs a task again and again, never twice at once: `intervalMs` after the last round ended, or at once while the task
+ * reports more work. A round that throws is logged and counts as one without more work. A task with long rounds calls
+ * `goesOn` after each of its steps, to report that it does not hang.
  */
 export function runEvery(
   { log, name }: { log: Log; name: string },

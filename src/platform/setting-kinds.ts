@@ -2,20 +2,20 @@ import { isIP } from "node:net";
 import { z } from "zod";
 import { isCronExpression } from "./cron.ts";
 
-/** How the text of one environment variable becomes a value. */
+/** How the text of an environment variable becomes a value. */
 export interface SettingKind<T> {
   schema: z.ZodType<T>;
-  /** Ends the sentence "it should be …". */
+  /** Completes the sentence "it should be …". */
   should: string;
 }
 
 const kind = <T>(schema: z.ZodType<T>, should: string): SettingKind<T> => ({ schema, should });
 
-/** Says what is wrong in words of ours; the words must never hold the value. */
+/** Says what is wrong in words of our own, which must never hold the value. */
 const check = (isRight: (text: string) => boolean, wrong: string) =>
   z.string().refine(isRight, { error: wrong });
 
-/** Parts without the spaces around them. */
+/** Splits a list and trims its parts. */
 const commaList = z.string().transform((text) => text.split(",").map((item) => item.trim()));
 
 export const integer = (min: number, max: number, unit: string): SettingKind<number> =>
@@ -52,7 +52,7 @@ export const path: SettingKind<string> = kind(
 
 export const file: SettingKind<string> = kind(path.schema, "the path of a file");
 
-/** What goes to another program as it is. */
+/** Text that is passed to another program unchanged. */
 export const printable: SettingKind<string> = kind(
   check(
     (text) => /^[\x21-\x7e]+$/.test(text),
@@ -71,7 +71,7 @@ export const cron: SettingKind<string> = kind(
   'five fields (minute, hour, day, month, weekday) as cron has them, such as "30 3 * * *"',
 );
 
-/** A base address: https, or http where nobody else can listen. Comes out without a slash at its end. */
+/** A base address: https, or http on loopback only. Returned without a trailing slash. */
 export const baseUrl = (example: string): SettingKind<string> =>
   kind(
     z
@@ -99,7 +99,7 @@ export const urlWithScheme = (schemes: readonly string[], example: string): Sett
     `a URL such as ${example}`,
   );
 
-/** A word that stands for something by itself, or what another kind takes. */
+/** A special word, or else a value of another kind. */
 export const orWord = <T>(word: string, other: SettingKind<T>): SettingKind<T | string> => ({
   schema: z.string().transform((text, context): T | string => {
     if (text === word) return word;
@@ -127,7 +127,7 @@ export const mailAddressList: SettingKind<readonly string[]> = kind(
   "e-mail addresses separated by commas, such as finance@example.com,cfo@example.com",
 );
 
-/** A token that travels in an HTTP header. */
+/** A token that is sent in an HTTP header. */
 export const headerToken = (minBytes: number): SettingKind<string> =>
   kind(
     check(
@@ -145,7 +145,7 @@ export const password = (minCharacters: number): SettingKind<string> =>
     `at least ${minCharacters} characters`,
   );
 
-/** `name=value` pairs with a value out of a few. Which names there are is for whoever uses them to know. */
+/** `name=value` pairs with one of a few values. The user of the setting checks the names. */
 export const choices = <const T extends string>(
   values: readonly T[],
   example: string,
@@ -167,14 +167,14 @@ export const choices = <const T extends string>(
     `name=value pairs separated by commas, each value one of ${values.join(", ")}, such as ${example}`,
   );
 
-/** Some of a few names. */
+/** A subset of a few names. */
 export const someOf = <const T extends string>(names: readonly T[]): SettingKind<readonly T[]> =>
   kind(
     commaList.pipe(z.array(z.enum(names as unknown as [T, ...T[]]))),
     `one or more of ${names.join(", ")}, separated by commas`,
   );
 
-/** Names with a word that may follow each. Which names there are is for whoever uses them to know. */
+/** Names that a word may follow. The user of the setting checks the names. */
 export const namedItems = <const T extends string>(
   words: readonly T[],
   example: string,
@@ -194,7 +194,7 @@ export const namedItems = <const T extends string>(
     `names separated by commas, each perhaps with :${words.join(" or :")}, such as ${example}`,
   );
 
-/** Newest first. A short or empty one among them is an error, never left out. */
+/** Newest first. A short or empty secret among them is an error and never skipped. */
 export const secretList = (minBytes: number): SettingKind<readonly string[]> =>
   kind(
     commaList.superRefine((secrets, context) => {
@@ -202,7 +202,7 @@ export const secretList = (minBytes: number): SettingKind<readonly string[]> =>
         const bytes = Buffer.byteLength(secret);
         const addIssue = (message: string) => context.addIssue({ code: "custom", message });
         if (bytes < minBytes) addIssue(`has ${bytes} bytes in its secret number ${i + 1}`);
-        // Such as a file with one secret a line: joined, they would verify nothing.
+        // For example a file with one secret per line: joined, they would verify nothing.
         if (/\s/.test(secret)) addIssue(`has a space or line break in its secret number ${i + 1}`);
       });
     }),
@@ -226,7 +226,7 @@ export const hexKeyList: SettingKind<readonly string[]> = kind(
 );
 
 function isTimeZone(name: string): boolean {
-  // Intl also takes offsets (+01:00), which know no daylight saving and which PostgreSQL reads the other way.
+  // Intl also accepts offsets (+01:00), which ignore daylight saving and which PostgreSQL reads with the opposite sign.
   if (!/^[a-z]/i.test(name)) return false;
   try {
     new Intl.DateTimeFormat("en", { timeZone: name });
@@ -237,8 +237,8 @@ function isTimeZone(name: string): boolean {
 }
 
 /**
- * Whether a password ends too early, at a # / or ? of its own: then a part of it stands where the host should be,
- * and messages show hosts. What comes after the host holds no @ and no #.
+ * Whether a password is cut short by a # / or ? of its own. Part of it then takes the place of the host, and messages
+ * show hosts. What follows a host holds no @ and no #.
  */
 function isPasswordCut(text: string): boolean {
   if (!URL.canParse(text)) return false;

@@ -7,7 +7,7 @@ export type ReadFile = (path: string) => string;
 
 export interface Setting<T> extends SettingKind<T> {
   fallback: T;
-  /** Also read from the file that `<NAME>_FILE` names; its value is never shown. */
+  /** Also read from the file that `<NAME>_FILE` names; the value is never shown. */
   isSecret: boolean;
 }
 
@@ -35,15 +35,15 @@ type ValuesOf<S extends Settings> = {
 };
 
 export interface ReadSettings<S extends Settings> {
-  /** Fallbacks stand in where there is a problem, so that later checks can go on and find more. */
+  /** A setting with a problem has its fallback, so that later checks can continue and find more problems. */
   values: ValuesOf<S>;
-  /** One sentence or two for each bad variable: what is wrong and what it should be. */
+  /** One or two sentences for each bad variable: what is wrong and what it should be. */
   problems: { name: string; text: string }[];
 }
 
 /**
- * Reads every setting and reports every problem, not only the first. A variable that is set to nothing is a
- * problem, so that an empty secret never means "none".
+ * Reads every setting and reports every problem, not only the first. A variable set to an empty text is a problem, so
+ * that an empty secret never means "none".
  */
 export function readSettings<S extends Settings>(
   settings: S,
@@ -110,7 +110,7 @@ function findText(
   return { text, source: fileName };
 }
 
-/** Editors and `echo` put a line break at the end, which is no part of the secret. */
+/** Editors and `echo` add a line break at the end, which is not part of the secret. */
 function readSecretFile(path: string, readFile: ReadFile): string | null {
   try {
     return readFile(path).replace(/\r?\n$/, "");
@@ -129,17 +129,17 @@ function describe(
   return `${source} is ${quote(text)}${said === "" ? "" : `: it ${said}`}`;
 }
 
-/** Env files of some tools keep them as a part of the value, with which no secret would ever verify anything. */
+/** Some tools' env files keep quotation marks as part of the value; a secret with them would never verify anything. */
 const isInQuotationMarks = (text: string): boolean => /^(["']).*\1\s*$/s.test(text);
 
-/** Somebody may have put the secret itself where the path belongs. */
+/** The variable may hold the secret itself instead of a path. */
 const shownPath = (file: string): string =>
   /^\.{0,2}\//.test(file) ? ` ${quote(file)}` : " that it names";
 
-/** What is longer is told by its length: it would be cut, and the expressions below take long for long texts. */
+/** A longer text is described by its length: it would be cut, and the expressions below are slow for long texts. */
 const maxQuoted = 500;
 
-/** Fit for a message: one line, not long, and without what may be a secret, in the wrong variable or in a URL. */
+/** Fit for a message: one line, short, and without possible secrets, whether in the wrong variable or in a URL. */
 function quote(value: string): string {
   if (value.length > maxQuoted) return `a text of ${value.length} characters`;
   const text = strikeOutSecrets(
@@ -149,21 +149,21 @@ function quote(value: string): string {
 }
 
 export interface UnknownVariables {
-  /** Misspelled, as it seems: what was meant is not set, and something else would be done. */
+  /** Apparently misspelled: the intended setting is not set, so the program would do something else. */
   problems: { name: string; text: string }[];
-  /** They do nothing. */
+  /** Variables without effect. */
   warnings: string[];
 }
 
-/** Others' variables may look a little like ours, and short ones do. */
+/** Other programs' variables may resemble ours slightly, and short ones do. */
 const [minForeignLength, maxForeignDistance] = [8, 2];
-/** From so many letters on a name is ours alone: LOGLEVEL and MAILFROM are others', RECONCILE_MOD is not. */
+/** A name of at least this length is ours alone: LOGLEVEL and MAILFROM are others', RECONCILE_MOD is not. */
 const minOwnLength = 12;
 
 /**
- * What is set and nothing reads, a line each: with one of our prefixes, or hardly another name than that of a secret, or
- * of any setting with a long name, which is not set. A misspelled one (DATABSE_URL, ALERT_SETTINGS_FILES) would have
- * everything go on, elsewhere or otherwise.
+ * Variables that are set and that nothing reads, one line each: those with one of our prefixes, and those whose name is
+ * nearly that of an unset secret or of an unset setting with a long name. After a misspelling (DATABSE_URL,
+ * ALERT_SETTINGS_FILES) everything would run, but elsewhere or otherwise.
  */
 export function unknownVariables(
   settings: Settings,

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { defineEndpoint, noBody, noParams, noQuery } from "../endpoint.ts";
 import { isoDate } from "../request-fields.ts";
 
-/** The merchant's account (spec, Account). */
+/** The merchant's account. */
 export const accountSchema = z.looseObject({
   api_version: z.string().nullable().describe("Null: the latest is used"),
   latest_api_version: z.string(),

@@ -9,7 +9,7 @@ export const couponDurations = ["once", "repeating", "forever"] as const;
 
 /**
  * The discount of an order or subscription as it stood at redemption; later edits of the coupon do
- * not change it (spec, Order, `applied_coupon`).
+ * not change it.
  */
 export const appliedCouponSchema = z.looseObject({
   id: z.string().nullish(),
@@ -29,7 +29,7 @@ export const appliedCouponSchema = z.looseObject({
 
 export const couponScopes = ["none", "all", "specific"] as const;
 
-/** A discount campaign (spec, Coupon). Exactly one of `percentage` and `amount` is set. */
+/** A discount campaign. Exactly one of `percentage` and `amount` is set. */
 export const couponSchema = z.looseObject({
   id: wireId,
   name: z.string(),
@@ -70,7 +70,7 @@ export const couponCodeSchema = z.looseObject({
   created_at: timestamp,
 });
 
-/** Codes minted in one call (spec, Limits). */
+/** The largest number of codes that one call creates. */
 const maxCodesPerCall = 500;
 const maxIds = 500;
 const maxCycles = 1000;
@@ -121,7 +121,7 @@ const couponChangeInput = couponTermsInput.partial().extend({
   active: z.boolean().optional(),
 });
 
-/** Exactly one of both, which the sandbox checks. */
+/** The sandbox checks that exactly one of the two is set. */
 const mintInput = z.object({
   count: codeCount.optional(),
   codes: z
@@ -131,7 +131,7 @@ const mintInput = z.object({
     .optional(),
 });
 
-/** All names but `code` are assumed. What is left out is not checked. */
+/** All names but `code` are assumed. A field left out is not checked. */
 export const couponPreviewInput = z.object({
   code: z.string().min(1).max(100),
   customer_id: z.string().max(100).optional(),

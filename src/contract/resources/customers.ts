@@ -29,7 +29,7 @@ export const shippingAddressSchema = z.looseObject({
   phone: z.string().nullish().describe("E.164"),
 });
 
-/** A buyer (spec, Customer). */
+/** A buyer. */
 export const customerSchema = z.looseObject({
   id: wireId,
   email: z.string().nullable().describe("Unique per merchant"),

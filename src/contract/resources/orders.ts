@@ -34,7 +34,7 @@ import { paymentMethodSummarySchema } from "./payment-methods.ts";
 import { isPlausibleAmount, transactionStatuses, transactionTypes } from "./transactions.ts";
 
 /**
- * A transaction as an order carries it inline. The spec names `processor_transaction_id` and
+ * A transaction as an order carries it inline. The interface names `processor_transaction_id` and
  * `attempt_count` only; the others are assumed, so each may be absent and a reader must ask.
  */
 export const orderTransactionSchema = z
@@ -69,8 +69,8 @@ export const orderStatuses = [
 ] as const;
 
 /**
- * One line of an order. The spec shows `product_id` and `quantity` only. The prices are left
- * unchecked, since a product's price is an object elsewhere in the spec and no column depends on it.
+ * One line of an order. The interface shows `product_id` and `quantity` only. The prices are left
+ * unchecked, since a product's price is an object elsewhere in the interface and no column depends on it.
  */
 const orderItemSchema = z.looseObject({
   id: z.string().nullish().describe("Assumed"),
@@ -81,7 +81,7 @@ const orderItemSchema = z.looseObject({
   total: z.unknown().optional().describe("Assumed: minor units"),
 });
 
-/** A charge and its refunds (spec, Order). Required here: what every order must show to be whole. */
+/** A charge and its refunds. The required fields are those without which an order is partial. */
 export const orderSchema = z.looseObject({
   id: wireId,
   order_number: z.string().describe("8 alphanumeric characters"),
@@ -144,7 +144,7 @@ export const createOrder = defineEndpoint({
   errors: ["resource_not_found", "gateway_error", ...chargeErrors, ...couponErrors],
 });
 
-/** The list knows six of the ten statuses (spec, `GET /orders`); a switch of the sandbox lets the others pass. */
+/** The list filters by six of the ten statuses; a setting of the sandbox allows the others. */
 export const filterableOrderStatuses = [
   "pending",
   "succeeded",

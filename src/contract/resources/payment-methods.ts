@@ -5,7 +5,7 @@ import { openEnum, timestamp, wireId } from "../wire-types.ts";
 
 const paymentMethodTypes = ["card"] as const;
 
-/** A stored card (spec, PaymentMethod). Only the last four digits are ever known. */
+/** A stored card. Only the last four digits are ever known. */
 export const paymentMethodSchema = z.looseObject({
   id: wireId,
   type: openEnum(paymentMethodTypes).nullish(),
@@ -85,7 +85,7 @@ export const deletePaymentMethod = defineEndpoint({
 const digits = (pattern: RegExp, error: string) => z.string().regex(pattern, error);
 
 /**
- * Server-to-server card capture at `{capture_url}` (spec, Card data and vaulting): the only place that takes a card number. It
+ * Server-to-server card capture at `{capture_url}`: the only place that takes a card number. It
  * is no endpoint of `/v1`. Without idempotency keys, so that nothing derived from a number is kept.
  */
 export const captureCard = defineEndpoint({

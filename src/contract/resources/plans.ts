@@ -5,7 +5,7 @@ import { count, currencyCode, minorUnits, openEnum, timestamp, wireId } from "..
 
 const billingIntervals = ["day", "month"] as const;
 
-/** How often a plan or subscription bills (spec, BillingCycle): monthly is month/1, weekly day/7. */
+/** How often a plan or subscription bills: monthly is month/1, weekly day/7. */
 export const billingCycleSchema = z.looseObject({
   interval: openEnum(billingIntervals),
   interval_count: z.int().positive(),
@@ -17,7 +17,7 @@ export const billingCycleSchema = z.looseObject({
     ),
 });
 
-/** What a subscription bills (spec, Plan). Read-only through the API. */
+/** What a subscription bills. Read-only through the API. */
 export const planSchema = z.looseObject({
   id: wireId.describe("The plan_id of subscriptions"),
   name: z.string(),

@@ -14,7 +14,7 @@ import {
 
 export const stockStatuses = ["in_stock", "out_of_stock", "preorder"] as const;
 
-/** What an order's items refer to (spec, Product). Descriptive fields are not shown: kept as sent. */
+/** What the items of an order refer to. Descriptive fields are not shown: kept as sent. */
 export const productSchema = z.looseObject({
   id: wireId,
   name: z.string(),
@@ -32,7 +32,7 @@ export const productSchema = z.looseObject({
   updated_at: timestamp.nullish(),
 });
 
-/** An image of a product (spec, ProductImage). `order` is its place in the display, from 0. */
+/** An image of a product. `order` is its place in the display, from 0. */
 export const productImageSchema = z.looseObject({
   id: wireId,
   product_id: wireId,
@@ -135,7 +135,7 @@ export const deleteProduct = defineEndpoint({
   errors: ["resource_not_found", "product_in_active_plans"],
 });
 
-/** Spec, Limits: 10 MB each, 10 a product. */
+/** The service's limits: 10 MB per image, 10 images per product. */
 export const maxImageBytes = 10 * 1024 * 1024;
 export const maxImages = 10;
 

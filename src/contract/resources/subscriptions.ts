@@ -36,7 +36,7 @@ const subscriptionCycleSchema = z.looseObject({
   billed_at: z.unknown().optional(),
 });
 
-/** A customer billed on a schedule (spec, Subscription). */
+/** A customer billed on a schedule. */
 export const subscriptionSchema = z.looseObject({
   id: wireId,
   customer_id: wireId,
@@ -105,7 +105,7 @@ export const listSubscriptions = defineEndpoint({
     .extend({
       customer_id: z.string().optional(),
       plan_id: z.string().optional(),
-      // The filter does not know `failed` (spec, `GET /subscriptions`).
+      // The filter does not know `failed`.
       status: z.enum(["active", "paused", "canceled", "completed", "past_due"]).optional(),
     }),
   body: noBody,
@@ -165,7 +165,7 @@ export const cancelSubscription = defineEndpoint({
   errors: ["resource_not_found", "already_canceled", "subscription_completed"],
 });
 
-/** Pause and resume exist and answer 501 (spec, Subscriptions). */
+/** Pause and resume exist, and the service answers 501. */
 function unbuilt<const Action extends "pause" | "resume">(action: Action) {
   return defineEndpoint({
     name: `${action}Subscription`,

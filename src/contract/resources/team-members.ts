@@ -6,7 +6,7 @@ import { openEnum, timestamp, wireId } from "../wire-types.ts";
 
 export const teamMemberStatuses = ["pending", "active", "blocked"] as const;
 
-/** Somebody with access to the merchant's account (spec, TeamMember). */
+/** A person with access to the merchant's account. */
 export const teamMemberSchema = z.looseObject({
   id: wireId,
   email: z.string(),
@@ -19,7 +19,7 @@ export const teamMemberSchema = z.looseObject({
   updated_at: timestamp.nullish(),
 });
 
-/** What a team member may do (spec, Role). */
+/** What a team member may do. */
 export const roleSchema = z.looseObject({
   id: wireId,
   name: z.string(),

@@ -31,8 +31,8 @@ export const transactionStatuses = [
 ] as const;
 
 /**
- * Whether an amount may stand beside a transaction type. The spec does not show the sign of a
- * refund's amount, so only sales and authorisations are known to be at least 0.
+ * Whether a transaction type may have an amount. The interface does not show the sign of a refund's amount, so only
+ * sales and authorisations are known to be at least 0.
  */
 export function isPlausibleAmount(transaction: {
   type?: string | null | undefined;
@@ -44,7 +44,7 @@ export function isPlausibleAmount(transaction: {
 
 const processorText = z.string().nullish();
 
-/** One payment operation (spec, Transaction). Read-only at the service. */
+/** One payment operation. Read-only at the service. */
 export const transactionSchema = z
   .looseObject({
     id: wireId,

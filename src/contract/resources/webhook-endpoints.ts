@@ -6,7 +6,7 @@ import { openEnum, timestamp, wireId } from "../wire-types.ts";
 
 const webhookEndpointStatuses = ["enabled", "disabled"] as const;
 
-/** Where the service pushes events (spec, WebhookEndpoint). */
+/** Where the service pushes events. */
 export const webhookEndpointSchema = z.looseObject({
   id: wireId,
   url: z.string().describe("HTTPS only"),
@@ -28,7 +28,7 @@ export const webhookEndpointSchema = z.looseObject({
 export type WebhookEndpoint = z.output<typeof webhookEndpointSchema>;
 
 /**
- * Whether an endpoint that asked for `patterns` receives events of a type (spec, Events): `*` is all, `order.*` is the
+ * Whether an endpoint that asked for `patterns` receives events of a type: `*` is all, `order.*` is the
  * family at any depth, anything else is an exact name.
  */
 export function coversEvent(patterns: readonly string[], type: string): boolean {

@@ -10,9 +10,9 @@ import {
 } from "./verification.ts";
 
 export interface SignatureExplanation {
-  /** What the receiver says to this request. */
+  /** The receiver's verdict on this request. */
   verification: Verification;
-  /** Ways to arrive at the signature, the one with the fewest mistakes first. */
+  /** Computations that yield the signature, the one with the fewest mistakes first. */
   matches: SignatureMatch[];
   /** How long ago it was signed, in seconds; negative when in the future; null when it does not say. */
   ageSeconds: number | null;
@@ -224,7 +224,7 @@ function readDigests(header: string): Claims["digests"] {
   ];
 }
 
-/** A way to arrive at a signature that a request carries. */
+/** A computation that yields a signature the request carries. */
 export interface SignatureMatch {
   scheme: SignatureSchemeName;
   secretId: string;
@@ -240,7 +240,7 @@ const expectedForms: Readonly<Record<SignatureSchemeName, { key: KeyForm; notati
   "standard-webhooks": { key: "base64", notation: "base64" },
 };
 
-/** Every way that leads to one of the claimed signatures, the one with the fewest mistakes first. */
+/** Every computation that yields one of the claimed signatures, the one with the fewest mistakes first. */
 function findMatches(
   { body, secrets }: Pick<SignedRequest, "body" | "secrets">,
   claims: Claims,

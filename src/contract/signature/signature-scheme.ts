@@ -19,7 +19,7 @@ const svcKeyOf = keyCache(utf8Key);
 
 /**
  * `SVC-Signature: t=<unix seconds>,v1=<lower-case hex>` over `<t>.<raw body>`, one `v1` for each
- * secret during a rotation. The spec does not show the format; this one is assumed.
+ * secret during a rotation. The interface does not show the format; this one is assumed.
  */
 export const svcScheme: SignatureScheme = {
   name: "svc",
@@ -56,8 +56,8 @@ type SvcHeader = {
 };
 
 /**
- * Parts in any order, unknown ones ignored, exactly one `t`. A `v1` that is not 64 lower-case hex
- * digits counts as none; a header without any is malformed.
+ * The parts may come in any order; unknown ones are ignored; there must be exactly one `t`. A `v1` that is not 64
+ * lower-case hex digits is ignored; a header without any other is malformed.
  */
 function parseSvcHeader(value: string): SvcHeader | null {
   let time: string | null = null;
@@ -82,8 +82,8 @@ function parseSvcHeader(value: string): SvcHeader | null {
 const hexKeyOf = keyCache(utf8Key);
 
 /**
- * `SVC-Signature: <lower-case hex>` over the raw body. It carries no time, so a replay cannot be
- * told by the signature, and one signature only, so a rotation needs both secrets live here.
+ * `SVC-Signature: <lower-case hex>` over the raw body. It carries no time, so the signature cannot reveal a replay. It
+ * carries one signature only, so during a rotation both secrets must be live here.
  */
 const hexScheme: SignatureScheme = {
   name: "hex",

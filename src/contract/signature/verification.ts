@@ -15,7 +15,7 @@ export interface SigningSecret {
 }
 
 /**
- * `stale`: the signature is right but its time is outside the window; `secretId` says whose it is.
+ * `stale`: the signature is right but expired, its time outside the window; `secretId` says whose it is.
  * `no_secret`: no secret is live and usable, so nothing could be verified.
  */
 export type Verification =

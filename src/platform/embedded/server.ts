@@ -16,14 +16,14 @@ import { type Place, runAs } from "./place.ts";
 export type ServerSettings = Readonly<Record<string, string>>;
 
 const defaultSettings: ServerSettings = {
-  // Only this machine, only TCP: a socket's path would have to be short and readable by both users.
+  // Only this machine, only TCP: the path of a socket would have to be short and readable by both users.
   listen_addresses: "127.0.0.1",
   unix_socket_directories: "",
-  // Promise 1 of the design, durable before 2xx, rests on these three; said aloud, though they are the defaults.
+  // That a webhook is durable before its 2xx rests on these three. They are the defaults, and stated all the same.
   fsync: "on",
   full_page_writes: "on",
   synchronous_commit: "on",
-  // Nothing replicates from here, so the log need not carry what only a replica needs.
+  // No replica exists, so the WAL need not carry what only a replica needs.
   wal_level: "minimal",
   max_wal_senders: "0",
   max_connections: "100",
@@ -32,14 +32,14 @@ const defaultSettings: ServerSettings = {
   log_timezone: "UTC",
 };
 
-/** How long a server that ends early is started again. */
+/** For how long a server that ends early is restarted. */
 const retryMs = 5_000;
 const maxLogBytes = 10_000_000;
 
 /**
- * Starts the server in a session of its own, so that neither Ctrl-C in our terminal nor our death reaches it,
- * and waits until it takes connections. An early end (a port taken meanwhile, children of a killed server that
- * still hold its memory) is tried again for some seconds.
+ * Starts the server in a session of its own, so that neither Ctrl-C in our terminal nor the end of our process stops
+ * it, and waits until it accepts connections. A server that ends early (its port was taken meanwhile, children of a
+ * killed server still hold its memory) is started again for some seconds.
  */
 export async function launch(
   place: Place,
@@ -73,9 +73,9 @@ export async function launch(
 }
 
 /**
- * Ends the server that runs on this data: fast shutdown (open transactions are rolled back, clients are
- * disconnected, a checkpoint is written); after `timeoutMs` at once, which costs a recovery at the next start.
- * Does nothing when none runs. Returns when it is gone.
+ * Stops the server that runs on this data: fast shutdown (open transactions are rolled back, clients are disconnected,
+ * a checkpoint is written); after `timeoutMs` immediate shutdown, which costs a recovery at the next start. Does
+ * nothing when none runs. Returns when the server has ended.
  */
 export async function shutDown(place: Place, timeoutMs: number): Promise<void> {
   for (const signal of ["SIGINT", "SIGQUIT", "SIGKILL"] as const) {
@@ -104,9 +104,9 @@ async function spawnServer(
   port: number,
 ): Promise<SpawnedServer> {
   const options = Object.entries(settings).flatMap(([name, value]) => ["-c", `${name}=${value}`]);
-  // PostgreSQL refuses to start when the id in a stale postmaster.pid belongs to some other process by now (in
-  // a restarted container it often does). We know that it is no server: `findRunning` looked. This variable
-  // makes PostgreSQL pass over that id and still check that nobody uses the old server's memory.
+  // PostgreSQL refuses to start when the id in a stale postmaster.pid now belongs to another process, as often happens
+  // in a restarted container. `findRunning` has checked that this process is no server. With this variable PostgreSQL
+  // ignores that id, and still checks that nobody uses the old server's memory.
   const stale = await readPostmasterPid(place.cluster);
   const env = { ...serverEnvironment, ...(stale && { PG_GRANDPARENT_PID: String(stale.pid) }) };
   const log = await openLog(place);
@@ -119,7 +119,7 @@ async function spawnServer(
       stdio: ["ignore", log.fd, log.fd],
     });
     child.unref();
-    // Listened to at once: a server that does not like its settings is gone within milliseconds.
+    // Listened to at once: a server that rejects its settings ends within milliseconds.
     const server: SpawnedServer = { pid: child.pid, hasEnded: false, failure: null };
     child.once("exit", () => (server.hasEnded = true));
     child.once("error", (error) => (server.failure = error));
@@ -129,7 +129,7 @@ async function spawnServer(
   }
 }
 
-/** False when the process ended before it took connections. */
+/** False when the process ended before it accepted connections. */
 async function waitUntilReady(
   server: SpawnedServer,
   place: Place,
@@ -144,7 +144,7 @@ async function waitUntilReady(
         cause: server.failure,
       });
     }
-    // Another program may have taken the port since it was chosen: only our own server's answer counts.
+    // Another program may have taken the port since it was chosen: only an answer of our own server counts.
     const isBound = (await readPostmasterPid(place.cluster))?.pid === server.pid;
     if (isBound && (await tryLogin(port, password, place))) return true;
     if (performance.now() > deadlineMs) throw notReady(place, timeoutMs);
@@ -153,7 +153,7 @@ async function waitUntilReady(
   return false;
 }
 
-/** The port of the last run when it is free, so that what remembers the URL finds the server again. */
+/** The port of the last run when it is free, so that a remembered URL still reaches the server. */
 async function choosePort(place: Place): Promise<number> {
   const last = Number(await readIfThere(join(place.base, "port")));
   return freePort(last).catch(() => freePort(0));
@@ -194,14 +194,14 @@ const pollMs = 20;
 
 export const logFile = (place: Place): string => join(place.root, "server.log");
 
-/** `sslmode`: said aloud, since a PGSSLMODE meant for another server would else be taken for this one. */
+/** `sslmode` is explicit: otherwise a PGSSLMODE meant for another server would apply to this one. */
 export const connectionUrl = (port: number, password: string, database: string): string =>
   `postgres://${superuser}:${password}@127.0.0.1:${port}/${database}?sslmode=disable`;
 
 /**
- * The server that runs on this data, once it takes connections; null when none runs. The process is recognised
- * by its command line, since the id in postmaster.pid may by now be anybody's. Throws `UnreachableError` when it
- * refuses the stored password or is not ready in time.
+ * The server that runs on this data, once it accepts connections; null when none runs. The process is recognised by its
+ * command line, since the id in postmaster.pid may belong to another process by now. Throws `UnreachableError` when the
+ * server rejects the stored password or is not ready in time.
  */
 export async function findRunning(
   place: Place,
@@ -221,7 +221,7 @@ export async function findRunning(
 }
 
 /**
- * True when the server on `port` lets us in and serves this data; false while it is not ready. Throws
+ * True when the server on `port` accepts our login and serves this data; false while it is not ready. Throws
  * `UnreachableError` where waiting would not help.
  */
 async function tryLogin(port: number, password: string, place: Place): Promise<boolean> {
@@ -254,7 +254,7 @@ async function tryLogin(port: number, password: string, place: Place): Promise<b
   }
 }
 
-/** The first and the fourth line of postmaster.pid; the port is written a moment after the id. */
+/** The first and the fourth line of postmaster.pid. The server writes the port a moment after the id. */
 async function readPostmasterPid(
   cluster: string,
 ): Promise<{ pid: number; port: number | null } | null> {

@@ -4,13 +4,13 @@ export type HttpMethod = "GET" | "POST" | "PATCH" | "DELETE";
 
 export type HttpRequest = {
   method: HttpMethod;
-  /** With the query. */
+  /** Includes the query. */
   path: string;
   headers: Readonly<Record<string, string>>;
   body: string | null;
 };
 
-/** An answer as it came. A body that is too long is not read to its end. */
+/** An answer as received. A body that is too long is not read to its end. */
 export type HttpAnswer = {
   status: number;
   /** @param name in lower case */
@@ -21,8 +21,8 @@ export type HttpAnswer = {
 export type ExchangeLimits = { tryTimeoutMs: number; maxAnswerBytes: number };
 
 /**
- * One request and its answer. Follows no redirect. Rejects when no answer begins within the time; the
- * rejection says nothing of the request's headers.
+ * Sends one request and reads its answer. Follows no redirect. Rejects when no answer begins in time; the error never
+ * quotes the request's headers.
  */
 export async function exchange(
   dispatcher: Dispatcher,
@@ -60,7 +60,7 @@ async function readBody(
   const chunks: Buffer[] = [];
   let bytes = 0;
   try {
-    // Leaving the loop destroys the stream and with it the connection.
+    // Leaving the loop destroys the stream, and with it the connection.
     for await (const chunk of body) {
       bytes += chunk.length;
       if (bytes > maxAnswerBytes) return "too_long";
@@ -72,17 +72,17 @@ async function readBody(
   return Buffer.concat(chunks, bytes);
 }
 
-/** A signal that aborts after a time, or with any of its parents. Always `dispose` it. */
+/** A signal that aborts after a time, or with any of its parents. The caller must `dispose` it. */
 export interface Deadline {
   readonly signal: AbortSignal;
-  /** True once the time is up, as opposed to a parent's abort. */
+  /** True once the time is up, as opposed to an abort by a parent. */
   expired(): boolean;
   dispose(): void;
 }
 
 /**
- * `AbortSignal.any` and `AbortSignal.timeout` would do, but leave a listener and a timer behind for
- * every call made under a parent that lives as long as the process.
+ * `AbortSignal.any` and `AbortSignal.timeout` would leave a listener and a timer behind for every call made under a
+ * parent that lives as long as the process.
  */
 export function startDeadline(ms: number, parents: readonly AbortSignal[]): Deadline {
   const controller = new AbortController();
@@ -106,13 +106,13 @@ export function startDeadline(ms: number, parents: readonly AbortSignal[]): Dead
   };
 }
 
-/** One bad answer, of a proxy for example, must not park a read for years. */
+/** One bad answer, for example from a proxy, must not delay a read for years. */
 const longestWaitMs = 3_600_000;
 
 /**
  * How long a `Retry-After` header asks to wait, in milliseconds, an hour at most; null when it is absent or unreadable.
- * Both forms of the header are read: seconds, and an HTTP date. A date is measured against the same
- * answer's `Date`, so that neither clock skew nor a service whose clock was moved changes the wait.
+ * Reads both forms of the header, seconds and an HTTP date. A date is measured against the `Date` of the same answer,
+ * so that neither clock skew nor a service whose clock was moved changes the wait.
  */
 export function parseRetryAfter(header: string | null, answeredAt: Date): number | null {
   if (header === null) return null;

@@ -4,7 +4,7 @@ import { type AddressInfo, isIPv6 } from "node:net";
 import { ConfigurationError } from "../errors.ts";
 import { errorCode } from "../postgres/errors.ts";
 
-/** Where to listen, and which settings to blame when that cannot be. */
+/** Where to listen, and which settings to name when that fails. */
 export interface ListenAddress {
   host: string;
   /** 0 picks a free one. */
@@ -40,7 +40,7 @@ function explain(
   }
 }
 
-/** How to reach from this machine what listens on `host`. */
+/** The host under which this machine reaches a server that listens on `host`. */
 export function localAddress(host: string): string {
   const reachable = host === "0.0.0.0" ? "127.0.0.1" : host === "::" ? "::1" : host;
   return isIPv6(reachable) ? `[${reachable}]` : reachable;
@@ -52,8 +52,8 @@ export interface HealthServer {
 }
 
 /**
- * `GET /healthz` of a process that has no public port, on the admin address: 200 while `isAlive`, else 503, so
- * that whoever watches over the process can start it anew. Throws `ConfigurationError` when it cannot listen.
+ * `GET /healthz` on the admin address, for a process without a public port: 200 while `isAlive`, else 503, so that a
+ * supervisor can restart the process. Throws `ConfigurationError` when it cannot listen.
  */
 export async function startHealthServer(
   { isAlive }: { isAlive(): boolean },

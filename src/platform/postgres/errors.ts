@@ -1,6 +1,6 @@
 import { ConfigurationError } from "../errors.ts";
 
-/** Where a connection was tried, in words that may be shown: never the password. */
+/** The place of an attempted connection, in words that may be shown: never the password. */
 export interface ConnectionTarget {
   host: string;
   port: number;
@@ -9,8 +9,8 @@ export interface ConnectionTarget {
 }
 
 /**
- * Says in one or two sentences why a connection failed and what to do. Decided by the error's code (a system
- * code, an SQLSTATE or one of OpenSSL), never by its text.
+ * Says in one or two sentences why a connection failed and what to do. Decided by the error's code (a system code, an
+ * SQLSTATE or one of OpenSSL), never by its text.
  */
 export function explainConnectionError(error: unknown, target: ConnectionTarget): string {
   const { host, port, user, database } = target;
@@ -77,17 +77,18 @@ export function errorCode(error: unknown): string | undefined {
 const messageOf = (error: unknown): string =>
   error instanceof Error ? error.message : String(error);
 
-/** Classes of SQLSTATE: connection, resources, the operator's doing (a shutdown, a start), the system around. */
+/** Classes of SQLSTATE: connection, resources, operator intervention (a shutdown, a start), system errors. */
 const outageClasses: readonly string[] = ["08", "53", "57", "58"];
 
 /**
- * True for what ends when the server is back, and says nothing of the statement: no connection, a restart, no resources.
+ * True for errors that end when the server is back and do not come from the statement: no connection, a restart, no
+ * resources.
  */
 export function isOutage(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const code = errorCode(error);
   if (code === undefined) {
-    // Neither the driver's broken connection nor Knex' full pool has a code; what a program does wrong is of other kinds.
+    // The driver's broken connection and Knex' full pool have no code; programming errors are of other classes.
     return error.name === "Error" || error.name === "KnexTimeoutError";
   }
   return /^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]{4}$/.test(code)
@@ -96,8 +97,8 @@ export function isOutage(error: unknown): boolean {
 }
 
 /**
- * An error to show to a person, where the login may not do what was asked. Without PostgreSQL's own words: knex puts the
- * statement with its values in front of them.
+ * The error shown to a person when the login lacks a privilege. It leaves out PostgreSQL's message: knex puts the
+ * statement with its values in front of it.
  */
 export function withRoleAdvice(error: unknown): unknown {
   const code = errorCode(error);

@@ -6,11 +6,11 @@ import { ConfigurationError } from "../errors.ts";
 import { errorCode, isOutage } from "./errors.ts";
 import { sqlArray } from "./values.ts";
 
-/** What the schema of a database is made of. Each part may rest on those before it. */
+/** The parts of a database schema. Each part may depend on those before it. */
 export interface Schema {
-  /** A folder of numbered files: tables, indexes, rows of reference. Each is applied once and then never changed. */
+  /** A folder of numbered files: tables, indexes, reference rows. Each is applied once and never changed afterwards. */
   migrations: URL;
-  /** Files of functions, views and triggers, each applied again when its text changes. */
+  /** Files of functions, views and triggers. A file is applied again when its text changes. */
   objects: readonly URL[];
   /** The merchant's own numbered files. The folder may be missing. */
   ownMigrations: URL;
@@ -18,7 +18,7 @@ export interface Schema {
   ownObjects: readonly URL[];
 }
 
-/** What `migrateToLatest` did, by the names of files. */
+/** What `migrateToLatest` did, as file names. */
 export interface Migrated {
   applied: string[];
   replaced: string[];
@@ -27,10 +27,10 @@ export interface Migrated {
 /** `migrations/` beside `src/`, or `dist/migrations/` beside `dist/src/`: the same depth in both. */
 export const migrationsFolder = new URL("../../../migrations/", import.meta.url);
 export const ownMigrationsFolder = new URL("own/", migrationsFolder);
-/** Names of own files begin with it, so that no number of theirs is ever one of ours. */
+/** The merchant's files begin with it, so that their numbers never collide with ours. */
 const ownPrefix = "own/";
 const ledger = "tallyhook_migrations";
-/** Any fixed number of our own; held while the schema changes. */
+/** The key of the advisory lock that is held while the schema changes. Any fixed number of our own. */
 const advisoryLock = 7_255_011_932;
 const liftedLimits = [
   "statement_timeout",
@@ -40,15 +40,15 @@ const liftedLimits = [
 ];
 
 /**
- * Brings the schema up to date: the numbered files that the database has not, then the functions, views and triggers
- * whose text is not the program's. All of it is one transaction under an advisory lock: a crash leaves nothing half
- * done and no lock behind, and of two processes that migrate at once the second finds nothing to do. No time limit
- * holds for it. Idempotent. Throws `ConfigurationError` with file and line where a statement is refused, and when the
- * database was migrated by a newer version.
+ * Brings the schema up to date: applies the numbered files that the database lacks, then the functions, views and
+ * triggers whose text differs from the program's. All of it is one transaction under an advisory lock: a crash leaves
+ * no partial change and no lock, and of two processes that migrate at once the second finds nothing to do. No time
+ * limit applies. Idempotent. Throws `ConfigurationError` with file and line where a statement is refused, and when a
+ * newer version has migrated the database.
  */
 export async function migrateToLatest(db: Knex, schema: Schema): Promise<Migrated> {
   return db.transaction(async (trx) => {
-    // Operators limit statements for the sake of others; a migration takes as long as it takes.
+    // Operators limit statements to protect others; a migration takes as long as it takes.
     await trx.raw(
       "select set_config(name, '0', true) from pg_settings where name = any(?::text[])",
       [liftedLimits],
@@ -64,7 +64,7 @@ export async function migrateToLatest(db: Knex, schema: Schema): Promise<Migrate
   });
 }
 
-/** Names of the numbered files that the program has and the database has not, oldest first. Only reads. */
+/** Names of the numbered files that the database lacks, oldest first. Only reads. */
 export async function pendingMigrations(
   db: Knex,
   { migrations, ownMigrations }: Pick<Schema, "migrations" | "ownMigrations"> = {
@@ -78,7 +78,7 @@ export async function pendingMigrations(
   return known.filter((name) => !applied.has(name));
 }
 
-/** Names of migrations that the database has and this version does not know; merchants may drop theirs. Only reads. */
+/** Names of applied migrations that this version does not know. Merchants may delete theirs. Only reads. */
 export async function newerMigrations(
   db: Knex,
   migrations: URL = migrationsFolder,
@@ -107,7 +107,7 @@ async function applyNumbered(trx: Knex.Transaction, folder: URL, prefix = ""): P
 
 const readFiles = (urls: readonly URL[]) => Promise.all(urls.map((url) => readSqlFile(url)));
 
-/** Names without ending, in their order. */
+/** File names without their ending, in order. */
 async function migrationNames(folder: URL): Promise<string[]> {
   try {
     const files = (await readdir(folder)).filter((file) => /^\d{4}_.+\.sql$/.test(file));
@@ -136,8 +136,8 @@ async function refuseNewerSchema(db: Knex, migrations: URL): Promise<void> {
 const lastOfVersion01 = "0054_open_lists_read";
 
 /**
- * Version 0.1 had 43 migrations and knex's ledger of them. What they made is what the first numbered files make, so
- * that those are noted as applied; a database that is not at the last of the 43 has to be brought there first.
+ * Version 0.1 had 43 migrations and recorded them in knex's own table. The first numbered files make the same schema,
+ * so they are recorded as applied. A database that is not at the last of the 43 must be brought there first.
  */
 async function makeLedger(trx: Knex.Transaction, migrations: URL): Promise<void> {
   const isOfVersion01 = await hasTable(trx, `${ledger}_lock`);
@@ -186,11 +186,11 @@ const recordTable = "tallyhook_schema_objects";
 /** A function, view or trigger. */
 export interface SchemaObject {
   kind: string;
-  /** With its schema; of a function with its arguments, of a trigger with its table. */
+  /** With its schema; a function with its arguments, a trigger with its table. */
   name: string;
 }
 
-/** One in the database, with the hash of what the server says it is. */
+/** An object in the database, with the hash of its definition as the server prints it. */
 export interface LiveObject extends SchemaObject {
   sha256: string;
 }
@@ -199,7 +199,7 @@ export interface ChangedObject extends SchemaObject {
   change: "changed" | "missing" | "added";
 }
 
-/** Whose files they are: the ones do not drop what the others made. */
+/** The owner of a set of files. One owner's files never drop what another's made. */
 export type Owner = "program" | "merchant";
 
 interface RecordedObject extends LiveObject {
@@ -210,11 +210,11 @@ interface RecordedObject extends LiveObject {
 }
 
 /**
- * Replaces the functions, views and triggers whose file is another than the one they were made of, and those that
- * somebody changed or dropped by hand; and drops those that no file makes any more. Files are run in their order. What
- * keeps its arguments and columns is replaced in place: grants, and what others built on it, stay. Gives back the names
- * of the files that were run. Idempotent. Throws `ConfigurationError` where one has to be dropped and something of
- * somebody else rests on it, which is named. Needs the transaction of the migration.
+ * Replaces the functions, views and triggers whose file has changed, and those that somebody changed or dropped by
+ * hand. Drops those that no file defines any more. Files run in their order. An object that keeps its arguments and
+ * columns is replaced in place, so that grants and dependent objects of others stay. Returns the names of the files
+ * that were run. Idempotent. Throws `ConfigurationError` where an object must be dropped and another one of somebody
+ * else's depends on it; the message names that one. Needs the migration's transaction.
  */
 async function replaceObjects(
   trx: Knex.Transaction,
@@ -240,7 +240,7 @@ async function replaceObjects(
   const major = await serverMajor(trx);
   const before = byKey(await readLiveObjects(trx, schemasOf(files.flatMap(declaredObjects))));
   const run = files.filter((file) => !isAsMade(file, recorded, before, major));
-  // A database of version 0.1 has no record: what bears the names of ours is ours.
+  // A database of version 0.1 has no record: objects with our names are ours.
   const made = recorded.length > 0 ? recorded : [...before.values()];
   for (const file of run) await replaceFile(trx, file, made);
   const declared = new Set(files.flatMap(declaredNames));
@@ -251,15 +251,15 @@ async function replaceObjects(
   return run.map(({ name }) => name);
 }
 
-/** Names of files whose objects were never made, or of another text. Only reads. */
+/** Names of files whose objects were never made, or were made from another text. Only reads. */
 export async function pendingObjects(db: Knex, files: readonly SqlFile[]): Promise<string[]> {
   const recorded = new Map((await readRecord(db)).map((each) => [each.file, each.file_sha256]));
   return files.filter(({ name, sha256 }) => recorded.get(name) !== sha256).map(({ name }) => name);
 }
 
 /**
- * What was changed since `migrate` made it, by name. Null where nothing can be said: nothing was recorded, or by
- * another major version of the server, and `migrate` records it. Only reads.
+ * Names of objects that were changed since `migrate` made them. Null where this is unknown: no definition was recorded,
+ * or another major version of the server recorded it; `migrate` records it again. Only reads.
  */
 export async function changedObjects(db: Knex): Promise<ChangedObject[] | null> {
   const recorded = await readRecord(db);
@@ -283,7 +283,7 @@ export async function changedObjects(db: Knex): Promise<ChangedObject[] | null> 
 }
 
 /**
- * Everything in these schemas that can be replaced. The server words views and triggers, by settings that every
+ * All replaceable objects in these schemas. The server prints views and triggers according to settings that every
  * connection brings (session-settings.ts). One statement.
  */
 export async function readLiveObjects(
@@ -315,7 +315,7 @@ export async function readLiveObjects(
   return rows;
 }
 
-/** Kind and name of what a file makes, without arguments. Pure. */
+/** Kind and name of the object that a file defines, without arguments. Pure. */
 function declaredObjects({ text }: Pick<SqlFile, "text">): SchemaObject[] {
   const statements = text.matchAll(
     /^create or replace (?:(function|view) ([a-z_.]+)|trigger ([a-z_]+)[^;]*? on ([a-z_.]+))/gm,
@@ -329,7 +329,7 @@ function declaredObjects({ text }: Pick<SqlFile, "text">): SchemaObject[] {
 
 const declaredNames = (file: SqlFile): string[] => declaredObjects(file).map(nameOf);
 
-/** Without arguments: of a name there is one function. */
+/** Without arguments: function names are unique. */
 const nameOf = ({ kind, name }: SchemaObject): string => `${kind} ${name.replace(/\(.*$/s, "")}`;
 const keyOf = ({ kind, name }: SchemaObject): string => `${kind} ${name}`;
 const byKey = <T extends SchemaObject>(objects: readonly T[]): Map<string, T> =>
@@ -366,7 +366,7 @@ function refuseUnclear(
   }
 }
 
-/** Whether all that a file makes is there as it was made of this very text. Pure. */
+/** Whether all objects of a file exist unchanged and were made from this very text. Pure. */
 function isAsMade(
   file: SqlFile,
   recorded: readonly RecordedObject[],
@@ -381,7 +381,7 @@ function isAsMade(
   });
 }
 
-/** What cannot be replaced in place: other arguments or results of a function, other columns of a view. */
+/** Objects that cannot be replaced in place: a function with other arguments or results, a view with other columns. */
 const needsDrop: readonly string[] = ["42P13", "42P16", "42725"];
 
 async function replaceFile(
@@ -399,7 +399,7 @@ async function replaceFile(
     await runSqlFile(trx, file);
     return;
   }
-  // With other arguments a function is another one, which has taken the place of this.
+  // A function with other arguments is a new function, which replaces this one.
   const live = await readLiveObjects(trx, schemasOf(made));
   for (const each of made.filter(({ kind }) => kind === "function")) {
     const namesakes = live.filter((other) => nameOf(other) === nameOf(each));
@@ -474,16 +474,16 @@ export async function readSqlFile(url: URL): Promise<SqlFile> {
   };
 }
 
-/** What the login may not do is not the file's fault (`withRoleAdvice` says what to do). */
+/** A missing privilege of the login is not the file's fault (`withRoleAdvice` says what to do). */
 const faultsOfLogin: readonly string[] = ["42501", "25006"];
 
 /**
  * Runs all statements of a file. Throws `ConfigurationError` with the file and the line where PostgreSQL refuses one;
- * its cause is the server's error. Other faults, such as a lost connection, are thrown as they are.
+ * its cause is the server's error. Other errors, such as a lost connection, are thrown as they are.
  */
 async function runSqlFile(trx: Knex.Transaction, { name, text }: SqlFile): Promise<void> {
   try {
-    // A question mark of the text is no place for a value.
+    // A question mark in the text is not a binding.
     await trx.raw(text.replaceAll("?", "\\?"));
   } catch (error) {
     const code = errorCode(error) ?? "";

@@ -23,16 +23,16 @@ export interface DatabaseOptions {
   /** Shown in `pg_stat_activity`. */
   applicationName: string;
   /**
-   * A statement on whose connection nothing came for so long is given up together with the connection: longer than any
-   * takes to its first row. For processes that run for ever; unlimited when left out.
+   * When a statement's connection receives nothing for this time, both are abandoned. Must exceed the time that any
+   * statement needs to its first row. For processes that run for ever; unlimited by default.
    */
   silenceMs?: number;
   log?: Log;
 }
 
 /**
- * A Knex with its own pool, which opens connections when they are needed. `int8` and `numeric` come back as
- * strings. Does not connect yet. Close with `db.destroy()`.
+ * A Knex with its own pool, which opens connections when they are needed. `int8` and `numeric` are returned as strings.
+ * Does not connect yet. Close with `db.destroy()`.
  */
 export function createDatabase(options: DatabaseOptions): Knex {
   const { url, poolMax, applicationName, silenceMs, log } = options;
@@ -64,7 +64,7 @@ export function createDatabase(options: DatabaseOptions): Knex {
   });
 }
 
-/** What of a pg client no type declares. Knex lends one that has a reason in `__knex__disposed` to nobody any more. */
+/** The untyped parts of a pg client. Knex never lends out a client that has a reason in `__knex__disposed`. */
 interface WatchedClient {
   connection: { stream: Socket };
   readyForQuery: boolean;
@@ -72,9 +72,9 @@ interface WatchedClient {
 }
 
 /**
- * After a failover that told nobody (a lost machine, a moved address) the system sends to the old server for a quarter
- * of an hour before it gives up. Whoever waits on one connection for too long gives it up, and `distrust` sees to the
- * others, each of which would cost the same time again. A connection that is idle may be so: locks are held by one.
+ * After a failover without a disconnect (a lost machine, a moved address), the system keeps sending to the old server
+ * for a quarter of an hour. A statement that waits too long abandons its connection; `distrust` then handles the
+ * others, each of which would cost the same wait again. An idle connection may be silent: locks are held on one.
  */
 function limitSilence(
   silenceMs: number,
@@ -94,7 +94,7 @@ function limitSilence(
   };
 }
 
-/** One that is lent may hold a lock, and goes when it is given back. */
+/** A connection in use may hold a lock; it is dropped when it is returned. */
 function disposeOfLater(clients: readonly WatchedClient[], reason: Error): void {
   for (const each of clients) each.__knex__disposed = reason;
 }
@@ -109,24 +109,26 @@ export interface PoolOptions {
   applicationName: string;
   /** Schema in which unqualified names are looked up: letters and underscores. */
   searchPath?: string;
-  /** A crash of the server may take the last commits: each is faster by a flush of the log. For what can be made anew. */
+  /**
+   * A crash of the server may lose the last commits; each commit saves a flush of the log. For data that can be made
+   * again.
+   */
   mayLoseCommits?: true;
   /** The server gives up a statement after this time (57014). */
   statementTimeoutMs?: number;
-  /** Until a new connection is ready, or a busy pool has a free one. */
+  /** The limit for opening a connection, or for waiting until a busy pool has a free one. */
   connectTimeoutMs?: number;
-  /** The client gives up waiting after this time, also when the server no longer answers at all. */
+  /** The client stops waiting after this time, also when the server no longer answers at all. */
   queryTimeoutMs?: number;
   idleTimeoutMs?: number;
-  /** As `DatabaseOptions` has it; then every connection of the pool is closed. */
+  /** As in `DatabaseOptions`; afterwards every connection of the pool is closed. */
   silenceMs?: number;
   log?: Log;
 }
 
 /**
- * A bare pg pool, for the hot path. What its connections commit outlives a crash, unless told. Errors of idle and of
- * checked-out clients are handled (the pool replaces them), so that a server that goes away never ends the process. Close
- * with `pool.end()`.
+ * A bare pg pool, for the hot path. Its commits survive a crash unless `mayLoseCommits`. Handles errors of idle and of
+ * checked-out clients (the pool replaces them), so that a lost server never ends the process. Close with `pool.end()`.
  */
 export function createPool(options: PoolOptions): pg.Pool {
   const { log } = options;
@@ -137,7 +139,8 @@ export function createPool(options: PoolOptions): pg.Pool {
     connectionTimeoutMillis: options.connectTimeoutMs ?? connectTimeoutMs,
     idleTimeoutMillis: options.idleTimeoutMs ?? 30_000,
     keepAlive: true,
-    // Without it the first probe comes after two hours; a connection that only listens would be deaf for so long.
+    // Otherwise the first keep-alive probe comes after two hours, and a connection that only listens would miss
+    // everything until then.
     keepAliveInitialDelayMillis: keepAliveDelayMs,
     // oxlint-disable-next-line typescript/no-misused-promises -- the pool awaits it before it lends the connection
     onConnect: (client: pg.ClientBase) => applyOwnSettings(client, options),
@@ -155,9 +158,9 @@ export function createPool(options: PoolOptions): pg.Pool {
 }
 
 /**
- * Settings of one pool's connections: in a statement, since the start-up message to a pooler takes neither a limit of
- * time nor a search path. A commit outlives a crash, whatever server, database or role are set to, unless it may be
- * lost; only `off` is changed, as what waits for standbys is stronger.
+ * Settings of one pool's connections. They are sent as a statement, since a pooler's start-up message takes neither a
+ * statement time-out nor a search path. A commit survives a crash, whatever server, database or role are set to, unless
+ * the pool allows losing it. Only `off` is changed, since modes that wait for standbys are stronger.
  */
 async function applyOwnSettings(client: pg.ClientBase, options: PoolOptions): Promise<void> {
   const { searchPath, mayLoseCommits = false, statementTimeoutMs } = options;
@@ -170,7 +173,7 @@ async function applyOwnSettings(client: pg.ClientBase, options: PoolOptions): Pr
   );
 }
 
-/** Without a log of ours Knex would write to standard output, where `--json` prints. */
+/** Without a log of ours, Knex would write to standard output, where `--json` prints. */
 function knexLog(log: Log | undefined): Knex.Logger {
   return {
     warn: (message: unknown) => log?.warn({ knex: message }, "knex"),
@@ -181,18 +184,18 @@ function knexLog(log: Log | undefined): Knex.Logger {
 }
 
 export interface ReachableOptions {
-  /** The setting to blame in the message. */
+  /** The setting to name in the message. */
   variable?: string;
   /** For everything together: name look-up, connecting, logging in, one query. */
   timeoutMs?: number;
 }
 
 /**
- * Proves that the database answers a query, within `timeoutMs`: 6 s unless told, so that with the start of the
- * process a command ends within 10 s. A server that is starting or recovering is waited for so long. Throws
- * `UnreachableError`, or `ConfigurationError` where the URL itself is wrong, the server too old, the database in
- * another encoding than UTF8, the session without the settings that a connection brings, or lent to others between two
- * transactions; the message names the variable and the place, and never shows the password.
+ * Proves that the database answers a query within `timeoutMs`: 6 s by default, so that a command ends within 10 s,
+ * including the start of its process. Also waits that long for a server that is starting or recovering. Throws
+ * `UnreachableError`. Throws `ConfigurationError` when the URL is wrong, the server too old, the database not in UTF8,
+ * the session without the settings that a connection brings, or a pooler shares server connections between
+ * transactions. The message names the variable and the place, and never shows the password.
  */
 export async function assertReachable(url: string, options: ReachableOptions = {}): Promise<void> {
   const { variable = "DATABASE_URL", timeoutMs = 6_000 } = options;
@@ -235,9 +238,9 @@ export async function assertReachable(url: string, options: ReachableOptions = {
 }
 
 /**
- * Whether somebody between here and the server lends a server's connection to one client for a transaction and to the
- * next one after it, as PgBouncer does in the modes "transaction" and "statement": then one server process serves a
- * client that is still connected, and another one as well. A server that is reached directly says so itself.
+ * Whether a pooler between here and the server lends a server connection to one client per transaction, as PgBouncer
+ * does in the modes "transaction" and "statement". Then a server process that serves a client still connected also
+ * serves another one. A server that is reached directly reports its own process id, which settles the question at once.
  */
 async function isLentToOthers(
   client: pg.Client,
@@ -273,7 +276,7 @@ const lendingPooler = (variable: string): ConfigurationError =>
       '"session" for this database (PgBouncer: pool_mode = session), or name the server itself.',
   );
 
-/** The reports use multiranges (14), the alerts unique indexes to which nulls are equal (15). */
+/** The reports use multiranges (14); the alerts use unique indexes that treat nulls as equal (15). */
 const oldestVersion = 15;
 
 /** Throws `ConfigurationError` for a server whose `server_version_num` is too old for the migrations. */
@@ -293,7 +296,7 @@ function assertEncoding(encoding: string | undefined, variable: string): void {
   );
 }
 
-/** What the program's statements rely on, and what a pooler may drop. */
+/** Session settings that the program's statements rely on and a pooler may drop. */
 function assertSession(session: SessionState | undefined, variable: string): void {
   const problem = session === undefined ? null : problemOfSession(session);
   if (problem !== null) throw new ConfigurationError(`${variable}: ${problem}`);
@@ -312,7 +315,7 @@ interface Probe {
 
 function createProbe(url: string, variable: string): Probe {
   const socket = new Socket();
-  // A destroyed socket may still report an error after everybody has stopped listening.
+  // A destroyed socket may still report an error after all listeners are gone.
   socket.on("error", () => {});
   try {
     const client = new pg.Client({
@@ -323,7 +326,7 @@ function createProbe(url: string, variable: string): Probe {
     client.on("error", () => {});
     return { client, socket };
   } catch (error) {
-    // No cause: the error of the URL parser holds the whole URL, and so the password.
+    // No cause: the URL parser's error holds the whole URL, and so the password.
     const { code, path } = error as NodeJS.ErrnoException;
     if (path !== undefined) {
       throw new ConfigurationError(

@@ -1,33 +1,33 @@
 /**
- * The settings of a PostgreSQL session that decide what our statements mean and how their answers are written. Server,
- * database and role may each set them otherwise, so every connection of ours brings its own. As PostgreSQL shows them.
+ * The PostgreSQL session settings that decide what our statements mean and how their results are written, in the form
+ * that PostgreSQL shows. Server, database and role may each set others, so every connection of ours brings its own.
  *
- * Not here, since they change how long something takes or how much it may use, never what it says: timeouts, planner,
- * memory, jit, parallel workers. They stay the operator's. So does `default_transaction_read_only`: whoever sets that means
- * it. `client_encoding` is the driver's (UTF8); whether a commit outlives a crash is in pool.ts. Formats of a
- * locale (`lc_numeric`, …) decide nothing: no pattern of ours asks for them.
+ * Not here: settings that change how long a statement takes or how much it may use, never its result (timeouts,
+ * planner, memory, jit, parallel workers). They stay the operator's. So does `default_transaction_read_only`: whoever
+ * sets it means it. `client_encoding` is the driver's (UTF8); whether a commit survives a crash is decided in pool.ts.
+ * Locale formats (`lc_numeric`, …) have no effect: our patterns do not use them.
  */
 export const sessionSettings = {
-  // How times are written: the driver reads no other form, and gives null instead.
+  // The format of times: the driver reads no other, and returns null instead.
   DateStyle: "ISO, MDY",
   IntervalStyle: "postgres",
-  // What `timestamptz::text` and `::date` say.
+  // The results of `timestamptz::text` and `::date`.
   TimeZone: "UTC",
-  // Where the ledger of migrations is. All else is named with its schema.
+  // Where the table of applied migrations is. All other names have their schema.
   search_path: "public",
-  // Whether NULL in the text of an array is null or four letters.
+  // Whether NULL in an array literal is null or a text of four letters.
   array_nulls: "on",
   bytea_output: "hex",
   // Floating-point numbers in their shortest exact form.
   extra_float_digits: "1",
-  // Whether a backslash in a text is a backslash: regular expressions have many.
+  // Whether a backslash in a string is a backslash: regular expressions have many.
   standard_conforming_strings: "on",
   backslash_quote: "safe_encoding",
   quote_all_identifiers: "off",
-  // `x = null` is null.
+  // Otherwise `x = null` might mean `x is null`.
   transform_null_equals: "off",
   xmloption: "content",
-  // Locks that are waited for and then read again rely on it; a stricter one fails with 40001 wherever two meet.
+  // Code that waits for a lock and then reads again relies on it; a stricter level fails with 40001 on every conflict.
   default_transaction_isolation: "read committed",
   default_transaction_deferrable: "off",
   // A pool's connections are idle by design.
@@ -37,9 +37,9 @@ export const sessionSettings = {
 type Settings = Readonly<Record<string, string>>;
 
 /**
- * A URL for connecting with these settings: they travel in `options` of the start-up message, so that they hold before
- * the first statement, cost no round trip, and come back with every new connection. They stand behind options that the URL
- * has already, and win. Never throws, whatever the URL is. Pure.
+ * A URL for connecting with these settings. They travel in `options` of the start-up message, so they hold before the
+ * first statement, cost no round trip, and come with every new connection. They follow options that the URL has
+ * already, and win. Never throws, whatever the URL is. Pure.
  */
 export function withSessionSettings(url: string): string {
   const [place = "", query = ""] = splitOnce(url, "?");
@@ -51,7 +51,7 @@ export function withSessionSettings(url: string): string {
   return `${place}?${query === "" ? options : `${query}&${options}`}`;
 }
 
-/** A space ends an option unless there is a backslash before it. Lists need no spaces. */
+/** A space ends an option unless a backslash precedes it. Lists need no spaces. */
 const escaped = (value: string): string => value.replaceAll(", ", ",").replaceAll(" ", "\\+");
 
 function splitOnce(text: string, at: string): string[] {
@@ -59,7 +59,7 @@ function splitOnce(text: string, at: string): string[] {
   return index < 0 ? [text] : [text.slice(0, index), text.slice(index + 1)];
 }
 
-/** What a session has to say of its settings; for `problemOfSession`. */
+/** A session's settings as it reports them; input of `problemOfSession`. */
 export const readSessionSettings = `
   select current_user as "user", current_database() as database, coalesce(json_object_agg(name, setting), '{}') as settings
   from pg_settings where name = any($1)`;
@@ -70,13 +70,13 @@ export interface SessionState {
   settings: Settings;
 }
 
-/** Only a superuser may set it, so no connection can bring its own. */
+/** Only a superuser may set it, so connections cannot bring their own. */
 const triggersRun = { session_replication_role: "origin" } as const;
 
 export const neededSettings = { ...sessionSettings, ...triggersRun };
 
 /**
- * Why a session cannot be used, and what to do, for a person; null where all is as it has to be. A pooler between here
+ * Why a session cannot be used, and what to do about it, for a person; null where all is right. A pooler between here
  * and the server may have dropped what the connection brought. Pure.
  */
 export function problemOfSession({ user, database, settings }: SessionState): string | null {

@@ -3,8 +3,8 @@ import type { Knex } from "knex";
 import type { Random } from "../random.ts";
 
 /**
- * A transaction that throws what its work threw. Knex throws the error of the rollback instead, when the server has
- * ended the connection together with the statement, as `transaction_timeout` (25P04) makes it do.
+ * A transaction that throws the error of its work. Where the server ended the connection together with the statement,
+ * as `transaction_timeout` (25P04) does, Knex throws the error of the rollback instead.
  */
 export async function inTransaction<T>(
   db: Knex,
@@ -25,7 +25,7 @@ export async function inTransaction<T>(
   }
 }
 
-/** 40P01 deadlock, 40001 serialization: nothing is wrong but the moment. 55P03: a lock was not had in time. */
+/** 40P01 deadlock, 40001 serialization failure, 55P03 lock time-out: a retry can succeed. */
 export function isSerializationFailure(error: unknown): boolean {
   const code = (error as { code?: unknown }).code;
   return code === "40P01" || code === "40001" || code === "55P03";
@@ -33,7 +33,7 @@ export function isSerializationFailure(error: unknown): boolean {
 
 const maxTries = 5;
 
-/** Repeats a whole transaction that failed because of another one. */
+/** Repeats a whole transaction that failed because of a concurrent one. */
 export async function withRetries<T>(
   { random }: { random: Random },
   transaction: () => Promise<T>,

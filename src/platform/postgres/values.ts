@@ -1,6 +1,6 @@
 /**
- * A column of values as one binding for `unnest(?::type[])`: the literal of a Postgres array. The driver makes the same
- * of an array, at several times the cost, and thousands of short texts go into every batch.
+ * A column of values as one binding for `unnest(?::type[])`: a Postgres array literal. The driver builds the same from
+ * an array, at several times the cost, and every batch sends thousands of short texts.
  */
 export function sqlArray(values: readonly (string | number | boolean | null)[]): string {
   let literal = "";
@@ -17,12 +17,12 @@ function element(value: string | number | boolean | null): string {
 
 const suspect = /[\u0000\ud800-\udfff]/;
 
-/** Text as Postgres takes it. Looks for what may have to be replaced first: almost no text needs it. Pure. */
+/** Text that Postgres accepts. Checks first whether anything must be replaced: almost no text needs it. Pure. */
 export function storable(text: string): string {
   return suspect.test(text) ? text.toWellFormed().replaceAll("\u0000", "\ufffd") : text;
 }
 
-/** JSON that `jsonb` takes, whatever the texts in it hold. For small values: it looks at every text. Pure. */
+/** JSON that `jsonb` accepts, whatever its texts hold. For small values: every text is checked. Pure. */
 export const storableJson = (value: unknown): string =>
   JSON.stringify(value, (_key, each: unknown) =>
     typeof each === "string" ? storable(each) : each,
