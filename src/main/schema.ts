@@ -7,10 +7,10 @@ import {
   migrationsFolder,
   ownMigrationsFolder,
   pendingMigrations,
-  pendingObjects,
-  readSqlFile,
-  someOf,
 } from "../platform/postgres/migrations.ts";
+import { pendingObjects } from "../platform/postgres/schema-objects.ts";
+import { readSqlFile } from "../platform/postgres/sql-file.ts";
+import { someOf } from "../platform/readable-text.ts";
 import { optionalRooms } from "./optional-rooms.ts";
 import type { Runtime } from "./runtime.ts";
 

@@ -39,3 +39,9 @@ export const visibleMessage = (text: string): string =>
       ? word
       : `${word.slice(0, shownOfLongWord).toWellFormed()}… (${word.length} characters)`,
   );
+
+/** The first names of a list, and how many more there are. */
+export function someOf(names: readonly string[], atMost = 3): string {
+  const more = names.length - atMost;
+  return names.slice(0, atMost).join(", ") + (more > 0 ? ` and ${more} more` : "");
+}

@@ -3,7 +3,7 @@ import { gunzipSync } from "node:zlib";
 import type { Knex } from "knex";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
-import { changedObjects } from "../../src/platform/postgres/migrations.ts";
+import { changedObjects } from "../../src/platform/postgres/schema-objects.ts";
 import { verifyCloses } from "../../src/reports/close/verify.ts";
 import { migrateSchema, pendingSchema } from "../../src/main/schema.ts";
 import { ask } from "../reports/ask.ts";

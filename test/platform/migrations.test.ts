@@ -8,11 +8,11 @@ import { migrateSchema, pendingSchema } from "../../src/main/schema.ts";
 import { ConfigurationError } from "../../src/platform/errors.ts";
 import {
   type Schema,
-  changedObjects,
   migrateToLatest,
   pendingMigrations,
 } from "../../src/platform/postgres/migrations.ts";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
+import { changedObjects } from "../../src/platform/postgres/schema-objects.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 
 let database: TestDatabase;

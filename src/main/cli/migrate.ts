@@ -1,6 +1,7 @@
 import type { Command } from "commander";
 import { counted } from "../../platform/readable-text.ts";
-import { type Migrated, someOf } from "../../platform/postgres/migrations.ts";
+import type { Migrated } from "../../platform/postgres/migrations.ts";
+import { someOf } from "../../platform/readable-text.ts";
 import { migrateQueueSchema } from "../../queue/backend.ts";
 import type { Runtime } from "../runtime.ts";
 import { migrateSchema } from "../schema.ts";

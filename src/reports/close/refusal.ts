@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { UsageError } from "../../platform/errors.ts";
-import { counted } from "../../platform/readable-text.ts";
+import { counted, someOf } from "../../platform/readable-text.ts";
 import { type About, readProof } from "../base/about.ts";
 import { type Period, settledAfterSeconds } from "../base/period.ts";
 
@@ -111,7 +111,7 @@ export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string
   for (const [report, days] of differing) {
     if (days.length === 0) continue;
     lines.push(
-      `${report} differs on ${someOf(days)}. "tallyhook reconcile --from ${period.fromUtc} --to ${period.toUtc}" ` +
+      `${report} differs on ${someOf(days, shownAtMost)}. "tallyhook reconcile --from ${period.fromUtc} --to ${period.toUtc}" ` +
         `reads the month again, "tallyhook report ${report} --from ${month}" shows the days.`,
     );
   }
@@ -201,11 +201,6 @@ async function unreadDays(db: Knex, { toUtc, timeZone }: Period, asOf: string): 
 }
 
 const shownAtMost = 5;
-
-const someOf = (items: readonly string[]): string =>
-  items.length <= shownAtMost
-    ? items.join(", ")
-    : `${items.slice(0, shownAtMost).join(", ")} and ${items.length - shownAtMost} more`;
 
 /** The first few findings that block the period, in words. One statement. */
 async function openFindings(

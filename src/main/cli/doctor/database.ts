@@ -1,10 +1,7 @@
 import type { Knex } from "knex";
-import {
-  type ChangedObject,
-  changedObjects,
-  newerMigrations,
-  someOf,
-} from "../../../platform/postgres/migrations.ts";
+import { newerMigrations } from "../../../platform/postgres/migrations.ts";
+import { type ChangedObject, changedObjects } from "../../../platform/postgres/schema-objects.ts";
+import { someOf } from "../../../platform/readable-text.ts";
 import { queuePoolSizes } from "../../../queue/backend.ts";
 import { type Runtime, poolSizes } from "../../runtime.ts";
 import { pendingSchema } from "../../schema.ts";

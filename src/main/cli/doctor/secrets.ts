@@ -1,6 +1,6 @@
 import { counted } from "../../../platform/readable-text.ts";
 import type { Encryption } from "../../../platform/encryption.ts";
-import { someOf } from "../../../platform/postgres/migrations.ts";
+import { someOf } from "../../../platform/readable-text.ts";
 import { type SecretRow, listUnendedSecretRows } from "../../../receiver/secrets-store.ts";
 import { isUsableRow } from "../../../receiver/secrets-overview.ts";
 import type { Runtime } from "../../runtime.ts";

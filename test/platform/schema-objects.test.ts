@@ -3,7 +3,7 @@ import {
   changedObjects,
   migratedSchemas,
   readLiveObjects,
-} from "../../src/platform/postgres/migrations.ts";
+} from "../../src/platform/postgres/schema-objects.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();

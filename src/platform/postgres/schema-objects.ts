@@ -1,0 +1,295 @@
+import type { Knex } from "knex";
+import { ConfigurationError } from "../errors.ts";
+import { errorCode } from "./errors.ts";
+import { type SqlFile, runSqlFile } from "./sql-file.ts";
+import { sqlArray } from "./values.ts";
+
+/** The schemas of this program; a test compares them with a migrated database. */
+export const migratedSchemas = [
+  "alerts",
+  "inbox",
+  "mirror",
+  "receiver",
+  "reconcile",
+  "reports",
+] as const;
+
+const recordTable = "tallyhook_schema_objects";
+
+/** A function, view or trigger. */
+export interface SchemaObject {
+  kind: string;
+  /** With its schema; a function with its arguments, a trigger with its table. */
+  name: string;
+}
+
+/** An object in the database, with the hash of its definition as the server prints it. */
+export interface LiveObject extends SchemaObject {
+  sha256: string;
+}
+
+export interface ChangedObject extends SchemaObject {
+  change: "changed" | "missing" | "added";
+}
+
+/** The owner of a set of files. One owner's files never drop what another's made. */
+export type Owner = "program" | "merchant";
+
+interface RecordedObject extends LiveObject {
+  owner: Owner;
+  file: string;
+  file_sha256: string;
+  server_major: number;
+}
+
+/**
+ * Replaces the functions, views and triggers whose file has changed, and those that somebody changed or dropped by
+ * hand. Drops those that no file defines any more. Files run in their order. An object that keeps its arguments and
+ * columns is replaced in place, so that grants and dependent objects of others stay. Returns the names of the files
+ * that were run. Idempotent. Throws `ConfigurationError` where an object must be dropped and another one of somebody
+ * else's depends on it; the message names that one. Needs the migration's transaction.
+ */
+export async function replaceObjects(
+  trx: Knex.Transaction,
+  files: readonly SqlFile[],
+  owner: Owner,
+): Promise<string[]> {
+  await trx.raw(
+    `create table if not exists ${recordTable} (
+       owner text not null,
+       kind text collate "C" not null,
+       name text collate "C" not null,
+       file text not null,
+       file_sha256 text not null,
+       sha256 text not null,
+       -- The server words views and triggers; another major version may word them otherwise.
+       server_major integer not null,
+       primary key (kind, name)
+     )`,
+  );
+  const all = await readRecord(trx);
+  refuseUnclear(files, all, owner);
+  const recorded = all.filter((each) => each.owner === owner);
+  const major = await serverMajor(trx);
+  const before = byKey(await readLiveObjects(trx, schemasOf(files.flatMap(declaredObjects))));
+  const run = files.filter((file) => !isAsMade(file, recorded, before, major));
+  // A database of version 0.1 has no record: objects with our names are ours.
+  const made = recorded.length > 0 ? recorded : [...before.values()];
+  for (const file of run) await replaceFile(trx, file, made);
+  const declared = new Set(files.flatMap(declaredNames));
+  const dropped = recorded.filter((each) => !declared.has(nameOf(each)));
+  for (const each of dropped.toReversed()) await dropObject(trx, each);
+  const isOutdated = recorded.some((each) => each.server_major !== major);
+  if (run.length > 0 || dropped.length > 0 || isOutdated) await record(trx, files, owner, major);
+  return run.map(({ name }) => name);
+}
+
+/** Names of files whose objects were never made, or were made from another text. Only reads. */
+export async function pendingObjects(db: Knex, files: readonly SqlFile[]): Promise<string[]> {
+  const recorded = new Map((await readRecord(db)).map((each) => [each.file, each.file_sha256]));
+  return files.filter(({ name, sha256 }) => recorded.get(name) !== sha256).map(({ name }) => name);
+}
+
+/**
+ * Names of objects that were changed since `migrate` made them. Null where this is unknown: no definition was recorded,
+ * or another major version of the server recorded it; `migrate` records it again. Only reads.
+ */
+export async function changedObjects(db: Knex): Promise<ChangedObject[] | null> {
+  const recorded = await readRecord(db);
+  const major = await serverMajor(db);
+  if (recorded.length === 0 || recorded.some((each) => each.server_major !== major)) return null;
+  const live = byKey(await readLiveObjects(db, schemasOf(recorded)));
+  const changed: ChangedObject[] = [];
+  for (const { kind, name, sha256 } of recorded) {
+    const now = live.get(keyOf({ kind, name }));
+    if (now?.sha256 === sha256) continue;
+    changed.push({ kind, name, change: now === undefined ? "missing" : "changed" });
+  }
+  const ours = byKey(recorded);
+  for (const [key, { kind, name }] of live) {
+    const isInOurSchemas = (migratedSchemas as readonly string[]).includes(
+      schemaOf({ kind, name }),
+    );
+    if (!ours.has(key) && isInOurSchemas) changed.push({ kind, name, change: "added" });
+  }
+  return changed;
+}
+
+/**
+ * All replaceable objects in these schemas. The server prints views and triggers according to settings that every
+ * connection brings (session-settings.ts). One statement.
+ */
+export async function readLiveObjects(
+  db: Knex,
+  schemas: readonly string[] = migratedSchemas,
+): Promise<LiveObject[]> {
+  const { rows } = await db.raw<{ rows: LiveObject[] }>(
+    `select kind, name, encode(sha256(convert_to(text, 'UTF8')), 'hex') as sha256
+     from (
+       select 'function' as kind, pg_get_functiondef(p.oid) as text,
+              n.nspname || '.' || p.proname || '(' || pg_get_function_identity_arguments(p.oid) || ')' as name
+       from pg_proc p join pg_namespace n on n.oid = p.pronamespace
+       where n.nspname = any(:schemas::text[]) and p.prokind in ('f', 'p')
+       union all
+       select case c.relkind when 'm' then 'materialized view' else 'view' end,
+              concat_ws(' ', pg_get_viewdef(c.oid), c.reloptions::text), n.nspname || '.' || c.relname
+       from pg_class c join pg_namespace n on n.oid = c.relnamespace
+       where n.nspname = any(:schemas::text[]) and c.relkind in ('v', 'm')
+       union all
+       -- One that is switched off is another one.
+       select 'trigger', concat_ws(' ', pg_get_triggerdef(t.oid), t.tgenabled),
+              t.tgname || ' on ' || n.nspname || '.' || c.relname
+       from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
+       where n.nspname = any(:schemas::text[]) and not t.tgisinternal
+     ) objects
+     order by kind, name`,
+    { schemas: sqlArray(schemas) },
+  );
+  return rows;
+}
+
+/** Kind and name of the object that a file defines, without arguments. Pure. */
+function declaredObjects({ text }: Pick<SqlFile, "text">): SchemaObject[] {
+  const statements = text.matchAll(
+    /^create or replace (?:(function|view) ([a-z_.]+)|trigger ([a-z_]+)[^;]*? on ([a-z_.]+))/gm,
+  );
+  return [...statements].map(([, kind, name, trigger, table]) =>
+    kind === undefined
+      ? { kind: "trigger", name: `${trigger} on ${table}` }
+      : { kind, name: name ?? "" },
+  );
+}
+
+const declaredNames = (file: SqlFile): string[] => declaredObjects(file).map(nameOf);
+
+/** Without arguments: function names are unique. */
+const nameOf = ({ kind, name }: SchemaObject): string => `${kind} ${name.replace(/\(.*$/s, "")}`;
+const keyOf = ({ kind, name }: SchemaObject): string => `${kind} ${name}`;
+const byKey = <T extends SchemaObject>(objects: readonly T[]): Map<string, T> =>
+  new Map(objects.map((each) => [keyOf(each), each]));
+
+const schemaOf = ({ name }: SchemaObject): string =>
+  name.replace(/^.* on /, "").replace(/\..*$/s, "");
+const schemasOf = (objects: readonly SchemaObject[]): string[] => [
+  ...new Set([...migratedSchemas, ...objects.map(schemaOf)]),
+];
+
+function refuseUnclear(
+  files: readonly SqlFile[],
+  recorded: readonly RecordedObject[],
+  owner: Owner,
+): void {
+  const makers = new Map(
+    recorded.filter((each) => each.owner !== owner).map((each) => [nameOf(each), each.file]),
+  );
+  for (const file of files) {
+    const names = declaredNames(file);
+    if (names.length === 0) {
+      throw new ConfigurationError(
+        `${file.name} makes nothing: "create or replace function" (or view, or trigger) has to begin a line of it.`,
+      );
+    }
+    for (const name of names) {
+      const other = makers.get(name);
+      if (other !== undefined) {
+        throw new ConfigurationError(`${file.name} makes ${name}, which ${other} makes already.`);
+      }
+      makers.set(name, file.name);
+    }
+  }
+}
+
+/** Whether all objects of a file exist unchanged and were made from this very text. Pure. */
+function isAsMade(
+  file: SqlFile,
+  recorded: readonly RecordedObject[],
+  live: ReadonlyMap<string, LiveObject>,
+  major: number,
+): boolean {
+  return declaredNames(file).every((name) => {
+    const made = recorded.find((each) => nameOf(each) === name);
+    if (made === undefined || made.file_sha256 !== file.sha256) return false;
+    const now = live.get(keyOf(made));
+    return now !== undefined && (made.server_major !== major || now.sha256 === made.sha256);
+  });
+}
+
+/** Objects that cannot be replaced in place: a function with other arguments or results, a view with other columns. */
+const needsDrop: readonly string[] = ["42P13", "42P16", "42725"];
+
+async function replaceFile(
+  trx: Knex.Transaction,
+  file: SqlFile,
+  known: readonly LiveObject[],
+): Promise<void> {
+  const names = declaredNames(file);
+  const made = known.filter((each) => names.includes(nameOf(each)));
+  try {
+    await trx.transaction((savepoint) => runSqlFile(savepoint, file));
+  } catch (error) {
+    if (!needsDrop.includes(errorCode((error as Error).cause) ?? "")) throw error;
+    for (const each of made.toReversed()) await dropObject(trx, each);
+    await runSqlFile(trx, file);
+    return;
+  }
+  // A function with other arguments is a new function, which replaces this one.
+  const live = await readLiveObjects(trx, schemasOf(made));
+  for (const each of made.filter(({ kind }) => kind === "function")) {
+    const namesakes = live.filter((other) => nameOf(other) === nameOf(each));
+    if (namesakes.length > 1) await dropObject(trx, each);
+  }
+}
+
+async function dropObject(trx: Knex.Transaction, { kind, name }: SchemaObject): Promise<void> {
+  try {
+    await trx.raw(`drop ${kind} if exists ${name}`);
+  } catch (error) {
+    if (errorCode(error) !== "2BP01") throw error;
+    const { detail = "" } = error as { detail?: string };
+    throw new ConfigurationError(
+      `This version replaces ${kind} ${name}, and something that is not ours rests on it: ${detail}. ` +
+        'Drop that, run "tallyhook migrate" again, and then create it again.',
+      { cause: error },
+    );
+  }
+}
+
+async function record(
+  trx: Knex.Transaction,
+  files: readonly SqlFile[],
+  owner: Owner,
+  major: number,
+): Promise<void> {
+  const fileOf = new Map(files.flatMap((file) => declaredNames(file).map((name) => [name, file])));
+  const rows = (await readLiveObjects(trx, schemasOf(files.flatMap(declaredObjects)))).flatMap(
+    ({ kind, name, sha256 }) => {
+      const file = fileOf.get(nameOf({ kind, name }));
+      if (file === undefined) return [];
+      const made = { file: file.name, file_sha256: file.sha256, server_major: major };
+      return [{ owner, kind, name, sha256, ...made }];
+    },
+  );
+  await trx(recordTable).where({ owner }).delete();
+  if (rows.length > 0) await trx(recordTable).insert(rows);
+}
+
+async function readRecord(db: Knex): Promise<RecordedObject[]> {
+  return (await hasTable(db, recordTable))
+    ? db<RecordedObject>(recordTable).orderBy(["kind", "name"])
+    : [];
+}
+
+export async function hasTable(db: Knex, name: string): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: { there: boolean }[] }>(
+    "select to_regclass(?) is not null as there",
+    [name],
+  );
+  return rows[0]?.there === true;
+}
+
+async function serverMajor(db: Knex): Promise<number> {
+  const { rows } = await db.raw<{ rows: { major: number }[] }>(
+    "select current_setting('server_version_num')::int / 10000 as major",
+  );
+  return rows[0]?.major ?? 0;
+}
