@@ -17,7 +17,7 @@ import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import { alertRows, messagesOf } from "./story-stand.ts";
 import { standingClock, unresolved } from "./sweep-stand.ts";
-import { settingsOf, testAlertContext } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 
 const database = useTestDatabase();
 let db: Knex;

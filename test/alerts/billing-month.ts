@@ -10,10 +10,10 @@ import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { sampleCustomer, sampleEntry, sampleOrder, sampleSubscription } from "../mirror/samples.ts";
 import { eventually } from "../support/eventually.ts";
 import { applyDeps } from "../worker/worker-stand.ts";
-import { channelDeps } from "./channel-deps.ts";
-import { type ReceivedPost, startChannelServer } from "./channel-server.ts";
+import { channelDeps } from "./channels/channel-deps.ts";
+import { type ReceivedPost, startChannelServer } from "./channels/channel-server.ts";
 import { standingClock, sweep } from "./sweep-stand.ts";
-import { settingsOf, testAlertContext } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;

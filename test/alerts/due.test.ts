@@ -7,7 +7,7 @@ import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import { deliver, messagesOf } from "./story-stand.ts";
 import { declined, event, standing, standingClock, sweep } from "./sweep-stand.ts";
-import { settingsOf, testAlertContext } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 
 const database = useTestDatabase();
 let db: Knex;

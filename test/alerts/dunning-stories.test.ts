@@ -23,7 +23,7 @@ import {
   sendDue,
 } from "./story-stand.ts";
 import { looksBack, standingClock, sweep } from "./sweep-stand.ts";
-import { settingsOf, testAlertContext } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 
 let stand: ReconcileStand;
 let db: Knex;

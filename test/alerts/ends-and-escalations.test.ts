@@ -18,11 +18,11 @@ import { eventually } from "../support/eventually.ts";
 import { type MailServer, startMailServer } from "../support/mail-server.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { applyDeps, emptyAll } from "../worker/worker-stand.ts";
-import { channelDeps } from "./channel-deps.ts";
-import { type ChannelServer, startChannelServer } from "./channel-server.ts";
+import { channelDeps } from "./channels/channel-deps.ts";
+import { type ChannelServer, startChannelServer } from "./channels/channel-server.ts";
 import { deliver, storeBodies } from "./story-stand.ts";
 import { declined, event, standingClock } from "./sweep-stand.ts";
-import { settingsOf, testAlertContext } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 
 const database = useTestDatabase();
 let db: Knex;

@@ -3,7 +3,7 @@ import { alertText } from "../../src/alerts/channels/email.ts";
 import type { AlertMessage } from "../../src/alerts/message.ts";
 import { sampleMessages } from "../../src/alerts/sample-messages.ts";
 import { loadAlertSettings } from "../../src/alerts/settings.ts";
-import { settingsOf, testAlertContext } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 
 const links = Object.fromEntries(
   ["order", "subscription", "customer", "transaction"].map((kind) => [

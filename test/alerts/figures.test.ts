@@ -6,10 +6,10 @@ import { usualDeclines } from "../../src/alerts/storms/storms.ts";
 import { sampleCustomer, sampleEntry, sampleOrder, sampleSubscription } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
-import { storeAlert } from "./outbox-stand.ts";
+import { storeAlert } from "./outbox/outbox-stand.ts";
 import { deliver, messagesOf } from "./story-stand.ts";
 import { standingClock, sweep, unresolved } from "./sweep-stand.ts";
-import { settingsOf, testAlertContext } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 
 const database = useTestDatabase();
 let db: Knex;

@@ -8,7 +8,7 @@ import {
   startTestSandbox,
 } from "../sandbox/harness.ts";
 import { advance, deliver, eventsSoFar } from "./story-stand.ts";
-import { settingsOf, testAlertContext } from "./test-desk.ts";
+import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 
 const settings = settingsOf({ digests: { when: "off" } });
 let sandbox: TestSandbox;

@@ -5,7 +5,7 @@ import { lastWholeRun } from "../../src/reconcile/runs/runs.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { sampleOrder } from "../mirror/samples.ts";
 import { sendDue } from "./story-stand.ts";
-import { testAlertContext } from "./test-desk.ts";
+import { testAlertContext } from "./test-alert-context.ts";
 
 /**
  * Sweeps as a worker does, until there is no more; what failed in it fails the test. What is due is marked as sent,
@@ -58,7 +58,7 @@ export async function looksBack(db: Knex): Promise<void> {
   });
 }
 
-/** A desk both of whose clocks stand. */
+/** An alert context both of whose clocks stand. */
 export function standing(start: string) {
   const clock = standingClock(start);
   return { clock, alertContext: testAlertContext({ clock, serviceClock: clock }) };

@@ -3,7 +3,7 @@ import { beforeAll, expect, test } from "vitest";
 import { sampleEntry, sampleOrder, sampleSubscription } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { deliver, messagesOf } from "./story-stand.ts";
-import { testAlertContext } from "./test-desk.ts";
+import { testAlertContext } from "./test-alert-context.ts";
 
 const database = useTestDatabase();
 let db: Knex;

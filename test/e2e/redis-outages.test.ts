@@ -8,7 +8,7 @@ import { createServiceClient } from "../../src/client/service-client.ts";
 import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
 import { defaultWorkerOptions, startWorker } from "../../src/worker/start-worker.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
-import { testAlertContext } from "../alerts/test-desk.ts";
+import { testAlertContext } from "../alerts/test-alert-context.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { type RedisServer, redisAvailable, startRedis } from "../support/redis.ts";

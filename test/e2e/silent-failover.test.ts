@@ -28,7 +28,7 @@ afterAll(async () => {
   await database.destroy();
 });
 
-// A minute of waiting; that a connection is given up is shown by test/platform/postgres.test.ts, too.
+// A minute of waiting; that a connection is given up is shown by test/platform/postgres/pool.test.ts, too.
 test.runIf(inject("isTorture"))(
   "open connections that fall silent for good, while new ones work, hold nothing up for good",
   async () => {

@@ -4,7 +4,7 @@ import { estimatePlan, makePlan } from "../../src/reconcile/plan.ts";
 import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
 import { type Json, type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";
 import { startDeliveries } from "./deliveries.ts";
-import { advanceDays, snapshotOf } from "./nights.ts";
+import { advanceDays, snapshotOf } from "./planned-changes.ts";
 import { createReconcileStand } from "./reconcile-stand.ts";
 
 const pageSize = 10;

@@ -4,7 +4,7 @@ import { reconcile } from "../../src/reconcile/reconcile.ts";
 import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
 import { type Json, type TestSandbox, startTestSandbox } from "../sandbox/harness.ts";
 import { startDeliveries } from "./deliveries.ts";
-import { advanceDays, snapshotOf, wrongObjects } from "./nights.ts";
+import { advanceDays, snapshotOf, wrongObjects } from "./planned-changes.ts";
 import { none } from "./none.ts";
 import { type ReconcileStand, createReconcileStand, fingerprint } from "./reconcile-stand.ts";
 

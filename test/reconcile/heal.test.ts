@@ -8,7 +8,7 @@ import {
   productsOf,
   startTestSandbox,
 } from "../sandbox/harness.ts";
-import { advanceDays, firstDay, wrongObjects } from "./nights.ts";
+import { advanceDays, firstDay, wrongObjects } from "./planned-changes.ts";
 import { acceptAlerts, refuseAlerts } from "../alerts/refused-alerts.ts";
 import { none } from "./none.ts";
 import { type ReconcileStand, createReconcileStand, fingerprint } from "./reconcile-stand.ts";

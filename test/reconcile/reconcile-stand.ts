@@ -12,7 +12,7 @@ import { type ReconcileSettings, defaultReconcileSettings } from "../../src/reco
 import type { WalkProgress } from "../../src/reconcile/walk/walk-all.ts";
 import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { createServiceClient } from "../../src/client/service-client.ts";
-import { testAlertContext } from "../alerts/test-desk.ts";
+import { testAlertContext } from "../alerts/test-alert-context.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 
 export interface ReconcileStand {

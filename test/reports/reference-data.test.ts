@@ -6,7 +6,7 @@ import { allReports } from "../../src/reports/catalogue/all.ts";
 import { declineGroupOf } from "../../src/alerts/rules/decline-groups.ts";
 import { isCaptured, isRefunded } from "../../src/reports/catalogue/daily-control/daily-control.ts";
 import { togetherMs } from "../../src/reconcile/compare/classify.ts";
-import { settingsOf } from "../alerts/test-desk.ts";
+import { settingsOf } from "../alerts/test-alert-context.ts";
 import { failureCodes } from "../../src/contract/decline-codes.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 

@@ -4,7 +4,7 @@ import { applyObservations } from "../../src/mirror/write/apply.ts";
 import type { Observation, Resource } from "../../src/mirror/snapshot.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { sandboxApiKey } from "../../src/main/runtime.ts";
-import { resealCloses } from "./reseal-closes.ts";
+import { resealCloses } from "./close/reseal-closes.ts";
 import { startSandbox } from "../../src/sandbox/start-sandbox.ts";
 
 export type WireObject = Readonly<Record<string, unknown>>;

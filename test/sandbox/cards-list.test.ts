@@ -2,7 +2,7 @@ import { format } from "prettier";
 import { expect, test } from "vitest";
 import { registerSandbox } from "../../src/main/cli/sandbox.ts";
 import { behaviourOf, testCards } from "../../src/sandbox/resources/payment-methods/test-cards.ts";
-import { runCommand } from "../cli/command-line.ts";
+import { runCommand } from "../main/cli/command-line.ts";
 
 const cards = Object.entries(testCards);
 

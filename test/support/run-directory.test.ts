@@ -19,7 +19,7 @@ test.runIf(process.platform === "linux").each([
   async (_, signal) => {
     const place = await mkdtemp(join(tmpdir(), "tallyhook-nested-"));
     const vitest = join(projectRoot, "node_modules", "vitest", "vitest.mjs");
-    const run = spawn(process.execPath, [vitest, "run", "test/platform/postgres.test.ts"], {
+    const run = spawn(process.execPath, [vitest, "run", "test/platform/postgres/pool.test.ts"], {
       cwd: projectRoot,
       env: { ...process.env, TMPDIR: place },
       // A group of its own, as a terminal gives to each command.

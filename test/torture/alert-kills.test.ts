@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { seededRandom } from "../../src/platform/random.ts";
-import { sendWithKills } from "../alerts/killed-senders.ts";
+import { sendWithKills } from "../alerts/outbox/killed-senders.ts";
 import { createTestDatabase } from "../support/database.ts";
 
 test("a sender that is killed fifty times between sending and marking misses nothing", async () => {

@@ -11,7 +11,7 @@ export default defineConfig({
       "test/e2e/silent-failover.test.ts",
       "test/mirror/any-order.test.ts",
       "test/nullable-columns.test.ts",
-      "test/platform/session-settings.test.ts",
+      "test/platform/postgres/session-settings.test.ts",
     ],
     provide: { isTorture: true },
     globalSetup: [

@@ -17,7 +17,7 @@ import { progressOf } from "../inbox/stored-events.ts";
 import { acceptAlerts, refuseAlerts } from "../alerts/refused-alerts.ts";
 import { messagesOf, sendDue } from "../alerts/story-stand.ts";
 import { sweep, unresolved } from "../alerts/sweep-stand.ts";
-import { testAlertContext } from "../alerts/test-desk.ts";
+import { testAlertContext } from "../alerts/test-alert-context.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { applyDeps, emptyAll, storeEvent } from "./worker-stand.ts";
 

@@ -11,7 +11,7 @@ import {
 } from "../../src/worker/start-worker.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";
 import { rowOf, sampleOrder } from "../mirror/samples.ts";
-import { type ServiceStand, sendJson, serviceError, standUp } from "../service/service-stand.ts";
+import { type ServiceStand, sendJson, serviceError, standUp } from "../client/service-stand.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";

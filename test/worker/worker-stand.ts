@@ -3,7 +3,7 @@ import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
 import type { ApplyDeps } from "../../src/worker/apply-batch.ts";
-import { emptyAlerts, testAlertContext } from "../alerts/test-desk.ts";
+import { emptyAlerts, testAlertContext } from "../alerts/test-alert-context.ts";
 import { emptyInbox, storeRow } from "../inbox/stored-events.ts";
 import { emptyMirror } from "../mirror/copies.ts";
 

@@ -4,7 +4,7 @@ import { tryOpen } from "../../../src/alerts/channels/channel-kinds.ts";
 import type { Channel } from "../../../src/alerts/channels/channel.ts";
 import { type MailServer, startMailServer } from "../../support/mail-server.ts";
 import { freePort } from "../../support/free-port.ts";
-import { channelDeps } from "../channel-deps.ts";
+import { channelDeps } from "./channel-deps.ts";
 import { hostileMessage, message } from "../messages.ts";
 
 let server: MailServer;

@@ -6,8 +6,8 @@ import type { ChannelSettings } from "../../../src/alerts/settings.ts";
 import { signatureSchemeNames } from "../../../src/contract/signature/verification.ts";
 import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
 import { freePort } from "../../support/free-port.ts";
-import { channelDeps } from "../channel-deps.ts";
-import { type ChannelServer, answering, startChannelServer } from "../channel-server.ts";
+import { channelDeps } from "./channel-deps.ts";
+import { type ChannelServer, answering, startChannelServer } from "./channel-server.ts";
 import { hostile, message } from "../messages.ts";
 
 let server: ChannelServer;

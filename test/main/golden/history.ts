@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { testAlertContext } from "../../alerts/test-desk.ts";
+import { testAlertContext } from "../../alerts/test-alert-context.ts";
 import { eventsSoFar, sendDue, storeBodies } from "../../alerts/story-stand.ts";
 import { standingClock } from "../../alerts/sweep-stand.ts";
 import { type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";

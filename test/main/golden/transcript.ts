@@ -8,7 +8,7 @@ import { loadConfig } from "../../../src/main/config/config.ts";
 import { TallyhookError, exitCodes } from "../../../src/platform/errors.ts";
 import { withRoleAdvice } from "../../../src/platform/postgres/errors.ts";
 import { visibleMessage } from "../../../src/platform/readable-text.ts";
-import { runCommand } from "../../cli/command-line.ts";
+import { runCommand } from "../cli/command-line.ts";
 
 /** What a command line printed, and how it ended. */
 export interface Spoken {

@@ -1,0 +1,31 @@
+import type { ChannelDeps } from "../../../src/alerts/channels/channel-kinds.ts";
+import {
+  type ResolveHost,
+  createDestinationGuard,
+} from "../../../src/alerts/channels/destinations.ts";
+import { wallClock } from "../../../src/platform/clock.ts";
+import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
+
+/** What a deployment gives its channels; the hosts are those of the test. */
+export function channelDeps({
+  allowedHosts = [],
+  privateHosts = [],
+  secrets = {},
+  resolve,
+  ...given
+}: {
+  allowedHosts?: string[];
+  privateHosts?: string[];
+  secrets?: Record<string, string>;
+  resolve?: ResolveHost;
+} & Partial<ChannelDeps> = {}): ChannelDeps {
+  return {
+    guard: createDestinationGuard({ allowedHosts, privateHosts }, resolve),
+    clock: wallClock,
+    secretOf: (variable) => secrets[variable] ?? null,
+    smtp: null,
+    scheme: signatureScheme("svc"),
+    writeLine: () => {},
+    ...given,
+  };
+}

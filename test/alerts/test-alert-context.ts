@@ -1,0 +1,27 @@
+import type { Knex } from "knex";
+import type { AlertContext } from "../../src/alerts/alert-context.ts";
+import { type AlertSettings, loadAlertSettings } from "../../src/alerts/settings.ts";
+import { type Clock, wallClock } from "../../src/platform/clock.ts";
+
+/** An alert context with the defaults, but for what is given. */
+export const testAlertContext = (
+  given: { settings?: AlertSettings; clock?: Clock; serviceClock?: Clock; timeZone?: string } = {},
+): AlertContext => ({
+  settings: loadAlertSettings(null),
+  timeZone: "UTC",
+  networkRegion: "global",
+  clock: wallClock,
+  serviceClock: wallClock,
+  ...given,
+});
+
+/** Settings as a file would give them. */
+export const settingsOf = (file: object): AlertSettings =>
+  loadAlertSettings("test.jsonc", () => JSON.stringify(file));
+
+export async function emptyAlerts(db: Knex): Promise<void> {
+  await db.raw(
+    `truncate alerts.alerts, alerts.history, alerts.outbox, alerts.digest_items, alerts.seen_values, alerts.marks,
+       alerts.event_hours, alerts.heartbeats, receiver.answers_by_minute restart identity cascade`,
+  );
+}

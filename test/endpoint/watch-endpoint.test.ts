@@ -1,0 +1,102 @@
+import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
+import { registerDoctor } from "../../src/main/cli/doctor/doctor.ts";
+import type { Finding } from "../../src/main/cli/doctor/finding.ts";
+import { createServiceClock, wallClock } from "../../src/platform/clock.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { seededRandom } from "../../src/platform/random.ts";
+import { inspectEndpoint, watchEndpoint } from "../../src/endpoint/watch-endpoint.ts";
+import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { type ServiceClient, createServiceClient } from "../../src/client/service-client.ts";
+import { type EndpointStand, clearEndpoints, setUpEndpoints } from "../main/cli/endpoint-stand.ts";
+import { runCommand } from "../main/cli/command-line.ts";
+
+const url = "http://127.0.0.1:9/webhooks";
+let stand: EndpointStand;
+let client: ServiceClient;
+
+beforeAll(async () => {
+  stand = await setUpEndpoints();
+  client = createServiceClient({
+    baseUrl: stand.service.url,
+    apiKey: testKey,
+    log: createLog({ level: "silent", name: "test" }),
+    wallClock,
+    serviceClock: createServiceClock(wallClock),
+    random: seededRandom("watch"),
+  });
+});
+afterAll(async () => {
+  await client.close();
+  await stand.close();
+});
+beforeEach(() => clearEndpoints(stand));
+afterEach(() => {
+  process.exitCode = undefined;
+});
+
+const watch = () => watchEndpoint({ db: stand.db, client }, { url, run: null });
+const findings = () =>
+  stand
+    .db("reconcile.findings")
+    .orderBy("key")
+    .select("key", "class", "severity", "state", "object_id");
+
+async function doctor(): Promise<Finding | undefined> {
+  const run = await runCommand(registerDoctor, ["doctor", "--json"], { env: stand.environment });
+  const { findings: all } = JSON.parse(run.out) as { findings: Finding[] };
+  return all.find(({ check }) => check === "endpoint");
+}
+
+it("keeps what is wrong as findings, and heals them when it is right again", async () => {
+  await watch();
+  expect(await findings()).toMatchObject([
+    {
+      key: `endpoint:not_registered:${url}`,
+      class: "endpoint",
+      severity: "critical",
+      state: "open",
+    },
+  ]);
+  await stand.endpoint("register");
+  await stand.sandbox.control("POST", "/clock", { advance_seconds: 60 });
+  await watch();
+  expect(await findings()).toMatchObject([{ state: "healed" }]);
+  const [endpoint] = await stand.endpoints();
+  await stand.sandbox.ok("PATCH", `/v1/webhook_endpoints/${endpoint.id}`, { status: "disabled" });
+  await stand.sandbox.control("POST", "/clock", { advance_seconds: 60 });
+  const report = await watch();
+  expect(report?.problems).toMatchObject([{ code: "disabled", subject: endpoint.id }]);
+  expect(await findings()).toMatchObject([
+    { key: `endpoint:disabled:${endpoint.id}`, state: "open", object_id: endpoint.id },
+    { state: "healed" },
+  ]);
+});
+
+it("knows its own rotation from one that was made elsewhere", async () => {
+  await stand.endpoint("register");
+  const [{ id }] = (await stand.endpoints()) as [{ id: string }];
+  await stand.endpoint("rotate", "--grace-hours", "1");
+  expect((await watch())?.problems).toEqual([]);
+  await stand.sandbox.control("POST", "/clock", { advance_seconds: 3_700 });
+  await stand.sandbox.ok("POST", `/v1/webhook_endpoints/${id}/rotate_secret`, {});
+  expect((await watch())?.problems).toMatchObject([{ code: "unknown_rotation" }]);
+});
+
+it("has nothing to look at while nobody knows the address", async () => {
+  expect(await inspectEndpoint({ db: stand.db, client }, null)).toBeNull();
+  await stand.endpoint("register");
+  expect(await inspectEndpoint({ db: stand.db, client }, null)).toMatchObject({ problems: [] });
+});
+
+it("shows in doctor", async () => {
+  expect(await doctor()).toMatchObject({
+    status: "failed",
+    detail: `no endpoint of the account has the address ${url}: no event arrives`,
+    remedy: 'run "npx tallyhook endpoint register"',
+  });
+  await stand.endpoint("register", "--events", "order.*");
+  expect(await doctor()).toMatchObject({ status: "warning" });
+  await stand.sandbox.control("POST", "/reset", { seed: "anew" });
+  await stand.endpoint("register");
+  expect(await doctor()).toMatchObject({ status: "ok" });
+});

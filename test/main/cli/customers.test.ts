@@ -1,0 +1,441 @@
+import { beforeEach, describe, expect, it } from "vitest";
+import { registerCustomers } from "../../../src/main/cli/customers.ts";
+import { replayEvents } from "../../../src/inbox/retention.ts";
+import { compareStates } from "../../../src/mirror/compare/compare-states.ts";
+import { applyObservations } from "../../../src/mirror/write/apply.ts";
+import type { Observation } from "../../../src/mirror/snapshot.ts";
+import { decode } from "../../../src/mirror/resources.ts";
+import { recordFindings } from "../../../src/reconcile/findings/findings.ts";
+import { applyBatch } from "../../../src/worker/apply-batch.ts";
+import { progressOf, storeRow } from "../../inbox/stored-events.ts";
+import {
+  apply,
+  at,
+  rowOf,
+  sampleCustomer,
+  sampleEntry,
+  sampleOrder,
+  sampleSubscription,
+  sampleTransaction,
+  seen,
+  shown,
+} from "../../mirror/samples.ts";
+import { useTestDatabase } from "../../support/use-database.ts";
+import { applyDeps, emptyAll, poisonOrder, storeEvent } from "../../worker/worker-stand.ts";
+import { type CommandRun, runCommand } from "./command-line.ts";
+
+const database = useTestDatabase();
+beforeEach(async () => {
+  await emptyAll(database.db);
+  await database.db.raw("truncate mirror.erasures, reconcile.findings cascade");
+});
+
+const address = {
+  id: "address-1",
+  full_name: "Jane Doe",
+  address_line1: "1 Private Road",
+  city: "Smalltown",
+  country: "US",
+};
+const card = { id: "card-1", card_last_four: "4242", card_brand: "visa" };
+const customer = sampleCustomer({
+  last_name: "Doe",
+  phone: "+15550100",
+  shipping_address: address,
+});
+const order = sampleOrder({
+  shipping_address: address,
+  payment_method: card,
+  description: "for Jane",
+  metadata: { note: "Jane's birthday" },
+  transactions: [sampleEntry()],
+});
+const sale = sampleTransaction({ payment_method: card, metadata: { who: "Jane" } });
+const subscription = sampleSubscription({
+  shipping_address: address,
+  payment_method: card,
+  failure_reason: "Jane has no money",
+  attempt_count: 1,
+});
+
+/** What would tell who it is, wherever it stands. */
+const secrets = ["Jane", "jane@", "Doe", "+15550100", "Private", "Smalltown", "4242"];
+
+async function everything(): Promise<string> {
+  const tables = ["orders", "transactions", "subscriptions", "customers", "versions"];
+  const rows = await Promise.all(
+    tables.map((table) =>
+      database.db(`mirror.${table}`).whereRaw("to_jsonb(??)::text not like '%customer-2%'", table),
+    ),
+  );
+  const bodies = await database.db<{ raw: Buffer | null }>("inbox.receipts").select("raw");
+  const findings = await database.db("reconcile.findings");
+  const formerFindings = await database.db("reconcile.finding_versions");
+  return (
+    JSON.stringify(rows) +
+    JSON.stringify(findings) +
+    JSON.stringify(formerFindings) +
+    bodies.map(({ raw }) => raw?.toString("utf8") ?? "").join("\n")
+  );
+}
+
+const erase = (...args: string[]): Promise<CommandRun> =>
+  runCommand(registerCustomers, ["customers", "erase", ...args], {
+    env: { DATABASE_URL: database.url },
+  });
+
+const observations = (updatedAt = at(0)): Observation[] => [
+  seen("customer", { ...customer, updated_at: updatedAt }, 900),
+  seen("order", { ...order, updated_at: updatedAt }, 900),
+  seen("transaction", { ...sale, updated_at: updatedAt }, 900),
+  seen("subscription", { ...subscription, updated_at: updatedAt }, 900),
+];
+
+async function fill(): Promise<void> {
+  await apply(database.db, shown("customer", { ...customer, phone: "+15550100" }));
+  await apply(database.db, ...observations());
+}
+
+const answering = (stdin: string, ...args: string[]): Promise<CommandRun> =>
+  runCommand(registerCustomers, ["customers", "erase", ...args], {
+    env: { DATABASE_URL: database.url },
+    stdin,
+    terminal: true,
+  });
+
+describe("customers erase", () => {
+  it("shows before it asks by what one knows the person, and no more than that", async () => {
+    await fill();
+    await apply(
+      database.db,
+      seen(
+        "order",
+        sampleOrder({ id: "order-0", order_number: "ZZ", created_at: at(-86_400) }),
+        900,
+      ),
+    );
+    const { err, error } = await answering("n\r", "customer-1");
+    expect(String(error)).toContain("nothing was done");
+    expect(err).toMatch(
+      /Customer +customer-1\n +Name +J\. D\.\n +E-mail +j…@e…\.com\n +Orders +2\n/,
+    );
+    expect(err).toMatch(/Last order +AB12CD34, of 1 Mar 2025, 10\.00 USD, succeeded\n/);
+    expect(err).toContain("Redact everything that tells who this is?");
+    expect(err).not.toMatch(/Jane|Doe|@example/);
+    expect(await everything()).toContain("Jane");
+
+    expect((await answering("y\r", "customer-1")).error).toBeNull();
+    expect(await everything()).not.toContain("Jane");
+    const again = await answering("n\r", "customer-1");
+    expect(again.err).toMatch(/Name +none\n +E-mail +none\n.*\n.*\n +Erased before +\d/);
+  });
+
+  it.each<[string, () => Promise<unknown>]>([
+    [
+      "a transaction",
+      () =>
+        apply(
+          database.db,
+          seen("transaction", sampleTransaction({ metadata: { who: "Jane" } }), 9),
+        ),
+    ],
+    [
+      "a state that is not believed",
+      () =>
+        apply(database.db, {
+          ...seen("customer", sampleCustomer({ updated_at: "9999-01-01T00:00:00Z" }), 9),
+        }),
+    ],
+    [
+      "an order that has moved",
+      async () => {
+        await apply(database.db, seen("order", order, 9));
+        const moved = sampleOrder({ customer_id: "customer-2", updated_at: at(60) });
+        await apply(database.db, seen("order", moved, 90));
+      },
+    ],
+    [
+      "an event that is dead",
+      async () => {
+        const bad = { ...order, customer_id: "customer-1", id: 7, description: "Jane" };
+        const seq = await storeEvent(database.db, "order.created", bad);
+        await applyBatch(applyDeps(database.db), [seq]);
+        expect((await progressOf(database.db, seq)).state).toBe("dead");
+      },
+    ],
+    [
+      "bytes that are no JSON",
+      () => storeRow(database.db, { raw: Buffer.from("{ customer-1: Jane Doe") }),
+    ],
+  ])("finds a person who is known by %s alone", async (_, known) => {
+    await known();
+    expect(await everything()).toContain("Jane");
+    expect((await erase("customer-1", "--yes")).error).toBeNull();
+    expect(await everything()).not.toContain("Jane");
+    const unbelieved = await database.db("mirror.unbelieved");
+    expect(JSON.stringify(unbelieved)).not.toContain("Jane");
+  });
+
+  it("finds by the addresses that only an event showed the events with an address alone", async () => {
+    const dead = sampleCustomer({ updated_at: 7, created_at: 7, email: "Jane@Example.com" });
+    const seqs = [
+      await storeEvent(database.db, "customer.created", dead),
+      await storeEvent(database.db, "mail.sent", { to: "jane@example.com", text: "Dear Jane" }),
+    ];
+    await applyBatch(applyDeps(database.db), seqs);
+    expect((await erase("customer-1", "--yes")).error).toBeNull();
+    expect(await everything()).not.toMatch(/jane/i);
+  });
+
+  it("leaves nothing that tells who it was in rows, history, bytes and findings", async () => {
+    await storeEvent(database.db, "customer.created", customer);
+    const seq = await storeEvent(database.db, "order.created", { ...order, customer });
+    await applyBatch(applyDeps(database.db), [seq - 1, seq]);
+    await storeRow(database.db, { raw: Buffer.from("no JSON, but of customer-1: Jane Doe") });
+    await fill();
+    await recordFindings(database.db, { run: null, seenAt: new Date(at(0)) }, [
+      {
+        key: "mismatch:customer:customer-1",
+        class: "mismatch",
+        identity: null,
+        severity: "warning",
+        resource: "customer",
+        objectId: "customer-1",
+        differences: [{ field: "email", service: "jane@example.com", mirror: "Jane" }],
+        amountAtRiskMinor: null,
+        currency: null,
+        cause: null,
+        evidence: {},
+      },
+    ]);
+    const before = await everything();
+    for (const secret of secrets) expect(before).toContain(secret);
+
+    const { out, error } = await erase(
+      "customer-1",
+      "--yes",
+      "--by",
+      "ada",
+      "--reason",
+      "asked to",
+    );
+    expect(error).toBeNull();
+    expect(out).toContain("customer-1 is redacted: orders 1, transactions 1, subscriptions 1");
+    const after = await everything();
+    for (const secret of secrets) expect(after).not.toContain(secret);
+    expect(after).toContain("mismatch:customer:customer-1");
+  });
+
+  it("keeps what the books need", async () => {
+    await fill();
+    await erase("customer-1", "--yes");
+    expect(await rowOf(database.db, "orders", "order-1")).toMatchObject({
+      total: "1000",
+      customer_id: "customer-1",
+      order_number: "AB12CD34",
+      card_brand: "visa",
+      card_last_four: "[redacted]",
+      data: { shipping_address: { id: "address-1", country: "US" }, status: "succeeded" },
+    });
+    expect(await rowOf(database.db, "transactions", "sale-1")).toMatchObject({ amount: "1000" });
+  });
+
+  it("touches nobody else", async () => {
+    await fill();
+    const other = sampleCustomer({ id: "customer-2", email: "joe@example.com" });
+    await apply(database.db, seen("customer", other, 900));
+    await erase("customer-1", "--yes");
+    expect(await rowOf(database.db, "customers", "customer-2")).toMatchObject({
+      email: "joe@example.com",
+    });
+  });
+
+  it("is not undone by a later event, a read, or a replay", async () => {
+    const seq = await storeEvent(database.db, "customer.created", customer);
+    await applyBatch(applyDeps(database.db), [seq]);
+    await fill();
+    await erase("customer-1", "--yes");
+    await apply(database.db, ...observations(at(3_600)));
+    await replayEvents(database.db, [seq]);
+    await applyBatch(applyDeps(database.db), [seq]);
+    const late = await storeEvent(database.db, "customer.updated", {
+      ...customer,
+      updated_at: at(7_200),
+    });
+    await applyBatch(applyDeps(database.db), [late]);
+    await database.db("inbox.receipts").where({ seq: late }).update({ raw: null });
+    const after = await everything();
+    for (const secret of secrets) expect(after).not.toContain(secret);
+    expect(await rowOf(database.db, "customers", "customer-1")).toMatchObject({
+      email: "[redacted]",
+      source_updated_at: new Date(at(7_200)),
+    });
+  });
+
+  it("is equal to what the service still shows, so that no run finds a difference", async () => {
+    await fill();
+    await erase("customer-1", "--yes");
+    const states = observations().flatMap((each) => {
+      const decoded = decode(each);
+      return decoded.ok ? decoded.states : [];
+    });
+    expect(await compareStates(database.db, states)).toEqual([]);
+  });
+
+  it("takes of an order that moved what it showed while it was the person's, and nothing of what it shows since", async () => {
+    const moved = {
+      ...order,
+      customer_id: "customer-2",
+      description: "for Joe",
+      updated_at: at(60),
+    };
+    await fill();
+    await apply(database.db, seen("order", { ...moved, metadata: { for: "Joe" } }, 960));
+    await erase("customer-1", "--yes");
+    const states = await database.db("mirror.versions").where({ resource: "order" }).orderBy("seq");
+    expect(states.map(({ data }) => (data as { description: string }).description)).toEqual([
+      "[redacted]",
+      "for Joe",
+    ]);
+    expect(await rowOf(database.db, "orders", "order-1")).toMatchObject({
+      description: "for Joe",
+      data: { metadata: { for: "Joe" } },
+    });
+    // The sale is still the person's.
+    const sold = await rowOf(database.db, "transactions", "sale-1");
+    expect(JSON.stringify(sold)).not.toMatch(/Jane/);
+  });
+
+  it("finds bodies that write the person's id in escapes, or name an object or an address alone", async () => {
+    await fill();
+    const escaped = Array.from("customer-1")
+      .map((each) => `\\u00${each.charCodeAt(0).toString(16)}`)
+      .join("");
+    const bodies = [
+      `{"type":"order.created","data":{"object":{"id":"o-9","customer_id":"${escaped}","note":"Jane"}}}`,
+      '{"type":"note.added","data":{"object":{"order_id":"order-1","note":"Jane"}}}',
+      '{"type":"mail.sent","data":{"object":{"to":"JANE@example.com","customer_id": null,"note":"Jane"}}}',
+      '{"type":"sms.sent","data":{"object":{"to":"+1 555 0100","note":"Jane"}}}',
+    ];
+    const seqs: number[] = [];
+    for (const body of bodies) seqs.push(await storeRow(database.db, { raw: Buffer.from(body) }));
+    const other =
+      '{"type":"mail.sent","data":{"object":{"to":"joe@example.com","note":"Joe \\u00e4"}}}';
+    const untouched = await storeRow(database.db, { raw: Buffer.from(other) });
+    await erase("customer-1", "--yes");
+    const raws = await database
+      .db<{ raw: Buffer }>("inbox.receipts")
+      .whereIn("seq", seqs)
+      .pluck("raw");
+    expect(raws.join("\n")).not.toMatch(/jane/i);
+    expect(raws).toHaveLength(4);
+    expect(await database.db("inbox.receipts").where({ seq: untouched }).pluck("raw")).toEqual([
+      Buffer.from(other),
+    ]);
+  });
+
+  it("leaves nothing of a later event either that cannot be applied", async () => {
+    await fill();
+    await erase("customer-1", "--yes");
+    const heal = await poisonOrder(database.db, "order-1");
+    const seq = await storeEvent(database.db, "order.updated", { ...order, updated_at: at(90) });
+    await applyBatch(applyDeps(database.db), [seq]);
+    await heal();
+    expect((await progressOf(database.db, seq)).state).toBe("failed");
+    expect(await everything()).not.toContain("Jane");
+  });
+
+  it("is no reason to fail on bytes that the database refuses", async () => {
+    await fill();
+    await erase("customer-1", "--yes");
+    const bodies = [
+      Buffer.from("no JSON \u0000 a@\u0000b customer-1\u0000 Jane customer-1"),
+      Buffer.from(
+        '{"type":"mail.sent","data":{"object":{"to":"a@b\\u0000 \\ud800@x","id":"\\u0000"}}}',
+      ),
+    ];
+    for (const raw of bodies) {
+      const seq = await storeRow(database.db, { raw });
+      await applyBatch(applyDeps(database.db), [seq]);
+      expect((await progressOf(database.db, seq)).state).toMatch(/^(dead|ignored)$/);
+    }
+    expect(await everything()).not.toContain("Jane");
+  });
+
+  it("does not take somebody for the person who registers with the same address later", async () => {
+    await fill();
+    await erase("customer-1", "--yes");
+    const again = sampleCustomer({
+      id: "customer-2",
+      email: "Jane@example.com",
+      first_name: "Janet",
+    });
+    await applyBatch(applyDeps(database.db), [
+      await storeEvent(database.db, "customer.created", again),
+    ]);
+    const mail = await storeEvent(database.db, "mail.sent", {
+      to: "jane@example.com",
+      text: "Hi!",
+    });
+    await applyBatch(applyDeps(database.db), [mail]);
+    expect(await rowOf(database.db, "customers", "customer-2")).toMatchObject({
+      email: "Jane@example.com",
+      first_name: "Janet",
+    });
+    const [raw] = await database.db("inbox.receipts").where({ seq: mail }).pluck<Buffer[]>("raw");
+    expect(raw?.toString("utf8")).toContain("Hi!");
+  });
+
+  it("keeps addresses as hashes alone, which nobody can make without this database's key", async () => {
+    await fill();
+    await erase("customer-1", "--yes");
+    const { rows } = await database.db.raw<{ rows: { plain: string; keyed: string }[] }>(
+      `select count(*) filter (where hash = sha256('jane@example.com')) as plain, count(*) as keyed
+       from mirror.erased_contacts where customer_id = 'customer-1'`,
+    );
+    expect(rows).toEqual([{ plain: "0", keyed: "2" }]);
+  });
+
+  it("waits for a writer that began before it", async () => {
+    await fill();
+    const writer = await database.db.transaction();
+    await writer.raw("select 1 from mirror.erasures");
+    const erased = erase("customer-1", "--yes");
+    await applyObservations(writer, [
+      seen("customer", { ...customer, first_name: "Janet", updated_at: at(60) }, 960),
+    ]);
+    await writer.commit();
+    expect((await erased).error).toBeNull();
+    expect(await everything()).not.toContain("Janet");
+  });
+
+  it("is audited, each time, in a log that cannot be changed", async () => {
+    await fill();
+    await erase("customer-1", "--yes", "--by", "ada", "--reason", "asked to");
+    await erase("customer-1", "--yes", "--by", "bob");
+    const log = await database.db("mirror.erasure_log").orderBy("id");
+    expect(log.slice(-2)).toMatchObject([
+      { customer_id: "customer-1", erased_by: "ada", reason: "asked to", counts: { customers: 1 } },
+      { customer_id: "customer-1", erased_by: "bob", reason: null },
+    ]);
+    await expect(database.db("mirror.erasure_log").delete()).rejects.toThrow("append-only");
+    await expect(database.db("mirror.versions").delete()).rejects.toThrow("append-only");
+  });
+
+  it("does nothing unasked without --yes, and knows when there is nobody", async () => {
+    await fill();
+    expect(String((await erase("customer-1")).error)).toContain("Add --yes");
+    expect(String((await erase("customer-9", "--yes")).error)).toContain("knows no customer");
+    expect(await everything()).toContain("Jane");
+  });
+
+  it("says that the service still shows the person", async () => {
+    await fill();
+    expect((await erase("customer-1", "--yes")).err).toContain("Delete it there, too");
+    await apply(
+      database.db,
+      seen("customer", { ...customer, deleted: true, updated_at: at(50) }, 990),
+    );
+    expect((await erase("customer-1", "--yes")).err).not.toContain("Delete it there");
+  });
+});

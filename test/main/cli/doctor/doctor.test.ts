@@ -1,0 +1,525 @@
+import { spawn } from "node:child_process";
+import { once } from "node:events";
+import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
+import { beat, schedulerBeat } from "../../../../src/alerts/rules/watch-absence.ts";
+import { registerDoctor } from "../../../../src/main/cli/doctor/doctor.ts";
+import type { Finding } from "../../../../src/main/cli/doctor/finding.ts";
+import { createEncryption } from "../../../../src/platform/encryption.ts";
+import { migrateSchema } from "../../../../src/main/schema.ts";
+import { migrateQueueSchema } from "../../../../src/queue/backend.ts";
+import { addSecret } from "../../../../src/receiver/secrets-store.ts";
+import { type TestDatabase, createTestDatabase } from "../../../support/database.ts";
+import { freePort } from "../../../support/free-port.ts";
+import { startOwnServer } from "../../../support/own-server.ts";
+import { redisAvailable, startRedis } from "../../../support/redis.ts";
+import { databaseUrl, withServer } from "../../../support/server-commands.ts";
+import { emptyInbox, storeRow } from "../../../inbox/stored-events.ts";
+import { runCommand } from "../command-line.ts";
+
+const secret = "whsec_a-secret-that-is-long-enough";
+let database: TestDatabase;
+beforeAll(async () => {
+  database = await createTestDatabase();
+  await migrateQueueSchema(database.url);
+});
+beforeEach(async () => {
+  await emptyInbox(database.db);
+  await database.db.raw("truncate receiver.secrets, alerts.heartbeats");
+  await beat(database.db, "worker:1:a");
+  await beat(database.db, schedulerBeat);
+});
+// The command tells of failures by the exit code of its process, which here is the one of the tests.
+afterEach(() => {
+  process.exitCode = undefined;
+});
+afterAll(() => database.destroy());
+
+/** Checks that need a database. */
+const ofDatabase = [
+  "schema text",
+  "durability",
+  "server",
+  "database role",
+  "inbox",
+  "queue",
+  "worker",
+  "scheduler",
+  "signing secrets",
+];
+
+const environment = (env: Record<string, string | undefined>) => ({
+  DATABASE_URL: database.url,
+  SVC_WEBHOOK_SECRETS: secret,
+  TALLYHOOK_ENCRYPTION_KEY: "ab".repeat(32),
+  ...env,
+});
+
+async function examine(env: Record<string, string | undefined> = {}) {
+  const run = await runCommand(registerDoctor, ["doctor", "--json"], { env: environment(env) });
+  expect(run.error).toBeNull();
+  const { exitCode } = process;
+  const { healthy, findings } = JSON.parse(run.out) as { healthy: boolean; findings: Finding[] };
+  const of = (name: string) => findings.find(({ check }) => check === name);
+  const all = (name: string) => findings.filter(({ check }) => check === name);
+  return { healthy, findings, of, all, exitCode, out: run.out };
+}
+
+describe("tallyhook doctor", () => {
+  test("finds nothing amiss in a deployment that has what it needs", async () => {
+    const { healthy, findings, exitCode } = await examine();
+    expect(findings.filter(({ status }) => status === "failed")).toEqual([]);
+    expect(findings.map(({ check }) => check)).toEqual(
+      expect.arrayContaining(["configuration", "database", ...ofDatabase]),
+    );
+    expect(healthy).toBe(true);
+    expect(exitCode).toBeUndefined();
+  });
+
+  test("prints a line for each check, and no secret", async () => {
+    const { out, error } = await runCommand(registerDoctor, ["doctor"], { env: environment({}) });
+    expect(error).toBeNull();
+    for (const name of ["database", "inbox", "queue", "service"]) expect(out).toContain(name);
+    expect(out).not.toContain(secret);
+    expect(out).not.toContain(new URL(database.url).password);
+  });
+
+  test("warns of dead and failed events, and says how to look at them", async () => {
+    await storeRow(database.db, { state: "failed", dueInSeconds: 60 });
+    expect((await examine()).of("inbox")).toMatchObject({
+      status: "warning",
+      remedy: expect.stringContaining("--state failed") as string,
+    });
+    await storeRow(database.db, { state: "dead" });
+    const { of, healthy } = await examine();
+    expect(of("inbox")).toMatchObject({
+      status: "warning",
+      detail: expect.stringContaining("dead 1") as string,
+      remedy: expect.stringContaining("--state dead") as string,
+    });
+    expect(healthy).toBe(true);
+  });
+
+  test("a database that is away fails, what needs it is skipped, and the exit code is 2", async () => {
+    const url = new URL(database.url);
+    url.port = String(await freePort());
+    const { of, healthy, exitCode, out } = await examine({ DATABASE_URL: url.href });
+    expect(of("database")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("DATABASE_URL") as string,
+    });
+    for (const name of ofDatabase) {
+      expect(of(name)).toMatchObject({ status: "skipped" });
+    }
+    expect(of("service")).toBeDefined();
+    expect(healthy).toBe(false);
+    expect(exitCode).toBe(2);
+    expect(out).not.toContain(url.password);
+  });
+
+  test("a database without our tables fails, and the remedy is to migrate", async () => {
+    const name = `${inject("templateDatabase")}_bare`;
+    const serverUrl = inject("serverUrl");
+    await withServer(serverUrl, (client) => client.query(`CREATE DATABASE ${name}`));
+    const { of, exitCode } = await examine({ DATABASE_URL: databaseUrl(serverUrl, name) });
+    expect(of("database")).toMatchObject({
+      status: "failed",
+      remedy: expect.stringContaining("migrate") as string,
+    });
+    expect(exitCode).toBe(2);
+  });
+
+  test("warns of a database that a newer version migrated", async () => {
+    await database.db("tallyhook_migrations").insert({ name: "9999_later" });
+    try {
+      expect((await examine()).of("database")).toMatchObject({
+        status: "warning",
+        detail: "was migrated by a newer version (it has 9999_later)",
+      });
+    } finally {
+      await database.db("tallyhook_migrations").where({ name: "9999_later" }).delete();
+    }
+  });
+
+  test("a service that is away fails, and the clock is not judged", async () => {
+    const { of, exitCode } = await examine({
+      SVC_BASE_URL: `http://127.0.0.1:${await freePort()}`,
+      SVC_API_KEY: "svc_test_sk_of_a_test_only",
+    });
+    expect(of("service")).toMatchObject({ status: "failed" });
+    expect(of("clock")).toMatchObject({ status: "skipped" });
+    expect(exitCode).toBe(2);
+  });
+
+  test.skipIf(!redisAvailable)(
+    "a Redis that answers is in order, one that is away fails",
+    async () => {
+      const redis = await startRedis();
+      try {
+        expect((await examine({ REDIS_URL: redis.url })).of("queue")).toMatchObject({
+          status: "ok",
+        });
+      } finally {
+        await redis.stop();
+      }
+      const { of, exitCode } = await examine({ REDIS_URL: redis.url });
+      expect(of("queue")).toMatchObject({
+        status: "failed",
+        detail: expect.stringContaining("redis") as string,
+      });
+      expect(exitCode).toBe(2);
+    },
+  );
+});
+
+/** Nothing was heard of it for so long. */
+const heard = (name: string, minutesAgo: number) =>
+  database.db.raw(
+    "update alerts.heartbeats set beat_at = now() - make_interval(mins => ?) where name = ?",
+    [minutesAgo, name],
+  );
+
+describe("who works, as doctor sees it", () => {
+  test("no worker at all fails, and the scheduler is not judged", async () => {
+    await database.db("alerts.heartbeats").delete();
+    const { of, exitCode } = await examine();
+    expect(of("worker")).toMatchObject({
+      status: "failed",
+      detail: expect.stringMatching(/^none runs, .* nobody is alerted$/) as string,
+      remedy: expect.stringContaining("npx tallyhook worker") as string,
+    });
+    expect(of("scheduler")).toMatchObject({ status: "skipped" });
+    expect(exitCode).toBe(2);
+  });
+
+  test("a worker that was heard long ago is none", async () => {
+    await heard("worker:1:a", 14);
+    expect((await examine()).of("worker")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("the last one was heard 14 minutes ago") as string,
+    });
+  });
+
+  test("one worker of two that has stopped without a word is a warning", async () => {
+    await beat(database.db, "worker:2:b");
+    await heard("worker:2:b", 14);
+    expect((await examine()).of("worker")).toMatchObject({
+      status: "warning",
+      detail: "1 worker runs; 1 has stopped without a word, the last 14 minutes ago",
+    });
+  });
+
+  test("a scheduler that never started a task fails", async () => {
+    await database.db("alerts.heartbeats").where({ name: schedulerBeat }).delete();
+    const { of, exitCode } = await examine();
+    expect(of("worker")).toMatchObject({ status: "ok", detail: "1 worker runs" });
+    expect(of("scheduler")).toMatchObject({
+      status: "failed",
+      detail: "has never run a task, so there is no nightly run and no report by mail",
+    });
+    expect(exitCode).toBe(2);
+  });
+
+  test("a scheduler that stands still fails", async () => {
+    await heard(schedulerBeat, 20);
+    expect((await examine()).of("scheduler")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("ran its last task 20 minutes ago") as string,
+    });
+  });
+});
+
+describe("stored secrets, as doctor sees them", () => {
+  const store = (key: string, value: string) =>
+    addSecret({ db: database.db, encryption: createEncryption({ current: key }) }, "svc", {
+      value,
+    });
+
+  test("a secret that opens is in order", async () => {
+    await store("ab".repeat(32), secret);
+    expect((await examine()).of("signing secrets")).toMatchObject({
+      status: "ok",
+      detail: "1 from the environment, 1 in the database",
+    });
+  });
+
+  test("an encryption key that does not open one of the stored secrets fails, and names it", async () => {
+    await store("ab".repeat(32), secret);
+    const { id } = await store("cd".repeat(32), `${secret}-2`);
+    const { of, exitCode, out } = await examine();
+    expect(of("signing secrets")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining(
+        `TALLYHOOK_ENCRYPTION_KEY does not open 1 of 2 stored secrets: ${id} (key `,
+      ) as string,
+      remedy: expect.stringContaining("TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS") as string,
+    });
+    expect(exitCode).toBe(2);
+    expect(out).not.toContain(secret);
+    const previous = { TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS: "cd".repeat(32) };
+    expect((await examine(previous)).of("signing secrets")).toMatchObject({ status: "ok" });
+  });
+
+  test("no key at all fails, and the message says how to make one", async () => {
+    await store("ab".repeat(32), secret);
+    const { of } = await examine({ TALLYHOOK_ENCRYPTION_KEY: undefined });
+    expect(of("signing secrets")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("TALLYHOOK_ENCRYPTION_KEY is not set") as string,
+    });
+  });
+
+  test("a secret of another scheme than the one in use fails", async () => {
+    await store("ab".repeat(32), secret);
+    const env = { SVC_SIGNATURE_SCHEME: "standard-webhooks", SVC_WEBHOOK_SECRETS: undefined };
+    expect((await examine(env)).of("signing secrets")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("cannot be used with SVC_SIGNATURE_SCHEME") as string,
+    });
+  });
+});
+
+describe("functions, views and triggers, as doctor sees them", () => {
+  let own: TestDatabase;
+  beforeEach(async () => {
+    own = await createTestDatabase();
+  });
+  afterEach(() => own.destroy());
+  const schemaText = async () => (await examine({ DATABASE_URL: own.url })).of("schema text");
+
+  test("they are in order whatever the settings of the database are", async () => {
+    const name = new URL(own.url).pathname.slice(1);
+    for (const setting of [
+      "search_path = reports, mirror, public",
+      "timezone = 'Asia/Kolkata'",
+      "datestyle = 'SQL, DMY'",
+      "quote_all_identifiers = on",
+    ]) {
+      await own.db.raw(`alter database ${name} set ${setting}`);
+    }
+    expect(await schemaText()).toMatchObject({ status: "ok" });
+  });
+
+  test("a function that was replaced by hand fails, and is named", async () => {
+    const { rows } = await own.db.raw<{ rows: { text: string }[] }>(
+      "select pg_get_functiondef('reports.read_slices'::regproc) as text",
+    );
+    const text = rows[0]?.text ?? "";
+    await own.db.raw(text.replace(/(AS \$function\$)/, "$1 -- by hand\n").replaceAll("?", "\\?"));
+    expect(await schemaText()).toMatchObject({
+      status: "failed",
+      detail: expect.stringMatching(/function reports\.read_slices\(.*\) \(changed\)$/) as string,
+      remedy: expect.stringContaining("migrate") as string,
+    });
+  });
+
+  test("a view that was replaced by hand fails, and is named", async () => {
+    await own.db.raw(
+      `do $$ begin
+         execute 'create or replace view inbox.events as ' || rtrim(pg_get_viewdef('inbox.events'::regclass), ';')
+           || ' where r.seq > 1';
+       end $$`,
+    );
+    expect(await schemaText()).toMatchObject({
+      status: "failed",
+      detail: "not as the program made them: view inbox.events (changed)",
+    });
+  });
+
+  test("a guard that was switched off, or dropped, fails", async () => {
+    const { rows } = await own.db.raw<{ rows: { name: string }[] }>(
+      "select tgname as name from pg_trigger where tgrelid = 'mirror.versions'::regclass and not tgisinternal",
+    );
+    const guard = String(rows[0]?.name);
+    await own.db.raw(`alter table mirror.versions disable trigger ${guard}`);
+    expect(await schemaText()).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining(`trigger ${guard} on mirror.versions (changed)`) as string,
+    });
+    await own.db.raw(`drop trigger ${guard} on mirror.versions`);
+    expect((await schemaText())?.detail).toContain(`trigger ${guard} on mirror.versions (missing)`);
+  });
+
+  test("what somebody added is a warning", async () => {
+    await own.db.raw("create view mirror.of_somebody as select 1 as one");
+    expect(await schemaText()).toMatchObject({
+      status: "warning",
+      detail: "not of this program: view mirror.of_somebody (added)",
+    });
+  });
+
+  test("nothing is said of a text that another major version of the server worded", async () => {
+    await own.db("tallyhook_schema_objects").update({ server_major: 9 });
+    expect(await schemaText()).toMatchObject({ status: "skipped" });
+    await migrateSchema(own.db);
+    expect(await schemaText()).toMatchObject({ status: "ok" });
+  });
+});
+
+describe("settings of the server, as doctor sees them", () => {
+  let own: TestDatabase;
+  let name: string;
+  beforeEach(async () => {
+    own = await createTestDatabase();
+    name = new URL(own.url).pathname.slice(1);
+    await beat(own.db, "worker:1:a");
+  });
+  afterEach(() => own.destroy());
+  const server = async () => examine({ DATABASE_URL: own.url });
+  const onServer = (sql: string) => withServer(inject("serverUrl"), (client) => client.query(sql));
+
+  test("what a crash can take is a warning: the server of the tests runs without fsync", async () => {
+    const said = (await server()).all("durability");
+    for (const name of ["fsync", "full_page_writes"]) {
+      expect(said).toContainEqual(
+        expect.objectContaining({
+          status: "warning",
+          detail: expect.stringContaining(`${name} is off`) as string,
+        }),
+      );
+    }
+    expect((await server()).of("durability")).toMatchObject({
+      remedy: expect.stringContaining("fsync = on") as string,
+    });
+  });
+
+  test.each([
+    ["synchronous_commit = off", "durability", "warning", "the last commits"],
+    ["statement_timeout = '5s'", "server", "warning", "statement_timeout is 5000 ms"],
+    ["idle_in_transaction_session_timeout = '1s'", "server", "warning", "is 1000 ms"],
+    ["default_transaction_read_only = on", "server", "failed", "nothing can be written"],
+  ])(
+    "%s of the database: %s %s, and how to undo it there",
+    async (setting, check, status, says) => {
+      await onServer(`alter database ${name} set ${setting}`);
+      const found = (await server()).all(check).find(({ detail }) => detail.includes(says));
+      expect(found).toMatchObject({
+        status,
+        remedy: expect.stringContaining(
+          `it is set for the database: alter database "${name}" set ${setting.split(" ")[0]} = `,
+        ) as string,
+      });
+    },
+  );
+
+  test("a login that is a superuser of PostgreSQL is a warning; one that owns its database is not", async () => {
+    const { username, password } = new URL(own.url);
+    expect((await server()).of("database role")).toMatchObject({
+      status: "warning",
+      detail: expect.stringContaining(`${username} is a superuser of PostgreSQL`) as string,
+    });
+    const role = `${name}_plain`;
+    await onServer(`create role ${role} login password '${password}'`);
+    await onServer(`grant "${username}" to ${role}`);
+    const url = new URL(own.url);
+    url.username = role;
+    expect((await examine({ DATABASE_URL: url.href })).of("database role")).toMatchObject({
+      status: "ok",
+    });
+    await onServer(`drop role ${role}`);
+  });
+
+  test("a login that may only read fails, and so does one without any right", async () => {
+    const [{ password }, role] = [new URL(own.url), `${name}_reader`];
+    await onServer(`create role ${role} login password '${password}'`);
+    const url = new URL(own.url);
+    url.username = role;
+    const without = await examine({ DATABASE_URL: url.href });
+    expect(without.of("database")).toMatchObject({
+      status: "failed",
+      detail: expect.stringContaining("The role of DATABASE_URL lacks a right") as string,
+    });
+    await onServer(`grant pg_read_all_data to ${role}`);
+    expect((await examine({ DATABASE_URL: url.href })).of("database role")).toMatchObject({
+      status: "failed",
+      detail: `${role} may not write to the inbox: no webhook can be taken`,
+    });
+    await onServer(`drop role ${role}`);
+  });
+
+  test("a Redis that does not answer fails, with the setting to look at", async () => {
+    const { of } = await examine({ REDIS_URL: `redis://127.0.0.1:${await freePort()}` });
+    expect(of("queue")).toMatchObject({
+      status: "failed",
+      remedy: expect.stringContaining("check REDIS_URL") as string,
+    });
+  });
+
+  test("triggers that do not run fail, since the database cannot be used", async () => {
+    await onServer(`alter database ${name} set session_replication_role = replica`);
+    expect((await server()).of("database")).toMatchObject({
+      status: "failed",
+      detail: expect.stringMatching(/triggers .* would not run\. Take the setting from/) as string,
+    });
+  });
+
+  test("a setting of the role is undone at the role", async () => {
+    const { username: role } = new URL(own.url);
+    await onServer(`alter role "${role}" in database ${name} set statement_timeout = '5s'`);
+    expect((await server()).of("server")?.remedy).toContain(
+      `alter role "${role}" in database "${name}" set`,
+    );
+  });
+
+  test("a limit of connections that is too low for the processes is a warning with the number that is needed", async () => {
+    await onServer(`alter database ${name} connection limit 12`);
+    expect((await server()).of("server")).toMatchObject({
+      status: "warning",
+      detail: expect.stringMatching(
+        new RegExp(`the database ${name} allows 12 connections; .* take up to \\d+`),
+      ) as string,
+    });
+  });
+
+  test("a server that is set up badly is told all of it, and how to mend each", async () => {
+    const bad = await startOwnServer({
+      autovacuum: "off",
+      full_page_writes: "off",
+      max_connections: "30",
+      shared_buffers: "16MB",
+      track_counts: "off",
+    });
+    try {
+      const { all } = await examine({ DATABASE_URL: bad.url });
+      expect(all("durability")).toMatchObject([
+        { status: "warning", detail: expect.stringContaining("full_page_writes is off") as string },
+      ]);
+      expect(all("server").map(({ detail }) => detail.split(" is ")[0])).toEqual([
+        expect.stringContaining("the server (max_connections) allows 2"),
+        "autovacuum",
+        "track_counts",
+        "shared_buffers",
+      ]);
+      for (const { status, remedy } of all("server")) {
+        expect([status, remedy]).toEqual([
+          "warning",
+          expect.stringMatching(/set |allow /) as string,
+        ]);
+      }
+    } finally {
+      await bad.destroy();
+    }
+  });
+});
+
+describe("the exit code of the program", () => {
+  async function run(args: string[], env: Record<string, string> = {}) {
+    const child = spawn(process.execPath, [inject("program"), ...args], {
+      env: { PATH: process.env["PATH"] ?? "", ...environment(env) },
+      stdio: ["ignore", "ignore", "pipe"],
+    });
+    let err = "";
+    child.stderr.setEncoding("utf8").on("data", (text: string) => (err += text));
+    const [code] = (await once(child, "close")) as [number | null];
+    return { code, err };
+  }
+
+  test.concurrent.each([
+    [64, "a replay of nothing", ["events", "replay"], {}, "--dead"],
+    [64, "an event that is not there", ["events", "show", "evt_none"], {}, "evt_none"],
+    [2, "a setting that is wrong", ["doctor"], { PORT: "70000" }, "PORT"],
+  ])("is %i for %s, which it names", async (code, _, args, env, named) => {
+    const ended = await run(args, env);
+    expect(ended.code).toBe(code);
+    expect(ended.err).toContain(named);
+  });
+});

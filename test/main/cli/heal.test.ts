@@ -1,0 +1,57 @@
+import { afterAll, beforeAll, expect, test } from "vitest";
+import { registerHeal } from "../../../src/main/cli/heal.ts";
+import { testKey } from "../../../src/sandbox/engine/keys.ts";
+import { type HostileService, startHostileService } from "../../reconcile/hostile-service.ts";
+import { type ReconcileStand, createReconcileStand } from "../../reconcile/reconcile-stand.ts";
+import { runCommand } from "./command-line.ts";
+
+let service: HostileService;
+let stand: ReconcileStand;
+beforeAll(async () => {
+  service = await startHostileService(5);
+  stand = await createReconcileStand(service.url);
+  await stand.run();
+});
+afterAll(async () => {
+  await stand.close();
+  await service.close();
+});
+
+const heal = (args: readonly string[], given: { stdin?: string; terminal?: boolean } = {}) =>
+  runCommand(
+    registerHeal,
+    ["heal", "order", "order-0003", "--from-service", "--by", "ann", ...args],
+    {
+      env: {
+        DATABASE_URL: stand.database.url,
+        SVC_BASE_URL: service.url,
+        SVC_API_KEY: testKey,
+      },
+      ...given,
+    },
+  );
+const total = async () =>
+  (await stand.database.db("mirror.orders").where("id", "order-0003").first("total")).total;
+
+test("shows what would change, asks, and writes it with a reason, or after --yes", async () => {
+  const { db } = stand.database;
+  await db.raw(
+    `update mirror.orders set version = '9999' || substr(version, 5), total = 5 where id = 'order-0003'`,
+  );
+  const unanswered = await heal(["--reason", "spoiled"]);
+  expect(String(unanswered.error)).toContain("Add --yes");
+  const refused = await heal(["--reason", "spoiled"], { stdin: "n\n", terminal: true });
+  expect(String(refused.error)).toContain("nothing was done");
+  expect(refused.out).toMatch(/total.*5.*1003/);
+  expect(refused.out).toContain("Versions of the future");
+  expect(await total()).toBe("5");
+  expect(String((await heal(["--yes"])).error)).toContain("--reason");
+  expect(String((await heal(["--yes", "--reason", " "])).error)).toContain("--reason is empty");
+  const done = await heal(["--yes", "--reason", "spoiled"]);
+  expect(done.error).toBeNull();
+  expect(done.out).toContain("The order order-0003 is as the service shows it, by ann.");
+  expect(await total()).toBe("1003");
+  expect(await db("mirror.heals").select("healed_by", "reason")).toEqual([
+    { healed_by: "ann", reason: "spoiled" },
+  ]);
+});

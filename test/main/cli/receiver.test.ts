@@ -1,0 +1,64 @@
+import { afterEach, expect, test } from "vitest";
+import { runReceiver } from "../../../src/main/cli/receiver.ts";
+import { loadConfig } from "../../../src/main/config/config.ts";
+import { createEncryption } from "../../../src/platform/encryption.ts";
+import { ConfigurationError } from "../../../src/platform/errors.ts";
+import { createLog } from "../../../src/platform/log.ts";
+import { addSecret } from "../../../src/receiver/secrets-store.ts";
+import { createRuntime } from "../../../src/main/runtime.ts";
+import { useTestDatabase } from "../../support/use-database.ts";
+
+const value = "whsec_a-secret-that-is-long-enough";
+
+const database = useTestDatabase();
+afterEach(() => database.db("receiver.secrets").delete());
+
+/** What the start of a receiver says when it fails. */
+async function refusalWith(env: Record<string, string>): Promise<string> {
+  const loaded = loadConfig({ DATABASE_URL: database.url, PORT: "0", ...env });
+  const runtime = createRuntime(loaded, createLog({ level: "silent", name: "test" }));
+  const failure: unknown = await runReceiver(runtime).then(
+    () => null,
+    (error: unknown) => error,
+  );
+  await runtime.close();
+  expect(failure).toBeInstanceOf(ConfigurationError);
+  return (failure as ConfigurationError).message;
+}
+
+const key = { TALLYHOOK_ENCRYPTION_KEY: "cd".repeat(32) };
+const storeUnderAnotherKey = () =>
+  addSecret(
+    { db: database.db, encryption: createEncryption({ current: "ab".repeat(32) }) },
+    "svc",
+    { value },
+  );
+
+test("a receiver that could verify nothing does not start", async () => {
+  expect(await refusalWith(key)).toContain("There is no signing secret. Set SVC_WEBHOOK_SECRETS");
+  expect(await refusalWith({})).toContain("There is no signing secret");
+});
+
+test("one whose only secret cannot be decrypted says what to do", async () => {
+  const { id } = await storeUnderAnotherKey();
+  expect(await refusalWith(key)).toContain(
+    `The signing secret ${id} cannot be decrypted with TALLYHOOK_ENCRYPTION_KEY`,
+  );
+  expect(await refusalWith({})).toContain("TALLYHOOK_ENCRYPTION_KEY is not set");
+});
+
+test("one that cannot read its secrets does not say that there are none", async () => {
+  await database.db.raw("alter table receiver.secrets rename to hidden");
+  const message = await refusalWith(key);
+  await database.db.raw("alter table receiver.hidden rename to secrets");
+  expect(message).toBe("The signing secrets in the database cannot be read");
+});
+
+test("one good secret does not cover for a bad one beside it", async () => {
+  const message = await refusalWith({
+    SVC_SIGNATURE_SCHEME: "standard-webhooks",
+    SVC_WEBHOOK_SECRETS:
+      "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw,whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaL",
+  });
+  expect(message).toContain("SVC_WEBHOOK_SECRETS: secret number 2 is not base64");
+});

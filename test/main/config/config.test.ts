@@ -1,0 +1,585 @@
+import {
+  chmodSync,
+  chownSync,
+  lchownSync,
+  mkdtempSync,
+  renameSync,
+  rmSync,
+  symlinkSync,
+  writeFileSync,
+} from "node:fs";
+import { tmpdir } from "node:os";
+import { join } from "node:path";
+import { inspect } from "node:util";
+import { afterEach, beforeEach, describe, expect, test } from "vitest";
+import { readEnvFile, withEnvFile } from "../../../src/main/config/env-file.ts";
+import { loadConfig } from "../../../src/main/config/config.ts";
+import { ConfigurationError } from "../../../src/platform/errors.ts";
+
+type Env = Record<string, string>;
+
+const key = "0123456789abcdef".repeat(4);
+const webhookSecret = "whsec_0123456789abcdef";
+const complete: Env = {
+  DATABASE_URL: "postgres://app:hunter2@db.example.com:5432/tallyhook",
+  REDIS_URL: "rediss://:hunter2@redis.example.com:6380",
+  SVC_BASE_URL: "https://api.example.com/",
+  SVC_API_KEY: "svc_test_sk_hunter2",
+  SVC_WEBHOOK_SECRETS: `${webhookSecret}, older-${webhookSecret}`,
+  SVC_SIGNATURE_SCHEME: "hex",
+  SVC_SIGNATURE_TOLERANCE_SECONDS: "60",
+  SVC_EVENT_PLACES: "id=meta.uid, object=payload",
+  WEBHOOK_MAX_BYTES: "2048",
+  WEBHOOK_MAX_CONNECTIONS: "10",
+  HOST: "::1",
+  PORT: "0",
+  ADMIN_HOST: "localhost",
+  ADMIN_PORT: "0",
+  ADMIN_PASSWORD: "correct horse hunter2",
+  METRICS_TOKEN: "hunter2-hunter2-hunter2",
+  SANDBOX_PORT: "65535",
+  PUBLIC_URL: "http://127.0.0.1:3000/hooks/",
+  TALLYHOOK_DATA_DIR: "/srv/tallyhook",
+  TALLYHOOK_ENCRYPTION_KEY: key.toUpperCase(),
+  TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS: `${"a".repeat(64)},${"b".repeat(64)}`,
+  TALLYHOOK_TIME_ZONE: "Europe/Berlin",
+  CARD_NETWORK_REGION: "mena",
+  RECONCILE_CRON: "0 4 * * *",
+  DATABASE_SILENCE_SECONDS: "60",
+  RECONCILE_GRACE_SECONDS: "0",
+  RECONCILE_MODE: "report",
+  RECONCILE_IDENTITIES: "chargeback_match=enforce, double_order=off",
+  REPORTS_CRON: "0 7 * * *",
+  REPORTS_MAIL_TO: "finance@example.com, cfo@example.com",
+  REPORTS_MAIL: "daily-control, journal:month",
+  REPORTS_MAIL_FORMAT: "html,xlsx",
+  SMTP_URL: "smtps://mailer:hunter2@mail.example.com",
+  MAIL_FROM: "tallyhook@example.com",
+  ALERT_SETTINGS_FILE: "/srv/alerts.jsonc",
+  ALERT_SLACK_URL: "https://hooks.slack.com/services/T0/B0/hunter2",
+  LOG_LEVEL: "debug",
+};
+
+/** The message of the refusal. */
+function refusal(env: Env, readFile?: (path: string) => string): string {
+  try {
+    loadConfig(env, readFile);
+  } catch (error) {
+    expect(error).toBeInstanceOf(ConfigurationError);
+    return (error as Error).message;
+  }
+  throw new Error("it was accepted");
+}
+
+test("nothing set gives the embedded defaults and the sandbox", () => {
+  const { config, secrets, warnings } = loadConfig({});
+  expect(config).toEqual({
+    database: "embedded",
+    queueBackend: "postgres",
+    service: { kind: "sandbox" },
+    signature: { scheme: "svc", toleranceSeconds: 300 },
+    eventPlaces: {
+      id: "id",
+      type: "type",
+      createdAt: "created_at",
+      apiVersion: "api_version",
+      object: "data.object",
+    },
+    receiver: { host: "0.0.0.0", port: 3000, maxBodyBytes: 1_048_576, maxConnections: 1_024 },
+    admin: { host: "127.0.0.1", port: 3001 },
+    databaseSilenceSeconds: 300,
+    sandbox: { port: 4010 },
+    publicUrl: null,
+    dataDir: `${process.cwd()}/.data`,
+    encryptionKey: "local",
+    timeZone: "UTC",
+    networkRegion: "global",
+    reconcile: { cron: "30 3 * * *", graceSeconds: 5, reportOnly: false, identities: {} },
+    reportMail: null,
+    mailFrom: null,
+    alerts: { settingsFile: null },
+    logLevel: "info",
+  });
+  expect(secrets.databaseUrl).toBeNull();
+  expect(secrets.webhookSecrets).toEqual([]);
+  expect(warnings).toEqual([]);
+});
+
+test("everything set is taken", () => {
+  const { config, secrets, warnings } = loadConfig(complete);
+  expect(config).toEqual({
+    database: "external",
+    queueBackend: "redis",
+    service: { kind: "remote", baseUrl: "https://api.example.com" },
+    signature: { scheme: "hex", toleranceSeconds: 60 },
+    eventPlaces: {
+      id: "meta.uid",
+      type: "type",
+      createdAt: "created_at",
+      apiVersion: "api_version",
+      object: "payload",
+    },
+    receiver: { host: "::1", port: 0, maxBodyBytes: 2_048, maxConnections: 10 },
+    admin: { host: "localhost", port: 0 },
+    databaseSilenceSeconds: 60,
+    sandbox: { port: 65_535 },
+    publicUrl: "http://127.0.0.1:3000/hooks",
+    dataDir: "/srv/tallyhook",
+    encryptionKey: "environment",
+    timeZone: "Europe/Berlin",
+    networkRegion: "mena",
+    reconcile: {
+      cron: "0 4 * * *",
+      graceSeconds: 0,
+      reportOnly: true,
+      identities: { chargeback_match: "enforce", double_order: "off" },
+    },
+    reportMail: {
+      cron: "0 7 * * *",
+      to: ["finance@example.com", "cfo@example.com"],
+      reports: [
+        { name: "daily-control", word: null },
+        { name: "journal", word: "month" },
+      ],
+      formats: ["html", "xlsx"],
+    },
+    mailFrom: "tallyhook@example.com",
+    alerts: { settingsFile: "/srv/alerts.jsonc" },
+    logLevel: "debug",
+  });
+  expect(secrets.databaseUrl).toBe(complete["DATABASE_URL"]);
+  expect(secrets.webhookSecrets).toEqual([webhookSecret, `older-${webhookSecret}`]);
+  expect(secrets.encryptionKey).toBe(key);
+  expect(secrets.alertSecrets["ALERT_SLACK_URL"]).toBe(complete["ALERT_SLACK_URL"]);
+  expect(secrets.previousEncryptionKeys).toEqual(["a".repeat(64), "b".repeat(64)]);
+  expect(warnings).toEqual([]);
+});
+
+test("an external database without a key has none: each machine would make another", () => {
+  expect(loadConfig({ DATABASE_URL: "postgres://h/db" }).config.encryptionKey).toBe("none");
+});
+
+test("what was loaded cannot be changed", () => {
+  const { config, secrets } = loadConfig(complete);
+  expect(() => Object.assign(config, { database: "embedded" })).toThrow(TypeError);
+  expect(() => Object.assign(config.receiver, { port: 1 })).toThrow(TypeError);
+  expect(() => Object.assign(secrets, { adminPassword: "" })).toThrow(TypeError);
+  expect(() => (secrets.webhookSecrets as string[]).push("x")).toThrow(TypeError);
+});
+
+test("secrets show themselves to nobody who does not ask by name", () => {
+  const loaded = loadConfig(complete);
+  const { secrets } = loaded;
+  const shown = [
+    String(secrets),
+    JSON.stringify(loaded),
+    inspect(loaded, { depth: 9, showHidden: true }),
+    JSON.stringify({ ...secrets }),
+    JSON.stringify(Object.entries(secrets)),
+    `${secrets}`,
+  ].join("\n");
+  expect(shown).not.toMatch(/hunter2|whsec|0123456789abcdef/);
+  expect(secrets.adminPassword).toBe("correct horse hunter2");
+});
+
+describe("bad values", () => {
+  test("all of them are named in one message, with what each should be", () => {
+    const message = refusal({
+      PORT: "70000",
+      LOG_LEVEL: "loud",
+      DATABASE_URL: "mysql://u:hunter2@h/x",
+      SVC_WEBHOOK_SECRETS: "hunter2",
+    });
+    expect(message).toBe(
+      [
+        "4 settings are wrong:",
+        "  - DATABASE_URL does not begin with postgres:// or postgresql://. It should be a URL such as postgres://user:password@host:5432/database (special characters percent-encoded), or the word embedded.",
+        "  - SVC_WEBHOOK_SECRETS has 7 bytes in its secret number 1. It should be secrets of at least 16 bytes each, newest first, separated by commas.",
+        '  - PORT is "70000". It should be a whole number from 0 to 65535 (0 picks a free port).',
+        '  - LOG_LEVEL is "loud". It should be one of fatal, error, warn, info, debug, trace, silent.',
+      ].join("\n"),
+    );
+  });
+
+  test.each([
+    ["PORT", "-1"],
+    ["PORT", "80a"],
+    ["PORT", "3e3"],
+    ["PORT", "0x50"],
+    ["PORT", " 80"],
+    ["ADMIN_PORT", "65536"],
+    ["SANDBOX_PORT", "4010.5"],
+    ["HOST", "http://localhost"],
+    ["HOST", "127.0.0.1:80"],
+    ["ADMIN_HOST", "a b"],
+    ["PUBLIC_URL", "hooks.example.com"],
+    ["PUBLIC_URL", "http://hooks.example.com"],
+    ["PUBLIC_URL", "ftp://hooks.example.com"],
+    ["SVC_SIGNATURE_SCHEME", "SVC"],
+    ["SVC_SIGNATURE_TOLERANCE_SECONDS", "0"],
+    ["SVC_SIGNATURE_TOLERANCE_SECONDS", "999999"],
+    ["SVC_EVENT_PLACES", "data.object"],
+    ["SVC_EVENT_PLACES", "object=data.object,body=data"],
+    ["SVC_EVENT_PLACES", "object=data..object"],
+    ["SVC_EVENT_PLACES", "object="],
+    ["SVC_EVENT_PLACES", "id=a,id=b"],
+    ["SVC_EVENT_PLACES", "constructor=a"],
+    ["WEBHOOK_MAX_BYTES", "1MB"],
+    ["WEBHOOK_MAX_BYTES", "99999999999"],
+    ["WEBHOOK_MAX_CONNECTIONS", "0"],
+    ["TALLYHOOK_TIME_ZONE", "Mars/Olympus"],
+    ["TALLYHOOK_TIME_ZONE", "+01:00"],
+    ["RECONCILE_CRON", "@daily"],
+    ["DATABASE_SILENCE_SECONDS", "5"],
+    ["RECONCILE_GRACE_SECONDS", "-5"],
+    ["RECONCILE_MODE", "look"],
+    ["RECONCILE_IDENTITIES", "chargeback_match=strict"],
+    ["RECONCILE_IDENTITIES", "chargeback_match"],
+    ["RECONCILE_IDENTITIES", "__proto__=off"],
+    ["REPORTS_CRON", "daily"],
+    ["REPORTS_MAIL_TO", "finance"],
+    ["REPORTS_MAIL_TO", "a@example.com,"],
+    ["REPORTS_MAIL", "month-end:year"],
+    ["REPORTS_MAIL", "daily control"],
+    ["REPORTS_MAIL_FORMAT", "html,pdf"],
+    ["LOG_LEVEL", ""],
+  ])("%s=%j is refused and shown", (name, value) => {
+    const message = refusal({ [name]: value });
+    expect(message).toMatch(new RegExp(`One setting is wrong:\n  - ${name} is `));
+    if (value !== "") expect(message).toContain(JSON.stringify(value));
+    expect(message).toContain("It should be");
+  });
+
+  test.each([
+    ["DATABASE_URL", "postgres://u:hunter2@host:port/x"],
+    ["DATABASE_URL", "hunter2"],
+    ["DATABASE_URL", "postgres://u:a@hunter2#b@host/x"],
+    ["DATABASE_URL", "postgres://u:a@hunter2/b@host/x"],
+    ["DATABASE_URL", "postgres://hunter2:12/b@host/x"],
+    ["DATABASE_URL", "postgres://u:a@hunter2?b@host/x"],
+    ["DATABASE_URL", "postgres://u:12@hunter2#"],
+    ["REDIS_URL", "redis://:a@hunter2#b@host:6379"],
+    ["REDIS_URL", "http://:hunter2@h"],
+    ["SVC_WEBHOOK_SECRETS", "hunter2,hunter2"],
+    ["SVC_WEBHOOK_SECRETS", `${webhookSecret},`],
+    ["SVC_WEBHOOK_SECRETS", `${webhookSecret},,${webhookSecret}`],
+    ["SVC_WEBHOOK_SECRETS", `${webhookSecret}\n${webhookSecret}`],
+    ["ADMIN_PASSWORD", "hunter2"],
+    ["METRICS_TOKEN", "hunter2"],
+    ["METRICS_TOKEN", "hunter2 hunter2 hunter2"],
+    ["TALLYHOOK_ENCRYPTION_KEY", "hunter2"],
+    ["TALLYHOOK_ENCRYPTION_KEY", `${key}0`],
+    ["TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS", `${key},hunter2`],
+  ])("%s is refused without being shown", (name, value) => {
+    const message = refusal({ [name]: value });
+    expect(message).toMatch(
+      new RegExp(`One setting is wrong:\n  - ${name} (has|is|does) .*It should be`),
+    );
+    expect(message).not.toContain("hunter2");
+    expect(message).not.toContain(webhookSecret);
+  });
+
+  test.each([
+    ["SVC_BASE_URL", "svc_live_sk_hunter2"],
+    ["SVC_BASE_URL", "https://us@er:hunter2@api.example.com"],
+    ["PUBLIC_URL", "https://user:pa/hunter2@hooks.example.com"],
+    ["PUBLIC_URL", "https://hooks.example.com/?token=hunter2"],
+    ["HOST", "whsec_hunter2"],
+    ["SVC_WEBHOOK_SECRETS_FILE", "whsec_hunter2"],
+    ["SVC_WEBHOOK_SECRETS_FILE", "hunter2hunter2hunter2"],
+    ["TALLYHOOK_ENCRYPTION_KEY_FILE", "hunter2".repeat(9)],
+    ["DATABASE_URL_FILE", "postgres://u:a/hunter2@host/x"],
+  ])("%s holds a secret that belongs elsewhere (%s), which is not shown", (name, value) => {
+    const message = refusal({ [name]: value }, () => {
+      throw new Error("ENOENT");
+    });
+    expect(message).toContain(`  - ${name}`);
+    expect(message).not.toContain("hunter2");
+  });
+
+  test.each(['"', "'"])("a value in quotation marks (%s), as some tools keep them", (mark) => {
+    const quoted = `${mark}${webhookSecret}${mark}`;
+    for (const message of [
+      refusal({ SVC_WEBHOOK_SECRETS: quoted }),
+      refusal({ SVC_WEBHOOK_SECRETS_FILE: "/run/secrets/x" }, () => `${quoted}\n`),
+    ]) {
+      expect(message).toMatch(/SVC_WEBHOOK_SECRETS(_FILE)? is in quotation marks/);
+      expect(message).not.toContain(webhookSecret);
+    }
+    expect(refusal({ PORT: `${mark}3000${mark}` })).toContain("PORT is in quotation marks");
+  });
+
+  test.each([
+    "postgres://u:a%40b%23c%2Fd@host/x",
+    "postgres://u:a@b@host:5432/x",
+    "postgres://u:a@host/x?sslmode=require&options=-c%20geqo%3Doff",
+    "postgresql:///x?host=/var/run/postgresql",
+  ])("DATABASE_URL=%s is taken", (url) => {
+    expect(loadConfig({ DATABASE_URL: url }).secrets.databaseUrl).toBe(url);
+  });
+
+  test.each([
+    "DATABASE_URL",
+    "REDIS_URL",
+    "SVC_WEBHOOK_SECRETS",
+    "ADMIN_PASSWORD",
+    "METRICS_TOKEN",
+    "TALLYHOOK_ENCRYPTION_KEY",
+    "TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS",
+  ])("an empty %s is an error and never means none", (name) => {
+    for (const value of ["", "  "]) {
+      expect(refusal({ [name]: value })).toContain(`${name} is empty. It should be`);
+    }
+    const file = { [`${name}_FILE`]: "/run/secrets/x" };
+    expect(refusal(file, () => "\n")).toContain(`${name}_FILE: the file "/run/secrets/x" is empty`);
+  });
+});
+
+describe("the service's address", () => {
+  const withUrl = (url: string): Env => ({
+    SVC_BASE_URL: url,
+    SVC_API_KEY: "svc_test_sk_1",
+    DATABASE_URL: "embedded",
+  });
+
+  test.each([
+    ["https://api.example.com", "https://api.example.com"],
+    ["https://api.example.com/base/", "https://api.example.com/base"],
+    ["http://127.0.0.1:4010", "http://127.0.0.1:4010"],
+    ["http://localhost:4010/", "http://localhost:4010"],
+    ["http://[::1]:4010", "http://[::1]:4010"],
+  ])("%s is taken", (url, baseUrl) => {
+    expect(loadConfig(withUrl(url)).config.service).toEqual({ kind: "remote", baseUrl });
+  });
+
+  test.each([
+    ["https://api.example.com/v1", /ends with \/v1/],
+    ["https://api.example.com/v1/", /ends with \/v1/],
+    ["http://api.example.com", /unencrypted/],
+    ["http://127.0.0.1.example.com", /unencrypted/],
+    ["https://api.example.com?x=1", /has a \? or #/],
+    ["api.example.com", /is not a URL/],
+    ["https://key:hunter2@api.example.com", /user name or password/],
+  ])("%s is refused", (url, why) => {
+    const message = refusal(withUrl(url));
+    expect(message).toMatch(why);
+    expect(message).not.toContain("hunter2");
+  });
+
+  test("address and key come together or not at all", () => {
+    expect(refusal({ SVC_BASE_URL: "https://api.example.com" })).toMatch(
+      /SVC_BASE_URL is set and SVC_API_KEY is not/,
+    );
+    expect(refusal({ SVC_API_KEY: "svc_test_sk_1" })).toMatch(
+      /SVC_API_KEY is set and SVC_BASE_URL is not/,
+    );
+  });
+
+  test("a bad one of the two is one problem, not two", () => {
+    expect(refusal({ ...withUrl("nonsense") })).toMatch(/^One setting/);
+    expect(refusal({ SVC_BASE_URL: "nonsense" })).toMatch(/^One setting/);
+  });
+});
+
+test.each([
+  [{ REPORTS_CRON: "0 7 * * *" }, /REPORTS_CRON is set and REPORTS_MAIL_TO is not/],
+  [{ REPORTS_MAIL_TO: "a@example.com" }, /REPORTS_MAIL_TO is set and REPORTS_CRON is not/],
+  [{ REPORTS_CRON: "0 7 * * *", REPORTS_MAIL_TO: "a@example.com" }, /SMTP_URL is not/],
+])("%j is not enough to mail reports", (env, why) => {
+  expect(refusal(env)).toMatch(why);
+});
+
+test("two listeners on one port are refused", () => {
+  expect(refusal({ PORT: "3001" })).toMatch(/PORT and ADMIN_PORT are both 3001/);
+});
+
+describe("secrets from files", () => {
+  const readFile = (path: string) => {
+    if (path === "/run/secrets/db") return "postgres://u:hunter2@h/x\n";
+    if (path === "/run/secrets/short") return "hunter2\r\n";
+    throw Object.assign(new Error("ENOENT"), { code: "ENOENT" });
+  };
+
+  test("are read without the line break at their end", () => {
+    const { config, secrets } = loadConfig({ DATABASE_URL_FILE: "/run/secrets/db" }, readFile);
+    expect(secrets.databaseUrl).toBe("postgres://u:hunter2@h/x");
+    expect(config.database).toBe("external");
+  });
+
+  test("and from the variable too are refused", () => {
+    const both = { DATABASE_URL: "postgres://h/x", DATABASE_URL_FILE: "/run/secrets/db" };
+    expect(refusal(both, readFile)).toContain(
+      "DATABASE_URL and DATABASE_URL_FILE are both set. Keep one of them.",
+    );
+  });
+
+  test("that cannot be read or hold something bad are named by file and not shown", () => {
+    expect(refusal({ METRICS_TOKEN_FILE: "/nowhere" }, readFile)).toContain(
+      'METRICS_TOKEN_FILE: the file "/nowhere" cannot be read.',
+    );
+    const message = refusal({ ADMIN_PASSWORD_FILE: "/run/secrets/short" }, readFile);
+    expect(message).toContain("ADMIN_PASSWORD_FILE is shorter than 12 characters");
+    expect(message).not.toContain("hunter2");
+  });
+});
+
+test("secrets of alert channels bear any names, and come from files too", () => {
+  const { secrets } = loadConfig({ ALERT_CRM_SECRET_FILE: "/run/secrets/crm" }, () => "hunter2\n");
+  expect(secrets.alertSecrets["ALERT_CRM_SECRET"]).toBe("hunter2");
+  expect(refusal({ ALERT_CRM_SECRET: "two words", ALERT_URL: "" })).toMatch(
+    /ALERT_CRM_SECRET has spaces[^]*ALERT_URL is empty/,
+  );
+});
+
+test("a misspelled variable stops the start, with what was meant", () => {
+  const wrong = {
+    SVC_WEBHOOK_SECRET: webhookSecret,
+    TALLYHOOK_TIMEZONE: "UTC",
+    DATABSE_URL: "postgres://u:hunter2@h/x",
+    REDIS_ULR: "redis://h",
+  };
+  const message = refusal(wrong);
+  for (const [name, meant] of [
+    ["SVC_WEBHOOK_SECRET", "SVC_WEBHOOK_SECRETS"],
+    ["TALLYHOOK_TIMEZONE", "TALLYHOOK_TIME_ZONE"],
+    ["DATABSE_URL", "DATABASE_URL"],
+    ["REDIS_ULR", "REDIS_URL"],
+  ]) {
+    expect(message).toContain(
+      `${name} is no setting. Did you mean ${meant}? Rename it, or unset it.`,
+    );
+  }
+  expect(message).not.toContain("hunter2");
+});
+
+test("so does a misspelled setting that is no secret: with its default something else would be done", () => {
+  const wrong = {
+    RECONCILE_MOD: "report",
+    RECONCILE_GRACE_SECOND: "0",
+    DATABASE_SILENCE_SECOND: "60",
+    WEBHOOK_MAXBYTES: "2048",
+    TALLYHOK_DATA_DIR: "/data",
+    ALERT_SETTING_FILE: "/alerts.jsonc",
+    ALERT_SETTINGS_FILES: "/alerts.jsonc",
+  };
+  const message = refusal(wrong);
+  for (const [name, meant] of [
+    ["RECONCILE_MOD", "RECONCILE_MODE"],
+    ["RECONCILE_GRACE_SECOND", "RECONCILE_GRACE_SECONDS"],
+    ["DATABASE_SILENCE_SECOND", "DATABASE_SILENCE_SECONDS"],
+    ["WEBHOOK_MAXBYTES", "WEBHOOK_MAX_BYTES"],
+    ["TALLYHOK_DATA_DIR", "TALLYHOOK_DATA_DIR"],
+    ["ALERT_SETTING_FILE", "ALERT_SETTINGS_FILE"],
+    ["ALERT_SETTINGS_FILES", "ALERT_SETTINGS_FILE"],
+  ]) {
+    expect(message).toContain(`${name} is no setting. Did you mean ${meant}?`);
+  }
+  expect(message).toContain("7 settings are wrong");
+});
+
+test("others' variables are none of ours, and one that only begins like ours does nothing", () => {
+  const { warnings } = loadConfig({
+    TALLYHOOK_SOMETHING_ELSE_ALTOGETHER: "1",
+    DATABASE_USER: "u",
+    DATABASE_NAME: "n",
+    DATABASE_URI: "postgres://h/another",
+    DATABASE_URL: "postgres://h/x",
+    HOSTS: "a",
+    PATH: "/bin",
+    LOGLEVEL: "loud",
+    MAILFROM: "root",
+    WEBHOOK_URL: "https://hooks.example.com",
+    PUBLIC_API: "x",
+    ALERTMANAGER_URL: "http://alerts",
+  });
+  expect(warnings).toEqual([
+    "TALLYHOOK_SOMETHING_ELSE_ALTOGETHER is set, but there is no such setting: it does nothing.",
+  ]);
+});
+
+test("a service without a database is refused, unless the embedded one is asked for", () => {
+  const service = { SVC_BASE_URL: "https://api.example.com", SVC_API_KEY: "svc_test_sk_1234" };
+  expect(refusal(service)).toContain("SVC_BASE_URL is set and DATABASE_URL is not.");
+  const { config, secrets } = loadConfig({ ...service, DATABASE_URL: "embedded" });
+  expect([config.database, secrets.databaseUrl]).toEqual(["embedded", null]);
+  expect(refusal({ DATABASE_URL: "embeded" })).toContain("or the word embedded");
+});
+
+test("what .env says is added to the environment, which wins", () => {
+  const read = (): string => 'PORT=3005\n# a remark\nLOG_LEVEL="debug"\n';
+  expect(withEnvFile({ PORT: "4000" }, ".env", read)).toEqual({
+    environment: { PORT: "4000", LOG_LEVEL: "debug" },
+    fromFile: 1,
+  });
+  const missing = (): string => {
+    throw Object.assign(new Error("no such file"), { code: "ENOENT" });
+  };
+  expect(withEnvFile({ PORT: "1" }, ".env", missing).fromFile).toBeNull();
+  const unreadable = (): string => {
+    throw Object.assign(new Error("not allowed"), { code: "EACCES" });
+  };
+  expect(() => withEnvFile({}, ".env", unreadable)).toThrow(".env is there and cannot be read");
+});
+
+test("a .env file of a Windows editor is read: with a byte order mark, and with CR at the ends of lines", () => {
+  const text = "\ufeffPORT=3000\r\n# a comment\r\n\r\nexport LOG_LEVEL=debug\r\nHOST='::1'\r\n";
+  const { environment } = withEnvFile({}, ".env", () => text);
+  expect(environment).toEqual({ PORT: "3000", LOG_LEVEL: "debug", HOST: "::1" });
+});
+
+test.each([
+  ["PORT=1\nwhsec_abc\nDATABASE_URL=x\n", "line 2 is not understood"],
+  ["=x\nPORT=1", "line 1 is not understood"],
+  ["PORT 1", "line 1 is not understood"],
+  ["PORT=1\nSVC_API_KEY='whsec_abc\nHOST=::1\n", "line 2: the quotation mark"],
+])("a .env file with a line that would be lost stops the start and names it: %j", (text, says) => {
+  const refused = () => withEnvFile({}, ".env", () => text);
+  expect(refused).toThrow(`.env, ${says}`);
+  expect(refused).not.toThrow("whsec_abc");
+});
+
+test("a value of several lines in quotation marks is one setting", () => {
+  const text = 'OTHER="one\ntwo words\n"\nPORT=1\n';
+  expect(withEnvFile({}, ".env", () => text).environment["PORT"]).toBe("1");
+});
+
+describe.runIf(process.getuid?.() === 0)("a .env file that root finds", () => {
+  const [writer, other] = [1, 2];
+  let directory: string;
+  let file: string;
+  beforeEach(() => {
+    directory = mkdtempSync(join(tmpdir(), "tallyhook-env-"));
+    file = join(directory, ".env");
+    writeFileSync(file, "PORT=4001\n", { mode: 0o644 });
+  });
+  afterEach(() => rmSync(directory, { recursive: true }));
+  const port = () => withEnvFile({}, file, readEnvFile).environment["PORT"];
+
+  test("is read where it is root's, or that of the directory's owner", () => {
+    expect(port()).toBe("4001");
+    chownSync(file, writer, writer);
+    chownSync(directory, writer, writer);
+    expect(port()).toBe("4001");
+  });
+
+  test("is refused where another user wrote it, or made a link of it, in a directory such as /tmp", () => {
+    chownSync(file, writer, writer);
+    expect(port).toThrow(/belongs to the user with id 1, who is neither you, nor root/);
+    chownSync(directory, other, other);
+    expect(port).toThrow(ConfigurationError);
+    chownSync(file, 0, 0);
+    renameSync(file, `${file}.root`);
+    symlinkSync(`${file}.root`, file);
+    lchownSync(file, writer, writer);
+    expect(port).toThrow(/belongs to the user with id 1/);
+  });
+
+  test("is refused where every user may write to it", () => {
+    chmodSync(file, 0o666);
+    expect(port).toThrow(
+      /Every user of this machine may write to .*\.env, so root does not read it/,
+    );
+    chmodSync(file, 0o664);
+    expect(port()).toBe("4001");
+  });
+});

@@ -1,0 +1,22 @@
+import { expect, test } from "vitest";
+import { resultLine } from "../../../src/reports/base/about.ts";
+import { about } from "../sample-about.ts";
+
+const line = (proof: Partial<(typeof about)["proof"]>) =>
+  resultLine({ ...about, proof: { ...about.proof, ...proof } });
+
+test.each([
+  ["0", "PASS"],
+  ["1", "PASS (1 warning is open)"],
+  ["2", "PASS (2 warnings are open)"],
+])("a proved report with %s open warnings says %j", (openWarnings, said) => {
+  expect(line({ verdict: "PASS", openWarnings })).toBe(said);
+});
+
+test.each([
+  ["0", "FAIL: rows of this report differ"],
+  ["1", "FAIL: 1 finding is open"],
+  ["2", "FAIL: 2 findings are open"],
+])("a report with %s open findings says %j", (openFindings, said) => {
+  expect(line({ verdict: "FAIL", openFindings })).toContain(said);
+});
