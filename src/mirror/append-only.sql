@@ -1,5 +1,5 @@
--- The history is append-only. Only the audited erasure of a person and a heal decided by a person may change it: they
--- set tallyhook.erasure in their transaction.
+-- The history is append-only. Only an erasure and a heal may change it, since a person decided each and it is recorded
+-- (mirror.erasure_log, mirror.heals). Both set tallyhook.erasure in their transaction.
 create or replace function mirror.refuse_change() returns trigger language plpgsql as $$
 begin
     if current_setting('tallyhook.erasure', true) = 'on' and tg_op <> 'TRUNCATE' then
@@ -7,7 +7,7 @@ begin
     end if;
     raise exception 'mirror.versions is append-only (% refused)', lower(tg_op)
       using errcode = 'restrict_violation',
-            hint = 'Only "tallyhook customers erase" may change history.';
+            hint = 'Only "tallyhook customers erase" and "tallyhook heal" may change history.';
 end
 $$;
 

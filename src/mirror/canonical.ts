@@ -8,7 +8,11 @@ type JsonSource = Readonly<Record<string, unknown>>;
 const maxDepth = 100;
 
 /** Thrown for content that is nested too deeply to be stored. `decode` turns it into a reason. */
-export class NestedTooDeeply extends Error {}
+export class NestedTooDeeply extends Error {
+  constructor() {
+    super("the content is nested too deeply to be stored");
+  }
+}
 
 const nothing: ReadonlySet<string> = new Set();
 
@@ -23,7 +27,7 @@ export function canonicalJson(object: JsonSource, without: ReadonlySet<string> =
   return objectJson(object, without, 0, { mayHoldCardNumber: false });
 }
 
-/** Found while the canonical text is made. */
+/** What is noticed while the canonical text is made: a second pass would cost too much. */
 interface Notes {
   /** A key, or a field of free content, may contain a card number. */
   mayHoldCardNumber: boolean;
@@ -114,8 +118,9 @@ interface Shape {
  * joining them into one lookup text.
  */
 const shapesByLength = new Map<number, Shape[]>();
-const maxShapesOfALength = 16;
-const maxCharacters = 1_000;
+const maxShapesPerLength = 16;
+/** Objects with longer keys than this together are not remembered. */
+const maxKeyCharacters = 1_000;
 /** Over all shapes, under 1 MB: senders choose the keys of metadata and must not be able to fill the memory. */
 const maxRememberedKeys = 5_000;
 let rememberedKeys = 0;
@@ -125,16 +130,16 @@ export const rememberedShapeKeys = (): number => rememberedKeys;
 
 function rememberShape(shape: Shape): void {
   const { length } = shape.keys;
-  if (shape.keys.join("").length + length > maxCharacters) return;
-  // The common shapes return after a few objects. Tracking which ones are common would cost more.
+  if (shape.keys.join("").length + length > maxKeyCharacters) return;
+  // Forgetting all is cheaper than tracking which shapes are common: those are remembered again after a few objects.
   if (rememberedKeys + length > maxRememberedKeys) {
     shapesByLength.clear();
     rememberedKeys = 0;
   }
   const shapes = [shape, ...(shapesByLength.get(length) ?? [])];
-  const isFull = shapes.length > maxShapesOfALength;
+  const isFull = shapes.length > maxShapesPerLength;
   if (!isFull) rememberedKeys += length;
-  shapesByLength.set(length, isFull ? shapes.slice(0, maxShapesOfALength) : shapes);
+  shapesByLength.set(length, isFull ? shapes.slice(0, maxShapesPerLength) : shapes);
 }
 
 /** The keys of an object in canonical order; null if one of them cannot be stored unchanged. */
@@ -170,11 +175,11 @@ function withStorableKeys(object: JsonSource): JsonSource {
   return Object.fromEntries(renamed);
 }
 
-// Quotation mark, backslash, control characters, surrogates. JSON needs no escape for anything else.
-const needsCare = /["\\\u0000-\u001f\ud800-\udfff]/;
+// Quotation mark, backslash, control characters, surrogates. All other text is its own JSON, and most text is.
+const mayNeedEscape = /["\\\u0000-\u001f\ud800-\udfff]/;
 
 const textJson = (text: string): string =>
-  needsCare.test(text) ? JSON.stringify(storable(text)) : `"${text}"`;
+  mayNeedEscape.test(text) ? JSON.stringify(storable(text)) : `"${text}"`;
 
 /** 128 bits of SHA-256 as 32 hex digits. Equal canonical texts have equal hashes. */
 export const contentHash = (json: string): string => hash("sha256", json, "hex").slice(0, 32);

@@ -1,8 +1,9 @@
 -- These functions define the state of a chargeback, once for mirror.chargebacks and reports.chargebacks. The two differ
--- in the source of their orders and transactions. The planner inlines the functions: a single function for both, with a
--- time that may be null, took twice as long (docs/decisions.md).
+-- in the source of their orders and transactions. One function for the whole, with the view as its case without a time,
+-- took twice as long: the planner plans for both cases (docs/decisions.md).
 
--- The chargeback in the states of an order that were recorded by p_as_of; null: in all of them.
+-- What the states of an order recorded by p_as_of (null: all of them) say of its chargeback: when it was first and last
+-- shown, when it was accepted or dismissed, and when the order left the chargeback statuses.
 create or replace function mirror.chargeback_of_order(p_order text, p_as_of timestamptz)
 returns table (first_at timestamptz, last_at timestamptz, accepted_at timestamptz, dismissed_at timestamptz,
                last_status text, cause text, left_at timestamptz)
@@ -23,7 +24,7 @@ language sql stable parallel safe as $$
   ) shown
 $$;
 
--- The chargeback in the states of a transaction.
+-- The same for the states of a transaction, which show no outcome.
 create or replace function mirror.chargeback_of_transaction(p_transaction text, p_as_of timestamptz)
 returns table (first_at timestamptz, last_at timestamptz, cause text, left_at timestamptz)
 language sql stable parallel safe as $$
@@ -41,8 +42,8 @@ language sql stable parallel safe as $$
   ) shown
 $$;
 
--- The order's present status counts before its past ones, and the order before its sale. A chargeback that is left
--- without an explicit outcome was dismissed.
+-- The order's present status counts before its past ones, and the order before its sale. If the status goes back to a
+-- normal one without "accepted" or "dismissed" in between, the chargeback counts as dismissed.
 create or replace function mirror.chargeback_state(p_order_status text, p_first_at timestamptz, p_last_status text,
                                                    p_sale_status text)
 returns text language sql immutable parallel safe as $$

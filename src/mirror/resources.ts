@@ -22,8 +22,9 @@ export const isResource = (name: string): name is Resource =>
 /** Throws `TypeError` for an unknown name. */
 export function resourceNamed(name: string): MirrorResource {
   const found = mirrorResources.find((resource) => resource.name === name);
-  if (found === undefined) throw new TypeError(`the mirror keeps no ${name}`);
-  return found;
+  if (found !== undefined) return found;
+  const known = mirrorResources.map((resource) => resource.name).join(", ");
+  throw new TypeError(`unknown resource ${name}: the mirror has ${known}`);
 }
 
 /** The resource and the definition of a group of fields; undefined for an unknown name. */
@@ -45,7 +46,7 @@ export function decode(observation: Observation): Decoded {
     return holdsNoCardNumber(decoded) ? decoded : decodeMasked(resource, observation, decoded);
   } catch (error) {
     if (!(error instanceof NestedTooDeeply)) throw error;
-    return { ok: false, thin: false, reason: "object: nested too deeply" };
+    return { ok: false, thin: false, reason: "object: is nested too deeply to be stored" };
   }
 }
 

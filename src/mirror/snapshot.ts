@@ -26,11 +26,11 @@ export interface Observation {
   /** The service's `Date` of the answer, fixed form; null for an event. */
   observedAt: string | null;
   /**
-   * When it was received by the service's clock (the `Date` of an answer), fixed form. A state dated much later is not
+   * When it was received: the `Date` of an answer, the arrival of an event. Fixed form. A state dated much later is not
    * believed. Without this time, every state is believed.
    */
   receivedAt?: string | null;
-  /** `event:<seq>`, `fetch`, `import` or `reconcile:<run>`. */
+  /** `event:<seq>`, `fetch`, `import`, `reconcile:<run>` or `heal`. */
   cause: string;
   /** Set if card numbers in `object` were masked already. */
   maskedCardNumbers?: MaskedCardNumbers;
@@ -60,9 +60,9 @@ export interface GroupState {
   readonly id: string;
   /** Made by `versionOf`. The higher version wins. */
   readonly version: string;
-  /** The time at the start of the version. */
+  /** The time at the start of the version. For an entry of an order, the order's if that is later. Fixed form. */
   readonly changedAt: string;
-  /** `updated_at` of the group, fixed form. */
+  /** `updated_at` of the object itself, fixed form: `source_updated_at` in the history. */
   readonly updatedAt: string;
   readonly observedAt: string | null;
   /** False for a state dated in the future. It is kept in `mirror.unbelieved`, and no row shows it. */
@@ -80,15 +80,15 @@ export interface GroupState {
   /** The columns of the mirror's row that this group owns. */
   readonly columns: Readonly<Record<string, Column>>;
   readonly cause: string;
-  /** The object whose read confirms a tie of this group; null if no read shows the group. */
+  /** The object whose read confirms a tie of this group; null if its ties need no read, or no read shows the group. */
   readonly settledBy: ObjectKey | null;
-  /** Replaces the content, as redaction does. Hash and version follow the new content. */
+  /** Replaces the content, for redaction. Hash and version follow the new content. */
   replaceContent(json: string, columns: Readonly<Record<string, Column>>): void;
 }
 
 export type Decoded =
   | { ok: true; id: string; states: GroupState[]; unread: ObjectKey[] }
-  /** A partial object: it changed but lacks fields, and orders a refetch. `states`: groups that no read shows. */
+  /** A partial object: it lacks required fields, and orders a refetch. `states`: those of groups that no read shows. */
   | { ok: false; thin: true; id: string; states: GroupState[] }
   /** The id, the version or an amount is unreadable. */
   | { ok: false; thin: false; reason: string };
@@ -97,7 +97,7 @@ interface GroupParts {
   group: string;
   id: string;
   updatedAt: string;
-  /** Orders the group if `updatedAt` alone does not. */
+  /** For an entry of an order: the times that its version starts with, instead of `updatedAt`. */
   orderedBy?: Pick<VersionParts, "updatedAt" | "within">;
   rank: number;
   content: Content;

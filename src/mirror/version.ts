@@ -2,16 +2,16 @@ import { canonicalTimestamp } from "../contract/timestamp.ts";
 
 /**
  * The parts of a state's version, a text that compares byte by byte: the object's `updated_at`, the `Date` of the read,
- * the rank of the status, and the hash of the content. Events are totally ordered, whatever the order in which they
- * arrive. A read confirms a tie of events; a later read beats an earlier one. No local clock takes part. The version ''
- * is the lowest: the group was never seen.
+ * the rank of the status, and the hash of the content. Any two different states have different versions, so the winner
+ * does not depend on the order of arrival. With one `updated_at`, a read beats an event, and a later read an earlier
+ * one. No local clock takes part. The version '' is the lowest: the group was never seen.
  */
 export interface VersionParts {
   /** Fixed form of `canonicalTimestamp`. */
   updatedAt: string;
   /**
-   * Set for a state that another object carries; `updatedAt` is then that object's. The time until which the state is
-   * known to be the last one, same form. Orders snapshots with the same `updatedAt`.
+   * Set for the entry of an order. `updatedAt` is then the order's, or the entry's own if later; `within` orders entries
+   * with the same `updatedAt`: the entry's own time, or `updatedAt` if a read confirms the state. Same form.
    */
   within?: string | undefined;
   /** The service's `Date` of the answer, same form; null for events. */
@@ -37,11 +37,11 @@ export const timeOfVersion = (version: string): string => version.slice(0, 27);
 export const seenUntil = (version: string): string =>
   `greatest(left(${version}, 27) collate "C", substr(${version}, 29, 27))`;
 
-/** `seenUntil` for a version with `within`. The `within` follows the time and orders equal times. */
+/** `seenUntil` for a version with `within`, which is appended: it orders equal times. */
 export const seenUntilWithin = (version: string): string =>
   `greatest(left(${version}, 27) collate "C", substr(${version}, 57, 27)) || substr(${version}, 29, 27)`;
 
-/** Allowance for clock difference between service and receiver, and for delay on the way. */
+/** How far the service's clock may be ahead of the time at which a state was received. */
 export const clockToleranceMs = 3_600_000;
 
 /**
@@ -56,7 +56,7 @@ export const isPlausibleAt = (changedAt: string, seenAt: string): boolean =>
 export const latestPlausible = (seenAt: string): string =>
   new Date(Date.parse(seenAt) + clockToleranceMs).toISOString().replace("Z", "000Z");
 
-/** `Date` has whole seconds, so only an answer dated this much later certainly follows the change. */
+/** `Date` has whole seconds: an answer dated this much later certainly follows the change, with a second to spare. */
 const settleAfterMs = 2_000;
 
 /** Whether an answer with this `Date` certainly follows a change at `updatedAt`. Never true for an event. */
@@ -70,8 +70,8 @@ export function settledFrom(updatedAt: string): string {
 }
 
 /**
- * How late in the life of its object a status comes. Orders only events with the same `updated_at`. Unknown statuses
- * rank in the middle. A read corrects a wrong guess.
+ * How late in the life of its object a status comes. Orders snapshots whose times are all the same. Unknown statuses
+ * rank in the middle. A later read corrects a wrong guess.
  */
 const ranks: Readonly<Record<string, number>> = {
   pending: 0,

@@ -80,7 +80,7 @@ describe("an id or a version that cannot be read makes an object dead", () => {
     const deep = JSON.parse(`${"[".repeat(10_000)}${"]".repeat(10_000)}`) as unknown;
     expect(decode(shown("order", sampleOrder({ metadata: { deep } })))).toMatchObject({
       ok: false,
-      reason: "object: nested too deeply",
+      reason: "object: is nested too deeply to be stored",
     });
   });
 });

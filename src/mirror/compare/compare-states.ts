@@ -12,7 +12,7 @@ export interface CompareStatement {
   given: readonly GivenColumn[];
 }
 
-/** The entry for the group's whole content in a list of differing columns. */
+/** Stands for a group's whole content in a list of differing columns. */
 export const contentDiffers = "(content)";
 
 /**
@@ -20,10 +20,10 @@ export const contentDiffers = "(content)";
  * that are missing or differ, so nothing for an equal page. Read-only.
  *
  * It compares every group of fields that is given. A group that no answer of the service shows (`order.dunning`) is
- * never given and never compared. A column computed from several groups (`computed`) must equal what the stored groups
- * yield, which finds columns edited by hand. It must also equal what the service shows of it (`shown`). Versions are
- * compared by their time alone: a different time of reading is no difference. For orders, shortened (the whole is in
- * test/mirror/__sql__/orders.compare.sql):
+ * never given, and so never compared. A column computed from several groups (`computed`) must equal what the stored
+ * groups yield, which finds columns edited by hand. It must also equal what the service shows of it (`shown`). Versions
+ * are compared by their time alone: a different time of reading is no difference. For orders, shortened (the whole is
+ * in test/mirror/__sql__/orders.compare.sql):
  *
  *     select r.id, t.id is not null as found,
  *       case when r.version <> '' and t.id is not null then array_remove(array[
@@ -159,8 +159,9 @@ type ComparedTable = (typeof tables)[number];
 
 /**
  * Returns the objects that are missing from the mirror or differ from these states. Of several states of one group the
- * highest version counts. One statement per table if all is equal, three if something may differ. Reads without a lock,
- * so a difference may have been overtaken since. Redacts states of erased people in place.
+ * highest version counts. One statement per table if all is equal, up to four if something may differ. Reads without a
+ * lock, so a difference may have been overtaken since. Where something may differ, redacts states of erased people in
+ * place.
  */
 export async function compareStates(
   db: Knex,

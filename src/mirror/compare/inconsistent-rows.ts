@@ -8,17 +8,18 @@ import { latestPlausible } from "../version.ts";
 export interface InconsistentRow {
   resource: Resource;
   id: string;
-  /** Columns whose values follow from no state. */
+  /** The columns at fault. */
   columns: string[];
 }
 
-/** Every row may be at fault, so rows are read and returned in batches. */
+/** Every row of the mirror may be at fault, so rows are returned in batches. */
 const batchSize = 1_000;
 
 /**
- * Finds tampered rows that a comparison with the service cannot find: a version in the future, which blocks every newer
- * state; fields of a group that was never seen; a deletion mark on an object that cannot be deleted; a hash of other
- * content. Yields them in batches. Reads every row, so it is meant for full runs. `seenAt`: the service's time.
+ * Finds rows edited by hand where no comparison with the service finds them: a version in the future, which keeps every
+ * newer state out; fields of a group that was never seen; a `deleted_at` on an object that cannot be deleted; a content
+ * hash that is not its version's. Yields them in batches. Reads every row, so it is meant for full runs. `seenAt`: the
+ * service's time.
  */
 export async function* inconsistentRows(
   db: Knex,
@@ -45,7 +46,7 @@ export async function* inconsistentRows(
   }
 }
 
-/** One SQL expression per check: the column's name if it is at fault, else null. */
+/** One SQL expression for each check: the column's name if it is at fault, else null. */
 function faultsOf(resource: MirrorResource): string[] {
   const fault = (column: string, condition: string) =>
     `case when ${condition} then '${column}' end`;

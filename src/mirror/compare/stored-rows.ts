@@ -24,7 +24,7 @@ export function isStoredTest(
 ): IsStored {
   const placeOf = (name: string): number => {
     const place = places.get(name);
-    if (place === undefined) throw new Error(`${resource.name}: ${name} is not read`);
+    if (place === undefined) throw new Error(`${resource.name}: the statement reads no ${name}`);
     return place;
   };
   const groups = namedGroups(resource).map((group) => ({
@@ -54,7 +54,7 @@ export function isStoredTest(
   };
 }
 
-/** Shared columns: the core owns them once it was seen, another group until then. */
+/** Tests the shared columns: the core owns them once it was seen, the other group until then. */
 function sharedTest(
   { shared, name: core }: MirrorResource,
   placeOf: (name: string) => number,
@@ -185,7 +185,7 @@ function coreOf({ name, groups }: MirrorResource): RowExpression {
   ]);
   return (field) => {
     const column = columns.get(field);
-    if (column === undefined) throw new Error(`${name}: no column keeps ${field} of the core`);
+    if (column === undefined) throw new Error(`${name}: no column has the core's ${field}`);
     return `t.${column}`;
   };
 }

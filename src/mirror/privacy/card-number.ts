@@ -1,17 +1,20 @@
 const minDigits = 13;
 
-/** Whether a text may hold a card number. A cheap first test: nearly every text fails it. */
+/** Whether a text may hold a card number. A cheap first test, which nearly every text without one fails. */
 export const mayHoldCardNumber = (text: string): boolean =>
   text.length >= minDigits && /[\d -]{13}/.test(text);
 
-/** The same of a number. */
+/** The same for a JSON number. */
 export const mayBeCardNumber = (value: number): boolean => value >= 10 ** (minDigits - 1);
 
 /**
- * The text with every card number masked but for its last four digits; the very same text where there is none.
- * A card number has 13 to 19 digits, whole or in groups of four and more that single spaces or single hyphens part,
- * stands alone (a part of a word, of a phone number after its plus, of a fraction or of a UUID is none), begins like
- * an issuer's and passes Luhn's test. Pure, idempotent, and linear in the length of the text: anybody may send it.
+ * The text with every card number masked but for its last four digits; the same text where there is none.
+ *
+ * A card number has 13 to 19 digits, in one piece or in groups: the first of four digits or more, the others of three
+ * or more (the last may be shorter), with single spaces or single hyphens between them. It stands alone: part of a
+ * word, of a phone number after its plus, of a decimal or of a UUID is none. It begins like a number of one of the
+ * card networks and passes the Luhn check. Pure, idempotent, and linear in the length of the text, since anybody may
+ * send it.
  */
 export function maskCardNumbers(text: string): string {
   if (!mayHoldCardNumber(text)) return text;
@@ -34,13 +37,13 @@ interface Span {
 
 type Run = Span;
 
-/** A run of digits, or some with a separator between each two. */
+/** One run of digits, or several with a separator between each two. */
 type Card = Span;
 
-/** The text between two masked cards. Characters outside it do not adjoin a number in it. */
-type Room = Span;
+/** The text between two masked cards. Characters outside it do not touch a number in it. */
+type Gap = Span;
 
-/** A card has at most this many groups: one of four, and then three digits and more each. */
+/** With 19 digits: four in the first group, three in the others, fewer in the last. */
 const maxGroups = 6;
 
 /** The card numbers of a text, in order. */
@@ -48,9 +51,9 @@ function findCards(text: string): Card[] {
   const cards: Card[] = [];
   /** Runs since the last card that may still begin a card once the text after them is masked. */
   let passed: Run[] = [];
-  let room: Room = { start: 0, end: text.length };
+  let gap: Gap = { start: 0, end: text.length };
   for (let run = runFrom(text, 0); run !== null;) {
-    const card = cardFrom(text, run, room);
+    const card = cardFrom(text, run, gap);
     if (card === null) {
       passed.push(run);
       if (passed.length > 2 * maxGroups) passed = passed.slice(maxGroups);
@@ -61,22 +64,22 @@ function findCards(text: string): Card[] {
     const revealed: Card[] = [];
     for (let next: Card | null = card; next !== null;) {
       revealed.push(next);
-      next = lastCardOf(text, passed, { start: room.start, end: next.start });
+      next = lastCardOf(text, passed, { start: gap.start, end: next.start });
     }
     cards.push(...revealed.toReversed());
     passed = [];
-    room = { start: card.end, end: text.length };
+    gap = { start: card.end, end: text.length };
     run = runFrom(text, card.end);
   }
   return cards;
 }
 
-/** The last card in a room that begins with one of the passed runs. */
-function lastCardOf(text: string, passed: readonly Run[], room: Room): Card | null {
+/** The last card in a gap that begins with one of the passed runs. */
+function lastCardOf(text: string, passed: readonly Run[], gap: Gap): Card | null {
   for (let n = passed.length - 1; n >= 0; n--) {
     const run = passed[n];
-    if (run === undefined || run.end > room.end) continue;
-    const card = cardFrom(text, run, room);
+    if (run === undefined || run.end > gap.end) continue;
+    const card = cardFrom(text, run, gap);
     if (card !== null) return card;
   }
   return null;
@@ -109,20 +112,20 @@ const minFirstGroup = 4;
 const maxDigits = 19;
 const [space, hyphen, plus, dot, lowLine] = [32, 45, 43, 46, 95];
 
-/** The longest card number that begins with this run and stands in the room. */
-function cardFrom(text: string, run: Run, room: Room): Card | null {
+/** The longest card number that begins with this run and stands in the gap; null where there is none. */
+function cardFrom(text: string, run: Run, gap: Gap): Card | null {
   const { start } = run;
   let { end } = run;
   let digits = end - start;
   if (digits > maxDigits || !mayLead[text.charCodeAt(start) - 48]) return null;
-  if (!beginsAlone(text, start, room)) return null;
+  if (!beginsAlone(text, start, gap)) return null;
   let card =
-    digits >= minDigits && endsAlone(text, end, room) ? cardOf(text, start, end, digits) : null;
+    digits >= minDigits && endsAlone(text, end, gap) ? cardOf(text, start, end, digits) : null;
   const separator = text.charCodeAt(end);
   if (digits < minFirstGroup || !(separator === hyphen || separator === space)) return card;
   const isHyphened = separator === hyphen;
-  if (isHyphened && isHyphenedBefore(text, start, room)) return card;
-  while (end + 1 < room.end && text.charCodeAt(end) === separator) {
+  if (isHyphened && isHyphenedBefore(text, start, gap)) return card;
+  while (end + 1 < gap.end && text.charCodeAt(end) === separator) {
     const groupEnd = endOfRun(text, end + 1);
     const group = groupEnd - end - 1;
     digits += group;
@@ -130,10 +133,10 @@ function cardFrom(text: string, run: Run, room: Room): Card | null {
     end = groupEnd;
     const isWhole =
       digits >= minDigits &&
-      endsAlone(text, end, room) &&
-      !(isHyphened && isHyphenedAfter(text, end, room));
+      endsAlone(text, end, gap) &&
+      !(isHyphened && isHyphenedAfter(text, end, gap));
     if (isWhole) card = cardOf(text, start, end, digits) ?? card;
-    // Only the last group may be shorter.
+    // A shorter group can only be the last.
     if (group < minGroup) break;
   }
   return card;
@@ -144,48 +147,48 @@ function cardOf(text: string, start: number, end: number, digits: number): Card 
   return { start, end };
 }
 
-function beginsAlone(text: string, start: number, room: Room): boolean {
-  const before = codeBefore(text, start, room);
+function beginsAlone(text: string, start: number, gap: Gap): boolean {
+  const before = codeBefore(text, start, gap);
   if (before === plus || isPartOfWord(before)) return false;
-  return before !== dot || !isDigit(codeBefore(text, start - 1, room));
+  return before !== dot || !isDigit(codeBefore(text, start - 1, gap));
 }
 
-function endsAlone(text: string, end: number, room: Room): boolean {
-  const after = codeAfter(text, end, room);
+function endsAlone(text: string, end: number, gap: Gap): boolean {
+  const after = codeAfter(text, end, gap);
   if (isPartOfWord(after)) return false;
-  return after !== dot || !isDigit(codeAfter(text, end + 1, room));
+  return after !== dot || !isDigit(codeAfter(text, end + 1, gap));
 }
 
-/** Groups that hyphens join to more than a card number are something else, such as a UUID. */
-const isHyphenedBefore = (text: string, start: number, room: Room): boolean =>
-  codeBefore(text, start, room) === hyphen && isPartOfWord(codeBefore(text, start - 1, room));
+/** Digits that a hyphen joins to more letters or digits are part of something else, such as a UUID. */
+const isHyphenedBefore = (text: string, start: number, gap: Gap): boolean =>
+  codeBefore(text, start, gap) === hyphen && isPartOfWord(codeBefore(text, start - 1, gap));
 
-const isHyphenedAfter = (text: string, end: number, room: Room): boolean =>
-  codeAfter(text, end, room) === hyphen && isPartOfWord(codeAfter(text, end + 1, room));
+const isHyphenedAfter = (text: string, end: number, gap: Gap): boolean =>
+  codeAfter(text, end, gap) === hyphen && isPartOfWord(codeAfter(text, end + 1, gap));
 
-/** What stands at the edge of a room: a space is no part of anything. */
+/** Beyond a gap's ends: a space, which is part of no word or number. */
 const edge = space;
 
 /** The code point of the character that ends at a place. */
-function codeBefore(text: string, end: number, room: Room): number {
-  if (end <= room.start) return edge;
+function codeBefore(text: string, end: number, gap: Gap): number {
+  if (end <= gap.start) return edge;
   const code = text.charCodeAt(end - 1);
-  const isPair = code >= 0xdc00 && code <= 0xdfff && end - 2 >= room.start;
+  const isPair = code >= 0xdc00 && code <= 0xdfff && end - 2 >= gap.start;
   return isPair ? (text.codePointAt(end - 2) ?? edge) : code;
 }
 
 /** The code point of the character that begins at a place. */
-const codeAfter = (text: string, start: number, room: Room): number =>
-  start < room.end ? (text.codePointAt(start) ?? edge) : edge;
+const codeAfter = (text: string, start: number, gap: Gap): number =>
+  start < gap.end ? (text.codePointAt(start) ?? edge) : edge;
 
-/** Letters and digits of any script, and the low line. */
+/** Letters and digits of any script, and the underscore. */
 function isPartOfWord(code: number): boolean {
   if (code >= 128) return /[\p{L}\p{N}]/u.test(String.fromCodePoint(code));
   const lower = code | 32;
   return isDigit(code) || (lower >= 97 && lower <= 122) || code === lowLine;
 }
 
-/** First four digits from and to, shortest and longest (ISO/IEC 7812, as the networks use it). */
+/** Ranges of the first four digits, with the shortest and the longest number (ISO/IEC 7812, as the networks use it). */
 const issuers: readonly (readonly [from: number, to: number, shortest: number, longest: number])[] =
   [
     [2221, 2720, 16, 16], // Mastercard
@@ -209,7 +212,7 @@ const issuers: readonly (readonly [from: number, to: number, shortest: number, l
     [8100, 8199, 16, 19], // UnionPay
   ];
 
-/** By its first digit, whether a number can be an issuer's. */
+/** By the first digit: whether any network's numbers begin with it. */
 const mayLead = Array.from({ length: 10 }, (_, digit) =>
   issuers.some(([from, to]) => digit >= Math.floor(from / 1000) && digit <= Math.floor(to / 1000)),
 );
@@ -220,7 +223,7 @@ const isIssued = (leading: number, digits: number): boolean =>
       leading >= from && leading <= to && digits >= shortest && digits <= longest,
   );
 
-/** The first four digits, which stand together: no first group is shorter. */
+/** The first four digits of a card. They stand together, since no first group is shorter. */
 function leadingDigits(text: string, start: number): number {
   let number = 0;
   for (let place = start; place < start + minFirstGroup; place++) {
@@ -230,8 +233,7 @@ function leadingDigits(text: string, start: number): number {
 }
 
 /**
- * The test of ISO/IEC 7812-1, annex B, of the digits between two places: nine of ten mistyped or accidental numbers
- * fail it.
+ * The Luhn check (ISO/IEC 7812-1, annex B) of the digits between two places. Nine of ten accidental numbers fail it.
  */
 function passesLuhn(text: string, start: number, end: number): boolean {
   let sum = 0;
@@ -247,8 +249,8 @@ function passesLuhn(text: string, start: number, end: number): boolean {
 }
 
 /**
- * Keys under which nobody writes freely, and which must stay as they came: ids, codes, times, amounts, addresses of
- * pages, phones and mail. They name things, and a long number there is no card.
+ * Keys without free text, whose values must stay as they came: ids, codes, times, amounts, URLs, phone numbers and
+ * e-mail addresses. A long number there is no card.
  */
 const keptKeys = new Set([
   "id",
@@ -270,5 +272,5 @@ const keptKeys = new Set([
 ]);
 const keptEndings = /_(?:ids?|at|code|amount|url)$/;
 
-/** Whether what stands under this key stays as it came. */
+/** Whether the values of this key are never masked. */
 export const isKept = (key: string): boolean => keptKeys.has(key) || keptEndings.test(key);

@@ -9,6 +9,7 @@ export interface EventSubject {
   named: ReadonlySet<string>;
 }
 
+/** Deeper content cannot be stored in the mirror (canonical.ts). */
 const maxDepth = 100;
 
 /** Finds the customers in a parsed body. Pure. */
@@ -21,11 +22,11 @@ export function subjectOf(places: Readonly<EnvelopePlaces>, body: unknown): Even
   return { customer, named };
 }
 
-/** The object of a `customer.*` event is a customer, unless it belongs to one. */
+/** The object of a `customer.*` event that names no customer is the customer. */
 const ownId = (type: string | null, object: WireObject): string | null =>
   type?.split(".", 1)[0] === "customer" && isWireId(object["id"]) ? object["id"] : null;
 
-/** The customer whom an object belongs to, named by id or embedded. */
+/** The customer whom an object belongs to: named by id, or embedded. */
 export function customerNamedBy(object: WireObject): string | null {
   const { customer_id: id, customer } = object;
   if (isWireId(id)) return id;
@@ -43,7 +44,7 @@ function collect(value: unknown, named: Set<string>, depth: number): void {
   for (const field of Object.values(value)) collect(field, named, depth + 1);
 }
 
-/** More than any real event has. */
+/** More than any real event has: a hostile one must not cost a query with a million ids. */
 const maxTexts = 2_000;
 
 /** Every text that may be an id, at any depth. For events that name no customer in the usual places. */
@@ -59,7 +60,7 @@ export function idsIn(value: unknown, found = new Set<string>(), depth = 0): Set
 /** A person's e-mail address or phone number, normalized so that equal ones compare equal. */
 export type Contact = string;
 
-/** More than any real event has. */
+/** More than any real event has, as `maxTexts`. */
 const maxContacts = 500;
 
 /** Every e-mail address and phone number in the texts of a value, at any depth. */
@@ -88,7 +89,7 @@ export interface PersonTraces {
   names: Set<string>;
 }
 
-/** Keys that hold the person's own address; under other keys an address may be anybody's. */
+/** Keys that hold the person's own address. An address under another key may be somebody else's. */
 const contactKeys = ["email", "phone"];
 /** Parts of an object that belong to its customer. */
 const ownParts = ["customer", "shipping_address", "billing_address", "billing_details"];
@@ -125,7 +126,10 @@ export function addTraces(
 const maxWords = 20_000;
 const maxWordLength = 320;
 
-/** The words of a text that may be ids or addresses, escaped ones included. None that Postgres would refuse. */
+/**
+ * The words of a text that may be ids or addresses, as they stand and with their escapes decoded. Leaves out words that
+ * Postgres would refuse.
+ */
 export function wordsOf(text: string): string[] {
   const plain = withoutEscapes(text);
   return plain === text ? plainWords(text) : [...plainWords(text), ...plainWords(plain)];
@@ -154,7 +158,7 @@ function contactsOfText(text: string): Contact[] {
   const mayHaveAddress = text.includes("@") || /%40|\\u0040|&#(?:x0*40|0*64);/i.test(text);
   const addresses = mayHaveAddress ? wordsOf(text).filter((word) => word.includes("@")) : [];
   const isNumber = text.length <= 40 && /^\+?[\d\s().-]+$/.test(text);
-  // In a text, only digits written like an international phone number count.
+  // Within longer text, only what is written like an international phone number counts.
   const numbers = isNumber ? [text] : (text.match(/(?:\+|\b00)\d[\d ().-]{5,24}\d/g) ?? []);
   const phones = numbers.flatMap((number) => {
     const digits = number.replaceAll(/\D/g, "").replace(/^00/, "");

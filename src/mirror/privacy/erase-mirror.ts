@@ -100,9 +100,9 @@ export async function eraseHistory(
 type Row = Record<string, unknown>;
 
 /**
- * Redacts the rows of these objects, in each group of fields that is the person's: an object that moved also shows
- * another customer. Mark the person as erased first, then call `eraseHistory`, which returns the new hashes. Needs a
- * transaction. Idempotent. Returns the number of rows by table.
+ * Redacts the rows of these objects, but only the groups of fields that show this person: an object that moved also
+ * shows another customer. Mark the person as erased first, then call `eraseHistory`, which returns the new hashes.
+ * Needs a transaction. Idempotent. Returns the number of rows by table.
  */
 export async function eraseRows(
   trx: Knex.Transaction,
@@ -158,7 +158,7 @@ function redactedRow(
   return changed;
 }
 
-/** The customer whom a stored group shows, or else its row. */
+/** The customer whom a stored group names; if it names none, the row's. */
 function ownerOf({ owner }: MirrorResource, { contentColumn }: NamedGroup, row: Row): unknown {
   if (owner !== "customer_id") return owner === null ? null : row[owner];
   const content = contentColumn === undefined ? null : row[contentColumn];
@@ -196,7 +196,7 @@ async function recompute(
   ]);
 }
 
-/** Who erased whom, when, why, and how many rows. Entries never change. */
+/** Who erased whom, why, and how many rows of each kind. Entries never change. */
 export interface ErasureEntry {
   customerId: string;
   by: string;

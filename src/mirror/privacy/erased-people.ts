@@ -20,7 +20,7 @@ export const ownedTables = mirrorResources.flatMap(({ table, owner }) =>
 
 const people = mirrorResources.filter(({ owner }) => owner === "id");
 
-/** SQL: a group, by its name, shows a person. */
+/** SQL condition: the group with this name shows the person itself. */
 export const isPerson = (group: string): string =>
   `${group} in (${people.map(({ name }) => `'${name}'`).join(", ")})`;
 
@@ -59,7 +59,7 @@ export async function erasedObjectsAmong(db: Knex, ids: readonly string[]): Prom
   return new Set(rows.map(({ id }) => id));
 }
 
-/** SQL of an address's keyed hash. Without the key, hashing every known address finds no match. */
+/** SQL of an address's keyed hash. Without the key, nobody can find an address by hashing guesses. */
 const hashed = (text: string): string => `sha256(k.key || convert_to(${text}, 'UTF8'))`;
 
 /** Keeps an erased person's addresses as keyed hashes, so that later events are recognised. Idempotent. */
@@ -94,7 +94,7 @@ export async function erasedContactsAmong(
   return found;
 }
 
-/** Those of these addresses that belong to a customer who is not erased. Uses an index. */
+/** Those of these addresses that a customer has who is not erased. The expressions are those of the indexes. */
 async function othersContacts(db: Knex, contacts: readonly Contact[]): Promise<Contact[]> {
   if (contacts.length === 0) return [];
   const phone = "'+' || regexp_replace(o.phone, '\\D', '', 'g')";
@@ -109,11 +109,10 @@ async function othersContacts(db: Knex, contacts: readonly Contact[]): Promise<C
   return rows.map(({ contact }) => contact);
 }
 
-const waitSeconds = 5;
-const tries = 12;
-const lockNotAvailable = "55P03";
-
-/** Whether the mirror, its history, or an earlier erasure knows the customer. Reads the whole history of a stranger. */
+/**
+ * Whether the mirror, its history, or an earlier erasure knows the customer. Reads the whole history if only the
+ * history could know them.
+ */
 export async function isCustomerKnown(db: Knex, customerId: string): Promise<boolean> {
   const { rows } = await db.raw<{ rows: { known: boolean }[] }>(
     `select exists (select from mirror.erasures where customer_id = :customerId)
@@ -133,9 +132,14 @@ export async function isCustomerKnown(db: Knex, customerId: string): Promise<boo
   return rows[0]?.known === true;
 }
 
+const lockWaitSeconds = 5;
+const lockAttempts = 12;
+const lockNotAvailable = "55P03";
+
 /**
  * Marks a person as erased. From then on everything written about them is redacted (`redactErased`, redact-events.ts)
- * and no message names them. Waits for writers that began earlier. Opens its own transactions. Idempotent.
+ * and no message names them. Waits for writers that began earlier; throws 55P03 if they take longer than a minute.
+ * Opens its own transactions. Idempotent.
  */
 export async function markErased(db: Knex, customerId: string): Promise<void> {
   for (let n = 1; ; n++) {
@@ -143,15 +147,15 @@ export async function markErased(db: Knex, customerId: string): Promise<void> {
       await db.transaction((trx) => mark(trx, customerId));
       return;
     } catch (error) {
-      if (errorCode(error) !== lockNotAvailable || n >= tries) throw error;
+      if (errorCode(error) !== lockNotAvailable || n >= lockAttempts) throw error;
     }
   }
 }
 
 async function mark(trx: Knex.Transaction, customerId: string): Promise<void> {
-  // Every writer reads this table, so the lock is granted once the last of them has ended. The wait is short, since new
+  // Every writer reads this table, so the lock is granted once the last of them has ended. Each wait is short, since new
   // writers queue behind it.
-  await trx.raw(`set local lock_timeout = '${waitSeconds}s'`);
+  await trx.raw(`set local lock_timeout = '${lockWaitSeconds}s'`);
   await trx.raw("lock table mirror.erasures in access exclusive mode");
   await trx.raw(
     `insert into mirror.erasures (customer_id) values (?)
@@ -184,9 +188,9 @@ const impersonal = new Set(
 
 /**
  * Redacts states of erased people in place, before they are written or compared, so that neither the service, a late
- * event nor a replay brings personal data back. A state that shows no customer belongs to the customer in another state
- * of its object, or else to any customer whom the object ever belonged to. At most two queries. In a transaction, an
- * erasure that begins meanwhile waits for its end.
+ * event nor a replay brings personal data back. A state that names no customer is redacted if another state of its
+ * object names an erased one, or, if none names any, if the object ever belonged to an erased one. At most two queries.
+ * In a transaction, an erasure that begins meanwhile waits for its end.
  */
 export async function redactErased(db: Knex, states: readonly GroupState[]): Promise<void> {
   const owned = states.map((state) => ({ state, owner: ownerOf(state) }));
@@ -223,7 +227,7 @@ function redactState(state: GroupState): void {
   );
 }
 
-/** Canonical content without personal data, and its hash. The content of an order's items is a list. */
+/** Canonical content without personal data, and its hash. An order's items are a list; all other contents are objects. */
 export function redactedContent(json: string): { json: string; hash: string } {
   const content = withoutPersonalData(JSON.parse(json));
   const canonical = Array.isArray(content)

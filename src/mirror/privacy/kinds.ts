@@ -1,7 +1,10 @@
 import { isWireId } from "../../contract/wire-types.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 
-/** The form that a text must have to survive an erasure under a key. Anything that could be a name or address fails. */
+/**
+ * What the values of a key are. A text survives an erasure only in the form of its key's kind (`isText`), so that a
+ * name or an address in the wrong place does not.
+ */
 export type Kind =
   | "id"
   | "reference"
@@ -16,19 +19,19 @@ export type Kind =
   | "flag"
   | "object";
 
-/** Card brands that are spelt with a blank. */
+/** Card brands with a space in their name. */
 const longBrands =
   /^(?:american express|diners club(?: international)?|union pay|china unionpay|carte(?:s)? bancaires?)$/i;
 
 export const isText: Readonly<Record<Kind, (text: string) => boolean>> = {
-  // Of the mirror's own objects, and so whatever the service says: rows are found by it.
+  // An id of the mirror's own objects, in any form: rows are found by it.
   id: isWireId,
   reference: (text) => /^[\w.:/+=|-]{1,255}$/.test(text),
-  // Of the interface: small letters, such as `partially_refunded` or `order.created`.
+  // A word of the interface, in lower case, such as `partially_refunded` or `order.created`.
   word: (text) => /^[a-z][a-z0-9]*(?:[_.-][a-z0-9]+)*$/.test(text) && text.length <= 40,
-  // Of the merchant: letters and digits in groups, such as `ZXYQF2JM` or `SPRING-2026`.
+  // A code that the merchant chose: letters and digits in groups, such as `ZXYQF2JM` or `SPRING-2026`.
   code: (text) => /^[A-Za-z0-9]+(?:[_.:-][A-Za-z0-9]+)*$/.test(text) && text.length <= 50,
-  // Of a processor.
+  // A processor's result code, such as `05`, `M` or `R1`.
   result: (text) => /^(?:[A-Za-z]{1,3}|[A-Za-z]{0,2}\d{1,6})$/.test(text),
   currency: (text) => /^[A-Za-z]{3}$/.test(text),
   brand: (text) => /^[A-Za-z][A-Za-z_-]{1,19}$/.test(text) || longBrands.test(text),
@@ -39,7 +42,7 @@ export const isText: Readonly<Record<Kind, (text: string) => boolean>> = {
   object: () => false,
 };
 
-/** A number under another key may be a part of a card's, or a telephone's. */
+/** Kinds whose JSON numbers survive. Under another key, a number may be part of a card or phone number. */
 export const hasNumbers: ReadonlySet<Kind> = new Set([
   "id",
   "word",
@@ -49,5 +52,5 @@ export const hasNumbers: ReadonlySet<Kind> = new Set([
   "time",
 ]);
 
-/** By kind: keys, separated by blanks, whose values stay if they have the form of the kind. */
+/** By kind: the keys, separated by spaces, whose values survive an erasure if they have the form of the kind. */
 export type Stays = Readonly<Partial<Record<Kind, string>>>;

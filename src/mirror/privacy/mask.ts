@@ -23,7 +23,10 @@ export function maskBody({ raw, body }: Body): Masked<Buffer> | null {
   }
 }
 
-/** A card number under a repeated key is only in the bytes: they are replaced by the body as parsed. */
+/**
+ * A card number under a repeated key is only in the bytes, since the parser keeps the last value. The parsed body
+ * replaces them.
+ */
 function maskHidden(raw: Buffer, body: unknown): Masked<Buffer> | null {
   if (!mayHoldCardNumber(raw.toString("latin1")) || !hasRepeatedKeys(raw, body)) return null;
   const masked = maskText(raw);
@@ -43,7 +46,7 @@ export interface Masked<T> {
   paths: readonly string[];
 }
 
-/** Deepest nesting searched. Above the limit for stored content (canonical.ts), below what exhausts the stack. */
+/** The deepest nesting searched: deeper than stored content may be (canonical.ts), and less than the stack allows. */
 const maxDepth = 200;
 
 /**
@@ -58,7 +61,7 @@ export function maskFields<T>(value: T): Masked<T> {
 }
 
 /**
- * Whether `maskFields` may find something. Runs for every event, so it classifies a key only if its value looks like a
+ * Whether `maskFields` may find something. Runs for every event, so a key is classified only if its value looks like a
  * card number. Also true for a value that is nested too deeply to search.
  */
 export function mayHoldCardNumbers(value: unknown, key = "", depth = 0): boolean {
@@ -102,7 +105,7 @@ function maskValue({ value, key, path, paths, depth = 0 }: Place): unknown {
     );
   }
   const fields = Object.keys(value).map((name) => ({ name, masked: maskCardNumbers(name) }));
-  // If two keys become the same, the last in sorted order wins, whatever order they came in.
+  // Two masked keys may be equal: then the last in sorted order wins, in whatever order they came.
   if (fields.some(({ name, masked }) => masked !== name)) {
     fields.sort((a, b) => (a.name < b.name ? -1 : 1));
   }

@@ -9,10 +9,10 @@ function keys(text: string): string[] {
 }
 
 /**
- * The only keys whose values survive an erasure: the books need them, and alone they identify nobody. A key that is
- * neither here nor among a resource's own (`stays`) is redacted, so unforeseen fields are redacted too. The last four
- * digits are redacted: with brand and time they identify a card. The processor's id of a
- * transaction is kept: through it the merchant can still trace the payment.
+ * The keys whose values survive an erasure in every resource: the books need them, and alone they identify nobody. A
+ * key that is neither here nor among a resource's own (`stays`) is redacted, and so is every unforeseen field. A card's
+ * last four digits are redacted: with brand and time they identify it. The processor's id of a transaction (in its
+ * `stays`) is kept: through it the merchant can still trace the payment.
  */
 const common: Stays = {
   id: "id customer_id order_id subscription_id transaction_id",
@@ -44,7 +44,7 @@ function kindOfKey(lists: readonly Stays[]): Map<string, Kind> {
     for (const key of keys(each)) {
       const known = kinds.get(key);
       if (known !== undefined && known !== kind) {
-        throw new TypeError(`${key} is said to stay as ${known} and as ${kind}`);
+        throw new TypeError(`the key ${key} is listed to stay as ${known} and as ${kind}`);
       }
       kinds.set(key, kind);
     }
@@ -53,8 +53,8 @@ function kindOfKey(lists: readonly Stays[]): Map<string, Kind> {
 }
 
 /**
- * Known keys whose values are redacted but which stay visible: a customer without the e-mail key would be another kind
- * of object. All other keys are removed with their values, since a key may itself be a person's name.
+ * Known keys whose values are redacted but which stay themselves: without the key `email`, a customer would be a partial
+ * object. All other keys are removed with their values, since a key may itself be a person's name.
  */
 const leavesTrace = new Set(
   keys(`email first_name last_name full_name phone company description name failure_reason
@@ -71,7 +71,7 @@ export const classifiedKeys: ReadonlySet<string> = new Set([
   ...maps,
 ]);
 
-/** No stored content is nested more deeply (canonical.ts). */
+/** Deeper content cannot be stored in the mirror (canonical.ts). */
 const maxDepth = 100;
 
 /** A JSON value without personal data. Null and absent fields stay so. Pure, idempotent. */
@@ -87,7 +87,7 @@ export function withoutPersonalData(value: unknown, depth = 0): unknown {
   );
 }
 
-/** The same for one field or column of an object; undefined if its key is removed, too. */
+/** The value of one field or column without personal data; undefined if its key is removed, too. */
 export function withoutPersonalField(key: string, field: unknown, depth = 0): unknown {
   const kind = stays.get(key);
   if (kind === undefined) {

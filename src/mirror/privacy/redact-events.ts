@@ -38,7 +38,7 @@ export interface RedactedArrival {
 
 /**
  * Redacts the events that hold data of erased people. Once a person is erased, no event brings the data back, whatever
- * its content or outcome. One query if nobody was ever erased, else one to four. Needs the transaction that stores the
+ * its content or outcome. One query if nobody was ever erased, else up to five. Needs the transaction that stores the
  * redacted events.
  */
 export async function redactArrivals<T extends Arrival>(
@@ -64,20 +64,21 @@ export function redactedArrival(
   people: ErasedPeople,
 ): RedactedArrival | null {
   if (body === undefined) return isTextAbout(raw, people) ? { raw: null, body } : null;
-  const redacted = redactBody(places, body, people);
-  if (redacted === body) return withoutHidden({ raw, body }, people);
-  const left = Buffer.from(JSON.stringify(redacted));
+  const left = redactBody(places, body, people);
+  if (left === body) return withoutHidden({ raw, body }, people);
+  const leftBytes = Buffer.from(JSON.stringify(left));
   // An event that is redacted already keeps its exact bytes.
-  return left.equals(raw) ? null : { raw: left, body: redacted };
+  return leftBytes.equals(raw) ? null : { raw: leftBytes, body: left };
 }
 
 /**
- * For another person's event that hides these people under a repeated key, which the parser drops: the event as parsed.
+ * An event about somebody else may name these people under a repeated key: only its bytes show the value that the
+ * parser dropped. The event as parsed replaces them. Null if the event does not.
  */
 function withoutHidden({ raw, body }: Arrival, people: ErasedPeople): RedactedArrival | null {
   if (!hasRepeatedKeys(raw, body) || !isTextAbout(raw, people)) return null;
-  const said = withoutEmbedded(body, people.customers);
-  return { raw: Buffer.from(JSON.stringify(said)), body: said };
+  const left = withoutEmbedded(body, people.customers);
+  return { raw: Buffer.from(JSON.stringify(left)), body: left };
 }
 
 async function erasedPeopleIn(
@@ -113,8 +114,9 @@ async function erasedPeopleIn(
 export const arrivalOf = (raw: Buffer): Arrival => ({ raw, body: parseEventBody(raw) });
 
 /**
- * Whether a stored event is about this customer, or only names them. Adds what it shows as theirs to `found`: its
- * object, addresses and names. Pruned bytes (null) were selected because they were about the customer.
+ * Whether a stored event is about this customer (`subject`), only names them, or neither (null). Adds what it shows as
+ * theirs to `found`: its object, addresses and names. `raw` is null where the bytes were pruned: such an event was found
+ * by its object, which is the customer.
  */
 export function addBody(
   places: Readonly<EnvelopePlaces>,
@@ -139,7 +141,7 @@ export function addBody(
   return customer === customerId || (customer === null && named.size === 1) ? "subject" : "named";
 }
 
-/** The erased people whom some events concern. */
+/** The erased people whom some events are about or name. */
 export interface ErasedPeople {
   customers: ReadonlySet<string>;
   /** Their objects, for events that name no customer. */
@@ -186,7 +188,7 @@ function isAbout(places: EnvelopePlaces, body: unknown, people: ErasedPeople): b
   );
 }
 
-/** Also keeps the envelope's keys, which a setting may name otherwise than personal-data.ts does. */
+/** Keeps the envelope too, whose keys a setting (SVC_EVENT_PLACES) may name otherwise than personal-data.ts does. */
 function withoutPersonalEnvelope(places: EnvelopePlaces, body: unknown): unknown {
   const kept = withoutPersonalData(body);
   if (!isObject(kept)) return kept;

@@ -2,13 +2,13 @@ const [quote, backslash, colon] = [0x22, 0x5c, 0x3a];
 
 /**
  * Whether an object in a body repeats a key. The parser keeps the last value; only the stored bytes still show the
- * others. `body`: the parsed bytes. Pure; linear in their length.
+ * others. `body`: the bytes, parsed. Pure; linear in their length.
  */
 export function hasRepeatedKeys(raw: Buffer, body: unknown): boolean {
   return writtenKeys(raw) > keptKeys(body);
 }
 
-/** Counts keys: one for each colon outside texts. */
+/** Counts the keys in valid JSON: one for each colon outside strings. */
 function writtenKeys(raw: Buffer): number {
   let keys = 0;
   let isText = false;

@@ -41,13 +41,13 @@ const core = {
 const absence = "customer.absence";
 
 /**
- * A customer and its absence. The service deletes softly (`deleted: true`) or for good (404). After a 404, a later read
- * that shows the customer removes the tombstone.
+ * A customer and its absence. The service deletes softly (`deleted: true`) or for good (404). After a 404, a later
+ * snapshot of the customer removes the tombstone.
  */
 export const customer: MirrorResource = {
   name: "customer",
   table: "customers",
-  // `GET /customers` hides soft-deleted customers by default.
+  // `GET /customers` leaves out soft-deleted customers unless asked for them, too.
   service: { list: listCustomers, object: getCustomer, filter: { deleted: "true" } },
   owner: "id",
   groups: {
@@ -75,7 +75,7 @@ export const customer: MirrorResource = {
 };
 
 const { id, created_at } = customerSchema.shape;
-/** Must be present with any value: an object without the key is of another kind, or partial. */
+/** Must be present, with any value: an object without the key is partial. */
 const email = z.unknown().refine((value) => value !== undefined);
 const required = z.object({ id, email, created_at });
 const notOwn = new Set(["payment_methods", "subscriptions"]);

@@ -67,7 +67,7 @@ export const order: MirrorResource = {
       isImpersonal: true,
       columns: dunning,
     },
-    // An expansion. The items of an order never change, so they need no history.
+    // Shown only if the request expands them. The items of an order never change, so they need no history.
     "order.items": {
       versionColumn: "items_version",
       contentColumn: "items",
@@ -89,7 +89,7 @@ export const order: MirrorResource = {
 const { id, status, subtotal, discount_amount, total, currency, created_at } = orderSchema.shape;
 const required = z.object({ id, status, subtotal, discount_amount, total, currency, created_at });
 
-/** Expansions, and fields that only `order.failed` carries. Not part of the order's own state. */
+/** Expansions, and the dunning fields. Not part of the order's own state. */
 const notOwn = new Set(["customer", "items", "transactions", "attempt_count", "next_retry_at"]);
 
 /**

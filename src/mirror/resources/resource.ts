@@ -15,7 +15,7 @@ export interface MirrorResource {
   /** Its name in events, findings and the history, such as `order`. Its core group has the same name. */
   name: Resource;
   /**
-   * In schema `mirror`. Besides the columns of its groups it has `id`, `created_at`, `source_updated_at`,
+   * In schema `mirror`. Besides its groups' columns (among them a `created_at`), it has `id`, `source_updated_at`,
    * `content_hash`, `deleted_at` and `last_cause`.
    */
   table: string;
@@ -25,10 +25,10 @@ export interface MirrorResource {
     object: ReadById;
     /** What must be expanded so that the answer is complete. */
     expand?: { object?: string; list?: string };
-    /** Includes objects that the list hides by default. */
+    /** Makes the list include objects that it leaves out by default. */
     filter?: Readonly<Record<string, string>>;
   };
-  /** The column with the customer whom an object belongs to; `id` for customers; null if it belongs to nobody. */
+  /** The column with the id of the customer whom an object belongs to; null if it belongs to nobody. */
   owner: "id" | "customer_id" | null;
   /** The core group also sets `source_updated_at` and `content_hash`. */
   groups: Readonly<Record<string, GroupDefinition>>;
@@ -36,7 +36,7 @@ export interface MirrorResource {
   shared?: { with: string; columns: Columns };
   /** Columns computed from the winning states of several groups, so the order of arrival does not matter. */
   computed?: Readonly<Record<string, (row: RowExpression) => string>>;
-  /** What a snapshot of the core shows of computed columns. Given the core's fields (`groupFields`, `content`). */
+  /** SQL for what a snapshot of the core shows of computed columns, from its fields (`groupFields` and `content`). */
   shown?: Readonly<Record<string, (core: RowExpression) => string>>;
   /** Its own fields whose values survive an erasure (privacy/personal-data.ts). All others are redacted. */
   stays?: Stays;
@@ -77,7 +77,7 @@ export interface GroupDefinition {
   isImpersonal?: boolean;
 }
 
-/** SQL of a column's value in the row as it will be written. */
+/** Gives the SQL of a column's value in a row: the stored one, or the one to be written. */
 export type RowExpression = (column: string) => string;
 
 export interface NamedGroup extends GroupDefinition {
@@ -100,8 +100,8 @@ export interface Readable {
 }
 
 /**
- * Reads the fields that a state requires. An object that lacks one of `required` is partial; if one is unreadable, the
- * event is dead. All other fields are kept as they come.
+ * Reads the fields that a state requires. An object that lacks one of `required` is partial; an object with an
+ * unreadable one cannot be stored, and its event is dead. All other fields are kept as they come.
  */
 export function readObject(
   required: z.ZodObject,
@@ -117,7 +117,8 @@ export function readObject(
   if (!parsed.success) return unreadable("", parsed.error);
   const updatedAt = versionTime(observation);
   if (updatedAt === null) {
-    return { ok: false, thin: false, reason: "updated_at: is no ISO 8601 date-time with offset" };
+    const reason = "updated_at: must be an ISO 8601 date-time with offset";
+    return { ok: false, thin: false, reason };
   }
   return { ok: true, id: id.data, updatedAt };
 }
@@ -237,7 +238,7 @@ export function readTime(source: Source, key: string): string | null {
   return typeof value === "string" ? canonicalTimestamp(value) : null;
 }
 
-/** When the state changed: `versionTime`, so the event's time if the object has no `updated_at`. */
+/** When the object last changed: its `updated_at`, or the event's time if it has none (`versionTime`). */
 export const changedAt: ColumnDefinition = {
   type: "timestamptz",
   read: (_source, _key, updatedAt) => updatedAt,

@@ -157,9 +157,9 @@ export function inlineTransactions(
 }
 
 /**
- * Orders the snapshots of an entry by its order's `updated_at`, since an entry need not have its own. An entry can
- * change while its order keeps its time. Then the entry's own time decides, unless a read is late enough to confirm the
- * state.
+ * Orders the snapshots of an entry by its order's `updated_at`, since an entry need not have its own, or by its own if
+ * that is later. An entry can change while its order keeps its time: then the entry's own time decides. A read that is
+ * late enough to confirm the state comes after all of that time.
  */
 function orderedBy(
   { observedAt }: Observation,

@@ -20,7 +20,7 @@ export interface TiedObject extends ObjectKey {
 }
 
 export interface Applied {
-  /** One for each observation, in the same order. */
+  /** One for each snapshot, in the same order. */
   outcomes: Outcome[];
   /** To be refetched once the service's `Date` has reached `settledFrom(updatedAt)`. */
   ties: TiedObject[];
@@ -35,9 +35,9 @@ export interface Applied {
 const tables = mirrorResources.map((resource) => ({ resource, write: rowWriter(resource) }));
 
 /**
- * The only writer of the mirror. Brings each row to the newest of its stored and given states, and records every state
- * in the history. One statement per table, whatever the number of observations. Commutative and idempotent. Needs a
- * transaction. May fail with 40P01 or 40001; the whole transaction may then be repeated.
+ * Applies snapshots: brings each row to the newest of its stored and given states, and records every state in the
+ * history. A fixed number of statements, one of them for each table, whatever the number of snapshots. Commutative and
+ * idempotent. Needs a transaction. May fail with 40P01 or 40001; the whole transaction may then be repeated.
  */
 export async function applyObservations(
   trx: Knex.Transaction,
@@ -73,8 +73,9 @@ export const newStates = ({ recorded, changed }: Written): GroupState[] => [
 ];
 
 /**
- * Applies states that are already decoded, or made for an absence. States dated in the future go to
- * `mirror.unbelieved`; states that a person overruled (`overwriteObject`) are skipped. Needs a transaction.
+ * The only writer of the mirror's rows, apart from a heal and an erasure. Applies states that are already decoded, or
+ * made for an absence. States dated in the future go to `mirror.unbelieved`; states of events that a person overruled
+ * (`overwriteObject`) are skipped. Needs a transaction.
  */
 export async function applyStates(
   trx: Knex.Transaction,
@@ -101,16 +102,16 @@ export async function applyStates(
   return all;
 }
 
-/** Objects with a tie: two contents with one `updated_at`, and no read late enough to confirm which is the last. */
+/** Finds the ties: two contents with one `updated_at`, and no read late enough to confirm which is the last. */
 async function tiedObjects(
   trx: Knex.Transaction,
   states: readonly GroupState[],
   { recorded, fresh }: Written,
 ): Promise<TiedObject[]> {
   const unsure = states.filter((state) => recorded.has(state) && isUnsettled(state));
-  // An object without a row has no states but those of this batch.
+  // The history of an object that had no row holds only the states of this batch.
   const known = unsure.filter((state) => !fresh.has(state));
-  const tied = [...tiesAmong(states, recorded), ...(await findTies(trx, known))];
+  const tied = [...tiesInBatch(states, recorded), ...(await findTies(trx, known))];
   const objects = new Map<string, TiedObject>();
   for (const { settledBy, version } of tied) {
     if (settledBy === null) continue;
@@ -126,7 +127,10 @@ async function tiedObjects(
 const isUnsettled = ({ settledBy, observedAt, version }: GroupState): boolean =>
   settledBy !== null && !isSettledBy(observedAt, timeOfVersion(version));
 
-function tiesAmong(states: readonly GroupState[], recorded: ReadonlySet<GroupState>): GroupState[] {
+function tiesInBatch(
+  states: readonly GroupState[],
+  recorded: ReadonlySet<GroupState>,
+): GroupState[] {
   const times = new Map<string, GroupState[]>();
   for (const state of states) {
     if (!recorded.has(state)) continue;
@@ -141,8 +145,8 @@ function tiesAmong(states: readonly GroupState[], recorded: ReadonlySet<GroupSta
 }
 
 /**
- * The states that tie with a recorded one: same `updated_at`, other content. One statement. Must follow the write of
- * the objects' rows, whose locks put concurrent writers of one object in sequence.
+ * The states that tie with one in the history: same `updated_at`, other content. One statement. Must follow the write
+ * of the objects' rows, whose locks put concurrent writers of one object in sequence.
  */
 async function findTies(
   trx: Knex.Transaction,
@@ -168,7 +172,7 @@ async function findTies(
   return rows.flatMap(({ n }) => states[Number(n) - 1] ?? []);
 }
 
-/** The states that the history already has. One statement. */
+/** Those of the states that the history has. One statement. */
 export async function findRecorded(
   db: Knex,
   states: readonly GroupState[],
@@ -189,8 +193,8 @@ export async function findRecorded(
 }
 
 /**
- * Records the states dated in the future in `mirror.unbelieved`, so that readers of the history never meet them. One
- * statement, and those of the redaction. Idempotent. Needs a transaction.
+ * Records the states dated in the future in `mirror.unbelieved`, so that readers of the history never meet them.
+ * Redacts erased people first. Idempotent. Needs a transaction.
  */
 export async function keepUnbelieved(
   trx: Knex.Transaction,
@@ -216,8 +220,8 @@ export async function keepUnbelieved(
 }
 
 /**
- * The states from events that a person overruled by a heal. They stay overruled when an event repeats them. A read
- * shows what the service has now, so it is never overruled. One statement.
+ * The states of events that a person overruled by a heal: they stay overruled when an event repeats them. A read shows
+ * what the service has now, so it is never overruled. One statement.
  */
 async function findOverruled(
   trx: Knex.Transaction,
@@ -260,9 +264,9 @@ export const defaultWriterLimits: WriterLimits = {
 };
 
 /**
- * Limits a writer's transaction, to 30 s by default. As-of reports rely on it: what was recorded more than a minute ago
- * is committed or never will be. `transaction_timeout` needs PostgreSQL 17; older servers limit only each statement and
- * each pause between statements. Idempotent within a transaction.
+ * Limits a writer's transaction, to 30 s by default. Reports as of a time rely on it: what was recorded more than a
+ * minute ago is committed or never will be. `transaction_timeout` needs PostgreSQL 17; older servers limit only each
+ * statement and each pause between statements. Idempotent within a transaction.
  */
 export async function limitWriter(
   trx: Knex.Transaction,

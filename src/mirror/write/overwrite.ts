@@ -29,7 +29,7 @@ export type Overwriting =
 const versionColumns = ({ groups }: MirrorResource): string[] =>
   Object.values(groups).map(({ versionColumn }) => versionColumn);
 
-/** Reads a row's hash, and which of its versions are later than `observedAt`, the service's `Date`, allows. */
+/** Reads a row's hash, and which of its versions are dated in the future at `observedAt`, the service's `Date`. */
 export async function seeRow(
   db: Knex,
   { resource, id }: ObjectKey,
@@ -47,9 +47,9 @@ export async function seeRow(
 /**
  * Heals an object by a person's decision: writes what the service shows now, even over higher stored versions. Records
  * in `mirror.heals` who decided, why, and the row's hash before and after. States later than the shown one of their
- * group, or later than the service's clock allows, move from the history to `mirror.unbelieved`, marked with the heal:
- * no report reads them, and an event that repeats one changes nothing. Writes nothing if the row has changed since it
- * was seen. `states` must be believed. Needs a transaction. May fail with 40P01 or 40001.
+ * group, or dated in the future, move from the history to `mirror.unbelieved`, marked with the heal: no report reads
+ * them, and an event that repeats one changes nothing. Writes nothing if the row has changed since it was seen. `states`
+ * must be believed. Needs a transaction. May fail with 40P01 or 40001.
  */
 export async function overwriteObject(
   trx: Knex.Transaction,
@@ -127,7 +127,7 @@ async function overruleStates(
        delete from mirror.versions v using (select distinct s.id from shown s) object
        where v.id = object.id and (v.source_updated_at > ? or exists (
          select from shown s where s.resource = v.resource and s.id = v.id
-           -- Of two states of one time a read is above what an event says, and a later read above an earlier one.
+           -- Of states with the shown time, only later reads go: an event's has no observed_at and compares as null.
            and (v.source_updated_at, v.observed_at) > (s.shown_at, ?::timestamptz)))
        returning v.resource, v.id, v.source_updated_at, v.content_hash, v.recorded_at, v.observed_at, v.cause, v.data
      )
@@ -150,8 +150,8 @@ async function overruleStates(
 const keyOf = ({ group, id }: GroupState) => ({ group, id });
 
 /**
- * Resets stored versions so that the shown states win. A group that no read shows is emptied if its version is in the
- * future, or if it has fields although it was never seen. Its next event fills it again.
+ * Resets stored versions so that the shown states win. A group that is not shown is emptied if its version is in the
+ * future, or if it was never seen, so that its fields come from no state. Its next snapshot fills it again.
  */
 async function forgetVersions(
   trx: Knex.Transaction,

@@ -33,8 +33,8 @@ export const groupFields = {
  * One statement that records states in the history and brings a table's rows up to date. Each given row holds the
  * states of one object, one per group; a group that it lacks has the version ''. In rows marked `winner`, every group
  * with a higher version replaces the stored group as a whole. A row without a higher version is left alone and not
- * returned. So applying is commutative and idempotent, whatever the order and the batches. History and row share one
- * parse of the content, which costs most.
+ * returned. So applying is commutative and idempotent, whatever the order and the batches. Parsing the content costs
+ * most, so history and row share one parse.
  *
  * The answer's column `what` tells its rows apart: 'row' for a written row (`fresh`: it is new), one 'count' with the
  * number of recorded states in `id`, and, only if some states were known already, a 'state' for each recorded one, with
@@ -139,7 +139,7 @@ export interface ColumnExpression {
 
 const isNewer = ({ versionColumn: v }: GroupDefinition): string => `excluded.${v} > t.${v}`;
 
-/** Every column of a table. A group's columns change with its version; all others derive from the groups. */
+/** Every column of a table. A group's columns change with its version; the others derive from the groups. */
 function columnExpressions(
   resource: MirrorResource,
   groups: readonly NamedGroup[],
@@ -194,7 +194,7 @@ function addComputed(
   const part = (column: string): ColumnExpression => {
     const expression = known[column];
     if (expression === undefined)
-      throw new Error(`a computed column needs ${column}, which is none`);
+      throw new Error(`a computed column needs ${column}, which the table does not have`);
     return expression;
   };
   for (const [column, sql] of Object.entries(computed)) {

@@ -69,8 +69,8 @@ function recordedStates(
 }
 
 /**
- * The states that changed a written row. A state that was known already did not change it, even if the row has its
- * version. A group without history did only if nothing else explains the change.
+ * The states that changed a written row: those whose version the row now has. An event's state that was known already
+ * did not change it. A state of a group without history counts only if nothing else explains why the row was written.
  */
 function changesOf(
   groups: readonly NamedGroup[],
@@ -97,7 +97,7 @@ export interface TableRow {
   states: ReadonlyMap<string, GroupState>;
 }
 
-/** The identity of a state in the history. */
+/** What identifies a state in the history. */
 const stateKey = ({ group, id, updatedAt, hash }: GroupState): string =>
   `${group}|${id}|${updatedAt}|${hash}`;
 
