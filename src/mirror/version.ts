@@ -10,8 +10,8 @@ export interface VersionParts {
   /** Fixed form of `canonicalTimestamp`. */
   updatedAt: string;
   /**
-   * Set for the entry of an order. `updatedAt` is then the order's, or the entry's own if later; `within` orders entries
-   * with the same `updatedAt`: the entry's own time, or `updatedAt` if a read confirms the state. Same form.
+   * Set for the entry of an order. `updatedAt` is then the order's, or the entry's own if later; `within` orders
+   * entries with the same `updatedAt`: the entry's own time, or `updatedAt` if a read confirms the state. Same form.
    */
   within?: string | undefined;
   /** The service's `Date` of the answer, same form; null for events. */

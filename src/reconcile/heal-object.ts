@@ -32,15 +32,15 @@ export interface HealProposal {
   states: GroupState[];
   /** Between the service and the mirror, without the values of personal fields. */
   differences: Difference[];
-  /** The service shows times of change in the future: the answer's `Date` replaces them. */
+  /** The service dates a change in the future: the answer's `Date` replaces that time in `states`. */
   isRedated: boolean;
   seen: SeenRow;
 }
 
 /**
  * Reads an object from the service and reports what writing it would change. Writes no object. Throws
- * `ConfigurationError` unless the key is known to belong to the mirror's account, `UsageError` where the service does
- * not know the object or shows it in an unreadable form, and the client's errors.
+ * `ConfigurationError` unless the key is known to belong to the mirror's account, `UsageError` where the service cannot
+ * be asked for the object, does not know it, or shows it in a form that cannot be stored, and the client's errors.
  */
 export async function proposeHeal(
   { db, client, clock }: { db: Knex; client: Pick<ServiceClient, "get">; clock: Clock },
@@ -48,24 +48,35 @@ export async function proposeHeal(
 ): Promise<HealProposal> {
   const { resource, id } = object;
   const name = `${resource} ${id}`;
-  if (!isObjectId(id)) throw new UsageError(`No object can be read by the id "${id}".`);
+  if (!isObjectId(id)) {
+    throw new UsageError(
+      `"${id}" cannot be an object's id: no URL can be made of it. "npx tallyhook findings list" shows the ids.`,
+    );
+  }
   const problem = await foreignAccount({ db, client });
   if (problem !== null) throw new ConfigurationError(problem);
   const { endpoint, query } = readPlace(resource);
   const answer = await client.get(endpoint, { params: { id }, query });
   if (answer.status === 404) {
     throw new UsageError(
-      `The service does not know the ${name}, so there is nothing to write. "npx tallyhook reconcile" finds what is gone.`,
+      `The service does not know the ${name}, so nothing was written. Check the id. "npx tallyhook reconcile" finds ` +
+        "what the service no longer has.",
     );
   }
   const observedAt = bound(await believedDate({ client, clock }, answer.date));
   const body = answer.body as WireObject | null;
-  if (body?.["id"] !== id) throw new UsageError(`The service's answer does not show the ${name}.`);
-  const shown = believable(body, observedAt);
+  if (body?.["id"] !== id) {
+    throw new UsageError(
+      `The service's answer does not show the ${name}, so nothing was written. Run the same command again.`,
+    );
+  }
+  const shown = withPlausibleTimes(body, observedAt);
   const decoded = decode(observed(resource, shown, observedAt, "heal"));
   if (!decoded.ok) {
-    const why = decoded.thin ? "it is not shown in full" : decoded.reason;
-    throw new UsageError(`The ${name} cannot be read as the service shows it: ${why}.`);
+    const why = decoded.thin ? "required fields are missing" : decoded.reason;
+    throw new UsageError(
+      `The service shows the ${name} in a form that cannot be stored (${why}), so nothing was written.`,
+    );
   }
   const differing = await compareStates(db, decoded.states);
   return {
@@ -78,15 +89,15 @@ export async function proposeHeal(
   };
 }
 
-/** Replaces times of change in the future by the time of the answer. Returns the same object where there are none. */
-function believable(object: WireObject, observedAt: string): WireObject {
+/** Replaces each `updated_at` in the future by the time of the answer. Returns the same object where there is none. */
+function withPlausibleTimes(object: WireObject, observedAt: string): WireObject {
   const { updated_at: updatedAt, transactions } = object;
   const at = typeof updatedAt === "string" ? canonicalTimestamp(updatedAt) : null;
   const redated =
     at !== null && !isPlausibleAt(at, observedAt) ? { ...object, updated_at: observedAt } : object;
   if (!Array.isArray(transactions)) return redated;
   const entries = transactions.map((entry: unknown) =>
-    isObject(entry) ? believable(entry, observedAt) : entry,
+    isObject(entry) ? withPlausibleTimes(entry, observedAt) : entry,
   );
   return entries.every((entry, n) => entry === transactions[n])
     ? redated
@@ -102,8 +113,8 @@ interface HealDeps {
 
 /**
  * Writes the proposal whatever the stored versions are, and records who decided it and why (`mirror.heals`). Heals the
- * object's findings and ends the alert. False where the row has changed since the proposal: a new proposal is needed.
- * Opens its own transactions.
+ * object's drift findings and ends the alert about its time. False where the row has changed since the proposal: a new
+ * proposal is needed. Opens its own transactions.
  */
 export async function applyHeal(
   deps: HealDeps,
@@ -139,6 +150,6 @@ async function endAlert(
   try {
     await inTransaction(db, (trx) => clear(trx, alerts, [ended], "reconciliation"));
   } catch (err) {
-    log.warn({ err, resource, id }, "the alert on a healed object could not be ended");
+    log.warn({ err, resource, id }, "an object was healed, and its alert could not be ended");
   }
 }

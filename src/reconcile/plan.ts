@@ -99,8 +99,9 @@ export interface NightlyFacts {
 type Horizons = Pick<ReconcileSettings, "overlapMs" | "failedHorizonMs" | "voidedHorizonMs">;
 
 /**
- * The slices of a nightly run, in the order in which they are walked (steps 2 to 6, 8 and 9 of the run). The page size
- * is found before them; open items and rechecks follow. Pure.
+ * The slices of a nightly run, in the order in which they are walked: what is new, what is open by its status, a part
+ * of all history, and that part of the orders once more in the other direction. What they do not show is read by id
+ * afterwards (`recheckUnseen`). Pure.
  */
 function planNightly(facts: NightlyFacts, horizons: Horizons): Slice[] {
   const from = windowStart(facts, horizons);
@@ -117,7 +118,7 @@ function planNightly(facts: NightlyFacts, horizons: Horizons): Slice[] {
   ];
 }
 
-/** The window overlaps what is covered already. */
+/** The window begins `overlapMs` before the end of what is covered. */
 const windowStart = (
   { coveredUntil }: Pick<NightlyFacts, "coveredUntil">,
   { overlapMs }: Pick<Horizons, "overlapMs">,
@@ -153,8 +154,8 @@ export function answeredRange({
   const before = rangeTo === null || rangeTo > t0 ? t0 : rangeTo;
   if (from < before) return { from, before };
   throw new UsageError(
-    `Nothing created from ${from.toISOString()} on can be answered for yet: a run reads what the service says was created ` +
-      `before ${t0.toISOString()} (its time now, less RECONCILE_GRACE_SECONDS).`,
+    `The range from ${from.toISOString()} on is too recent: a run answers for what was created before ` +
+      `${t0.toISOString()} (the service's time less RECONCILE_GRACE_SECONDS). Choose an earlier --from, or run later.`,
   );
 }
 
@@ -193,7 +194,7 @@ const windowSlices = (createdFrom: string, createdBefore: string): Slice[] =>
     }),
   );
 
-/** By status, at any age: changes that no new object reveals. */
+/** Lists by status: changes of older objects, which the window does not show. */
 function statusSlices(t0: Date, { failedHorizonMs, voidedHorizonMs }: Horizons): Slice[] {
   const ago = (ms: number) => bound(new Date(t0.getTime() - ms));
   const byStatus = (status: string, reason: string) =>
@@ -214,7 +215,7 @@ function statusSlices(t0: Date, { failedHorizonMs, voidedHorizonMs }: Horizons):
       resource: "transaction",
       filter: { type: "refund", status: "failed" },
       expand: "order",
-      reason: "failed refunds are repeated",
+      reason: "a failed refund may be repeated",
     }),
     slice({
       step: "status",
@@ -229,7 +230,7 @@ function statusSlices(t0: Date, { failedHorizonMs, voidedHorizonMs }: Horizons):
       resource: "order",
       filter: { status: "failed" },
       createdFrom: ago(failedHorizonMs),
-      reason: "an approved retry is not said to add a transaction",
+      reason: "a retry that succeeds may add no new transaction",
     }),
     ...["active", "paused", "past_due"].map(live),
   ];
@@ -243,7 +244,7 @@ const rotationSlice = (resource: Resource, part: RotationPart): Slice =>
     createdBefore: part.before,
     isClosed: true,
     closesCycle: part.closesCycle,
-    reason: "tonight's part of all history",
+    reason: "this run's part of all history",
   });
 
 /** The same orders in the opposite direction: a cursor can lose rows that share one second. */
@@ -252,7 +253,7 @@ const orderCheck = (rotation: Slice): Slice => ({
   step: "order_check",
   direction: "oldest_first",
   closesCycle: false,
-  reason: "what a walk in the other direction shows must be the same",
+  reason: "read in the other direction, the same orders must be listed",
 });
 
 /** The part of a resource's history that one nightly run reads. */
@@ -287,7 +288,7 @@ export function rowsDue(
 const nightOf = ({ cycleStart, t0 }: { cycleStart: Date; t0: Date }): number =>
   Math.max(1, Math.round((t0.getTime() - cycleStart.getTime()) / dayMs));
 
-/** The state of a resource's rotation after its last part that counts. Null when nothing was ever read completely. */
+/** How far a resource's rotation has come, by the parts that are proved. Null when nothing was ever read completely. */
 export async function rotationState(db: Knex, resource: Resource): Promise<RotationState | null> {
   const { rows } = await db.raw<{ rows: { position: Date | null; cycle_start: Date | null }[] }>(
     `with parts as (
@@ -336,6 +337,7 @@ async function rotationPart(
     .offset(due)
     .first<{ created_at: Date } | undefined>("created_at");
   const before = next === undefined ? windowFrom : bound(next.created_at);
+  // More rows than are due share one creation time: a part that ends there would be empty, so all that is left is read.
   const isStuck = from !== null && before <= from;
   if (next === undefined || isStuck) return { from, before: windowFrom, closesCycle: true };
   return { from, before, closesCycle: false };

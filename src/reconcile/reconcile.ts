@@ -70,9 +70,10 @@ export type ReconcileOutcome =
 /**
  * Makes the mirror equal to the service and reports what it found. It walks the slices of the plan, heals page by page,
  * rechecks what is uncertain, and computes from the ledger whether anything was left out. One run at a time; an
- * interrupted run is resumed. When the signal aborts, its reason is thrown. Idempotent: a second run straight
- * afterwards writes nothing into the mirror. Needs no transaction, receiver, worker or queue. Throws the client's
- * errors (401 and 403 at once, an unreachable service after its repeats); the run is then incomplete or interrupted.
+ * interrupted run is resumed. When the signal aborts, its reason is thrown and the run stays interrupted. Idempotent: a
+ * second run straight afterwards writes nothing into the mirror. Opens its own transactions; needs no receiver, worker
+ * or queue. Throws the client's errors (401 and 403 at once, an unreachable service after its repeats); a run that was
+ * open then ends incomplete, and can be resumed.
  */
 export async function reconcile(
   deps: ReconcileDeps,
@@ -115,7 +116,7 @@ async function reconcileAlone(
   return { kind: "done", result: await finish(deps, run, probed.calls, error) };
 }
 
-/** Records a run that read nothing, so that the refusal is reported. A run that waits to be resumed is left alone. */
+/** Records a run that read nothing, so that the refusal is reported. An interrupted run stays to be resumed. */
 async function refuse(
   deps: ReconcileDeps,
   settings: ReconcileSettings,
@@ -212,9 +213,11 @@ async function runChecks(
     await watchEndpoint?.({ db, client }, run);
   } catch (err) {
     if (!(err instanceof ServiceError)) throw err;
-    log.warn({ err, run }, "the webhook endpoint could not be looked at");
+    log.warn({ err, run }, "the webhook endpoint could not be checked");
   }
 }
 
 const messageOf = (failure: unknown): string =>
-  failure instanceof TallyhookError ? failure.message : "an unexpected error ended the run";
+  failure instanceof TallyhookError
+    ? failure.message
+    : "an unexpected error ended the run: see the log, then run again";

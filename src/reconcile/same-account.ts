@@ -21,12 +21,14 @@ interface KnownObject {
 }
 
 /**
- * Returns why the key is not known to belong to the account that filled the mirror, and what to do; null where it is.
- * The proof is the account's id, where the service shows one and an earlier check stored it. Otherwise it is the
- * objects that the mirror has held longest: orders, transactions and subscriptions are never deleted. One that the
- * service returns (200) proves the account, an unknown one (404) disproves it, any other answer proves nothing. Without
- * a proof nothing may be written. The id is stored once an object has proved it. An empty mirror belongs to no account:
- * the id stored for it is deleted. Throws the client's errors about the key, and the signal's reason.
+ * Returns why the key is not known to belong to the account that filled the mirror, and what to do; null where nothing
+ * speaks against it. Otherwise nothing may be written.
+ *
+ * The proof is the account's id, where the service shows one and an earlier check stored it. Else it is the objects
+ * that the mirror has held longest: orders, transactions and subscriptions are never deleted. One that the service
+ * returns proves the account; if none is returned, one that is unknown (404) disproves it; any other answer proves
+ * nothing. The id is stored once an object has proved it. An empty mirror belongs to no account: the id stored for it
+ * is deleted. Throws the client's errors about the key, and the signal's reason.
  */
 export async function foreignAccount(
   { db, client }: AccountDeps,
@@ -42,7 +44,7 @@ export async function foreignAccount(
     return shown === kept.id ? null : foreign(`it is ${shown}, and the mirror is of ${kept.id}`);
   }
   const known = await longestKnown(db);
-  // Customers can all be deleted at the service, so they prove nothing on their own.
+  // A mirror of customers alone cannot be checked: all of them may have been deleted since.
   if (known.length === 0) return null;
   const { isShown, missing, unanswered } = await ask(client, known, signal);
   if (isShown) {
@@ -51,7 +53,7 @@ export async function foreignAccount(
   }
   if (missing !== null) {
     return foreign(
-      `it knows none of the objects that the mirror has held longest, such as ${nameOf(missing)}`,
+      `it shows none of the objects that the mirror has held longest, and does not know ${nameOf(missing)}`,
     );
   }
   return unanswered === null ? null : unproved(unanswered);
@@ -62,10 +64,10 @@ const foreign = (evidence: string): string =>
   "the account that this mirror is of, or DATABASE_URL to an empty database for the other one, then run again.";
 
 const unproved = ({ object, why }: Unanswered): string =>
-  "Whether the key is of this mirror's account cannot be told: the service shows none of the objects that the mirror " +
-  `has held longest, and does not say that they are unknown (${nameOf(object)}: ${why}). Nothing was read into the ` +
-  "mirror. Run again once the service answers; if it refuses these reads, give the key of SVC_API_KEY the permission " +
-  "to read orders, transactions or subscriptions.";
+  "It cannot be told whether the key belongs to the mirror's account: the service shows none of the objects that the " +
+  `mirror has held longest, and does not say that they are unknown (${nameOf(object)}: ${why}). Nothing was read ` +
+  "into the mirror. Run again once the service answers; if it refuses these reads, give the key in SVC_API_KEY the " +
+  "permission to read orders, transactions or subscriptions.";
 
 const nameOf = ({ resource, id }: KnownObject): string => `${resource} ${id}`;
 
@@ -102,8 +104,8 @@ interface Answers {
   unanswered: Unanswered | null;
 }
 
-/** A service that keeps failing after the client's repeats is not asked for every object. */
-const outagesAtMost = 2;
+/** A service that still fails after the client's repeats is not asked for every object. */
+const maxOutages = 2;
 
 /** Asks for one object after the other until the service returns one. */
 async function ask(
@@ -123,11 +125,11 @@ async function ask(
       );
       if (status === 404) answers.missing ??= object;
       else if (idOf(body) === object.id) return { ...answers, isShown: true };
-      else answers.unanswered ??= { object, why: `an answer ${status} that does not show it` };
+      else answers.unanswered ??= { object, why: `answered ${status} without the object` };
     } catch (error) {
       if (!provesNothing(error)) throw error;
       answers.unanswered ??= { object, why: error.message };
-      if (error instanceof ServiceUnavailableError && ++outages === outagesAtMost) break;
+      if (error instanceof ServiceUnavailableError && ++outages === maxOutages) break;
     }
   }
   return answers;

@@ -3,22 +3,23 @@ import type { IdentityMode } from "./invariants/invariant.ts";
 /** Settings of a run. Times in milliseconds. */
 export interface ReconcileSettings {
   /**
-   * A difference younger than this may still be in flight: the object is reread after this time before it counts as
-   * drift.
+   * The event of a younger difference may still be on its way: such an object is read again after this time, before it
+   * counts as drift.
    */
   graceMs: number;
   /** How far a run rereads what earlier runs covered. */
   overlapMs: number;
   /** The rotation reads the whole history once in this many nightly runs. */
   rotationNights: number;
-  /** How long failed orders count as open items. Dunning ends well before. */
+  /** How long after its creation a failed order counts as an open item. Dunning ends well before. */
   failedHorizonMs: number;
+  /** How long after its creation a sale is expected to be voided. */
   voidedHorizonMs: number;
   /** Tried in order; the first size that the service accepts is used. */
   pageSizes: readonly number[];
   /** After this many pages a checkpoint is written even if nothing changed. */
   pagesPerCheckpoint: number;
-  /** More tombstones than this, or than this share of a run's rows, suggest a wrong key. */
+  /** More objects unknown at the service than the larger of this and this share of a run's rows suggest a wrong key. */
   maxTombstones: number;
   maxTombstoneShare: number;
   /** Records findings and changes nothing in the mirror. */
@@ -38,7 +39,6 @@ const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
 export const dayMs = 24 * hourMs;
 
-/** Source: the design of the nightly run (docs/architecture.md, Reconciliation). */
 export const defaultReconcileSettings: ReconcileSettings = {
   graceMs: 10 * minuteMs,
   overlapMs: dayMs,

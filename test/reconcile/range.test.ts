@@ -61,7 +61,7 @@ test.each([undefined, new Date("2099-01-01T00:00:00Z")])(
     const range = { rangeFrom: ago(-1), ...(rangeTo === undefined ? {} : { rangeTo }) };
     await expect(walked.stand.run({ kind: "range", ...range })).rejects.toMatchObject({
       exitCode: 64,
-      message: expect.stringContaining("answered for yet"),
+      message: expect.stringContaining("is too recent"),
     });
     expect(await walked.stand.database.db("reconcile.runs").where("kind", "range")).toEqual([]);
   },

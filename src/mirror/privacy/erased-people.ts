@@ -153,8 +153,8 @@ export async function markErased(db: Knex, customerId: string): Promise<void> {
 }
 
 async function mark(trx: Knex.Transaction, customerId: string): Promise<void> {
-  // Every writer reads this table, so the lock is granted once the last of them has ended. Each wait is short, since new
-  // writers queue behind it.
+  // Every writer reads this table, so the lock is granted once the last of them has ended. Each wait is short, since
+  // new writers queue behind it.
   await trx.raw(`set local lock_timeout = '${lockWaitSeconds}s'`);
   await trx.raw("lock table mirror.erasures in access exclusive mode");
   await trx.raw(
@@ -227,7 +227,9 @@ function redactState(state: GroupState): void {
   );
 }
 
-/** Canonical content without personal data, and its hash. An order's items are a list; all other contents are objects. */
+/**
+ * Canonical content without personal data, and its hash. An order's items are a list; all other contents are objects.
+ */
 export function redactedContent(json: string): { json: string; hash: string } {
   const content = withoutPersonalData(JSON.parse(json));
   const canonical = Array.isArray(content)

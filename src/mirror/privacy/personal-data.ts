@@ -53,8 +53,8 @@ function kindOfKey(lists: readonly Stays[]): Map<string, Kind> {
 }
 
 /**
- * Known keys whose values are redacted but which stay themselves: without the key `email`, a customer would be a partial
- * object. All other keys are removed with their values, since a key may itself be a person's name.
+ * Known keys whose values are redacted but which stay themselves: without the key `email`, a customer would be a
+ * partial object. All other keys are removed with their values, since a key may itself be a person's name.
  */
 const leavesTrace = new Set(
   keys(`email first_name last_name full_name phone company description name failure_reason

@@ -115,8 +115,8 @@ export const arrivalOf = (raw: Buffer): Arrival => ({ raw, body: parseEventBody(
 
 /**
  * Whether a stored event is about this customer (`subject`), only names them, or neither (null). Adds what it shows as
- * theirs to `found`: its object, addresses and names. `raw` is null where the bytes were pruned: such an event was found
- * by its object, which is the customer.
+ * theirs to `found`: its object, addresses and names. `raw` is null where the bytes were pruned: such an event was
+ * found by its object, which is the customer.
  */
 export function addBody(
   places: Readonly<EnvelopePlaces>,

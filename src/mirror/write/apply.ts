@@ -108,7 +108,7 @@ async function tiedObjects(
   states: readonly GroupState[],
   { recorded, fresh }: Written,
 ): Promise<TiedObject[]> {
-  const unsure = states.filter((state) => recorded.has(state) && isUnsettled(state));
+  const unsure = states.filter((state) => recorded.has(state) && isUnconfirmed(state));
   // The history of an object that had no row holds only the states of this batch.
   const known = unsure.filter((state) => !fresh.has(state));
   const tied = [...tiesInBatch(states, recorded), ...(await findTies(trx, known))];
@@ -124,7 +124,7 @@ async function tiedObjects(
   return [...objects.values()];
 }
 
-const isUnsettled = ({ settledBy, observedAt, version }: GroupState): boolean =>
+const isUnconfirmed = ({ settledBy, observedAt, version }: GroupState): boolean =>
   settledBy !== null && !isSettledBy(observedAt, timeOfVersion(version));
 
 function tiesInBatch(
@@ -140,7 +140,7 @@ function tiesInBatch(
     else same.push(state);
   }
   return [...times.values()].flatMap((same) =>
-    same.length > 1 && same.every(isUnsettled) ? same : [],
+    same.length > 1 && same.every(isUnconfirmed) ? same : [],
   );
 }
 

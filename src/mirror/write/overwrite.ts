@@ -48,8 +48,8 @@ export async function seeRow(
  * Heals an object by a person's decision: writes what the service shows now, even over higher stored versions. Records
  * in `mirror.heals` who decided, why, and the row's hash before and after. States later than the shown one of their
  * group, or dated in the future, move from the history to `mirror.unbelieved`, marked with the heal: no report reads
- * them, and an event that repeats one changes nothing. Writes nothing if the row has changed since it was seen. `states`
- * must be believed. Needs a transaction. May fail with 40P01 or 40001.
+ * them, and an event that repeats one changes nothing. Writes nothing if the row has changed since it was seen.
+ * `states` must be believed. Needs a transaction. May fail with 40P01 or 40001.
  */
 export async function overwriteObject(
   trx: Knex.Transaction,

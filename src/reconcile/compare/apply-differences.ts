@@ -32,10 +32,7 @@ export interface SettleContext {
   alerts: AlertContext;
 }
 
-/**
- * Compares an answer with the mirror. Reads only: `settle` applies the result, in its own transaction. Null where the
- * mirror equals the answer exactly.
- */
+/** Compares an answer with the mirror. Only reads; `settle` applies the result. Null where both are exactly equal. */
 export async function compareLook(
   db: Knex,
   look: PageLook,
@@ -50,10 +47,10 @@ export async function compareLook(
 }
 
 /**
- * Applies differences, records findings and alerts, queues rechecks. What is missing or behind here is written through
- * the mirror's one writer and recorded as found and healed. What an event has brought in the meantime is no finding.
- * What a confirmed answer cannot heal stays open. Returns the number of objects by classification. Needs a transaction;
- * may fail with 40P01 or 40001.
+ * Applies differences, records findings and alerts, queues rechecks. What is missing or behind here is written by
+ * `applyStates` and recorded as found and healed. What an event has brought in the meantime is no finding. What a
+ * confirmed answer cannot heal stays open. Returns the number of objects by classification. Needs a transaction; may
+ * fail with 40P01 or 40001.
  */
 export async function settle(
   trx: Knex.Transaction,
@@ -65,7 +62,7 @@ export async function settle(
   const sighting: Sighting = { run: context.run, seenAt: new Date(look.observedAt) };
   const { importedUntil } = context;
   const drifted = apply.filter((classified) => isDrift(classified, importedUntil));
-  // Before the writes: the causes are read from a history that must not contain them yet.
+  // Before the writes: causes are read from the history, which must not contain the written states yet.
   const findings = await driftFindings(trx, drifted);
   const { healed, unhealed, written } = await heal(trx, context, apply);
   const left = isConfirmed || context.reportOnly ? await stillDiffering(trx, unhealed) : [];
@@ -79,7 +76,7 @@ export async function settle(
       .map((finding) => (refused.has(finding.key) ? withRemedy(finding) : finding)),
   );
   await healFindings(trx, sighting, healed.map(keyOf));
-  // Rules need no reads of their own here: the run itself reads every live subscription.
+  // What the alerts' rules want to be read is not queued: the run itself reads every live subscription.
   for (const [foundBy, states] of byFinder(written, context)) {
     if (states.length > 0) await tell(trx, context.alerts, { states }, foundBy);
   }
@@ -119,7 +116,7 @@ async function stillDiffering(trx: Knex, classified: readonly Classified[]): Pro
   return classified.filter(({ object }) => ids.has(`${object.resource}:${object.id}`));
 }
 
-/** A difference in what an order embeds of its transactions is rechecked by reading the order. */
+/** Rechecks of the objects whose reads confirm the differing groups: for an entry embedded in an order, the order. */
 const rechecksOf = (
   { resource, id, object, classification }: Classified,
   seenAt: Date,
@@ -139,8 +136,8 @@ const keyOf = ({ classification, resource, id }: Classified): string =>
   driftKey(classification.kind, resource, id);
 
 /**
- * Splits the written states by their source for alerts. States from before the first webhook count as an initial
- * import, even if the object was known already (a transaction may be known from its order). Everything else was missed
+ * Splits the written states by how alerts say that they were found. States from before the first webhook count as an
+ * initial import, even if the object was known already (a transaction may be known from its order). All else was missed
  * since.
  */
 function byFinder(

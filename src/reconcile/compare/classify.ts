@@ -87,8 +87,8 @@ export interface Look {
 }
 
 /**
- * A change this close to the page's `Date` may have arrived between the answer and its comparison. An older one
- * cannot, nor can one far in the future, which would otherwise count as overtaken until its time comes.
+ * The event of a change this close to the page's `Date` may have arrived between the answer and its comparison. That of
+ * an older change cannot have. Nor can a time far in the future, which would count as overtaken until it comes.
  */
 const overtakenWithinMs = 5 * 60_000;
 
@@ -123,11 +123,11 @@ function classifyGroup(object: DifferentObject, group: DifferentGroup, look: Loo
   const there = timeOfVersion(group.state.version);
   if (here < there) return "behind";
   if (here === there) return "mismatch";
-  const isAbout = Math.abs(Date.parse(here) - Date.parse(look.observedAt)) < overtakenWithinMs;
-  return isAbout ? "overtaken" : "mismatch";
+  const isRecent = Math.abs(Date.parse(here) - Date.parse(look.observedAt)) < overtakenWithinMs;
+  return isRecent ? "overtaken" : "mismatch";
 }
 
-/** The version by which the mirror knows the object through another group than the one on the page. */
+/** The time by which the mirror knows the object through another group than the one on the page. */
 function otherTime({ stored }: DifferentObject): string {
   const version = stored?.["inline_version"] ?? stored?.["version"];
   return typeof version === "string" ? timeOfVersion(version) : "";

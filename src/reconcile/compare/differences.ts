@@ -46,8 +46,8 @@ export function differencesOf(object: DifferentObject): Difference[] {
 }
 
 /**
- * The differences of a group that nothing else in the row explains. The mirror holds a transaction twice: as itself and
- * as embedded in its order. What either of the two has already was not missed. Pure.
+ * The differences of a group that are new to the mirror. It holds a transaction twice: as itself and as embedded in its
+ * order. What one of the two already has was not missed. Pure.
  */
 export function unknownDifferences(object: DifferentObject, group: DifferentGroup): Difference[] {
   const differences = groupDifferences(object, group);
@@ -119,7 +119,7 @@ const withoutPersonalData = ({ field, service, mirror }: Difference): Difference
       }
     : { field, service, mirror };
 
-/** The database prints times in another form than the mirror's states. */
+/** The database prints times in another form than states have them. */
 const inFixedForm = (value: unknown): unknown =>
   typeof value === "string" ? (canonicalTimestamp(value) ?? value) : value;
 

@@ -20,7 +20,7 @@ export interface PageLook {
   states: GroupState[];
   /** Every object shown, embedded ones included. */
   objects: ObjectKey[];
-  /** Mentioned without its state: to be read by id. */
+  /** Mentioned without a complete state: to be read by id. */
   unread: (ObjectKey & { why: "not_embedded" | "thin" })[];
   /** Shown, but its id, version or money cannot be read. */
   unreadable: UnreadableObject[];
@@ -60,7 +60,7 @@ export function lookAt(
       const [unbelieved, ...others] = decoded.states.filter(({ isBelieved }) => !isBelieved);
       if (unbelieved !== undefined) {
         look.unbelieved.push(unbelieved, ...others);
-        const reason = `dated ${unbelieved.changedAt}, later than the service's answer: not believed`;
+        const reason = `dated ${unbelieved.changedAt}, more than an hour after the service's answer: not believed`;
         const createdAt = readTime(object, "created_at");
         look.unreadable.push({ resource: of, id: decoded.id, reason, createdAt });
       }

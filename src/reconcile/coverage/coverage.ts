@@ -23,7 +23,7 @@ export interface Coverage {
 }
 
 /**
- * The gaps that the intervals leave before `until`. An interval without a lower bound begins at the first record. Pure.
+ * The gaps that the intervals leave between `from` and `until`. Null as a start means the first record. Pure.
  */
 export function gapsOf(
   intervals: readonly ReadInterval[],
@@ -112,9 +112,9 @@ interface IntervalRow {
 }
 
 /**
- * The end of contiguous coverage over all resources, whatever its age: the rotation keeps it fresh. A single unreadable
- * object does not end it, or every nightly run would read on from there. Null when nothing was ever read from the first
- * record on.
+ * Until when all resources were read without a gap, however long ago: the rotation keeps the reads fresh. A single
+ * unreadable object does not end it, or every nightly run would start again from there. Null when a resource was never
+ * read from the first record on.
  */
 export async function coveredUntil(db: Knex, t0: Date): Promise<Date | null> {
   const intervals = await intervalsOf(db, "walked", {});

@@ -21,7 +21,7 @@ export type Verdict =
 /** Number of objects of a slice by classification. */
 export type Tally = Partial<Record<Verdict, number>>;
 
-/** The position of a walk: the cursor of the next page, and the boundary of the last one. */
+/** The position of a walk: the cursor of the next page, and where the last one ended. */
 export interface Checkpoint {
   /** Null before the first page. */
   cursor: string | null;
@@ -106,7 +106,7 @@ export interface PageProgress {
   readAt: Date | null;
 }
 
-/** Another process is walking the same slice, or the ledger was changed by hand. */
+/** The ledger is not where this process left it. */
 class CheckpointConflict extends Error {}
 
 /**
@@ -130,8 +130,12 @@ export async function advanceSlice(
       read_at: to.readAt,
       tally: JSON.stringify(to.tally),
     });
-  if (moved !== 1)
-    throw new CheckpointConflict(`slice ${number} of run ${run} was moved meanwhile`);
+  if (moved !== 1) {
+    throw new CheckpointConflict(
+      `slice ${number} of run ${run} is no longer at page ${from.pages}: another process is walking it, or ` +
+        "reconcile.coverage was changed by hand",
+    );
+  }
 }
 
 /** Ends a slice that cannot be proved (`failed`) or that this service does not support (`skipped`). */
@@ -157,13 +161,13 @@ export async function restartSlice(
 }
 
 /**
- * A slice whose walk left out existing objects cannot prove completeness: it counts as failed. One statement; returns
+ * Fails the slices whose list omitted existing objects, since they cannot prove completeness. One statement; returns
  * the number of slices.
  */
 export async function failSlicesThatLost(db: Knex, run: number): Promise<number> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `update reconcile.coverage c set state = 'failed',
-       note = format('%s objects of these bounds exist and were not listed', lost.n)
+       note = format('the list omitted existing objects within the bounds of the slice: %s', lost.n)
      from (
        select slice, count(*) as n from reconcile.doubts
        where run = ? and outcome = 'lost_in_list' and slice is not null group by slice
@@ -190,7 +194,7 @@ export interface SummedTransaction {
   amountMinor: number;
 }
 
-/** The transactions of a page that can be summed. Unreadable ones are recorded elsewhere. */
+/** The transactions of a page that can be summed. Unreadable ones become findings (`recordUnreadable`). */
 export function summedTransactions(items: readonly WireObject[]): SummedTransaction[] {
   return items.flatMap((item) => {
     const { created_at, currency, type, status, amount } = item;

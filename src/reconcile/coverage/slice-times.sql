@@ -1,3 +1,5 @@
+-- Sets from when to when a slice counts as read to its end, so that a report as of a time always gives the same answer.
+-- A slice that is inserted complete, as the copy of an older database is, counts since the end of its run.
 create or replace function reconcile.keep_slice_times() returns trigger language plpgsql as $$
 begin
     if new.state = 'complete' then

@@ -13,10 +13,11 @@ export interface Slice {
   createdFrom: string | null;
   /** Exclusive; null: to the end of the list. */
   createdBefore: string | null;
-  /** The list shows every object within the bounds: one that it does not show does not exist. */
+  /** The list shows every object within the bounds, so that one which it does not show should not exist. */
   isClosed: boolean;
   /** The last part of the history in this cycle of the rotation. */
   closesCycle: boolean;
+  /** Why the run reads it, for people. */
   reason: string;
 }
 
@@ -57,7 +58,7 @@ export function slice({ step, resource, reason, filter = {}, expand, ...rest }: 
   };
 }
 
-/** Whether the service can filter a resource's list by creation time. It cannot for subscriptions. */
+/** Whether the service can filter a resource's list by creation time, which it cannot for subscriptions. */
 export const isListedByDate = (resource: Resource): boolean =>
   Object.hasOwn(resourceNamed(resource).service.list.query.shape, "created_at[gte]");
 
@@ -77,7 +78,7 @@ export function sliceQuery(
 /** A time in the form of slice bounds. */
 export function bound(at: Date): string {
   const text = canonicalTimestamp(at.toISOString());
-  if (text === null) throw new RangeError("a bound must lie between the years 0001 and 9999");
+  if (text === null) throw new RangeError("the time must lie between the years 0001 and 9999");
   return text;
 }
 

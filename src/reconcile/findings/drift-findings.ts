@@ -147,11 +147,11 @@ const asAmount = (value: unknown): bigint | null =>
   typeof value === "number" && Number.isInteger(value) ? BigInt(value) : null;
 
 /** The column's maximum. The difference to a corrupted row may exceed it, and must not stop the run. */
-const most = 2n ** 63n - 1n;
+const maxBigint = 2n ** 63n - 1n;
 
 function distance(a: bigint, b: bigint): bigint {
   const difference = a < b ? b - a : a - b;
-  return difference > most ? most : difference;
+  return difference > maxBigint ? maxBigint : difference;
 }
 
 export interface CauseFacts {
@@ -166,7 +166,7 @@ export interface CauseFacts {
   isKnownState: boolean;
 }
 
-/** What changes when all cycles of a subscription are over. No event announces it: from then on no renewal is due. */
+/** How a subscription changes after its last cycle. No event announces it, since no renewal is due any more. */
 const endOfSubscription: Readonly<Record<string, string | null>> = {
   status: "completed",
   next_billing_date: null,
@@ -200,8 +200,8 @@ export function causeOf(facts: CauseFacts): FindingCause {
 }
 
 /**
- * Corrects the cause of findings whose webhook was not missed but arrived after the grace: only a later run can know.
- * One statement; returns the number of findings.
+ * Corrects the cause of findings whose webhook was not missed but came after the grace, which only a later run can
+ * know. One statement; returns the number of findings.
  */
 export async function correctLateCauses(db: Knex, since: Date): Promise<number> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
@@ -247,9 +247,9 @@ export async function recordUnreadable(
 }
 
 /**
- * Records rows of the mirror that were edited by hand in columns which no list of the service can contradict, with the
- * command that repairs them. Heals the findings on rows that are correct again. Leaves out objects that the service no
- * longer shows: heal could not write them, and the run has recorded them already. Reads every row. Idempotent.
+ * Records rows of the mirror that were edited by hand where no list of the service shows it (`inconsistentRows`), with
+ * the command that repairs them. Heals the findings on rows that are correct again. Leaves out objects that this run
+ * found unknown or unreadable at the service: `heal` could not write them. Reads every row. Idempotent.
  */
 export async function checkRows(db: Knex, sighting: Sighting): Promise<void> {
   for await (const rows of inconsistentRows(db, bound(sighting.seenAt))) {
@@ -296,14 +296,14 @@ const editedRow = ({ resource, id, columns }: InconsistentRow): Finding =>
     evidence: { columns },
   });
 
-/** Adds the command that writes a row which the order of versions protects: that takes a person's decision. Pure. */
+/** Adds the command that repairs a row which no read can. It takes a person's decision. Pure. */
 export const withRemedy = (finding: Finding): Finding => ({
   ...finding,
   evidence: {
     ...finding.evidence,
     remedy:
-      "No read can change this row: it bears a later version than the service shows, or fields that no read shows. To " +
-      "write it as the service shows it: " +
+      "No read can correct this row: its version is later than the service's, or no read shows the fields at fault. " +
+      "To write it as the service shows it: " +
       `npx tallyhook heal ${finding.resource} ${finding.objectId} --from-service --reason "…"`,
   },
 });

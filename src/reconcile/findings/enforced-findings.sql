@@ -3,4 +3,4 @@ language sql immutable parallel safe as $$
   select p_class <> 'identity' or coalesce(p_mode, 'enforce') = 'enforce'
 $$;
 comment on function reconcile.is_enforced is
-  'Whether a finding counts: an identity that is only observed, or was turned off, counts for nothing but itself.';
+  'Whether a finding counts against the mirror. A broken invariant (class identity) does so in mode enforce only.';

@@ -12,7 +12,7 @@ language sql stable as $$
   ) known
 $$;
 
--- A default: whoever records the finding may know the time better.
+-- Only a default: who records the finding may know the time better.
 create or replace function reconcile.date_finding() returns trigger language plpgsql as $$
 begin
     if new.object_at is null then

@@ -13,7 +13,8 @@ const rereadClasses = [
 
 /**
  * Classes of drift: while one of their findings is open, the mirror is not known to equal the service. `edited_row` is
- * a row edited by hand in columns that no read compares. No read heals it: only a check of all rows, or `heal`.
+ * a row edited by hand where no read shows it: such a finding is healed by `heal`, or by a check of all rows that finds
+ * the row correct.
  */
 export const driftClasses = [...rereadClasses, "edited_row"] as const;
 export type FindingClass =
@@ -69,18 +70,18 @@ export interface RecordedFinding {
 }
 
 /**
- * The differences of a broken invariant are text that may contain an age: there only another amount means another
- * fault.
+ * SQL condition: the finding is a new fault, rather than the same one seen again. The differences of a broken invariant
+ * are text in which a time may pass: there only another amount makes another fault.
  */
 const startsNewLife = `(f.state = 'healed' or f.state = 'acknowledged' and (
   (f.amount_at_risk_minor, f.currency) is distinct from (excluded.amount_at_risk_minor, excluded.currency)
   or f.class <> 'identity' and f.differences <> excluded.differences))`;
 
 /**
- * Records findings in one statement. A new finding opens. A healed one is reopened, and its former life moves into
- * `history`. An open one is refreshed. An acknowledged one is refreshed while it is unchanged; it is reopened when the
- * amount at risk or the differences between mirror and service change. Idempotent within a run. Works with or without a
- * transaction. Of two findings with one key, the last counts.
+ * Records findings in one statement. A new finding opens. A healed one is reopened, and its former life (its time from
+ * opening to healing) moves into `history`. An open one is refreshed. An acknowledged one is refreshed while it is
+ * unchanged; it is reopened when the amount at risk or the differences between mirror and service change. Idempotent
+ * within a run. Works with or without a transaction. Of two findings with one key, the last counts.
  */
 export async function recordFindings(
   db: Knex,
@@ -117,7 +118,7 @@ export async function recordFindings(
            'differences', f.differences, 'evidence', f.evidence, 'run', f.run, 'ack_by', f.ack_by,
            'ack_note', f.ack_note) else f.history end
      returning key, case when xmax = 0 then 'opened'
-       -- A finding that has just begun a new life carries its former one with it.
+       -- A finding that is reopened just now was first seen now; one that was reopened earlier was not.
        when state = 'reopened' and first_seen = last_seen and first_run is not distinct from run then 'reopened'
        else 'refreshed' end as change`,
     [
@@ -286,7 +287,8 @@ export async function healCoveredFindings(
          select from reconcile.coverage c
          where c.run = :run and c.state = 'complete' and c.is_closed and c.resource = f.resource
            and (c.created_from is null or c.created_from <= known.created_at)
-           -- What the mirror does not have can stand anywhere in the list.
+           -- If the mirror does not have the object, its creation time is unknown: the slice must begin at the first
+           -- record.
            and (c.created_before is null or c.created_before > coalesce(known.created_at, '-infinity')))
        or exists (
          select from reconcile.doubts d

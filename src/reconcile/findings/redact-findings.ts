@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { classifiedKeys, redacted } from "../../mirror/privacy/personal-data.ts";
 
-/** The fields of a finding's evidence that stay: the others may quote the service's answer. */
+/** The fields of a finding's evidence whose values stay: all others may quote the service's answer. */
 const keptEvidence = [
   "mode",
   "holds",
@@ -16,8 +16,8 @@ const keptEvidence = [
 ];
 
 /**
- * SQL that removes the values from a list of differences. Names of known fields stay. So does all of a broken
- * invariant: its figures are our own.
+ * SQL that removes the values from a list of differences. Names of known fields stay. Of a broken invariant everything
+ * stays: it holds figures, states and times alone.
  */
 const withoutValues = (differences: string): string =>
   `(select coalesce(jsonb_agg(case when f.class = 'identity' then d
@@ -30,12 +30,12 @@ const keptOnly = (evidence: string): string =>
   `(select coalesce(jsonb_object_agg(e.key, case when e.key = any(kept.keys) then e.value else hidden.value end), '{}')
     from hidden, kept, jsonb_each(coalesce(${evidence}, '{}')) e)`;
 
-/** SQL that removes a person's note: it may name the customer. */
+/** SQL that removes the note of an acknowledgement: it may name the customer. */
 const withoutNote = (life: string): string =>
   `case when ${life}->>'ack_note' is null then '{}' else
      (select jsonb_build_object('ack_note', hidden.value) from hidden) end`;
 
-/** Does the same in each former life of a finding, its time from opening to healing. */
+/** SQL that does the same in each former life of a finding: a life is its time from opening to healing. */
 const livesWithoutValues = (history: string): string =>
   `(select coalesce(jsonb_agg(h || ${withoutNote("h")} || jsonb_build_object(
       'differences', ${withoutValues("coalesce(h->'differences', '[]')")}, 'evidence', ${keptOnly("h->'evidence'")})), '[]')

@@ -21,7 +21,7 @@ export const chargebacks: readonly Identity[] = [
     breaches: `
       select id, currency, total as at_risk,
              case when disputed then 'a sale that was charged back' else 'a chargeback status' end as expected,
-             case when disputed then status || ', no sale was' else status || ', its sale was charged back' end as found
+             status || case when disputed then ', without' else ', with' end || ' a charged-back sale' as found
       from (
         select o.*, exists (select from transaction_facts s where s.order_id = o.id and s.type = 'sale'
                               and (s.status = 'chargeback' or ${wasChargedBack})) as sale_was
@@ -33,8 +33,7 @@ export const chargebacks: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "order",
-    holds:
-      "a chargeback comes after a captured sale, is then accepted or dismissed, and never goes back",
+    holds: "a chargeback follows the captured sale, and then ends once: accepted or dismissed",
     breaches: `
       select o.id, o.currency, o.total as at_risk, 'a sale captured before ' || min(v.source_updated_at) as expected,
              'captured at ' || o.captured_at as found
@@ -42,7 +41,7 @@ export const chargebacks: readonly Identity[] = [
       where v.data->>'status' like 'chargeback%' and o.captured_at is not null
       group by o.id, o.currency, o.total, o.captured_at having min(v.source_updated_at) < o.captured_at
       union all
-      select o.id, o.currency, o.total, min(former) || ' is final or becomes accepted or dismissed',
+      select o.id, o.currency, o.total, 'a chargeback, then accepted or dismissed, then no change',
              string_agg(former || ' then ' || step.status, ', ' order by step.source_updated_at)
       from (
         select v.id, v.source_updated_at, v.data->>'status' as status,
@@ -58,27 +57,26 @@ export const chargebacks: readonly Identity[] = [
       group by o.id, o.currency, o.total`,
   },
   {
-    // A double loss for certain, whatever the chargeback's amount, which the interface does not show.
+    // A certain double loss, whatever the chargeback's amount, which the interface does not show.
     name: "double_loss",
     severity: "critical",
     mode: "enforce",
     subject: "order",
-    holds:
-      "nothing is refunded after a chargeback, and nothing charged back that was refunded whole",
+    holds: "no refund follows a chargeback, and no fully refunded order is charged back",
     breaches: `
-      select o.id, o.currency, least(o.refunded, o.total) as at_risk, 'a refund or a chargeback' as expected,
+      select o.id, o.currency, least(o.refunded, o.total) as at_risk, 'a refund or a chargeback, not both' as expected,
              o.refunded || ' refunded, charged back at ' || c.opened_at as found
       from ${disputed}
       where c.state <> 'dismissed' and o.total > 0 and o.refunded > 0
         and (o.refunded >= o.total or o.last_refund_at >= c.opened_at)`,
   },
   {
-    // Depends on the chargeback's amount: a bank may take back only the rest.
+    // Observed only: a bank may take back no more than what was not refunded, and the interface does not show how much.
     name: "double_loss_partial",
     severity: "critical",
     mode: "observe",
     subject: "order",
-    holds: "refunds and the whole sale charged back do not exceed the total",
+    holds: "refunds and the charged-back sale together do not exceed the order's total",
     breaches: `
       select o.id, o.currency, o.refunded as at_risk, 'at most ' || o.total as expected,
              o.refunded || ' refunded and ' || c.amount || ' charged back' as found
@@ -91,9 +89,9 @@ export const chargebacks: readonly Identity[] = [
     severity: "warning",
     mode: "enforce",
     subject: "chargeback",
-    holds: "a chargeback is decided within 120 days",
+    holds: "a chargeback ends within 120 days",
     breaches: `
-      select c.key as id, c.currency, c.amount as at_risk, 'decided within 120 days' as expected,
+      select c.key as id, c.currency, c.amount as at_risk, 'accepted or dismissed within 120 days' as expected,
              'open since ' || c.opened_at as found
       from mirror.chargebacks c, moment where c.state = 'opened' and c.opened_at < now - interval '120 days'`,
   },

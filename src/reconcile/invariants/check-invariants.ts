@@ -38,8 +38,8 @@ export interface IdentityOptions {
 
 /**
  * Checks every invariant that is not off, all at one moment of the mirror, and records the breaches as findings. New
- * breaches open, resolved ones heal, and findings on objects that changed since the walk stay as they are. Opens its
- * own transactions and only reads the mirror. Idempotent.
+ * breaches open, resolved ones heal, and findings on objects that changed since `asOf` stay as they are. Opens its own
+ * transactions and only reads the mirror. Idempotent.
  */
 export async function checkIdentities(
   db: Knex,
@@ -51,7 +51,7 @@ export async function checkIdentities(
     const mode = modeOf.get(identity.name) ?? identity.mode;
     return mode === "off" ? [] : [{ identity, mode }];
   });
-  const looked = await db.transaction(
+  const results = await db.transaction(
     async (trx) => {
       await gatherFacts(trx, { now, asOf, timeZone, run });
       const all: (BreachesFound & { examined: string[] })[] = [];
@@ -64,16 +64,16 @@ export async function checkIdentities(
     { isolationLevel: "repeatable read" },
   );
   await markModes(db, modeOf);
-  const results: IdentityResult[] = [];
+  const summary: IdentityResult[] = [];
   for (const [n, { identity, mode }] of checked.entries()) {
-    const { breaches, total, examined } = looked[n] ?? { breaches: [], total: 0, examined: [] };
+    const { breaches, total, examined } = results[n] ?? { breaches: [], total: 0, examined: [] };
     const findings = breaches.map((breach) => findingOf(identity, mode, breach));
     const recorded = await recordFindings(db, { run, seenAt: now }, findings);
     const broken = new Set(findings.map(({ key }) => key));
     // Beyond the limit it is unknown which of the older findings still hold.
     const gone = total > breaches.length ? [] : examined.filter((key) => !broken.has(key));
     const { name, severity } = identity;
-    results.push({
+    summary.push({
       name,
       severity,
       mode,
@@ -82,7 +82,7 @@ export async function checkIdentities(
       healed: await healFindings(db, { run, seenAt: now }, gone),
     });
   }
-  return results;
+  return summary;
 }
 
 /** Sets the current mode on open findings, also on those of an invariant that was turned off. */
@@ -122,8 +122,9 @@ function identityModesOf(
   for (const [name, mode] of Object.entries(settings)) {
     if (!modes.has(name)) {
       const nearest = nearestName(name, modes.keys());
-      const hint = nearest === null ? "" : ` Did you mean ${nearest}?`;
-      throw new ConfigurationError(`RECONCILE_IDENTITIES: there is no identity ${name}.${hint}`);
+      const known = allIdentities.map((identity) => identity.name).join(", ");
+      const hint = nearest === null ? ` There are ${known}.` : ` Did you mean ${nearest}?`;
+      throw new ConfigurationError(`RECONCILE_IDENTITIES: there is no invariant ${name}.${hint}`);
     }
     modes.set(name, mode);
   }
@@ -142,7 +143,7 @@ export const allIdentities: readonly Identity[] = [
   ...sums,
 ];
 
-/** If a fault is everywhere, the first thousand breaches tell as much as all, and nobody can read more. */
+/** If a fault is everywhere, a thousand breaches tell as much as all of them, and nobody can read more. */
 const mostBreaches = 1_000;
 
 export interface BreachesFound {
@@ -191,20 +192,20 @@ async function findBreaches(
 }
 
 /**
- * Which objects with an unhealed finding were examined this time: if one of them is not found again, it is healed.
- * Needs the same transaction.
+ * The keys of unhealed findings whose objects were examined this time: what is not found again is healed. Needs the
+ * same transaction.
  */
 async function findExamined(
   trx: Knex.Transaction,
   { name, examined }: Identity,
 ): Promise<string[]> {
-  const looked =
+  const wasExamined =
     examined === undefined
       ? `not exists (select from in_flight i where i.resource = f.resource and i.id = f.object_id)`
       : `f.object_id in (${examined})`;
   const { rows } = await trx.raw<{ rows: { key: string }[] }>(
     `select f.key from reconcile.findings f
-     where f.class = 'identity' and f.identity = :name and f.state <> 'healed' and ${looked}`,
+     where f.class = 'identity' and f.identity = :name and f.state <> 'healed' and ${wasExamined}`,
     { name },
   );
   return rows.map(({ key }) => key);

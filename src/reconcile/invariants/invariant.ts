@@ -96,8 +96,8 @@ const tables = [
           data->'billing_cycle' as billing_cycle, data->'applied_coupon' as coupon
    from mirror.subscriptions where version <> '' and deleted_at is null`,
 
-  // Objects that changed after the walk may be known only in part. They are left to the next run, and their findings
-  // stay.
+  // Of objects that changed at T0 or later only a part may be here, such as an order without its new sale. They are
+  // left to the next run, and their findings stay.
   `create temp table in_flight on commit drop as
    with orders as (
      delete from order_facts using moment
@@ -151,6 +151,6 @@ export async function gatherFacts(trx: Knex.Transaction, moment: IdentityMoment)
 export const numberAt = (object: string, key: string): string =>
   `case when jsonb_typeof(${object}->'${key}') = 'number' then cast(${object}->>'${key}' as numeric) end`;
 
-/** The same for a small whole number of days or months. */
+/** The same for a number of days or months: whole, and at most ten years of days. */
 export const smallNumberAt = (object: string, key: string): string =>
   `(select n::int from (select ${numberAt(object, key)} as n) given where n between 1 and 3660)`;

@@ -3,11 +3,11 @@ import { type Identity, numberAt } from "./invariant.ts";
 const couponNumber = (key: string): string => numberAt("coupon", key);
 
 /**
- * Checks a coupon's discount against what it allows on the whole subtotal. The order's coupon does not show which items
- * were eligible, so this is an upper bound, unless the coupon's scope is `all`. A later cycle may be beyond the
- * coupon's duration.
+ * SQL for discounts that break a coupon's terms: `formula` gives what it allows on the whole subtotal, and `kind` is
+ * the field that such a coupon has. The order's coupon does not show which items were eligible, so this is an upper
+ * bound; it is exact where the coupon's scope is `all`. A cycle without a discount may be beyond the coupon's duration.
  */
-const classified = (formula: string, kind: string): string => `
+const discountBreaches = (formula: string, kind: string): string => `
   select id, currency, cast(least(abs(discount_amount - allowed), subtotal) as bigint) as at_risk,
          case when is_exact then '' else 'at most ' end || allowed as expected, cast(discount_amount as text) as found
   from (
@@ -17,7 +17,7 @@ const classified = (formula: string, kind: string): string => `
     from (select order_facts.*, ${couponNumber("amount")} as amount_off, ${couponNumber("percentage")} as percentage,
                  ${couponNumber("max_discount_amount")} as cap from order_facts where coupon is not null) o
     where ${kind} is not null
-  ) judged
+  ) compared
   where discount_amount > allowed or (is_exact and discount_amount < allowed)`;
 
 export const orderAmounts: readonly Identity[] = [
@@ -58,16 +58,16 @@ export const orderAmounts: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "order",
-    holds: "an amount off gives min(amount, eligible total)",
-    breaches: classified("least(amount_off, subtotal)", "amount_off"),
+    holds: "a coupon with an amount gives min(amount, eligible total)",
+    breaches: discountBreaches("least(amount_off, subtotal)", "amount_off"),
   },
   {
     name: "coupon_percentage",
     severity: "high",
     mode: "enforce",
     subject: "order",
-    holds: "a percentage off gives min(floor(eligible total · percentage / 100), cap)",
-    breaches: classified("least(floor(subtotal * percentage / 100), cap)", "percentage"),
+    holds: "a coupon with a percentage gives min(floor(eligible total · percentage / 100), cap)",
+    breaches: discountBreaches("least(floor(subtotal * percentage / 100), cap)", "percentage"),
   },
   {
     name: "coupon_shape",
@@ -92,9 +92,10 @@ export const orderCharges: readonly Identity[] = [
     severity: "critical",
     mode: "enforce",
     subject: "order",
-    holds: "an order has at most one sale that is captured or on the way to it",
+    holds: "an order has at most one captured or unsettled sale",
     breaches: `
-      select id, currency, captured_amount + unsettled_amount - total as at_risk, 'at most 1 captured sale' as expected,
+      select id, currency, captured_amount + unsettled_amount - total as at_risk,
+             'at most 1 captured or unsettled sale' as expected,
              captured || ' captured sales' || case when unsettled > 0 then ', ' || unsettled || ' unsettled' else '' end
                as found
       from order_facts where captured + unsettled > 1`,
@@ -104,7 +105,7 @@ export const orderCharges: readonly Identity[] = [
     severity: "critical",
     mode: "enforce",
     subject: "order",
-    holds: "a captured sale, or one on the way to it, has the order's total as its amount",
+    holds: "the amount of a captured or unsettled sale is the order's total",
     breaches: `
       select o.id, o.currency, cast(sum(abs(t.amount - o.total)) as bigint) as at_risk,
              cast(o.total as text) as expected, string_agg(cast(t.amount as text), ', ' order by t.id) as found
@@ -117,12 +118,12 @@ export const orderCharges: readonly Identity[] = [
     mode: "enforce",
     subject: "order",
     holds:
-      "a paid or charged-back order has a sale that is captured or not settled yet (none for a total of 0); a failed " +
-      "one has no captured one, and a failure_code",
+      "a paid or charged-back order has a captured or unsettled sale (none for a total of 0); a failed order has no " +
+      "captured sale, and has a failure_code",
     breaches: `
       select id, currency, case when status = 'failed' then captured_amount else total end as at_risk,
              case when status = 'failed' then 'no captured sale and a failure_code'
-                  else 'a sale, captured or not settled yet' end as expected,
+                  else 'a captured or unsettled sale' end as expected,
              case when captured > 0 then status || ' with a captured sale'
                   when status = 'failed' then 'failed without a failure_code'
                   else status || ' without a sale' end as found
@@ -136,7 +137,7 @@ export const orderCharges: readonly Identity[] = [
     mode: "enforce",
     subject: "order",
     holds:
-      "currency, customer and payment method are equal on an order and its sale, captured or not settled yet",
+      "currency, customer and payment method are equal on an order and its captured or unsettled sale",
     breaches: `
       select id, currency, max(amount) as at_risk, min(expected) as expected, min(found) as found
       from (
@@ -149,12 +150,12 @@ export const orderCharges: readonly Identity[] = [
       ) parties group by id, currency`,
   },
   {
-    // The count comes from the last order.failed event, which may have been missed: it can only be too low.
+    // An order's count comes from its last order.failed event, which may have been missed: it can only be too low.
     name: "attempts",
     severity: "warning",
     mode: "enforce",
     subject: "order",
-    holds: "attempts are counted one a sale, and the count never falls",
+    holds: "each sale counts as one attempt, and the count never falls",
     breaches: `
       select o.id, o.currency, null::bigint as at_risk, o.sales || ' attempts' as expected,
              greatest(o.attempt_count, t.attempts) || ' attempts' as found
@@ -248,7 +249,7 @@ export const refunds: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "transaction",
-    holds: "a refund follows a sale of its order that is captured, or on the way to it",
+    holds: "a refund follows a captured or unsettled sale of its order",
     breaches: `
       select r.id, r.currency, r.amount as at_risk, 'a sale before ' || r.created_at as expected,
              coalesce('sold at ' || min(s.created_at), 'no sale') as found

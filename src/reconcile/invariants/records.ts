@@ -1,7 +1,7 @@
 import { mirrorResources } from "../../mirror/resources.ts";
 import type { Identity } from "./invariant.ts";
 
-/** The source of each resource's rows: the facts where there are some, since they share one moment. */
+/** Where each resource's rows are read: from the facts where there are some, which leave out what is in flight. */
 const rowsOf = new Map([
   ...mirrorResources.map(({ name, table }) => [name, `mirror.${table}`] as const),
   ["order", "order_facts"],
@@ -16,7 +16,7 @@ const updatedBeforeCreated = [...rowsOf]
   )
   .join(" union all ");
 
-/** Five business days (Monday to Friday) are one week, counted from Monday for a start on a weekend. */
+/** SQL: five business days (Monday to Friday) later, which is one week; from a weekend it counts from Monday on. */
 const afterFiveBusinessDays = (at: string): string => `
   (case extract(isodow from ${at} at time zone 'UTC')
      when 6 then date_trunc('day', ${at}, 'UTC') + interval '2 days'
@@ -28,13 +28,15 @@ export const records: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "order",
-    holds: "an order is pending for at most 15 minutes, a transaction for at most 5 business days",
+    holds:
+      "an order is pending for at most 15 minutes, a transaction pending or in progress for at most 5 business days",
     breaches: `
-      select 'order' as resource, id, currency, total as at_risk, 'settled within 15 minutes' as expected,
+      select 'order' as resource, id, currency, total as at_risk, 'paid or failed within 15 minutes' as expected,
              'pending since ' || created_at as found
       from order_facts, moment where status = 'pending' and created_at < now - interval '15 minutes'
       union all
-      select 'transaction', id, currency, amount, 'settled within 5 business days', status || ' since ' || created_at
+      select 'transaction', id, currency, amount, 'settled or failed within 5 business days',
+             status || ' since ' || created_at
       from transaction_facts, moment
       where status in ('pending', 'in_progress') and ${afterFiveBusinessDays("created_at")} < now`,
   },
@@ -49,7 +51,7 @@ export const records: readonly Identity[] = [
       from transaction_facts where order_id is null and type is distinct from 'auth'`,
   },
   {
-    // A row without one of these is missing from the balances, or its amount is (reports.movements).
+    // A row that lacks one of these is missing from reports.movements, or its amount is, so the balances are wrong.
     name: "bookable",
     severity: "critical",
     mode: "enforce",
@@ -84,18 +86,19 @@ export const records: readonly Identity[] = [
     severity: "warning",
     mode: "enforce",
     subject: "order",
-    holds: "created_at ≤ updated_at, and updated_at never falls from one look to the next",
+    holds: "created_at ≤ updated_at, and updated_at never goes back from one read to the next",
     breaches: `
-      select resource, id, null as currency, null::bigint as at_risk, 'updated since ' || created_at as expected,
-             'updated ' || updated_at as found
+      select resource, id, null as currency, null::bigint as at_risk, 'updated at or after ' || created_at as expected,
+             'updated at ' || updated_at as found
       from (${updatedBeforeCreated}) backwards
       union all
-      select resource, id, null, null, 'at least ' || max(former), 'a later look says ' || min(source_updated_at)
+      select resource, id, null, null, 'updated at or after ' || max(former),
+             'a later read shows ' || min(source_updated_at)
       from (
         select resource, id, source_updated_at,
                lag(source_updated_at) over (partition by resource, id order by observed_at, source_updated_at) as former
         from mirror.versions
         where observed_at is not null and resource in (${[...rowsOf.keys()].map((resource) => `'${resource}'`).join(", ")})
-      ) looks where source_updated_at < former group by resource, id`,
+      ) reads where source_updated_at < former group by resource, id`,
   },
 ];

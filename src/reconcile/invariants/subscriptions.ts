@@ -1,12 +1,14 @@
 import { type Identity, numberAt, smallNumberAt } from "./invariant.ts";
 
-/** The number of the first cycle: the interface does not state it, so the one with which most subscriptions begin. */
+/**
+ * SQL for the number of the first cycle. The interface does not state it: the one with which most subscriptions begin.
+ */
 const firstCycle = `
   (select coalesce(mode() within group (order by first), 1) from (
      select min(cycle) as first from order_facts
      where subscription_id is not null and cycle is not null and paid group by subscription_id) firsts)`;
 
-/** Whether a coupon reduces this order, so that a discount of 0 means that it was forgotten. */
+/** SQL: the coupon would reduce this order, so a discount of 0 means that it was forgotten. */
 const wouldDiscount = `
   coalesce(${numberAt("s.coupon", "amount")} > 0
            or floor(o.subtotal * ${numberAt("s.coupon", "percentage")} / 100) > 0, false)`;
@@ -17,7 +19,7 @@ export const subscriptionCharges: readonly Identity[] = [
     severity: "critical",
     mode: "enforce",
     subject: "subscription",
-    holds: "the succeeded cycles of a subscription have no gap, from the first on",
+    holds: "the paid cycles of a subscription have no gap, from the first on",
     breaches: `
       select o.subscription_id as id, min(o.currency) as currency,
              max(s.amount) * (max(o.cycle) - first.n + 1 - count(distinct o.cycle)) as at_risk,
@@ -34,7 +36,7 @@ export const subscriptionCharges: readonly Identity[] = [
     severity: "critical",
     mode: "enforce",
     subject: "subscription",
-    holds: "a cycle has one succeeded order",
+    holds: "a cycle has at most one paid order",
     breaches: `
       select id, min(currency) as currency, cast(sum(too_much) as bigint) as at_risk, 'one order a cycle' as expected,
              string_agg('cycle ' || cycle || ': ' || orders || ' orders', ', ' order by cycle) as found
@@ -47,7 +49,7 @@ export const subscriptionCharges: readonly Identity[] = [
       ) twice group by id`,
   },
   {
-    // Plans are not mirrored: the first cycle's setup fee is unknown, and a former amount may have been correct.
+    // Plans are not mirrored: the setup fee of the first cycle is unknown. An amount that the plan once had is correct.
     name: "cycle_amount",
     severity: "high",
     mode: "enforce",
@@ -120,15 +122,15 @@ export const subscriptionCharges: readonly Identity[] = [
   },
 ];
 
-/** The order of the newest cycle. */
+/** SQL: joins the newest order of subscription `s`. */
 const latestOrder = `
   left join lateral (
     select o.* from order_facts o where o.subscription_id = s.id order by o.created_at desc, o.id desc limit 1
   ) latest on true`;
 
 /**
- * The end of a period: its start plus one cycle, on the anchor's day or the last day of a shorter month. Without an
- * anchor, the day of the subscription's start counts.
+ * SQL for the end of a period: its start plus one cycle, on the anchor's day or the last day of a shorter month.
+ * Without an anchor, the day of the subscription's start counts.
  */
 const periodEnd = `
   (case s.billing_cycle->>'interval'
@@ -148,7 +150,7 @@ export const subscriptionStates: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "subscription",
-    holds: "a retry is made within 24 hours of its time",
+    holds: "a retry is made within 24 hours after it was due",
     breaches: `
       select s.id, s.currency, latest.total as at_risk, s.next_retry_at as at,
              'an attempt since ' || s.next_retry_at as expected, 'none' as found
@@ -210,7 +212,8 @@ export const subscriptionStates: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "subscription",
-    holds: "the current cycle is at most the last one, and with the last one paid it is completed",
+    holds:
+      "the current cycle is not beyond the last one, and in the last one the subscription is completed",
     breaches: `
       select id, currency, null::bigint as at_risk, 'at most ' || total_billing_cycles || ', then completed' as expected,
              status || ' in cycle ' || current_billing_cycle as found

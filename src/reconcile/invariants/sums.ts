@@ -1,6 +1,6 @@
 import type { Identity } from "./invariant.ts";
 
-/** The balance of a currency by the orders alone: by their statuses, ignoring their history. */
+/** The balance of each currency by the orders' statuses alone, without their history. */
 const byOrders = `
   select coalesce(currency, 'xxx') as currency,
          sum(case status when 'succeeded' then total when 'refunded' then 0 else total - refunded end
@@ -9,8 +9,8 @@ const byOrders = `
   from order_facts where paid group by 1`;
 
 /**
- * The amounts captured, refunded and charged back, by the transactions and the history; and what is paid but not
- * settled yet, which the interface calls paid by the order's status alone.
+ * The amounts captured, refunded and charged back, by the transactions and the history; and the unsettled ones, whose
+ * orders are paid by their status already.
  */
 const byFlows = `
   select coalesce(currency, 'xxx') as currency, sum(sale) as sales, sum(unsettled) as unsettled,
@@ -29,8 +29,8 @@ const byFlows = `
   ) flows group by 1`;
 
 /**
- * The sums of a day that a closed slice of this run read from the service, beside the mirror's sums within the same
- * bounds, by the rules of the report daily-control. A day with changes after the slice was read proves nothing.
+ * The daily sums that this run read from the service in closed slices, beside the mirror's sums within the same bounds,
+ * by the rules of the report daily-control. A day with changes after the slice was read proves nothing.
  */
 const days = `
   with read as (
@@ -64,7 +64,7 @@ export const sums: readonly Identity[] = [
     mode: "enforce",
     subject: "currency",
     holds:
-      "opening + sales (settled and not yet) − refunds − chargebacks + dismissed = closing, as the orders show it",
+      "sales (captured and unsettled) − refunds − chargebacks + dismissed ones = the balance by the orders' statuses",
     breaches: `
       select id, id as currency, cast(abs(moved - closing) as bigint) as at_risk, cast(closing as text) as expected,
              sales || case when unsettled > 0 then ' + ' || unsettled || ' unsettled' else '' end || ' − ' || refunds
@@ -83,10 +83,11 @@ export const sums: readonly Identity[] = [
     severity: "critical",
     mode: "enforce",
     subject: "day",
-    holds: "count and sum a day, currency, type and status are the service's",
+    holds: "by day, currency, type and status, the transactions' count and sum equal the service's",
     breaches: `
       select id, currency, cast(max(abs(service_sum - mirror_sum)) as bigint) as at_risk,
-             min(service_count || ' of ' || service_sum) as expected, min(mirror_count || ' of ' || mirror_sum) as found
+             min(service_count || ' with a sum of ' || service_sum) as expected,
+             min(mirror_count || ' with a sum of ' || mirror_sum) as found
       from (${days}) days
       where outcome = 'differs' group by id, currency`,
     examined: `select id from (${days}) days where outcome <> 'changed since'`,

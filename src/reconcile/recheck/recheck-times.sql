@@ -1,3 +1,5 @@
+-- Sets when a recheck was concluded, so that a report as of a time knows which were open then, and when its object was
+-- created, as the mirror has it: only that moment is unproved.
 create or replace function reconcile.keep_recheck() returns trigger language plpgsql as $$
 begin
     new.settled_at := case when new.state = 'settled' then clock_timestamp() end;

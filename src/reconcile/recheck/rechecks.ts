@@ -58,8 +58,8 @@ export async function addRechecks(
 }
 
 /**
- * Records objects that a page shows in an unreadable form: nothing is proved at their time of creation. One statement;
- * idempotent.
+ * Records objects that a page shows in an unreadable form as rechecks that are concluded already: nothing is proved at
+ * their creation time. One statement; idempotent.
  */
 export async function addUnreadable(
   db: Knex,
@@ -122,8 +122,9 @@ export async function recheckUnlisted(
 }
 
 /**
- * Adopts the rechecks left by runs that ended early, so that none is forgotten. Their objects stay unproved until this
- * run has read them. One statement; idempotent.
+ * Takes over the rechecks left by runs that ended early, so that none is forgotten. Their objects stay unproved until
+ * this run has read them. Open items and rows out of time are left out: this run finds its own. One statement;
+ * idempotent.
  */
 export async function adoptRechecks(db: Knex, run: number): Promise<void> {
   await db.raw(
@@ -141,7 +142,7 @@ export async function adoptRechecks(db: Knex, run: number): Promise<void> {
   );
 }
 
-/** The next rechecks that are due, oldest first. */
+/** The rechecks that are due, the longest due first. */
 export async function dueRechecks(
   db: Knex,
   run: number,
@@ -194,11 +195,11 @@ export interface RecheckUpdate {
   outcome: string | null;
   dueAt?: Date;
   missingSince?: Date;
-  /** When the object was created, as this read shows it, ISO 8601: only that moment stays unproved. */
+  /** When the object was created, as this read shows it, ISO 8601. Used where it was not known yet. */
   createdAt?: string | null;
 }
 
-/** Records the result of a read. In the transaction of the read's changes. */
+/** Records the result of a read. Call it in the transaction of the read's changes. */
 export async function updateRecheck(
   db: Knex,
   run: number,

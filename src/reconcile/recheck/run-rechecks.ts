@@ -33,20 +33,20 @@ export interface ConfirmContext extends SettleContext {
   cause: string;
   limits: TombstoneLimits;
   signal: AbortSignal;
-  /** Number of objects left to read. Nothing happens for `waitMs`, which may be minutes. */
+  /** Tells how many objects are left to read, and for how long nothing is read meanwhile: it may be minutes. */
   onDoubts(left: number, waitMs: number): void;
 }
 
-const atOnce = 4;
+const parallelReads = 4;
 const perRound = 100;
 const pollMs = 1_000;
-/** An object that keeps changing is never older than the grace: after this many reads it is applied. */
+/** An object that keeps changing is never older than the grace: after this many reads its difference counts. */
 const maxReads = 2;
 
 /**
- * Rereads every queued object by its id once the grace is over, and concludes it as equal, overtaken, healed or left.
- * An object that the service does not know twice, a grace apart, is absent. Stops if too many would be absent. Throws
- * the client's errors and the signal's reason.
+ * Rereads every queued object by its id once the grace is over, and concludes its recheck: it is equal, overtaken,
+ * healed, or a finding stays open. An object that the service does not know twice, a grace apart, is absent. Stops if
+ * too many would be absent. Throws the client's errors and the signal's reason.
  */
 export async function runRechecks(deps: ConfirmDeps, context: ConfirmContext): Promise<void> {
   const { db, clock, serviceClock } = deps;
@@ -71,10 +71,10 @@ export async function runRechecks(deps: ConfirmDeps, context: ConfirmContext): P
       continue;
     }
     const due = await dueRechecks(db, context.run, { dueBefore: now, limit: perRound });
-    for (let at = 0; at < due.length; at += atOnce) {
+    for (let at = 0; at < due.length; at += parallelReads) {
       await Promise.all(
         due
-          .slice(at, at + atOnce)
+          .slice(at, at + parallelReads)
           .map((recheck) => confirmOne(deps, context, recheck, isImpatient)),
       );
     }
@@ -88,7 +88,7 @@ async function confirmOne(
   isImpatient: boolean,
 ): Promise<void> {
   const answer = await readAgain(deps, context, recheck);
-  if ("refusal" in answer) return settleRefused(deps, context, recheck, answer.refusal);
+  if ("refusal" in answer) return concludeRefused(deps, context, recheck, answer.refusal);
   const { status, body, date } = answer;
   if (status === 404) return concludeMissing(deps, context, recheck, { date, isImpatient });
   const { resource } = recheck;
@@ -100,21 +100,21 @@ async function confirmOne(
   await withIsolatedAlerts(deps.log, (tell) =>
     withRetries(deps, () =>
       inTransaction(deps.db, async (trx) => {
-        const update = await settleFound(trx, context, tell, { recheck, look, createdAt });
+        const update = await concludeFound(trx, context, tell, { recheck, look, createdAt });
         await updateRecheck(trx, context.run, recheck, update);
       }),
     ),
   );
 }
 
-/** An unreadable object does not stop the others. A missing permission or an outage stops the run. */
+/** The refusal of one object does not stop the others. A missing permission or an outage stops the run. */
 async function readAgain(
   { client }: ConfirmDeps,
   { signal }: ConfirmContext,
   { resource, id }: Recheck,
 ): Promise<ServiceAnswer | { refusal: string }> {
   const { endpoint, query } = readPlace(resource);
-  if (!isObjectId(id)) return { refusal: "no path can be made of its id" };
+  if (!isObjectId(id)) return { refusal: "no URL can be made of its id" };
   try {
     return await client.get(endpoint, { params: { id }, query }, { lane: "walk", signal });
   } catch (error) {
@@ -126,7 +126,7 @@ async function readAgain(
   }
 }
 
-async function settleRefused(
+async function concludeRefused(
   { db, serviceClock }: ConfirmDeps,
   { run }: ConfirmContext,
   recheck: Recheck,
@@ -138,7 +138,7 @@ async function settleRefused(
   });
 }
 
-async function settleFound(
+async function concludeFound(
   trx: Parameters<typeof settle>[0],
   context: ConfirmContext,
   tell: TellAlerts,
@@ -157,10 +157,10 @@ async function settleFound(
   const isConfirmed = recheck.why === "mismatch" || recheck.reads + 1 >= maxReads;
   const sorted = await compareLook(trx, look, { graceMs }, { isConfirmed });
   if (sorted === null) return { state: "settled", outcome: outcomeWhenEqual(recheck, look) };
-  const isDoubted = sorted.recheck.length > 0;
+  const isUncertain = sorted.recheck.length > 0;
   const how = { isConfirmed: true, tell };
   const tally = await settle(trx, context, look, { ...sorted, recheck: [] }, how);
-  if (isDoubted) {
+  if (isUncertain) {
     return {
       state: "waiting",
       outcome: "still young",
@@ -171,7 +171,7 @@ async function settleFound(
   return { state: "settled", outcome };
 }
 
-/** The list should have shown the object and did not: only a hidden soft deletion explains that. */
+/** A list that should have shown an object omitted it. Only a soft deletion, which a list may hide, explains that. */
 function outcomeWhenEqual({ why, resource }: Recheck, { states }: PageLook): string {
   const isDeleted =
     resourceNamed(resource).absence !== undefined &&

@@ -33,8 +33,8 @@ export async function countAbsent(db: Knex, run: number): Promise<number> {
 }
 
 /**
- * Too many objects are absent: no absence in this run counts. The rechecks still waiting are concluded too, so that
- * nobody resumes the run.
+ * Ends a run in which too many objects are absent: none of its absences counts. The rechecks still waiting are
+ * concluded too, so that the run is not resumed.
  */
 export async function concludeNothing(db: Knex, run: number): Promise<void> {
   await db("reconcile.doubts")
@@ -74,7 +74,7 @@ export async function concludeAbsent(
       deleted.map(({ id, due_at }) => absence.state(id, bound(due_at), cause)),
     );
     const ids = deleted.map(({ id }) => id);
-    // A tombstone not newer than the row is not written: its finding stays open.
+    // A tombstone that is not later than what the row shows has no effect: its finding stays open.
     const gone = await trx(`mirror.${table}`)
       .whereIn("id", ids)
       .whereNotNull("deleted_at")
@@ -87,15 +87,15 @@ export async function concludeAbsent(
     .update({ state: "settled", outcome: "missing_there" });
 }
 
-const worth = mirrorResources.filter(({ amount }) => amount !== undefined);
+const withAmount = mirrorResources.filter(({ amount }) => amount !== undefined);
 
 async function absentObjects(trx: Knex, run: number): Promise<Absent[]> {
   const { rows } = await trx.raw<{ rows: Absent[] }>(
     `select d.resource, d.id, d.missing_since, d.due_at,
-            coalesce(${worth.map(({ name, amount }) => `${name}_row.${amount}`).join(", ")}) as amount,
-            coalesce(${worth.map(({ name }) => `${name}_row.currency`).join(", ")}) as currency
+            coalesce(${withAmount.map(({ name, amount }) => `${name}_row.${amount}`).join(", ")}) as amount,
+            coalesce(${withAmount.map(({ name }) => `${name}_row.currency`).join(", ")}) as currency
      from reconcile.doubts d
-     ${worth
+     ${withAmount
        .map(
          ({ name, table }) =>
            `left join mirror.${table} ${name}_row on d.resource = '${name}' and ${name}_row.id = d.id`,

@@ -6,7 +6,7 @@ import { walksEverything } from "../coverage/ledger.ts";
 import { andNotAbsent, mirrorTableOf, slicedResources } from "../coverage/slice.ts";
 import type { Run } from "../runs/runs.ts";
 
-/** Queues rechecks by id for objects that no slice can have shown. */
+/** Queues rechecks for objects that no slice of the run has shown, or can show. Nothing for a range. */
 export async function recheckUnseen(
   { db, serviceClock }: { db: Knex; serviceClock: Clock },
   { run: { id: run, kind, t0 }, failedSince }: { run: Run; failedSince: Date },
@@ -14,7 +14,7 @@ export async function recheckUnseen(
   if (kind === "range") return;
   const noticedAt = serviceClock.now();
   for (const resource of slicedResources) {
-    await recheckOverdue(db, { run, t0, noticedAt }, resource);
+    await recheckOutOfTime(db, { run, t0, noticedAt }, resource);
   }
   if (await walksEverything(db, run)) return;
   for (const resource of openResources) {
@@ -29,7 +29,7 @@ export const openResources: readonly Resource[] = mirrorResources.flatMap(({ nam
 
 const openWhere = (resource: Resource): string => resourceNamed(resource).openItems ?? "false";
 
-/** Notes which of the objects just read are open items. One statement; idempotent. */
+/** Notes which of the objects just read are open items in the mirror. One statement; idempotent. */
 export async function noteSeenOpenItems(
   db: Knex,
   { run, failedSince }: { run: number; failedSince: Date },
@@ -46,8 +46,8 @@ export async function noteSeenOpenItems(
 }
 
 /**
- * Queues a recheck of every open item of the mirror that the run has not read: this set difference finds what left a
- * status without appearing in another list. One statement; idempotent.
+ * Queues a recheck of every open item of the mirror that the run has not read. So it finds what is no longer in the
+ * list of its old status and appears in no other. One statement; idempotent.
  */
 async function recheckUnseenOpenItems(
   db: Knex,
@@ -66,15 +66,15 @@ async function recheckUnseenOpenItems(
   return rowCount;
 }
 
-/** The service's clocks may be ahead of the one that dates its answers. */
+/** The service's clocks that date objects may be ahead of the one that dates its answers. */
 const aheadMs = 60 * 60_000;
 
 /**
- * Queues rechecks of rows that no slice can be compared with: those still without a creation time, which the lists
- * should have given (they last changed before T0, so they are not new), and those created in the future. Leaves out
- * customers known to be absent. One statement; idempotent; returns the number of rows.
+ * Queues rechecks of rows that no slice can show: those without a creation time, which the lists should have given them
+ * by now (they last changed before T0, so they are not new), and those created in the future. Leaves out what is known
+ * to be absent. One statement; idempotent; returns the number of rows.
  */
-async function recheckOverdue(
+async function recheckOutOfTime(
   db: Knex,
   { run, t0, noticedAt }: { run: number; t0: Date; noticedAt: Date },
   resource: Resource,

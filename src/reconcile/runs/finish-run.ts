@@ -19,7 +19,7 @@ export interface ReconcileResult {
   error: string | null;
 }
 
-/** Totals a run from its ledger, closes it, and reports how it ended. */
+/** Computes a run's totals and whether it is complete, ends it, and raises or ends the alerts about it. */
 export async function finish(
   { db, log, alerts }: { db: Knex; log: Log; alerts: AlertContext },
   run: Run,
@@ -129,12 +129,12 @@ export async function runTotals(db: Knex, run: number, probeCalls: number): Prom
     }
   }
   totals.calls += totals.pages;
-  await addRechecks(db, run, totals);
-  await addFindings(db, run, totals);
+  await addRecheckTotals(db, run, totals);
+  await addFindingTotals(db, run, totals);
   return totals;
 }
 
-async function addRechecks(db: Knex, run: number, totals: RunTotals): Promise<void> {
+async function addRecheckTotals(db: Knex, run: number, totals: RunTotals): Promise<void> {
   const rows = await db("reconcile.doubts")
     .where({ run })
     .whereNot({ why: "unreadable" })
@@ -151,7 +151,7 @@ async function addRechecks(db: Knex, run: number, totals: RunTotals): Promise<vo
   }
 }
 
-async function addFindings(db: Knex, run: number, totals: RunTotals): Promise<void> {
+async function addFindingTotals(db: Knex, run: number, totals: RunTotals): Promise<void> {
   const rows = await db("reconcile.findings")
     .whereRaw("(state <> 'healed' or run = ?)", [run])
     .whereRaw("reconcile.is_enforced(class, evidence->>'mode')")

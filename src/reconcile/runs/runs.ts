@@ -9,12 +9,12 @@ export interface Run {
   id: number;
   runKey: string;
   kind: RunKind;
-  /** Service time: the run answers for what was created before. */
+  /** Service time: the run answers for what was created before it. */
   t0: Date;
   rangeFrom: Date | null;
   rangeTo: Date | null;
   reportOnly: boolean;
-  /** The run is an initial import: what is missing here is imported, not drift. */
+  /** The run is the initial import: what is missing here is imported, not drift. */
   firstFill: boolean;
   pageSize: number | null;
   state: RunState;
@@ -103,8 +103,8 @@ export async function findRun(db: Knex, runKey: string): Promise<Run | null> {
 }
 
 /**
- * SQL condition on a run: it stopped early, and what it has not read can still be read. A run that failed for good has
- * neither a slice to read nor a recheck waiting.
+ * SQL condition on a run: it has not ended, or ended early and can be resumed. A run that failed for good has neither a
+ * slice to read nor a recheck waiting.
  */
 const isUnfinished = (run: string): string =>
   `(${run}.state = 'running' or ${run}.state <> 'complete' and (
@@ -122,7 +122,7 @@ export async function canGoOn(db: Knex, runId: number): Promise<boolean> {
 
 /**
  * The newest run that stopped early and has the same request, to be resumed. Call it under the run lock, when no run
- * can be at work. An old T0 would leave out too much: such a run is not resumed.
+ * can be at work. `since`: a run with an older T0 would leave out too many new objects.
  */
 export async function findInterrupted(
   db: Knex,
@@ -148,7 +148,7 @@ export async function findInterrupted(
   return row === undefined ? null : toRun(row);
 }
 
-/** Abandons the other runs that stopped early: nobody resumes them. One statement. */
+/** Abandons the other runs that never ended: nobody will resume them. Call it under the run lock. One statement. */
 export async function abandonOthers(db: Knex, runId: number): Promise<void> {
   await db("reconcile.runs")
     .where("state", "running")
@@ -156,14 +156,17 @@ export async function abandonOthers(db: Knex, runId: number): Promise<void> {
     .update({ state: "abandoned", finished_at: db.fn.now() });
 }
 
-/** Reopens an interrupted run. Its last end stays recorded, so a report as of then gives the same answer as before. */
+/**
+ * Reopens an interrupted run. Its last end stays in `reconcile.run_states`, so a report as of then gives the same
+ * answer as before.
+ */
 export async function reopenRun(db: Knex, runId: number): Promise<void> {
   await db("reconcile.runs").where("id", runId).update({ state: "running", error: null });
 }
 
 /**
  * Ends a run. `isComplete` is called within the transaction, once the run counts as ended, since its own reads are part
- * of the coverage. Opens its own transaction; returns the result.
+ * of the coverage. Opens its own transaction; returns whether the run is complete.
  */
 export async function finishRun(
   db: Knex,
@@ -188,7 +191,8 @@ export async function finishRun(
 }
 
 /**
- * Keeps the open items noted by a run that can still be resumed, for a day: otherwise it would read each of them again.
+ * Deletes the notes of which open items were read, of runs that are not resumed any more. A resumed run would read each
+ * of the items again without them.
  */
 async function forgetSeen(trx: Knex.Transaction, runId: number): Promise<void> {
   await trx.raw(
@@ -199,7 +203,6 @@ async function forgetSeen(trx: Knex.Transaction, runId: number): Promise<void> {
   );
 }
 
-/** Whether the mirror is empty. */
 export async function isMirrorEmpty(db: Knex): Promise<boolean> {
   const { rows } = await db.raw<{ rows: { is_empty: boolean }[] }>(
     `select not exists (select from mirror.orders) and not exists (select from mirror.customers)
@@ -218,7 +221,7 @@ export function nightlyKey(due: Date, timeZone: string): string {
   return `nightly:${dayText(local)}T${timeText(local)}`;
 }
 
-/** The key of the newest nightly run if it was interrupted or is at work; null otherwise. */
+/** The key of the newest nightly run, if it is at work or can be resumed; null otherwise. */
 export async function interruptedNight(db: Knex): Promise<string | null> {
   const row = await db("reconcile.runs as r")
     .where("r.kind", "nightly")

@@ -23,7 +23,7 @@ const reconcileLock = 7_255_011_934;
 
 /**
  * Runs `work` unless another process is reconciling this database; returns null then. The lock belongs to a connection,
- * so it ends with its process, however that ends. No transaction is open meanwhile.
+ * so it ends with the process, however that ends. It keeps no transaction open.
  */
 export async function withRunLock<T>(db: Knex, work: () => Promise<T>): Promise<T | null> {
   const client = db.client as {
@@ -58,8 +58,8 @@ export interface Probed {
 }
 
 /**
- * Finds the largest page size that the service accepts: tries smaller sizes while it refuses, and takes the size of the
- * page where it caps silently. Throws the client's errors, and the refusal where it refuses every size.
+ * Finds the first of `sizes` that the service accepts. If it silently returns fewer objects although it has more, their
+ * number is the page size. Throws the client's errors, among them the refusal of the last size.
  */
 export async function probePageSize(
   client: Pick<ServiceClient, "get">,
@@ -82,7 +82,7 @@ export async function probePageSize(
       if (isLast || !(error instanceof ServiceRefusedError) || error.status !== 400) throw error;
     }
   }
-  throw new RangeError("no page sizes to ask for");
+  throw new RangeError("the setting pageSizes is empty");
 }
 
 interface RunRequest {
@@ -92,7 +92,7 @@ interface RunRequest {
   rangeTo?: Date | null;
 }
 
-/** With an older T0, a resumed run would leave out too many new objects. */
+/** An interrupted run is resumed if its T0 is at most this long ago. */
 const resumedWithinMs = dayMs;
 
 /**
@@ -122,22 +122,24 @@ export async function resumeOrStart(
   const newKey = runKey ?? `${kind}:${bound(date)}:${crypto.randomUUID()}`;
   const made = { ...wanted, runKey: newKey, firstFill, pageSize, rotationNights };
   const run = await openRun(db, made, slices);
-  if (run === null) throw new TallyhookError(`The run ${newKey} was opened meanwhile. Try again.`);
+  if (run === null) {
+    throw new TallyhookError(`Another process has just opened the run ${newKey}. Run it again.`);
+  }
   return run;
 }
 
 /** Later than every time in the fixed form. */
 const always = "9999-12-31T23:59:59.999999Z";
 
-/** Whether a run is the initial import. Once everything was read, an object missing here was missed since. */
+/** Whether a run is the initial import: once everything was read, an object missing here was missed. */
 async function isInitialImport(db: Knex, { kind, t0 }: Pick<Run, "kind" | "t0">): Promise<boolean> {
   if (await isMirrorEmpty(db)) return true;
   return kind === "import" && (await coveredUntil(db, t0)) === null;
 }
 
 /**
- * The time up to which missing objects are imported and are not drift, since no webhook could have announced them. On a
- * mirror filled by events alone, that is the time of the first event. Null: every object should be here. Fixed form.
+ * Until when missing objects count as imported and not as drift, since no webhook can have announced them. In a mirror
+ * filled by events alone, that is the time of the first event. Null: every object should be here. Fixed form.
  */
 export async function importedUntil(
   db: Knex,

@@ -5,10 +5,10 @@ import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import type { ShownRange } from "../recheck/rechecks.ts";
 import type { Checkpoint, LedgerSlice } from "../coverage/ledger.ts";
 
-/** The list is neither in the requested order nor in the default one, so a position in it means nothing. */
+/** The page is out of order, without creation times, or the same as before, so a walk cannot go on from it. */
 export class UnorderedPage extends TallyhookError {}
 
-/** A range of creation times in which every object was shown, and the ids that were. */
+/** A range of creation times in which every object was shown, and the ids of those objects. */
 export type Shown = Pick<ShownRange, "after" | "before" | "shownIds">;
 
 /** The part of a slice that a page covers. */
@@ -26,8 +26,8 @@ type Walked = Pick<
 >;
 
 /**
- * Checks that a page continues in order of creation, and finds the creation times within which it shows everything.
- * Objects with the same time may continue on the next page, so the last time of a page belongs to the next one. Pure;
+ * Checks that a page continues in order of creation, and finds the range of creation times within which it shows
+ * everything. More objects with its last creation time may follow, so that time belongs to the next page's range. Pure;
  * throws `UnorderedPage`.
  */
 export function orderOf(slice: Walked, checkpoint: Checkpoint, page: ServicePage): PageSpan {
@@ -41,7 +41,9 @@ export function orderOf(slice: Walked, checkpoint: Checkpoint, page: ServicePage
   }
   const isCircle = shown.length > 0 && shown.every(({ id }) => checkpoint.boundaryIds.includes(id));
   if (isCircle) {
-    throw new UnorderedPage(`GET ${slice.path}: a page shows what the one before has shown.`);
+    throw new UnorderedPage(
+      `GET ${slice.path}: the list repeats itself (a page shows only objects of the page before), so it has no end.`,
+    );
   }
   // The service cannot filter subscriptions by date, so the slice is cut here.
   const isBeyond = last !== null && slice.createdFrom !== null && last < slice.createdFrom;
@@ -75,7 +77,7 @@ export function shownTogether(
   return { after: older.after, before: newer.before, shownIds };
 }
 
-/** From the end of the last page (inclusive: its last time was left to this page) to the end of this one. */
+/** From the end of the page before (inclusive: its last time was left to this page) to the end of this one. */
 function spanOf(
   { direction, createdFrom, createdBefore }: Walked,
   { start, end }: { start: string | null; end: string | null },
@@ -99,7 +101,7 @@ function createdAt({ path }: Walked, item: Readonly<Record<string, unknown>>): s
   const at = typeof item["created_at"] === "string" ? canonicalTimestamp(item["created_at"]) : null;
   if (at === null) {
     throw new UnorderedPage(
-      `GET ${path}: an object has no created_at that can be read, so nothing tells where the walk stands.`,
+      `GET ${path}: an object has no readable created_at, so its place in the list is unknown.`,
     );
   }
   return at;
@@ -108,5 +110,5 @@ function createdAt({ path }: Walked, item: Readonly<Record<string, unknown>>): s
 const unordered = ({ path, direction }: Walked): UnorderedPage =>
   new UnorderedPage(
     `GET ${path}: the list is not in the order of creation (${direction === "newest_first" ? "newest" : "oldest"} first), ` +
-      "so a walk of it proves nothing.",
+      "so reading it proves nothing.",
   );

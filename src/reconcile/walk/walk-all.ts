@@ -23,7 +23,7 @@ export interface WalkProgress {
   expectedRows: number;
   /** Objects that wait for their recheck. */
   doubtful: number;
-  /** Until the last of them is past its grace and all can be read; 0 while there is work. */
+  /** Until the last of them is due; 0 while there is something to read. */
   waitMs: number;
 }
 
@@ -78,7 +78,7 @@ export async function walkAll(
 }
 
 /** Waits after an outage, on top of the client's own repeats, which last only seconds. */
-const patienceMs = [5_000, 30_000] as const;
+const outageWaitsMs = [5_000, 30_000] as const;
 
 async function walkOrClose(
   deps: WalkDeps,
@@ -93,7 +93,7 @@ async function walkOrClose(
     } catch (error) {
       if (context.signal.aborted) throw error;
       if (error instanceof ServiceUnavailableError) {
-        const waitMs = patienceMs[outages++];
+        const waitMs = outageWaitsMs[outages++];
         if (waitMs === undefined) throw error;
         await sleep(Math.max(waitMs, error.retryAfterMs ?? 0), undefined, {
           signal: context.signal,

@@ -67,7 +67,7 @@ export async function walkSlice(
     },
     { lane: "walk", signal: context.signal },
   );
-  // The next page may show again what this page heals: a page is compared ahead of time only after one without changes.
+  // A page may show again what the page before is healing: it is compared ahead of time only after one without changes.
   const calm = { isCalm: true };
   for await (const decoded of ahead(decodedPages(deps, context, slice, ahead(pages), calm))) {
     context.signal.throwIfAborted();
@@ -223,8 +223,8 @@ async function noteOpenItems(
 }
 
 /**
- * Records objects that a page mentions without showing, shows unreadably, or dates in the future. In the page's
- * transaction.
+ * Records objects that a page mentions without showing, shows in an unreadable form, or dates in the future. Call it in
+ * the page's transaction.
  */
 async function noteUnread(
   trx: Knex.Transaction,
@@ -244,7 +244,7 @@ async function noteUnread(
   await addUnreadable(trx, { run, noticedAt }, look.unreadable);
 }
 
-/** Adds a page's classifications. Objects without one are equal. */
+/** Adds a page's classifications to a tally. Objects without one are equal. */
 function added(before: Tally, look: PageLook, page: Tally): Tally {
   const sum: Tally = { ...before };
   const shown = new Set(look.objects.map(({ resource, id }) => `${resource}:${id}`)).size;

@@ -154,9 +154,9 @@ describe("a run's answer", () => {
     const [slice] = await pendingSlices(db, (await findLast()).id);
     if (slice === undefined) throw new TypeError("no slice is pending");
     const to = { ...slice, pages: 4 };
-    await expect(advanceSlice(db, slice, { pages: 2 }, to)).rejects.toThrow("moved meanwhile");
+    await expect(advanceSlice(db, slice, { pages: 2 }, to)).rejects.toThrow("is no longer at page");
     await advanceSlice(db, slice, { pages: 3 }, to);
-    await expect(advanceSlice(db, slice, { pages: 3 }, to)).rejects.toThrow("moved meanwhile");
+    await expect(advanceSlice(db, slice, { pages: 3 }, to)).rejects.toThrow("is no longer at page");
   });
 
   test("counts no slice of a run that still doubts", async () => {

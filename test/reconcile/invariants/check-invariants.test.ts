@@ -269,7 +269,9 @@ describe("the control of daily sums", () => {
       {
         key: "identity:control:day:2025-03-01 usd sale succeeded",
         amount_at_risk_minor: "1000",
-        differences: [{ field: "control", service: "4 of 4000", mirror: "3 of 3000" }],
+        differences: [
+          { field: "control", service: "4 with a sum of 4000", mirror: "3 with a sum of 3000" },
+        ],
       },
     ]);
     expect(await check({ run: null, at: later(1) })).toEqual([]);
