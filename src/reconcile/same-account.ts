@@ -159,7 +159,7 @@ async function longestKnown(db: Knex): Promise<KnownObject[]> {
   return known;
 }
 
-/** This one request failed, and nothing says that the key cannot be used at all. */
+/** The error is about this one request: the key may still be usable for others. */
 const provesNothing = (
   error: unknown,
 ): error is ServiceAnswerError | ServiceUnavailableError | ServiceRefusedError =>

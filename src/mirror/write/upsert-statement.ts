@@ -36,9 +36,9 @@ export const groupFields = {
  * returned. So applying is commutative and idempotent, whatever the order and the batches. Parsing the content costs
  * most, so history and row share one parse.
  *
- * The answer's column `what` tells its rows apart: 'row' for a written row (`fresh`: it is new), one 'count' with the
- * number of recorded states in `id`, and, only if some states were known already, a 'state' for each recorded one, with
- * its `stateKey` in `id`. For orders, shortened (the whole is in test/mirror/__sql__/orders.upsert.sql):
+ * The answer's column `what` has the kind of its rows: 'row' for a written row (`fresh`: it is new), one 'count' with
+ * the number of recorded states in `id`, and, only if some states were known already, a 'state' for each recorded one,
+ * with its `stateKey` in `id`. For orders, shortened (the whole is in test/mirror/__sql__/orders.upsert.sql):
  *
  *     with blob as …, given as …,
  *     recorded as (insert into mirror.versions … select 'order', id, version_at, … from given where version <> '' …),

@@ -76,7 +76,7 @@ export async function settle(
       .map((finding) => (refused.has(finding.key) ? withRemedy(finding) : finding)),
   );
   await healFindings(trx, sighting, healed.map(keyOf));
-  // What the alerts' rules want to be read is not queued: the run itself reads every live subscription.
+  // The refetches that `tell` returns are not ordered: a nightly run reads every live subscription anyway.
   for (const [foundBy, states] of byFinder(written, context)) {
     if (states.length > 0) await tell(trx, context.alerts, { states }, foundBy);
   }

@@ -80,7 +80,7 @@ function newestState(groups: readonly { state: GroupState }[]): GroupState {
   return rest.reduce((a, b) => (b.version > a.version ? b : a), first);
 }
 
-/** The creation time of an object: the earlier one of what service and mirror say. Fixed form. */
+/** The creation time of an object: the earlier one where service and mirror differ. Fixed form. */
 export function createdAt({ stored, groups }: DifferentObject): string | null {
   const shown = groups.map(({ state }) => state.columns["created_at"]);
   const times = [...shown, stored?.["created_at"]].flatMap((at) => {

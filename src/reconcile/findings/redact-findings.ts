@@ -17,7 +17,7 @@ const keptEvidence = [
 
 /**
  * SQL that removes the values from a list of differences. Names of known fields stay. Of a broken invariant everything
- * stays: it holds figures, states and times alone.
+ * stays: figures, states, times and ids.
  */
 const withoutValues = (differences: string): string =>
   `(select coalesce(jsonb_agg(case when f.class = 'identity' then d

@@ -143,7 +143,7 @@ export const allIdentities: readonly Identity[] = [
   ...sums,
 ];
 
-/** If a fault is everywhere, a thousand breaches tell as much as all of them, and nobody can read more. */
+/** If a fault is everywhere, a thousand breaches are evidence enough, and nobody can read more. */
 const mostBreaches = 1_000;
 
 export interface BreachesFound {
