@@ -8,7 +8,7 @@ export const wallClock: Clock = { now: () => new Date() };
 
 /** A clock that follows the service's, so that moving a sandbox's clock also moves "now". */
 export interface ServiceClock extends Clock {
-  /** Reads the `Date` header of an answer of the service. */
+  /** Takes the `Date` header of an answer of the service. */
   observe(serviceDate: Date): void;
 }
 
@@ -18,9 +18,9 @@ export interface ServiceClock extends Clock {
 const maxAnswerAgeMs = 60_000;
 
 /**
- * The service's time: the wall clock plus the offset of the newest `Date` header seen. Before the first
- * answer it is the wall clock. An answer that arrives after a newer one is ignored. `Date` has whole
- * seconds, so this clock may lag the service by up to one second and never runs ahead of it for that reason.
+ * The service's time: the wall clock plus the offset of the newest `Date` header seen. Before the first answer it is
+ * the wall clock. An answer that arrives after a newer one is ignored. `Date` has whole seconds, so this clock may lag
+ * the service by up to a second, and never runs ahead of it for that reason.
  */
 export function createServiceClock(wall: Clock): ServiceClock {
   let offsetMs = 0;

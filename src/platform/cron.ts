@@ -34,8 +34,8 @@ const wallTime = (shown: Date) => ({
   minute: shown.getUTCMinutes(),
 });
 
-/** `H`, a number that changes with each start, and the end of `1-2-3`, which cron-parser drops. */
-const unclear = /\bH\b|-\w+-/i;
+/** `H`, which cron-parser replaces by a random number, and `1-2-3`, of which it drops the end. */
+const ambiguous = /\bH\b|-\w+-/i;
 
 /** By field, the highest step that matches more than the field's first value. */
 const highestSteps = [59, 23, 31, 12, 7];
@@ -46,7 +46,7 @@ const highestSteps = [59, 23, 31, 12, 7];
  */
 export function isCronExpression(text: string): boolean {
   const fields = text.trim().split(/\s+/);
-  if (fields.length !== highestSteps.length || unclear.test(text)) return false;
+  if (fields.length !== highestSteps.length || ambiguous.test(text)) return false;
   const isStep = (field: string, n: number): boolean =>
     [...field.matchAll(/\/(\d+)/g)].every(([, step]) => Number(step) <= (highestSteps[n] ?? 0));
   if (!fields.every(isStep)) return false;

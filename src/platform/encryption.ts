@@ -68,7 +68,8 @@ export function createEncryption(keys: {
         return plain;
       } catch (cause) {
         throw new TallyhookError(
-          `A stored secret cannot be decrypted with the key ${keyId}: its bytes were altered or cut short.`,
+          `A stored secret cannot be decrypted with the key ${keyId}: its bytes were altered or cut short. ` +
+            "Restore them from a backup, or add the secret again.",
           { cause },
         );
       }
@@ -78,7 +79,9 @@ export function createEncryption(keys: {
 
 function readKey(hex: string): { id: string; bytes: Buffer } {
   if (!/^[0-9a-f]{64}$/i.test(hex)) {
-    throw new ConfigurationError("An encryption key must be 64 hex digits (32 random bytes).");
+    throw new ConfigurationError(
+      "An encryption key must be 64 hex digits (make one with: openssl rand -hex 32).",
+    );
   }
   knowSecret(hex);
   const bytes = Buffer.from(hex, "hex");
@@ -110,7 +113,7 @@ export async function ensureLocalKey(dataDir: string): Promise<string> {
   const key = (await readIfThere(path))?.trim() ?? "";
   if (!/^[0-9a-f]{64}$/.test(key)) {
     throw new ConfigurationError(
-      `${path} should hold 64 hex digits. Bring the right key back; a new one cannot read what is stored.`,
+      `${path} should hold 64 hex digits. Restore the original key: a new one cannot decrypt the stored secrets.`,
     );
   }
   return key;

@@ -27,8 +27,8 @@ export async function withExclusiveLock<T>(
     if (performance.now() > deadlineMs) {
       throw new UnreachableError(
         `Another process has been starting or stopping something in ${directory} for more than ` +
-          `${timeoutMs / 1000} s. Look for a hanging process of Tallyhook and end it. If there is none, remove ` +
-          `lock-name there: another program holds the lock's name.`,
+          `${timeoutMs / 1000} s. Look for a Tallyhook process that hangs and end it. If there is none, remove the ` +
+          `file lock-name there: another program has taken the name in it.`,
       );
     }
     await sleep(pollMs);

@@ -4,8 +4,8 @@ import { dirname } from "node:path";
 import { UnreachableError, UsageError } from "./errors.ts";
 import { errorCode } from "./postgres/errors.ts";
 
-// Root may work in a directory that belongs to another user, who can replace our files by links. So links are never
-// followed, files are always created new, and modes and owners are set on the open file, never on a name.
+// Root may work in a directory that belongs to another user, who can replace our files with links. So links are never
+// followed, files are always created new, and modes and owners are set on the open file, never by name.
 
 const { O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY, O_WRONLY } =
   constants;
@@ -86,11 +86,11 @@ function* batches(pieces: Iterable<string>): Generator<string> {
 
 /**
  * Opens one of our logs for appending, and creates it when it is missing. The caller closes it. Throws
- * `UnreachableError` when it is a link, or a file with a second name.
+ * `UnreachableError` when it is a link, hard or symbolic, or not a regular file.
  */
 export async function openLogFile(path: string, mode: number): Promise<FileHandle> {
   const file = await openOwn(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK, mode);
-  if (file === null) throw new Error(`${path} was removed while it was being made`);
+  if (file === null) throw new Error(`${path} was removed while it was being created`);
   try {
     const found = await file.stat();
     if (!found.isFile() || found.nlink !== 1) throw notOurs(path);
@@ -116,7 +116,7 @@ async function openOwn(path: string, flags: number, mode?: number): Promise<File
 
 const notOurs = (path: string) =>
   new UnreachableError(
-    `${path} is a link, or no plain file, and Tallyhook did not make it. Find out who did, and remove it.`,
+    `${path} is a link or not a regular file, so Tallyhook did not make it. Find out who did, then remove it.`,
   );
 
 /**
@@ -140,12 +140,15 @@ async function refuseForeignLink(path: string): Promise<void> {
   const [named, meant] = [await lstat(path), await stat(path)];
   if (!named.isSymbolicLink() || named.uid === 0 || named.uid === meant.uid) return;
   throw new UnreachableError(
-    `${path} is a link that the user with id ${named.uid} made, to a directory that is not theirs. ` +
-      `Root does not follow it: find out why it is there, and remove it.`,
+    `${path} is a link that the user with id ${named.uid} made, to a directory of another user. ` +
+      `Root does not follow it. Find out why it is there, then remove it.`,
   );
 }
 
-/** Like `makeDirectory`, for one directory that only its owner can enter. Its parent must exist. */
+/**
+ * Like `makeDirectory`, for one directory that only its owner can enter. Its parent must exist. A directory that exists
+ * keeps its mode.
+ */
 export async function makePrivateDirectory(path: string): Promise<void> {
   try {
     await makeNewDirectory(path, 0o700);
@@ -155,7 +158,7 @@ export async function makePrivateDirectory(path: string): Promise<void> {
   }
 }
 
-/** Creates one directory; root gives it to the owner of its parent. A given mode is set whatever the umask. */
+/** Creates one directory; root gives it to the owner of its parent. The umask applies to mode 777 only. */
 export async function makeNewDirectory(path: string, mode: number): Promise<void> {
   await mkdir(path, { mode });
   const directory = await open(path, O_RDONLY | O_DIRECTORY | O_NOFOLLOW);
@@ -181,7 +184,7 @@ export async function exists(path: string): Promise<boolean> {
   );
 }
 
-/** The longest body that a receiver accepts (WEBHOOK_MAX_BYTES). Commands read nothing longer. */
+/** The highest WEBHOOK_MAX_BYTES, so that commands can read every body that a receiver can store. */
 const maxBytes = 64 * 1024 * 1024;
 
 /** Reads a file or pipe given to a command. Throws `UsageError`, also for a device that never ends. */
@@ -196,12 +199,14 @@ export async function readInputFile(file: string): Promise<Buffer> {
   } catch (cause) {
     const { code } = cause as NodeJS.ErrnoException;
     throw new UsageError(
-      `${file} cannot be read (${code}). Name a file that is there and that this user may read.`,
+      `${file} cannot be read (${code}). Name a file that exists and that this user may read.`,
       { cause },
     );
   }
   if (bytes > maxBytes) {
-    throw new UsageError(`${file} is longer than ${maxBytes} bytes. Name another file.`);
+    throw new UsageError(
+      `${file} is longer than ${maxBytes} bytes, the most that a command reads. Name a shorter file.`,
+    );
   }
   return Buffer.concat(chunks);
 }

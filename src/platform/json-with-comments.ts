@@ -25,7 +25,7 @@ export type JsonWithComments =
   | { ok: false; place: Place; reason: string };
 
 /** Far deeper than any settings need, and far less than would overflow the parser's stack. */
-const mostLevels = 100;
+const maxLevels = 100;
 
 /**
  * Reads JSON with `//` and block comments and trailing commas, and remembers the line of each value. Rejects a key that
@@ -38,17 +38,18 @@ export function parseJsonWithComments(given: string): JsonWithComments {
     return { ok: false, place: placeIn(text, offset), reason };
   };
   const tooDeep = firstTooDeep(text);
-  if (tooDeep !== null) return fail(tooDeep, `more than ${mostLevels} levels stand in each other`);
+  if (tooDeep !== null)
+    return fail(tooDeep, `values are nested more than ${maxLevels} levels deep`);
   const errors: ParseError[] = [];
   const root = parseTree(text, errors, { allowTrailingComma: true });
   const [first] = errors;
   if (first !== undefined || root === undefined) {
     const reason = first === undefined ? undefined : reasons[printParseErrorCode(first.error)];
-    return fail(first?.offset ?? text.length, reason ?? "it is no JSON");
+    return fail(first?.offset ?? text.length, reason ?? "this is not JSON");
   }
   const twice = firstRepeatedKey(root);
   if (twice !== null) {
-    return fail(twice.offset, `the key ${JSON.stringify(twice.value)} is there twice`);
+    return fail(twice.offset, `the key ${JSON.stringify(twice.value)} is repeated`);
   }
   const lineOf = (path: Path): number => {
     const node = findNodeAtLocation(
@@ -61,24 +62,24 @@ export function parseJsonWithComments(given: string): JsonWithComments {
 }
 
 const reasons: Readonly<Record<string, string>> = {
-  InvalidSymbol: "this word is no value: keys and texts stand in double quotes",
-  InvalidNumberFormat: "a number is wrong",
-  PropertyNameExpected: "a key in double quotes should stand here",
-  ValueExpected: "a value should stand here",
-  ColonExpected: "a colon should stand here",
-  CommaExpected: "a comma should stand here",
-  CloseBraceExpected: "a comma or } should stand here",
-  CloseBracketExpected: "a comma or ] should stand here",
-  EndOfFileExpected: "nothing should stand after the end",
+  InvalidSymbol: "this word is not a value: keys and texts need double quotes",
+  InvalidNumberFormat: "this number is malformed",
+  PropertyNameExpected: "a key in double quotes is expected here",
+  ValueExpected: "a value is expected here",
+  ColonExpected: "a colon is expected here",
+  CommaExpected: "a comma is expected here",
+  CloseBraceExpected: "a comma or } is expected here",
+  CloseBracketExpected: "a comma or ] is expected here",
+  EndOfFileExpected: "nothing is allowed after the end",
   UnexpectedEndOfComment: "this comment has no end",
-  UnexpectedEndOfString: "this text has no double quotes at its end",
-  UnexpectedEndOfNumber: "a number is wrong",
-  InvalidUnicode: "a text has an unknown escape in it",
-  InvalidEscapeCharacter: "a text has an unknown escape in it",
-  InvalidCharacter: "a text has a control character in it",
+  UnexpectedEndOfString: "this text has no closing double quote",
+  UnexpectedEndOfNumber: "this number is incomplete",
+  InvalidUnicode: "this text contains an invalid escape",
+  InvalidEscapeCharacter: "this text contains an invalid escape",
+  InvalidCharacter: "this text contains a control character",
 };
 
-/** Where the nesting becomes too deep. A plain scan, since the parser recurses at every level. */
+/** Where the nesting becomes too deep. Scans tokens instead of parsing, since the parser recurses at every level. */
 function firstTooDeep(text: string): number | null {
   const scanner = createScanner(text, true);
   let level = 0;
@@ -89,7 +90,7 @@ function firstTooDeep(text: string): number | null {
     const first = text[offset];
     if (first === "{" || first === "[") level += 1;
     if (first === "}" || first === "]") level -= 1;
-    if (level > mostLevels) return offset;
+    if (level > maxLevels) return offset;
   }
 }
 

@@ -37,7 +37,7 @@ export function createLog({ level, name, destination }: LogOptions): Log {
 
 let toStandardOutput: LogOutput | undefined;
 
-/** Only the stream notices and survives a closed terminal. All other logs of a process share one output. */
+/** On a terminal, Node's own stream, which notices a closed one and survives it. Else one output for all logs. */
 function standardOutput(): DestinationStream {
   if (process.stdout.isTTY) return process.stdout;
   toStandardOutput ??= createLogOutput(process.stdout.fd);
@@ -47,7 +47,7 @@ function standardOutput(): DestinationStream {
 /** The parts of a line that are written (docs/operations.md). What exceeds them is counted. */
 export const lineLimits = { characters: 4_000, depth: 6, fields: 50, values: 500 } as const;
 
-/** Reduces errors under any key: JSON would print everything that they carry beside their message. */
+/** Reduces errors under any key: JSON would print all their fields, which may hold people's data. */
 function withLoggableErrors(fields: Record<string, unknown>): Record<string, unknown> {
   const loggable = (value: unknown): unknown =>
     Array.isArray(value) ? value.map((each) => loggableError(each)) : loggableError(value);
@@ -57,8 +57,8 @@ function withLoggableErrors(fields: Record<string, unknown>): Record<string, unk
 /** The line as it is written. Works on the whole line, so that no part of it escapes the rules. */
 function loggableLine(line: string): string {
   try {
-    const room = { values: lineLimits.values };
-    return `${JSON.stringify(bounded(JSON.parse(line), { key: "", depth: 0, room }))}\n`;
+    const budget = { values: lineLimits.values };
+    return `${JSON.stringify(bounded(JSON.parse(line), { key: "", depth: 0, budget }))}\n`;
   } catch {
     const msg = boundedText(line);
     return `${JSON.stringify({ level: "error", time: new Date().toISOString(), msg })}\n`;
@@ -69,25 +69,25 @@ interface Place {
   key: string;
   depth: number;
   /** Values left, shared by the whole line. */
-  room: { values: number };
+  budget: { values: number };
 }
 
-function bounded(value: unknown, { key, depth, room }: Place): unknown {
+function bounded(value: unknown, { key, depth, budget }: Place): unknown {
   if (value === null || typeof value === "boolean") return value;
   if (isSecretKey(key)) return redacted;
   if (typeof value === "string") return boundedText(value);
   if (typeof value !== "object") return value;
   if (depth > lineLimits.depth) return "[too deep]";
-  const taken = (_: unknown, n: number): boolean => n < lineLimits.fields && room.values-- > 0;
+  const taken = (_: unknown, n: number): boolean => n < lineLimits.fields && budget.values-- > 0;
   if (Array.isArray(value)) {
     const items = (value as unknown[]).filter(taken);
     const left = value.length - items.length;
-    const kept = items.map((item) => bounded(item, { key, depth: depth + 1, room }));
+    const kept = items.map((item) => bounded(item, { key, depth: depth + 1, budget }));
     return left === 0 ? kept : [...kept, `[${left} more]`];
   }
   const all = Object.entries(value);
   const fields = all.filter(taken).map(([name, field]) => {
-    return [boundedText(name), bounded(field, { key: name, depth: depth + 1, room })] as const;
+    return [boundedText(name), bounded(field, { key: name, depth: depth + 1, budget })] as const;
   });
   const left = all.length - fields.length;
   return Object.fromEntries(left === 0 ? fields : [...fields, ["…", `[${left} more]`]]);
@@ -123,7 +123,7 @@ function isSecretKey(key: string): boolean {
 /**
  * The fields of an error that are safe to log. Any other may hold a Redis command with its password, or a row's values.
  */
-const openFields = [
+const safeFields = [
   "code",
   "severity",
   "table",
@@ -147,25 +147,25 @@ const maxErrors = 20;
  * which are somebody's data. Of an aggregate it keeps the first errors. The log itself bounds lengths and removes
  * secrets. Pure.
  */
-function loggableError(error: unknown, depth = 0, room = { errors: maxErrors }): unknown {
+function loggableError(error: unknown, depth = 0, budget = { errors: maxErrors }): unknown {
   if (!(error instanceof Error)) return error;
-  room.errors--;
+  budget.errors--;
   const source = error as unknown as Record<string, unknown>;
-  const open = openFields.flatMap((field) =>
+  const safe = safeFields.flatMap((field) =>
     isPlain(source[field]) ? [[field, source[field]]] : [],
   );
   const message = messageOf(error, source);
   const { stack = "" } = error;
-  const isNested = depth < maxDepth;
+  const mayNest = depth < maxDepth;
   const nested = (each: unknown): unknown =>
-    room.errors > 0 ? loggableError(each, depth + 1, room) : "[more errors]";
+    budget.errors > 0 ? loggableError(each, depth + 1, budget) : "[more errors]";
   return {
     type: error.name,
     message,
-    ...(Object.fromEntries(open) as Record<string, unknown>),
+    ...(Object.fromEntries(safe) as Record<string, unknown>),
     stack: `${error.name}: ${message}\n${stack.slice(Math.max(0, stack.search(/^ {4}at /m)))}`,
-    ...(error.cause !== undefined && isNested ? { cause: nested(error.cause) } : {}),
-    ...(error instanceof AggregateError && isNested
+    ...(error.cause !== undefined && mayNest ? { cause: nested(error.cause) } : {}),
+    ...(error instanceof AggregateError && mayNest
       ? { errors: error.errors.slice(0, maxErrors).map(nested) }
       : {}),
   };
@@ -220,7 +220,7 @@ function createLogOutput(
 ): LogOutput {
   let lines: string[] = [];
   let waitingBytes = 0;
-  let leftOut = 0;
+  let dropped = 0;
   let isClosed = false;
   /** What is being written, or waits for a retry. */
   let current: Buffer = Buffer.alloc(0);
@@ -229,19 +229,19 @@ function createLogOutput(
   const flushing = new Set<() => void>();
 
   function take(): void {
-    if (leftOut > 0) {
-      const msg = "lines of the log were left out: they were written faster than they were taken";
+    if (dropped > 0) {
+      const msg = "log lines were dropped: they came faster than they could be written";
       lines.push(
-        `${JSON.stringify({ level: "warn", time: new Date().toISOString(), leftOut, msg })}\n`,
+        `${JSON.stringify({ level: "warn", time: new Date().toISOString(), leftOut: dropped, msg })}\n`,
       );
-      leftOut = 0;
+      dropped = 0;
     }
     current = Buffer.from(lines.join(""));
     waitingBytes = current.length;
     lines = [];
   }
 
-  function writeOn(): void {
+  function writeNext(): void {
     if (current.length === 0) take();
     if (current.length === 0) {
       for (const done of flushing) done();
@@ -252,13 +252,13 @@ function createLogOutput(
       writingSinceMs = null;
       if (error === null) {
         wrote(written);
-        writeOn();
+        writeNext();
       } else if (errorCode(error) === "EPIPE") {
         // Nobody will ever read again.
         isClosed = true;
-        forget();
+        discardAll();
       } else if (errorCode(error) === "EAGAIN") {
-        // A slow reader gets all lines, until somebody ends the process.
+        // Not `unref`: at the end of the process, a slow reader still gets all lines.
         retryTimer = setTimeout(retry, fullPipeMs);
       } else {
         retryTimer = setTimeout(retry, retryMs).unref();
@@ -268,7 +268,7 @@ function createLogOutput(
 
   function retry(): void {
     retryTimer = undefined;
-    writeOn();
+    writeNext();
   }
 
   function wrote(bytes: number): void {
@@ -276,7 +276,7 @@ function createLogOutput(
     waitingBytes -= bytes;
   }
 
-  function forget(): void {
+  function discardAll(): void {
     lines = [];
     current = Buffer.alloc(0);
     waitingBytes = 0;
@@ -314,12 +314,12 @@ function createLogOutput(
       if (isClosed) return;
       const bytes = Buffer.byteLength(line);
       if (waitingBytes + bytes > maxWaitingBytes) {
-        leftOut++;
+        dropped++;
         return;
       }
       waitingBytes += bytes;
       lines.push(line);
-      if (writingSinceMs === null && retryTimer === undefined) writeOn();
+      if (writingSinceMs === null && retryTimer === undefined) writeNext();
     },
     flush(done) {
       if (waitingBytes === 0 || isClosed) return done();

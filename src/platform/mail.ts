@@ -44,7 +44,7 @@ export class MailNotSent extends Error {
   /** False where the same mail would be refused again. */
   readonly isRetryable: boolean;
 
-  /** `cause`: why `connect` opened no connection, in its own words. */
+  /** `cause`: the error of `connect`, where that opened no connection. */
   constructor(code: string, isRetryable: boolean, options?: { cause: unknown }) {
     super(`The mail server did not take the mail (${code}).`, options);
     this.code = code;

@@ -1,12 +1,11 @@
 /**
  * The number of decimals of an amount in minor units, by ISO 4217 as of 2026, and amounts as people read them. Alerts,
- * reports, the command line and the database's `reports.currencies` all use this table. The decimals that Intl knows
- * are those of daily life (CLDR), not of ISO 4217: for HUF, COP, IDR, PKR, IQD and others they are wrong by a factor of
- * 100 or 1,000.
+ * reports, the command line and the database's `reports.currencies` all use this table. Intl has the decimals of daily
+ * life (CLDR), not those of ISO 4217: for HUF, COP, IDR, PKR, IQD and others, amounts would be wrong by a factor of 100
+ * or 1,000. Funds codes (clf, uyi, che, …) and the accounting dinar (xad) are on the list of ISO 4217, and so here.
  */
 const codesByDigits: Readonly<Record<number, string>> = {
   0: "bif clp djf gnf isk jpy kmf krw pyg rwf ugx uyi vnd vuv xaf xof xpf",
-  // The funds codes (bov, che, chw, cou, mxv, usn, uyi, uyw, clf) and the accounting dinar (xad) are on the same list.
   2:
     "aed afn all amd aoa ars aud awg azn bam bbd bdt bmd bnd bob bov brl bsd btn bwp byn bzd cad cdf che chf chw cny " +
     "cop cou crc cup cve czk dkk dop dzd egp ern etb eur fjd fkp gbp gel ghs gip gmd gtq gyd hkd hnl htg huf idr ils " +

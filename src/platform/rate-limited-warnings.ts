@@ -15,15 +15,15 @@ export function createRateLimitedWarnings(
   { log, clock }: { log: Log; clock: Clock },
   { everyMs = 10_000 }: { everyMs?: number } = {},
 ): RateLimitedWarnings {
-  const said = new Map<string, { atMs: number; leftOut: number }>();
+  const logged = new Map<string, { atMs: number; leftOut: number }>();
   return (message, fields) => {
     const nowMs = clock.now().getTime();
-    const before = said.get(message);
+    const before = logged.get(message);
     if (before !== undefined && Math.abs(nowMs - before.atMs) < everyMs) {
       before.leftOut += 1;
       return;
     }
     log.warn({ ...fields, leftOut: before?.leftOut ?? 0 }, message);
-    said.set(message, { atMs: nowMs, leftOut: 0 });
+    logged.set(message, { atMs: nowMs, leftOut: 0 });
   };
 }

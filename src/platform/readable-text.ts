@@ -26,13 +26,13 @@ export function durationText(ms: number): string {
 /** One line of outside text. Control characters, which a terminal would obey, are replaced. */
 export const visible = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\ufffd");
 
-/** For a text of several lines, which it keeps. */
+/** The same for a text of several lines. */
 export const visibleLines = (text: string): string => text.split("\n").map(visible).join("\n");
 
 const longestWord = 400;
 const shownOfLongWord = 60;
 
-/** A message that may repeat what was typed: keeps its lines, drops control characters, cuts long words. */
+/** A message that may repeat what was typed: keeps its lines, replaces control characters, cuts long words. */
 export const visibleMessage = (text: string): string =>
   visibleLines(text).replaceAll(/\S+/gu, (word) =>
     word.length <= longestWord

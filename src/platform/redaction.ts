@@ -7,26 +7,26 @@ const shown = "[secret]";
  * listed, spread or copied by accident. Its texts are removed from whatever is logged (`knowSecret`).
  */
 export function redact<T extends object>(values: T): Readonly<T> {
-  const concealed: object = {};
+  const guarded: object = {};
   for (const [name, value] of Object.entries(values)) {
     for (const each of Array.isArray(value) ? (value as unknown[]) : [value]) {
       if (typeof each === "string") knowSecret(each);
     }
     if (Array.isArray(value)) Object.freeze(value);
-    Object.defineProperty(concealed, name, { value, enumerable: false });
+    Object.defineProperty(guarded, name, { value, enumerable: false });
   }
   for (const name of ["toString", "toJSON", inspect.custom]) {
-    Object.defineProperty(concealed, name, { value: () => shown, enumerable: false });
+    Object.defineProperty(guarded, name, { value: () => shown, enumerable: false });
   }
-  return Object.freeze(concealed) as Readonly<T>;
+  return Object.freeze(guarded) as Readonly<T>;
 }
 
-/** Replaces a secret. */
+/** Stands in a text for a removed secret. */
 export const redacted = "[redacted]";
 
 /** A shorter value would occur by chance in too many texts. */
 const minLength = 8;
-/** A password that is a plain word looks like any word; `strikeOutSecrets` still finds it in its URL. */
+/** A password that is a plain word may occur in any text; `strikeOutSecrets` still finds it in its URL. */
 const plainWord = /^[a-z]{1,15}$/i;
 /** Beyond this the oldest is forgotten. Far more than one process holds, even after many rotations. */
 const maxSecrets = 500;
@@ -36,8 +36,8 @@ const known = new Map<string, readonly string[]>();
 let longestFirst: readonly string[] | null = null;
 
 /**
- * Registers a secret that this process holds, so that no log line and no error message shows it, whoever echoes it. Of
- * a URL with a password, only the password; of a web address without one, all of it. Idempotent.
+ * Registers a secret that this process holds, so that no log line and no error message shows it, whoever echoes it.
+ * Registers only the password of a URL that has one, and all of a web address that has none. Idempotent.
  */
 export function knowSecret(secret: string): void {
   for (const value of valuesIn(secret)) {
@@ -70,7 +70,7 @@ function strikeOutKnownSecrets(text: string): string {
 }
 
 function valuesIn(secret: string): string[] {
-  // Anything before the key itself is not part of it.
+  // A key may also be echoed without its prefix.
   const bare = shapes.flatMap((shape) => {
     const [all, beginning] = [...secret.matchAll(shape)].find(({ index }) => index === 0) ?? [];
     return all === undefined ? [] : [secret.slice(beginning?.length)];
@@ -140,8 +140,8 @@ export function strikeOutSecrets(text: string): string {
 }
 
 /**
- * The same, on one line of at most `maxCharacters`, for a server's answer that people will read. Secrets are removed
- * before the cut, so that no half of one remains.
+ * A text without secrets on one line of at most `maxCharacters`, for a server's answer that people will read. Secrets
+ * are removed before the cut, so that no half of one remains.
  */
 export function foreignText(text: string, maxCharacters: number): string {
   const line = strikeOutSecrets(text).replaceAll(/\p{Cc}+/gu, " ");
@@ -181,5 +181,5 @@ function withoutPasswords(text: string): string {
 }
 
 const urlEnd = /[\s"]/g;
-/** The placeholder in our own messages. */
+/** What our own messages show in place of a password. */
 const example = "password";

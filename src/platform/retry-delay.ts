@@ -7,8 +7,8 @@ export interface RetryPolicy {
 }
 
 /**
- * How long to wait after the `attempt`th failure (the first is 1), or null when that was the last. Doubles each time;
- * the jitter takes off up to half, so that what failed together is not retried together.
+ * How long to wait after the `attempt`th failure (the first is 1), or null when that was the last attempt. Doubles each
+ * time; the jitter takes off up to half, so that what failed together is not retried together.
  */
 export function retryDelayMs(policy: RetryPolicy, attempt: number, random: Random): number | null {
   if (attempt >= policy.maxAttempts) return null;

@@ -14,30 +14,30 @@ export interface Loop {
 
 /**
  * Runs a task again and again, never twice at once: `intervalMs` after the last round ended, or at once while the task
- * reports more work. A round that throws is logged and counts as one without more work. A task with long rounds calls
- * `goesOn` after each of its steps, to report that it does not hang.
+ * returns that there is more work. A round that throws is logged and counts as one without more work. A task with long
+ * rounds calls `reportProgress` after each of its steps, to show that it does not hang.
  */
 export function runEvery(
   { log, name }: { log: Log; name: string },
   intervalMs: number,
-  task: (goesOn: () => void) => Promise<{ more: boolean }>,
+  task: (reportProgress: () => void) => Promise<{ more: boolean }>,
 ): Loop {
   let timer: NodeJS.Timeout | undefined;
   let running: Promise<void> | null = null;
   let isNudged = false;
   let isClosed = false;
-  let lastSignMs = performance.now();
-  const goesOn = () => void (lastSignMs = performance.now());
+  let lastProgressMs = performance.now();
+  const reportProgress = () => void (lastProgressMs = performance.now());
 
   async function round(): Promise<void> {
     let more = false;
     try {
-      ({ more } = await task(goesOn));
+      ({ more } = await task(reportProgress));
     } catch (err) {
       log.warn({ err, loop: name }, "a round failed");
     }
     running = null;
-    goesOn();
+    reportProgress();
     if (isClosed) return;
     const delayMs = more || isNudged ? 0 : intervalMs;
     isNudged = false;
@@ -58,7 +58,7 @@ export function runEvery(
       if (running === null) schedule(0);
       else isNudged = true;
     },
-    quietMs: () => performance.now() - lastSignMs,
+    quietMs: () => performance.now() - lastProgressMs,
     async close() {
       isClosed = true;
       clearTimeout(timer);

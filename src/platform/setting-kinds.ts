@@ -11,7 +11,7 @@ export interface SettingKind<T> {
 
 const kind = <T>(schema: z.ZodType<T>, should: string): SettingKind<T> => ({ schema, should });
 
-/** Says what is wrong in words of our own, which must never hold the value. */
+/** `wrong` completes `NAME …` in a message. It must never contain the value, which may be a secret. */
 const check = (isRight: (text: string) => boolean, wrong: string) =>
   z.string().refine(isRight, { error: wrong });
 
@@ -78,7 +78,7 @@ export const baseUrl = (example: string): SettingKind<string> =>
       .string()
       .refine((text) => URL.canParse(text), { error: "is not a URL", abort: true })
       .transform((text) => new URL(text))
-      .refine(isHttpsOrLoopback, { error: "would send what it carries unencrypted" })
+      .refine(isHttpsOrLoopback, { error: "sends everything unencrypted" })
       .refine((url) => url.username === "" && url.password === "", {
         error: "has a user name or password in it",
       })
@@ -99,7 +99,7 @@ export const urlWithScheme = (schemes: readonly string[], example: string): Sett
     `a URL such as ${example}`,
   );
 
-/** A special word, or else a value of another kind. */
+/** A special word, or a value of another kind. */
 export const orWord = <T>(word: string, other: SettingKind<T>): SettingKind<T | string> => ({
   schema: z.string().transform((text, context): T | string => {
     if (text === word) return word;
@@ -113,7 +113,7 @@ export const orWord = <T>(word: string, other: SettingKind<T>): SettingKind<T | 
 
 /** A bare address: a display name could smuggle a second one in. */
 export const mailAddress: SettingKind<string> = kind(
-  check((text) => z.email().safeParse(text).success, "is no e-mail address"),
+  check((text) => z.email().safeParse(text).success, "is not an e-mail address"),
   "an e-mail address such as tallyhook@example.com",
 );
 
@@ -121,7 +121,7 @@ export const mailAddressList: SettingKind<readonly string[]> = kind(
   commaList.refine(
     (addresses) => addresses.every((address) => z.email().safeParse(address).success),
     {
-      error: "has a part that is no e-mail address",
+      error: "has a part that is not an e-mail address",
     },
   ),
   "e-mail addresses separated by commas, such as finance@example.com,cfo@example.com",
@@ -159,7 +159,7 @@ export const choices = <const T extends string>(
         if (/^[a-z][a-z0-9_]*$/.test(name) && known !== undefined && more.length === 0) {
           chosen[name] = known;
         } else {
-          context.addIssue({ code: "custom", message: "has a part that is no name=value" });
+          context.addIssue({ code: "custom", message: "has a part that is not name=value" });
         }
       }
       return chosen;
@@ -186,15 +186,18 @@ export const namedItems = <const T extends string>(
         const word = words.find((each) => each === text) ?? null;
         const isRight = /^[a-z][a-z0-9-]*$/.test(name) && more.length === 0;
         if (!isRight || (text !== undefined && word === null)) {
-          context.addIssue({ code: "custom", message: "has a part that is no name or name:word" });
+          context.addIssue({
+            code: "custom",
+            message: "has a part that is neither a name nor name:word",
+          });
         }
         return { name, word };
       }),
     ),
-    `names separated by commas, each perhaps with :${words.join(" or :")}, such as ${example}`,
+    `names separated by commas, each optionally followed by :${words.join(" or :")}, such as ${example}`,
   );
 
-/** Newest first. A short or empty secret among them is an error and never skipped. */
+/** Newest first. A short or empty secret among them is an error and is never skipped. */
 export const secretList = (minBytes: number): SettingKind<readonly string[]> =>
   kind(
     commaList.superRefine((secrets, context) => {
@@ -202,7 +205,7 @@ export const secretList = (minBytes: number): SettingKind<readonly string[]> =>
         const bytes = Buffer.byteLength(secret);
         const addIssue = (message: string) => context.addIssue({ code: "custom", message });
         if (bytes < minBytes) addIssue(`has ${bytes} bytes in its secret number ${i + 1}`);
-        // For example a file with one secret per line: joined, they would verify nothing.
+        // A file with one secret a line would be read as one long secret, which verifies nothing.
         if (/\s/.test(secret)) addIssue(`has a space or line break in its secret number ${i + 1}`);
       });
     }),
@@ -237,8 +240,8 @@ function isTimeZone(name: string): boolean {
 }
 
 /**
- * Whether a password is cut short by a # / or ? of its own. Part of it then takes the place of the host, and messages
- * show hosts. What follows a host holds no @ and no #.
+ * Whether a password is cut short by a # / or ? of its own. Part of it is then read as the host, and messages show
+ * hosts. A right URL has no @ and no # after its host.
  */
 function isPasswordCut(text: string): boolean {
   if (!URL.canParse(text)) return false;

@@ -58,7 +58,7 @@ export function readSettings<S extends Settings>(
     if ("problem" in found) problems.push({ name, text: found.problem });
     if (!("text" in found)) continue;
     if (isInQuotationMarks(found.text)) {
-      problems.push({ name, text: `${found.source} is in quotation marks. Leave them out.` });
+      problems.push({ name, text: `${found.source} is in quotation marks. Remove them.` });
       continue;
     }
     const parsed = each.schema.safeParse(found.text);
@@ -66,13 +66,13 @@ export function readSettings<S extends Settings>(
       values[name] = parsed.data;
       continue;
     }
-    const wrong = parsed.error.issues.filter(({ code }) => code === "custom");
-    const said = wrong
-      .map(({ message }) => message)
-      .filter((message) => message !== "Invalid input");
+    // Only our own checks have code "custom" and a message; "Invalid input" is zod's default for one without.
+    const reasons = parsed.error.issues
+      .filter(({ code, message }) => code === "custom" && message !== "Invalid input")
+      .map(({ message }) => message);
     problems.push({
       name,
-      text: `${describe(found, each, said.join(", "))}. It should be ${each.should}.`,
+      text: `${describe(found, each, reasons.join(", "))}. It should be ${each.should}.`,
     });
   }
   return { values: values as ValuesOf<S>, problems };
@@ -119,27 +119,27 @@ function readSecretFile(path: string, readFile: ReadFile): string | null {
   }
 }
 
-/** `NAME is "value": it has …`; for a secret `NAME has …`. */
+/** `NAME is "value": it has …`; for a secret, whose value is not shown, `NAME has …`. */
 function describe(
   { text, source }: { text: string; source: string },
   { isSecret }: Setting<unknown>,
-  said: string,
+  reason: string,
 ): string {
-  if (isSecret) return `${source} ${said === "" ? "is not usable" : said}`;
-  return `${source} is ${quote(text)}${said === "" ? "" : `: it ${said}`}`;
+  if (isSecret) return `${source} ${reason === "" ? "is not usable" : reason}`;
+  return `${source} is ${quote(text)}${reason === "" ? "" : `: it ${reason}`}`;
 }
 
 /** Some tools' env files keep quotation marks as part of the value; a secret with them would never verify anything. */
 const isInQuotationMarks = (text: string): boolean => /^(["']).*\1\s*$/s.test(text);
 
-/** The variable may hold the secret itself instead of a path. */
+/** Shows only what looks like a path: by mistake, the variable may hold the secret itself. */
 const shownPath = (file: string): string =>
   /^\.{0,2}\//.test(file) ? ` ${quote(file)}` : " that it names";
 
-/** A longer text is described by its length: it would be cut, and the expressions below are slow for long texts. */
+/** A longer text is not quoted: most of it would be cut, and the expressions below are slow for long texts. */
 const maxQuoted = 500;
 
-/** Fit for a message: one line, short, and without possible secrets, whether in the wrong variable or in a URL. */
+/** Fit for a message: one line, short, without secrets in URLs, and without secrets set in the wrong variable. */
 function quote(value: string): string {
   if (value.length > maxQuoted) return `a text of ${value.length} characters`;
   const text = strikeOutSecrets(
@@ -149,21 +149,24 @@ function quote(value: string): string {
 }
 
 export interface UnknownVariables {
-  /** Apparently misspelled: the intended setting is not set, so the program would do something else. */
+  /** Apparently misspelled: the program would run without the setting that was meant. */
   problems: { name: string; text: string }[];
   /** Variables without effect. */
   warnings: string[];
 }
 
-/** Other programs' variables may resemble ours slightly, and short ones do. */
+/** A name without our prefix counts as a misspelling only if it is this long and this near: short names look alike. */
 const [minForeignLength, maxForeignDistance] = [8, 2];
-/** A name of at least this length is ours alone: LOGLEVEL and MAILFROM are others', RECONCILE_MOD is not. */
+/**
+ * Only settings with names of this length are looked for: RECONCILE_MOD can only mean ours, while other programs read
+ * LOGLEVEL and MAILFROM.
+ */
 const minOwnLength = 12;
 
 /**
  * Variables that are set and that nothing reads, one line each: those with one of our prefixes, and those whose name is
- * nearly that of an unset secret or of an unset setting with a long name. After a misspelling (DATABSE_URL,
- * ALERT_SETTINGS_FILES) everything would run, but elsewhere or otherwise.
+ * nearly that of an unset secret or of an unset setting with a long name. A misspelling (DATABSE_URL,
+ * ALERT_SETTINGS_FILES) would go unnoticed: the program runs, on another database or without those settings.
  */
 export function unknownVariables(
   settings: Settings,
@@ -191,7 +194,7 @@ export function unknownVariables(
     if (meant !== null) {
       found.problems.push({
         name,
-        text: `${name} is no setting. Did you mean ${meant}? Rename it, or unset it.`,
+        text: `${name} is not a setting. Did you mean ${meant}? Rename it, or unset it.`,
       });
     } else if (isOurs) {
       found.warnings.push(`${name} is set, but there is no such setting: it does nothing.`);

@@ -181,18 +181,18 @@ test("all mistakes and what is said of them", async () => {
   await expect(blocks.join("\n")).toMatchFileSnapshot("./setting-mistakes.txt");
 });
 
-const noValue = "this word is no value: keys and texts stand in double quotes.";
+const noValue = "this word is not a value: keys and texts need double quotes.";
 
 test.each([
   [
     '{\n "rules": {"decline": {},\n "decline": {}}}',
-    'line 3, column 2: the key "decline" is there twice.',
+    'line 3, column 2: the key "decline" is repeated.',
   ],
-  ['{"rules": {}\n "links": {}}', "line 2, column 2: a comma should stand here."],
+  ['{"rules": {}\n "links": {}}', "line 2, column 2: a comma is expected here."],
   ["{'rules': {}}", `line 1, column 2: ${noValue}`],
   ["{\n\nrules: {}}", `line 3, column 1: ${noValue}`],
   ['{"rules": yes}', `line 1, column 11: ${noValue}`],
-  ['{"rules": {', "line 1, column 12: a comma or } should stand here."],
+  ['{"rules": {', "line 1, column 12: a comma or } is expected here."],
 ])("a file that is not JSON is refused with its place: %s", (text, says) => {
   expect(refusal(text)).toBe(`ALERT_SETTINGS_FILE (alerts.jsonc) cannot be read at ${says}`);
 });

@@ -174,7 +174,7 @@ const ofEveryCommand: Case[] = [
       url.username = readerName();
       return run(["events", "list"], { DATABASE_URL: url.href });
     },
-    says: /The role of DATABASE_URL lacks a right that this needs \(42501\)/,
+    says: /The role of DATABASE_URL lacks a privilege that this needs \(42501\)/,
   },
   {
     code: exitCodes.usage,

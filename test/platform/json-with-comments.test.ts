@@ -35,21 +35,21 @@ test("says on which line a value is, and for one that is not there, where it wou
 });
 
 test.each([
-  ["", 1, 1, "a value should stand here"],
-  ['{"a": 1\n "b": 2}', 2, 2, "a comma should stand here"],
-  ['{\n"a" 1}', 2, 5, "a colon should stand here"],
-  ["{\na: 1}", 2, 1, "this word is no value: keys and texts stand in double quotes"],
-  ["{1: 1}", 1, 2, "a key in double quotes should stand here"],
-  ['{"a": 1,\n "a": 2}', 2, 2, 'the key "a" is there twice'],
-  ['[{"b": [1]},\n {"a": {"b": 1, "b": 2}}]', 2, 17, 'the key "b" is there twice'],
-  ["[1,\n2", 2, 2, "a comma or ] should stand here"],
-  ['["a\nb"]', 1, 2, "this text has no double quotes at its end"],
-  [String.raw`["\x"]`, 1, 2, "a text has an unknown escape in it"],
-  ["[01]", 1, 3, "a comma should stand here"],
-  ["[,]", 1, 2, "a value should stand here"],
-  ["[1,,2]", 1, 4, "a value should stand here"],
-  ["[nullx]", 1, 2, "this word is no value: keys and texts stand in double quotes"],
-  ["[1] 2", 1, 5, "nothing should stand after the end"],
+  ["", 1, 1, "a value is expected here"],
+  ['{"a": 1\n "b": 2}', 2, 2, "a comma is expected here"],
+  ['{\n"a" 1}', 2, 5, "a colon is expected here"],
+  ["{\na: 1}", 2, 1, "this word is not a value: keys and texts need double quotes"],
+  ["{1: 1}", 1, 2, "a key in double quotes is expected here"],
+  ['{"a": 1,\n "a": 2}', 2, 2, 'the key "a" is repeated'],
+  ['[{"b": [1]},\n {"a": {"b": 1, "b": 2}}]', 2, 17, 'the key "b" is repeated'],
+  ["[1,\n2", 2, 2, "a comma or ] is expected here"],
+  ['["a\nb"]', 1, 2, "this text has no closing double quote"],
+  [String.raw`["\x"]`, 1, 2, "this text contains an invalid escape"],
+  ["[01]", 1, 3, "a comma is expected here"],
+  ["[,]", 1, 2, "a value is expected here"],
+  ["[1,,2]", 1, 4, "a value is expected here"],
+  ["[nullx]", 1, 2, "this word is not a value: keys and texts need double quotes"],
+  ["[1] 2", 1, 5, "nothing is allowed after the end"],
   ["\n/* [1]", 2, 1, "this comment has no end"],
 ])("refuses %j, with line %i and column %i", (text, line, column, reason) => {
   expect(parseJsonWithComments(text)).toEqual({ ok: false, place: { line, column }, reason });
@@ -63,6 +63,6 @@ test.each([
   expect(parseJsonWithComments(text)).toMatchObject({
     ok: false,
     place: { line: 1 },
-    reason: "more than 100 levels stand in each other",
+    reason: "values are nested more than 100 levels deep",
   });
 });

@@ -485,6 +485,6 @@ test("an address that cannot be listened on is named", async () => {
   await expect(taken).rejects.toThrow(ConfigurationError);
   await expect(taken).rejects.toThrow(`PORT: another program listens on 127.0.0.1:${stand.port}.`);
   await expect(startStand(database.url, { options: { host: "192.0.2.1" } })).rejects.toThrow(
-    "HOST: 192.0.2.1 is no address of this machine.",
+    "HOST: 192.0.2.1 is not an address of this machine.",
   );
 });

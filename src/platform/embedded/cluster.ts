@@ -19,7 +19,7 @@ import { type Place, giveTo, runAs } from "./place.ts";
 /** The database role that initdb creates and every connection logs in as. */
 export const superuser = "tallyhook";
 
-/** Child processes do not inherit our environment: PG… variables would change what they do. */
+/** Child processes do not inherit our environment: its PG… variables would change what they do. */
 export const serverEnvironment = { PATH: "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC" };
 
 /**
@@ -76,8 +76,8 @@ async function initdb(place: Place, program: string, args: string[]): Promise<vo
   if (code === 0) return;
   throw new UnreachableError(
     `The data directory of the embedded PostgreSQL could not be made in ${place.root}. ` +
-      `Check free disk space and permissions there. initdb ended with ${code}:\n${lastLines(output)}`,
-    { cause: new Error(`initdb ended with ${code}:\n${output.trim()}`) },
+      `Check free disk space and permissions there. initdb exited with ${code}:\n${lastLines(output)}`,
+    { cause: new Error(`initdb exited with ${code}:\n${output.trim()}`) },
   );
 }
 
@@ -95,7 +95,7 @@ async function refuseOtherVersion(place: Place, { majorVersion }: Binaries): Pro
   if (made === majorVersion) return;
   throw new UnreachableError(
     `The embedded PostgreSQL is version ${majorVersion}, and the data in ${place.cluster} was made by version ${made}. ` +
-      `Dump it with version ${made} and load it again, or remove ${place.base} to begin with an empty database.`,
+      `Dump it with version ${made} and load it again, or remove ${place.base} to start with an empty database.`,
   );
 }
 
@@ -181,7 +181,7 @@ function hasGlibc(): boolean {
   return header.glibcVersionRuntime !== undefined;
 }
 
-/** Copies files with the modes that they need. Leaves out what only building against them needs. */
+/** Copies files with the modes that they need, without what is needed only to build against them. */
 async function copyTree(from: string, to: string): Promise<void> {
   await makeNewDirectory(to, 0o755);
   for (const entry of await readdir(from, { withFileTypes: true })) {

@@ -34,7 +34,7 @@ export interface EmbeddedPostgresOptions {
 }
 
 export interface EmbeddedPostgres {
-  /** Contains the password: not for logs. */
+  /** Contains the password: never log it. */
   url: string;
   /** True when the server was already running. */
   attached: boolean;
@@ -50,7 +50,7 @@ export interface EmbeddedPostgres {
   remove(): Promise<void>;
 }
 
-/** Longer than one start, so that of two concurrent starts the second attaches to the first one's server. */
+/** Longer than a start, so that of two concurrent starts the second attaches to the first one's server. */
 const lockTimeoutMs = 90_000;
 const shutDownTimeoutMs = 30_000;
 
@@ -81,13 +81,13 @@ export async function startEmbeddedPostgres(
  */
 export async function stopAbandonedPostgres(dataDir: string): Promise<boolean> {
   const base = await prepareBase(dataDir);
-  return leave(await findPlace(base), async () => {});
+  return stopIfUnused(await findPlace(base), async () => {});
 }
 
 /** Like `stopAbandonedPostgres`, and then deletes the data for good. False while a live process uses it. For demos. */
 export async function removeAbandonedPostgres(dataDir: string): Promise<boolean> {
   const place = await findPlace(await prepareBase(dataDir));
-  if (!(await leave(place, async () => {}))) return false;
+  if (!(await stopIfUnused(place, async () => {}))) return false;
   await removeIfUnused(place);
   return true;
 }
@@ -111,20 +111,20 @@ async function startOrAttach(options: EmbeddedPostgresOptions): Promise<Embedded
           { serverPid: server.pid, port: server.port, data: place.cluster, attached },
           "embedded PostgreSQL is ready",
         );
-        let left: Promise<boolean> | undefined;
-        const leaveOnce = () => (left ??= leave(place, () => registration.leave()));
+        let stopped: Promise<boolean> | undefined;
+        const stopOnce = () => (stopped ??= stopIfUnused(place, () => registration.remove()));
         return {
           url: connectionUrl(server.port, password, database),
           attached,
           ...server,
           logFile: logFile(place),
-          stop: async () => void (await leaveOnce()),
+          stop: async () => void (await stopOnce()),
           remove: async () => {
-            if (await leaveOnce()) await removeIfUnused(place);
+            if (await stopOnce()) await removeIfUnused(place);
           },
         };
       } catch (error) {
-        await registration.leave();
+        await registration.remove();
         throw error;
       }
     },
@@ -142,8 +142,8 @@ async function start(
   return launch(place, binaries, password, options);
 }
 
-/** True when the last user left and the server was therefore stopped. */
-async function leave(place: Place, unregister: () => Promise<void>): Promise<boolean> {
+/** Unregisters a user, and stops the server when no other is left. Returns whether it did. */
+async function stopIfUnused(place: Place, unregister: () => Promise<void>): Promise<boolean> {
   return withExclusiveLock(
     place.base,
     async () => {
@@ -173,7 +173,7 @@ function explainFileError(error: unknown): string {
   switch (code) {
     case "ENOSPC":
     case "EDQUOT":
-      return "the disk is full. Make room there.";
+      return "the disk is full. Free some space there.";
     case "EACCES":
     case "EPERM":
     case "EROFS":
@@ -203,7 +203,7 @@ async function ensureDatabase(url: string, name: string): Promise<void> {
  * whatever way, does not count and is removed. Must run under the lock of `base`.
  */
 export interface Registration {
-  leave(): Promise<void>;
+  remove(): Promise<void>;
 }
 
 async function register(base: string): Promise<Registration> {
@@ -212,7 +212,7 @@ async function register(base: string): Promise<Registration> {
     file,
     JSON.stringify({ pid: process.pid, identity: processIdentity(process.pid) }),
   );
-  return { leave: () => rm(file, { force: true }) };
+  return { remove: () => rm(file, { force: true }) };
 }
 
 /** How many users with a live process are left. */
@@ -233,7 +233,7 @@ async function usersDirectory(base: string): Promise<string> {
   await makeDirectory(directory);
   if ((await lstat(directory)).isDirectory()) return directory;
   throw new UnreachableError(
-    `${directory} is a link, and Tallyhook did not make it. Find out who did, and remove it.`,
+    `${directory} is a link that Tallyhook did not make. Find out who made it, then remove it.`,
   );
 }
 

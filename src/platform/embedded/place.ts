@@ -24,14 +24,14 @@ export interface Place {
  * Where data goes when root starts Tallyhook in a directory that no other user can enter (a checkout under /root). Not
  * under /tmp or /var/tmp, which the system empties.
  */
-const outside = "/var/lib/tallyhook";
+const outsideRoot = "/var/lib/tallyhook";
 
 /** Creates `<data directory>/postgres` and returns its real path. */
 export async function prepareBase(dataDir: string): Promise<string> {
-  const wanted = resolve(dataDir, "postgres");
+  const named = resolve(dataDir, "postgres");
   await makeDirectory(resolve(dataDir));
-  await makeDirectory(wanted);
-  const base = await realpath(wanted);
+  await makeDirectory(named);
+  const base = await realpath(named);
   const { uid } = await stat(base);
   refuseForeign(uid, base);
   // Whatever the umask, the server's user must be able to pass through. Secret files in it have their own mode.
@@ -44,64 +44,64 @@ export async function prepareBase(dataDir: string): Promise<string> {
  * finds them. Must run under the lock of `base`.
  */
 export async function findPlace(base: string): Promise<Place> {
-  const noted = await readIfThere(join(base, "location"));
-  const root = noted === null ? base : noted.trim();
-  if (noted !== null && !(await exists(root))) {
+  const recorded = await readIfThere(join(base, "location"));
+  const root = recorded === null ? base : recorded.trim();
+  if (recorded !== null && !(await exists(root))) {
     throw new UnreachableError(
-      `The data of the embedded PostgreSQL was in ${root} (so says ${join(base, "location")}), which is gone. ` +
-        `Bring it back, or remove ${base} to begin with an empty database.`,
+      `The data of the embedded PostgreSQL should be in ${root}, as ${join(base, "location")} records, but that ` +
+        `directory does not exist. Restore it, or remove ${base} to start with an empty database.`,
     );
   }
-  if (noted !== null) await refuseForeignPlace(base, root);
+  if (recorded !== null) await refuseForeignPlace(base, root);
   const cluster = join(root, "cluster");
   const isInitialised = await exists(cluster);
   const account = await (isInitialised ? ownerOf(cluster) : unprivilegedAccount(base));
   if (await canRead(account, root)) {
-    if (!isInitialised) refuseShellSigns(root);
+    if (!isInitialised) refuseShellCharacters(root);
     return { base, root, cluster, account, isInitialised };
   }
-  if (isInitialised || noted !== null) {
+  if (isInitialised || recorded !== null) {
     throw new UnreachableError(
       `The user ${account?.name} that the embedded PostgreSQL runs as can no longer read ${root}. ` +
-        "Allow it to pass through every directory above, or move the project back to where it was.",
+        "Allow it to enter every directory above, or move the project back to where it was.",
     );
   }
   const elsewhere = await makeOutside(base, account);
   return { base, root: elsewhere, cluster: join(elsewhere, "cluster"), account, isInitialised };
 }
 
-/** The owner of `base` can write any directory there, and root would work in it and finally delete it. */
+/** The owner of `base` can record any directory, which root would then use and finally delete. */
 async function refuseForeignPlace(base: string, root: string): Promise<void> {
   const found = await lstat(root);
-  const isOurs = dirname(root) === outside && found.isDirectory() && found.uid === 0;
+  const isOurs = dirname(root) === outsideRoot && found.isDirectory() && found.uid === 0;
   if (isOurs || process.getuid?.() !== 0) return;
   throw new UnreachableError(
-    `${join(base, "location")} names ${root}, which is no directory that Tallyhook made in ${outside}. ` +
-      `Find out who wrote that, and remove ${base} to begin with an empty database.`,
+    `${join(base, "location")} names ${root}, which is not a directory that Tallyhook made in ${outsideRoot}. ` +
+      `Find out who wrote that, then remove ${base} to start with an empty database.`,
   );
 }
 
 /** initdb passes its own path to a shell, in double quotes. */
-function refuseShellSigns(root: string): void {
+function refuseShellCharacters(root: string): void {
   if (!/["$`]/.test(root)) return;
   throw new UnreachableError(
-    `The embedded PostgreSQL cannot be made in ${root}, which has one of " $ \` in its path. ` +
+    `The embedded PostgreSQL cannot be made in ${root}: its path contains one of " $ \`. ` +
       "Set TALLYHOOK_DATA_DIR to another directory.",
   );
 }
 
 async function makeOutside(base: string, account: Account): Promise<string> {
   const project = basename(dirname(dirname(base))).replace(/[^\w.-]/g, "_");
-  const root = join(outside, `${project}-${randomBytes(6).toString("hex")}`);
+  const root = join(outsideRoot, `${project}-${randomBytes(6).toString("hex")}`);
   const advice =
     `PostgreSQL cannot run as root, and the user ${account?.name} cannot read ${base}. ` +
-    "Set TALLYHOOK_DATA_DIR to a directory that every user can pass through, or set DATABASE_URL.";
+    "Set TALLYHOOK_DATA_DIR to a directory that every user can enter, or set DATABASE_URL.";
   try {
-    await mkdir(outside, { recursive: true, mode: 0o755 });
+    await mkdir(outsideRoot, { recursive: true, mode: 0o755 });
     await mkdir(root, { mode: 0o755 });
     await chmod(root, 0o755);
   } catch (cause) {
-    throw new UnreachableError(`${advice} (${outside} cannot be written to either.)`, { cause });
+    throw new UnreachableError(`${advice} (${outsideRoot} is not writable either.)`, { cause });
   }
   if (!(await canRead(account, root))) throw new UnreachableError(advice);
   await writeWhole(join(base, "location"), `${root}\n`);
@@ -115,8 +115,8 @@ export async function ensurePassword({ base, cluster, isInitialised }: Place): P
   if (stored !== null) return stored.trim();
   if (isInitialised) {
     throw new UnreachableError(
-      `The password of the embedded PostgreSQL is missing (${path}). Bring it back, ` +
-        `or remove ${base} and ${cluster} to begin with an empty database.`,
+      `The password of the embedded PostgreSQL is missing (${path}). Restore it, ` +
+        `or remove ${base} and ${cluster} to start with an empty database.`,
     );
   }
   const password = randomBytes(24).toString("base64url");
@@ -171,7 +171,7 @@ function refuseForeign(uid: number, path: string): void {
 const belongsTo = (uid: number, path: string) =>
   new UnreachableError(
     `The embedded PostgreSQL in ${path} belongs to the user ${nameOf(uid)}. ` +
-      "Start as that user (or as root), or move the directory away to begin anew.",
+      "Start as that user (or as root), or move the directory away to start with an empty database.",
   );
 
 /** A container may run as an id without a name; initdb's own message for that is less clear. */

@@ -19,7 +19,7 @@ const defaultSettings: ServerSettings = {
   // Only this machine, only TCP: the path of a socket would have to be short and readable by both users.
   listen_addresses: "127.0.0.1",
   unix_socket_directories: "",
-  // That a webhook is durable before its 2xx rests on these three. They are the defaults, and stated all the same.
+  // A webhook is durable before its 2xx because of these three. They are the defaults, stated so that nobody drops them.
   fsync: "on",
   full_page_writes: "on",
   synchronous_commit: "on",
@@ -32,13 +32,13 @@ const defaultSettings: ServerSettings = {
   log_timezone: "UTC",
 };
 
-/** For how long a server that ends early is restarted. */
+/** For how long a server that exits early is started again. */
 const retryMs = 5_000;
 const maxLogBytes = 10_000_000;
 
 /**
  * Starts the server in a session of its own, so that neither Ctrl-C in our terminal nor the end of our process stops
- * it, and waits until it accepts connections. A server that ends early (its port was taken meanwhile, children of a
+ * it, and waits until it accepts connections. A server that exits early (its port was taken meanwhile, children of a
  * killed server still hold its memory) is started again for some seconds.
  */
 export async function launch(
@@ -64,7 +64,7 @@ export async function launch(
     if (performance.now() - startedMs > Math.min(retryMs, options.timeoutMs)) {
       const log = await logTail(place);
       throw new UnreachableError(
-        `The embedded PostgreSQL does not start. All it said is in ${logFile(place)}, last:\n${lastLines(log)}`,
+        `The embedded PostgreSQL does not start. Its log is ${logFile(place)}, which ends:\n${lastLines(log)}`,
         { cause: new Error(log) },
       );
     }
@@ -79,11 +79,11 @@ export async function launch(
  */
 export async function shutDown(place: Place, timeoutMs: number): Promise<void> {
   for (const signal of ["SIGINT", "SIGQUIT", "SIGKILL"] as const) {
-    const noted = await readPostmasterPid(place.cluster);
-    if (noted === null || !isPostmaster(noted.pid, place.cluster)) return;
-    process.kill(noted.pid, signal);
+    const recorded = await readPostmasterPid(place.cluster);
+    if (recorded === null || !isPostmaster(recorded.pid, place.cluster)) return;
+    process.kill(recorded.pid, signal);
     const deadlineMs = performance.now() + timeoutMs;
-    while (isPostmaster(noted.pid, place.cluster)) {
+    while (isPostmaster(recorded.pid, place.cluster)) {
       if (performance.now() > deadlineMs) break;
       await sleep(pollMs);
     }
@@ -140,9 +140,11 @@ async function waitUntilReady(
   const deadlineMs = performance.now() + timeoutMs;
   while (!server.hasEnded) {
     if (server.failure !== null) {
-      throw new UnreachableError("The embedded PostgreSQL cannot be started as a program.", {
-        cause: server.failure,
-      });
+      throw new UnreachableError(
+        `The server program of the embedded PostgreSQL in ${place.root} cannot be run ` +
+          `(${errorCode(server.failure)}). Check who may execute it, and that the file system allows programs.`,
+        { cause: server.failure },
+      );
     }
     // Another program may have taken the port since it was chosen: only an answer of our own server counts.
     const isBound = (await readPostmasterPid(place.cluster))?.pid === server.pid;
@@ -159,11 +161,11 @@ async function choosePort(place: Place): Promise<number> {
   return freePort(last).catch(() => freePort(0));
 }
 
-function freePort(wanted: number): Promise<number> {
+function freePort(preferred: number): Promise<number> {
   return new Promise((resolve, reject) => {
     const server = createServer();
     server.once("error", reject);
-    server.listen({ port: wanted, host: "127.0.0.1", exclusive: true }, () => {
+    server.listen({ port: preferred, host: "127.0.0.1", exclusive: true }, () => {
       const { port } = server.address() as AddressInfo;
       server.close(() => resolve(port));
     });
@@ -210,10 +212,10 @@ export async function findRunning(
 ): Promise<RunningServer | null> {
   const deadlineMs = performance.now() + timeoutMs;
   for (;;) {
-    const noted = await readPostmasterPid(place.cluster);
-    if (noted === null || !isPostmaster(noted.pid, place.cluster)) return null;
-    if (noted.port !== null && (await tryLogin(noted.port, password, place))) {
-      return { pid: noted.pid, port: noted.port };
+    const recorded = await readPostmasterPid(place.cluster);
+    if (recorded === null || !isPostmaster(recorded.pid, place.cluster)) return null;
+    if (recorded.port !== null && (await tryLogin(recorded.port, password, place))) {
+      return { pid: recorded.pid, port: recorded.port };
     }
     if (performance.now() > deadlineMs) throw notReady(place, timeoutMs);
     await sleep(pollMs);
@@ -240,13 +242,13 @@ async function tryLogin(port: number, password: string, place: Place): Promise<b
     if (errorCode(cause) === "28P01") {
       throw new UnreachableError(
         `The embedded PostgreSQL on 127.0.0.1:${port} refuses the password in ${join(place.base, "password")}. ` +
-          `Bring the right one back, or stop that server and remove ${place.base} to begin anew.`,
+          `Restore the right one, or stop that server and remove ${place.base} to start with an empty database.`,
         { cause },
       );
     }
     if (errorCode(cause) === "53300") {
       throw new UnreachableError(
-        `The embedded PostgreSQL on 127.0.0.1:${port} has no connection left. End some of its users first.`,
+        `The embedded PostgreSQL on 127.0.0.1:${port} has no free connection. Stop some of the processes that use it.`,
         { cause },
       );
     }
@@ -270,5 +272,5 @@ const isPostmaster = (pid: number, cluster: string): boolean =>
 const notReady = (place: Place, timeoutMs: number) =>
   new UnreachableError(
     `The embedded PostgreSQL is not ready after ${timeoutMs / 1000} s; it may still be recovering. ` +
-      `Look at ${logFile(place)}; starting again goes on waiting for it.`,
+      `See ${logFile(place)}. Start again to wait longer.`,
   );

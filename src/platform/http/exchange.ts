@@ -10,7 +10,7 @@ export type HttpRequest = {
   body: string | null;
 };
 
-/** An answer as received. A body that is too long is not read to its end. */
+/** An answer as received. `too_long`: the body was not read to its end. `cut_short`: it broke off, or took too long. */
 export type HttpAnswer = {
   status: number;
   /** @param name in lower case */

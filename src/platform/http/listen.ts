@@ -34,7 +34,7 @@ function explain(
       return `${portVariable}: this user may not listen on port ${port}. Set one above 1023.`;
     case "EADDRNOTAVAIL":
     case "ENOTFOUND":
-      return `${hostVariable}: ${host} is no address of this machine. Set one that is, such as 127.0.0.1 or 0.0.0.0.`;
+      return `${hostVariable}: ${host} is not an address of this machine. Set one that is, such as 127.0.0.1 or 0.0.0.0.`;
     default:
       return `${hostVariable} and ${portVariable}: cannot listen on ${host}:${port} (${code ?? "unknown reason"}).`;
   }

@@ -1,6 +1,6 @@
 import { ConfigurationError } from "../errors.ts";
 
-/** The place of an attempted connection, in words that may be shown: never the password. */
+/** What a connection was attempted to, as it may be shown: without the password. */
 export interface ConnectionTarget {
   host: string;
   port: number;
@@ -42,12 +42,12 @@ export function explainConnectionError(error: unknown, target: ConnectionTarget)
     case "42501":
       return `the user "${user}" may not connect to the database "${database}" on ${at}. Grant CONNECT.`;
     case "53300":
-      return `PostgreSQL on ${at} has no connection left. Raise max_connections or close some.`;
+      return `PostgreSQL on ${at} has no free connection. Raise max_connections, or close some.`;
     case "42704":
     case "08P01":
       return (
         `PostgreSQL on ${at} refuses the settings that a connection brings (${code}). It is older than 15, or a ` +
-        `pooler in between has to be told to pass or ignore "options" (docs/operations.md, "Settings of a session").`
+        `pooler in between must be set to pass or ignore "options" (docs/operations.md, "Settings of a session").`
       );
     case "57P03":
       return `PostgreSQL on ${at} is starting up, shutting down or recovering. Try again shortly.`;
@@ -91,27 +91,27 @@ export function isOutage(error: unknown): boolean {
     // The driver's broken connection and Knex' full pool have no code; programming errors are of other classes.
     return error.name === "Error" || error.name === "KnexTimeoutError";
   }
-  return /^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]{4}$/.test(code)
-    ? outageClasses.includes(code.slice(0, 2))
-    : true;
+  // An SQLSTATE has five characters, as some system codes have (EPIPE). Every system code is an outage.
+  const isSqlState = /^[0-9A-Z]{5}$/.test(code) && !/^E[A-Z]{4}$/.test(code);
+  return !isSqlState || outageClasses.includes(code.slice(0, 2));
 }
 
 /**
- * The error shown to a person when the login lacks a privilege. It leaves out PostgreSQL's message: knex puts the
- * statement with its values in front of it.
+ * The error to show to a person when the login lacks a privilege or may only read; any other error is returned as it
+ * is. Leaves out PostgreSQL's message: Knex puts the statement with its values in front of it.
  */
 export function withRoleAdvice(error: unknown): unknown {
   const code = errorCode(error);
   if (code === "42501") {
     return new ConfigurationError(
-      "The role of DATABASE_URL lacks a right that this needs (42501). Log in as the role that owns the database and " +
+      "The role of DATABASE_URL lacks a privilege that this needs (42501). Log in as the role that owns the database and " +
         "migrated it: commands, receivers and workers all write.",
       { cause: error },
     );
   }
   if (code === "25006") {
     return new ConfigurationError(
-      "Nothing can be written where DATABASE_URL leads (25006): it is a standby, or default_transaction_read_only is on. " +
+      "The database of DATABASE_URL is read-only (25006): it is a standby, or default_transaction_read_only is on. " +
         '"npx tallyhook doctor" says which.',
       { cause: error },
     );

@@ -29,7 +29,7 @@ export const ownMigrationsFolder = new URL("own/", migrationsFolder);
 /** The merchant's files begin with it, so that their numbers never collide with ours. */
 const ownPrefix = "own/";
 const ledger = "tallyhook_migrations";
-/** The key of the advisory lock that is held while the schema changes. Any fixed number of our own. */
+/** The key of the advisory lock that is held while the schema changes. An arbitrary fixed number. */
 const advisoryLock = 7_255_011_932;
 const liftedLimits = [
   "statement_timeout",
@@ -47,7 +47,7 @@ const liftedLimits = [
  */
 export async function migrateToLatest(db: Knex, schema: Schema): Promise<Migrated> {
   return db.transaction(async (trx) => {
-    // Operators limit statements to protect others; a migration takes as long as it takes.
+    // Operators limit statements so that none blocks others for long; a migration must run to its end.
     await trx.raw(
       "select set_config(name, '0', true) from pg_settings where name = any(?::text[])",
       [liftedLimits],

@@ -72,9 +72,9 @@ interface WatchedClient {
 }
 
 /**
- * After a failover without a disconnect (a lost machine, a moved address), the system keeps sending to the old server
- * for a quarter of an hour. A statement that waits too long abandons its connection; `distrust` then handles the
- * others, each of which would cost the same wait again. An idle connection may be silent: locks are held on one.
+ * After a failover without a disconnect (a lost machine, a moved address), the operating system keeps sending to the
+ * old server for a quarter of an hour. A statement that waits too long abandons its connection; `distrust` then handles
+ * the pool's others, each of which would cost the same wait again. An idle connection may be silent: it may hold a lock.
  */
 function limitSilence(
   silenceMs: number,
@@ -87,7 +87,7 @@ function limitSilence(
     stream.once("close", () => clients.delete(client));
     stream.setTimeout(silenceMs, () => {
       if (client.readyForQuery) return;
-      const reason = new Error(`the database connection was silent for ${silenceMs} ms`);
+      const reason = new Error(`the database connection received nothing for ${silenceMs} ms`);
       distrust([...clients], reason);
       stream.destroy(reason);
     });
@@ -96,7 +96,7 @@ function limitSilence(
 
 /** A connection in use may hold a lock; it is dropped when it is returned. */
 function disposeOfLater(clients: readonly WatchedClient[], reason: Error): void {
-  for (const each of clients) each.__knex__disposed = reason;
+  for (const client of clients) client.__knex__disposed = reason;
 }
 
 function destroyAll(clients: readonly WatchedClient[], reason: Error): void {
@@ -109,26 +109,24 @@ export interface PoolOptions {
   applicationName: string;
   /** Schema in which unqualified names are looked up: letters and underscores. */
   searchPath?: string;
-  /**
-   * A crash of the server may lose the last commits; each commit saves a flush of the log. For data that can be made
-   * again.
-   */
+  /** Saves a flush of the WAL for each commit. A crash of the server may then lose the last ones. */
   mayLoseCommits?: true;
-  /** The server gives up a statement after this time (57014). */
+  /** The server cancels a statement after this time (57014). */
   statementTimeoutMs?: number;
   /** The limit for opening a connection, or for waiting until a busy pool has a free one. */
   connectTimeoutMs?: number;
-  /** The client stops waiting after this time, also when the server no longer answers at all. */
+  /** The client stops waiting after this time, even when the server does not answer at all. */
   queryTimeoutMs?: number;
   idleTimeoutMs?: number;
-  /** As in `DatabaseOptions`; afterwards every connection of the pool is closed. */
+  /** As in `DatabaseOptions`, but closes every connection of the pool. */
   silenceMs?: number;
   log?: Log;
 }
 
 /**
- * A bare pg pool, for the hot path. Its commits survive a crash unless `mayLoseCommits`. Handles errors of idle and of
- * checked-out clients (the pool replaces them), so that a lost server never ends the process. Close with `pool.end()`.
+ * A bare pg pool, for the hot path and for BullMQ. Its commits survive a crash unless `mayLoseCommits`. Handles errors
+ * of idle and of checked-out clients (the pool replaces them), so that a lost server never ends the process. Close with
+ * `pool.end()`.
  */
 export function createPool(options: PoolOptions): pg.Pool {
   const { log } = options;
@@ -173,29 +171,31 @@ async function applyOwnSettings(client: pg.ClientBase, options: PoolOptions): Pr
   );
 }
 
+const knexMessage = "Knex logged a message";
+
 /** Without a log of ours, Knex would write to standard output, where `--json` prints. */
 function knexLog(log: Log | undefined): Knex.Logger {
   return {
-    warn: (message: unknown) => log?.warn({ knex: message }, "knex"),
-    error: (message: unknown) => log?.error({ knex: message }, "knex"),
-    deprecate: (message: unknown) => log?.warn({ knex: message }, "knex"),
-    debug: (message: unknown) => log?.debug({ knex: message }, "knex"),
+    warn: (message: unknown) => log?.warn({ knex: message }, knexMessage),
+    error: (message: unknown) => log?.error({ knex: message }, knexMessage),
+    deprecate: (message: unknown) => log?.warn({ knex: message }, knexMessage),
+    debug: (message: unknown) => log?.debug({ knex: message }, knexMessage),
   };
 }
 
 export interface ReachableOptions {
   /** The setting to name in the message. */
   variable?: string;
-  /** For everything together: name look-up, connecting, logging in, one query. */
+  /** For everything together: name look-up, connecting, logging in, the queries. */
   timeoutMs?: number;
 }
 
 /**
  * Proves that the database answers a query within `timeoutMs`: 6 s by default, so that a command ends within 10 s,
  * including the start of its process. Also waits that long for a server that is starting or recovering. Throws
- * `UnreachableError`. Throws `ConfigurationError` when the URL is wrong, the server too old, the database not in UTF8,
- * the session without the settings that a connection brings, or a pooler shares server connections between
- * transactions. The message names the variable and the place, and never shows the password.
+ * `UnreachableError`, or `ConfigurationError` when the URL is wrong, the server too old, the database not in UTF8, the
+ * session without the settings that a connection brings, or a pooler shares server connections between transactions.
+ * The message names the variable and the server, and never shows the password.
  */
 export async function assertReachable(url: string, options: ReachableOptions = {}): Promise<void> {
   const { variable = "DATABASE_URL", timeoutMs = 6_000 } = options;
@@ -216,7 +216,7 @@ export async function assertReachable(url: string, options: ReachableOptions = {
       assertEncoding(rows[0]?.encoding, variable);
       assertSession(session.rows[0], variable);
       if (await isLentToOthers(client, createProbe(url, variable), deadline)) {
-        throw lendingPooler(variable);
+        throw transactionPooling(variable);
       }
       await client.end();
       return;
@@ -228,7 +228,7 @@ export async function assertReachable(url: string, options: ReachableOptions = {
         continue;
       }
       const why =
-        deadline.aborted && !isStarting ? silence(client, timeoutMs) : explain(cause, client);
+        deadline.aborted && !isStarting ? noAnswer(client, timeoutMs) : explain(cause, client);
       throw new UnreachableError(`${variable}: ${why}`, { cause });
     } finally {
       deadline.removeEventListener("abort", giveUp);
@@ -269,11 +269,11 @@ async function backendOf(client: pg.Client): Promise<number | undefined> {
   return rows[0]?.pid;
 }
 
-const lendingPooler = (variable: string): ConfigurationError =>
+const transactionPooling = (variable: string): ConfigurationError =>
   new ConfigurationError(
-    `${variable}: a pooler between here and PostgreSQL lends its connections by the transaction. Locks, notifications ` +
-      "and settings of a session are lost there, so that events would wait and two runs could meet. Set the pooler to " +
-      '"session" for this database (PgBouncer: pool_mode = session), or name the server itself.',
+    `${variable}: a pooler between here and PostgreSQL pools by transaction. It loses a session's locks, notifications ` +
+      "and settings: events would be applied late, and two nightly runs could run at once. Set it to pool by session " +
+      "for this database (PgBouncer: pool_mode = session), or connect to the server directly.",
   );
 
 /** The reports use multiranges (14); the alerts use unique indexes that treat nulls as equal (15). */
@@ -288,7 +288,7 @@ export function assertVersion(serverVersionNum: number, variable: string): void 
   );
 }
 
-/** Names, ids and what people write come in any script. */
+/** Names, ids and free text may be in any script. */
 function assertEncoding(encoding: string | undefined, variable: string): void {
   if (encoding === "UTF8") return;
   throw new ConfigurationError(
@@ -296,7 +296,7 @@ function assertEncoding(encoding: string | undefined, variable: string): void {
   );
 }
 
-/** Session settings that the program's statements rely on and a pooler may drop. */
+/** The program's statements rely on these settings, and a pooler may drop them. */
 function assertSession(session: SessionState | undefined, variable: string): void {
   const problem = session === undefined ? null : problemOfSession(session);
   if (problem !== null) throw new ConfigurationError(`${variable}: ${problem}`);
@@ -305,7 +305,7 @@ function assertSession(session: SessionState | undefined, variable: string): voi
 const explain = (error: unknown, { host, port, user, database }: pg.Client): string =>
   explainConnectionError(error, { host, port, user: user ?? "", database: database ?? "" });
 
-const silence = ({ host, port }: pg.Client, timeoutMs: number): string =>
+const noAnswer = ({ host, port }: pg.Client, timeoutMs: number): string =>
   `${host}:${port} does not answer as PostgreSQL within ${timeoutMs / 1000} s. Check the host, the port and firewalls.`;
 
 interface Probe {
@@ -330,11 +330,11 @@ function createProbe(url: string, variable: string): Probe {
     const { code, path } = error as NodeJS.ErrnoException;
     if (path !== undefined) {
       throw new ConfigurationError(
-        `${variable}: the file ${path} that it names cannot be read (${code}). Check the path, and who may read it.`,
+        `${variable}: the file ${path} named in it cannot be read (${code}). Check the path, and who may read it.`,
       );
     }
     throw new ConfigurationError(
-      `${variable} is not a URL that can be used. It should look like postgres://user:password@host:5432/database.`,
+      `${variable} is not a usable URL. It should look like postgres://user:password@host:5432/database.`,
     );
   }
 }

@@ -23,7 +23,7 @@ export interface SchemaObject {
   name: string;
 }
 
-/** An object in the database, with the hash of its definition as the server prints it. */
+/** An object as the database has it, with the hash of its definition as the server prints it. */
 export interface LiveObject extends SchemaObject {
   sha256: string;
 }
@@ -46,8 +46,8 @@ interface RecordedObject extends LiveObject {
  * Replaces the functions, views and triggers whose file has changed, and those that somebody changed or dropped by
  * hand. Drops those that no file defines any more. Files run in their order. An object that keeps its arguments and
  * columns is replaced in place, so that grants and dependent objects of others stay. Returns the names of the files
- * that were run. Idempotent. Throws `ConfigurationError` where an object must be dropped and another one of somebody
- * else's depends on it; the message names that one. Needs the migration's transaction.
+ * that were run. Idempotent. Throws `ConfigurationError` where an object must be dropped and an object that is not ours
+ * depends on it; the message names that one. Needs the migration's transaction.
  */
 export async function replaceObjects(
   trx: Knex.Transaction,
@@ -62,17 +62,17 @@ export async function replaceObjects(
        file text not null,
        file_sha256 text not null,
        sha256 text not null,
-       -- The server words views and triggers; another major version may word them otherwise.
+       -- Hashes compare within one major version only: each prints views and triggers in its own way.
        server_major integer not null,
        primary key (kind, name)
      )`,
   );
   const all = await readRecord(trx);
-  refuseUnclear(files, all, owner);
+  refuseEmptyOrRepeated(files, all, owner);
   const recorded = all.filter((each) => each.owner === owner);
   const major = await serverMajor(trx);
   const before = byKey(await readLiveObjects(trx, schemasOf(files.flatMap(declaredObjects))));
-  const run = files.filter((file) => !isAsMade(file, recorded, before, major));
+  const run = files.filter((file) => !isUnchanged(file, recorded, before, major));
   // A database of version 0.1 has no record: objects with our names are ours.
   const made = recorded.length > 0 ? recorded : [...before.values()];
   for (const file of run) await replaceFile(trx, file, made);
@@ -136,7 +136,7 @@ export async function readLiveObjects(
        from pg_class c join pg_namespace n on n.oid = c.relnamespace
        where n.nspname = any(:schemas::text[]) and c.relkind in ('v', 'm')
        union all
-       -- One that is switched off is another one.
+       -- A disabled trigger counts as changed.
        select 'trigger', concat_ws(' ', pg_get_triggerdef(t.oid), t.tgenabled),
               t.tgname || ' on ' || n.nspname || '.' || c.relname
        from pg_trigger t join pg_class c on c.oid = t.tgrelid join pg_namespace n on n.oid = c.relnamespace
@@ -148,7 +148,7 @@ export async function readLiveObjects(
   return rows;
 }
 
-/** Kind and name of the object that a file defines, without arguments. Pure. */
+/** Kinds and names of the objects that a file defines, without arguments. Pure. */
 function declaredObjects({ text }: Pick<SqlFile, "text">): SchemaObject[] {
   const statements = text.matchAll(
     /^create or replace (?:(function|view) ([a-z_.]+)|trigger ([a-z_]+)[^;]*? on ([a-z_.]+))/gm,
@@ -174,7 +174,8 @@ const schemasOf = (objects: readonly SchemaObject[]): string[] => [
   ...new Set([...migratedSchemas, ...objects.map(schemaOf)]),
 ];
 
-function refuseUnclear(
+/** Refuses a file that defines nothing, and an object that two files define. */
+function refuseEmptyOrRepeated(
   files: readonly SqlFile[],
   recorded: readonly RecordedObject[],
   owner: Owner,
@@ -186,13 +187,15 @@ function refuseUnclear(
     const names = declaredNames(file);
     if (names.length === 0) {
       throw new ConfigurationError(
-        `${file.name} makes nothing: "create or replace function" (or view, or trigger) has to begin a line of it.`,
+        `${file.name} defines nothing: a line of it has to begin with "create or replace function" (or view, or trigger).`,
       );
     }
     for (const name of names) {
       const other = makers.get(name);
       if (other !== undefined) {
-        throw new ConfigurationError(`${file.name} makes ${name}, which ${other} makes already.`);
+        throw new ConfigurationError(
+          `${file.name} defines ${name}, which ${other} already defines.`,
+        );
       }
       makers.set(name, file.name);
     }
@@ -200,7 +203,7 @@ function refuseUnclear(
 }
 
 /** Whether all objects of a file exist unchanged and were made from this very text. Pure. */
-function isAsMade(
+function isUnchanged(
   file: SqlFile,
   recorded: readonly RecordedObject[],
   live: ReadonlyMap<string, LiveObject>,
@@ -247,8 +250,8 @@ async function dropObject(trx: Knex.Transaction, { kind, name }: SchemaObject): 
     if (errorCode(error) !== "2BP01") throw error;
     const { detail = "" } = error as { detail?: string };
     throw new ConfigurationError(
-      `This version replaces ${kind} ${name}, and something that is not ours rests on it: ${detail}. ` +
-        'Drop that, run "tallyhook migrate" again, and then create it again.',
+      `This version drops ${kind} ${name}, and an object that is not ours depends on it: ${detail}. ` +
+        'Drop that object, run "tallyhook migrate" again, then create it again.',
       { cause: error },
     );
   }

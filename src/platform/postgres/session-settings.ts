@@ -3,9 +3,9 @@
  * that PostgreSQL shows. Server, database and role may each set others, so every connection of ours brings its own.
  *
  * Not here: settings that change how long a statement takes or how much it may use, never its result (timeouts,
- * planner, memory, jit, parallel workers). They stay the operator's. So does `default_transaction_read_only`: whoever
- * sets it means it. `client_encoding` is the driver's (UTF8); whether a commit survives a crash is decided in pool.ts.
- * Locale formats (`lc_numeric`, …) have no effect: our patterns do not use them.
+ * planner, memory, jit, parallel workers). They are the operator's to set. So is `default_transaction_read_only`:
+ * whoever sets it means it. `client_encoding` is the driver's (UTF8); whether a commit survives a crash is decided in
+ * pool.ts. Locale formats (`lc_numeric`, …) have no effect: our patterns do not use them.
  */
 export const sessionSettings = {
   // The format of times: the driver reads no other, and returns null instead.
@@ -13,14 +13,14 @@ export const sessionSettings = {
   IntervalStyle: "postgres",
   // The results of `timestamptz::text` and `::date`.
   TimeZone: "UTC",
-  // Where the table of applied migrations is. All other names have their schema.
+  // Where the tables of `migrate` are. Our statements name the schema of every other object.
   search_path: "public",
-  // Whether NULL in an array literal is null or a text of four letters.
+  // NULL in an array literal is null, not a text of four letters.
   array_nulls: "on",
   bytea_output: "hex",
   // Floating-point numbers in their shortest exact form.
   extra_float_digits: "1",
-  // Whether a backslash in a string is a backslash: regular expressions have many.
+  // A backslash in a string is a backslash: regular expressions have many.
   standard_conforming_strings: "on",
   backslash_quote: "safe_encoding",
   quote_all_identifiers: "off",
@@ -70,7 +70,7 @@ export interface SessionState {
   settings: Settings;
 }
 
-/** Only a superuser may set it, so connections cannot bring their own. */
+/** Only a superuser may set it, so a connection cannot bring it along. */
 const triggersRun = { session_replication_role: "origin" } as const;
 
 export const neededSettings = { ...sessionSettings, ...triggersRun };
@@ -86,7 +86,7 @@ export function problemOfSession({ user, database, settings }: SessionState): st
   const [name, value] = first;
   const is = `the session has ${name} = '${settings[name] ?? ""}' and should have '${value}'`;
   if (name in triggersRun) {
-    return `${is}: triggers that keep the history as it is would not run. Take the setting from the role ${user} and the database ${database}.`;
+    return `${is}: the triggers that protect the history would not run. Remove the setting from the role ${user} and the database ${database}.`;
   }
   const statements = wrong.map(([setting, needed]) => {
     const list = setting === "search_path" ? needed : `'${needed}'`;
@@ -94,7 +94,7 @@ export function problemOfSession({ user, database, settings }: SessionState): st
   });
   return (
     `${is}. A connection brings its settings along; something between here and the server, such as a pooler, has dropped ` +
-    `them. Give them to the role instead, and let the pooler open its connections anew (PgBouncer: RECONNECT):\n` +
+    `them. Set them on the role instead, then make the pooler reconnect (PgBouncer: RECONNECT):\n` +
     statements.join("\n")
   );
 }

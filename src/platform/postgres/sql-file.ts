@@ -24,7 +24,7 @@ export async function readSqlFile(url: URL): Promise<SqlFile> {
   };
 }
 
-/** A missing privilege of the login is not the file's fault (`withRoleAdvice` says what to do). */
+/** A login that lacks a privilege or may only read is not the file's fault (`withRoleAdvice` says what to do). */
 const faultsOfLogin: readonly string[] = ["42501", "25006"];
 
 /**

@@ -446,7 +446,7 @@ test("a misspelled variable stops the start, with what was meant", () => {
     ["REDIS_ULR", "REDIS_URL"],
   ]) {
     expect(message).toContain(
-      `${name} is no setting. Did you mean ${meant}? Rename it, or unset it.`,
+      `${name} is not a setting. Did you mean ${meant}? Rename it, or unset it.`,
     );
   }
   expect(message).not.toContain("hunter2");
@@ -472,7 +472,7 @@ test("so does a misspelled setting that is no secret: with its default something
     ["ALERT_SETTING_FILE", "ALERT_SETTINGS_FILE"],
     ["ALERT_SETTINGS_FILES", "ALERT_SETTINGS_FILE"],
   ]) {
-    expect(message).toContain(`${name} is no setting. Did you mean ${meant}?`);
+    expect(message).toContain(`${name} is not a setting. Did you mean ${meant}?`);
   }
   expect(message).toContain("7 settings are wrong");
 });

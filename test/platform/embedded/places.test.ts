@@ -184,7 +184,7 @@ describe.runIf(userCanRun)("root in a data directory that a user owns", () => {
     await chmod(victims.directory, 0o755);
     for (const path of [dataDir, base, join(base, "location")]) await chown(path, 1, 1);
     await expect(startEmbeddedPostgres({ dataDir, log })).rejects.toThrow(
-      /location names .*, which is no directory that Tallyhook made/,
+      /location names .*, which is not a directory that Tallyhook made/,
     );
     expect(await victims.describeAll()).toEqual(before);
   });
@@ -198,7 +198,7 @@ test("what initdb says is in the cause when it fails, and the next start begins 
   expect(cramped.error).toMatchObject({
     name: "UnreachableError",
     message: expect.stringContaining("disk space"),
-    cause: expect.stringContaining("initdb ended with"),
+    cause: expect.stringContaining("initdb exited with"),
   });
   const server = await startEmbeddedPostgres({ dataDir, log });
   expect(server.attached).toBe(false);
@@ -210,7 +210,7 @@ test.each(['"', "$", "`"])(
   async (sign) => {
     const dataDir = join(await dataDirectory(), `a${sign}b`);
     await expect(startEmbeddedPostgres({ dataDir, log })).rejects.toThrow(
-      `has one of " $ \` in its path`,
+      `its path contains one of " $ \``,
     );
   },
 );

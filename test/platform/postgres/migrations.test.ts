@@ -234,13 +234,13 @@ describe("functions, views and triggers", () => {
 
   test("that a file does not make, or two files make, are refused with the file's name", async () => {
     schema = { ...schema, objects: [await write("nothing.sql", "select 1;")] };
-    await expect(migrate()).rejects.toThrow(/nothing\.sql makes nothing/);
+    await expect(migrate()).rejects.toThrow(/nothing\.sql defines nothing/);
     schema = {
       ...schema,
       objects: [await write("a.sql", one("select 1")), await write("b.sql", one("select 2"))],
     };
     await expect(migrate()).rejects.toThrow(
-      /b\.sql makes function reports\.one, which .*a\.sql makes already/,
+      /b\.sql defines function reports\.one, which .*a\.sql already defines/,
     );
   });
 });
@@ -286,7 +286,7 @@ describe("a merchant's own schema", () => {
       objects: [await write("f.sql", text)],
       ownObjects: [await write("own/f.sql", text)],
     };
-    await expect(migrate()).rejects.toThrow(/own\/f\.sql makes function reports\.f, which/);
+    await expect(migrate()).rejects.toThrow(/own\/f\.sql defines function reports\.f, which/);
   });
 });
 

@@ -426,7 +426,7 @@ describe("settings of the server, as doctor sees them", () => {
     const without = await examine({ DATABASE_URL: url.href });
     expect(without.of("database")).toMatchObject({
       status: "failed",
-      detail: expect.stringContaining("The role of DATABASE_URL lacks a right") as string,
+      detail: expect.stringContaining("The role of DATABASE_URL lacks a privilege") as string,
     });
     await onServer(`grant pg_read_all_data to ${role}`);
     expect((await examine({ DATABASE_URL: url.href })).of("database role")).toMatchObject({
@@ -448,7 +448,9 @@ describe("settings of the server, as doctor sees them", () => {
     await onServer(`alter database ${name} set session_replication_role = replica`);
     expect((await server()).of("database")).toMatchObject({
       status: "failed",
-      detail: expect.stringMatching(/triggers .* would not run\. Take the setting from/) as string,
+      detail: expect.stringMatching(
+        /triggers .* would not run\. Remove the setting from/,
+      ) as string,
     });
   });
 
