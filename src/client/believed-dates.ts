@@ -16,9 +16,9 @@ const sameClockMs = 60_000;
 const leads = new WeakMap<object, number>();
 
 /**
- * The `Date` of an answer. Where it lies far ahead, the next answer, of another object, must confirm it; if that one
- * does not, this machine's time is used instead. A single wrong `Date` would put the object's version years ahead, and
- * no later update would count as newer. Calls the service only when a `Date` is far ahead of the last believed one.
+ * The `Date` of an answer. Where it lies far ahead, the answer to another request must confirm it; if it does not, the
+ * expected time is used instead. A single wrong `Date` would put the object's version years ahead, and no later update
+ * would count as newer. Makes that other request only when a `Date` lies far ahead.
  */
 export async function believedDate(
   { client, clock }: { client: Pick<ServiceClient, "get">; clock: Clock },

@@ -51,7 +51,7 @@ type ServiceRequest = {
   method: HttpMethod;
   /** Shown to people: without the query, which may hold an e-mail address. */
   path: string;
-  /** What is sent. */
+  /** The path with its prefix and query, as it is sent. */
   target: string;
   body: string | null;
   idempotencyKey: string | null;
@@ -75,13 +75,13 @@ export async function callService(
   try {
     for (let attempt = 1; ; attempt += 1) {
       const untried = describeRequest(request, attempt - 1, null);
-      const leave = await takeTurn(caller, bounds.lane, deadline, remainingMs(), untried);
-      const made = await tryOnce(caller, request, settings, deadline.signal).finally(leave);
+      const release = await takeTurn(caller, bounds.lane, deadline, remainingMs(), untried);
+      const made = await tryOnce(caller, request, settings, deadline.signal).finally(release);
       const tried = describeRequest(request, attempt, made.answer);
-      const answer = acceptable(caller, request, made.answer);
+      const answer = acceptedAnswer(caller, request, made.answer);
       if (answer !== null) return answer;
       if (deadline.signal.aborted) throw interruption(deadline, tried);
-      if (givesVersionUp(caller, made.answer)) continue;
+      if (dropRefusedVersion(caller, made.answer)) continue;
 
       const failed = classify(made);
       if (failed?.kind === "answer" && failed.status === 429) {
@@ -101,7 +101,10 @@ export async function callService(
         throw failureOf(made, tried, { retryAfterMs: afterMs });
       }
       const code = made.answer?.error?.code ?? errorCode(made.cause);
-      caller.log.warn({ ...tried, code, waitMs: afterMs }, "the service will be asked again");
+      caller.log.warn(
+        { ...tried, code, waitMs: afterMs },
+        "a call to the service failed and is retried",
+      );
       await caller.sleep(decision.afterMs, deadline.signal).catch(() => {
         throw interruption(deadline, tried);
       });
@@ -120,8 +123,7 @@ async function takeTurn(
 ): Promise<() => void> {
   const waitMs = pace.waitMs(wallClock.now().getTime());
   if (waitMs > remainingMs) {
-    const what =
-      "not asked, since the service wants to be left alone for longer than this may take";
+    const what = "not sent, since the service asked for a longer pause than this call may take";
     throw new ServiceUnavailableError(what, request, { retryAfterMs: waitMs });
   }
   return gate.enter(lane, deadline.signal).catch(() => {
@@ -155,10 +157,11 @@ async function tryOnce(
 }
 
 /**
- * Whether the service refused the requested version; the interface does not list its versions. A refused call has done
- * nothing, so it is repeated without the version, and all later calls read the account's own version.
+ * Stops asking for our version of the interface when the service refuses it, and returns whether it did; the interface
+ * does not list its versions. A refused call has done nothing, so it is repeated without the version. All later calls
+ * get the account's own version.
  */
-function givesVersionUp(caller: Caller, answer: ReadAnswer | null): boolean {
+function dropRefusedVersion(caller: Caller, answer: ReadAnswer | null): boolean {
   const code = answer?.error?.code;
   if (caller.version === null) return false;
   if (code !== "invalid_api_version" && code !== "api_version_sunset") return false;
@@ -166,12 +169,13 @@ function givesVersionUp(caller: Caller, answer: ReadAnswer | null): boolean {
   caller.version = null;
   caller.log.warn(
     { version, code },
-    "the service does not serve this version: the account's own is read",
+    "the service does not serve this version: the account's own is used",
   );
   return true;
 }
 
-function acceptable(
+/** A 2xx answer, or the 404 of a read; null when the call failed. */
+function acceptedAnswer(
   { pace, log, serviceClock }: Caller,
   { method, path }: ServiceRequest,
   answer: ReadAnswer | null,

@@ -38,7 +38,7 @@ export function createLaneGate(
     return null;
   }
 
-  function admitWhoMayStart(): void {
+  function admitWaiting(): void {
     for (let first = next(); first !== null && running < places; first = next()) {
       const waitMs = pace.waitMs(clock.now().getTime());
       if (waitMs > 0) {
@@ -58,15 +58,15 @@ export function createLaneGate(
     asleep = true;
     const wake = (): void => {
       asleep = false;
-      admitWhoMayStart();
+      admitWaiting();
     };
-    // Closing rejects the sleep; the signals of those still waiting reject them.
+    // Closing rejects the sleep. Callers still waiting are rejected by their own signals.
     sleep(waitMs, closing).then(wake, () => undefined);
   }
 
-  function leave(): void {
+  function release(): void {
     running -= 1;
-    admitWhoMayStart();
+    admitWaiting();
   }
 
   return {
@@ -76,13 +76,13 @@ export function createLaneGate(
           waiting[lane].delete(waiter);
           reject(signal.reason as Error);
         };
-        let left = false;
+        let isReleased = false;
         const waiter: Waiting = {
           admit: () => {
             signal.removeEventListener("abort", abandon);
             resolve(() => {
-              if (!left) leave();
-              left = true;
+              if (!isReleased) release();
+              isReleased = true;
             });
           },
         };
@@ -92,7 +92,7 @@ export function createLaneGate(
         }
         signal.addEventListener("abort", abandon, { once: true });
         waiting[lane].add(waiter);
-        admitWhoMayStart();
+        admitWaiting();
       });
     },
   };
@@ -106,20 +106,20 @@ export interface Pace {
   started(now: number): void;
   /** The service answered 429: no request starts for a while, then they start at half the rate. */
   slowDown(now: number, pauseMs: number): void;
-  /** The service answered well: the rate rises a little. */
+  /** The service accepted a request: the rate rises a little. */
   speedUp(): void;
 }
 
 const slowestIntervalMs = 10_000;
 /** A longer gap means idleness and says nothing about the rate. */
 const longestObservedMs = 1_000;
-/** An interval shorter than this has no effect. */
+/** A shorter interval counts as none. */
 const negligibleIntervalMs = 5;
 const recovery = 0.97;
 
 /**
  * Starts without a limit, since the interface states no rate limits, and learns from 429: the interval becomes twice
- * the current one, or twice the one observed lately, and shrinks by 3 % with every good answer.
+ * the larger of the current and the lately observed one, and shrinks by 3 % with every good answer.
  */
 export function createPace(): Pace {
   let intervalMs = 0;

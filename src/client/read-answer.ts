@@ -25,14 +25,13 @@ export type ReadError = {
 };
 
 /**
- * The longest text, in characters, that is kept of what a server says about itself. These texts are logged and shown,
- * and any server may have sent them. Each is reduced to one line without secrets, in case the service or a proxy echoes
- * the request.
+ * The most characters that are kept of each text of an error or header. These texts are logged and shown, and any server
+ * may have sent them. Each is reduced to one line without secrets, in case the service or a proxy echoes the request.
  */
 const maxLengths = { word: 100, id: 200, message: 300 } as const;
 const maxFieldErrors = 50;
 
-/** The interface does not name the header; these are tried in turn (assumed). */
+/** The interface does not name the header: these are tried in turn. */
 const requestIdHeaders = ["x-request-id", "request-id", "svc-request-id"];
 
 /** Reads an answer; never throws. `now` replaces a missing `Date` when `Retry-After` is measured. */
@@ -84,7 +83,7 @@ function parseContent({ status, body, header }: HttpAnswer): ReadAnswer["content
   } catch {
     // The parser's message would quote the body.
     const type = orNull(header("content-type"), maxLengths.word) ?? "none";
-    const problem = `its answer is no JSON, or cut short (${body.length} bytes, content type: ${type})`;
+    const problem = `its answer is not JSON, or was cut short (${body.length} bytes, content type: ${type})`;
     return { ok: false, problem, transient: true };
   }
 }

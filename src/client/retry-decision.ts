@@ -23,7 +23,7 @@ export type RetryFacts = {
   remainingMs: number;
 };
 
-/** `afterMs` without a retry: when a later call may succeed, if the service said so. */
+/** `afterMs` without a retry: the wait that the service asked for, if it did. */
 export type RetryDecision =
   { retry: true; afterMs: number } | { retry: false; afterMs: number | null };
 
@@ -39,9 +39,10 @@ const transientCodes: ReadonlySet<string> = new Set([
 ]);
 
 /**
- * Decides whether, and after how long, a failed attempt is repeated. 429 is repeated after its `Retry-After`; 5xx and
- * lost answers with exponential backoff; any other 4xx and 501 never; a write never without its idempotency key;
- * nothing beyond the deadline. Pure but for the given random number. These are the interface's rules for clients.
+ * Decides whether, and after how long, a failed attempt is repeated: after `Retry-After` where the answer has it, else
+ * with exponential backoff. 429, 5xx, lost answers and the codes above are repeated. Any other 4xx and 501 never are, nor
+ * is a write without an idempotency key, nor anything beyond the deadline. These are the interface's rules for clients.
+ * Pure but for the given random numbers.
  */
 export function decideRetry(
   random: Random,

@@ -128,7 +128,7 @@ export function createServiceClient(
     const parents = signal === undefined ? [closing.signal] : [closing.signal, signal];
     const bounds = { lane, deadlineMs, parents };
     const answer = await callService(caller, request, bounds, settings);
-    // The type of its fields is unknown: whoever reads one checks it.
+    // The types of its fields are unchecked: whoever reads a field checks it.
     return answer as ServiceAnswer<Body>;
   }
 
@@ -172,13 +172,13 @@ export type ServicePage<Item = ListedObject> = {
 };
 
 /** A service that filters after cutting a page returns empty pages; this many in a row mean a loop. */
-const mostEmptyPages = 100;
+const maxEmptyPages = 100;
 
 /**
  * The pages of a list, one request at a time, until one says `has_more: false`. Nothing else ends a walk, neither a
  * short page nor an absent cursor. The next page starts after `cursors.next`, or after the last id where there is none.
  * A page that says `has_more` but has neither is an error, since stopping there would pass for the end; so is a long
- * row of empty pages. A refused cursor, also one refused as `resource_not_found` because its object is gone, throws
+ * series of empty pages. A refused cursor, also one refused as `resource_not_found` because its object is gone, throws
  * `ServiceRefusedError`.
  */
 async function* walkPages(
@@ -194,8 +194,8 @@ async function* walkPages(
     yield page;
     if (page.nextCursor === null) return;
     emptyPages = page.items.length === 0 ? emptyPages + 1 : 0;
-    if (emptyPages === mostEmptyPages)
-      throw badPage(path, answer, `${mostEmptyPages} pages on end are empty`);
+    if (emptyPages === maxEmptyPages)
+      throw badPage(path, answer, `${maxEmptyPages} pages in a row are empty`);
     if (page.nextCursor === cursor) throw badPage(path, answer, "its cursor does not move");
     cursor = page.nextCursor;
   }
@@ -204,24 +204,28 @@ async function* walkPages(
 function readPage(path: string, answer: ServiceAnswer): ServicePage {
   const parsed = listPageSchema.safeParse(answer.body);
   if (answer.status !== 200 || !parsed.success)
-    throw badPage(path, answer, "it is no page of a list");
+    throw badPage(path, answer, "its answer is not a page of a list");
   const { data, has_more: hasMore, cursors } = parsed.data;
   const nextCursor = hasMore ? (cursors?.next ?? data.at(-1)?.id ?? null) : null;
   if (hasMore && nextCursor === null)
-    throw badPage(path, answer, "it has more but shows no cursor");
+    throw badPage(path, answer, "a page says has_more but has no cursor");
   return { items: data, hasMore, nextCursor, date: answer.date, requestId: answer.requestId };
 }
 
 const badPage = (path: string, answer: ServiceAnswer, problem: string): ServiceAnswerError =>
-  new ServiceAnswerError(`cannot be walked: ${problem}`, requestOf(path, answer));
+  new ServiceAnswerError(`the list cannot be read: ${problem}`, requestOf(path, answer));
 
 const unknownCursor = (path: string, answer: ServiceAnswer): ServiceRefusedError =>
-  new ServiceRefusedError("the object to start after is unknown", requestOf(path, answer), {
-    type: null,
-    code: "resource_not_found",
-    param: "starting_after",
-    fieldErrors: [],
-  });
+  new ServiceRefusedError(
+    "the service does not know the object to start after",
+    requestOf(path, answer),
+    {
+      type: null,
+      code: "resource_not_found",
+      param: "starting_after",
+      fieldErrors: [],
+    },
+  );
 
 const requestOf = (path: string, { status, requestId }: ServiceAnswer) => ({
   method: "GET",
@@ -241,7 +245,7 @@ export function pathOf({ path }: Pick<Endpoint, "path">, params: Params = {}): s
   return path.replaceAll(/\{(\w+)\}/g, (_, name: string) => {
     const id = params[name] ?? "";
     if (isObjectId(id)) return encodeURIComponent(id);
-    throw new TallyhookError(`No path ${path} can be made of the id ${JSON.stringify(id)}.`);
+    throw new TallyhookError(`The id ${JSON.stringify(id)} cannot be used in the path ${path}.`);
   });
 }
 

@@ -94,13 +94,13 @@ export function describeRequest(
   };
 }
 
-/** The input of the retry decision; null when no repeat can help. */
+/** How an attempt failed, for `decideRetry`; null when no repeat can help. */
 export function classify({ answer }: Try): FailedTry | null {
   if (answer === null) return { kind: "no_answer" };
   const { status, retryAfterMs, content } = answer;
   if (status >= 300 && status < 400) return null;
   if (!content.ok && !content.transient) return null;
-  // A 2xx that cannot be read: the service may have acted, and only a repeat can tell.
+  // A 2xx whose body cannot be read: the service may have acted, and only a repeat can tell.
   if (status < 300) return { kind: "no_answer" };
   return { kind: "answer", status, retryAfterMs, code: answer.error?.code ?? null };
 }

@@ -1,12 +1,12 @@
 import { z } from "zod";
 
 /**
- * How an endpoint treats `X-SVC-Idempotency-Key`. All but `none` honour the header when it is sent; `required`
- * refuses a request without it.
+ * How an endpoint treats `X-SVC-Idempotency-Key`. `required` refuses a request without it, `none` ignores it. The others
+ * honour it when it is sent; they differ in how the interface speaks of it (`sent`: only its examples do).
  */
 export type Idempotency = "required" | "recommended" | "sent" | "optional" | "none";
 
-/** What a key may do. The interface names team_members and coupons; the others are assumed. */
+/** What an API key may do. The interface names the permissions of team_members and coupons; the others are assumed. */
 export type Permission =
   `${"customers" | "products" | "plans" | "orders" | "subscriptions" | "transactions" | "coupons" | "team_members" | "webhook_endpoints" | "account"}:${"read" | "write"}`;
 
@@ -51,7 +51,6 @@ export function defineEndpoint<
   return endpoint;
 }
 
-/** An endpoint that reads, one that answers a list, and one that writes. */
 export type ReadEndpoint = Endpoint<z.ZodType, z.ZodType, z.ZodType, z.ZodType, "GET">;
 export type ListEndpoint = Endpoint<
   z.ZodType,
@@ -87,7 +86,7 @@ export type WriteCall<E extends Endpoint> = CalledParams<E> & CalledBody<E>;
 /** The fields that the interface names, without the unknown ones that a loose schema lets pass. */
 type Named<T> = keyof { [Field in keyof T as string extends Field ? never : Field]: T[Field] };
 
-/** What an answer shows, before it is checked: the fields that its schema names, of whatever type. */
+/** An answer before it is checked: the fields that its schema names, of any type. */
 export type Shown<Answer> = { readonly [Field in Named<Answer>]?: unknown };
 
 export type AnswerOf<E extends Endpoint> = Shown<z.output<E["answer"]>>;
@@ -102,12 +101,12 @@ export interface EndpointRequest<E extends Endpoint> {
   body: z.output<E["body"]>;
 }
 
-/** Path parameters are opaque: an id that is no UUID is simply unknown (404). */
+/** Path parameters are opaque: an id that is not a UUID is simply unknown (404). */
 export const idParam = z.object({ id: z.string() });
 export const noParams = z.object({});
 export const noQuery = z.object({});
 
-/** Endpoints without a body read none, whatever is sent. */
+/** An endpoint without a body ignores whatever body is sent. */
 export const noBody = z.unknown().transform(() => undefined);
 
 export const deletion = z.object({

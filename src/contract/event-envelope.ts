@@ -3,7 +3,7 @@ import { openEnum, timestamp } from "./wire-types.ts";
 import { canonicalTimestamp } from "./timestamp.ts";
 import { asObject, isObject } from "./wire-types.ts";
 
-/** Event types that the interface names. It does not show the complete list, so any other is possible. */
+/** Event types that the interface names. It does not list them all, so any other is possible. */
 const eventTypes = [
   "order.created",
   "order.succeeded",
@@ -17,7 +17,7 @@ const eventTypes = [
   "subscription.canceled",
 ] as const;
 
-/** The envelope of an event. The interface does not show it; this form is assumed. */
+/** The envelope of an event. The interface does not document it; this form is assumed. */
 export const eventEnvelopeSchema = z.looseObject({
   id: z.string(),
   type: openEnum(eventTypes),
@@ -43,10 +43,10 @@ export const defaultEnvelopePlaces: Readonly<EnvelopePlaces> = {
   object: "data.object",
 };
 
-// A byte order mark is allowed and skipped; bytes that are not UTF-8 make the body unreadable, never different.
+// A byte order mark is skipped. Bytes that are not UTF-8 make the body unreadable; none is silently replaced.
 const strictUtf8 = new TextDecoder("utf-8", { fatal: true, ignoreBOM: false });
 
-/** The body of an event as JSON, or undefined when it is not JSON. Never throws. */
+/** The parsed body of an event, or undefined when it is not JSON in UTF-8. Never throws. */
 export function parseEventBody(raw: Buffer): unknown {
   try {
     return JSON.parse(strictUtf8.decode(raw));

@@ -2,8 +2,8 @@ import { z } from "zod";
 import { canonicalTimestamp } from "./timestamp.ts";
 
 /*
- * Parameters are text on the wire, which the schemas read. For readers of the OpenAPI document, `override` describes
- * the value behind the text, and `param` describes how several values share one text.
+ * Parameters are text on the wire, which the schemas parse. For the OpenAPI document, `override` describes the parsed
+ * value, and `param` how several values share one text.
  */
 
 const commaSeparated = { style: "form", explode: false } as const;
@@ -71,10 +71,10 @@ export const commaList = commaSplit.optional().meta({
   param: commaSeparated,
 });
 
-/** The same for values of an enum. The interface may show only some of them. */
+/** The same for values of an enum. `documented`: those that the interface names, where it names only some. */
 export function commaListOf<const Values extends readonly [string, ...string[]]>(
   values: Values,
-  shown: readonly Values[number][] = values,
+  documented: readonly Values[number][] = values,
 ) {
   const isKnown = (value: string): value is Values[number] => values.includes(value);
   return commaSplit
@@ -91,7 +91,7 @@ export function commaListOf<const Values extends readonly [string, ...string[]]>
     })
     .optional()
     .meta({
-      override: { type: "array", items: { type: "string", enum: [...shown] } },
+      override: { type: "array", items: { type: "string", enum: [...documented] } },
       param: commaSeparated,
     });
 }
@@ -103,7 +103,7 @@ export const pageQuery = z.object({
   ending_before: z.string().min(1).optional(),
 });
 
-/** The order of a list: by creation, by last change, or by a further field. */
+/** The order of a list: by creation, by last change, or by another field of the endpoint. */
 export function sortQuery(...further: readonly string[]) {
   const fields = ["created_at", "updated_at", ...further];
   const ways = fields.flatMap((field) => [field, `-${field}`, `${field}[asc]`, `${field}[desc]`]);

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { canonicalTimestamp } from "./timestamp.ts";
 
 /*
- * Value types of requests. They are stricter than those of answers: the service refuses what it does not take,
+ * Value types of requests. They are stricter than those of answers: the service refuses what it does not accept, while
  * a reader of its answers keeps what it does not know.
  */
 
@@ -15,7 +15,7 @@ function details(code: IssueDetails["code"], error: string) {
   return { error, params: { code } satisfies IssueDetails };
 }
 
-/** Free text; HTML is refused (`contains_html`), while `a < b` is text. Length limits are not shown. */
+/** Free text; HTML is refused (`contains_html`), while `a < b` is text. Length limits are not documented. */
 export function plainText(maxLength = 500) {
   return z
     .string()
@@ -49,7 +49,7 @@ export const isoDateTime = z
 const maxMetadataBytes = 16_384;
 const maxMetadataDepth = 5;
 
-/** Custom data: any JSON of moderate size without HTML. The service's own limits are not shown. */
+/** Custom data: any JSON of moderate size without HTML. The service's own limits are not documented. */
 export const metadataInput = z.custom<Record<string, unknown>>().superRefine((value, context) => {
   const problem = metadataProblem(value);
   if (problem !== null) {
@@ -61,7 +61,7 @@ function metadataProblem(value: unknown): { code: IssueDetails["code"]; message:
   if (typeof value !== "object" || value === null || Array.isArray(value)) {
     return { code: "invalid_value", message: "must be an object" };
   }
-  const kind = worstIn(value, 1);
+  const kind = firstProblem(value, 1);
   if (kind === "deep") return { code: "invalid_value", message: "is nested too deeply" };
   if (kind === "html") return { code: "contains_html", message: "must not contain HTML" };
   if (JSON.stringify(value).length > maxMetadataBytes) {
@@ -70,13 +70,13 @@ function metadataProblem(value: unknown): { code: IssueDetails["code"]; message:
   return null;
 }
 
-function worstIn(value: unknown, depth: number): "deep" | "html" | null {
+function firstProblem(value: unknown, depth: number): "deep" | "html" | null {
   if (typeof value === "string") return holdsHtml(value) ? "html" : null;
   if (typeof value !== "object" || value === null) return null;
   if (depth > maxMetadataDepth) return "deep";
   for (const [key, inner] of Object.entries(value)) {
-    const worst = holdsHtml(key) ? "html" : worstIn(inner, depth + 1);
-    if (worst !== null) return worst;
+    const problem = holdsHtml(key) ? "html" : firstProblem(inner, depth + 1);
+    if (problem !== null) return problem;
   }
   return null;
 }
@@ -119,7 +119,7 @@ export const billingCycleInput = z
     path: ["anchor_day"],
   });
 
-/** What a processor may require before it vaults a card; its fields are not shown. */
+/** What a processor may require before it vaults a card; its fields are not documented. */
 export const billingDetails = z.object({
   name: plainText().nullish(),
   address: shippingAddressInput.partial().nullish(),
@@ -127,12 +127,12 @@ export const billingDetails = z.object({
 
 /** How a tag, a closing tag, a comment or a declaration begins. */
 const tagStart = /<[a-z!/]/i;
-/** A tag with an attribute: a browser shows it as one even where its end is missing. */
+/** A tag with an attribute: browsers accept it even where its end is missing. */
 const openTagWithAttribute = /<[a-z][a-z0-9-]*[\s/]+[a-z-]+\s*=/i;
 
 /**
- * Whether a text holds HTML (`contains_html`); `a < b` is text. Looks at each character a bounded number of times,
- * since a text may be as long as a request.
+ * Whether a text holds HTML (`contains_html`); `a < b` is text. Takes time in proportion to the text, which may be as
+ * long as a request.
  */
 function holdsHtml(text: string): boolean {
   const start = text.search(tagStart);

@@ -1,12 +1,10 @@
-/**
- * Timestamps of the service are compared as text in one fixed form. A JavaScript `Date` keeps
- * milliseconds only, so two states written in the same millisecond would look simultaneous.
- */
+// Timestamps of the service are compared as text in one fixed form. A JavaScript `Date` keeps milliseconds only, so two
+// states written in the same millisecond would look simultaneous.
 
 const dateTime =
   /^(\d{4})-(\d{2})-(\d{2})[Tt ](\d{2}):(\d{2}):(\d{2})(?:\.(\d{1,9}))?([Zz]|[+-]\d{2}(?::?\d{2})?)$/;
 
-/** The form that JavaScript and the service write, for the days that every month has (1 to 28). */
+/** A short cut for the form that JavaScript and the service write, on the days that every month has (1 to 28). */
 const usualDateTime =
   /^(?!0000)\d{4}-(?:0[1-9]|1[0-2])-(?:0[1-9]|1\d|2[0-8])T(?:[01]\d|2[0-3]):[0-5]\d:[0-5]\d\.\d{3}Z$/;
 
@@ -15,10 +13,10 @@ const daysInMonth = [31, 28, 31, 30, 31, 30, 31, 31, 30, 31, 30, 31] as const;
 /**
  * The fixed-width UTC form `YYYY-MM-DDTHH:MM:SS.ffffffZ` of an ISO 8601 date-time, or null.
  *
- * Two results compare as times when compared as strings. Fractions beyond microseconds are cut off,
- * never rounded, as Postgres' `timestamptz` could not hold them. Null for anything that is not an
- * instant between the years 0001 and 9999: dates without a time, times without an offset (their
- * meaning would depend on this machine), impossible dates such as 30 February, leap seconds.
+ * Two results compare as times when compared as strings. Fractions beyond microseconds, which Postgres' `timestamptz`
+ * cannot hold, are cut off, never rounded. Null for anything that is not an instant between the years 0001 and 9999:
+ * dates without a time, times without an offset (their meaning would depend on this machine), impossible dates such as
+ * 30 February, leap seconds.
  */
 export function canonicalTimestamp(iso: string): string | null {
   if (usualDateTime.test(iso)) return `${iso.slice(0, -1)}000Z`;

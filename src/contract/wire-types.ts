@@ -4,9 +4,9 @@ import { canonicalTimestamp } from "./timestamp.ts";
 /**
  * The value types that every resource of the service is made of.
  *
- * Strings keep the service's spelling; nothing here transforms, so that what is stored is what was
- * sent. A field the interface shows is checked by type; a field whose name the interface does not show is
- * marked "assumed" where it stands and never makes a resource unreadable by being absent.
+ * Strings keep the service's spelling; nothing here transforms, so that what is stored is what was sent. A field that
+ * the interface documents is checked by type. A field whose name it does not document is marked "assumed", and its
+ * absence never makes a resource unreadable.
  */
 
 /** Money: an integer in minor units (cents), at least 0, exact in a double. */
@@ -36,11 +36,11 @@ export const wireId = z
   .string()
   .regex(wireIdForm, "must be 1 to 255 characters without control characters");
 
-/** The same check without a message, at a tenth of the cost. */
+/** The same check as `wireId`, without a message and at a tenth of the cost. */
 export const isWireId = (value: unknown): value is string =>
   typeof value === "string" && wireIdForm.test(value);
 
-/** Custom key/value data; limits on keys and values are not shown. */
+/** Custom key/value data; limits on keys and values are not documented. */
 export const metadata = z.record(z.string(), z.unknown());
 
 /** A JSON object with any content. */

@@ -14,7 +14,7 @@ describe("the path of an endpoint", () => {
   });
 
   it.each(["", ".", "..", "\ud800"])("refuses %j", (id) => {
-    expect(() => pathOf(getOrder, { id })).toThrow("No path /orders/{id}");
+    expect(() => pathOf(getOrder, { id })).toThrow("cannot be used in the path /orders/{id}");
   });
 });
 

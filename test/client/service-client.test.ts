@@ -401,7 +401,7 @@ describe("an answer that is none of the service", () => {
     });
     const error = await errorOf(client.get(getOrder, { params: { id: "o1" } }));
     expect(error).toBeInstanceOf(ServiceAnswerError);
-    expect(error.message).toContain("no JSON, or cut short");
+    expect(error.message).toContain("not JSON, or was cut short");
     expect(error.request).toMatchObject({ status: 200, requestId: "req_9", attempts: 6 });
     expect(error.message).not.toContain('o1"');
   });
@@ -539,7 +539,7 @@ describe("the key", () => {
       expect(`${error.stack} ${JSON.stringify(error)}`).not.toContain(apiKey);
       expect(error.message).toContain("[redacted]");
     }
-    expect(made.logged()).toContain("will be asked again");
+    expect(made.logged()).toContain("failed and is retried");
     expect(made.logged()).not.toContain(apiKey);
     expect(made.logged()).not.toContain("ada");
   });

@@ -8,8 +8,7 @@ export const couponKinds = ["generated", "promo"] as const;
 export const couponDurations = ["once", "repeating", "forever"] as const;
 
 /**
- * The discount of an order or subscription as it stood at redemption; later edits of the coupon do
- * not change it.
+ * The discount of an order or subscription as it was at redemption; later edits of the coupon do not change it.
  */
 export const appliedCouponSchema = z.looseObject({
   id: z.string().nullish(),
@@ -61,7 +60,7 @@ export const couponSchema = z.looseObject({
   updated_at: timestamp.nullish(),
 });
 
-/** One code of a coupon. No field is shown; all are assumed. */
+/** One code of a coupon. No field is documented; all are assumed. */
 export const couponCodeSchema = z.looseObject({
   id: wireId,
   coupon_id: wireId,
@@ -102,7 +101,7 @@ const couponTermsInput = z.object({
   plan_ids: ids.optional(),
 });
 
-/** Field names of the `codes` block are not shown. */
+/** The field names of the `codes` block are assumed. */
 const newCouponInput = couponTermsInput.extend({
   kind: z.enum(couponKinds).default("generated"),
   codes: z
@@ -121,7 +120,7 @@ const couponChangeInput = couponTermsInput.partial().extend({
   active: z.boolean().optional(),
 });
 
-/** The sandbox checks that exactly one of the two is set. */
+/** Exactly one of the two must be set, which the sandbox checks. */
 const mintInput = z.object({
   count: codeCount.optional(),
   codes: z
@@ -141,7 +140,7 @@ export const couponPreviewInput = z.object({
   currency: currency.optional(),
 });
 
-/** Why a coupon code is refused. The interface names `coupon_expired` and the two of scopes. */
+/** Why a coupon code is refused. The interface names `coupon_expired` and the two `…_not_eligible`; the rest is assumed. */
 export const couponErrors = [
   "code_not_found",
   "coupon_archived",
@@ -184,7 +183,7 @@ export const listCoupons = defineEndpoint({
   query: pageQuery.extend(sortQuery("name", "redemption_count").shape).extend({
     kind: z.enum(couponKinds).optional(),
     archived: z.enum(["true", "false", "all"]).default("false"),
-    // The name of the boolean filter is not shown.
+    // The name of the boolean filter is assumed.
     active: booleanText,
   }),
   body: noBody,
@@ -287,7 +286,7 @@ export const mintCouponCodes = defineEndpoint({
   query: noQuery,
   body: mintInput,
   status: 201,
-  // The answer is not shown.
+  // The answer is assumed.
   answer: z.object({ data: z.array(couponCodeSchema), url: z.string() }),
   errors: ["resource_not_found", "resource_already_exists", "field_locked"],
 });

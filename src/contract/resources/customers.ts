@@ -49,7 +49,7 @@ export const customerSchema = z.looseObject({
   updated_at: timestamp.nullish().describe("Absent in an event: the event's created_at stands in"),
 });
 
-/** Which fields creation requires is not shown: here the e-mail address. */
+/** Which fields creation requires is not documented: the e-mail address is assumed. */
 const customerInput = z.object({
   email,
   first_name: plainText().nullish(),
@@ -93,7 +93,7 @@ export const listCustomers = defineEndpoint({
       email: z.string().optional(),
       q: z.string().max(200).optional(),
       deleted: booleanText,
-      // There is a filter of several strings, whose name is not shown.
+      // The interface has a filter of several strings; its name is assumed.
       ids: commaList,
     }),
   body: noBody,

@@ -34,8 +34,8 @@ import { paymentMethodSummarySchema } from "./payment-methods.ts";
 import { isPlausibleAmount, transactionStatuses, transactionTypes } from "./transactions.ts";
 
 /**
- * A transaction as an order carries it inline. The interface names `processor_transaction_id` and
- * `attempt_count` only; the others are assumed, so each may be absent and a reader must ask.
+ * A transaction as an order carries it inline. The interface names `processor_transaction_id` and `attempt_count` only;
+ * the others are assumed, so each may be absent.
  */
 export const orderTransactionSchema = z
   .looseObject({
@@ -69,8 +69,8 @@ export const orderStatuses = [
 ] as const;
 
 /**
- * One line of an order. The interface shows `product_id` and `quantity` only. The prices are left
- * unchecked, since a product's price is an object elsewhere in the interface and no column depends on it.
+ * One line of an order. The interface documents `product_id` and `quantity` only. The prices are left unchecked, since a
+ * product's price is an object elsewhere in the interface and no column depends on it.
  */
 const orderItemSchema = z.looseObject({
   id: z.string().nullish().describe("Assumed"),
@@ -144,7 +144,7 @@ export const createOrder = defineEndpoint({
   errors: ["resource_not_found", "gateway_error", ...chargeErrors, ...couponErrors],
 });
 
-/** The list filters by six of the ten statuses; a setting of the sandbox allows the others. */
+/** The documented filter takes six of the ten statuses; a setting of the sandbox allows the others. */
 export const filterableOrderStatuses = [
   "pending",
   "succeeded",

@@ -40,7 +40,7 @@ export const addPaymentMethod = defineEndpoint({
   body: z
     .object({
       billing_id: z.string().min(1).max(255).optional(),
-      // Its shape, and that of billing_details, are not shown.
+      // The forms of card_token and billing_details are assumed.
       card_token: z.string().min(1).max(255).optional(),
       billing_details: billingDetails.optional(),
       set_as_default: z.boolean().default(false),
@@ -75,7 +75,7 @@ export const deletePaymentMethod = defineEndpoint({
   idempotency: "sent",
   params: z.object({ id: z.string(), pm_id: z.string() }),
   query: noQuery,
-  // The name of the field is not shown.
+  // The name of the field is assumed.
   body: z.object({ replacement_payment_method_id: z.string().optional() }),
   status: 200,
   answer: deletion,
@@ -85,8 +85,8 @@ export const deletePaymentMethod = defineEndpoint({
 const digits = (pattern: RegExp, error: string) => z.string().regex(pattern, error);
 
 /**
- * Server-to-server card capture at `{capture_url}`: the only place that takes a card number. It
- * is no endpoint of `/v1`. Without idempotency keys, so that nothing derived from a number is kept.
+ * Server-to-server card capture at `{capture_url}`: the only endpoint that takes a card number, and not one of `/v1`.
+ * Without idempotency keys, so that nothing derived from a number is kept.
  */
 export const captureCard = defineEndpoint({
   name: "captureCard",

@@ -28,8 +28,11 @@ export const planSchema = z.looseObject({
   currency: currencyCode,
   billing_cycle: billingCycleSchema,
   billing_cycles: count.nullish().describe("0 means unlimited"),
-  products: z.array(z.looseObject({})).nullish().describe("Fields of the items are not shown"),
-  pricing_tiers: z.array(z.looseObject({})).nullish().describe("Fields of the items are not shown"),
+  products: z.array(z.looseObject({})).nullish().describe("Fields of the items are not documented"),
+  pricing_tiers: z
+    .array(z.looseObject({}))
+    .nullish()
+    .describe("Fields of the items are not documented"),
   active: z.boolean(),
   created_at: timestamp,
   updated_at: timestamp.nullish(),

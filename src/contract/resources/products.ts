@@ -14,7 +14,7 @@ import {
 
 export const stockStatuses = ["in_stock", "out_of_stock", "preorder"] as const;
 
-/** What the items of an order refer to. Descriptive fields are not shown: kept as sent. */
+/** What the items of an order refer to. Its descriptive fields are not documented and are kept as sent. */
 export const productSchema = z.looseObject({
   id: wireId,
   name: z.string(),
@@ -82,7 +82,7 @@ export const listProducts = defineEndpoint({
     .extend(sortQuery("name").shape)
     .extend(expandQuery(["images"]).shape)
     .extend(fieldsQuery("products").shape)
-    // The name of the boolean filter is not shown.
+    // The name of the boolean filter is assumed.
     .extend({ active: booleanText }),
   body: noBody,
   status: 200,

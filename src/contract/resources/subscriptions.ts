@@ -25,7 +25,7 @@ export const planSummarySchema = z.looseObject({
   currency: currencyCode.nullish(),
 });
 
-/** One billed period, embedded by `expand=cycles`. No field is shown; all are assumed. */
+/** One billed period, embedded by `expand=cycles`. No field is documented; all are assumed. */
 const subscriptionCycleSchema = z.looseObject({
   cycle: z.unknown().optional().describe("Assumed: number of the cycle"),
   order_id: z.unknown().optional(),
@@ -105,7 +105,7 @@ export const listSubscriptions = defineEndpoint({
     .extend({
       customer_id: z.string().optional(),
       plan_id: z.string().optional(),
-      // The filter does not know `failed`.
+      // The service does not filter by `failed`.
       status: z.enum(["active", "paused", "canceled", "completed", "past_due"]).optional(),
     }),
   body: noBody,
@@ -165,7 +165,7 @@ export const cancelSubscription = defineEndpoint({
   errors: ["resource_not_found", "already_canceled", "subscription_completed"],
 });
 
-/** Pause and resume exist, and the service answers 501. */
+/** Pause and resume are documented, but the service answers 501. */
 function unbuilt<const Action extends "pause" | "resume">(action: Action) {
   return defineEndpoint({
     name: `${action}Subscription`,

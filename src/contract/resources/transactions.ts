@@ -31,8 +31,8 @@ export const transactionStatuses = [
 ] as const;
 
 /**
- * Whether a transaction type may have an amount. The interface does not show the sign of a refund's amount, so only
- * sales and authorisations are known to be at least 0.
+ * Whether a transaction of this type may have this amount. The interface does not document the sign of a refund's
+ * amount, so only sales and authorisations are known to be at least 0.
  */
 export function isPlausibleAmount(transaction: {
   type?: string | null | undefined;

@@ -24,7 +24,7 @@ export const webhookEndpointSchema = z.looseObject({
   updated_at: timestamp.nullish(),
 });
 
-/** An endpoint as the service shows it, without its secret. */
+/** An endpoint as the service returns it. Only the answer to its creation has the secret. */
 export type WebhookEndpoint = z.output<typeof webhookEndpointSchema>;
 
 /**
@@ -153,7 +153,7 @@ export const testWebhookEndpoint = defineEndpoint({
   query: noQuery,
   body: noBody,
   status: 200,
-  // The answer is not shown.
+  // The answer is assumed.
   answer: z.object({ id: wireId, event_id: wireId, message: z.string() }),
   errors: ["resource_not_found"],
 });

@@ -10,20 +10,20 @@ import {
 } from "./verification.ts";
 
 export interface SignatureExplanation {
-  /** The receiver's verdict on this request. */
+  /** What the receiver decides about this request. */
   verification: Verification;
   /** Computations that yield the signature, the one with the fewest mistakes first. */
   matches: SignatureMatch[];
-  /** How long ago it was signed, in seconds; negative when in the future; null when it does not say. */
+  /** How long ago it was signed, in seconds; negative when in the future; null when it gives no time. */
   ageSeconds: number | null;
   /** In sentences, the most important first. Holds no secret. */
   advice: string[];
 }
 
 /**
- * Why a captured request does or does not verify. Tries what the receiver never tries: every scheme, every
- * secret whether live or not, and common ways to spoil a body, a key or a header. For people with a captured
- * request only: its answers would help an attacker.
+ * Why a captured request does or does not verify. Tries what the receiver never tries: every scheme, every secret
+ * whether live or not, and common mistakes with a body, a key or a header. For people with a captured request only: the
+ * advice would help an attacker.
  */
 export function explainSignature(
   request: SignedRequest,
@@ -58,7 +58,7 @@ function adviseOn(findings: Findings): string[] {
   const advice = [...onHeaders(claims), ...onTime(findings)];
   if (best !== undefined) return [...onMatch(best, findings), ...advice];
   if (claims.digests.length > 0) advice.push(...onNoMatch(findings));
-  return advice.length > 0 ? advice : ["The request does not verify, and nothing explains why."];
+  return advice.length > 0 ? advice : ["The request does not verify, and no reason was found."];
 }
 
 function onMatch(match: SignatureMatch, { request, configured }: Findings): string[] {
@@ -88,9 +88,9 @@ const bodyAdvice: Readonly<Record<Exclude<BodyChange, "none">, string>> = {
   final_newline_added:
     "The captured body ends with a line break or space that was not signed: an editor or echo added it.",
   final_newline_removed:
-    "What was signed ends with a line break that the captured body lacks: keep the bytes as they come.",
-  lf_to_crlf: "The captured body has CRLF where LF was signed: its line ends were converted.",
-  crlf_to_lf: "The captured body has LF where CRLF was signed: its line ends were converted.",
+    "What was signed ends with a line break that the captured body lacks: keep the bytes exactly as they arrive.",
+  lf_to_crlf: "The captured body has CRLF where LF was signed: its line endings were converted.",
+  crlf_to_lf: "The captured body has LF where CRLF was signed: its line endings were converted.",
   bom_added: "The captured body begins with a byte order mark that was not signed.",
   reserialised:
     "The captured body is the signed one parsed and written again, with other white space or escapes. Check the raw bytes, before any JSON parser or proxy rewrites them.",
@@ -105,11 +105,11 @@ function keyAdvice(form: KeyForm, scheme: SignatureSchemeName): string {
     hex: "the hex-decoded secret",
     with_newline: "the secret with a line break at its end",
   };
-  const wanted =
+  const expected =
     scheme === "standard-webhooks"
       ? "the base64-decoded text after whsec_"
       : "the UTF-8 of the whole secret, whsec_ included";
-  return `The sender's key is ${used[form]}; the scheme ${scheme} takes ${wanted}. Store the secret in the form that gives the same key, or correct the sender.`;
+  return `The sender's key is ${used[form]}; the scheme ${scheme} takes ${expected}. Store the secret in the form that gives the same key, or correct the sender.`;
 }
 
 const notationAdvice: Readonly<Record<Notation, string>> = {
@@ -126,10 +126,10 @@ function onHeaders({ signatureHeaders, digests, times }: Claims): string[] {
   }
   const advice: string[] = [];
   const names = signatureHeaders.map(({ name }) => name);
-  const twice = names.find((name, index) => names.indexOf(name) !== index);
-  if (twice !== undefined) {
+  const repeated = names.find((name, index) => names.indexOf(name) !== index);
+  if (repeated !== undefined) {
     advice.push(
-      `The header ${twice} is there more than once; the receiver refuses that. Look for a proxy that adds it.`,
+      `The header ${repeated} occurs more than once, which the receiver refuses. Look for a proxy that adds it.`,
     );
   }
   if (digests.length === 0) {
@@ -156,16 +156,19 @@ function onTime({ request, ageSeconds, verification }: Findings): string[] {
     !verification.ok && verification.reason === "stale" ? "The signature is right, but it" : "It";
   return [
     `${isRight} was made ${Math.abs(ageSeconds)} s ${side} the time it is checked at; ${toleranceSeconds} s are allowed. ` +
-      "For an old capture that is as it should be (check it at its own time); else compare the clocks of both machines.",
+      "For an old capture this is normal: check it at the time it was made (--at). Otherwise compare the clocks of both machines.",
   ];
 }
 
 function onNoMatch({ request }: Findings): string[] {
-  if (request.secrets.length === 0) return ["No secret is known here to compare with."];
+  if (request.secrets.length === 0)
+    return [
+      'No secret is known to compare with. Add one with "tallyhook secrets add", or set SVC_WEBHOOK_SECRETS.',
+    ];
   const ids = request.secrets.map(({ id }) => id).join(", ");
   return [
-    `None of the known secrets made this signature over this body (tried: ${ids}). Either the endpoint at the service has another secret, ` +
-      "or the body is not the one that was signed.",
+    `None of the known secrets made this signature over this body (tried: ${ids}). Either the endpoint at the service has ` +
+      "another secret, or the body is not the one that was signed.",
   ];
 }
 
@@ -175,7 +178,7 @@ function windowOf({ notBefore, notAfter }: SignedRequest["secrets"][number]): st
   return [begins, ends].filter((text) => text !== "").join(", ");
 }
 
-/** What the headers of a captured request claim, read as generously as possible. */
+/** What the headers of a captured request claim, read as tolerantly as possible. */
 export interface Claims {
   /** Every copy of the signature headers. */
   signatureHeaders: { name: string; value: string }[];
@@ -288,8 +291,7 @@ function countMistakes(match: SignatureMatch, configured: SignatureSchemeName): 
   ].filter(Boolean).length;
 }
 
-/** Ways in which a body or a key is commonly changed between the sender and whoever checks it. */
-
+/** How a body is commonly changed between the sender and whoever checks it. */
 export type BodyChange =
   | "none"
   | "final_newline_added"
@@ -299,7 +301,7 @@ export type BodyChange =
   | "bom_added"
   | "reserialised";
 
-/** What the sender may have signed, given the bytes at hand; `change` says what then became of it. */
+/** What the sender may have signed, given the captured bytes; `change` says how it changed on the way. */
 function bodyVariants(body: Buffer): { change: BodyChange; bytes: Buffer }[] {
   const text = body.toString("latin1");
   const variants: { change: BodyChange; bytes: Buffer }[] = [{ change: "none", bytes: body }];
@@ -336,7 +338,7 @@ function jsonSpellings(body: Buffer): string[] {
   return [...spellings, escapeNonAscii(compact), escapeNonAscii(spaced)];
 }
 
-/** With a space after each comma and colon, as other languages write by default. */
+/** With a space after each comma and colon, as Python writes by default. */
 function spacedJson(value: unknown): string {
   if (Array.isArray(value)) return `[${value.map(spacedJson).join(", ")}]`;
   if (typeof value !== "object" || value === null) return JSON.stringify(value);
@@ -353,9 +355,10 @@ function escapeNonAscii(json: string): string {
   );
 }
 
+/** How a secret is commonly turned into a key. */
 export type KeyForm = "whole" | "without_prefix" | "base64" | "hex" | "with_newline" | "trimmed";
 
-/** The keys that a secret may have been turned into. */
+/** The keys that may have been made of a secret. */
 function keyVariants(secret: string): { form: KeyForm; key: Buffer }[] {
   const bare = secret.startsWith("whsec_") ? secret.slice("whsec_".length) : secret;
   const variants: { form: KeyForm; key: Buffer }[] = [];

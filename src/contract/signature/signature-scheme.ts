@@ -18,8 +18,8 @@ import {
 const svcKeyOf = keyCache(utf8Key);
 
 /**
- * `SVC-Signature: t=<unix seconds>,v1=<lower-case hex>` over `<t>.<raw body>`, one `v1` for each
- * secret during a rotation. The interface does not show the format; this one is assumed.
+ * `SVC-Signature: t=<unix seconds>,v1=<lower-case hex>` over `<t>.<raw body>`, one `v1` for each secret during a
+ * rotation. The interface does not document the format; this one is assumed.
  */
 export const svcScheme: SignatureScheme = {
   name: "svc",
@@ -110,9 +110,8 @@ const hexScheme: SignatureScheme = {
 const standardKeyOf = keyCache(standardWebhooksKey);
 
 /**
- * The Standard Webhooks headers `webhook-id`, `webhook-timestamp` and `webhook-signature` (a list of
- * `v1,<base64>` divided by spaces) over `<id>.<timestamp>.<raw body>`. The key is the base64 text
- * after `whsec_`.
+ * The Standard Webhooks headers `webhook-id`, `webhook-timestamp` and `webhook-signature` (`v1,<base64>` items separated
+ * by spaces) over `<id>.<timestamp>.<raw body>`. The key is the base64 text after `whsec_`.
  *
  * Source: Standard Webhooks specification 1.0.0, "Signature scheme" and "Webhook headers".
  */

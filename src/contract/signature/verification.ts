@@ -1,6 +1,6 @@
 import { type KeyObject, createHmac, createSecretKey, timingSafeEqual } from "node:crypto";
 
-/** What the signature schemes have in common. Which one is used is a setting, never a guess. */
+// What the signature schemes have in common. Which one is used is a setting, never a guess.
 
 export const signatureSchemeNames = ["svc", "hex", "standard-webhooks"] as const;
 
@@ -58,15 +58,14 @@ export interface SignatureScheme {
 
 const digestBytes = 32;
 
-/** More signatures than a rotation can need are refused before any is computed. */
+/** More signatures than any rotation needs. A header with more is refused before any HMAC is computed. */
 export const maxSignatures = 16;
 
 type Match = { reason: "match"; secretId: string } | { reason: "no_match" | "no_secret" };
 
 /**
- * Finds the live secret that made one of the given signatures over the signed parts. Every live
- * secret is tried against every signature, also after a match, so that the time taken says nothing
- * about which one matched.
+ * Finds the live secret that made one of the given signatures over the signed parts. Every live secret is tried against
+ * every signature, also after a match, so that the time taken does not tell which one matched.
  *
  * @param digests decoded signatures; those that are not 32 bytes long match nothing
  */
@@ -122,7 +121,7 @@ export function standardWebhooksKey(secret: string): Buffer | null {
   return Buffer.from(encoded, "base64");
 }
 
-/** HMAC-SHA256 over the parts, one after the other; text counts as the bytes of its header. */
+/** HMAC-SHA256 over the parts in turn. Text comes from headers, whose bytes Node decodes as Latin-1. */
 export function hmacSha256(key: Buffer | KeyObject, parts: readonly (string | Buffer)[]): Buffer {
   const hmac = createHmac("sha256", key);
   for (const part of parts) {
@@ -133,8 +132,8 @@ export function hmacSha256(key: Buffer | KeyObject, parts: readonly (string | Bu
 }
 
 /**
- * A lookup of the HMAC key of a secret that derives each key once. The keys are held as long as the
- * secrets themselves. Null for a secret that is too short or cannot be decoded.
+ * A lookup of the HMAC key of a secret that derives each key once and keeps it as long as the secret object. Null for a
+ * secret that is too short or cannot be decoded.
  */
 export function keyCache(deriveKey: DeriveKey): (secret: SigningSecret) => KeyObject | null {
   const keys = new WeakMap<SigningSecret, KeyObject | null>();
@@ -149,7 +148,7 @@ export function keyCache(deriveKey: DeriveKey): (secret: SigningSecret) => KeyOb
   };
 }
 
-/** Longer values are refused unread: the work for an unauthenticated request stays bounded. */
+/** Longer values are refused unread, which bounds the work for an unauthenticated request. */
 const maxHeaderLength = 8192;
 
 type HeaderValue =
@@ -157,8 +156,8 @@ type HeaderValue =
   | { ok: false; reason: "missing_header" | "duplicate_header" | "malformed_header" };
 
 /**
- * The value of a header that must be there once. Two copies are refused, even equal ones: which of
- * them a proxy or a framework would have shown is not ours to guess.
+ * The value of a header that must be there exactly once. Two copies are refused, even equal ones: other software on the
+ * way may have read either.
  *
  * @param name in lower case
  */
@@ -187,16 +186,16 @@ export function unixSeconds(at: Date): number {
 }
 
 /**
- * Whether a signature's time is near enough to now, before or after. False for an invalid date or
- * tolerance: what cannot be compared is not fresh.
+ * Whether a signature's time is near enough to now, before or after. False for an invalid date or tolerance: what cannot
+ * be compared counts as expired.
  */
 export function isWithinTolerance(signedAt: number, now: Date, toleranceSeconds: number): boolean {
   return Math.abs(now.getTime() - signedAt * 1000) <= toleranceSeconds * 1000;
 }
 
 /**
- * Why a text cannot be a signing secret under a scheme, as the rest of a sentence, or null when it
- * can. Never contains the secret.
+ * Why a text cannot be a signing secret under a scheme, as the rest of a sentence, or null when it can. Never contains
+ * the secret.
  */
 export function secretProblem(scheme: SignatureSchemeName, value: string): string | null {
   if (value === "") return "is empty";
