@@ -14,7 +14,7 @@ export interface ApiError {
   headers?: Readonly<Record<string, string>>;
 }
 
-/** Seconds. A failover or a restart takes about this long. */
+/** In seconds. A failover or a restart takes about this long. */
 const retryAfterSeconds = "5";
 
 export const refusals = {
@@ -41,7 +41,7 @@ export const refusals = {
     status: 405,
     type: "invalid_request_error",
     code: "method_not_allowed",
-    message: "This path does not take this method.",
+    message: "This path does not support this method.",
   },
   slow: {
     status: 408,
@@ -53,31 +53,31 @@ export const refusals = {
     status: 413,
     type: "invalid_request_error",
     code: "body_too_large",
-    message: "The body is larger than this receiver takes.",
+    message: "The body is larger than this receiver accepts.",
   },
   contentEncoding: {
     status: 415,
     type: "invalid_request_error",
     code: "unsupported_content_encoding",
-    message: "Bodies are taken as they are, without a content encoding.",
+    message: "The body must be sent without a content encoding.",
   },
   expectation: {
     status: 417,
     type: "invalid_request_error",
     code: "expectation_failed",
-    message: "Of expectations this receiver knows 100-continue alone.",
+    message: "The only expectation supported is 100-continue.",
   },
   headersTooLong: {
     status: 431,
     type: "invalid_request_error",
     code: "headers_too_large",
-    message: "The headers are longer than this receiver takes.",
+    message: "The headers are longer than this receiver accepts.",
   },
   internal: {
     status: 500,
     type: "processing_error",
     code: "internal_error",
-    message: "An unexpected error occurred. The event was not taken; send it again.",
+    message: "An unexpected error occurred. The event was not stored; send it again.",
     headers: { "Retry-After": retryAfterSeconds },
   },
   unavailable: {
@@ -149,13 +149,13 @@ export function refuseUnread(
   counters.rejected[reason] += 1;
   const refusal = reason === "too_large" ? refusals.tooLarge : refusals.contentEncoding;
   const requestId = sendRefusal(res, refusal);
-  warnSeldom("a webhook was refused unread", { reason, requestId });
+  warnSeldom("a webhook was refused before its body was read", { reason, requestId });
   discardRest(res);
 }
 
 /** Asks the sender to retry, because the bodies in progress fill the byte budget. Reads no more of the body. */
 export function refuseForRoom(deps: RefusalDeps, res: ServerResponse): void {
-  refuseUnavailable(deps, res, "The bodies under way leave no room for another.");
+  refuseUnavailable(deps, res, "The bodies in progress fill the byte budget.");
   discardRest(res);
 }
 
@@ -178,9 +178,9 @@ export function refuseSignature(
 ): void {
   if (res.headersSent) return;
   counters.rejected[reason] += 1;
-  const requestId = sendRefusal(res, refusals.signature, lastAnswer);
+  const requestId = sendRefusal(res, refusals.signature, closing);
   if (reason === "stale") {
-    warnSeldom("signature_stale: a right signature with a time outside the window", {
+    warnSeldom("signature_stale: a signature was correct and has expired", {
       requestId,
       secretId,
     });
@@ -189,12 +189,13 @@ export function refuseSignature(
   }
 }
 
-const lastAnswer = { Connection: "close" };
+/** Tells the sender that this is the last answer on its connection. */
+const closing = { Connection: "close" };
 
 /** Asks the sender to retry: its signature may be valid, but the secrets could not be read again in time. */
 export function refuseUnproved(deps: RefusalDeps, res: ServerResponse): void {
   const reason = "The signing secrets could not be read again in time.";
-  refuseUnavailable(deps, res, reason, lastAnswer);
+  refuseUnavailable(deps, res, reason, closing);
 }
 
 /** Asks the sender to retry, unless it was already answered. */
@@ -207,7 +208,7 @@ export function refuseUnavailable(
   if (res.headersSent) return;
   counters.unavailable += 1;
   const requestId = sendRefusal(res, refusals.unavailable, headers);
-  warnSeldom("a webhook could not be stored and will come again", { requestId, reason });
+  warnSeldom("a webhook could not be stored; the sender was asked to retry", { requestId, reason });
 }
 
 /** The answer to a request whose deadline has passed. */
@@ -220,5 +221,5 @@ export function refuseLate(deps: RefusalDeps, res: ServerResponse): void {
   if (res.headersSent) return;
   deps.counters.rejected.slow += 1;
   res.once("finish", () => res.req.destroy());
-  sendRefusal(res, refusals.slow, { Connection: "close" });
+  sendRefusal(res, refusals.slow, closing);
 }

@@ -15,7 +15,7 @@ import type { ReceiverLimits } from "./limits.ts";
 interface HttpServerDeps {
   counters: ReceiverCounters;
   warnSeldom: RateLimitedWarnings;
-  /** Answers a complete, well-formed request. */
+  /** Answers a request whose headers are complete and well formed. */
   handle(req: IncomingMessage, res: ServerResponse): void;
   /** See `AdmissionOptions`. */
   slowest(): Socket | null;
@@ -27,8 +27,8 @@ interface HttpServerOptions {
 }
 
 /**
- * Creates a server that lets no connection stay open for ever. It counts and answers by itself whatever is not a
- * request for `handle`. It does not listen yet.
+ * Creates a server that lets no connection stay open for ever. Whatever is not a request for `handle`, it answers and
+ * counts by itself. It does not listen yet.
  */
 export function createHttpServer(
   { counters, warnSeldom, handle, slowest }: HttpServerDeps,
@@ -75,7 +75,7 @@ export function createHttpServer(
     slowest,
     onRefused() {
       counters.connectionsRefused += 1;
-      warnSeldom("a connection was closed unanswered: there are too many", { max: maxConnections });
+      warnSeldom("a connection was closed unanswered: too many were open", { max: maxConnections });
     },
   });
   return server;
@@ -86,13 +86,13 @@ const isTarget = (target: string): boolean =>
   target.startsWith("/") || URL.canParse(target, "http://x");
 
 export interface AdmissionOptions {
-  /** Connections at a time. */
+  /** The most connections that may be open at once. */
   max: number;
   /** Connections from one address that have not sent a request yet. */
   maxSilentPerAddress: number;
-  /** The connection that has waited longest for the rest of a body after its headers arrived. */
+  /** The connection whose body has been incomplete for the longest time. */
   slowest(): Socket | null;
-  /** Called when a connection was closed unanswered, to make room or for lack of room. */
+  /** Called for each connection that is closed unanswered: an open one for a new one, or the new one itself. */
   onRefused(): void;
 }
 
@@ -102,15 +102,15 @@ export interface Admission {
   noteRequest(socket: Socket): void;
 }
 
-/** The shortest time between two rounds that close idle connections when there are too many. */
+/** The least time between two closings of all idle connections, each of which visits every connection. */
 const closeIdleEveryMs = 100;
 
 /**
  * Caps the connections of a server. Past the cap, the least useful connection is closed for a new one. The order is:
  * the oldest that has sent nothing; one whose body is incomplete; one that only occupies its place (`isSpent`); all
  * that are idle between two requests; one in the middle of its next request's headers. Only a connection whose complete
- * request waits for its answer is safe. So a sender that opens connections and leaves them keeps nobody out. When no
- * connection can be closed, the new one is.
+ * request waits for its answer is safe. So a sender that opens connections and does not use them keeps nobody out. When
+ * no connection can be closed, the new one is.
  *
  * Only silent connections are limited by address: behind a proxy all senders share one address, and a proxy connects in
  * order to send.
@@ -290,7 +290,7 @@ function refuseRequest(
 
 /** Keeps half-closed connections open: a sender half-closes after its last request and still waits for the answers. */
 function answerHalfClosed(server: Server): void {
-  // Node reads this property, and neither documents nor types it. test/receiver/connection-limits.test.ts sees it work.
+  // Node reads this property, and neither documents nor types it. test/receiver/connection-limits.test.ts tests it.
   (server as Server & { httpAllowHalfOpen: boolean }).httpAllowHalfOpen = true;
 }
 

@@ -4,7 +4,7 @@ import { sqlArray } from "../platform/postgres/values.ts";
 
 type SignatureReason = Extract<Verification, { ok: false }>["reason"];
 
-/** Why a request was refused or abandoned. The reasons of the first group all get the same 401. */
+/** Why a request was refused or abandoned. All reasons up to `no_secret` get the same 401. */
 export const rejectionReasons = [
   "missing_header",
   "duplicate_header",
@@ -35,7 +35,7 @@ export interface ReceiverCounters {
   rejected: Record<RejectionReason, number>;
   /** Answered 503: the inbox did not store the event in time. */
   unavailable: number;
-  /** Answered 500: a fault of ours. */
+  /** Answered 500: an error of our own. */
   failed: number;
   /** Connections closed unanswered past a cap: new ones, and those closed to make room. */
   connectionsRefused: number;

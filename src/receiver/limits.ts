@@ -120,7 +120,7 @@ export function createDeadlines<T>(
   };
 }
 
-/** A number of bytes that many requests share. A request that finds too few free must do without. */
+/** A number of bytes that all requests share. A request that finds too few of them free is refused. */
 export interface ByteBudget {
   /** Returns false and takes nothing when fewer bytes are free. */
   take(bytes: number): boolean;

@@ -12,7 +12,7 @@ import { type SecretRow, listUnendedSecretRows, recordSecretUse } from "./secret
 
 /** The signing secrets of a running receiver. */
 export interface LiveSecrets {
-  /** The database's secrets first, then the environment's. Returns the same objects until they change. */
+  /** The database's secrets, then the environment's. Returns the same objects until they change. */
   current(): readonly SigningSecret[];
   /**
    * Reads the secrets again before a 401 is sent, so that a rotation loses no events. Resolves with whether `current`
@@ -59,7 +59,7 @@ export async function startLiveSecrets(
   let known = new Map<string, KnownSecret>();
   let live: readonly SigningSecret[] = [...environment];
   let problems: readonly string[] = [];
-  let isStale = false;
+  let isOutdated = false;
   let loading: Promise<boolean> | null = null;
   /** The next read: it has not begun, so it will see everything stored before its callers asked for it. */
   let nextRead: Promise<boolean> | null = null;
@@ -96,18 +96,18 @@ export async function startLiveSecrets(
     try {
       const rows = await listUnendedSecretRows(db, clock.now());
       known = new Map(rows.map((row) => [row.id, openSecret({ encryption, scheme }, row, known)]));
-      take([...known.values()]);
-      if (isStale) log.info("the signing secrets can be read again");
-      isStale = false;
+      adopt([...known.values()]);
+      if (isOutdated) log.info("the signing secrets can be read again");
+      isOutdated = false;
     } catch (err) {
-      if (!isStale)
+      if (!isOutdated)
         log.warn({ err }, "the signing secrets cannot be read; the last known ones are used");
-      isStale = true;
+      isOutdated = true;
     }
-    return !isStale;
+    return !isOutdated;
   }
 
-  function take(stored: readonly KnownSecret[]): void {
+  function adopt(stored: readonly KnownSecret[]): void {
     const secrets = stored.flatMap(({ secret }) => (secret === null ? [] : [secret]));
     live = [...secrets, ...environment];
     const found = stored.flatMap(({ problem }) => (problem === null ? [] : [problem]));
@@ -120,8 +120,8 @@ export async function startLiveSecrets(
     try {
       await recordSecretUse(db, id, at);
     } catch (err) {
-      // Retried in a minute: that costs less than a try with every request of an outage.
-      log.debug({ err, secretId: id }, "the use of a signing secret was not noted");
+      // Retried in a minute, since a try with every request would make an outage worse.
+      log.debug({ err, secretId: id }, "the use of a signing secret was not recorded");
     }
   }
 
@@ -144,7 +144,7 @@ export async function startLiveSecrets(
       const write = record(secretId, now).finally(() => writing.delete(write));
       writing.add(write);
     },
-    problems: () => (isStale && encryption !== null ? [...problems, unread] : problems),
+    problems: () => (isOutdated && encryption !== null ? [...problems, unread] : problems),
     async close() {
       isClosed = true;
       clearTimeout(timer);
@@ -153,7 +153,8 @@ export async function startLiveSecrets(
   };
 }
 
-const unread = "The signing secrets in the database cannot be read";
+const unread =
+  "The signing secrets in the database cannot be read. Check that PostgreSQL is up and that the schema is migrated.";
 
 /** Resolves with false on time-out, too. `work` must never reject. */
 async function succeedsInTime(work: Promise<boolean>, limitMs: number): Promise<boolean> {
@@ -200,7 +201,7 @@ function openSecret(
     value = encryption.decrypt({ keyId: row.key_id, ciphertext: row.ciphertext });
   } catch {
     return unusable(
-      `cannot be decrypted with TALLYHOOK_ENCRYPTION_KEY (it was stored under the key ${row.key_id}); set the key of that time, or add the secret again`,
+      `cannot be decrypted with TALLYHOOK_ENCRYPTION_KEY (it was encrypted with the key ${row.key_id}); set that key, or add the secret again`,
     );
   }
   const problem = secretProblem(scheme, value);

@@ -22,7 +22,7 @@ export interface ReadinessDeps {
   pool: Pool;
   db: Knex;
   log: Log;
-  /** Events are accepted without these dependencies; their absence only degrades the service. */
+  /** Events are accepted without these dependencies: when one is down, the receiver is `degraded`. */
   degrading: readonly ReadinessCheck[];
 }
 
@@ -34,8 +34,8 @@ export interface ReadinessOptions {
 }
 
 /**
- * Checks whether events can be stored: an insert works, and the schema is the one this version knows. Limits its own
- * time and the load that callers can cause.
+ * Checks whether events can be stored: an insert works, and the schema has every migration of this version. Limits its
+ * own time and the load that callers can cause.
  */
 export function createReadiness(
   { pool, db, log, degrading }: ReadinessDeps,
@@ -45,23 +45,22 @@ export function createReadiness(
     { name: "database", check: () => probeInsert(pool) },
     { name: "schema", check: () => assertCurrentSchema(db) },
   ].map((each) => boundedCheck(each, timeoutMs));
-  const wished = degrading.map((each) => boundedCheck(each, timeoutMs));
+  const optional = degrading.map((each) => boundedCheck(each, timeoutMs));
   let lastReport = "ok";
 
   async function report(): Promise<ReadinessReport> {
-    const [missing, lacking] = await Promise.all([failures(needed), failures(wished)]);
+    const [fatal, tolerable] = await Promise.all([failures(needed), failures(optional)]);
+    const all = [...fatal, ...tolerable];
     const found: ReadinessReport = {
-      status: missing.length > 0 ? "unavailable" : lacking.length > 0 ? "degraded" : "ok",
-      reasons: [...missing, ...lacking].map(({ name }) => name),
+      status: fatal.length > 0 ? "unavailable" : tolerable.length > 0 ? "degraded" : "ok",
+      reasons: all.map(({ name }) => name),
     };
-    const inWords = [found.status, ...found.reasons].join(" ");
-    if (inWords !== lastReport) {
-      const errors = Object.fromEntries(
-        [...missing, ...lacking].map(({ name, err }) => [name, err]),
-      );
+    const summary = [found.status, ...found.reasons].join(" ");
+    if (summary !== lastReport) {
+      const errors = Object.fromEntries(all.map(({ name, err }) => [name, err]));
       log[found.status === "ok" ? "info" : "warn"]({ ...found, errors }, "readiness has changed");
     }
-    lastReport = inWords;
+    lastReport = summary;
     return found;
   }
 
@@ -86,7 +85,10 @@ function boundedCheck({ name, check }: ReadinessCheck, timeoutMs: number) {
     running ??= attempt(name, check).finally(() => (running = null));
     let timer: NodeJS.Timeout | undefined;
     const late = new Promise<Failure>((resolve) => {
-      timer = setTimeout(() => resolve({ name, err: `no answer in ${timeoutMs} ms` }), timeoutMs);
+      timer = setTimeout(
+        () => resolve({ name, err: `no answer within ${timeoutMs} ms` }),
+        timeoutMs,
+      );
     });
     const outcome = await Promise.race([running, late]);
     clearTimeout(timer);
@@ -131,5 +133,6 @@ async function probeInsert(pool: Pool): Promise<void> {
 
 async function assertCurrentSchema(db: Knex): Promise<void> {
   const pending = await pendingMigrations(db);
-  if (pending.length > 0) throw new Error(`the database lacks ${pending.join(", ")}`);
+  if (pending.length > 0)
+    throw new Error(`the database lacks ${pending.join(", ")}: run "tallyhook migrate"`);
 }

@@ -28,7 +28,7 @@ export interface OverviewSources {
   rows: readonly SecretRow[];
   /** Ids, newest first. */
   environmentIds: readonly string[];
-  /** The last use of each secret by id, as seen in the inbox. */
+  /** By secret id, the last use that the inbox shows. */
   recentUses: ReadonlyMap<string, Date>;
   usable: (row: SecretRow) => boolean;
 }
@@ -89,9 +89,9 @@ function stateOf({ not_before, not_after }: SecretRow, now: Date): SecretState {
 }
 
 /**
- * A secret is safe to retire when it verified nothing for `quietHours` while another one did: the sender has switched.
- * A secret that was never used may not have been needed yet, so only the use of a newer one counts. Without traffic no
- * secret is safe to retire.
+ * Why a secret is safe to retire: it verified nothing for `quietHours` while another one did, so the sender has
+ * switched. A secret that was never used may not have been needed yet, so only the use of a newer one counts. Without
+ * traffic no secret is safe to retire.
  */
 function whyRetirable(
   secret: SecretOverview,

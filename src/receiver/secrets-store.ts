@@ -56,8 +56,9 @@ export async function assertSecretRoom(
   const id = secret === null ? null : "id" in secret ? secret.id : storedId(secret.value);
   if (unended.some((row) => row.id === id)) return;
   throw new UsageError(
-    `There are ${unended.length} signing secrets that have not ended, and ${maxSecrets} is the most: every request is ` +
-      'checked with each of them. "tallyhook secrets list" says which are safe to retire; end one with "tallyhook secrets retire ID".',
+    `There are ${unended.length} signing secrets that have not ended; at most ${maxSecrets} are allowed, since every ` +
+      'request is checked with each. "tallyhook secrets list" says which are safe to retire: end one with ' +
+      '"tallyhook secrets retire ID".',
   );
 }
 
@@ -70,14 +71,14 @@ export interface NewSecret {
 
 export interface AddedSecret {
   id: string;
-  /** `encrypted_anew`: the secret was stored, but the present key could not read it. Its window is unchanged. */
+  /** `encrypted_anew`: the secret was stored, but the current key could not decrypt it. Its window is unchanged. */
   outcome: "added" | "encrypted_anew" | "known";
 }
 
 /**
  * Stores a secret, encrypted. Running receivers use it within seconds. The window of a stored secret is never changed,
- * not even of a retired one: it may have leaked. A stored secret that the present key cannot read is encrypted with
- * that key, which covers a lost key and a change of keys. Throws `UsageError` for a value that cannot verify anything,
+ * not even of a retired one: it may have leaked. A stored secret that the current key cannot decrypt is encrypted with
+ * it again, which covers a lost key and a change of keys. Throws `UsageError` for a value that cannot verify anything,
  * or a window that never opens.
  */
 export async function addSecret(
@@ -89,7 +90,9 @@ export async function addSecret(
   const problem = secretProblem(scheme, value);
   if (problem !== null) throw new UsageError(`The secret ${problem}.`);
   if (notBefore !== null && notAfter !== null && notAfter <= notBefore) {
-    throw new UsageError("The secret would end before it begins.");
+    throw new UsageError(
+      "The secret would end before it begins. Give an end that is later than the beginning.",
+    );
   }
   const id = storedId(value);
   const known = await findSecretRow(db, id);
@@ -180,8 +183,7 @@ export async function recentSecretUses(db: Knex, newest = 50_000): Promise<Map<s
 const maxSecrets = 8;
 
 /**
- * An id for a secret that does not reveal it, the same wherever the secret is kept. Ten hex digits of a hash: too few
- * to help anyone without the secret.
+ * An id for a secret, the same wherever the secret is kept. Ten hex digits of a hash do not reveal it.
  */
 export function secretFingerprint(value: string): string {
   return createHash("sha256")
@@ -203,8 +205,8 @@ export function environmentSecrets(
   const distinct = [...new Set(values)];
   if (distinct.length > maxSecrets) {
     throw new ConfigurationError(
-      `SVC_WEBHOOK_SECRETS holds ${distinct.length} secrets, and ${maxSecrets} is the most: every request is checked with ` +
-        "each of them. Take out those that nothing is signed with any more.",
+      `SVC_WEBHOOK_SECRETS holds ${distinct.length} secrets; at most ${maxSecrets} are allowed, since every request is ` +
+        "checked with each. Remove those that nothing is signed with any more.",
     );
   }
   return distinct.map((value, index) => {
@@ -212,7 +214,7 @@ export function environmentSecrets(
     if (problem !== null) {
       throw new ConfigurationError(
         `SVC_WEBHOOK_SECRETS: secret number ${index + 1} ${problem}. ` +
-          `Take the signing_secret that the service showed when the endpoint was made, or set SVC_SIGNATURE_SCHEME (now ${scheme}).`,
+          `Use the signing_secret that the service showed when the endpoint was created, or change SVC_SIGNATURE_SCHEME (now ${scheme}).`,
       );
     }
     return { id: `env:${secretFingerprint(value)}`, value, notBefore: null, notAfter: null };

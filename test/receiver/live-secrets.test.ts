@@ -262,7 +262,9 @@ describe("without the database", () => {
       expect(lines.filter((line) => line.includes("cannot be read"))).toHaveLength(1);
       expect(await secrets.refresh()).toBe(false);
       expect(lines.filter((line) => line.includes("cannot be read"))).toHaveLength(1);
-      expect(secrets.problems()).toEqual(["The signing secrets in the database cannot be read"]);
+      expect(secrets.problems()).toEqual([
+        "The signing secrets in the database cannot be read. Check that PostgreSQL is up and that the schema is migrated.",
+      ]);
     } finally {
       await database.db.raw("alter table receiver.hidden rename to secrets");
     }

@@ -152,7 +152,7 @@ describe("the secrets of the environment", () => {
     const values = Array.from({ length: 9 }, (_, n) => `${value}-${n}`);
     expect(environmentSecrets("svc", [...values.slice(1), ...values.slice(1)])).toHaveLength(8);
     expect(() => environmentSecrets("svc", values)).toThrow(ConfigurationError);
-    expect(() => environmentSecrets("svc", values)).toThrow(/9 secrets, and 8 is the most/);
+    expect(() => environmentSecrets("svc", values)).toThrow(/9 secrets; at most 8 are allowed/);
   });
 
   it.each([

@@ -87,7 +87,7 @@ describe("tallyhook secrets add", () => {
     const { error } = await add(9);
     expect(error).toBeInstanceOf(UsageError);
     expect(String(error)).toContain(
-      "There are 8 signing secrets that have not ended, and 8 is the most",
+      "There are 8 signing secrets that have not ended; at most 8 are allowed",
     );
     const env = { TALLYHOOK_ENCRYPTION_KEY: "cd".repeat(32) };
     expect((await secrets(["add"], { stdin: `${value}-3`, env })).error).toBeNull();
@@ -96,7 +96,7 @@ describe("tallyhook secrets add", () => {
     expect((await secrets(["retire", id])).error).toBeNull();
     expect((await add(9)).error).toBeNull();
     const later = await secrets(["retire", id, "--at", "2199-01-01T00:00:00Z"]);
-    expect(String(later.error)).toContain("8 is the most");
+    expect(String(later.error)).toContain("at most 8 are allowed");
   });
 
   it("takes the value from a terminal without showing it", async () => {
