@@ -30,7 +30,7 @@ export interface AppendLimits {
   maxBytesPerFlush: number;
   maxWaitingRows: number;
   maxWaitingBytes: number;
-  /** Time-out of a whole flush, connecting included. After it the flush counts as hung. */
+  /** The time for a whole flush, connecting included. A flush that takes longer counts as hung. */
   flushTimeoutMs: number;
 }
 
@@ -126,7 +126,7 @@ const all: Pick<AppendLimits, "maxRowsPerFlush" | "maxBytesPerFlush"> = {
 export class InboxUnavailable extends TallyhookError {}
 
 export interface FlushDeps {
-  /** A small pool of its own with a query time-out. One connection carries all flushes. */
+  /** A small pool of its own with a query time-out. All flushes use one connection of it. */
   pool: Pool;
   log: Log;
   /** Called after every committed batch of new events, once the answers were released. Must not throw. */
@@ -136,7 +136,7 @@ export interface FlushDeps {
 export interface Flushed {
   /** The connection for the next flush; null when it was dropped. */
   client: PoolClient | null;
-  /** Releases the answers of the stored events and announces the events. Must be called once. Never throws. */
+  /** Releases the answers of the stored events and announces them to workers. Must be called once. Never throws. */
   finish(): void;
   /** Set when the flush hung: the reason to refuse all waiting events, too. */
   hung: Error | null;
@@ -149,23 +149,24 @@ async function flush(
   batch: WaitingRow[],
   timeoutMs: number,
 ): Promise<Flushed> {
-  const line: Line = { client, isGivenUp: false };
+  const connection: FlushConnection = { client, isGivenUp: false };
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<Error>((resolve) => {
     timer = setTimeout(() => resolve(new Error(`not stored within ${timeoutMs} ms`)), timeoutMs);
   });
-  const outcome = await Promise.race([storeAndCount(deps, line, batch), late]);
+  const outcome = await Promise.race([storeAndCount(deps, connection, batch), late]);
   clearTimeout(timer);
-  if (!(outcome instanceof Error)) return { client: line.client, finish: outcome, hung: null };
-  line.isGivenUp = true;
+  if (!(outcome instanceof Error))
+    return { client: connection.client, finish: outcome, hung: null };
+  connection.isGivenUp = true;
   deps.log.warn({ err: outcome, events: batch.length }, "the database does not answer");
   refuse(batch, outcome);
   // The connection is destroyed, since the statement may still be running. If it commits, the relay finds the events.
-  line.client?.release(outcome);
+  connection.client?.release(outcome);
   return { client: null, finish: () => {}, hung: outcome };
 }
 
-interface Line {
+interface FlushConnection {
   client: PoolClient | null;
   /** The flush was given up. Code that still holds the connection must not use it. */
   isGivenUp: boolean;
@@ -174,20 +175,20 @@ interface Line {
 /** Stores the batch, and counts repeats. Returns the step that remains once the events are stored. */
 async function storeAndCount(
   { pool, log, onCommitted }: FlushDeps,
-  line: Line,
+  connection: FlushConnection,
   batch: WaitingRow[],
 ): Promise<() => void> {
   const nothing = () => {};
   try {
-    if (line.client === null) {
+    if (connection.client === null) {
       const client = await pool.connect();
-      if (line.isGivenUp) {
+      if (connection.isGivenUp) {
         client.release();
         return nothing;
       }
-      line.client = client;
+      connection.client = client;
     }
-    const { client } = line;
+    const { client } = connection;
     const { seqs, repeats, answer } = await storeBatch({ client, log }, batch);
     const finish = () => {
       answer();
@@ -197,19 +198,19 @@ async function storeAndCount(
     finish();
     await countRepeatedRows(client, repeats);
   } catch (cause) {
-    if (line.isGivenUp) return nothing;
+    if (connection.isGivenUp) return nothing;
     const failure = cause instanceof Error ? cause : new Error(String(cause));
     log.warn({ err: failure, events: batch.length }, "a batch of events could not be stored");
-    // Rows that were answered stay answered: then only a count of repeats is lost.
+    // Rows that were already answered stay so. Then nothing but a count of repeats is lost.
     refuse(batch, failure);
-    line.client?.release(failure);
-    line.client = null;
+    connection.client?.release(failure);
+    connection.client = null;
   }
   return nothing;
 }
 
 function refuse(batch: readonly WaitingRow[], cause: unknown): void {
-  const error = new InboxUnavailable("The database does not take events.", { cause });
+  const error = new InboxUnavailable("The database does not accept events.", { cause });
   for (const { reject } of batch) reject(error);
 }
 
@@ -254,7 +255,7 @@ async function storeBatch(deps: StoreDeps, batch: readonly WaitingRow[]): Promis
       row.resolve({ eventId: row.event.eventId, duplicate: !newKeys.has(row.key) });
     }
     for (const { key, event, resolve } of copies) {
-      // An event stored without its extracts has another id than it came with.
+      // An event that is stored as bytes only gets an id of its own.
       resolve({ eventId: (first.get(key)?.event ?? event).eventId, duplicate: true });
     }
   };
@@ -263,7 +264,7 @@ async function storeBatch(deps: StoreDeps, batch: readonly WaitingRow[]): Promis
 
 /**
  * Inserts all rows in one statement. When the server refuses a value, the batch is halved until the faulty row is
- * alone. That row is stored without its extracts; the others are not affected.
+ * alone. That row is stored as bytes only, without its extracted fields; the others are not affected.
  */
 async function insertOrSplit(deps: StoreDeps, rows: WaitingRow[]): Promise<NewRows> {
   try {
@@ -271,7 +272,7 @@ async function insertOrSplit(deps: StoreDeps, rows: WaitingRow[]): Promise<NewRo
   } catch (error) {
     if (!isRefusedValue(error)) throw error;
     const [only] = rows;
-    if (rows.length === 1 && only !== undefined) return insertBare(deps, only, error);
+    if (rows.length === 1 && only !== undefined) return insertBytesOnly(deps, only, error);
     const half = Math.ceil(rows.length / 2);
     const first = await insertOrSplit(deps, rows.slice(0, half));
     const second = await insertOrSplit(deps, rows.slice(half));
@@ -282,20 +283,23 @@ async function insertOrSplit(deps: StoreDeps, rows: WaitingRow[]): Promise<NewRo
   }
 }
 
-async function insertBare(
+async function insertBytesOnly(
   { client, log }: StoreDeps,
   row: WaitingRow,
   refusal: unknown,
 ): Promise<NewRows> {
   const { code } = refusal as { code?: string };
   const eventId = `sha256:${row.sha256}`;
-  log.warn({ code, eventId }, "an event is stored without its extracts");
+  log.warn(
+    { code, eventId },
+    "an event is stored as bytes only: the database refused one of its fields",
+  );
   row.event = { ...row.event, eventId, type: null, apiVersion: null, createdAt: null };
   const { seqs } = await insertNewRows(client, [row]);
   return { seqs, keys: new Set(seqs.length > 0 ? [row.key] : []) };
 }
 
-/** SQLSTATE class 22, data exception: the only class that blames a value. */
+/** SQLSTATE class 22, data exception: the class for values that the server refuses. */
 function isRefusedValue(error: unknown): boolean {
   const { code } = error as { code?: unknown };
   return typeof code === "string" && code.startsWith("22");
@@ -377,7 +381,7 @@ async function insertNewRows(client: ClientBase, rows: readonly PendingRow[]): P
 }
 
 /**
- * Inserts nothing, but takes the locks and needs the rights of a real insert. Rejects when they cannot be had. For a
+ * Inserts nothing, but takes the locks and needs the privileges of a real insert. Rejects when it gets neither. For a
  * readiness probe.
  */
 export async function insertNoRows(client: ClientBase): Promise<void> {
@@ -391,7 +395,7 @@ export async function insertNoRows(client: ClientBase): Promise<void> {
 }
 
 /**
- * An array as a parameter. Skips the driver's escaping of each value when no value needs it, which is nearly always.
+ * An array as a parameter. Skips the driver's escaping of each value when no value needs it: nearly always.
  */
 function textArray(values: readonly (string | null)[]): string | readonly (string | null)[] {
   const needsCare = values.includes(null) || /["\\]/.test(values.join(""));

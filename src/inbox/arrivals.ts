@@ -12,7 +12,7 @@ export interface Arrivals {
 
 /**
  * How long a skipped number is still looked for. A number is assigned before its event is committed, so 11 may appear
- * before 10. This is many times longer than an append may take before the server cancels it (runtime.ts).
+ * before 10. This is many times longer than the server lets an append take (main/runtime.ts).
  */
 const gapWatchMs = 60_000;
 /**

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../platform/postgres/values.ts";
 
-/** An object that must be read from the service. */
+/** A request to read an object from the service. */
 export interface WantedRefetch {
   resource: string;
   id: string;
@@ -14,9 +14,12 @@ export interface WantedRefetch {
  * Requests refetches, one row for each object. A repeated request raises the row's generation, so a read that is
  * already in progress does not complete it. Belongs in the transaction that found the need.
  */
-export async function requestRefetches(trx: Knex, wanted: readonly WantedRefetch[]): Promise<void> {
+export async function requestRefetches(
+  trx: Knex,
+  requested: readonly WantedRefetch[],
+): Promise<void> {
   const byObject = new Map<string, WantedRefetch>();
-  for (const fetch of wanted) {
+  for (const fetch of requested) {
     const key = `${fetch.resource}:${fetch.id}`;
     const known = byObject.get(key);
     if (known === undefined || (fetch.notBefore ?? "") > (known.notBefore ?? "")) {

@@ -34,7 +34,7 @@ export async function replayEvents(db: Knex, seqs: readonly number[]): Promise<n
 
 /**
  * Prunes the bytes of up to `limit` applied, stale or ignored events received more than `days` ago, and returns their
- * number. The rows stay, so that replayed deliveries are still recognized. Never prunes an event that is not completed,
+ * number. The rows stay, so that replayed deliveries are still recognised. Never prunes an event that is not completed,
  * or that is about to be replayed.
  */
 export async function pruneEvents(
@@ -70,15 +70,13 @@ const batchSize = 200;
 /** What identifies the events that may concern one person. */
 export interface BodiesOf {
   customerId: string;
-  /**
-   * What to search for in events that name no customer: object ids exactly; contact addresses in any case and with
-   * blanks.
-   */
+  /** Ids of the person's objects. These and the contacts are searched for in events that name no customer. */
   objects: readonly string[];
+  /** E-mail addresses and phone numbers, found in any case and with separators between digits. */
   contacts: readonly string[];
 }
 
-/** A JSON escape may encode any character, so a body that contains one always matches. */
+/** The beginning of a JSON escape. It may encode any character, so a body that contains one always matches. */
 const escapeMark = "\\u";
 
 /**

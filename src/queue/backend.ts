@@ -36,14 +36,14 @@ const schema = "bullmq";
 
 /** Every BullMQ instance owns a pool. An idle worker holds four connections, one of which listens. */
 const poolSizes = { queue: 2, worker: 4 } as const;
-const queues = Object.keys(jobSchemas).length;
+const queueCount = Object.keys(jobSchemas).length;
 
 /**
  * On PostgreSQL: the most connections that the queue uses in a process that adds jobs, and how many more a worker uses.
  */
 export const queuePoolSizes = {
-  producers: queues * poolSizes.queue,
-  worker: queues * poolSizes.worker,
+  producers: queueCount * poolSizes.queue,
+  worker: queueCount * poolSizes.worker,
 } as const;
 
 /** A hash tag: all keys of a queue share one slot of a Redis cluster. */
@@ -56,14 +56,14 @@ export interface Backend {
 }
 
 const queueOptions: Pick<QueueOptions, "defaultJobOptions"> = {
-  // The inbox is the record: a finished or failed job is of no further use.
+  // The inbox is the record, so a finished job is of no use. The last failed ones are kept to be looked at.
   defaultJobOptions: { removeOnComplete: true, removeOnFail: { count: 100 }, attempts: 1 },
 };
 
 const workerOptions: Omit<WorkerOptions, "connection"> = {
   removeOnComplete: { count: 0 },
   removeOnFail: { count: 100 },
-  // The relay recovers a dead worker's events, long before a stalled check would.
+  // The relay recovers a dead worker's events long before BullMQ's check for stalled jobs does.
   maxStalledCount: 5,
   // Delay after a connection error. With the default of 15 s, a worker would idle that long after each restart of the
   // database.
@@ -76,7 +76,7 @@ export function createBackend(location: BackendLocation): Backend {
   return location.kind === "redis" ? redisBackend(location.url) : postgresBackend(location.url);
 }
 
-/** BullMQ's own delay grows to 20 s; the queue would be down for that long after Redis has recovered. */
+/** BullMQ's own delay grows to 20 s: a worker would stay idle that long after Redis has recovered. */
 const reconnectDelayMs = (attempt: number): number => Math.min(attempt * 100, 1_000);
 
 /**
@@ -87,7 +87,6 @@ const reconnectDelayMs = (attempt: number): number => Math.min(attempt * 100, 1_
 const redisSilenceMs = { producer: 5_000, consumer: 20_000 } as const;
 
 function redisBackend(url: string): Backend {
-  const location = { url, connectTimeout: 5_000, retryStrategy: reconnectDelayMs };
   // A producer fails fast, since the relay recovers the events that it could not add; a worker retries for ever. Calls
   // made before the first connection is ready wait for it; each call has its own time limit.
   const producer: ConnectionOptions = {
@@ -97,7 +96,9 @@ function redisBackend(url: string): Backend {
     socketTimeout: redisSilenceMs.producer,
   };
   const consumer: ConnectionOptions = {
-    ...location,
+    url,
+    connectTimeout: 5_000,
+    retryStrategy: reconnectDelayMs,
     maxRetriesPerRequest: null,
     socketTimeout: redisSilenceMs.consumer,
   };

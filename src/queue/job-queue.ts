@@ -13,7 +13,7 @@ import {
 /** The queue cannot accept or deliver jobs now. The inbox keeps the pending work. */
 export class QueueUnavailable extends TallyhookError {}
 
-/** The error of a failed job as the queue stores it. */
+/** The error that the queue stores with a failed job. */
 class JobFailed extends TallyhookError {}
 
 /** When a task runs: at a fixed interval, or by a cron pattern in an IANA time zone. */
@@ -53,15 +53,15 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
   const queues = new Map<QueueName, Queue>();
   const hasAnswered = new WeakSet<Queue>();
   const consumers = new Set<Consumer>();
-  const reportOnce = createOutageLog(log, location.kind);
-  /** The last wake-up when it was refused. Adding it twice is harmless. */
+  const outageLog = createOutageLog(log, location.kind);
+  /** The last wake-up, if the queue refused it: `ping` tries it again. Adding it twice is harmless. */
   let refused: JobPayload<"apply"> | null = null;
 
   function queueOf(name: QueueName): Queue {
     const known = queues.get(name);
     if (known !== undefined) return known;
     const queue = backend.queue(name);
-    queue.on("error", reportOnce.down);
+    queue.on("error", outageLog.down);
     queues.set(name, queue);
     return queue;
   }
@@ -71,16 +71,19 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
     try {
       const result = await within(answerTimeoutMs, () => call(queue));
       hasAnswered.add(queue);
-      if (refused === null) reportOnce.up();
+      if (refused === null) outageLog.up();
       return result;
     } catch (cause) {
-      reportOnce.down(cause);
+      outageLog.down(cause);
       // BullMQ on PostgreSQL never recovers from a failed first connection: the next call makes a new queue.
       if (!hasAnswered.has(queue)) {
         queues.delete(name);
         void closeSoon(queue);
       }
-      throw new QueueUnavailable(`The job queue (${location.kind}) does not answer.`, { cause });
+      throw new QueueUnavailable(
+        `The job queue (${location.kind}) does not answer. Events wait in the inbox until it does.`,
+        { cause },
+      );
     }
   }
 
@@ -93,7 +96,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
     }
     if (refused === null) return;
     refused = null;
-    reportOnce.up();
+    outageLog.up();
   }
 
   return {
@@ -113,13 +116,13 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
           },
           concurrency,
         );
-        worker.on("error", reportOnce.down);
+        worker.on("error", outageLog.down);
         worker.on("failed", (job, err) =>
           log.warn({ err, job: job?.id, queue: name }, "a job failed"),
         );
         return worker;
       };
-      const { close } = startConsumer(makeWorker, closeSoon, reportOnce.down);
+      const { close } = startConsumer(makeWorker, closeSoon, outageLog.down);
       const consumer = {
         close: async () => {
           consumers.delete(consumer);
@@ -132,8 +135,9 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
     upsertSchedule: (task, schedule) =>
       answered("schedule", async (queue) => {
         const known = await queue.getJobScheduler(task);
-        // BullMQ would keep the offset of the old interval: an hourly task's offset is far longer than a minute.
-        if (known !== undefined && !isOf(known, schedule)) await queue.removeJobScheduler(task);
+        // BullMQ would keep the old interval's offset, by which a task that was hourly would start far too late.
+        if (known !== undefined && !hasSchedule(known, schedule))
+          await queue.removeJobScheduler(task);
         await queue.upsertJobScheduler(task, repeatOf(schedule), {
           name: "schedule",
           data: { task },
@@ -142,7 +146,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
     hasSchedule: (task, schedule) =>
       answered("schedule", async (queue) => {
         const known = await queue.getJobScheduler(task);
-        return known !== undefined && isOf(known, schedule);
+        return known !== undefined && hasSchedule(known, schedule);
       }),
     ping: async () => {
       if (refused !== null) return addJob("apply", refused);
@@ -161,7 +165,7 @@ const repeatOf = (schedule: Schedule) =>
     ? { every: schedule.everyMs }
     : { pattern: schedule.cron, tz: schedule.timeZone };
 
-const isOf = ({ every, pattern, tz }: JobSchedulerJson, schedule: Schedule): boolean =>
+const hasSchedule = ({ every, pattern, tz }: JobSchedulerJson, schedule: Schedule): boolean =>
   "everyMs" in schedule
     ? Number(every) === schedule.everyMs
     : pattern === schedule.cron && tz === schedule.timeZone;
@@ -184,7 +188,7 @@ function createOutageLog(log: Log, kind: string) {
 async function within<T>(timeoutMs: number, call: () => Promise<T>): Promise<T> {
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer in ${timeoutMs} ms`)), timeoutMs);
+    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
   });
   try {
     return await Promise.race([call(), late]);

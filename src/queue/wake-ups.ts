@@ -5,14 +5,14 @@ import type { JobQueue } from "./job-queue.ts";
 export interface WakeUps {
   /** Announces committed events to the workers. Never throws and never waits: a lost wake-up only costs a delay. */
   notify(seqs: readonly number[]): void;
-  /** Adds the waiting events in one last try; the relay recovers what the queue refuses. */
+  /** Adds the events that still wait. The relay recovers those that the queue refuses. */
   close(): Promise<void>;
 }
 
-/** The limit of waiting events. Further ones are left to the relay, since the queue is down. */
+/** The limit of waiting events. With so many, the queue is down, and further ones are left to the relay. */
 const maxPending = 50_000;
 const maxSeqsPerJob = 500;
-/** A job of this many events means a busy receiver, which then waits a little before it adds the next. */
+/** A job of this many events means that the receiver is busy: it then waits a little before it adds the next. */
 const busySeqs = 10;
 const busyPauseMs = 15;
 
