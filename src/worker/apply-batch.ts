@@ -37,7 +37,7 @@ export interface ApplyDeps {
   writerLimits?: WriterLimits;
 }
 
-/** Bytes of bodies. Decoding them takes some ten times as much memory. */
+/** Bytes of bodies. Decoded, they take some ten times as much memory. */
 const maxBytesPerTransaction = 8 * 1024 * 1024;
 
 /**
@@ -88,7 +88,7 @@ async function postpone(
   const reason = `attempt ${attempt}: ${reasonOf(error)}`;
   await withIsolatedAlerts(log, (tell) =>
     inTransaction(db, async (trx) => {
-      const bodies = await keepStoredBody(trx, places, seq);
+      const bodies = await redactStoredBody(trx, places, seq);
       const unknown = { seq, resourceType: null, resourceId: null };
       const masked = maskedObjects([unknown], bodies, places);
       const isPostponed = await postponeEvent(trx, { seq, attempt, reason, delayMs });
@@ -112,8 +112,8 @@ function serviceAheadMs({ clock, serviceClock }: AlertContext): number {
   return aheadMs > clockToleranceMs ? aheadMs : 0;
 }
 
-/** Takes an event's own creation time as its arrival time when it is later than this machine's clock. */
-function receivedWhenMade(meaning: Interpretation): Interpretation {
+/** Takes an event's own creation time as its arrival time when that is later, so that it is always believed. */
+function believeOwnTime(meaning: Interpretation): Interpretation {
   if (meaning.kind !== "state") return meaning;
   const { observation } = meaning;
   const madeAt = observation.fallbackUpdatedAt;
@@ -131,15 +131,16 @@ async function applyInTransaction(
   const { events, left } = await claimEvents(trx, seqs, maxBytesPerTransaction);
   if (events.length === 0) return left;
   for (const { seq, eventId, repeatsId } of events) {
-    if (repeatsId) log.warn({ seq, eventId }, "an event bears the id of another with other bytes");
+    if (repeatsId)
+      log.warn({ seq, eventId }, "an event has the id of an earlier one but other bytes");
   }
-  const { bodies, masked } = await readKept(trx, places, events);
+  const { bodies, masked } = await readRedacted(trx, places, events);
   const aheadMs = serviceAheadMs(alerts);
   const meanings = bodies.map((body, n) => {
     const received = events[n]?.receivedAt.getTime() ?? 0;
     const receivedAt = canonicalTimestamp(new Date(received + aheadMs).toISOString());
     const meaning = interpretEvent(places, { ...body, receivedAt });
-    return isClockMovable === true ? receivedWhenMade(meaning) : meaning;
+    return isClockMovable === true ? believeOwnTime(meaning) : meaning;
   });
   const applied = await applyObservations(
     trx,
@@ -168,19 +169,19 @@ export type MaskedBodies = ReadonlyMap<number, Masked<Buffer>>;
  * Parses the bodies of claimed events after redacting the personal data of erased people and masking card numbers. From
  * then on, the parsed and the stored bodies are the same. Needs the transaction that completes the events.
  */
-async function readKept(
+async function readRedacted(
   trx: Knex.Transaction,
   places: Readonly<EnvelopePlaces>,
   events: readonly { seq: number; raw: Buffer }[],
 ): Promise<{ bodies: { seq: number; body: unknown }[]; masked: MaskedBodies }> {
   const arrived = events.map(({ seq, raw }) => ({ seq, ...arrivalOf(raw) }));
-  const left = await redactArrivals(trx, places, arrived);
+  const redactions = await redactArrivals(trx, places, arrived);
   await storeRedacted(
     trx,
-    new Map([...left].map(([{ seq }, { raw }]) => [String(seq), raw] as const)),
+    new Map([...redactions].map(([{ seq }, { raw }]) => [String(seq), raw] as const)),
   );
   const parsed = arrived.map((event) => {
-    const redacted = left.get(event);
+    const redacted = redactions.get(event);
     return redacted === undefined
       ? event
       : { seq: event.seq, raw: redacted.raw ?? Buffer.alloc(0), body: redacted.body };
@@ -198,10 +199,10 @@ async function readKept(
 }
 
 /**
- * Does the same for an event that fails, so that its stored body keeps neither beyond the first attempt. Needs the
- * transaction that postpones the event. Idempotent.
+ * Does the same for an event that fails, so that no stored body keeps personal data or card numbers beyond its first
+ * attempt. Needs the transaction that postpones the event. Idempotent.
  */
-async function keepStoredBody(
+async function redactStoredBody(
   trx: Knex.Transaction,
   places: Readonly<EnvelopePlaces>,
   seq: number,
@@ -210,7 +211,7 @@ async function keepStoredBody(
     .where({ seq })
     .first<{ raw: Buffer | null } | undefined>("raw");
   if (stored === undefined || stored.raw === null) return new Map();
-  const { masked } = await readKept(trx, places, [{ seq, raw: stored.raw }]);
+  const { masked } = await readRedacted(trx, places, [{ seq, raw: stored.raw }]);
   return masked;
 }
 
@@ -262,7 +263,7 @@ async function maskStoredBodies(
   return masked;
 }
 
-/** Errors of our own code: an unforeseen event may have caused them. */
+/** Errors of our own code, which an unforeseen event may have caused. */
 const ownErrors = [TypeError, RangeError, ReferenceError, SyntaxError];
 
 /**

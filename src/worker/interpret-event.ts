@@ -19,7 +19,7 @@ const disputeType = /chargeback|dispute/i;
 
 /**
  * Interprets an event's body (`parseEventBody`). Unknown content is never an error. A type that changes nothing here is
- * ignored. A chargeback is recognized by the state of the object, whatever the event is called. Pure.
+ * ignored. A chargeback is recognised by the state of the object, whatever the event is called. Pure.
  */
 export function interpretEvent(
   places: Readonly<EnvelopePlaces>,
@@ -103,7 +103,7 @@ const familyOf = (type: string | null): Resource | undefined => {
   return isResource(family) ? family : undefined;
 };
 
-/** Recognizes an order or a transaction by the keys that only it has. */
+/** Recognises an order or a transaction by the keys that only it has. */
 function shapeOf(object: WireObject): Resource | undefined {
   if (Object.hasOwn(object, "order_number") && Object.hasOwn(object, "total")) return "order";
   const isTransaction =

@@ -32,7 +32,7 @@ export function settlementsOf(
         const known = { resourceType: object?.resource ?? null, resourceId: object?.id ?? null };
         return object === undefined
           ? { ...nothing, state: "dead", reason: "customer_id: cannot be read" }
-          : { ...nothing, ...known, state: "applied", reason: "thin: read from the service" };
+          : { ...nothing, ...known, state: "applied", reason: "partial: read from the service" };
       }
       case "dispute":
         return { ...nothing, state: "applied", reason: "dispute: read from the service" };
@@ -41,7 +41,7 @@ export function settlementsOf(
       case "unreadable":
         return { ...nothing, state: "dead", reason: meaning.reason };
       case undefined:
-        throw new TypeError("an event has no meaning");
+        throw new TypeError("an event has no interpretation");
     }
   });
 }
@@ -56,11 +56,11 @@ function outcomeOf(
     case "unbelieved":
       return {
         state: "ignored",
-        reason: `dated ${outcome.changedAt}, later than it can be: not believed, read from the service`,
+        reason: `dated ${outcome.changedAt}, in the future: not believed, read from the service`,
         resourceId: outcome.id,
       };
     case "thin":
-      return { state: "applied", reason: "thin: read from the service", resourceId: outcome.id };
+      return { state: "applied", reason: "partial: read from the service", resourceId: outcome.id };
     case "unreadable":
       return { state: "dead", reason: outcome.reason, resourceId: null };
     case undefined:
@@ -76,7 +76,7 @@ export function wantedReads(
   const observations = meanings.flatMap((meaning) =>
     meaning.kind === "state" ? [meaning.observation] : [],
   );
-  const thin = partialObjects(observations, applied.outcomes);
+  const partial = partialObjects(observations, applied.outcomes);
   const named = meanings.flatMap((meaning) => {
     if (meaning.kind === "state") return meaning.alsoRead;
     return meaning.kind === "read" ? meaning.objects : [];
@@ -89,7 +89,7 @@ export function wantedReads(
     ...applied.unbelieved.flatMap(({ settledBy }) =>
       settledBy === null ? [] : [{ ...settledBy, reason: "unbelieved", notBefore: null } as const],
     ),
-    ...[...thin, ...named].map(
+    ...[...partial, ...named].map(
       (object) => ({ ...object, reason: "thin", notBefore: null }) as const,
     ),
     ...disputed.map((object) => ({ ...object, reason: "dispute", notBefore: null }) as const),

@@ -23,7 +23,7 @@ import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 import { isEventFault } from "./apply-batch.ts";
 import { disputedTransactions, readsAfter, readsForAlerts, partialObjects } from "./outcomes.ts";
 
-/** A failed read is retried for ever: the object is not lost, only late. */
+/** A failed refetch is retried for ever: the object is not lost, only late. */
 export const fetchRetryPolicy: RetryPolicy = {
   maxAttempts: Number.POSITIVE_INFINITY,
   baseDelayMs: 1_000,
@@ -47,7 +47,7 @@ export interface FetchDeps {
 }
 
 const atOnce = 8;
-/** Longer than a refetch with all its retries takes. */
+/** Longer than a refetch takes with all its retries. */
 const leaseSeconds = 120;
 
 /**
@@ -70,21 +70,24 @@ async function fetchOne(deps: FetchDeps, fetch: DueRefetch): Promise<void> {
     fetch,
   );
   if (result.kind === "missing") return await applyMissing(deps, fetch, result.date);
-  if (result.kind === "unreadable") return await giveUpOrRetry(deps, fetch, "another object");
+  if (result.kind === "unreadable")
+    return await giveUpOrRetry(deps, fetch, "the service answered with another object");
   const problem = await applyAnswer(deps, fetch, result.page);
   if (problem !== null) return await giveUpOrRetry(deps, fetch, problem);
   await conclude(deps, fetch, result.page.date);
 }
 
+const unknownThere = "unknown at the service";
+
 async function applyMissing(deps: FetchDeps, fetch: DueRefetch, date: Date): Promise<void> {
   const { db, missingGraceMs } = deps;
   const { absence } = resourceNamed(fetch.resource);
-  if (absence === undefined) return giveUpOrRetry(deps, fetch, "unknown at the service");
+  if (absence === undefined) return giveUpOrRetry(deps, fetch, unknownThere);
   const missingSince = fetch.missingSince ?? date;
   const goneForMs = date.getTime() - missingSince.getTime();
   if (fetch.missingSince === null || goneForMs < missingGraceMs) {
     const delayMs = Math.max(1_000, missingGraceMs - goneForMs);
-    return postponeRefetch(db, fetch, { delayMs, error: "unknown at the service", missingSince });
+    return postponeRefetch(db, fetch, { delayMs, error: unknownThere, missingSince });
   }
   // To another account's key all our objects are unknown, and the answer is the same.
   const problem = await deps.foreignAccount();
@@ -93,7 +96,7 @@ async function applyMissing(deps: FetchDeps, fetch: DueRefetch, date: Date): Pro
     return postponeRefetch(db, fetch, { delayMs, error: problem, missingSince });
   }
   const at = canonicalTimestamp(date.toISOString());
-  if (at === null) throw new TypeError("the service's Date is none");
+  if (at === null) throw new TypeError("the Date of the service is not a time");
   await withRetries(deps, () =>
     db.transaction(async (trx) => {
       await applyStates(trx, [absence.state(fetch.id, at, "fetch")]);
@@ -121,7 +124,7 @@ async function readObject(
   { client, cause }: Reader,
   { resource, id }: { resource: string; id: string },
 ): Promise<ReadResult> {
-  if (!isResource(resource)) throw new TypeError(`no way to read a ${resource}`);
+  if (!isResource(resource)) throw new TypeError(`there is no endpoint that reads a ${resource}`);
   if (!isObjectId(id)) return { kind: "unreadable" };
   const { endpoint, query } = readPlace(resource);
   const call = { params: { id }, query };
@@ -159,7 +162,10 @@ export async function applyAnswer(
     return await applyTogether(deps, fetch, page);
   } catch (error) {
     if (observations.length <= 1 || !isEventFault(error)) throw error;
-    deps.log.warn({ err: error, objects: observations.length }, "an answer failed and is halved");
+    deps.log.warn(
+      { err: error, objects: observations.length },
+      "an answer could not be applied as a whole and is halved",
+    );
     const half = Math.ceil(observations.length / 2);
     const parts = [
       { observations: observations.slice(0, half), unread },
@@ -182,7 +188,7 @@ async function applyPart(
     if (!isEventFault(error)) throw error;
     const [refused] = part.observations;
     const named = { resource: refused?.resource, id: refused?.object["id"] };
-    deps.log.error({ err: error, ...named }, "an object of an answer failed");
+    deps.log.error({ err: error, ...named }, "an object of an answer could not be applied");
     return reasonOf(error);
   }
 }
@@ -196,13 +202,13 @@ async function applyTogether(
     withRetries(deps, () =>
       inTransaction(deps.db, async (trx) => {
         const applied = await applyObservations(trx, observations);
-        const thin = partialObjects(observations, applied.outcomes);
-        const others = thin.filter((object) => object.resource !== resource || object.id !== id);
+        const partial = partialObjects(observations, applied.outcomes);
+        const others = partial.filter((object) => object.resource !== resource || object.id !== id);
         const { ties } = applied;
-        const wanted = readsAfter({ ties, unread: [...applied.unread, ...unread, ...others] });
+        const reads = readsAfter({ ties, unread: [...applied.unread, ...unread, ...others] });
         const news = { states: applied.written, future: applied.unbelieved };
         const missing = await tell(trx, deps.alerts, news, "read");
-        await requestRefetches(trx, [...wanted, ...readsForAlerts(missing)]);
+        await requestRefetches(trx, [...reads, ...readsForAlerts(missing)]);
         return applied;
       }),
     ),
@@ -210,8 +216,8 @@ async function applyTogether(
   const problems = outcomes.flatMap((outcome, n) => {
     const shown = observations[n]?.resource;
     if (outcome.outcome === "unreadable") return [{ shown, problem: outcome.reason }];
-    const isThin = outcome.outcome === "thin" && shown === resource;
-    return isThin ? [{ shown, problem: "required fields are missing" }] : [];
+    const isPartial = outcome.outcome === "thin" && shown === resource;
+    return isPartial ? [{ shown, problem: "required fields are missing" }] : [];
   });
   for (const { shown, problem } of problems) {
     deps.log.warn({ resource: shown, problem }, "the service's answer cannot be read");
@@ -235,10 +241,13 @@ export async function withBackoff(
     const askedMs = error instanceof ServiceUnavailableError ? (error.retryAfterMs ?? 0) : 0;
     const delayMs = Math.max(askedMs, backoffMs(deps, fetch));
     const { resource, id, missingSince } = fetch;
-    log.warn({ err: error, resource, id, delayMs }, "a read failed");
+    log.warn({ err: error, resource, id, delayMs }, "a refetch failed");
     await postponeRefetch(db, fetch, { delayMs, error: reasonOf(error), missingSince }).catch(
       (lost: unknown) => {
-        log.warn({ err: lost }, "a read could not be put off: its lease will end");
+        log.warn(
+          { err: lost },
+          "a refetch could not be postponed: it is due again when its lease ends",
+        );
       },
     );
   }
@@ -257,23 +266,24 @@ export async function giveUpOrRetry(
   // A dispute may have given its own id instead of the order's.
   deps.log[reason === "dispute" ? "info" : "error"](
     { resource, id, problem },
-    "a read is given up",
+    "a refetch was given up",
   );
   await completeRefetch(deps.db, fetch);
 }
 
+/** The longest delay after an early answer, unless the backoff is longer by then. */
 const earlyMs = 60_000;
 
 /** Completes a refetch whose last answer had this `Date`, unless that is too early to confirm the tie it was for. */
 export async function conclude(deps: FetchDeps, fetch: DueRefetch, date: Date): Promise<void> {
   const { notBefore } = fetch;
   if (notBefore === null || date >= notBefore) return completeRefetch(deps.db, fetch);
-  // The service's clock may be moved. A tie dated years ahead is read at growing intervals.
-  const mostMs = Math.max(earlyMs, backoffMs(deps, fetch));
-  const delayMs = Math.min(mostMs, notBefore.getTime() - date.getTime() + 100);
+  // The service's clock may be moved, so a tie may be dated years ahead: it is read again at growing intervals.
+  const maxMs = Math.max(earlyMs, backoffMs(deps, fetch));
+  const delayMs = Math.min(maxMs, notBefore.getTime() - date.getTime() + 100);
   await postponeRefetch(deps.db, fetch, {
     delayMs,
-    error: "answered before the tie can be settled",
+    error: "answered too early to confirm the tie",
   });
 }
 

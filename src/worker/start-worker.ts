@@ -20,7 +20,7 @@ export interface WorkerOptions {
 
 export const defaultWorkerOptions: WorkerOptions = { concurrency: 2, relayIntervalMs: 1_000 };
 
-/** How long a loop may make no progress, in milliseconds. */
+/** How long a loop may make no progress before it counts as hung, in milliseconds. */
 export interface StallLimits {
   /** Loops that run statements. Waiting for the database to come back takes far less. */
   statements: number;
@@ -40,7 +40,7 @@ export interface RunningWorker {
 }
 
 const maxSeqsPerBatch = 500;
-/** Jobs taken at once, to be merged: the queue's cost of a job does not depend on its size. */
+/** Jobs taken at once, to be merged into larger batches (`mergeBatches`). */
 const jobsAtOnce = 32;
 
 /** Starts a worker: it applies events, makes refetches, runs schedules and relays lost wake-ups. */
@@ -60,13 +60,17 @@ export function startWorker(
   const fetches = runEvery({ log, name: "fetches" }, 1_000, async () => ({
     more: (await refetchDueObjects(deps)) > 0,
   }));
-  const disputes = runEvery({ log, name: "disputes" }, 1_000, async (goesOn) => ({
-    more: (await walkDisputes(deps, stopping.signal, goesOn)) > 0,
+  const disputes = runEvery({ log, name: "disputes" }, 1_000, async (reportProgress) => ({
+    more: (await walkDisputes(deps, stopping.signal, reportProgress)) > 0,
   }));
-  const relay = runEvery({ log, name: "relay" }, options.relayIntervalMs, async (goesOn) => {
-    await handOver(deps, await takeRelayRows(deps.db, options.relay), goesOn);
-    return { more: false };
-  });
+  const relay = runEvery(
+    { log, name: "relay" },
+    options.relayIntervalMs,
+    async (reportProgress) => {
+      await relayRows(deps, await takeRelayRows(deps.db, options.relay), reportProgress);
+      return { more: false };
+    },
+  );
   // Schedules are upserted at each start, since an existing one may have lost its next job. Later, a schedule is
   // upserted again when it is gone or is that of an earlier start: a job of the old schedule, still running, may have
   // restored it.
@@ -92,7 +96,7 @@ export function startWorker(
       [relay, schedules].every((loop) => loop.quietMs() < stalledAfterMs.statements) &&
       [fetches, disputes].every((loop) => loop.quietMs() < stalledAfterMs.reads),
     async close() {
-      stopping.abort(new Error("the worker stops"));
+      stopping.abort(new Error("the worker is stopping"));
       const parts = [...consumers, relay, fetches, disputes, schedules];
       await Promise.all(parts.map((part) => part.close()));
     },
@@ -104,20 +108,20 @@ export function startWorker(
  * itself. It also applies those that were relayed before without effect: a queue may accept jobs and deliver them to
  * nobody. If it was only busy, its later job finds nothing left to do.
  */
-async function handOver(
+async function relayRows(
   deps: WorkerDeps,
   { first, again }: RelayRows,
-  goesOn: () => void,
+  reportProgress: () => void,
 ): Promise<void> {
-  let isQueueAway = false;
+  let isQueueDown = false;
   for (const batch of batchesOf(first)) {
-    isQueueAway ||= !(await isAdded(deps, batch));
-    if (isQueueAway) await applyBatch(deps, batch);
-    goesOn();
+    isQueueDown ||= !(await isAdded(deps, batch));
+    if (isQueueDown) await applyBatch(deps, batch);
+    reportProgress();
   }
   for (const batch of batchesOf(again)) {
     await applyBatch(deps, batch);
-    goesOn();
+    reportProgress();
   }
 }
 
@@ -213,15 +217,15 @@ function createTaskRunner(
   tasks: Readonly<Record<string, ScheduledTask>>,
   stopping: AbortSignal,
 ): (name: string) => Promise<void> {
-  const atWork = new Set<string>();
+  const running = new Set<string>();
   return async (name) => {
     const task = Object.hasOwn(tasks, name) ? tasks[name] : undefined;
-    if (task === undefined || atWork.has(name) || stopping.aborted) return;
-    atWork.add(name);
+    if (task === undefined || running.has(name) || stopping.aborted) return;
+    running.add(name);
     try {
       await task.run(stopping);
     } finally {
-      atWork.delete(name);
+      running.delete(name);
     }
   };
 }

@@ -16,8 +16,8 @@ import {
 
 /** Lease for one page; each page renews it. */
 const leaseSeconds = 120;
-/** A longer list is taken for one that never ends. */
-const mostPages = 5_000;
+/** A longer list counts as one that never ends. */
+const maxPages = 5_000;
 
 /**
  * Reads all charged-back transactions, page by page, when that refetch is due. Runs apart from single objects, which
@@ -48,7 +48,7 @@ async function walk(
     const failed = await applyAnswer(deps, fetch, page);
     problem ??= failed;
     ({ date } = page);
-    if (++pages === mostPages) return giveUpOrRetry(deps, fetch, "the list does not end");
+    if (++pages === maxPages) return giveUpOrRetry(deps, fetch, "the list does not end");
     await holdFetch(deps.db, fetch, leaseSeconds);
     onPage();
   }

@@ -128,7 +128,7 @@ describe("a wanted read", () => {
     const startedMs = Date.now();
     await fetchDue();
     const [early] = await waiting();
-    expect(early).toMatchObject({ last_error: expect.stringContaining("before") as unknown });
+    expect(early).toMatchObject({ last_error: expect.stringContaining("too early") as unknown });
     expect(early.due_at.getTime() - startedMs).toBeGreaterThan(900);
     expect(early.due_at.getTime() - Date.now()).toBeLessThan(2_000);
     date = at(2);
