@@ -15,7 +15,7 @@ export interface EndpointCall {
   createdAt: Date;
 }
 
-/** `hidden`: the call was made, and its secret is lost. `refused`: the call had no effect. */
+/** `hidden`: the call was made, but its secret is lost. `refused`: the call had no effect. */
 export type CallOutcome = "done" | "hidden" | "refused";
 
 interface CallRow {

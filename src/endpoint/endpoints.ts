@@ -15,8 +15,8 @@ export const noEndpoint = (id: string): UsageError =>
   new UsageError(`The account has no endpoint "${id}". "tallyhook endpoint list" shows them.`);
 
 /**
- * Finds this deployment's endpoint: by its id, else the only one with this deployment's address or registered from
- * here. Throws `UsageError` when there is none, or more than one.
+ * Finds this deployment's endpoint: by its id, or without one the only endpoint that has this deployment's address or
+ * was registered from here. Throws `UsageError` when there is none, or more than one.
  */
 export async function findOwnEndpoint(
   tools: { db: Knex; client: Pick<ServiceClient, "listPages">; url: string | null },
@@ -36,11 +36,13 @@ export async function findOwnEndpoint(
   const [only, ...others] = own;
   if (only === undefined) {
     throw new UsageError(
-      'This deployment has no endpoint. "tallyhook endpoint register" makes one; "list" shows those of the account.',
+      'This deployment has no endpoint. "tallyhook endpoint register" creates one; "tallyhook endpoint list" shows those of the account.',
     );
   }
   if (others.length === 0) return only;
-  throw new UsageError(`Say which: ${own.map((endpoint) => endpoint.id).join(", ")}.`);
+  throw new UsageError(
+    `This deployment has several endpoints. Name one of ${own.map((endpoint) => endpoint.id).join(", ")}.`,
+  );
 }
 
 export interface ListedEndpoints {

@@ -33,19 +33,21 @@ export async function finishOpenCall(
  */
 export async function obtainSecret(
   tools: EndpointTools,
-  wanted: Pick<EndpointCall, "kind" | "endpointId" | "body">,
+  requested: Pick<EndpointCall, "kind" | "endpointId" | "body">,
 ): Promise<ObtainedSecret> {
   await assertSecretRoom(tools.db, tools.wallClock.now());
-  return make(tools, await begin(tools, wanted), { isRepeat: false });
+  return make(tools, await begin(tools, requested), { isRepeat: false });
 }
 
 async function begin(
   tools: EndpointTools,
-  wanted: Pick<EndpointCall, "kind" | "endpointId" | "body">,
+  requested: Pick<EndpointCall, "kind" | "endpointId" | "body">,
 ): Promise<EndpointCall> {
-  const call = { ...wanted, idempotencyKey: tools.newKey() };
+  const call = { ...requested, idempotencyKey: tools.newKey() };
   if (!(await beginCall(tools.db, call))) {
-    throw new UsageError("Another endpoint command has just begun. Run this one again after it.");
+    throw new UsageError(
+      "Another endpoint command is in progress. Run this one again when it has ended.",
+    );
   }
   return { ...call, createdAt: tools.wallClock.now() };
 }
@@ -70,14 +72,14 @@ async function make(
   } catch (error) {
     if (!(error instanceof ServiceRefusedError)) throw error;
     throw new TallyhookError(
-      `The secret of ${endpointId} was lost, since the service shows it once only, and it refuses to rotate again now ` +
+      `The secret of ${endpointId} was lost: the service shows it only once, and refuses another rotation now ` +
         `(${error.code ?? error.status}). The former secret is kept. Run "tallyhook endpoint rotate ${endpointId}" again when the ` +
         'grace period is over; "tallyhook endpoint list" shows when.',
       { cause: error },
     );
   }
   throw new TallyhookError(
-    `The service shows no secret of ${endpointId}, not even for a new rotation. Rotate it in the merchant portal, then run "tallyhook secrets add".`,
+    `The service showed no secret of ${endpointId}, not even after another rotation. Rotate it in the merchant portal, then run "tallyhook secrets add".`,
   );
 }
 
@@ -115,7 +117,10 @@ const answerSchema = z.object({
   previous_secret_valid_until: z.string().nullish(),
 });
 
-/** Refusals that do not prove that the call was never made: a key without the permission now may have had it before. */
+/**
+ * Statuses of a refused repeat that leave open whether the first attempt was made. A key without the permission now may
+ * have had it then.
+ */
 const undecided = new Set([401, 403, 408, 409, 429]);
 
 /**
@@ -132,14 +137,14 @@ async function makeSecretCall(
   try {
     answer = await sendCall(tools.client, call);
   } catch (error) {
-    const settled = await settleRefused(tools, call, { error, isRepeat });
-    if (settled === null) throw error;
-    return settled;
+    const completed = await completeRefused(tools, call, { error, isRepeat });
+    if (completed === null) throw error;
+    return completed;
   }
   const parsed = answerSchema.safeParse(answer.body);
   if (!parsed.success) {
     throw new TallyhookError(
-      `The service's answer to ${call.kind} shows no endpoint; the call stays open. Run the command again.`,
+      `The service's answer to ${call.kind} has no endpoint in it; the call stays open. Run the command again.`,
     );
   }
   const { id: endpointId, signing_secret, new_signing_secret } = parsed.data;
@@ -219,7 +224,7 @@ function storeSecret(
  * remembers the key; the secret of the first attempt is then lost. Returns null when there is no secret to rotate again
  * for.
  */
-async function settleRefused(
+async function completeRefused(
   { db }: EndpointTools,
   call: EndpointCall,
   { error, isRepeat }: { error: unknown; isRepeat: boolean },

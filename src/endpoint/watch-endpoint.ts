@@ -128,8 +128,8 @@ export function checkEndpoints(facts: EndpointFacts): EndpointProblem[] {
       code: "call_unfinished",
       severity: "high",
       subject: openCall.endpointId ?? url,
-      says: `to ${openCall.kind} was begun at ${openCall.createdAt.toISOString()} and not finished`,
-      remedy: `run "npx tallyhook endpoint ${openCall.kind}" again: it goes on where it stopped`,
+      says: `the command to ${openCall.kind} was begun at ${openCall.createdAt.toISOString()} and not finished`,
+      remedy: `run "npx tallyhook endpoint ${openCall.kind}" again: it continues where it stopped`,
     });
   }
   const enabled = endpoints.filter(({ status }) => status === "enabled");
@@ -146,7 +146,7 @@ export function checkEndpoints(facts: EndpointFacts): EndpointProblem[] {
       code: "registered_twice",
       severity: "warning",
       subject: url,
-      says: `${enabled.length} endpoints have the address ${url}: each event arrives as often`,
+      says: `${enabled.length} endpoints have the address ${url}: each event arrives ${enabled.length} times`,
       remedy: 'keep one: "npx tallyhook endpoint remove ID"',
     });
   }
@@ -171,7 +171,7 @@ function checkOne(endpoint: WebhookEndpoint, facts: EndpointFacts): EndpointProb
     add({
       code: "not_subscribed",
       severity: "high",
-      says: `the endpoint ${id} is not told of ${missing.join(", ")}`,
+      says: `the endpoint ${id} does not receive ${missing.join(", ")}`,
       remedy: "add these events to its enabled_events at the service",
     });
   }
@@ -206,7 +206,7 @@ function checkSecret(
         code: "secret_lost",
         severity: "critical",
         subject: id,
-        says: `the newest secret of ${id} was lost: its deliveries verify ${expiresAt == null ? "no more" : `until ${expiresAt}`}`,
+        says: `the newest secret of ${id} was lost: its deliveries ${expiresAt == null ? "no longer verify" : `verify until ${expiresAt}`}`,
         remedy: `run "npx tallyhook endpoint rotate ${id}"${expiresAt == null ? "" : " as soon as the service allows another rotation"}`,
       },
     ];
@@ -220,7 +220,7 @@ function checkSecret(
       severity: "high",
       subject: id,
       says: `the secret of ${id} was rotated elsewhere: the former one verifies until ${expiresAt ?? "an unknown time"}`,
-      remedy: 'add the new one ("npx tallyhook secrets add"), unless it is there already',
+      remedy: 'add the new one ("npx tallyhook secrets add"), unless it is already stored',
     },
   ];
 }

@@ -144,7 +144,9 @@ describe("endpoint rotate", () => {
       url: "http://127.0.0.1:9/webhooks",
       enabled_events: ["*"],
     });
-    expect(String((await stand.endpoint("rotate")).error)).toContain("Say which:");
+    expect(String((await stand.endpoint("rotate")).error)).toContain(
+      "several endpoints. Name one of",
+    );
     expect((await stand.endpoint("rotate", id)).error).toBeNull();
     expect(String((await stand.endpoint("rotate", "nope")).error)).toContain('no endpoint "nope"');
   });
