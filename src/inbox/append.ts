@@ -381,7 +381,7 @@ async function insertNewRows(client: ClientBase, rows: readonly PendingRow[]): P
 }
 
 /**
- * Inserts nothing, but takes the locks and needs the privileges of a real insert. Rejects when it gets neither. For a
+ * Inserts nothing, but takes the locks and needs the privileges of a real insert. Rejects when it does not get them. For a
  * readiness probe.
  */
 export async function insertNoRows(client: ClientBase): Promise<void> {
