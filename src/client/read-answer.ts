@@ -25,8 +25,9 @@ export type ReadError = {
 };
 
 /**
- * The most characters that are kept of each text of an error or header. These texts are logged and shown, and any server
- * may have sent them. Each is reduced to one line without secrets, in case the service or a proxy echoes the request.
+ * The most characters that are kept of each text of an error or header. These texts are logged and shown, and any
+ * server may have sent them. Each is reduced to one line without secrets, in case the service or a proxy echoes the
+ * request.
  */
 const maxLengths = { word: 100, id: 200, message: 300 } as const;
 const maxFieldErrors = 50;

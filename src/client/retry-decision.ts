@@ -40,9 +40,9 @@ const transientCodes: ReadonlySet<string> = new Set([
 
 /**
  * Decides whether, and after how long, a failed attempt is repeated: after `Retry-After` where the answer has it, else
- * with exponential backoff. 429, 5xx, lost answers and the codes above are repeated. Any other 4xx and 501 never are, nor
- * is a write without an idempotency key, nor anything beyond the deadline. These are the interface's rules for clients.
- * Pure but for the given random numbers.
+ * with exponential backoff. 429, 5xx, lost answers and the codes above are repeated. Any other 4xx and 501 never are,
+ * nor is a write without an idempotency key, nor anything beyond the deadline. These are the interface's rules for
+ * clients. Pure but for the given random numbers.
  */
 export function decideRetry(
   random: Random,

@@ -1,8 +1,8 @@
 import { z } from "zod";
 
 /**
- * How an endpoint treats `X-SVC-Idempotency-Key`. `required` refuses a request without it, `none` ignores it. The others
- * honour it when it is sent; they differ in how the interface speaks of it (`sent`: only its examples do).
+ * How an endpoint treats `X-SVC-Idempotency-Key`. `required` refuses a request without it, `none` ignores it. The
+ * others honour it when it is sent; they differ in how the interface speaks of it (`sent`: only its examples do).
  */
 export type Idempotency = "required" | "recommended" | "sent" | "optional" | "none";
 
@@ -33,7 +33,9 @@ export interface Endpoint<
   params: Path;
   query: Query;
   body: Body;
-  /** How a request carries its body; JSON by default. `image`: multipart/form-data with one file, or the bytes alone. */
+  /**
+   * How a request carries its body; JSON by default. `image`: multipart/form-data with one file, or the bytes alone.
+   */
   encoding?: "json" | "image";
   status: 200 | 201;
   answer: Answer;

@@ -29,8 +29,8 @@ export const timestamp = z
 const wireIdForm = /^[^\p{Cc}\p{Cs}]{1,255}$/u;
 
 /**
- * An id. UUIDs by the interface, read as opaque text: no control characters and no lone surrogates
- * (Postgres would refuse or alter them, so two ids could become one), and short enough for an index.
+ * An id. UUIDs by the interface, read as opaque text: no control characters and no lone surrogates (Postgres would
+ * refuse or alter them, so two ids could become one), and short enough for an index.
  */
 export const wireId = z
   .string()

@@ -381,8 +381,8 @@ async function insertNewRows(client: ClientBase, rows: readonly PendingRow[]): P
 }
 
 /**
- * Inserts nothing, but takes the locks and needs the privileges of a real insert. Rejects when it does not get them. For a
- * readiness probe.
+ * Inserts nothing, but takes the locks and needs the privileges of a real insert. Rejects when it does not get them.
+ * For a readiness probe.
  */
 export async function insertNoRows(client: ClientBase): Promise<void> {
   await client.query(

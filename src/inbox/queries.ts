@@ -105,7 +105,9 @@ export async function countByState(db: Knex): Promise<Record<EventState, number>
   return counts;
 }
 
-/** Counts events still to be applied and pending refetches. When both are 0, everything that arrived is in the mirror. */
+/**
+ * Counts events still to be applied and pending refetches. When both are 0, everything that arrived is in the mirror.
+ */
 export async function countOpenWork(db: Knex): Promise<{ events: number; fetches: number }> {
   const { rows } = await db.raw<{ rows: { events: string; fetches: string }[] }>(
     `select (select count(*) from inbox.progress where state in ('received', 'failed')) as events,

@@ -140,7 +140,9 @@ export const couponPreviewInput = z.object({
   currency: currency.optional(),
 });
 
-/** Why a coupon code is refused. The interface names `coupon_expired` and the two `…_not_eligible`; the rest is assumed. */
+/**
+ * Why a coupon code is refused. The interface names `coupon_expired` and the two `…_not_eligible`; the rest is assumed.
+ */
 export const couponErrors = [
   "code_not_found",
   "coupon_archived",

@@ -69,8 +69,8 @@ export const orderStatuses = [
 ] as const;
 
 /**
- * One line of an order. The interface documents `product_id` and `quantity` only. The prices are left unchecked, since a
- * product's price is an object elsewhere in the interface and no column depends on it.
+ * One line of an order. The interface documents `product_id` and `quantity` only. The prices are left unchecked, since
+ * a product's price is an object elsewhere in the interface and no column depends on it.
  */
 const orderItemSchema = z.looseObject({
   id: z.string().nullish().describe("Assumed"),

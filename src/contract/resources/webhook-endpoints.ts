@@ -28,8 +28,8 @@ export const webhookEndpointSchema = z.looseObject({
 export type WebhookEndpoint = z.output<typeof webhookEndpointSchema>;
 
 /**
- * Whether an endpoint that asked for `patterns` receives events of a type: `*` is all, `order.*` is the
- * family at any depth, anything else is an exact name.
+ * Whether an endpoint that asked for `patterns` receives events of a type: `*` is all, `order.*` is the family at any
+ * depth, anything else is an exact name.
  */
 export function coversEvent(patterns: readonly string[], type: string): boolean {
   return patterns.some((pattern) => {

@@ -110,8 +110,8 @@ const hexScheme: SignatureScheme = {
 const standardKeyOf = keyCache(standardWebhooksKey);
 
 /**
- * The Standard Webhooks headers `webhook-id`, `webhook-timestamp` and `webhook-signature` (`v1,<base64>` items separated
- * by spaces) over `<id>.<timestamp>.<raw body>`. The key is the base64 text after `whsec_`.
+ * The Standard Webhooks headers `webhook-id`, `webhook-timestamp` and `webhook-signature` (`v1,<base64>` items
+ * separated by spaces) over `<id>.<timestamp>.<raw body>`. The key is the base64 text after `whsec_`.
  *
  * Source: Standard Webhooks specification 1.0.0, "Signature scheme" and "Webhook headers".
  */

@@ -15,8 +15,8 @@ export interface SigningSecret {
 }
 
 /**
- * `stale`: the signature is right but expired, its time outside the window; `secretId` says whose it is.
- * `no_secret`: no secret is live and usable, so nothing could be verified.
+ * `stale`: the signature is right but expired, its time outside the window; `secretId` says whose it is. `no_secret`:
+ * no secret is live and usable, so nothing could be verified.
  */
 export type Verification =
   | { ok: true; secretId: string }
@@ -111,8 +111,8 @@ export function utf8Key(secret: string): Buffer {
 }
 
 /**
- * The key of a Standard Webhooks secret: base64 after an optional `whsec_`, with or without its padding. Null also
- * for a length that no bytes have: a character was lost on the way, and what is left would verify nothing.
+ * The key of a Standard Webhooks secret: base64 after an optional `whsec_`, with or without its padding. Null also for
+ * a length that no bytes have: a character was lost on the way, and what is left would verify nothing.
  */
 export function standardWebhooksKey(secret: string): Buffer | null {
   const encoded = secret.startsWith("whsec_") ? secret.slice("whsec_".length) : secret;
@@ -186,8 +186,8 @@ export function unixSeconds(at: Date): number {
 }
 
 /**
- * Whether a signature's time is near enough to now, before or after. False for an invalid date or tolerance: what cannot
- * be compared counts as expired.
+ * Whether a signature's time is near enough to now, before or after. False for an invalid date or tolerance: what
+ * cannot be compared counts as expired.
  */
 export function isWithinTolerance(signedAt: number, now: Date, toleranceSeconds: number): boolean {
   return Math.abs(now.getTime() - signedAt * 1000) <= toleranceSeconds * 1000;

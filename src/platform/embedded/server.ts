@@ -19,7 +19,8 @@ const defaultSettings: ServerSettings = {
   // Only this machine, only TCP: the path of a socket would have to be short and readable by both users.
   listen_addresses: "127.0.0.1",
   unix_socket_directories: "",
-  // A webhook is durable before its 2xx because of these three. They are the defaults, stated so that nobody drops them.
+  // A webhook is durable before its 2xx because of these three, which are the defaults. They are stated so that none is
+  // dropped.
   fsync: "on",
   full_page_writes: "on",
   synchronous_commit: "on",

@@ -74,7 +74,8 @@ interface WatchedClient {
 /**
  * After a failover without a disconnect (a lost machine, a moved address), the operating system keeps sending to the
  * old server for a quarter of an hour. A statement that waits too long abandons its connection; `distrust` then handles
- * the pool's others, each of which would cost the same wait again. An idle connection may be silent: it may hold a lock.
+ * the pool's others, each of which would cost the same wait again. An idle connection may be silent: it may hold a
+ * lock.
  */
 function limitSilence(
   silenceMs: number,

@@ -17,7 +17,9 @@ function element(value: string | number | boolean | null): string {
 
 const suspect = /[\u0000\ud800-\udfff]/;
 
-/** Text that Postgres accepts. Checks first whether anything may need to be replaced, since almost nothing does. Pure. */
+/**
+ * Text that Postgres accepts. Checks first whether anything may need to be replaced, since almost nothing does. Pure.
+ */
 export function storable(text: string): string {
   return suspect.test(text) ? text.toWellFormed().replaceAll("\u0000", "\ufffd") : text;
 }
