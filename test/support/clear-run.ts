@@ -1,4 +1,5 @@
-/** Clears the directory of a run that has ended: see run-directory.ts. */
+/** Clears the directories of a run that has ended: see run-directory.ts. */
 import { clearRun } from "./run-directory.ts";
 
-await clearRun(process.argv[2] ?? "");
+const [directory = "", runnersDirectory] = process.argv.slice(2);
+await clearRun(directory, runnersDirectory);

@@ -5,6 +5,7 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { fileURLToPath } from "node:url";
+import type { TestProject } from "vitest/node";
 import { removeAbandonedPostgres } from "../../src/platform/embedded/embedded-postgres.ts";
 import { commandLine } from "../../src/platform/process-table.ts";
 import { signalIfThere } from "./process-tree.ts";
@@ -19,16 +20,17 @@ const memoryBytes = 4 * 1024 ** 3;
 
 /**
  * Everything that a run makes goes into one temporary directory, and bears it in its environment. It is cleared at the
- * end, and when the run does not get there (Ctrl-C, kill -9), by a process that waits for just that.
+ * end, and when the run does not get there (Ctrl-C, kill -9), by a process that waits for just that. That process also
+ * removes the directory that vitest made for itself, which vitest leaves behind when it is interrupted.
  */
-export async function setup(): Promise<() => Promise<void>> {
+export async function setup(project: Pick<TestProject, "tmpDir">): Promise<() => Promise<void>> {
   const before = process.env["TMPDIR"];
   const place = before ?? ((await hasMemoryForFiles()) ? memory : tmpdir());
   for (const each of new Set([place, tmpdir()])) await clearOrphans(each);
   const directory = await mkdtemp(join(place, `${prefix}${process.pid}-`));
   // Other users' processes work in it too: it is to them what the system's directory is.
   await chmod(directory, 0o1777);
-  const program = [process.execPath, "--import", "tsx", clearScript, directory];
+  const program = [process.execPath, "--import", "tsx", clearScript, directory, project.tmpDir];
   // A session of its own, which Ctrl-C does not reach. It reads a line at a good end, and nothing at any other.
   const caretaker = spawn("/bin/sh", ["-c", 'read -r done || exec "$@"', "sh", ...program], {
     detached: true,
@@ -73,13 +75,14 @@ async function clear(directory: string): Promise<void> {
   await rm(directory, { recursive: true, force: true, maxRetries: 20, retryDelay: 100 });
 }
 
-/** Ends what a run that is over has left, and clears its directory. */
-export async function clearRun(directory: string): Promise<void> {
+/** Ends what a run that is over has left, and clears its directory and vitest's. */
+export async function clearRun(directory: string, runnersDirectory?: string): Promise<void> {
   const deadlineMs = performance.now() + graceMs;
   while (processesOf(directory).length > 0 && performance.now() < deadlineMs) await sleep(50);
   for (const pid of processesOf(directory)) signalIfThere(pid, "SIGKILL");
   while (processesOf(directory).length > 0) await sleep(10);
   await clear(directory);
+  if (runnersDirectory !== undefined) await rm(runnersDirectory, { recursive: true, force: true });
 }
 
 /** The processes of a run bear its directory in their environments. Linux only: elsewhere none are found. */
