@@ -272,7 +272,7 @@ export async function healCoveredFindings(
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `update reconcile.findings f set state = 'healed', healed_at = :seenAt, run = :run
      from (
-       select g.id, coalesce(${mirrorResources.map(({ name }) => `${name}_row.created_at`).join(", ")}) as created_at
+       select g.id, coalesce(${mirrorResources.map(({ name }) => `${name}_row.created_at`).join(", ")}, g.object_at) as created_at
        from reconcile.findings g
        ${mirrorResources
          .map(
@@ -287,9 +287,8 @@ export async function healCoveredFindings(
          select from reconcile.coverage c
          where c.run = :run and c.state = 'complete' and c.is_closed and c.resource = f.resource
            and (c.created_from is null or c.created_from <= known.created_at)
-           -- If the mirror does not have the object, its creation time is unknown: the slice must begin at the first
-           -- record.
-           and (c.created_before is null or c.created_before > coalesce(known.created_at, '-infinity')))
+           -- An object whose creation time is unknown was created before it was first seen.
+           and (c.created_before is null or c.created_before > coalesce(known.created_at, f.first_seen)))
        or exists (
          select from reconcile.doubts d
          where d.run = :run and d.resource = f.resource and d.id = f.object_id and d.outcome = 'equal'))`,

@@ -2,6 +2,7 @@ import { expect, test } from "vitest";
 import {
   type Finding,
   acknowledgeFinding,
+  healCoveredFindings,
   healFindings,
   healUnseenFindings,
   recordFindings,
@@ -107,4 +108,39 @@ test("a complete check heals what it did not see again", async () => {
   await healUnseenFindings(db, at(10), { class: "identity", identity: "total" });
   expect((await stored("c")).healed_at).toEqual(at(9).seenAt);
   expect([(await stored("c")).state, (await stored("d")).state]).toEqual(["healed", "open"]);
+});
+
+test("an object that the mirror lacks is healed by a slice that covers its creation, and by no other", async () => {
+  const { db } = database;
+  const lacking = {
+    class: "missing_here",
+    identity: null,
+    severity: "high",
+    differences: [],
+  } as const;
+  await recordFindings(db, at(1), [
+    { ...finding("dated"), ...lacking, objectAt: "2024-02-01T00:00:00Z" },
+    { ...finding("undated"), ...lacking },
+  ]);
+  const healedBy = async (created_before: string | null, created_from: string | null = null) => {
+    const [run] = await db("reconcile.runs")
+      .insert({
+        run_key: `${created_from} to ${created_before}`,
+        kind: "nightly",
+        t0: at(2).seenAt,
+      })
+      .returning("id");
+    await db("reconcile.coverage").insert({
+      ...{ run: run.id, slice: 0, step: "changed", resource: "order", path: "/orders", filter: {} },
+      ...{ created_from, created_before, is_closed: true, reason: "test", state: "complete" },
+    });
+    await healCoveredFindings(db, { run: run.id, seenAt: at(2).seenAt });
+    return db("reconcile.findings").where({ class: "missing_here", state: "healed" }).pluck("key");
+  };
+  expect(await healedBy("2024-02-01T00:00:00Z")).toEqual([]);
+  expect(await healedBy(null, "2024-02-01T00:00:00.001Z")).toEqual([]);
+  expect(await healedBy("2024-02-01T00:00:00.001Z")).toEqual(["dated"]);
+  expect(await healedBy("2025-01-01T01:00:00Z")).toEqual(["dated"]);
+  expect(await healedBy(null, "2020-01-01T00:00:00Z")).toEqual(["dated"]);
+  expect((await healedBy("2025-01-01T01:00:00.001Z")).sort()).toEqual(["dated", "undated"]);
 });
