@@ -1,5 +1,6 @@
--- Movements of closed months as they were frozen. What differs from them now is booked as a difference at the start of
--- the first open month, and keeps its own date in `at`. Before the first close, a movement is booked when it happened.
+-- Every movement with the time at which it is booked. In closed months it stays as it was frozen; in open months, and
+-- before the first close, it is booked when it happened. What turned out otherwise since its month was closed is booked
+-- as a difference at the start of the first open month (`is_late`), and `at` still says when it happened.
 create or replace function reports.booked_movements(p_as_of timestamptz default null)
 returns table (movement text, kind text, object_id text, order_id text, at timestamptz, booked_at timestamptz,
                is_late boolean, currency text, amount bigint)

@@ -1,6 +1,6 @@
--- The service's time up to which changes to older objects were read: T0 of the newest run that ended, read everything
--- or every list of open items to its end, and read by id what these lists no longer showed. A run over a requested
--- range does not count: it proves nothing about older objects.
+-- The service's time up to which changes to older objects were read: the latest T0 of a run that ended, that read
+-- everything or every list by status to its end, and that read by id the open items which no list showed. A run over a
+-- requested range does not count: it proves nothing about older objects.
 create or replace function reports.changes_read_until(p_as_of timestamptz default null) returns timestamptz
 language sql stable parallel safe as $$
   select max(r.t0)
@@ -14,8 +14,10 @@ language sql stable parallel safe as $$
     and not exists (
       select from reconcile.coverage c
       where c.run = r.id and c.step in ('status', 'all')
-        and (c.completed_at <= coalesce(p_as_of, 'infinity') and (c.revoked_at is null or c.revoked_at > coalesce(p_as_of, 'infinity'))) is not true)
-    -- A run does not count while a recheck of it is open, or if it left open items unread: no later run adopts those.
+        and (c.completed_at <= coalesce(p_as_of, 'infinity')
+             and (c.revoked_at is null or c.revoked_at > coalesce(p_as_of, 'infinity'))) is not true)
+    -- A run does not count while one of its rechecks is open. It never counts if it ended before all open items were
+    -- read: a later run looks for its own and does not adopt those.
     and not exists (
       select from reconcile.doubts d
       where d.run = r.id and d.recorded_at <= coalesce(p_as_of, 'infinity')

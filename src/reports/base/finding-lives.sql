@@ -1,4 +1,4 @@
--- One row for each time that a finding was open, healed since or not: the current time and those in its history.
+-- One row for each time that a finding was opened, healed since or not: the latest, and those before it (`history`).
 create or replace function reports.finding_lives(p_as_of timestamptz default null)
 returns table (finding bigint, class text, identity text, severity text, resource text, object_id text,
                differences jsonb, amount_at_risk bigint, currency text, first_seen timestamptz,

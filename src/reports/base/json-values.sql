@@ -5,7 +5,7 @@ begin
 end
 $$;
 comment on function reports.text_of is
-  'Null for what is no text.';
+  'The text of a JSON string; null for any other value.';
 
 create or replace function reports.code_of(p_value jsonb) returns text
 language plpgsql immutable parallel safe as $$
@@ -14,7 +14,7 @@ begin
 end
 $$;
 comment on function reports.code_of is
-  'A status, a type or a currency, no longer than in the columns of the mirror; null for what is no text.';
+  'A status, type or currency, cut to 40 characters as in the mirror; null for any value that is not a string.';
 
 create or replace function reports.id_of(p_value jsonb) returns text
 language plpgsql immutable parallel safe as $$
@@ -24,9 +24,9 @@ begin
 end
 $$;
 comment on function reports.id_of is
-  'Null for what is no id.';
+  'An id: a string of 1 to 255 characters without control characters; null for any other value.';
 
--- A time as the service writes it; null for anything else, on which a cast would fail.
+-- Not a cast, which fails on a value that is no time, and takes texts that the mirror does not.
 create or replace function reports.moment(p_value jsonb) returns timestamptz
 language plpgsql immutable parallel safe as $$
 declare
@@ -56,7 +56,7 @@ $$;
 comment on function reports.moment is
   'A time of the service, as canonicalTimestamp of src/contract/timestamp.ts reads it; null for anything else.';
 
--- An integer in JavaScript's safe range, as the mirror keeps them; null for larger ones, which could not be summed.
+-- An integer of JavaScript's safe range, the only ones that the mirror's columns hold; null for any other value.
 create or replace function reports.whole(p_value jsonb) returns bigint
 language sql immutable parallel safe as $$
   select case when jsonb_typeof(p_value) = 'number' and p_value::text ~ '^(-|)[0-9]{1,16}$'

@@ -1,5 +1,6 @@
--- The interface does not say which sign a refund has: amounts are taken as absolute and signed here. A sale is booked
--- when it is paid, settled or not, so its settlement books nothing. A transaction without a date cannot be booked.
+-- What moved money: sales and reversals are positive, refunds and chargebacks negative. The interface does not say
+-- which sign a refund has, so amounts are taken as absolute and signed here. A sale counts once it is paid, settled or
+-- not, so its settlement moves nothing. A transaction without a date cannot be booked and is left out.
 create or replace function reports.movements(p_as_of timestamptz default null)
 returns table (movement text, kind text, object_id text, order_id text, at timestamptz, currency text,
                amount bigint)

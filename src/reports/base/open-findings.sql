@@ -1,5 +1,4 @@
--- Findings about a time before p_to that are neither healed nor acknowledged. A period with a serious one does not
--- pass.
+-- Findings about a time before p_to that are neither healed nor acknowledged. A serious one makes the verdict FAIL.
 create or replace function reports.open_findings(p_to timestamptz, p_as_of timestamptz default null)
 returns table (finding bigint, class text, identity text, severity text, resource text, object_id text,
                first_seen timestamptz, is_serious boolean)

@@ -1,3 +1,5 @@
+-- The orders as of a time. The mirror's rows give those that have not changed since; the others are read from the
+-- highest version that was recorded by then. The ordering is that of src/mirror/version.ts.
 create or replace function reports.orders(p_as_of timestamptz default null)
 returns table (id text, order_number text, customer_id text, status text, total bigint, currency text,
                failure_code text, subscription_id text, subscription_cycle bigint, card_brand text,

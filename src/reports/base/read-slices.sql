@@ -1,5 +1,5 @@
--- Slices that ended runs read to their end, with every recheck of the run concluded (reconcile.coverage). `walked` is
--- the range that was read; `bounds` is a part of it in which every object is proved, one row for each part.
+-- Slices that were read to their end, by runs that ended and left no recheck open (reconcile.coverage). `walked` is the
+-- range that was read; `bounds` is a part of it in which every object is proved, one row for each part.
 create or replace function reports.read_slices(p_as_of timestamptz default null)
 returns table (run bigint, slice integer, resource text, read_at timestamptz, bounds tstzrange, walked tstzrange,
                fresh_until timestamptz)
@@ -20,8 +20,11 @@ language sql stable parallel safe as $$
       select range_agg(h.hole) from hole h where h.resource = c.resource and h.run >= c.run), '{}')) as bounds
   ) part on true
   where last.has_ended and c.is_closed and c.pages > 0 and c.read_at is not null
-    and c.completed_at <= coalesce(p_as_of, 'infinity') and (c.revoked_at is null or c.revoked_at > coalesce(p_as_of, 'infinity'))
-    and not exists (select from reconcile.doubts d where d.run = r.id and d.settled_at is null and d.recorded_at <= coalesce(p_as_of, 'infinity'))
+    and c.completed_at <= coalesce(p_as_of, 'infinity')
+    and (c.revoked_at is null or c.revoked_at > coalesce(p_as_of, 'infinity'))
+    and not exists (
+      select from reconcile.doubts d
+      where d.run = r.id and d.settled_at is null and d.recorded_at <= coalesce(p_as_of, 'infinity'))
     and (p_as_of is null or not exists (
       select from reconcile.doubts d where d.run = r.id and d.settled_at > p_as_of and d.recorded_at <= p_as_of))
 $$;

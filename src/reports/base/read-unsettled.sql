@@ -16,4 +16,4 @@ language sql stable parallel safe as $$
   ) k where reports.is_unsettled(k.type, k.status)
 $$;
 comment on function reports.read_unsettled is
-  'Transactions that were last read unsettled as themselves, also those that an event about their order showed settled since.';
+  'Sales whose own last snapshot is unsettled, even if a later snapshot of their order shows them as settled.';

@@ -1,6 +1,6 @@
--- The discount of a coupon on a cycle's amount: `once` covers the first cycle, `repeating` the first n. A percentage is
--- computed exactly, rounded down and then capped, as the service documents it for the validation of a coupon. A coupon
--- that cannot be read gives no discount.
+-- The discount of a coupon on a cycle's amount: `forever` covers every cycle, `once` the first, `repeating` the first
+-- n. A percentage is computed exactly, rounded down and then capped, as the service documents it for the validation of
+-- a coupon. A coupon that cannot be read gives no discount.
 create or replace function reports.discount(p_coupon jsonb, p_amount bigint, p_cycle bigint) returns bigint
 language sql immutable parallel safe as $$
   select case when c.is_covered then least(greatest(coalesce(case
@@ -15,7 +15,7 @@ language sql immutable parallel safe as $$
       else false end as is_covered) c
 $$;
 
--- The amount of a cycle per month. A month is a twelfth of 365.25 days.
+-- The amount of a cycle per month. A month is a twelfth of 365.25 days. An unknown interval counts as one month.
 create or replace function reports.monthly_amount(p_amount bigint, p_interval text, p_count bigint) returns bigint
 language sql immutable parallel safe as $$
   select round(case p_interval when 'month' then p_amount::numeric / greatest(p_count, 1)

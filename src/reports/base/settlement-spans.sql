@@ -1,7 +1,8 @@
--- Sales that were paid but unsettled at one or more of p_times: `paid_at < time`, and `ended_at` is null or not before
--- that time. p_times must be in ascending order. A sale stops being unsettled when the service first shows it as
--- settled. Where it was never seen unsettled, only its last change is known; that change counts as the settlement if it
--- came within a week of the sale. A sale that was never settled counts only while a closed month has booked it.
+-- For sales that may have been unsettled at one of p_times (ascending): from when until when they were. A sale was
+-- unsettled at a time t if `paid_at < t` and `ended_at` is null or not before t. It ends when the service first shows
+-- the sale as settled. Of a sale that was first seen settled only that change is known; it counts as the settlement if
+-- it came within a week of the sale. A sale that failed or was voided instead counts only if a closed month booked it,
+-- until it was taken back there.
 create or replace function reports.settlement_spans(p_times timestamptz[], p_as_of timestamptz default null)
 returns table (id text, order_id text, status text, currency text, amount bigint, paid_at timestamptz,
                ended_at timestamptz)
@@ -51,6 +52,6 @@ language sql stable parallel safe as $$
       when reports.is_unsettled(k.type, k.status) then reports.is_paid((
         select o.status from reports.orders(p_as_of) o where o.id collate "C" = k.order_id limit 1))
       when k.status in ('voided', 'failed') and k.settled_at is null then b.object_id is not null
-      -- The sandbox settles immediately: a difference of up to same_moment() is none.
+      -- A sale that is settled at once, as in the sandbox, was never unsettled.
       else e.ended_at > k.created_at + reports.same_moment() end
 $$;

@@ -1,4 +1,5 @@
--- Decides only between states with the same time, while no read has confirmed the last one; see src/mirror/version.ts.
+-- The rank of `statusRank` in src/mirror/version.ts. It decides between states with the same time until a read confirms
+-- the last one.
 create or replace function reports.status_rank(p_status text) returns integer
 language sql immutable parallel safe as $$
   select case
@@ -24,7 +25,7 @@ language sql immutable parallel safe as $$
   select p_type = 'sale' and p_status in ('pending', 'in_progress')
 $$;
 comment on function reports.is_unsettled is
-  'Whether a transaction is a sale that is not confirmed yet; it is sold where its order is paid.';
+  'Whether a transaction is a sale that is not confirmed yet. It counts as sold if its order is paid.';
 
 -- A sale that was charged back was captured before. The chargeback is a movement of its own.
 create or replace function reports.is_captured(p_type text, p_status text) returns boolean

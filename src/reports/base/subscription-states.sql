@@ -1,5 +1,5 @@
--- The states of subscriptions in order of time: what changed, and when, by the service's time. The net amount is that
--- of the current billing cycle.
+-- Every known state of every subscription, numbered by the service's time (`nth`). `net_amount` is the plan's amount
+-- less the discount on the billing cycle that the state shows.
 create or replace function reports.subscription_states(p_as_of timestamptz default null)
 returns table (id text, changed_at timestamptz, nth bigint, is_last boolean, status text, currency text,
                amount bigint, net_amount bigint, cycle_interval text, interval_count bigint,

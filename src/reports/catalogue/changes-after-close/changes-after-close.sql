@@ -1,4 +1,5 @@
--- Movements booked in the period although they happened in a month that was closed before.
+-- Movements booked in the period although they belong to a month that was closed before: learned of since, or different
+-- from what was frozen. The amount is the difference.
 create or replace function reports.changes_after_close(p_from timestamptz, p_to timestamptz, p_zone text,
                                             p_as_of timestamptz default null)
 returns table (movement text, kind text, order_id text, happened_at timestamptz, happened_on date,

@@ -16,7 +16,8 @@ language sql stable parallel safe as $$
       on t.order_id = l.order_id
     group by l.key
   )
-  select c.key, c.order_id, o.order_number, coalesce(o.card_brand, 'unknown'), (coalesce(r.sold_at, o.created_at) at time zone p_zone)::date,
+  select c.key, c.order_id, o.order_number, coalesce(o.card_brand, 'unknown'),
+         (coalesce(r.sold_at, o.created_at) at time zone p_zone)::date,
          (c.opened_at at time zone p_zone)::date, c.opened_at,
          case when c.resolved_at >= p_to then 'opened' else c.state end,
          case when c.resolved_at < p_to then (c.resolved_at at time zone p_zone)::date end, c.currency, c.amount,

@@ -1,5 +1,6 @@
 -- Sales that were paid before the end of the period and settled after it, or are not settled yet.
-create or replace function reports.cut_off(p_from timestamptz, p_to timestamptz, p_zone text, p_as_of timestamptz default null)
+create or replace function reports.cut_off(p_from timestamptz, p_to timestamptz, p_zone text,
+                                           p_as_of timestamptz default null)
 returns table (sale text, order_id text, order_number text, paid_on date, paid_at timestamptz, status text,
                settled_on date, days integer, currency text, amount bigint)
 language sql stable parallel safe as $$

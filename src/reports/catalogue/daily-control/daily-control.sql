@@ -1,5 +1,6 @@
--- Follows the rules of the invariant "control", over whole days, each by the newest slice that shows all of it. The
--- service decides the sign: where its sum is negative, both sums are negated, so refunds are positive either way.
+-- Compares the sums of each day with those of the service's list, by the rules of the invariant "control"
+-- (src/reconcile/invariants/sums.ts). A day is compared with the newest slice that shows all of it. The service decides
+-- the sign: where its sum is negative, both sums are negated, so refunds are positive either way.
 create or replace function reports.daily_control(p_from timestamptz, p_to timestamptz, p_zone text,
                                                  p_as_of timestamptz default null)
 returns table (day date, currency text, type text, status text, service_count bigint, service_sum bigint,

@@ -1,4 +1,6 @@
-create or replace function reports.declines(p_from timestamptz, p_to timestamptz, p_zone text, p_as_of timestamptz default null)
+-- Declined attempts of the period, by code, brand and kind of charge. An attempt is recovered if its order was paid.
+create or replace function reports.declines(p_from timestamptz, p_to timestamptz, p_zone text,
+                                            p_as_of timestamptz default null)
 returns table (currency text, failure_code text, code_group text, brand text, charge text, declines bigint,
                amount bigint, share_percent numeric, recovered_percent numeric)
 language sql stable parallel safe as $$

@@ -1,5 +1,6 @@
 -- Findings first seen in the period, and earlier ones that were not healed when it began.
-create or replace function reports.exceptions(p_from timestamptz, p_to timestamptz, p_zone text, p_as_of timestamptz default null)
+create or replace function reports.exceptions(p_from timestamptz, p_to timestamptz, p_zone text,
+                                              p_as_of timestamptz default null)
 returns table (finding bigint, severity text, class text, identity text, resource text, object_id text,
                service_value text, mirror_value text, currency text, amount_at_risk bigint,
                first_seen timestamptz, age_days integer, healed_at timestamptz, cause text, owner text, note text)

@@ -1,5 +1,6 @@
--- Active and past due subscriptions count. The state at a time is the last one known before it. Where none is known
--- (the initial import sees present states only), it is derived from the first known one.
+-- The monthly amount of each subscription at a time. Active and past due subscriptions count. The state at a time is
+-- the last one known before it. Where none is known (the initial import sees present states only), it is derived from
+-- the first known one.
 create or replace function reports.mrr_at(p_at timestamptz, p_as_of timestamptz default null)
 returns table (id text, currency text, amount bigint, discount bigint, is_live boolean, is_at_risk boolean,
                created_at timestamptz)
@@ -23,7 +24,10 @@ language sql stable parallel safe as $$
   ) m
 $$;
 
-create or replace function reports.mrr(p_from timestamptz, p_to timestamptz, p_zone text, p_as_of timestamptz default null)
+-- How the monthly amount moved between both ends of the period. A subscription that ended was lost involuntarily if its
+-- last charge failed and was never paid.
+create or replace function reports.mrr(p_from timestamptz, p_to timestamptz, p_zone text,
+                                       p_as_of timestamptz default null)
 returns table (currency text, opening bigint, new_mrr bigint, expansion bigint, contraction bigint,
                churn_voluntary bigint, churn_involuntary bigint, reactivation bigint, closing bigint,
                at_risk_opening bigint, at_risk_closing bigint, discounts bigint, subscriptions bigint)

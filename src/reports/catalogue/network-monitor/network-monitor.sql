@@ -1,4 +1,5 @@
--- The alert uses it, too, and passes its own share where one is configured.
+-- Whether disputes are near a threshold. The alert `chargeback_ratio` uses it as well, with the share from its
+-- settings.
 create or replace function reports.is_near(p_disputes bigint, p_threshold bigint, p_share numeric default 0.8)
 returns boolean language sql immutable parallel safe as $$
   select p_disputes >= p_share * p_threshold

@@ -1,3 +1,4 @@
+-- Refunds of the period, whatever their status. Only those that succeeded count towards what was given back so far.
 create or replace function reports.refunds(p_from timestamptz, p_to timestamptz, p_zone text,
                                            p_as_of timestamptz default null)
 returns table (refund text, order_id text, order_number text, customer_id text, sold_on date, refunded_on date,
@@ -14,9 +15,8 @@ language sql stable parallel safe as $$
     group by t.order_id
   )
   select r.id, r.order_id, o.order_number, coalesce(o.customer_id, r.customer_id),
-         (coalesce(s.sold_at, o.created_at) at time zone p_zone)::date, (r.created_at at time zone p_zone)::date, r.created_at,
-         r.currency,
-         abs(r.amount), r.given_back::bigint,
+         (coalesce(s.sold_at, o.created_at) at time zone p_zone)::date, (r.created_at at time zone p_zone)::date,
+         r.created_at, r.currency, abs(r.amount), r.given_back::bigint,
          case when o.id is null then 'unknown' when not reports.is_refunded(r.type, r.status) then 'none'
               when r.given_back >= o.total then 'full' else 'partial' end,
          r.status, (r.created_at at time zone p_zone)::date
