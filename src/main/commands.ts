@@ -4,7 +4,7 @@ import type { CliContext } from "./cli/context.ts";
 type Register = (program: Command, context: CliContext) => void;
 
 interface CommandModule {
-  /** The first word of its commands. */
+  /** The first words of its commands. */
   readonly names: readonly string[];
   load(): Promise<Register>;
 }
@@ -58,8 +58,8 @@ export async function registerCommands(
 }
 
 /**
- * Refuses empty values. An empty value comes from an unset shell variable, such as `--host "$HOST"`, and could mean
- * something else to the command, such as every address of the machine.
+ * Refuses empty values. An empty value usually comes from an unset shell variable, such as `--host "$HOST"`. To the
+ * command it could mean something else, such as every address of the machine.
  */
 function refuseEmptyValues(command: Command): void {
   for (const option of command.options) if (option.required) refuseEmpty(option);
@@ -75,6 +75,6 @@ function refuseEmpty(taker: Option | Argument): void {
     if (value.trim() !== "") {
       return parseArg === undefined ? (value as T) : parseArg(value, previous);
     }
-    throw new InvalidArgumentError("It is empty: is a variable of the shell not set?");
+    throw new InvalidArgumentError("It is empty. Is a shell variable unset?");
   };
 }

@@ -7,7 +7,7 @@ import { createContext } from "./cli/context.ts";
 import { stopSignals } from "./cli/until-signal.ts";
 import { registerCommands } from "./commands.ts";
 
-/** A leftover handle, such as an open socket, delays the exit of a finished command by this much at most. */
+/** The most by which a leftover handle, such as an open socket, delays the exit of a finished command. */
 const lingerMs = 3_000;
 
 /** Runs one command line and returns its exit code; docs/operations.md lists the codes. */
@@ -16,7 +16,9 @@ export async function main(argv: readonly string[], version: string): Promise<nu
   const output = guardStandardOutput(context.stdout, context.stderr);
   endWithNpm(process.env, context.stderr);
   const program = new Command("tallyhook")
-    .description("Mirrors a commerce service by its webhooks, and proves that the mirror is right.")
+    .description(
+      "Mirrors a commerce service into PostgreSQL by its webhooks, and proves that the mirror is right.",
+    )
     .version(version, "-V, --version", "print the version")
     .exitOverride()
     .configureOutput({ outputError: (text, write) => write(visibleMessage(text)) });
@@ -30,9 +32,9 @@ export async function main(argv: readonly string[], version: string): Promise<nu
   if (output.isTerminalGone()) process.kill(process.pid, "SIGHUP");
   const problem = output.problem();
   if (problem !== null) context.stderr.write(`tallyhook: ${problem}\n`);
-  const told = problem === null ? code : exitCodes.configuration;
-  setTimeout(() => process.exit(told), lingerMs).unref();
-  return told;
+  const exitCode = problem === null ? code : exitCodes.configuration;
+  setTimeout(() => process.exit(exitCode), lingerMs).unref();
+  return exitCode;
 }
 
 async function run(
@@ -68,7 +70,7 @@ function pointAtHelp(command: Command, name: string): void {
 export interface StandardOutput {
   /** Resolves when the reader has taken all output, however slowly, or can take no more. */
   flush(): Promise<void>;
-  /** Why the output is incomplete; null if it is complete, or if its reader wanted no more. */
+  /** Why the output is incomplete; null if it is complete, or if its reader closed it. */
   problem(): string | null;
   /** True once the terminal is known to be closed. */
   isTerminalGone(): boolean;
@@ -98,7 +100,7 @@ export function guardStandardOutput(
       const failed = [...errors].map(errorCode).filter((code) => !isGone(code));
       if (failed.length === 0) return null;
       const cause = failed[0] === "ENOSPC" ? "the disk is full" : (failed[0] ?? "unknown error");
-      return `Standard output cannot be written (${cause}): what was printed is not whole. Make room, or print elsewhere.`;
+      return `Standard output cannot be written (${cause}), so the output is incomplete. Make room, or write it elsewhere.`;
     },
     isTerminalGone: () => [...errors].map(errorCode).some(isClosedTerminal),
     isItsError: (error) => errors.has(error),
@@ -109,7 +111,7 @@ export function guardStandardOutput(
 const allTaken = (stream: NodeJS.WritableStream): Promise<void> =>
   new Promise((resolve) => void stream.write("", () => resolve()));
 
-const lookEveryMs = 500;
+const checkEveryMs = 500;
 
 /**
  * npm (`npx tallyhook`, `npm start`) ends at SIGTERM without telling its children, which would keep running. So a
@@ -127,6 +129,6 @@ export function endWithNpm(
     clearInterval(timer);
     stderr.write("tallyhook: npm, which started this program, has ended. Stopping.\n");
     process.kill(process.pid, "SIGTERM");
-  }, lookEveryMs);
+  }, checkEveryMs);
   timer.unref();
 }

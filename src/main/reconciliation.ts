@@ -11,8 +11,8 @@ const catchUpEveryMs = 15 * 60_000;
 const catchUpWithinMs = 8 * 24 * 3_600_000;
 
 /**
- * The nightly run, and the check for one that was missed while no worker ran. The run's key and a lock make it one run,
- * however many workers and schedulers fire. If a worker ends in the middle, the next check resumes the run.
+ * The nightly run, and the check for one that was missed while no worker ran. The run's key and a lock keep it to one
+ * run, however many workers start the task. If a worker ends in the middle, the next check resumes the run.
  */
 export async function nightlyTasks(
   runtime: Runtime,
@@ -32,16 +32,14 @@ export async function nightlyTasks(
       if (outcome.kind === "done") logResult(outcome.result);
     } catch (err) {
       if (stopping.aborted) return;
-      log.error({ err, runKey }, "the nightly reconciliation failed");
+      log.error({ err, runKey }, "the nightly run failed");
     }
   }
 
   function logResult({ run: { id, runKey }, totals, complete, error }: ReconcileResult): void {
     const [healed, left] = [sum(totals.healed), sum(totals.left)];
     const level = complete && left === 0 ? "info" : "error";
-    const text = complete
-      ? "the nightly reconciliation is done"
-      : "the nightly reconciliation is INCOMPLETE";
+    const text = complete ? "the nightly run is done" : "the nightly run is INCOMPLETE";
     log[level]({ run: id, runKey, healed, left, calls: totals.calls, error }, text);
   }
 

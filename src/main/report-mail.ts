@@ -16,8 +16,9 @@ const checkEveryMs = 60_000;
 const catchUpWithinMs = 25 * 3_600_000;
 
 /**
- * The report mails, and the check for one that was missed while no worker ran or the mail server was unreachable. The
- * key of the period makes it one mail, however many workers fire. Empty if no mails are configured.
+ * The report mails, and the check for those that were missed while no worker ran or the mail server was unreachable. A
+ * mail's key is its period, so each period is mailed once, however many workers run the task. Empty if no mails are
+ * configured.
  */
 export async function reportMailTasks(runtime: Runtime): Promise<Record<string, ScheduledTask>> {
   const { config, log, serviceClock } = runtime;
@@ -58,15 +59,15 @@ export async function reportMailTasks(runtime: Runtime): Promise<Record<string, 
   };
 }
 
-/** Throws if no mail server is configured, so a command checks first. Closed with the runtime. */
+/** The mailer, closed with the runtime. Throws if no mail server is configured, so a command checks that first. */
 export function mailerOf({ config, secrets, onClose }: Runtime): Mailer {
   if (secrets.smtpUrl === null || config.mailFrom === null)
-    throw new Error("there is no mail server");
+    throw new Error("no mail server is configured");
   const mailer = openMailer({ url: secrets.smtpUrl, from: config.mailFrom });
   onClose(() => Promise.resolve(mailer.close()));
   return mailer;
 }
 
-/** A new end for Message-IDs that no other deployment uses. A mailing keeps the one it was ordered with. */
+/** A unique end for a Message-ID. A mailing keeps its Message-ID, so a mail that is sent twice is recognised. */
 export const messageIdEnd = ({ config }: Pick<Runtime, "config">): string =>
   `${randomUUID()}@${config.mailFrom?.split("@")[1] ?? "localhost"}`;

@@ -146,7 +146,7 @@ async function closeAll(log: Log, closers: (() => Promise<void>)[]): Promise<voi
     try {
       await close();
     } catch (err) {
-      log.warn({ err }, "something did not close cleanly");
+      log.warn({ err }, "a resource did not close cleanly");
     }
   }
 }
@@ -160,8 +160,8 @@ async function makeEncryption(config: Config, secrets: Secrets): Promise<Encrypt
     return createEncryption({ current: await ensureLocalKey(config.dataDir), previous });
   }
   throw new ConfigurationError(
-    "TALLYHOOK_ENCRYPTION_KEY is not set. Secrets in the database need it: 64 hex digits, the same on every " +
-      "machine (openssl rand -hex 32).",
+    "TALLYHOOK_ENCRYPTION_KEY is not set, and secrets in the database are encrypted with it. Set it to 64 hex digits, " +
+      "the same on every machine (openssl rand -hex 32).",
   );
 }
 

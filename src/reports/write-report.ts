@@ -48,7 +48,9 @@ export async function writeReport(
   const days = parseDays(given, dayIn(timeZone, clock.now()));
   const accounts = accountFile === undefined ? defaultAccounts : await readAccountMap(accountFile);
   if (wished !== undefined && !hasCurrency(report)) {
-    throw new UsageError(`${report.name} counts and has no currency: leave out --currency.`);
+    throw new UsageError(
+      `The report ${report.name} has no column currency, so it cannot be limited to one: leave out --currency.`,
+    );
   }
   if (asOf !== undefined) await assertSettled(db, asOf);
   return readingTransaction(db, async (trx) => {

@@ -88,7 +88,7 @@ const ofReconcile: Case[] = [
     when: "an order was missing here, with --fail-on-drift",
     given: forget,
     ends: () => run(["reconcile", "--full", "--fail-on-drift"]),
-    says: /exit code 5, since --fail-on-drift counts what was healed \(missing_here 1\)/,
+    says: /exit code 5, because --fail-on-drift counts what was healed \(missing_here 1\)/,
   },
   {
     code: exitCodes.differs,
@@ -109,7 +109,7 @@ const ofReconcile: Case[] = [
     when: "the endpoint is not in order, with --strict",
     ends: () =>
       run(["reconcile", "--full", "--strict"], { PUBLIC_URL: "https://hooks.example.com" }),
-    says: /exit code 3, since --strict counts 1 open finding that is no drift \(endpoint 1\)/,
+    says: /exit code 3, because --strict counts 1 open finding that is no drift \(endpoint 1\)/,
   },
   {
     code: exitCodes.incomplete,

@@ -42,7 +42,7 @@ test.each([
     code: "commander.invalidArgument",
   });
   expect(said).toContain(which);
-  expect(said).toContain("It is empty: is a variable of the shell not set?");
+  expect(said).toContain("It is empty. Is a shell variable unset?");
 });
 
 test("a value that is not empty reaches the command as it is", async () => {

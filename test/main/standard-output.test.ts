@@ -44,7 +44,7 @@ test.skipIf(!existsSync("/dev/full"))(
     });
     const exited = once(child, "exit");
     expect(child.stderr === null ? null : await text(child.stderr)).toBe(
-      "tallyhook: Standard output cannot be written (the disk is full): what was printed is not whole. Make room, or print elsewhere.\n",
+      "tallyhook: Standard output cannot be written (the disk is full), so the output is incomplete. Make room, or write it elsewhere.\n",
     );
     expect(await exited).toEqual([2, null]);
   },

@@ -8,7 +8,7 @@ const longest = 100;
 export function parsePerson(text: string): string {
   const name = text.trim();
   if (name === "" || name.length > longest || /\p{Cc}/u.test(name)) {
-    throw new InvalidArgumentError(`Name who it is, in one line of at most ${longest} characters.`);
+    throw new InvalidArgumentError(`Use a name in one line of at most ${longest} characters.`);
   }
   return name;
 }
@@ -39,7 +39,7 @@ const sharedAccounts = new Set(
   ).split(" "),
 );
 
-/** The person who runs the command, or null. For what keeps no record. */
+/** The person who runs the command, or null if the system knows none. */
 export const findPerson = ({ name, sudoUser }: SystemUser): string | null =>
   [sudoUser, name].find((each) => each !== null && isPerson(each)) ?? null;
 
@@ -51,10 +51,9 @@ export function personAtWork(user: SystemUser): string {
   const person = findPerson(user);
   if (person !== null) return person;
   const { name } = user;
-  const found = name === null ? "has no name for its user" : `runs it as "${name}"`;
+  const found = name === null ? "this system's user has no name" : `"${name}" is not a person`;
   throw new UsageError(
-    `This command keeps who did it for the record, and the system ${found}, which is no person. ` +
-      'Say who you are: --by "Your Name".',
+    `This command records who did it, and ${found}. Say who you are: --by "Your Name".`,
   );
 }
 

@@ -23,7 +23,7 @@ import {
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
 import { startDeadline } from "../../platform/http/exchange.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
-import { visible } from "../../platform/readable-text.ts";
+import { counted, visible } from "../../platform/readable-text.ts";
 import { alertChannelDeps } from "../alerts.ts";
 import { type Runtime, createAlertContext } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
@@ -34,49 +34,55 @@ import type { CliContext } from "./context.ts";
 export function registerAlerts(program: Command, context: CliContext): void {
   const alerts = program
     .command("alerts")
-    .description("what people are told: declines, chargebacks, silence, drift");
+    .description("what people are told: declines, chargebacks, drift, absence of what should come");
 
   alerts
     .command("list")
-    .description("the newest alerts that are not resolved")
-    .option("--state <state>", "open, acknowledged or resolved", parseState)
+    .description("list the newest alerts that are not resolved")
+    .option("--state <state>", "only in this state: open, acknowledged or resolved", parseState)
     .addOption(new Option("--all", "in every state").conflicts("state"))
-    .option("--rule <rule>", "of one rule, such as dunning_final", parseRule)
-    .option("--severity <severity>", "critical, error, warning or info", parseSeverity)
+    .option("--rule <rule>", "only of this rule, such as dunning_final", parseRule)
+    .option("--severity <severity>", "only critical, error, warning or info", parseSeverity)
     .option("--limit <n>", "how many", wholeNumber(1, 10_000), 50)
     .option("--json", "print JSON")
     .action((options: ListOptions) => printAlerts(context, options));
 
   alerts
     .command("show")
-    .description("one alert with its life and its messages")
+    .description("show one alert with its timeline and its messages")
     .argument("<id>", "its number, or its key")
     .option("--json", "print JSON")
     .action((id: string, options: { json?: boolean }) => printAlert(context, id, options));
 
   alerts
     .command("ack")
-    .description("take an alert: it no longer escalates, and the channels hear who has it")
+    .description(
+      "acknowledge an alert: it no longer escalates, and the channels are told who works on it",
+    )
     .argument("<id>", "its number, or its key")
-    .option("--by <name>", "who takes it (default: this system's user, if a person)", parsePerson)
+    .option(
+      "--by <name>",
+      "who works on it (default: this system's user, if a person)",
+      parsePerson,
+    )
     .option("--note <text>", "what is done about it")
     .option("--json", "print JSON")
     .action((id: string, options: AckOptions) => acknowledge(context, id, options));
 
   alerts
     .command("resend")
-    .description("send again what was given up, of an alert or to a channel")
+    .description("send again the messages that were given up, of an alert or to a channel")
     .argument("[id]", "the alert's number, or its key")
-    .option("--channel <name>", "what was given up on this channel")
-    .option("--hours <n>", "only of the last so many hours", wholeNumber(1, 8_760), 72)
+    .option("--channel <name>", "those to this channel")
+    .option("--hours <n>", "only those of the last so many hours", wholeNumber(1, 8_760), 72)
     .option("--json", "print JSON")
     .action((id: string | undefined, options: ResendOptions) => resend(context, id, options));
 
   alerts
     .command("test")
-    .description("send messages marked TEST to one channel, and say what it answered")
+    .description("send messages marked TEST to one channel, and print what it answered")
     .argument("<channel>", "its name in the settings")
-    .option("--all", "of every rule and stage, instead of one of each severity")
+    .option("--all", "one for each rule and transition, instead of one for each severity")
     .action((channel: string, options: TestOptions) => testChannel(context, channel, options));
 }
 
@@ -185,7 +191,7 @@ function textOf(details: AlertDetails): string {
   }
   const advice = facts["advice"];
   if (typeof advice === "string" && advice !== "") lines.push("", `What to do: ${visible(advice)}`);
-  lines.push("", "Life");
+  lines.push("", "Timeline");
   for (const { at, change, stage, found_by: foundBy } of history) {
     lines.push(`  ${at.toISOString()}  ${change.padEnd(12)} ${stage.padEnd(16)} ${foundBy}`);
   }
@@ -233,14 +239,14 @@ export async function acknowledge(
   );
   if (outcome === "unknown") throw noAlert(given);
   if (outcome === "resolved") {
-    throw new UsageError(`The alert ${id} is resolved: there is nothing to acknowledge.`);
+    throw new UsageError(`Alert ${id} is resolved, so there is nothing to acknowledge.`);
   }
   if (json === true) context.stdout.write(`${JSON.stringify({ id, outcome })}\n`);
   else {
     context.stdout.write(
       outcome === "already"
-        ? `The alert ${id} was acknowledged before.\n`
-        : `${by} has the alert ${id}.\n`,
+        ? `Alert ${id} was acknowledged already.\n`
+        : `Alert ${id} is acknowledged by ${by}.\n`,
     );
   }
 }
@@ -283,8 +289,8 @@ export async function resend(
 function saidOf(messages: Readonly<Record<string, number>>, hours: number): string {
   const parts = Object.entries(messages).map(([channel, count]) => `${channel} ${count}`);
   return parts.length === 0
-    ? `Nothing of the last ${hours} hours was given up.`
-    : `Workers send again: ${parts.join(", ")}. What is over meanwhile is left out.`;
+    ? `No message of the last ${hours} hours was given up.`
+    : `Workers send again: ${parts.join(", ")}. What has ended meanwhile is left out.`;
 }
 
 const sendTimeoutMs = 15_000;
@@ -325,7 +331,9 @@ export async function testChannel(
         const line = `${message.severity.padEnd(9)} ${what.padEnd(38)} ${answer}`;
         context.stdout.write(`${line}\n`);
       }
-      context.stdout.write(`Channel "${name}" took ${samples.length} messages, all marked TEST.\n`);
+      context.stdout.write(
+        `Channel "${name}" took ${counted(samples.length, "message")}, marked TEST.\n`,
+      );
     },
     { logLevel: "silent" },
   );

@@ -33,11 +33,11 @@ interface CloseOptions {
 export function registerClose(program: Command, context: CliContext): void {
   const close = program
     .command("close")
-    .description("freeze a month: the rows of every report with their hashes, for ever")
+    .description("freeze a month for ever: the rows of every report, under one seal")
     .argument("<month>", "such as 2026-10", parseMonth)
     .option(
       "--force <reason>",
-      "close what is not proved; the reason is printed on it",
+      "close the month although it is not proved; the reason is printed on its reports",
       parseReason,
     )
     .option("--accounts <file>", "account map for the journal (JSON, docs/finance.md)")
@@ -47,12 +47,14 @@ export function registerClose(program: Command, context: CliContext): void {
       parsePerson,
     )
     .option("--dry-run", "print what would be frozen, and freeze nothing")
-    .option("--yes", "do not ask")
+    .option("--yes", "freeze without asking")
     .option("--json", "print one JSON object")
     .action((month: string, options: CloseOptions) => run(context, month, options));
   close
     .command("verify")
-    .description("check every closed month against its seal, and each seal against the one before")
+    .description(
+      "check every closed month against its seal, and each seal against the one before it",
+    )
     .option("--json", "print one JSON object")
     // Commander assigns an option that both commands have to "close", so it is read from there.
     .action((_options: unknown, command: Command) =>
@@ -124,7 +126,7 @@ function reportsTable(reports: readonly About[]): string {
 }
 
 function bookedTable(booked: readonly Booked[]): string {
-  if (booked.length === 0) return "Nothing is booked in it.\n";
+  if (booked.length === 0) return "No movement is booked in this month.\n";
   const table = new Table({ head: ["currency", "booked", "movements", "amount"], style: plain });
   for (const { currency, kind, isLate, movements, amount } of booked) {
     const said = isLate ? `${kind}, of closed months` : kind;
@@ -144,8 +146,10 @@ function previewText(preview: ClosePreview): string {
 function closedText(close: Close): string {
   const { id, month, asOf, closedAt, closedBy, verdict, sha256, previousSha256, reports } = close;
   return (
-    `${reportsTable(reports)}${month} is closed as of ${asOf}: ${verdict}, snapshot ${id}, by ${closedBy} at ` +
-    `${closedAt}, SHA-256 of all ${sha256}, after ${previousSha256 ?? "none: it is the first"}.\n`
+    `${reportsTable(reports)}${month} is closed as of ${asOf}: ${verdict}.\n` +
+    `Close ${id}, by ${closedBy} at ${closedAt}.\n` +
+    `Seal (SHA-256): ${sha256}\n` +
+    `Seal of the close before: ${previousSha256 ?? "none, this is the first close"}\n`
   );
 }
 
@@ -177,7 +181,7 @@ function verifiedText(
 ): string {
   if (closes.length === 0 && isIntact) return "No month is closed.\n";
   const table = new Table({
-    head: ["month", "closed", "by", "verdict", "hash covers", "SHA-256 of all", "result"],
+    head: ["month", "closed", "by", "verdict", "seal covers", "seal (SHA-256)", "result"],
     style: plain,
   });
   for (const { month, closedAt, closedBy, verdict, covers, sha256, problems: own } of closes) {
@@ -197,7 +201,7 @@ function verifiedText(
   );
   const all = [...lines, ...problems].map((line) => `${line}.\n`).join("");
   const end = isIntact
-    ? "Every closed month is what was sealed. Compare the newest SHA-256 with the one that was signed.\n"
+    ? "Every closed month is what was sealed. Compare the newest seal with the one that was signed.\n"
     : "Closed months are not what was sealed. Somebody changed schema reports by hand; restore it from a backup.\n";
   return `${table.toString()}\n${all}${end}`;
 }
@@ -212,8 +216,8 @@ async function exportMonth(context: CliContext, month: string, out: string): Pro
         const { sha256 } = await writeBundle(db, month, output.write);
         await output.keep(null, context.stderr);
         context.stdout.write(
-          `${out} holds all of ${month}, SHA-256 of all ${sha256}. "node docs/verify-close.mjs ${out}" verifies it ` +
-            `anywhere.\n`,
+          `${out} holds the close of ${month}, seal (SHA-256) ${sha256}. "node docs/verify-close.mjs ${out}" ` +
+            `verifies it on any machine.\n`,
         );
       } catch (error) {
         await output.discard();
@@ -231,6 +235,6 @@ function parseMonth(text: string): string {
 }
 
 function parseReason(text: string): string {
-  if (text.trim() === "") throw new InvalidArgumentError("Say why.");
+  if (text.trim() === "") throw new InvalidArgumentError("Say why the month is closed unproved.");
   return text.trim();
 }

@@ -11,7 +11,7 @@ type Terminal = Pick<CliContext, "stdin" | "stderr">;
 export function assertCanAsk({ stdin }: Pick<Terminal, "stdin">): void {
   if (stdin.isTTY) return;
   throw new UsageError(
-    "This command asks before it goes on, and standard input is not a terminal. Add --yes to answer beforehand.",
+    "This command asks before it changes anything, and standard input is not a terminal. Add --yes to run it unasked.",
   );
 }
 

@@ -90,6 +90,7 @@ export function withServiceAdvice(
   const advice =
     service.kind === "remote"
       ? `SVC_BASE_URL is ${service.baseUrl}: check it, and that this machine reaches it.`
-      : `No service is configured, so the sandbox was asked, on 127.0.0.1:${sandbox.port}: "npx tallyhook start" runs it, or set SVC_BASE_URL and SVC_API_KEY.`;
+      : `No service is configured, so the sandbox at 127.0.0.1:${sandbox.port} was asked. Start it ` +
+        '("npx tallyhook start"), or set SVC_BASE_URL and SVC_API_KEY.';
   return new UnreachableError(`${error.message}. ${advice}`, { cause: error });
 }

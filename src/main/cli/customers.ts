@@ -44,7 +44,7 @@ export function registerCustomers(program: Command, context: CliContext): void {
     .description("the people in the mirror")
     .command("erase")
     .description(
-      "redact one person for good in mirror, history, stored events, findings and alerts, after asking",
+      "redact one customer for good in mirror, history, stored events, findings and alerts, after asking",
     )
     .argument("<id>", "the customer's id")
     .option(
@@ -52,8 +52,8 @@ export function registerCustomers(program: Command, context: CliContext): void {
       "who asks for it, for the record (default: this system's user, if a person)",
       parsePerson,
     )
-    .option("--reason <text>", "why, for the record")
-    .option("--yes", "do not ask")
+    .option("--reason <text>", "why, for the record; name no customer")
+    .option("--yes", "redact without asking")
     .option("--json", "print JSON")
     .action((id: string, options: EraseOptions) => erase(context, id, options));
 }
@@ -71,7 +71,10 @@ async function erase(context: CliContext, id: string, options: EraseOptions): Pr
       if (yes !== true) {
         // To the terminal only: personal data must not be logged.
         context.stderr.write(summaryText(await summarizeCustomer(db, id), timeZone));
-        await confirm(context, "Redact everything that tells who this is? It cannot be undone.");
+        await confirm(
+          context,
+          "This cannot be undone. Redact everything that tells who this customer is?",
+        );
       }
       return eraseCustomer(db, places, { customerId: id, by, reason });
     },
@@ -85,7 +88,8 @@ async function erase(context: CliContext, id: string, options: EraseOptions): Pr
   context.stdout.write(`${id} is redacted: ${counts.join(", ")}.\n`);
   context.stderr.write(
     erased.atService
-      ? "tallyhook: the service still shows this customer. Delete it there, too; what it shows is redacted when it arrives.\n"
+      ? "tallyhook: the service still has this customer. Delete it there as well; until then, what it sends is redacted on " +
+          "arrival.\n"
       : "",
   );
 }
@@ -135,8 +139,8 @@ async function eraseCustomer(
 }
 
 /**
- * Throws `UsageError` for an unknown customer. A customer missing in the mirror is looked up in the inbox, because all
- * events about them may be dead.
+ * Throws `UsageError` for an unknown customer. A customer whom the mirror lacks is looked up in the stored events, because
+ * all events about them may be dead.
  */
 async function assertKnown(
   db: Knex,
@@ -146,7 +150,7 @@ async function assertKnown(
   if (await isCustomerKnown(db, customerId)) return;
   if ((await readBodies(db, places, customerId)).isNamed) return;
   throw new UsageError(
-    `The mirror knows no customer ${visible(customerId)}, and no stored event names one. Nothing was changed.`,
+    `Neither the mirror nor a stored event has a customer ${visible(customerId)}. Nothing was changed.`,
   );
 }
 

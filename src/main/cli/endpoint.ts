@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import { setTimeout as sleep } from "node:timers/promises";
 import Table from "cli-table3";
-import { type Command, InvalidArgumentError } from "commander";
+import { type Command, InvalidArgumentError, Option } from "commander";
 import { z } from "zod";
 import { ServiceRefusedError } from "../../client/service-errors.ts";
 import { findHiddenSecrets } from "../../endpoint/endpoint-calls.ts";
@@ -43,28 +43,30 @@ export function registerEndpoint(program: Command, context: CliContext): void {
 
   endpoint
     .command("register")
-    .description("make the endpoint at the service and store its signing secret, encrypted")
+    .description("create the endpoint at the service and store its signing secret, encrypted")
     .option("--url <url>", "its address (default: PUBLIC_URL with /webhooks)", webUrl)
-    .option("--events <list>", "event types to subscribe to, separated by commas", eventTypes, [
-      "*",
-    ])
-    .option("--api-version <version>", "pin the schema of its events (default: the newest)")
-    .option("--description <text>", "what the service's list shows for it")
+    .addOption(
+      new Option("--events <list>", "event types to subscribe to, separated by commas")
+        .argParser(eventTypes)
+        .default(["*"], "* for all"),
+    )
+    .option("--api-version <version>", "the schema version of its events (default: the newest)")
+    .option("--description <text>", "a description that the service's list shows for it")
     .action((options: RegisterOptions) => registerOwnEndpoint(context, options));
 
   endpoint
     .command("list")
-    .description("the account's endpoints, and what is wrong with this deployment's")
+    .description("list the account's endpoints, and what is wrong with this deployment's")
     .option("--json", "print JSON")
     .action((options: ListOptions) => listOwnEndpoints(context, options));
 
   endpoint
     .command("rotate")
-    .description("replace the signing secret; a rotation that was interrupted is finished")
-    .argument("[id]", "which one; needed only when there are several")
+    .description("replace the signing secret, or finish a rotation that was interrupted")
+    .argument("[id]", "which endpoint; needed only if there are several")
     .option(
       "--grace-hours <n>",
-      "for how long the service signs with the former secret as well",
+      "for how many hours the service also signs with the former secret",
       graceHours,
     )
     .action((id: string | undefined, options: RotateOptions) =>
@@ -74,8 +76,8 @@ export function registerEndpoint(program: Command, context: CliContext): void {
   endpoint
     .command("test")
     .description("have the service send a test event, and wait until it is in the inbox")
-    .argument("[id]", "which one; needed only when there are several")
-    .option("--wait <seconds>", "how long to wait for it", seconds, 15)
+    .argument("[id]", "which endpoint; needed only if there are several")
+    .option("--wait <seconds>", "how many seconds to wait for it", seconds, 15)
     .action((id: string | undefined, options: TestOptions) =>
       testOwnEndpoint(context, id, options),
     );
@@ -84,7 +86,7 @@ export function registerEndpoint(program: Command, context: CliContext): void {
     .command("remove")
     .description("remove an endpoint at the service, after asking; deliveries to it stop at once")
     .argument("<id>", "as shown by list")
-    .option("--yes", "do not ask")
+    .option("--yes", "remove without asking")
     .action((id: string, options: RemoveOptions) => removeOwnEndpoint(context, id, options));
 }
 
@@ -126,7 +128,8 @@ export async function registerOwnEndpoint(
     const same = endpoints.find((endpoint) => isSameUrl(endpoint.url, url));
     if (same !== undefined) {
       throw new UsageError(
-        `${url} is registered already, as ${same.id} (${same.status}). "tallyhook endpoint rotate ${same.id}" gives it a secret that is stored here.`,
+        `${url} is registered already, as ${same.id} (${same.status}). "tallyhook endpoint rotate ${same.id}" gives it ` +
+          "a new secret and stores it here.",
       );
     }
     const { events, apiVersion, description } = options;
@@ -140,7 +143,8 @@ export async function registerOwnEndpoint(
       (error: unknown) => {
         throw isBodyRefused(error)
           ? new UsageError(
-              `${error.message}. The service takes no such endpoint: see --url, --events, --api-version and --description.`,
+              `${error.message}. The service refused this endpoint: check --url, --events, --api-version and ` +
+                "--description.",
               { cause: error },
             )
           : error;
@@ -155,7 +159,8 @@ export async function registerOwnEndpoint(
 function requireUrl(url: string | null): string {
   if (url !== null) return url;
   throw new ConfigurationError(
-    "PUBLIC_URL is not set, so the service cannot be told where to send events. Set it, such as https://hooks.example.com, or say --url.",
+    "PUBLIC_URL is not set, so the service cannot be told where to send events. Set it, such as " +
+      "https://hooks.example.com, or add --url.",
   );
 }
 
@@ -230,8 +235,8 @@ export async function rotateOwnSecret(
   context.stdout.write(
     `${endpointId} has a new secret, stored as ${secretId}. Running receivers use it within 5 s.\n` +
       (former === null
-        ? `The former one is not known to be stored here: retire it by hand when it ends${until}.\n`
-        : `The former one, ${former}, is kept and ends${until}.\n`),
+        ? `The former secret was not stored by this command: retire it by hand when it ends${until}.\n`
+        : `The former secret, ${former}, is kept and ends${until}.\n`),
   );
 }
 
@@ -244,7 +249,8 @@ async function rotate(
   const isLost = (await findHiddenSecrets(tools.db)).includes(endpoint.id);
   if (endpoint.has_pending_rotation === true && !isLost) {
     throw new UsageError(
-      `A rotation of ${endpoint.id} is pending until ${endpoint.rotation_expires_at ?? "an unknown time"}: its former secret still signs. Rotate again after that.`,
+      `A rotation of ${endpoint.id} is pending until ${endpoint.rotation_expires_at ?? "an unknown time"}: its former ` +
+        "secret still signs. Rotate again after that.",
     );
   }
   return obtainSecret(tools, {
@@ -280,14 +286,17 @@ export async function testOwnEndpoint(
     );
     const event = answerSchema.safeParse(body);
     if (!event.success) {
-      return `The service took the request for ${endpoint.id}, and does not say which event it sends. Look at "tallyhook events list".\n`;
+      return (
+        `The service accepted the request for ${endpoint.id}, but did not say which event it sends. See whether it ` +
+        'arrives: "tallyhook events list".\n'
+      );
     }
     if (await arrives(tools, event.data.event_id, wait)) {
       return `The test event ${event.data.event_id} arrived, verified and is stored.\n`;
     }
     throw new UnreachableError(
-      `The test event ${event.data.event_id} did not arrive within ${wait} s at ${endpoint.url}. Is that address reachable for the service, does ` +
-        'the receiver run, and does it know the secret ("tallyhook secrets list")?',
+      `The test event ${event.data.event_id} did not arrive within ${wait} s at ${endpoint.url}. Check that the service ` +
+        'reaches that address, that the receiver runs, and that it has the secret ("tallyhook secrets list").',
     );
   });
   context.stdout.write(said);
@@ -326,7 +335,7 @@ export async function removeOwnEndpoint(
     if (there === undefined && known === undefined) throw noEndpoint(id);
     if (there !== undefined && yes !== true) {
       const which = `${id} (${visible(there.url)}, ${visible(there.status)})`;
-      await confirm(context, `Remove ${which} at the service? No event is sent to it any more.`);
+      await confirm(context, `Remove ${which} at the service, so that no event is sent to it?`);
     }
     const wasThere = await tools.client
       .send(deleteWebhookEndpoint, { params: { id } }, { idempotencyKey: tools.newKey() })
@@ -342,11 +351,11 @@ export async function removeOwnEndpoint(
     return { secretId: known?.secretId ?? null, wasThere };
   });
   context.stdout.write(
-    wasThere ? `${id} is removed: no event is sent to it any more.\n` : `${id} was gone already.\n`,
+    wasThere ? `${id} was removed: no event is sent to it.\n` : `${id} was gone already.\n`,
   );
   if (secretId !== null) {
     context.stdout.write(
-      `Its secret is kept for what is under way: "tallyhook secrets retire ${secretId}" ends it.\n`,
+      `Its secret is kept for deliveries under way: "tallyhook secrets retire ${secretId}" ends it.\n`,
     );
   }
 }

@@ -40,14 +40,14 @@ export function registerEvents(program: Command, context: CliContext): void {
 
   events
     .command("list")
-    .description("the newest events, without their bytes")
+    .description("list the newest events, without their bytes")
     .option("--state <state>", `one of ${eventStates.join(", ")}`, parseState)
-    .option("--type <type>", "of this type, such as order.succeeded")
-    .option("--resource <id>", "about this object")
+    .option("--type <type>", "only of this type, such as order.succeeded")
+    .option("--resource <id>", "only about the object with this id")
     .option("--limit <n>", "how many", wholeNumber(1, 10_000), 20)
     .option(
       "--follow",
-      "then print each new one as it comes, or once it has the state or object asked for, until Ctrl-C",
+      "then print each new event until Ctrl-C: as it arrives, or once it has the wanted state or object",
     )
     .option("--json", "print JSON: one object, or with --follow one a line")
     .addHelpText("after", `\nStates:\n${stateLines(eventStates)}`)
@@ -57,7 +57,7 @@ export function registerEvents(program: Command, context: CliContext): void {
 
   events
     .command("show")
-    .description("one event with its bytes, by its id or its number")
+    .description("show one event with its bytes, by its id or its number")
     .argument("<id>", "its id, or its number (seq)")
     .option("--json", "print JSON")
     .action((id: string, { json }: { json?: boolean }) => show(context, id, json === true));
@@ -65,7 +65,7 @@ export function registerEvents(program: Command, context: CliContext): void {
   events
     .command("replay")
     .description(
-      "apply events again, on the same path (harmless: what is known already changes nothing)",
+      "apply events again, in the same way as at first (safe: what is known already changes nothing)",
     )
     .argument("[id...]", "ids or numbers of events")
     .option("--dead", "all dead events that still have their bytes")
@@ -74,10 +74,10 @@ export function registerEvents(program: Command, context: CliContext): void {
   events
     .command("prune")
     .description(
-      "empty the bytes of old events that are applied, stale or ignored; never of others",
+      "remove the bytes of old events that are applied, stale or ignored; their rows stay",
     )
     .requiredOption("--older-than <days>", "days since they were received, such as 90 or 90d", days)
-    .option("--dry-run", "only say how many there are")
+    .option("--dry-run", "only print how many there are")
     .action((options: { olderThan: number; dryRun?: boolean }) => prune(context, options));
 }
 
@@ -101,18 +101,18 @@ async function list(context: CliContext, options: ListOptions): Promise<void> {
   for (const row of rows) table.push(listRow(row));
   const totals = Object.entries(counts).map(([name, n]) => `${name} ${n}`);
   const shownStates = eventStates.filter((state) => rows.some((row) => row.state === state));
-  const legend = rows.length === 0 ? "No event is of this kind.\n" : stateLines(shownStates);
+  const legend = rows.length === 0 ? "No event matches.\n" : stateLines(shownStates);
   context.stdout.write(`${table.toString()}\n${legend}All events: ${totals.join(", ")}.\n`);
 }
 
 /** What each state means, and what to do. */
 const stateMeanings: Readonly<Record<EventState, string>> = {
-  received: "stored; a worker applies it within moments",
-  applied: "it changed the mirror",
+  received: "stored and acknowledged; a worker applies it within moments",
+  applied: "it changed the mirror, or ordered a refetch",
   stale: "the mirror knew this state or a later one already; many are normal",
   ignored: "authentic, of a type that changes nothing here",
   failed: "it could not be applied; it is tried again by itself",
-  dead: 'given up; mend the cause, then "tallyhook events replay"',
+  dead: 'given up; fix the cause, then run "tallyhook events replay"',
 };
 
 function stateLines(states: readonly EventState[]): string {
@@ -196,7 +196,7 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
 
 async function replay(context: CliContext, ids: string[], dead: boolean): Promise<void> {
   if (ids.length === 0 && !dead)
-    throw new UsageError("Name events by id or number, or say --dead.");
+    throw new UsageError("Name events by id or number, or add --dead for all dead ones.");
   const { replayed, empty } = await context.withRuntime(
     "events",
     async (runtime) => {
@@ -221,7 +221,7 @@ async function replay(context: CliContext, ids: string[], dead: boolean): Promis
   );
   if (empty > 0) {
     const left = counted(empty, "dead event has", "dead events have");
-    context.stderr.write(`tallyhook: ${left} no bytes any more: nothing is left to be applied.\n`);
+    context.stderr.write(`tallyhook: ${left} no bytes any more and cannot be applied.\n`);
   }
 }
 
@@ -239,8 +239,8 @@ function withoutBytes(events: readonly { seq: number; eventId: string }[]): Usag
   const shown = events.slice(0, 5).map(({ seq, eventId }) => `${eventId} (number ${seq})`);
   const more = events.length > shown.length ? ` and ${events.length - shown.length} more` : "";
   return new UsageError(
-    `The bytes of ${shown.join(", ")}${more} were pruned, so nothing is left to be applied again; nothing was put back. ` +
-      'Name the others alone. What the mirror lacks is read from the service by "tallyhook reconcile --full".',
+    `The bytes of ${shown.join(", ")}${more} were pruned and cannot be applied again, so no event was put back. ` +
+      'Name only the others. "tallyhook reconcile --full" reads from the service what the mirror lacks.',
   );
 }
 
@@ -271,10 +271,8 @@ async function prune(
   );
   context.stdout.write(
     dryRun === true
-      ? `${counted(pruned.total, "event")} would be emptied.\n`
-      : pruned.done === 1
-        ? "1 event was emptied; its row stays.\n"
-        : `${pruned.done} events were emptied; their rows stay.\n`,
+      ? `The bytes of ${counted(pruned.total, "event")} would be removed.\n`
+      : `The bytes of ${counted(pruned.done, "event")} were removed; the rows stay.\n`,
   );
 }
 
@@ -303,7 +301,7 @@ function parseState(text: string): EventState {
 const days = (text: string): number => wholeNumber(0, 36_500)(text.replace(/d$/, ""));
 
 const lookEveryMs = 500;
-/** The number of newest events that are kept for another look because they may still match. */
+/** How many of the newest events are read again because they may still match. */
 const maxUndecided = 20_000;
 
 /**
@@ -347,7 +345,7 @@ export async function followEvents(
       const seen = await Promise.race([look(), aborted]);
       if (seen === null) return;
       if (isAway)
-        stderr.write("tallyhook: the database answers again; what came meanwhile follows.\n");
+        stderr.write("tallyhook: the database answers again; what arrived meanwhile follows.\n");
       isAway = false;
       if (seen.rows.length > 0) await Promise.race([print(seen.rows), aborted]);
       if (seen.more) continue;

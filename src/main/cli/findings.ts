@@ -30,12 +30,12 @@ const findingNumber = wholeNumber(1, 999_999_999_999_999);
 export function registerFindings(program: Command, context: CliContext): void {
   const findings = program
     .command("findings")
-    .description("differences and broken identities that reconciliation found");
+    .description("differences and broken invariants that reconciliation found");
 
   findings
     .command("list")
-    .description("findings that are open, the most severe first")
-    .option("--state <state>", `one of ${findingStates.join(", ")}`, parseState)
+    .description("list the open findings, the most severe first")
+    .option("--state <state>", `only in this state: ${findingStates.join(", ")}`, parseState)
     .addOption(new Option("--all", "in every state").conflicts("state"))
     .option("--limit <n>", "how many", wholeNumber(1, 10_000), 50)
     .option("--json", "print JSON")
@@ -43,7 +43,7 @@ export function registerFindings(program: Command, context: CliContext): void {
 
   findings
     .command("show")
-    .description("one finding with its evidence")
+    .description("show one finding with its evidence")
     .argument("<id>", "its number", findingNumber)
     .option("--json", "print JSON")
     .action((id: number, { json }: { json?: boolean }) => show(context, id, json === true));
@@ -51,11 +51,11 @@ export function registerFindings(program: Command, context: CliContext): void {
   findings
     .command("ack")
     .description(
-      "accept a finding: it fails no report any more, until it changes, or heals and comes back",
+      "acknowledge a finding: no report fails because of it, until it changes, or heals and comes back",
     )
     .argument("<id>", "its number", findingNumber)
     .requiredOption("--note <text>", "why it may stay; the exceptions report prints it")
-    .option("--by <name>", "who says so (default: this system's user, if a person)", parsePerson)
+    .option("--by <name>", "who decides (default: this system's user, if a person)", parsePerson)
     .action((id: number, said: { note: string; by?: string }) => acknowledge(context, id, said));
 }
 
@@ -128,7 +128,7 @@ async function acknowledge(
     const said = { id, by, note, at: runtime.wallClock.now() };
     if (await acknowledgeFinding(db, said)) return;
     if ((await findFinding(db, id)) === null) throw noFinding(id);
-    throw new UsageError(`Finding ${id} is healed: there is nothing to acknowledge.`);
+    throw new UsageError(`Finding ${id} is healed, so there is nothing to acknowledge.`);
   });
   context.stdout.write(`Finding ${id} is acknowledged by ${visible(by)}.\n`);
 }

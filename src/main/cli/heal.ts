@@ -22,16 +22,16 @@ export function registerHeal(program: Command, context: CliContext): void {
   program
     .command("heal")
     .description(
-      "write one object as the service shows it now, whatever the mirror holds; shows what would change and asks first",
+      "overwrite one object of the mirror with what the service shows now; prints what would change and asks first",
     )
     .addArgument(
       new Argument("<resource>", "what it is").choices(mirrorResources.map(({ name }) => name)),
     )
     .argument("<id>", "its id at the service")
-    .requiredOption("--from-service", "read it from the service: the only source there is")
+    .requiredOption("--from-service", "take what the service shows (required; the only source)")
     .requiredOption("--reason <text>", "why: kept for ever, with who and when; name no customer")
     .option("--by <name>", "who decides (default: this system's user, if a person)", parsePerson)
-    .option("--yes", "do not ask")
+    .option("--yes", "overwrite without asking")
     .action((resource: Resource, id: string, options: Options) =>
       context.withRuntime("heal", (runtime) => heal(context, runtime, { resource, id }, options), {
         logLevel: "warn",
@@ -46,18 +46,20 @@ async function heal(
   { reason, by = personAtWork(context.user()), yes }: Options,
 ): Promise<void> {
   if (reason.trim() === "")
-    throw new UsageError("--reason is empty. Say why it has to be written.");
+    throw new UsageError("--reason is empty. Say why the object has to be overwritten.");
   if (yes !== true) assertCanAsk(context);
   await migratedDatabase(runtime);
   const deps = await reconcileDeps(runtime);
   const proposal = await proposeHeal(deps, object);
   context.stdout.write(proposalText(proposal));
-  if (yes !== true) await confirm(context, "Write it as the service shows it?");
+  if (yes !== true) await confirm(context, "Overwrite it with what the service shows?");
   if (!(await applyHeal(deps, proposal, { by, reason }))) {
-    throw new UsageError("The row has changed since it was read. Run the same command again.");
+    throw new UsageError(
+      "The row has changed since it was read, so nothing was written. Run the same command again.",
+    );
   }
   const name = `${object.resource} ${visible(object.id)}`;
-  context.stdout.write(`The ${name} is as the service shows it, by ${visible(by)}.\n`);
+  context.stdout.write(`The ${name} is now as the service shows it; healed by ${visible(by)}.\n`);
 }
 
 function proposalText({ object, differences, isRedated, seen }: HealProposal): string {
@@ -73,11 +75,13 @@ function proposalText({ object, differences, isRedated, seen }: HealProposal): s
     differences.length > 0 ? table.toString() : "Every field is as the service shows it.",
     ...(seen.sha256 === null ? ["The mirror does not have it yet."] : []),
     ...(seen.futureVersions.length > 0
-      ? [`Versions of the future, which let nothing newer in: ${seen.futureVersions.join(", ")}.`]
+      ? [
+          `Versions dated in the future, which keep newer states out: ${seen.futureVersions.join(", ")}.`,
+        ]
       : []),
     ...(isRedated
       ? [
-          "The service itself shows a time that is not yet: the time of its answer is written in its place.",
+          "The service itself shows a time in the future. The time of its answer is written instead.",
         ]
       : []),
   ];

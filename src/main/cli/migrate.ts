@@ -10,7 +10,7 @@ import type { CliContext } from "./context.ts";
 export function registerMigrate(program: Command, context: CliContext): void {
   program
     .command("migrate")
-    .description("bring the database up to date (also the job queue's own schema)")
+    .description("bring the schema of the database up to date, and that of the job queue in it")
     .option("--json", "print one JSON object")
     .action(async ({ json }: { json?: boolean }) => {
       const { applied, replaced } = await context.withRuntime("migrate", migrateAll, {
@@ -24,7 +24,9 @@ export function registerMigrate(program: Command, context: CliContext): void {
       context.stdout.write(`Migrated: ${tables}.\n`);
       if (replaced.length > 0) {
         const files = counted(replaced.length, "file");
-        context.stdout.write(`Functions, views and triggers of ${files}: ${someOf(replaced)}.\n`);
+        context.stdout.write(
+          `Functions, views and triggers of ${files} were replaced: ${someOf(replaced)}.\n`,
+        );
       }
     });
 }

@@ -47,9 +47,9 @@ export interface ProgressOptions {
 }
 
 const format =
-  "{slices} slices {bar} {value}/{total} rows  {pages} pages  {rate} rows/s  {doubtful} doubtful  ETA {eta_formatted}";
+  "{slices} slices {bar} {value}/{total} rows  {pages} pages  {rate} rows/s  {doubtful} to recheck  ETA {eta_formatted}";
 const lineEveryMs = 10_000;
-/** A wait shorter than this is not announced, nor one that is longer than announced by less than this. */
+/** A wait is announced only if it is at least this long, and again only if it becomes longer by at least this. */
 const minAnnouncedWaitMs = 3_000;
 
 /**
@@ -103,21 +103,24 @@ function createLines(clock: Clock): TextOf {
     if (clock.now().getTime() < nextLineAt) return null;
     nextLineAt += lineEveryMs;
     const { slicesDone, slices, pages, rows, doubtful } = progress;
-    return `${slicesDone} of ${counted(slices, "slice")}, ${counted(pages, "page")}, ${counted(rows, "row")}, ${rateOf(progress)} rows/s, ${doubtful} doubtful`;
+    return (
+      `${slicesDone} of ${counted(slices, "slice")}, ${counted(pages, "page")}, ${counted(rows, "row")}, ` +
+      `${rateOf(progress)} rows/s, ${doubtful} to recheck`
+    );
   };
 }
 
 function createWaitNotice({ clock, timeZone }: ProgressOptions): TextOf {
-  let toldUntil = 0;
+  let announcedUntil = 0;
   return ({ doubtful, waitMs }) => {
     const until = clock.now().getTime() + waitMs;
-    if (waitMs === 0 || until < toldUntil + minAnnouncedWaitMs) return null;
-    toldUntil = until;
+    if (waitMs === 0 || until < announcedUntil + minAnnouncedWaitMs) return null;
+    announcedUntil = until;
     const time = new Intl.DateTimeFormat("sv-SE", { timeZone, timeStyle: "medium" }).format(until);
     const objects = counted(doubtful, "object that differs", "objects that differ");
     return (
-      `waits until ${time} (${timeZone}) for ${objects}: an event may be on its way, so each is read again after the grace. ` +
-      "A lower RECONCILE_GRACE_SECONDS shortens the wait; Ctrl-C ends it, and the next start goes on here."
+      `waits until ${time} (${timeZone}) for ${objects}: an event may be on its way, so each is rechecked after the grace. ` +
+      "A lower RECONCILE_GRACE_SECONDS shortens the wait. Ctrl-C ends it, and the next run resumes here."
     );
   };
 }

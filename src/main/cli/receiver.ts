@@ -25,7 +25,7 @@ const databaseSilenceMs = (): number => 10_000;
 export function registerReceiver(program: Command, context: CliContext): void {
   program
     .command("receiver")
-    .description("take webhooks into the inbox, until a signal")
+    .description("verify webhooks and store them in the inbox, until a signal")
     .action(async () => {
       const run = async (runtime: Runtime): Promise<void> => {
         const stopped = untilSignal();

@@ -41,25 +41,25 @@ export function registerReconcile(program: Command, context: CliContext): void {
   program
     .command("reconcile")
     .description(
-      "make the mirror equal to the service now; exit 0 equal (also when it healed), 3 drift left, 4 incomplete, " +
-        "5 healed (with --fail-on-drift)",
+      "compare the mirror with the service now and heal what differs; exit 0: equal (also after healing), 3: drift is " +
+        "left, 4: incomplete, 5: healed (only with --fail-on-drift)",
     )
-    .option("--full", "everything from the first record on, instead of the nightly plan")
+    .option("--full", "read everything from the first record on, instead of the nightly plan")
     .option(
       "--from <time>",
-      "only what was created from then on, such as 2026-10-01T00:00:00Z",
+      "read only what was created from this time on, such as 2026-10-01T00:00:00Z",
       parseInstant,
     )
-    .option("--to <time>", "only what was created before then", parseInstant)
-    .option("--dry-run", "print the plan with its estimated calls, read nothing else")
-    .option("--report-only", "find and record, and change nothing in the mirror")
-    .option("--fail-on-drift", "exit 5 when something had to be healed")
-    .option("--strict", "exit 3 also for open findings that are no drift (identities, endpoint)")
+    .option("--to <time>", "read only what was created before this time", parseInstant)
+    .option("--dry-run", "only print the plan with its estimated calls")
+    .option("--report-only", "record findings, but do not change the mirror")
+    .option("--fail-on-drift", "exit 5 if something had to be healed")
+    .option("--strict", "exit 3 also for other open findings (broken invariants, the endpoint)")
     .option("--json", "print one JSON object")
     .action((options: Options) => run(context, requestOf(options), options));
   program
     .command("import")
-    .description("fill an empty mirror from the service; goes on where it was interrupted")
+    .description("fill an empty mirror from the service; resumes where it was interrupted")
     .option("--json", "print one JSON object")
     .action((options: Options) => run(context, { kind: "import" }, options));
 }
@@ -67,7 +67,7 @@ export function registerReconcile(program: Command, context: CliContext): void {
 function requestOf({ full, from, to }: Options): ReconcileRequest {
   if (full === true) {
     if (from !== undefined || to !== undefined)
-      throw new UsageError("Say either --full, or --from and --to.");
+      throw new UsageError("Use either --full, or --from and --to.");
     return { kind: "full" };
   }
   if (from === undefined && to === undefined) return { kind: "nightly" };
@@ -102,7 +102,7 @@ class StoppedRun extends TallyhookError {
   override readonly exitCode = exitCodes.incomplete;
 
   constructor(signal: NodeJS.Signals) {
-    super(`Stopped by ${signal}. Nothing is lost: the same command goes on where this one was.`);
+    super(`Stopped by ${signal}. Nothing is lost: the same command resumes the run.`);
   }
 }
 
@@ -140,11 +140,12 @@ async function reconcileUntilSignal(
 function report({ stdout, stderr }: CliContext, outcome: ReconcileOutcome, options: Options): void {
   if (outcome.kind === "busy") {
     throw new BusyError(
-      "Another process reconciles this database. One run at a time: wait for it, or look at reconcile.runs.",
+      "Another process is reconciling this database, and only one run can work at a time. Wait until it ends; table " +
+        "reconcile.runs shows it.",
     );
   }
   if (outcome.kind === "repeated") {
-    stdout.write(`The run ${outcome.runKey} was made already.\n`);
+    stdout.write(`The run ${outcome.runKey} was done already.\n`);
     return;
   }
   if (options.json === true) stdout.write(`${JSON.stringify(resultJson(outcome.result))}\n`);
@@ -200,8 +201,8 @@ export async function printPlan(
     ]);
   }
   stdout.write(
-    `${table.toString()}\nPages of ${pageSize}: about ${counted(calls, "call")}, by what the mirror holds now; open items and doubtful ` +
-      "objects are read by id on top. Nothing was changed.\n",
+    `${table.toString()}\nPages of ${pageSize}: about ${counted(calls, "call")}, estimated from what the mirror holds now. ` +
+      "Open items and objects that differ are also read by id. Nothing was changed.\n",
   );
 }
 
@@ -247,10 +248,13 @@ export function exitReason(
       "open finding that is no drift",
       "open findings that are no drift",
     );
-    return `exit code 3, since --strict counts ${open} (${listed(otherFindings)}). "tallyhook findings list" shows them.`;
+    return (
+      `exit code 3, because --strict counts ${open} (${listed(otherFindings)}). ` +
+      '"tallyhook findings list" shows them.'
+    );
   }
   return code === exitCodes.healed
-    ? `exit code 5, since --fail-on-drift counts what was healed (${listed(healed)}).`
+    ? `exit code 5, because --fail-on-drift counts what was healed (${listed(healed)}).`
     : null;
 }
 
@@ -287,9 +291,9 @@ export function printResult(out: NodeJS.WriteStream, result: ReconcileResult): v
     scopeRow(run),
     ["read", `${listed(totals.rows)}; ${counted(totals.calls, "call")}`],
     ["compared", listed(verdicts)],
-    ["read again by id", listed(totals.confirmed)],
+    ["rechecked by id", listed(totals.confirmed)],
     ["healed", listed(totals.healed)],
-    ["left", leftText(totals)],
+    ["drift left", leftText(totals)],
     ["other open findings", listed(totals.otherFindings)],
     ["slices", listed(slices)],
     ["coverage", coverage.complete ? "complete" : coverage.gaps.map(gapText).join("\n")],
@@ -309,7 +313,7 @@ function verdictText({ run, totals }: ReconcileResult, complete: boolean): strin
   const [left, healed] = [sum(totals.left), sum(totals.healed)];
   if (!complete)
     return pc.red(
-      "INCOMPLETE: not everything was read and proved, so nothing can be said of the whole.\n",
+      "INCOMPLETE: not everything was read and proved, so the mirror as a whole is not proved.\n",
     );
   if (left > 0) {
     const differ = counted(left, "object differs", "objects differ");
@@ -319,7 +323,7 @@ function verdictText({ run, totals }: ReconcileResult, complete: boolean): strin
   const accepted = sum(totals.acknowledged);
   return pc.green(
     `${scope} equals the service` +
-      (accepted > 0 ? `, but for what was acknowledged (findings: ${accepted})` : "") +
+      (accepted > 0 ? `, except for what was acknowledged (findings: ${accepted})` : "") +
       (healed > 0 ? `; healed: ${counted(healed, "difference")}.\n` : ".\n"),
   );
 }

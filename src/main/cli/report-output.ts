@@ -8,8 +8,8 @@ import { type About, aboutLines } from "../../reports/base/about.ts";
 export interface ReportOutput {
   write(chunk: string | Uint8Array): Promise<void>;
   /**
-   * Completes the output. `beside` is what the format has no place for. It goes to `<file>.about.json`, or to standard
-   * error, so that the rows can be imported as they are.
+   * Completes the output. `beside` are the facts, for a format that has no place for them. They go to
+   * `<file>.about.json`, or to standard error, so that the rows can be imported as they are.
    */
   keep(beside: About | null, stderr: NodeJS.WritableStream): Promise<void>;
   /** Removes what was written. */
@@ -43,14 +43,16 @@ async function toFile(path: string): Promise<ReportOutput> {
   const unfinished = `${place}.unfinished`;
   const file = await open(unfinished, "w").catch((cause: unknown) => {
     throw new UsageError(
-      `${path} cannot be written (${errorCode(cause) ?? "unknown error"}). Name a file in a folder that exists and that this user may write to.`,
+      `${path} cannot be written (${errorCode(cause) ?? "unknown error"}). Name a file in a folder that exists and that ` +
+        "this user may write to.",
       { cause },
     );
   });
   const written = <T>(work: Promise<T>): Promise<T> =>
     work.catch((cause: unknown) => {
       throw new UnreachableError(
-        `${path} cannot be written to its end (${errorCode(cause) ?? "unknown error"}), so nothing is kept. Make room there, or name another file.`,
+        `${path} cannot be written to its end (${errorCode(cause) ?? "unknown error"}), so nothing was kept. Make room ` +
+          "there, or name another file.",
         { cause },
       );
     });
@@ -81,6 +83,6 @@ async function placeOf(path: string): Promise<string> {
   throw new UsageError(
     found.isDirectory()
       ? `${path} is a folder. Name a file in it.`
-      : `${path} is no file. Name one, or leave --out away: then it goes to standard output.`,
+      : `${path} is not a regular file. Name one, or leave out --out to write to standard output.`,
   );
 }

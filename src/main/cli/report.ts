@@ -29,23 +29,23 @@ interface ReportOptions {
 export function registerReport(program: Command, context: CliContext): void {
   program
     .command("report")
-    .description('a finance report; "report list" explains each')
-    .argument("[name]", "which report, or list", "list")
+    .description('print, save or mail a finance report; "report list" explains each')
+    .argument("[name]", "which report, or list for all of them", "list")
     .option("--from <day>", "first day, such as 2026-10-01, or a month (default: this month)")
     .option("--to <day>", "last day, included (default: today, or the end of --from's month)")
     .option(
       "--as-of <time>",
-      "what the report said at that time, such as 2026-11-01T00:00:00Z",
+      "from what the mirror held at that time, such as 2026-11-01T00:00:00Z (default: now)",
       parseInstant,
     )
     .option("--currency <code>", "only this currency, such as usd")
-    .option("--format <format>", `${formats.join(", ")} (default: table)`, parseFormat)
+    .option("--format <format>", `one of ${formats.join(", ")} (default: table)`, parseFormat)
     .addOption(new Option("--json", "the same as --format json").conflicts("format"))
-    .option("--out <file>", "write to a file")
+    .option("--out <file>", "write it to this file instead of printing it")
     .option("--accounts <file>", "account map for the journal (JSON, docs/finance.md)")
     .option(
       "--mail-to <addresses>",
-      "mail it to these addresses instead of printing it (an HTML page, or --format)",
+      "mail it to these addresses, separated by commas, instead of printing it (default format: html)",
       parseAddresses,
     )
     .action((name: string, options: ReportOptions) =>
@@ -67,7 +67,7 @@ function list({ stdout }: CliContext, json: boolean): void {
 async function run(context: CliContext, name: string, options: ReportOptions): Promise<void> {
   const report = findReport(name);
   if (options.accounts !== undefined && report.takesAccounts !== true) {
-    throw new UsageError(`${name} books nothing: --accounts is for the journal.`);
+    throw new UsageError(`The report ${name} uses no accounts: --accounts is for the journal.`);
   }
   const { from, to, asOf, currency, accounts, mailTo, out } = options;
   const asked = { report, from, to, asOf, currency, accounts };
@@ -77,7 +77,7 @@ async function run(context: CliContext, name: string, options: ReportOptions): P
     return;
   }
   if (format === "xlsx" && out === undefined) {
-    throw new UsageError("A workbook goes to a file: add --out report.xlsx.");
+    throw new UsageError("A workbook cannot be printed: add --out report.xlsx.");
   }
   await context.withRuntime(
     "report",
@@ -118,19 +118,23 @@ export interface MailOptions {
   out: string | undefined;
 }
 
-/** Mails one report now, as the worker does by REPORTS_CRON. Also the way to test the mail settings. */
+/** Mails one report now, as the worker does by REPORTS_CRON. This also tests the mail settings. */
 export async function mailReport(
   context: CliContext,
   request: Omit<ReportRequest, "format">,
   { to, format = "html", out }: MailOptions,
 ): Promise<void> {
   const mailed = mailFormats.find((each) => each === format);
-  if (mailed === undefined) throw new UsageError(`Mail takes ${mailFormats.join(", ")}.`);
+  if (mailed === undefined) {
+    throw new UsageError(
+      `A report cannot be mailed as ${format}. Use --format with one of ${mailFormats.join(", ")}.`,
+    );
+  }
   if (out !== undefined) throw new UsageError("Use --out or --mail-to, not both.");
   const { config } = context.loaded();
   if (config.mailFrom === null) {
     throw new ConfigurationError(
-      "SMTP_URL and MAIL_FROM are not set: mails go through the one and come from the other.",
+      "SMTP_URL and MAIL_FROM are not set. Set both: mails go through the one and come from the other.",
     );
   }
   await context.withRuntime(

@@ -1,5 +1,5 @@
 import Table from "cli-table3";
-import type { Command } from "commander";
+import { type Command, Option } from "commander";
 import { UsageError } from "../../platform/errors.ts";
 import { createLog } from "../../platform/log.ts";
 import { firstMerchant, gatewayKey, liveKey, testKey } from "../../sandbox/engine/keys.ts";
@@ -21,21 +21,27 @@ export function registerSandbox(program: Command, context: CliContext): void {
   const sandbox = program.command("sandbox");
   sandbox
     .command("cards")
-    .description("the test cards: tokens, numbers and what each does")
-    .option("--json", "as JSON")
+    .description("list the test cards: tokens, numbers and what each does")
+    .option("--json", "print JSON")
     .action(({ json }: { json?: true }) => listCards(context, json === true));
   sandbox
-    .description("a local stand-in for the commerce service, until a signal")
-    .option("--port <number>", "instead of SANDBOX_PORT; 0 picks a free one")
-    .option("--host <address>", "where to listen", "127.0.0.1")
-    .option(
-      "--allow-host <name>",
-      "a host name it may be called by, such as a container's; again for more",
-      (name: string, names: string[]) => [...names, hostname(name)],
-      [],
+    .description("run a local stand-in for the commerce service, until a signal")
+    .option("--port <number>", "the port, instead of SANDBOX_PORT; 0 picks a free one")
+    .option("--host <address>", "the address to listen on", "127.0.0.1")
+    .addOption(
+      new Option(
+        "--allow-host <name>",
+        "a host name that callers may use, such as a container's; may be repeated",
+      )
+        .argParser((name: string, names: string[]) => [...names, hostname(name)])
+        .default([], "none"),
     )
-    .option("--seed <text>", "same seed, same calls: same ids, amounts and events", "tallyhook")
-    .option("--state <file>", "keep the state in a file over restarts; else nothing is kept")
+    .option(
+      "--seed <text>",
+      "the same seed and calls give the same ids, amounts and events",
+      "tallyhook",
+    )
+    .option("--state <file>", "keep the state in this file (default: it is lost at the end)")
     .action(async (flags: SandboxFlags) => {
       const { config } = context.loaded();
       const log = createLog({ level: config.logLevel, name: "sandbox" });

@@ -53,8 +53,8 @@ export function registerSecrets(program: Command, context: CliContext): void {
 
   secrets
     .command("list")
-    .description("every secret without its value: last use, and whether it is safe to retire")
-    .option("--quiet-hours <n>", "safe to retire after so many hours without use", hours, 48)
+    .description("list every secret, without its value: last use, and whether it is safe to retire")
+    .option("--quiet-hours <n>", "hours without use after which one is safe to retire", hours, 48)
     .option("--json", "print JSON")
     .action((options: ListOptions) => list(context, options));
 
@@ -68,20 +68,20 @@ export function registerSecrets(program: Command, context: CliContext): void {
       parseInstant,
     )
     .option("--not-after <time>", "use it until then (ISO 8601 with offset)", parseInstant)
-    .option("--note <text>", "what list shows for it")
+    .option("--note <text>", "a note that list shows for it")
     .action((options: AddOptions) => add(context, options));
 
   secrets
     .command("retire")
-    .description("end a secret, now or at a time; asks before it ends the last one")
+    .description("end a secret, now or at a given time; asks before it ends the last one")
     .argument("<id>", "as shown by list")
     .option(
       "--at <time>",
       "when it ends, such as 2026-10-01T00:00:00Z (default: now)",
       parseInstant,
     )
-    .option("--quiet-hours <n>", "warn when it was used within so many hours", hours, 48)
-    .option("--yes", "do not ask when no secret would be left")
+    .option("--quiet-hours <n>", "warn if it was used within so many hours", hours, 48)
+    .option("--yes", "do not ask, even if no secret would be left")
     .action((id: string, options: RetireOptions) => retire(context, id, options));
 }
 
@@ -93,7 +93,7 @@ async function list(context: CliContext, { quietHours, json }: ListOptions): Pro
   }
   if (all.length === 0) {
     context.stdout.write(
-      "No secret is known: every delivery is refused. Add one, or set SVC_WEBHOOK_SECRETS.\n",
+      'There is no secret, so every delivery is refused. Run "tallyhook secrets add", or set SVC_WEBHOOK_SECRETS.\n',
     );
     return;
   }
@@ -121,19 +121,19 @@ async function add(context: CliContext, { file, ...window }: AddOptions): Promis
     if (encryption === null) throw noKey();
     if (window.notAfter !== undefined && window.notAfter <= now) {
       throw new UsageError(
-        `--not-after ${window.notAfter.toISOString()} is over: the secret would never be used.`,
+        `--not-after ${window.notAfter.toISOString()} is in the past: the secret would never be used.`,
       );
     }
     await assertSecretRoom(db, now, { value });
     return addSecret({ db, encryption }, scheme, { value, ...window });
   });
   if (outcome === "known") {
-    throw new UsageError(`This secret is there already, as ${id}; nothing was changed.`);
+    throw new UsageError(`This secret is stored already, as ${id}; nothing was changed.`);
   }
   context.stdout.write(
     outcome === "added"
       ? `${id} was added. Running receivers use it within 5 s.\n`
-      : `${id} was there already. It is encrypted with TALLYHOOK_ENCRYPTION_KEY now; when it begins and ends is as it was.\n`,
+      : `${id} was stored already. It is now encrypted with TALLYHOOK_ENCRYPTION_KEY; its begin and end are unchanged.\n`,
   );
 }
 
@@ -150,12 +150,14 @@ async function retire(
   context.stdout.write(`${id} ends ${ends.toISOString()}. Running receivers follow within 5 s.\n`);
   if (twin !== null) {
     context.stderr.write(
-      `tallyhook: the same secret is one of SVC_WEBHOOK_SECRETS (${twin}) and goes on verifying: take it out there too, and restart the receivers.\n`,
+      `tallyhook: the same secret is in SVC_WEBHOOK_SECRETS (${twin}) and still verifies: remove it there as well, and ` +
+        "restart the receivers.\n",
     );
   }
   if (secret.safeToRetire === null && secret.lastUsedAt !== null) {
     context.stderr.write(
-      `tallyhook: it verified a request at ${secret.lastUsedAt.toISOString()}; what is signed with it after its end is refused.\n`,
+      `tallyhook: it verified a request at ${secret.lastUsedAt.toISOString()}; after its end, what is signed with it is ` +
+        "refused.\n",
     );
   }
 }
@@ -163,9 +165,9 @@ async function retire(
 async function askForLast(context: CliContext, reason: string, isYes: boolean): Promise<void> {
   if (isYes) return;
   if (!context.stdin.isTTY) {
-    throw new UsageError(`${reason} Add its successor first, or say --yes to end it all the same.`);
+    throw new UsageError(`${reason} Add its successor first, or add --yes to end it anyway.`);
   }
-  await confirm(context, `${reason} End it all the same?`);
+  await confirm(context, `${reason} End it anyway?`);
 }
 
 function withSecrets<T>(
@@ -190,7 +192,8 @@ async function atHandIn(runtime: Runtime): Promise<SecretsAtHand> {
 
 const noKey = () =>
   new ConfigurationError(
-    "TALLYHOOK_ENCRYPTION_KEY is not set, so no secret can be stored. Set it to 64 hex digits, the same on every machine (openssl rand -hex 32).",
+    "TALLYHOOK_ENCRYPTION_KEY is not set, so no secret can be stored. Set it to 64 hex digits, the same on every " +
+      "machine (openssl rand -hex 32).",
   );
 
 const hours = wholeNumber(1, 8_760, "hours");
@@ -244,7 +247,7 @@ export async function retireGuarded(
 ): Promise<RetiredSecret> {
   if (id.startsWith("env:")) {
     throw new UsageError(
-      `${id} is one of SVC_WEBHOOK_SECRETS: take it out there and restart the receivers.`,
+      `${id} comes from SVC_WEBHOOK_SECRETS: remove it there and restart the receivers.`,
     );
   }
   const all = await surveySecrets(atHand, quietHours);
@@ -252,7 +255,7 @@ export async function retireGuarded(
   if (secret === undefined) {
     throw new UsageError(`There is no secret ${id}. "tallyhook secrets list" shows them.`);
   }
-  // Postponing the end may make an ended secret live again.
+  // A later end may make a secret live again that had ended.
   if (at > atHand.now) await assertSecretRoom(atHand.db, atHand.now, { id });
   const remains = all.some((other) => other.id !== id && verifiesAt(other, at));
   if (!remains) {
@@ -299,10 +302,10 @@ export async function readSecret(
  */
 function secretOf(bytes: Buffer): string {
   if (bytes.length > maxBytes) {
-    throw new UsageError(`This is far too long for a secret: over ${maxBytes} bytes.`);
+    throw new UsageError(`The secret is too long: at most ${maxBytes} bytes are read.`);
   }
   if (!isUtf8(bytes)) {
-    throw new UsageError("This is no secret but binary data: a secret is text, in UTF-8.");
+    throw new UsageError("This is binary data. A secret is text in UTF-8.");
   }
   return bytes.toString("utf8").replace(/\r?\n$/, "");
 }

@@ -24,11 +24,11 @@ interface ExplainOptions {
 export function registerSignatureExplain(program: Command, context: CliContext): void {
   program
     .command("signature")
-    .description("find out why a webhook does or does not verify")
+    .description("why a webhook does or does not verify")
     .command("explain")
-    .description("why a captured request does or does not verify")
+    .description("explain why a captured request does or does not verify")
     .requiredOption("--headers <file>", "file with its headers: lines of Name: value, or JSON")
-    .requiredOption("--body <file>", "file with its body, byte for byte as it came")
+    .requiredOption("--body <file>", "file with its body, byte for byte as it arrived")
     .option("--secret-file <file>", "secrets to try, one a line, instead of those configured")
     .option(
       "--at <time>",
@@ -63,7 +63,7 @@ async function explain(context: CliContext, options: ExplainOptions): Promise<vo
 function inWords({ verification, ageSeconds, advice }: SignatureExplanation): string {
   const verdict = verification.ok ? "accepted" : `refused (${verification.reason})`;
   const age =
-    ageSeconds === null ? "it does not say when" : `${ageSeconds} s before the time of the check`;
+    ageSeconds === null ? "no time is given" : `${ageSeconds} s before the time of the check`;
   return [
     `The receiver's verdict: ${verdict}`,
     `Signed: ${age}`,
@@ -83,7 +83,9 @@ async function configuredSecrets(context: CliContext): Promise<SigningSecret[]> 
       if (rows.length === 0) return environment;
       if (runtime.config.encryptionKey === "none") {
         const many = counted(rows.length, "stored secret is", "stored secrets are");
-        context.stderr.write(`tallyhook: ${many} left out: TALLYHOOK_ENCRYPTION_KEY is not set\n`);
+        context.stderr.write(
+          `tallyhook: ${many} left out, because TALLYHOOK_ENCRYPTION_KEY is not set.\n`,
+        );
         return environment;
       }
       const encryption = await runtime.encryption();
@@ -138,7 +140,7 @@ function fromJson(text: string): string[] {
   try {
     headers = JSON.parse(text);
   } catch {
-    throw new UsageError("The file of headers looks like JSON and is none.");
+    throw new UsageError("The file of --headers begins like JSON, but is not valid JSON.");
   }
   if (Array.isArray(headers)) {
     // [name, value, …], or [[name, value], …]

@@ -22,15 +22,17 @@ interface StartOptions {
 export function registerStart(program: Command, context: CliContext): void {
   program
     .command("start")
-    .description("everything in one process on the defaults, until Ctrl-C")
-    .option("--reset", "throw the embedded database and the sandbox's state away first; asks")
-    .option("--yes", "with --reset: do not ask")
+    .description(
+      "run everything in one process, on embedded defaults where nothing is set, until Ctrl-C",
+    )
+    .option("--reset", "first delete the embedded database and the sandbox's state, after asking")
+    .option("--yes", "with --reset: delete without asking")
     .action(async (options: StartOptions) => {
       const loaded = context.loaded();
       if (options.reset === true) await reset(context, loaded.config, options.yes === true);
       const stopped = untilSignal();
       await context.withRuntime("start", async (runtime) => {
-        // After Ctrl-C during the start, the start completes and everything is then closed together.
+        // A Ctrl-C during the start lets it complete, so that everything is closed in order.
         const running = await startEverything(runtime);
         context.stdout.write(banner(loaded, running));
         await stopped;
@@ -54,7 +56,7 @@ async function reset(context: CliContext, config: Config, isSure: boolean): Prom
   const shown = shortPath(config.dataDir);
   if (!isSure) {
     assertCanAsk(context);
-    await confirm(context, `Throw away the embedded database and the sandbox's state in ${shown}?`);
+    await confirm(context, `Delete the embedded database and the sandbox's state in ${shown}?`);
   }
   await sandboxRoom().reset(config, async () => {
     if (await removeAbandonedPostgres(config.dataDir)) return;
@@ -62,7 +64,7 @@ async function reset(context: CliContext, config: Config, isSure: boolean): Prom
       `Another process of Tallyhook uses the database in ${shown}. Stop it first; nothing was removed.`,
     );
   });
-  context.stdout.write(`The embedded database and the sandbox's state in ${shown} are gone.\n`);
+  context.stdout.write(`The embedded database and the sandbox's state in ${shown} were deleted.\n`);
 }
 
 const shortPath = (path: string): string => {

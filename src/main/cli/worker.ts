@@ -18,7 +18,7 @@ import { untilSignal } from "./until-signal.ts";
 export function registerWorker(program: Command, context: CliContext): void {
   program
     .command("worker")
-    .description("apply stored events to the mirror, until a signal")
+    .description("apply stored events, run the schedules and send alerts, until a signal")
     .action(async () => {
       const run = async (runtime: Runtime): Promise<void> => {
         const stopped = untilSignal();

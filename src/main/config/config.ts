@@ -69,7 +69,7 @@ export interface Config {
     /** Overrides of the invariants' default modes. The names are checked where the invariants are known. */
     readonly identities: Readonly<Record<string, "enforce" | "observe" | "off">>;
   };
-  /** Null: no reports are mailed. */
+  /** Null: no report is mailed. */
   readonly reportMail: ReportMail | null;
   /** The sender's address of mails; set whenever `secrets.smtpUrl` is. */
   readonly mailFrom: string | null;
@@ -203,7 +203,7 @@ function configOf(values: Values): Config {
   };
 }
 
-/** Younger differences may be events on their way. The sandbox delivers within seconds. */
+/** A younger difference may be an event on its way. The sandbox delivers within seconds. */
 const [serviceGraceSeconds, sandboxGraceSeconds] = [600, 5];
 
 const isEmbedded = (databaseUrl: string | null): boolean =>
@@ -270,18 +270,17 @@ function contradictions(values: Values, bad: ReadonlySet<string>): string[] {
   }
   if (values.SVC_BASE_URL !== null && values.DATABASE_URL === null && !bad.has("DATABASE_URL")) {
     texts.push(
-      "SVC_BASE_URL is set and DATABASE_URL is not. Set it to your PostgreSQL, or, to try Tallyhook with a " +
+      "SVC_BASE_URL is set and DATABASE_URL is not. Set DATABASE_URL to your PostgreSQL, or, to try Tallyhook with a " +
         `database on this machine, to the word ${embeddedDatabase}.`,
     );
   }
   if (values.PORT === values.ADMIN_PORT && values.PORT !== 0) {
-    texts.push(
-      `PORT and ADMIN_PORT are both ${values.PORT}. They should differ: only PORT is public.`,
-    );
+    texts.push(`PORT and ADMIN_PORT are both ${values.PORT}. Use two ports: only PORT is public.`);
   }
   if (values.REPORTS_CRON !== null && values.SMTP_URL === null && !bad.has("SMTP_URL")) {
     texts.push(
-      "REPORTS_CRON is set and SMTP_URL is not. Reports are mailed through SMTP_URL, from MAIL_FROM.",
+      "REPORTS_CRON is set and SMTP_URL is not. Set SMTP_URL and MAIL_FROM: reports are mailed through the one and " +
+        "come from the other.",
     );
   }
   return texts;

@@ -19,7 +19,7 @@ export interface EnvironmentWithFile {
   fromFile: number | null;
 }
 
-/** Windows editors put it at the start of a text. The parser would take it for a part of the first name. */
+/** Windows editors put it at the start of a file. The parser would take it as part of the first name. */
 const byteOrderMark = "\ufeff";
 
 /**
@@ -41,8 +41,8 @@ export function withEnvFile(
       return { environment, fromFile: null };
     }
     throw new ConfigurationError(
-      `${path} is there and cannot be read (${errorCode(error) ?? "unknown"}). Make it readable for who runs this, or ` +
-        "start from a directory without it: what is set in the environment needs no file.",
+      `${path} exists and cannot be read (${errorCode(error) ?? "unknown error"}). Make it readable for the user who ` +
+        "runs this, or start in a directory without it: settings in the environment need no file.",
     );
   }
   if (text.startsWith(byteOrderMark)) text = text.slice(byteOrderMark.length);
@@ -106,13 +106,14 @@ function refuseForeign(path: string, file: Stats): void {
   if (foreign !== undefined) {
     throw new ConfigurationError(
       `${path} belongs to the user with id ${foreign}, who is neither you, nor root, nor the owner of this directory. ` +
-        "It is not read: look at what it says, then remove it, or make it yours (chown).",
+        "It was not read. Check what it says, then remove it, or make it yours (chown).",
     );
   }
   const others = 0o002;
   if (user === 0 && (file.mode & others) !== 0) {
     throw new ConfigurationError(
-      `Every user of this machine may write to ${path}, so root does not read it. Look at what it says, then chmod o-w it.`,
+      `Every user of this machine may write to ${path}, so root does not read it. Check what it says, then run ` +
+        `chmod o-w ${path}.`,
     );
   }
 }

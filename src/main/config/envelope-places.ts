@@ -23,7 +23,7 @@ export const envelopePlaces: SettingKind<Readonly<EnvelopePlaces>> = {
       const [name = "", path = "", ...more] = pair.split("=").map((part) => part.trim());
       const part = Object.hasOwn(names, name) ? names[name] : undefined;
       if (part === undefined || more.length > 0 || !place.test(path)) {
-        context.addIssue({ code: "custom", message: "has a part that is no name=place" });
+        context.addIssue({ code: "custom", message: "has a part that is not name=place" });
       } else if (named.has(name)) {
         context.addIssue({ code: "custom", message: `names the place of ${name} twice` });
       } else {

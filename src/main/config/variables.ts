@@ -35,7 +35,7 @@ import {
 import { defaultEnvelopePlaces } from "../../contract/event-envelope.ts";
 import { envelopePlaces } from "./envelope-places.ts";
 
-/** The value of DATABASE_URL that means our own server. An unset one means the same if no service is configured. */
+/** The value of DATABASE_URL for the embedded server. If no service is configured, an unset DATABASE_URL means the same. */
 export const embeddedDatabase = "embedded";
 
 /** Every environment variable that Tallyhook reads, except the secrets of alert channels. */
@@ -71,7 +71,7 @@ export const settings = {
   TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS: secret(hexKeyList),
   TALLYHOOK_TIME_ZONE: setting(timeZone, "UTC"),
   CARD_NETWORK_REGION: setting(oneOf(["global", "lac", "mena"]), "global"),
-  // Outside the hours that daylight saving skips or repeats in nearly every zone.
+  // In nearly every zone, daylight saving neither skips nor repeats this hour.
   RECONCILE_CRON: setting(cron, "30 3 * * *"),
   DATABASE_SILENCE_SECONDS: setting(integer(10, 86_400, "seconds"), 300),
   RECONCILE_GRACE_SECONDS: optional(integer(0, 86_400, "seconds")),
@@ -106,8 +106,7 @@ export type Values = ReadSettings<typeof settings>["values"];
 export const prefixes = ["SVC_", "TALLYHOOK_", "REPORTS_", "RECONCILE_"];
 
 /**
- * Alert channels have names of the user's choice, and so do the variables of their secrets. A misspelled setting is not
- * one of them.
+ * The variables with the secrets of alert channels: ALERT_… with any name that the user chose, but no misspelled setting.
  */
 export function alertSecretSettings(
   env: Environment,

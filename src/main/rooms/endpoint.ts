@@ -15,13 +15,13 @@ export const endpointRoom: EndpointRoom = {
 async function examine(runtime: Runtime, database: Finding): Promise<Finding> {
   const { config } = runtime;
   if (config.service.kind === "sandbox") {
-    return skipped("endpoint", "SVC_BASE_URL is not set: runs on the sandbox");
+    return skipped("endpoint", "SVC_BASE_URL is not set, so the sandbox is the service");
   }
   if (database.status === "failed") return skipped("endpoint", "the database is not ready");
   const tools = { db: await runtime.db(), client: runtime.serviceClient() };
   const report = await inspectEndpoint(tools, webhookUrl(config.publicUrl));
   if (report === null) {
-    return warning("endpoint", "its address is not known", "set PUBLIC_URL");
+    return warning("endpoint", "the endpoint's address is not known", "set PUBLIC_URL");
   }
   const [worst] = ["critical", "high", "warning"].flatMap((severity) =>
     report.problems.filter((problem) => problem.severity === severity),

@@ -1,3 +1,4 @@
+import { counted } from "../../platform/readable-text.ts";
 import { readProof } from "../../reports/base/about.ts";
 import { programReports } from "../../reports/catalogue/all.ts";
 import { ownReports } from "../../reports/own/own-reports.ts";
@@ -28,7 +29,7 @@ async function examineProof(runtime: Pick<Runtime, "db">): Promise<Finding> {
     .orderBy("id", "desc")
     .first<{ t0: Date } | undefined>("t0");
   if (last === undefined)
-    return skipped("proof", 'nothing was read yet: run "npx tallyhook import"');
+    return skipped("proof", 'nothing was read from the service yet: run "npx tallyhook import"');
   const t0 = last.t0.toISOString();
   const { verdict, readUntil, openFindings } = await readProof(
     db,
@@ -39,12 +40,14 @@ async function examineProof(runtime: Pick<Runtime, "db">): Promise<Finding> {
   return verdict === "INCOMPLETE"
     ? warning(
         "proof",
-        `INCOMPLETE: of what was created before ${t0} all is proved until ${readUntil ?? "never"}`,
+        readUntil === null
+          ? `INCOMPLETE: what was created before ${t0} is not proved from the first record on`
+          : `INCOMPLETE: what was created before ${t0} is proved only until ${readUntil}`,
         'run "npx tallyhook reconcile"',
       )
     : warning(
         "proof",
-        `FAIL: ${openFindings} findings are open`,
-        'look at "npx tallyhook findings list"',
+        `FAIL: ${counted(openFindings, "finding is", "findings are")} open`,
+        'run "npx tallyhook findings list"',
       );
 }

@@ -15,7 +15,7 @@ async function start(runtime: Runtime): Promise<RunningSandbox> {
   const { startSandbox } = await import("../../sandbox/start-sandbox.ts");
   const { port } = config.sandbox;
   const stateFile = await sandboxStateFile(config);
-  // A random seed: if the state file was removed by hand, new ids must not repeat ids that the mirror still has.
+  // A random seed, because new ids must not repeat ids that the mirror still has after the state file was removed.
   const seed = randomBytes(8).toString("hex");
   const sandbox = await startSandbox({ port, host: "127.0.0.1", seed, log, stateFile });
   runtime.onClose(() => sandbox.close());

@@ -5,7 +5,7 @@ import type { Period } from "./period.ts";
 /** The frozen month that rows come from. */
 export interface CloseMark {
   month: string;
-  /** Snapshot id. */
+  /** The number of the close. */
   id: string;
   closedAt: string;
   /** Null if an earlier version closed the month. */
@@ -21,7 +21,7 @@ export interface About {
   report: string;
   explains: string;
   period: Period;
-  /** The time that the rows are as of. With `isLive` it is now, and a minute later they may differ. */
+  /** The time that the rows are as of. With `isLive` it is the time of the read, and a repeat may differ. */
   asOf: string;
   isLive: boolean;
   currency: string | null;
@@ -32,8 +32,8 @@ export interface About {
   sha256: string;
 }
 
-/** What no report can know: fees and payouts are not in the service's interface. */
-const notKnown = "Gross of fees and payouts, which the service does not tell.";
+/** What no report can show: fees and payouts are not in the service's interface. */
+const notShown = "Gross amounts: the service does not report fees and payouts.";
 
 /** The facts as lines, in the same order for every format. Pure. */
 export function aboutLines(about: About): [label: string, value: string][] {
@@ -43,40 +43,46 @@ export function aboutLines(about: About): [label: string, value: string][] {
     ["Result", resultLine(about)],
     ["Period", `${period.from} to ${period.to}, both included`],
     ["Time zone", `${period.timeZone}: from ${period.fromUtc}, before ${period.toUtc} (UTC)`],
-    ["As of", about.isLive ? `${about.asOf} (now; a repeat may differ)` : about.asOf],
+    ["As of", about.isLive ? `${about.asOf} (now: a repeat may differ)` : about.asOf],
     ...(about.currency === null ? [] : [["Currency", about.currency] as [string, string]]),
-    [
-      "Coverage",
-      `${proof.coveragePercent} % of the time, all read until ${proof.readUntil ?? "never"}, run ${proof.lastRun ?? "none"}`,
-    ],
+    ["Coverage", coverageLine(proof)],
     ...(close === null
       ? []
       : ([
           [
             "Closed",
-            `${close.month}${close.closedBy === null ? "" : ` by ${close.closedBy}`}, snapshot ${close.id} of ` +
-              `${close.closedAt}, SHA-256 of all ${close.sha256}`,
+            `${close.month}${close.closedBy === null ? "" : ` by ${close.closedBy}`}, close ${close.id} at ` +
+              `${close.closedAt}, seal (SHA-256) ${close.sha256}`,
           ],
         ] as [string, string][])),
     ...(close?.reason == null ? [] : [["Forced", close.reason] as [string, string]]),
     ["Rows", String(about.rows)],
     ["SHA-256", about.sha256],
-    ["Note", notKnown],
+    ["Note", notShown],
   ];
+}
+
+function coverageLine({ coveragePercent, readUntil, lastRun }: Proof): string {
+  const from =
+    readUntil === null ? "not from the first record on" : `all of it before ${readUntil}`;
+  const run = lastRun === null ? "no run yet" : `last run ${lastRun}`;
+  return `${coveragePercent} % of the time up to the end of the period is proved, ${from}; ${run}`;
 }
 
 /** The verdict in a sentence, and what to do about it. Pure. */
 export function resultLine({ proof, period }: Pick<About, "proof" | "period">): string {
   const { verdict, openFindings, openWarnings } = proof;
   if (verdict === "INCOMPLETE") {
-    return `INCOMPLETE: not everything before ${period.toUtc} was read and proved ("tallyhook reconcile" reads on)`;
+    return `INCOMPLETE: not everything before ${period.toUtc} was read and proved ("tallyhook reconcile" reads the rest)`;
   }
   if (verdict === "PASS") {
     return openWarnings === "0"
       ? "PASS"
       : `PASS (${counted(openWarnings, "warning is", "warnings are")} open)`;
   }
-  return `FAIL: ${openFindings === "0" ? "rows of this report differ" : `${counted(openFindings, "finding is", "findings are")} open`} ("tallyhook report exceptions")`;
+  return openFindings === "0"
+    ? "FAIL: rows of this report differ (column outcome)"
+    : `FAIL: ${counted(openFindings, "finding is", "findings are")} open ("tallyhook report exceptions" lists them)`;
 }
 
 export type Verdict = "PASS" | "FAIL" | "INCOMPLETE";
@@ -84,9 +90,9 @@ export type Verdict = "PASS" | "FAIL" | "INCOMPLETE";
 /** What reconciliation has proved up to the end of a period. */
 export interface Proof {
   verdict: Verdict;
-  /** The share of the time up to the end of the period that was read, of the resource that was read least. */
+  /** How much of the time up to the end of the period is proved, for the resource with the least. */
   coveragePercent: string;
-  /** Everything created before this time was read; null if not even the first record was. */
+  /** Everything created before this time is proved; null if not even the first record is. */
   readUntil: string | null;
   lastRun: string | null;
   /** Serious findings that are neither healed nor acknowledged. */
@@ -94,7 +100,7 @@ export interface Proof {
   openWarnings: string;
 }
 
-/** Reads verdict and coverage from `reports.verdict`. The only place that asks for coverage. */
+/** Reads verdict and coverage from `reports.verdict`, the one definition of both. */
 export async function readProof(
   db: Knex,
   { fromUtc, toUtc }: Pick<Period, "fromUtc" | "toUtc">,

@@ -21,7 +21,7 @@ export const defaultAccounts: AccountMap = {
   chargebacks: "6800",
 };
 
-/** Reads a JSON file with an account for each of the four. Throws `UsageError` that names the first mistake. */
+/** Reads a JSON file with all four accounts. Throws `UsageError` that names the first mistake. */
 export async function readAccountMap(path: string): Promise<AccountMap> {
   const wanted = `It should be JSON such as ${JSON.stringify(defaultAccounts)}.`;
   const text = (await readInputFile(path)).toString("utf8");

@@ -23,7 +23,7 @@ export async function findCurrency(db: Knex, given: string): Promise<string> {
   if (known.includes(currency)) return currency;
   const possible =
     known.length === 0 ? "The mirror is empty." : `The mirror holds ${known.join(", ")}.`;
-  throw new UsageError(`There is nothing in the currency "${given}". ${possible}`);
+  throw new UsageError(`No transaction is in the currency "${given}". ${possible}`);
 }
 
 /** Separates the thousands of the number that a text begins with: `-1234567.80 USD` → `-1,234,567.80 USD`. Pure. */

@@ -3,7 +3,7 @@ import { type Exponents, amountText } from "./currencies.ts";
 /** A row by column name. A closed month may have been frozen with other columns than those of today. */
 export type Cells = Readonly<Record<string, string | null>>;
 
-/** What kind of value it is. Each tone has its own colour and pattern. */
+/** What a bar or a part of a column stands for. Each tone has its own colour and fill. */
 export type Tone = "base" | "gain" | "loss" | "other";
 
 /** Bars along a common axis, one below the other: shares of a whole, or the steps from one balance to the next. */
@@ -93,7 +93,8 @@ export const balanceSteps =
   (rows, exponents) =>
     groupBy(rows, "currency").map(([currency, own]): Figure => {
       const print = (minor: bigint) => amountText(minor, currency, exponents);
-      const [opening, closing] = [edge(own[0], ends.opening), edge(own.at(-1), ends.closing)];
+      const opening = amountOf(own[0], ends.opening);
+      const closing = amountOf(own.at(-1), ends.closing);
       let balance = opening;
       const moved = steps.map(({ column, label, sign }): Bar => {
         const change = BigInt(sign) * sumOf(own, column);
@@ -111,13 +112,17 @@ export const balanceSteps =
         kind: "bars",
         title: `${title}, ${currency.toUpperCase()}`,
         describes: `From ${print(opening)} at the beginning to ${print(closing)} at the end, step by step.`,
-        bars: [whole("Opening", opening, print), ...moved, whole("Closing", closing, print)],
+        bars: [
+          balanceBar("Opening", opening, print),
+          ...moved,
+          balanceBar("Closing", closing, print),
+        ],
       };
     });
 
-const edge = (row: Cells | undefined, column: string): bigint => BigInt(row?.[column] ?? "0");
+const amountOf = (row: Cells | undefined, column: string): bigint => BigInt(row?.[column] ?? "0");
 
-const whole = (label: string, balance: bigint, print: (minor: bigint) => string): Bar => ({
+const balanceBar = (label: string, balance: bigint, print: (minor: bigint) => string): Bar => ({
   label,
   from: 0,
   to: Number(balance),

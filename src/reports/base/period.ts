@@ -48,7 +48,7 @@ function dayOf(option: string, text: string, edge: "first" | "last"): string {
   const day = match?.[3] === undefined ? (edge === "first" ? 1 : lastDay) : Number(match[3]);
   if (match === null || month < 1 || month > 12 || day < 1 || day > lastDay) {
     throw new UsageError(
-      `${option} "${text}" is no day. Use 2026-10-31, or 2026-10 for the month.`,
+      `${option} "${text}" is not a day. Use a day such as 2026-10-31, or a month such as 2026-10.`,
     );
   }
   const found = `${match[1]}-${match[2]}-${String(day).padStart(2, "0")}`;
@@ -73,8 +73,8 @@ export async function resolvePeriod(db: Knex, days: Days, timeZone: string): Pro
 
 /**
  * How old a time must be before a report can be made as of it. `recorded_at` is set when a row is written, and a
- * writer is cut off after 30 s (mirror/writer-limits.ts). So a minute later nothing can be added to the history of
- * that time, and a repeat gives the same bytes.
+ * transaction that writes is cut off after 30 s (`transactionMs` in mirror/write/apply.ts). So a minute later nothing
+ * can be added to the history of that time, and a repeat gives the same bytes.
  */
 export const settledAfterSeconds = 60;
 
@@ -94,7 +94,7 @@ export async function assertSettled(db: Knex, asOf: Date): Promise<void> {
   const latest = await latestAsOf(db);
   if (asOf <= latest) return;
   throw new UsageError(
-    `--as-of ${asOf.toISOString()} is later than a minute ago: what was recorded by then may not be all there yet. ` +
-      `The latest possible is ${latest.toISOString()}; without --as-of the report tells what the mirror says now.`,
+    `--as-of ${asOf.toISOString()} is later than a minute ago: records of that time may still arrive. ` +
+      `Use ${latest.toISOString()} or earlier, or leave out --as-of for what the mirror holds now.`,
   );
 }

@@ -52,7 +52,7 @@ export async function readReport(
   };
 }
 
-/** Opens a read-only transaction that reads everything at one moment, with the memory to sort a million rows. */
+/** Opens a read-only transaction that sees one moment of the database, with the memory to sort a million rows. */
 export async function readingTransaction<T>(
   db: Knex,
   work: (trx: Knex.Transaction) => Promise<T>,
@@ -82,7 +82,7 @@ export async function tuneForReports(trx: Knex.Transaction): Promise<void> {
 const toRow = (columns: readonly Column[], row: Record<string, string | null>): Row =>
   columns.map(({ name }) => row[`${name}_text`] ?? null);
 
-/** Rows that differ turn PASS into FAIL. INCOMPLETE stays: that something is unread is reported first. */
+/** Rows that differ turn PASS into FAIL. INCOMPLETE stays, since what was not read may differ as well. */
 const failed = (proof: Proof): Proof =>
   proof.verdict === "PASS" ? { ...proof, verdict: "FAIL" } : proof;
 
@@ -91,11 +91,11 @@ async function timeOf(trx: Knex.Transaction): Promise<string> {
   return rows[0]?.at.toISOString() ?? "";
 }
 
-/** What a report is to be read for. */
+/** Which report to read, and for what period, time, currency and settings. */
 export interface Question {
   report: Report;
   period: Period;
-  /** ISO 8601; null: what the mirror says now. */
+  /** ISO 8601; null: what the mirror holds now. */
   asOf: string | null;
   currency: string | null;
   accounts: AccountMap;

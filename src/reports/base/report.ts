@@ -26,9 +26,9 @@ export interface Report {
   readonly columns: readonly Column[];
   /** SQL. It must order the rows totally, so that a repeat gives the same bytes. */
   readonly orderBy: string;
-  /** The report books to accounts: its function takes an account map as its last parameter. */
+  /** The report books to accounts: after `p_as_of` its function takes an account map and `p_final_until`. */
   readonly takesAccounts?: true;
-  /** The report applies card network thresholds: its function takes the acquirer's region as its last parameter. */
+  /** The report applies the card networks' thresholds: the last parameter of its function is the acquirer's region. */
   readonly takesRegion?: true;
   /** The rows take part in the verdict: a row with this `outcome` makes it FAIL. */
   readonly failsOn?: string;

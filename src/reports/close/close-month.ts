@@ -108,8 +108,8 @@ export async function closeMonth(
       if (refusal !== null) throw new UsageError(refusal);
       if (shown !== undefined && JSON.stringify(shown.reports) !== JSON.stringify(abouts)) {
         throw new UsageError(
-          `The reports of ${request.month} as of ${asOf} are not those that were shown any more, so nothing ` +
-            `was frozen. Look at them again.`,
+          `The reports of ${request.month} as of ${asOf} have changed since they were shown, so nothing was ` +
+            `frozen. Run the command again and check them.`,
         );
       }
       for (const [n, report] of allReports.entries()) await freezeAbout(trx, id, report, abouts[n]);
@@ -127,7 +127,7 @@ export async function closeMonth(
   );
 }
 
-/** A reason is kept only with a close that is not a PASS. */
+/** A close with the verdict PASS needs no reason, so none is kept with it. */
 const reasonPrinted = (verdict: string, { reason }: CloseRequest): string | null =>
   verdict === "PASS" ? null : reason;
 
@@ -142,7 +142,7 @@ interface MonthRead {
   previous: string | null;
 }
 
-/** Reads every report of a month that may be closed. `takeOf` says who takes the rows of a report. */
+/** Reads every report of a month that may be closed. `takeOf` gives what takes the rows of a report. */
 async function readMonth(
   trx: Knex.Transaction,
   request: CloseRequest,

@@ -91,7 +91,7 @@ export async function readFrozen(
   const name = rowsMember(report);
   const members = await storedMembers(db, close.facts.snapshot);
   const source = members.find((member) => member.name === name);
-  if (source === undefined) throw new Error(`${name} was there a moment ago`);
+  if (source === undefined) throw new Error(`${name} is missing, although its report was found`);
   const found = await digestOf(source, async (lines) => {
     // The first line holds the column names.
     const rows = (isFirst ? lines.slice(1) : lines).map((line) => JSON.parse(line) as Row);
@@ -123,8 +123,8 @@ export async function writeBundle(db: Knex, month: string, write: Write): Promis
       const { manifest, sha256 } = close;
       if (manifest === null) {
         throw new UsageError(
-          `${month} was closed by an earlier version, which sealed no manifest: it cannot be exported. Its ` +
-            `reports can ("tallyhook report NAME --from ${month} --out FILE").`,
+          `${month} cannot be exported: an earlier version closed it, and sealed no manifest. Its reports can be ` +
+            `written one by one ("tallyhook report NAME --from ${month} --out FILE").`,
         );
       }
       const lines = manifest.trimEnd().split("\n").length;

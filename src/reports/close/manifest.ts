@@ -131,6 +131,6 @@ export function memberDifferences(
             `${member.name} has ${counted(other.lines, "line")}, but ${counted(member.lines, "was", "were")} sealed`,
           ];
     }),
-    ...extra.map(({ name }) => `${name} is there and was not sealed`),
+    ...extra.map(({ name }) => `${name} is stored, but was not sealed`),
   ];
 }

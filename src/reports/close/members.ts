@@ -41,7 +41,7 @@ export async function storedMembers(db: Knex, close: string): Promise<MemberSour
      cross join lateral (
        select array_agg(value::text order by n) as columns,
               array_to_json(array_agg(value->>'name' order by n))::text as names
-       -- The column may hold no array, if somebody tampered with it.
+       -- If somebody changed the row by hand, the column may hold something other than an array.
        from jsonb_array_elements(
          case jsonb_typeof(r.columns) when 'array' then r.columns else jsonb_build_array(r.columns) end
        ) with ordinality as x(value, n)
@@ -213,7 +213,10 @@ const runsQuery = `
                  where e.close = ? and e.kind = 'coverage')
     or r.id = (select max(l.run) from reconcile.run_states l where l.state <> 'running' and l.recorded_at <= as_of.at)`;
 
-/** A note, or the name of a field unknown to the mirror, may contain anything, and a close is kept for ever. */
+/**
+ * Of a note only its hash is kept, and fields that are not columns of the mirror are not named: either may contain a
+ * person's data, and a close is kept for ever.
+ */
 const findingsQuery = `
   with known_fields as (
     select distinct column_name::text from information_schema.columns where table_schema = 'mirror'

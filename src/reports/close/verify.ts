@@ -62,13 +62,19 @@ function rowProblems(close: StoredClose, before: StoredClose | null): string[] {
   const { facts, covers, sha256, manifest } = close;
   if (covers !== "everything") {
     if (before?.covers === "everything") {
-      return [`it says that an earlier version closed it, which ${before.facts.month} rules out`];
+      return [
+        `it is marked as closed by an earlier version, but ${before.facts.month} before it has a complete seal`,
+      ];
     }
     const sealedPart = manifest ?? facts.closed_by ?? facts.previous_sha256;
-    return sealedPart === null ? [] : ["it has parts of a seal, but says that it has none"];
+    return sealedPart === null
+      ? []
+      : [
+          "it is marked as closed by an earlier version, but has parts that those versions did not write",
+        ];
   }
   if (manifest === null || sha256Of(manifest) !== sha256) {
-    return [`manifest and sha256 do not belong together: one of them was changed`];
+    return ["sha256 is not the hash of the manifest: one of them was changed"];
   }
   const linked = before?.sha256 ?? null;
   return [
@@ -78,7 +84,7 @@ function rowProblems(close: StoredClose, before: StoredClose | null): string[] {
       : [
           before === null
             ? "it was sealed after another close, which is missing"
-            : `it was sealed after a close that is not ${before.facts.month} as it is now (${before.sha256})`,
+            : `it was sealed after another close than ${before.facts.month} with its present seal (${before.sha256})`,
         ]),
   ];
 }
@@ -110,9 +116,9 @@ async function formerProblems(
   { facts, covers, sha256 }: Omit<StoredClose, "manifest">,
   wanted: (member: string) => boolean,
 ): Promise<string[]> {
-  const { rows } = await db.raw<{ rows: { about: About; as_of: Date; is_told_so: boolean }[] }>(
+  const { rows } = await db.raw<{ rows: { about: About; as_of: Date; is_consistent: boolean }[] }>(
     `select r.about, c.as_of,
-            r.sha256 = r.about->>'sha256' and r.row_count::text = r.about->>'rows' as is_told_so
+            r.sha256 = r.about->>'sha256' and r.row_count::text = r.about->>'rows' as is_consistent
      from reports.closes c join reports.closed_reports r on r.close = c.id where c.id = ?`,
     [facts.snapshot],
   );
@@ -127,8 +133,8 @@ async function formerProblems(
     expected === sha256
       ? []
       : ["its facts or the results of its reports differ from what was signed"];
-  for (const { about, is_told_so: isToldSo } of rows) {
-    if (!isToldSo) problems.push(`reports/${about.report}/about contradicts its own row`);
+  for (const { about, is_consistent: isConsistent } of rows) {
+    if (!isConsistent) problems.push(`reports/${about.report}/about contradicts its own row`);
   }
   for (const source of await storedMembers(db, facts.snapshot)) {
     const about = abouts.find(({ report }) => rowsMember(report) === source.name);
@@ -218,7 +224,7 @@ export function assertNone(month: string | null, problems: readonly string[]): v
   const more = others.length === 0 ? "" : ` (and ${others.length} more)`;
   throw new BrokenSealError(
     `${of} not what was sealed: ${first}${more}. Somebody changed schema reports by hand. "tallyhook close verify" ` +
-      `lists all of it; restore it from a backup.`,
+      `lists every difference; restore the schema from a backup.`,
   );
 }
 

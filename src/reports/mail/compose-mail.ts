@@ -5,7 +5,7 @@ import { type About, type Verdict, resultLine } from "../base/about.ts";
 import type { Format } from "../render/formats.ts";
 import { type ReportDeps, type ReportRequest, writeReport } from "../write-report.ts";
 
-/** The worst first: the subject names the worst one. */
+/** The worst first: the subject of a mail names the worst verdict in it. */
 const verdicts: readonly Verdict[] = ["INCOMPLETE", "FAIL", "PASS"];
 
 /** Composes the mail with the reports of one period: their facts in the text, their rows attached. Pure. */
@@ -33,10 +33,8 @@ function textOf(reports: readonly AttachedReport[], days: string): string {
     [
       `${about.report}: ${resultLine(about)}`,
       `  ${counted(about.rows, "row")}, SHA-256 ${about.sha256}`,
-      `  again: ${commandFor(about)}`,
-      ...leftOut.map(
-        (format) => `  Too large to be mailed as ${format}: run the command with --out.`,
-      ),
+      `  Again: ${commandFor(about)}`,
+      ...leftOut.map((format) => `  ${tooLarge(format)}`),
     ].join("\n"),
   );
   return `Finance reports of ${days} (${zoneOf(reports)})\n\n${parts.join("\n\n")}\n`;
@@ -52,7 +50,7 @@ function htmlOf(reports: readonly AttachedReport[], days: string): string {
           html`<tr>
             <td style="${cell}"><b>${about.report}</b></td>
             <td style="${cell}">
-              ${resultLine(about)}${leftOut.map((format) => html`<br />Too large to be mailed as ${format}: run the command with --out.`)}<br />
+              ${resultLine(about)}${leftOut.map((format) => html`<br />${tooLarge(format)}`)}<br />
               <span style="color:#586069;font-size:11px"
                 >${counted(about.rows, "row")}, SHA-256 ${about.sha256}<br />${commandFor(about)}</span
               >
@@ -62,6 +60,9 @@ function htmlOf(reports: readonly AttachedReport[], days: string): string {
     </table>
   </div>`.markup;
 }
+
+const tooLarge = (format: MailFormat): string =>
+  `Too large to be mailed as ${format}: add --format ${format} --out FILE to the command.`;
 
 const zoneOf = ([first]: readonly AttachedReport[]): string =>
   `days of ${first?.about.period.timeZone}`;
@@ -82,13 +83,13 @@ const contentTypes: Readonly<Record<MailFormat, string>> = {
   json: "application/json",
 };
 
-/** Mailboxes commonly take 20 to 25 MB, and base64 adds a third. */
+/** The most of one file. Mailboxes commonly take 20 to 25 MB a mail, base64 adds a third, and a mail has several files. */
 const mostBytes = 8 * 1024 * 1024;
 
 export interface AttachedReport {
   about: About;
   attachments: Attachment[];
-  /** Formats left out because the file was too large to mail. */
+  /** Formats whose file was too large to be mailed. */
   leftOut: MailFormat[];
 }
 

@@ -68,7 +68,7 @@ export interface Mailing extends MailedPeriod {
 
 /** Longer than rendering and sending take. If a worker dies, another takes the mailing after this time. */
 const leaseMinutes = 15;
-/** The pause starts at one minute and doubles up to this. */
+/** The pause between attempts starts at one minute and doubles up to this. */
 const longestPauseMinutes = 60;
 /** How long a mail server may be down before a mail is given up. */
 const givenUpAfterHours = 48;
@@ -92,7 +92,7 @@ export async function isAnythingOrdered(db: Knex): Promise<boolean> {
   return (await db("reports.mailings").first("key")) !== undefined;
 }
 
-/** Takes a due mailing and leases it, so that no other worker takes it; null if none is due. */
+/** Takes a due mailing and leases it, so that no other worker takes it meanwhile; null if none is due. */
 export async function takeDueMailing(db: Knex): Promise<Mailing | null> {
   const { rows } = await db.raw<{ rows: Mailing[] }>(
     `update reports.mailings set attempts = attempts + 1, next_attempt_at = now() + make_interval(mins => ?)

@@ -57,10 +57,13 @@ async function sendOne(
     if (again === null) {
       log.error(
         { err },
-        "reports were not mailed and will not be: check SMTP_URL and REPORTS_MAIL_TO, then use report --mail-to",
+        "reports were not mailed and are given up: check SMTP_URL and REPORTS_MAIL_TO, then mail them by report --mail-to",
       );
     } else {
-      log.warn({ err, again }, "reports were not mailed yet");
+      log.warn(
+        { err, again },
+        "reports could not be mailed: the next attempt is at the time in again",
+      );
     }
   }
 }

@@ -5,7 +5,10 @@ import { type Rendering, type RenderingInput, readable } from "./rendering.ts";
 /** A spreadsheet treats text that begins like this as a formula and runs it. */
 const startsFormula = /^[=+\-@\t\r\n]/;
 
-/** Only text can be hostile. Numbers and dates are our own, and a number may begin with a minus sign. Pure. */
+/**
+ * Puts a `'` before a text that a spreadsheet would run. Only text can be hostile: numbers and dates are our own, and a
+ * number may begin with a minus sign. Pure.
+ */
 export const defuse = (cell: Cell, kind: ColumnKind): string => {
   if (cell === null) return "";
   return kind === "text" && startsFormula.test(cell) ? `'${cell}` : cell;

@@ -1,5 +1,5 @@
 import { type Html, html } from "../../platform/html.ts";
-import { visible } from "../../platform/readable-text.ts";
+import { counted, visible } from "../../platform/readable-text.ts";
 import { type About, aboutLines } from "../base/about.ts";
 import { type Exponents, grouped } from "../base/currencies.ts";
 import type { Cells } from "../base/figure.ts";
@@ -13,14 +13,14 @@ import {
 } from "./rendering.ts";
 import { patterns, renderFigures } from "./svg-figures.ts";
 
-/** As many as a browser lays out quickly. Charts, sums, hash and number of rows cover all rows. */
+/** A browser lays out this many quickly. Charts, sums, hash and number of rows cover all rows. */
 const shownRows = 2_000;
 /** With more columns, the page is printed in landscape. */
 const portraitColumns = 9;
 
 /**
- * Renders a page for people: the facts about the report, charts and rows. It keeps all rows of a report with charts,
- * which has few because they are sums; of other reports, only the rows that are shown.
+ * Renders a page for people: the facts about the report, charts and rows. It keeps only the rows that are shown, but all
+ * rows of a report with charts: those reports have few rows, because each row is a sum.
  */
 export function renderHtml({ report, columns, exponents, write }: RenderingInput): Rendering {
   const shown: Row[] = [];
@@ -96,8 +96,8 @@ function renderPage(about: About, body: readonly (Html | null)[], isWide: boolea
             <p>Date</p>
           </div>
           <footer class="foot">
-            ${aboutLines(about).find(([label]) => label === "Note")?.[1] ?? ""} No currency is added
-            to another.
+            ${aboutLines(about).find(([label]) => label === "Note")?.[1] ?? ""} Amounts in different
+            currencies are never added.
           </footer>
         </main>
       </body>
@@ -167,7 +167,7 @@ function renderRows({ columns, exponents, shown, totals, rowCount }: TableInput)
         </tbody>`
       }
     </table>
-    ${left > 0 && html`<p class="more">${grouped(String(left))} more rows are not shown; the sums are of all. --format csv has every row.</p>`}
+    ${left > 0 && html`<p class="more">${grouped(counted(left, "more row is", "more rows are"))} not shown; the sums cover all rows. --format csv has every row.</p>`}
   </div>`;
 }
 

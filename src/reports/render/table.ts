@@ -1,5 +1,5 @@
 import Table from "cli-table3";
-import { visible } from "../../platform/readable-text.ts";
+import { counted, visible } from "../../platform/readable-text.ts";
 import { aboutLines } from "../base/about.ts";
 import type { Cell, Row } from "../base/report.ts";
 import { type Rendering, type RenderingInput, createTotals, readable } from "./rendering.ts";
@@ -37,7 +37,9 @@ export function renderTable({ columns, exponents, write }: RenderingInput): Rend
       }
       const left = about.rows - shown.length;
       const more =
-        left > 0 ? `${left} more rows are not shown: --format csv has all of them.\n` : "";
+        left > 0
+          ? `${counted(left, "more row is", "more rows are")} not shown: --format csv has every row.\n`
+          : "";
       await write(`${head.join("")}${table.toString()}\n${more}`);
     },
   };

@@ -105,10 +105,10 @@ describe("alerts", () => {
 
   test("ack takes an alert once, tells the channels, and refuses what is over", async () => {
     expect((await alerts("ack", "1", "--by", "ada", "--note", "calling her")).out).toBe(
-      "ada has the alert 1.\n",
+      "Alert 1 is acknowledged by ada.\n",
     );
     expect((await alerts("ack", "1", "--by", "bob")).out).toBe(
-      "The alert 1 was acknowledged before.\n",
+      "Alert 1 was acknowledged already.\n",
     );
     expect(await json("show", "1")).toMatchObject({
       state: "acknowledged",
@@ -127,7 +127,7 @@ describe("alerts", () => {
     });
     await deliver(db, testAlertContext(), [[event("order.chargeback_dismissed", order)]]);
     const { error } = await alerts("ack", "chargeback:order-2");
-    expect(String(error)).toContain("is resolved: there is nothing to acknowledge");
+    expect(String(error)).toContain("is resolved, so there is nothing to acknowledge");
   });
 
   test("resend has what was given up sent again, of one alert or one channel, and nothing else", async () => {
@@ -140,7 +140,7 @@ describe("alerts", () => {
     ).toEqual([{ state: "pending", attempts: 0, last_error: null }, failed]);
     await db("alerts.outbox").where("state", "failed").update({ created_at: "2025-03-01" });
     expect((await alerts("resend", "--channel", "log")).out).toBe(
-      "Nothing of the last 72 hours was given up.\n",
+      "No message of the last 72 hours was given up.\n",
     );
     await db("alerts.outbox").update({ created_at: db.fn.now() });
     expect((await alerts("resend", "--channel", "log")).out).toContain("send again: log 1.");

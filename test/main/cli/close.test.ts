@@ -92,7 +92,7 @@ describe("of a month that is proved", () => {
     const hashOf = (text: string) => /month-end [^\n]*([0-9a-f]{64})/.exec(text)?.[1];
     expect(hashOf(out)).toBe(hashOf(err));
     const asOf = /2025-05 as of (\S+):/.exec(err)?.[1];
-    expect(out).toContain(`2025-05 is closed as of ${asOf}: PASS, snapshot 1, by tester at `);
+    expect(out).toContain(`2025-05 is closed as of ${asOf}: PASS.\nClose 1, by tester at `);
   });
 
   test.each(["n\r", "\r", "\u0003"])("freezes nothing after %j", async (typed) => {
@@ -156,13 +156,13 @@ describe("of a month that is proved", () => {
     const { out } = await runCommand(registerReport, ["report", "month-end", "--from", "2025-05"], {
       env: { DATABASE_URL: database.url, TALLYHOOK_TIME_ZONE: "Europe/Berlin" },
     });
-    expect(out).toContain("2025-05 by Anna Müller, snapshot 1 of ");
+    expect(out).toContain("2025-05 by Anna Müller, close 1 at ");
   });
 
   test.each(["", " ", "a\nb", "x".repeat(101)])("refuses --by %j", async (name) => {
     const { err, error } = await close(["2025-05", "--yes", "--by", name]);
     expect(error).not.toBeNull();
-    expect(err).toContain("Name who it is");
+    expect(err).toContain("Use a name in one line");
     expect(await written()).toBe(0);
   });
 
@@ -298,7 +298,7 @@ describe("of a month that is not proved", () => {
     expect(await written()).toBe(0);
     const forced = await close(["2025-05", "--yes", "--force", "told the auditor"]);
     expect(forced.error).toBeNull();
-    expect(forced.out).toContain(": FAIL, snapshot 1");
+    expect(forced.out).toContain(": FAIL.\nClose 1, by ");
   });
 
   test("names the report and its days where the service's list had other sums", async () => {

@@ -47,7 +47,7 @@ describe("endpoint register", () => {
     const refused = await stand.endpoint("register", "--events", "no.such.event");
     expect(refused.error).toBeInstanceOf(UsageError);
     expect(String(refused.error)).toContain("400");
-    expect(String(refused.error)).toContain("see --url, --events");
+    expect(String(refused.error)).toContain("check --url, --events");
     await registered();
   });
 
@@ -206,11 +206,13 @@ describe("endpoint remove", () => {
     expect(String(unasked.error)).toContain("--yes");
     const no = await stand.typing("n\r", "remove", id);
     expect(no.error).toBeInstanceOf(UsageError);
-    expect(no.err).toContain(`Remove ${id} (http://127.0.0.1:9/webhooks, enabled) at the service?`);
+    expect(no.err).toContain(
+      `Remove ${id} (http://127.0.0.1:9/webhooks, enabled) at the service, so that no event is sent to it?`,
+    );
     expect(await stand.endpoints()).toHaveLength(1);
     const yes = await stand.typing("y\r", "remove", id);
     expect(yes.error).toBeNull();
-    expect(yes.out).toContain("is removed");
+    expect(yes.out).toContain("was removed");
     expect(await stand.endpoints()).toEqual([]);
   });
 
@@ -226,7 +228,7 @@ describe("endpoint remove", () => {
     expect(unknown.error).toBeInstanceOf(UsageError);
     expect(String(unknown.error)).toContain(`The account has no endpoint "${id}".`);
     const again = await registered();
-    expect((await stand.endpoint("remove", again, "--yes")).out).toContain("is removed");
+    expect((await stand.endpoint("remove", again, "--yes")).out).toContain("was removed");
     expect(await stand.endpoints()).toEqual([]);
   });
 });

@@ -43,13 +43,13 @@ test("shows what would change, asks, and writes it with a reason, or after --yes
   const refused = await heal(["--reason", "spoiled"], { stdin: "n\n", terminal: true });
   expect(String(refused.error)).toContain("nothing was done");
   expect(refused.out).toMatch(/total.*5.*1003/);
-  expect(refused.out).toContain("Versions of the future");
+  expect(refused.out).toContain("Versions dated in the future");
   expect(await total()).toBe("5");
   expect(String((await heal(["--yes"])).error)).toContain("--reason");
   expect(String((await heal(["--yes", "--reason", " "])).error)).toContain("--reason is empty");
   const done = await heal(["--yes", "--reason", "spoiled"]);
   expect(done.error).toBeNull();
-  expect(done.out).toContain("The order order-0003 is as the service shows it, by ann.");
+  expect(done.out).toContain("The order order-0003 is now as the service shows it; healed by ann.");
   expect(await total()).toBe("1003");
   expect(await db("mirror.heals").select("healed_by", "reason")).toEqual([
     { healed_by: "ann", reason: "spoiled" },

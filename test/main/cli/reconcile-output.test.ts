@@ -55,7 +55,7 @@ test.each([
   ],
   [
     { healed: { behind: 2 } },
-    "exit code 5, since --fail-on-drift counts what was healed (behind 2)",
+    "exit code 5, because --fail-on-drift counts what was healed (behind 2)",
   ],
 ])("a code other than 0 after 'equals the service' has its reason: %j", (given, reason) => {
   const all = { failOnDrift: true, strict: true };
@@ -83,7 +83,7 @@ test.each([
   [
     "nightly",
     totals({ acknowledged: { mismatch: 2 }, healed: { behind: 1 } }),
-    "The mirror equals the service, but for what was acknowledged (findings: 2); healed: 1 difference.",
+    "The mirror equals the service, except for what was acknowledged (findings: 2); healed: 1 difference.",
   ],
   ["range", totals({}), "What was created in the range equals the service."],
 ] as const)("what a %s run says is no more than it has read", (kind, counted, verdict) => {

@@ -138,7 +138,7 @@ test("a run beside another one reads nothing and ends with the exit code of the 
     );
     const [, code] = /^\| (\d+) .*another one is at work/m.exec(documents) ?? [];
     expect(error).toMatchObject({
-      message: expect.stringContaining("Another process reconciles this database"),
+      message: expect.stringContaining("Another process is reconciling this database"),
       exitCode: Number(code),
     });
     expect(service.requests).toEqual([]);

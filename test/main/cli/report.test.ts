@@ -85,17 +85,17 @@ test.each([
   ],
   [
     ["month-end", "--from", "2025-02-30"],
-    '--from "2025-02-30" is no day. Use 2026-10-31, or 2026-10',
+    '--from "2025-02-30" is not a day. Use a day such as 2026-10-31, or a month such as 2026-10',
   ],
-  [["month-end", "--to", "yesterday"], '--to "yesterday" is no day'],
-  [["month-end", "--from", "2026-13"], '--from "2026-13" is no day'],
-  [["month-end", "--to", "2026-13"], '--to "2026-13" is no day'],
-  [["month-end", "--from", "soon", "--to", "2025-13"], '--from "soon" is no day'],
+  [["month-end", "--to", "yesterday"], '--to "yesterday" is not a day'],
+  [["month-end", "--from", "2026-13"], '--from "2026-13" is not a day'],
+  [["month-end", "--to", "2026-13"], '--to "2026-13" is not a day'],
+  [["month-end", "--from", "soon", "--to", "2025-13"], '--from "soon" is not a day'],
   [["month-end", "--from", "1999-12"], "--from 1999-12-01 is out of range"],
   [["month-end", "--from", "2100-12-30"], "--from 2100-12-30 is after today"],
   [["month-end", "--from", "1970-01-01"], "out of range"],
   [["month-end", "--currency", "gbp"], "The mirror holds jpy, usd."],
-  [["network-monitor", "--currency", "usd"], "network-monitor counts and has no currency"],
+  [["network-monitor", "--currency", "usd"], "network-monitor has no column currency"],
   [["month-end", "--format", "pdf"], "Use one of table, csv, xlsx, json"],
   [["month-end", "--as-of", "2099-01-01T00:00:00Z"], "later than a minute ago"],
   [["month-end", "--as-of", "2025-06-01"], "with its offset"],
@@ -127,7 +127,7 @@ test("writes into the file that a link leads to, and makes no file of what is no
   await once(server, "listening");
   const { error } = await report("month-end", ...may, "--out", socket);
   expect((error as Error).message).toBe(
-    `${socket} is no file. Name one, or leave --out away: then it goes to standard output.`,
+    `${socket} is not a regular file. Name one, or leave out --out to write to standard output.`,
   );
   expect((await lstat(socket)).isSocket()).toBe(true);
   expect((await readdir(folder)).toSorted()).toEqual(["file", "link", "socket"]);
@@ -196,7 +196,7 @@ describe("close", () => {
     await coverAll(database.db, "2025-06-01T00:00:00Z");
     const { out, error } = await close("2025-05");
     expect(error).toBeNull();
-    expect(out).toMatch(/2025-05 is closed as of .*: PASS, snapshot 1/);
+    expect(out).toMatch(/2025-05 is closed as of .*: PASS\.\nClose 1, /);
     const before = await report("month-end", ...may, "--json");
     await mirrorSales(database.db, [{ nth: 88, at: "2025-05-13T00:00:00Z", amount: 5 }]);
     const after = await report("month-end", ...may, "--json");

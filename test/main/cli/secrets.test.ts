@@ -68,7 +68,7 @@ describe("tallyhook secrets add", () => {
     expect((await secrets(["add", "--file", file])).error).toBeNull();
     const again = await secrets(["add"], { stdin: value });
     expect(again.error).toBeInstanceOf(UsageError);
-    expect(String(again.error)).toContain("there already");
+    expect(String(again.error)).toContain("stored already");
   });
 
   it("stores it again when the key that it was stored under is lost", async () => {
@@ -77,7 +77,7 @@ describe("tallyhook secrets add", () => {
     expect((await listed(env))[0]).toMatchObject({ state: "unusable" });
     const { out, error } = await secrets(["add"], { stdin: value, env });
     expect(error).toBeNull();
-    expect(out).toContain("was there already. It is encrypted with TALLYHOOK_ENCRYPTION_KEY now");
+    expect(out).toContain("was stored already. It is now encrypted with TALLYHOOK_ENCRYPTION_KEY");
     expect(await listed(env)).toMatchObject([{ state: "live" }]);
   });
 
@@ -147,7 +147,7 @@ describe("tallyhook secrets add", () => {
   });
 
   it.each([
-    ["far too much", "x".repeat(100_000), "far too long for a secret"],
+    ["far too much", "x".repeat(100_000), "The secret is too long"],
     ["what is no text", Buffer.from([0xff, ...Buffer.from(value)]), "binary data"],
   ])("refuses %s from a file, too", async (_case, content, message) => {
     const file = join(folder, "unfit");
@@ -232,7 +232,7 @@ describe("tallyhook secrets retire", () => {
       secrets(["retire", id], { env: { SVC_WEBHOOK_SECRETS: environment } });
     expect((await retire(second)).err).not.toContain("SVC_WEBHOOK_SECRETS");
     expect((await retire(`${second},${value}`)).err).toContain(
-      `the same secret is one of SVC_WEBHOOK_SECRETS (${id.replace("db:", "env:")})`,
+      `the same secret is in SVC_WEBHOOK_SECRETS (${id.replace("db:", "env:")})`,
     );
   });
 
@@ -265,7 +265,7 @@ describe("tallyhook secrets retire", () => {
     expect(String(refused.error)).toContain("--yes");
     const no = await secrets(["retire", id], { stdin: "n\r", terminal: true });
     expect(String(no.error)).toContain("nothing was done");
-    expect(no.err).toMatch(/every delivery would be refused. End it all the same\? \[y\/N\]/);
+    expect(no.err).toMatch(/every delivery would be refused. End it anyway\? \[y\/N\]/);
     expect(await listed()).toMatchObject([{ state: "live" }]);
     const yes = await secrets(["retire", id], { stdin: "y\r", terminal: true });
     expect(yes.error).toBeNull();
@@ -290,7 +290,7 @@ describe("tallyhook secrets retire", () => {
     const env = { SVC_WEBHOOK_SECRETS: second };
     const [first] = await listed(env);
     const { error } = await secrets(["retire", String(first?.["id"])], { env });
-    expect(String(error)).toContain("SVC_WEBHOOK_SECRETS: take it out there");
+    expect(String(error)).toContain("SVC_WEBHOOK_SECRETS: remove it there");
   });
 
   it("names the secret that is not there", async () => {

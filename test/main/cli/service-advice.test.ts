@@ -20,7 +20,7 @@ const remote = {
 };
 
 test.each([
-  [{}, "No service is configured, so the sandbox was asked, on 127.0.0.1:4010"],
+  [{}, "No service is configured, so the sandbox at 127.0.0.1:4010 was asked"],
   [remote, "SVC_BASE_URL is https://api.example.com: check it"],
 ])("says which service gave no answer, and what to do: %j", (env, advice) => {
   const error = withServiceAdvice(unavailable(null), loadConfig(env).config);

@@ -518,7 +518,7 @@ test("what .env says is added to the environment, which wins", () => {
   const unreadable = (): string => {
     throw Object.assign(new Error("not allowed"), { code: "EACCES" });
   };
-  expect(() => withEnvFile({}, ".env", unreadable)).toThrow(".env is there and cannot be read");
+  expect(() => withEnvFile({}, ".env", unreadable)).toThrow(".env exists and cannot be read");
 });
 
 test("a .env file of a Windows editor is read: with a byte order mark, and with CR at the ends of lines", () => {

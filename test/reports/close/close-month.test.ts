@@ -295,7 +295,7 @@ describe("of a month that is proved", () => {
     const [first, ...others] = shown.reports;
     const forged = { ...shown, reports: [{ ...first, rows: 77 } as typeof first, ...others] };
     await expect(closeMonth(db, request, forged as typeof shown)).rejects.toThrow(
-      "not those that were shown",
+      "have changed since they were shown",
     );
     const closed = await closeMonth(db, request, shown);
     expect(closed.asOf).toBe(shown.asOf);

@@ -263,7 +263,7 @@ test.each([
     "a report too many",
     `insert into reports.closed_reports select close, 'profit', columns, about, row_count, sha256
      from reports.closed_reports where close = 1 limit 1`,
-    /reports\/profit\/about is there and was not sealed/,
+    /reports\/profit\/about is stored, but was not sealed/,
   ],
   [
     "two rows in another order",
@@ -313,7 +313,7 @@ describe("whoever seals a changed close anew", () => {
     const found = await problems();
     await putBack();
     expect(found).toEqual([
-      expect.stringMatching(/^2025-06: it was sealed after a close that is not 2025-05/),
+      expect.stringMatching(/^2025-06: it was sealed after another close than 2025-05/),
     ]);
   });
 
@@ -324,7 +324,7 @@ describe("whoever seals a changed close anew", () => {
     );
     const found = await problems();
     await putBack();
-    expect(found[0]).toMatch(/^2025-06: it says that an earlier version closed it/);
+    expect(found[0]).toMatch(/^2025-06: it is marked as closed by an earlier version/);
   });
 
   test("cannot remove the first or the middle of the chain", async () => {

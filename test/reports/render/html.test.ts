@@ -98,7 +98,7 @@ describe("charts", () => {
     expect(rest).toEqual([]);
     expect(visibleText(jpy)).toContain("777 JPY of transactions in the mirror; all equal");
     expect(visibleText(usd)).toContain(
-      "2,469.00 USD of transactions in the mirror; 1 do not equal",
+      "2,469.00 USD of transactions in the mirror; 1 marked because of a difference",
     );
     expect(usd).toMatch(/<text class="mark"[^>]*>×</);
     expect(visibleText(usd)).toContain("differs from the service");

@@ -24,10 +24,10 @@ export function registerDemo(program: Command, context: CliContext): void {
   program
     .command("demo")
     .description(
-      "a finite run with its own sandbox and database; exit 0 only if mirror and service are equal",
+      "lose, repeat and reorder webhooks of an own sandbox, then heal; exit 0 only if mirror and service are equal",
     )
     .option("--json", "print one JSON object as the last line")
-    .option("--seed <text>", "another seed gives other traffic and other faults", "tallyhook")
+    .option("--seed <text>", "a different seed gives different traffic and faults", "tallyhook")
     .action(async ({ json, seed }: { json?: boolean; seed: string }) => {
       const result = await runDemo(context, seed, json === true);
       if (json === true) context.stdout.write(`${JSON.stringify(result.summary)}\n`);
@@ -36,7 +36,7 @@ export function registerDemo(program: Command, context: CliContext): void {
     });
 }
 
-/** Uses its own database and sandbox, whatever the environment says, and leaves nothing behind, even after Ctrl-C. */
+/** Uses its own database and sandbox, whatever the settings are, and leaves nothing behind, even after Ctrl-C. */
 async function runDemo(context: CliContext, seed: string, quiet: boolean): Promise<DemoResult> {
   const log = createLog({ level: "error", name: "demo", destination: context.stderr });
   const say = (text: string) => {

@@ -64,7 +64,7 @@ export async function proveMainJob(runtime: Runtime, options: DemoOptions): Prom
   const db = await runtime.db();
 
   say(
-    `Traffic: ${traffic.orders} orders and ${traffic.subscriptions} subscriptions, badly delivered …`,
+    `Traffic: ${traffic.orders} orders and ${traffic.subscriptions} subscriptions, over a faulty network …`,
   );
   await calls.control("PUT", "/faults", { seed, delivery: faults });
   await calls.control("POST", "/traffic", { ...traffic, seed });
@@ -73,7 +73,7 @@ export async function proveMainJob(runtime: Runtime, options: DemoOptions): Prom
   await untilQuiet(db, signal);
   const before = await compareWithSnapshot(db, await calls.snapshot());
 
-  say("Reconciling the mirror with the service's lists …");
+  say("Comparing the mirror with the service's lists and healing it …");
   const progress =
     options.progressTo === null
       ? null
@@ -151,7 +151,8 @@ async function untilQuiet(db: Knex, signal: AbortSignal): Promise<void> {
     if (open.events === 0 && open.fetches === 0) return;
     if (deadline.aborted) {
       throw new TallyhookError(
-        `Not quiet after ${quietTimeoutMs / 1_000} s: still open: ${counted(open.events, "event")}, ${counted(open.fetches, "read")}.`,
+        `After ${quietTimeoutMs / 1_000} s there is still work left: ${counted(open.events, "event")}, ` +
+          `${counted(open.fetches, "refetch", "refetches")}.`,
       );
     }
     await sleep(100);
@@ -187,5 +188,7 @@ export function whyNotProved(summary: DemoSummary, dead: number): string {
   if (dead > 0) return `${counted(dead, "event is", "events are")} dead`;
   const needed = ["missing_before", "healed", "duplicate", "rejected", "stale"] as const;
   const absent = needed.filter((name) => summary[name] === 0);
-  return absent.length === 0 ? "" : `nothing to prove: ${absent.join(", ")} 0`;
+  return absent.length === 0
+    ? ""
+    : `the run had nothing to recover from: ${absent.map((name) => `${name} 0`).join(", ")}`;
 }

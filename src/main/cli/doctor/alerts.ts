@@ -3,6 +3,7 @@ import { DestinationRefused } from "../../../alerts/channels/destinations.ts";
 import { outboxTrouble } from "../../../alerts/outbox/outbox.ts";
 import type { AlertSettings, ChannelSettings } from "../../../alerts/settings.ts";
 import { alertChannelDeps } from "../../alerts.ts";
+import { counted } from "../../../platform/readable-text.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type Finding, check, failed, ok, skipped, warning } from "./finding.ts";
 
@@ -24,17 +25,17 @@ export async function examineAlerts(runtime: Runtime, database: Finding): Promis
 
 function describe({ config, secrets }: Runtime, settings: AlertSettings): Finding {
   const on = Object.values(settings.rules).filter(({ enabled }) => enabled).length;
-  const from = config.alerts.settingsFile ?? "the defaults";
+  const from = config.alerts.settingsFile ?? "defaults";
   const used = JSON.stringify(settings.channels);
   const unused = Object.getOwnPropertyNames(secrets.alertSecrets).filter(
     (name) => name.startsWith("ALERT_") && !used.includes(`"${name}"`),
   );
-  const detail = `${on} rules on, by ${from}`;
+  const detail = `${counted(on, "rule is", "rules are")} on (settings: ${from})`;
   if (unused.length === 0) return ok("alerts", detail);
   return warning(
     "alerts",
-    `${unused.join(", ")} is set, and no channel uses it`,
-    "name it in ALERT_SETTINGS_FILE or take it away",
+    `no channel uses ${unused.join(", ")}`,
+    "name it in the file of ALERT_SETTINGS_FILE, or remove it from the environment",
   );
 }
 
@@ -62,7 +63,7 @@ async function checkUnsent(runtime: Runtime, database: Finding): Promise<Finding
     return skipped("alerts unsent", "the database is not ready");
   }
   const { failed: givenUp, late } = await outboxTrouble(await runtime.db());
-  const detail = `${givenUp} given up in the last day, ${late} late by over 5 minutes`;
+  const detail = `messages given up in the last day: ${givenUp}; late by more than 5 minutes: ${late}`;
   return givenUp + late === 0
     ? ok("alerts unsent", detail)
     : warning(

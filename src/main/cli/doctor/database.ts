@@ -20,7 +20,7 @@ export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<Findi
     : warning(
         "database",
         `was migrated by a newer version (it has ${someOf(newer)})`,
-        "run that version here as well: this one does not know what changed",
+        "run that version here as well, since this one does not know what changed",
       );
 }
 
@@ -33,23 +33,23 @@ export async function checkSchemaText(runtime: Pick<Runtime, "db">): Promise<Fin
   if (changed === null) {
     return skipped(
       check,
-      'nothing is known of it on this major version of PostgreSQL; "npx tallyhook migrate" notes it from now on',
+      'nothing is recorded for this major version of PostgreSQL; "npx tallyhook migrate" records it from now on',
     );
   }
   if (changed.length === 0)
-    return ok(check, "functions, views and triggers are as the program made them");
+    return ok(check, "functions, views and triggers are unchanged since migrate made them");
   const harmful = changed.filter(({ change }) => change !== "added");
   if (harmful.length === 0) {
     return warning(
       check,
       `not of this program: ${listed(changed)}`,
-      "make sure that they change nothing that this program writes, or drop them",
+      "make sure that they do not change what this program writes, or drop them",
     );
   }
   return failed(
     check,
-    `not as the program made them: ${listed(changed)}`,
-    'somebody changed them by hand, so reports and guards may say or allow something else: "npx tallyhook migrate" puts back the program\'s text',
+    `changed by hand: ${listed(changed)}`,
+    'reports may be wrong and the history unprotected; "npx tallyhook migrate" puts back the program\'s own',
   );
 }
 
@@ -86,7 +86,7 @@ interface Trouble {
   remedy: string;
 }
 
-const looked = [
+const settingNames = [
   "fsync",
   "full_page_writes",
   "synchronous_commit",
@@ -127,8 +127,8 @@ export async function checkServer(runtime: Pick<Runtime, "db" | "config">): Prom
     }
     return [
       check === "durability"
-        ? ok(check, "what is committed outlives a crash")
-        : ok(check, `no setting is in the way; ${facts.connections.limit} connections`),
+        ? ok(check, "what is committed survives a crash")
+        : ok(check, `no setting does harm; ${facts.connections.limit} connections`),
     ];
   });
   return [...settings, examineRole(facts, runtime.config.database)];
@@ -144,15 +144,15 @@ function examineRole(
   if (!mayWrite) {
     return failed(
       check,
-      `${role} may not write to the inbox: no webhook can be taken`,
-      "name the role that owns the database and migrated it in DATABASE_URL",
+      `${role} may not write to the inbox, so no webhook can be stored`,
+      "use the role in DATABASE_URL that owns the database and migrated it",
     );
   }
   if (!isSuperuser) return ok(check, `${role} is no superuser of PostgreSQL`);
   return warning(
     check,
-    `${role} is a superuser of PostgreSQL: who takes over the receiver can read and change every database of the ` +
-      "server, and run programs as its user",
+    `${role} is a superuser of PostgreSQL: whoever takes over the receiver can read and change every database of the ` +
+      "server, and run programs as the server's user",
     `make a role that is no superuser and owns a database of its own, dump ${database} and load it there as that ` +
       'role, and name both in DATABASE_URL (docs/operations.md, "Database role")',
   );
@@ -163,7 +163,7 @@ async function readServerFacts(db: Knex): Promise<ServerFacts> {
   const { rows } = await db.raw<{ rows: ServerSetting[] }>(
     `select name, setting, unit, source, context <> 'postmaster' as "isReloaded"
      from pg_settings where name = any(?::text[])`,
-    [[...looked]],
+    [[...settingNames]],
   );
   const { rows: others } = await db.raw<{
     rows: {
@@ -229,7 +229,7 @@ function findTroubles(facts: ServerFacts, connectionsNeeded: number): Trouble[] 
   if (valueOf("synchronous_commit") === "off") {
     add(
       "durability",
-      "synchronous_commit is off: a crash takes the last commits with it, but for acknowledged events",
+      "synchronous_commit is off: a crash loses the last commits, except acknowledged events",
       set("synchronous_commit", "on"),
     );
   }
@@ -252,16 +252,16 @@ function findTroubles(facts: ServerFacts, connectionsNeeded: number): Trouble[] 
   if (facts.connections.limit < connectionsNeeded) {
     add(
       "server",
-      `${facts.connections.of} allows ${facts.connections.limit} connections; a receiver, a worker and a command take up to ` +
-        `${connectionsNeeded}, and whoever gets none fails`,
-      `allow ${connectionsNeeded} at least, and as many again for each further receiver and worker`,
+      `${facts.connections.of} allows ${facts.connections.limit} connections; a receiver, a worker and a command together ` +
+        `take up to ${connectionsNeeded}, and whatever gets none fails`,
+      `allow at least ${connectionsNeeded}, and as many again for each further receiver and worker`,
     );
   }
   for (const name of ["autovacuum", "track_counts"]) {
     if (valueOf(name) !== "off") continue;
     add(
       "server",
-      `${name} is off: nothing vacuums the tables, so the inbox and the queue grow and slow down without end`,
+      `${name} is off: nothing vacuums the tables, so the inbox and the queue grow and become slower without end`,
       set(name, "on"),
     );
   }
@@ -282,7 +282,7 @@ function findTroubles(facts: ServerFacts, connectionsNeeded: number): Trouble[] 
   if (buffersMb < leastSharedBuffersMb) {
     add(
       "server",
-      `shared_buffers is ${Math.round(buffersMb * 10) / 10} MB: nearly every read goes past the server's memory`,
+      `shared_buffers is ${Math.round(buffersMb * 10) / 10} MB: nearly every read misses the server's memory`,
       `${set("shared_buffers", "128MB")}; a quarter of the machine's memory is usual`,
     );
   }
@@ -307,9 +307,12 @@ function howToSet(
     case "database user":
       return `it is set for the role in this database: alter role ${quoted(role)} in database ${quoted(database)} set ${name} = ${value}`;
     case "client":
-      return `it comes with the connection: set ${name} = ${value} in the options of DATABASE_URL (docs/operations.md, "Settings of a session")`;
+      return (
+        `it comes with the connection: set ${name} = ${value} in the options of DATABASE_URL ` +
+        '(docs/operations.md, "Settings of a session")'
+      );
     case "command line":
-      return `set ${name} = ${value} on the command line of the server, where it is given, and restart it`;
+      return `it is set on the server's command line: set ${name} = ${value} there and restart the server`;
     default:
       return `set ${name} = ${value} in postgresql.conf, then ${apply}`;
   }

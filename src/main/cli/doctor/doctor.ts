@@ -24,8 +24,8 @@ export function registerDoctor(program: Command, context: CliContext): void {
   program
     .command("doctor")
     .description(
-      "check configuration, database and its server, queue, workers, secrets, service key, clock, endpoint and alert " +
-        "channels, and say what to do; exit 2 when something failed",
+      "check configuration, database, queue, workers, secrets, proof, service, clock, endpoint and alert channels, and " +
+        "say what to do; exit 2 if a check failed",
     )
     .option("--json", "print one JSON object")
     .action(async ({ json }: { json?: boolean }) => {
@@ -89,10 +89,10 @@ async function checkInbox(runtime: Runtime): Promise<Finding> {
     .map(([state, n]) => `${state} ${n}`)
     .join(", ");
   if (counts.dead > 0) {
-    return warning("inbox", detail, 'look at "npx tallyhook events list --state dead"');
+    return warning("inbox", detail, 'run "npx tallyhook events list --state dead"');
   }
   return counts.failed > 0
-    ? warning("inbox", detail, 'look at "npx tallyhook events list --state failed"')
+    ? warning("inbox", detail, 'run "npx tallyhook events list --state failed"')
     : ok("inbox", detail);
 }
 
@@ -105,7 +105,7 @@ async function checkQueue(runtime: Runtime): Promise<Finding> {
     return failed(
       "queue",
       error.message,
-      "check REDIS_URL (host, port, password) and that Redis runs; until then workers find events in PostgreSQL, later",
+      "check REDIS_URL (host, port, password) and that Redis runs; until then workers find events in PostgreSQL, with a delay",
     );
   }
   return ok("queue", `${queueBackend} answers`);
@@ -114,7 +114,7 @@ async function checkQueue(runtime: Runtime): Promise<Finding> {
 async function checkService(runtime: Runtime): Promise<Finding[]> {
   const { config, secrets, wallClock } = runtime;
   if (config.service.kind === "sandbox") {
-    return [skipped("service", "SVC_BASE_URL is not set: runs on the sandbox")];
+    return [skipped("service", "SVC_BASE_URL is not set, so the sandbox is the service")];
   }
   const sentAt = wallClock.now();
   let date: Date | undefined;
@@ -127,7 +127,7 @@ async function checkService(runtime: Runtime): Promise<Finding[]> {
     }
     return ok(
       "service",
-      `${config.service.kind === "remote" ? config.service.baseUrl : ""} takes the key`,
+      `${config.service.kind === "remote" ? config.service.baseUrl : ""} accepts the key`,
     );
   });
   if (date === undefined) return [service, skipped("clock", "the service did not answer")];
@@ -135,8 +135,12 @@ async function checkService(runtime: Runtime): Promise<Finding[]> {
   const limit = config.signature.toleranceSeconds * toleratedSkew;
   const clock =
     skewSeconds <= limit
-      ? ok("clock", `within ${skewSeconds} s of the service's`)
-      : failed("clock", `${skewSeconds} s from the service's`, "set this machine's clock (NTP)");
+      ? ok("clock", `${skewSeconds} s from the service's clock`)
+      : failed(
+          "clock",
+          `${skewSeconds} s from the service's clock`,
+          "set this machine's clock (NTP)",
+        );
   return [service, clock];
 }
 
@@ -152,7 +156,7 @@ function line({ check: name, status, detail, remedy }: Finding): string {
   return `${marks[status]} ${name.padEnd(18)} ${detail}${advice}`;
 }
 
-/** A worker beats every 30 s, the scheduler every minute. A slow sweep or a busy queue may delay a beat. */
+/** A worker has a heartbeat every 30 s, the scheduler every minute. A slow sweep or a busy queue may delay one. */
 const lateAfterSeconds = { worker: 120, scheduler: 300 };
 
 /** Checks that a worker applies events and that a scheduler starts the timed tasks. */
@@ -166,10 +170,10 @@ function workers({ workerAgesSeconds: ages }: Heartbeats): Finding {
   const [newestMissing] = ages.filter((age) => age > lateAfterSeconds.worker);
   if (alive === 0) {
     const last =
-      newestMissing === undefined ? "" : `; the last one was heard ${ago(newestMissing)}`;
+      newestMissing === undefined ? "" : `; the last heartbeat was ${ago(newestMissing)}`;
     return failed(
       "worker",
-      `none runs, so what arrives is stored and not applied, and nobody is alerted${last}`,
+      `no worker runs, so events are stored but not applied, and nobody is alerted${last}`,
       'start one: "npx tallyhook worker" (or "npx tallyhook start" for everything at once)',
     );
   }
@@ -178,8 +182,8 @@ function workers({ workerAgesSeconds: ages }: Heartbeats): Finding {
     ? ok("worker", run)
     : warning(
         "worker",
-        `${run}; ${counted(ages.length - alive, "has", "have")} stopped without a word, the last ${ago(newestMissing)}`,
-        "look at its log; where it was killed on purpose, this goes away after an hour",
+        `${run}; ${counted(ages.length - alive, "missed its heartbeat", "missed their heartbeats")}, the last one heard ${ago(newestMissing)}`,
+        "look at its log; if it was killed on purpose, this warning ends after an hour",
       );
 }
 
@@ -190,13 +194,14 @@ function scheduler({ workerAgesSeconds, schedulerAgeSeconds: age }: Heartbeats):
   if (age !== null && age <= lateAfterSeconds.scheduler) {
     return ok("scheduler", `ran a task ${ago(age)}`);
   }
-  const lacks = "so there is no nightly run and no report by mail";
+  const lacks = "so there is no nightly run and no report is mailed";
   return failed(
     "scheduler",
     age === null
       ? `has never run a task, ${lacks}`
-      : `ran its last task ${ago(age)} and should every minute, ${lacks}`,
-    "where a worker has started within the last minute, run this again; else look at the workers' log for the queue, and restart them",
+      : `ran its last task ${ago(age)} and should run one every minute, ${lacks}`,
+    "if a worker started within the last minute, run this again; if not, look in the workers' log for errors of the " +
+      "queue, and restart them",
   );
 }
 

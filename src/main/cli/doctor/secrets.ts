@@ -22,8 +22,8 @@ export async function checkSecrets(runtime: Runtime): Promise<Finding> {
     if (unfit.length > 0) {
       return failed(
         check,
-        `${listed(unfit)} cannot be used with SVC_SIGNATURE_SCHEME ${config.signature.scheme}`,
-        'set the scheme that they are of, or add a secret of this one ("npx tallyhook secrets add")',
+        `${listed(unfit)} cannot be used with SVC_SIGNATURE_SCHEME=${config.signature.scheme}`,
+        'set the scheme that these secrets are for, or add one for this scheme ("npx tallyhook secrets add")',
       );
     }
   }
@@ -45,8 +45,8 @@ function keyIsWrong(
   const of = counted(rows.length, "stored secret");
   return failed(
     check,
-    `${which} does not open ${closed.length} of ${of}: ${listed(closed)}. What is signed with them is refused`,
-    "bring back the key that they were stored with (or name it in TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS); where it is lost, " +
+    `${which} does not decrypt ${closed.length} of ${of}: ${listed(closed)}. What is signed with them is refused`,
+    "bring back the key that they were stored with (or name it in TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS); if it is lost, " +
       'store the secrets again: "npx tallyhook secrets add"',
   );
 }

@@ -1,3 +1,4 @@
+import { counted } from "../../../platform/readable-text.ts";
 import { type Exponents, amountText, shortAmount } from "../../base/currencies.ts";
 import { type Cells, type Column, type Figure, groupBy, sumOf } from "../../base/figure.ts";
 import {
@@ -60,8 +61,9 @@ function controlTotals(rows: readonly Cells[], exponents: Exponents): Figure[] {
       kind: "columns",
       title: `Control totals by ${isByDay ? "day" : "month"}, ${currency.toUpperCase()}`,
       describes:
-        `${columns.length} ${isByDay ? "days" : "months"}, ${amountText(sumOf(own, "mirror_sum"), currency, exponents)} ` +
-        `of transactions in the mirror; ${marked === 0 ? "all equal the service's list" : `${marked} do not equal the service's list`}.`,
+        `${counted(columns.length, isByDay ? "day" : "month")}, ` +
+        `${amountText(sumOf(own, "mirror_sum"), currency, exponents)} of transactions in the mirror; ` +
+        `${markedText(marked)}.`,
       axis: (value) => shortAmount(value, currency, exponents),
       columns,
       thresholds: [],
@@ -73,6 +75,11 @@ function controlTotals(rows: readonly Cells[], exponents: Exponents): Figure[] {
     };
   });
 }
+
+const markedText = (marked: number): string =>
+  marked === 0
+    ? "all equal the service's list"
+    : `${marked} marked because of a difference from the service's list, a gap or a later change`;
 
 /** Adds the days between that have no row, so that a gap in time shows as a gap. */
 function everyDay(days: readonly [string, Cells[]][]): [string, Cells[]][] {

@@ -80,7 +80,7 @@ function dunningSteps(rows: readonly Cells[], exponents: Exponents): Figure[] {
       kind: "bars",
       title: `What became of declined renewals, ${currency.toUpperCase()}`,
       describes:
-        `Of ${entered} declined renewals ${sumOf(own, "recovered")} were recovered (${amount("recovered_amount")}), ` +
+        `Of ${entered} declined renewals, ${sumOf(own, "recovered")} were recovered (${amount("recovered_amount")}), ` +
         `${sumOf(own, "lost")} are lost, ${sumOf(own, "in_progress")} are in progress.`,
       bars: [first, ...bars],
     };

@@ -33,14 +33,14 @@ function networkRatios(rows: readonly Cells[]): Figure[] {
         kind: "columns",
         title: `${nameOf(brand)}, ${programme}`,
         describes:
-          `Disputes in percent of sales, by month; the last is ${last?.["ratio_percent"] ?? "unknown"} %, the threshold ` +
-          `${threshold} % and ${last?.["threshold_disputes"]} disputes, both to be reached: ${last?.["outcome"]}.`,
+          `Disputes in percent of sales, by month; the last month is at ${last?.["ratio_percent"] ?? "unknown"} %. The ` +
+          `threshold is ${threshold} % and, in that month, ${last?.["threshold_disputes"]} disputes: ${last?.["outcome"]}.`,
         axis: (value) => `${Number(value.toFixed(2))} %`,
         columns: own.map((row) => ({
           label: row["month"]?.slice(0, 7) ?? "",
           parts: [{ value: Number(row["ratio_percent"] ?? 0), tone: toneOf(row["outcome"]) }],
           note: `${row["disputes"]} of ${row["threshold_disputes"]}`,
-          mark: row["outcome"] === "over" ? { sign: "×", meaning: "over both thresholds" } : null,
+          mark: row["outcome"] === "over" ? { sign: "×", meaning: "over the threshold" } : null,
         })),
         thresholds: [{ value: threshold, label: `${threshold} %` }],
         legend: [],

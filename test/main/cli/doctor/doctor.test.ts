@@ -184,7 +184,7 @@ describe("who works, as doctor sees it", () => {
     const { of, exitCode } = await examine();
     expect(of("worker")).toMatchObject({
       status: "failed",
-      detail: expect.stringMatching(/^none runs, .* nobody is alerted$/) as string,
+      detail: expect.stringMatching(/^no worker runs, .* nobody is alerted$/) as string,
       remedy: expect.stringContaining("npx tallyhook worker") as string,
     });
     expect(of("scheduler")).toMatchObject({ status: "skipped" });
@@ -195,16 +195,16 @@ describe("who works, as doctor sees it", () => {
     await heard("worker:1:a", 14);
     expect((await examine()).of("worker")).toMatchObject({
       status: "failed",
-      detail: expect.stringContaining("the last one was heard 14 minutes ago") as string,
+      detail: expect.stringContaining("the last heartbeat was 14 minutes ago") as string,
     });
   });
 
-  test("one worker of two that has stopped without a word is a warning", async () => {
+  test("one worker of two that missed its heartbeat is a warning", async () => {
     await beat(database.db, "worker:2:b");
     await heard("worker:2:b", 14);
     expect((await examine()).of("worker")).toMatchObject({
       status: "warning",
-      detail: "1 worker runs; 1 has stopped without a word, the last 14 minutes ago",
+      detail: "1 worker runs; 1 missed its heartbeat, the last one heard 14 minutes ago",
     });
   });
 
@@ -214,7 +214,7 @@ describe("who works, as doctor sees it", () => {
     expect(of("worker")).toMatchObject({ status: "ok", detail: "1 worker runs" });
     expect(of("scheduler")).toMatchObject({
       status: "failed",
-      detail: "has never run a task, so there is no nightly run and no report by mail",
+      detail: "has never run a task, so there is no nightly run and no report is mailed",
     });
     expect(exitCode).toBe(2);
   });
@@ -249,7 +249,7 @@ describe("stored secrets, as doctor sees them", () => {
     expect(of("signing secrets")).toMatchObject({
       status: "failed",
       detail: expect.stringContaining(
-        `TALLYHOOK_ENCRYPTION_KEY does not open 1 of 2 stored secrets: ${id} (key `,
+        `TALLYHOOK_ENCRYPTION_KEY does not decrypt 1 of 2 stored secrets: ${id} (key `,
       ) as string,
       remedy: expect.stringContaining("TALLYHOOK_PREVIOUS_ENCRYPTION_KEYS") as string,
     });
@@ -321,7 +321,7 @@ describe("functions, views and triggers, as doctor sees them", () => {
     );
     expect(await schemaText()).toMatchObject({
       status: "failed",
-      detail: "not as the program made them: view inbox.events (changed)",
+      detail: "changed by hand: view inbox.events (changed)",
     });
   });
 
@@ -431,7 +431,7 @@ describe("settings of the server, as doctor sees them", () => {
     await onServer(`grant pg_read_all_data to ${role}`);
     expect((await examine({ DATABASE_URL: url.href })).of("database role")).toMatchObject({
       status: "failed",
-      detail: `${role} may not write to the inbox: no webhook can be taken`,
+      detail: `${role} may not write to the inbox, so no webhook can be stored`,
     });
     await onServer(`drop role ${role}`);
   });
