@@ -298,7 +298,7 @@ function parseState(text: string): EventState {
   return state;
 }
 
-const days = (text: string): number => wholeNumber(0, 36_500)(text.replace(/d$/, ""));
+const days = (text: string): number => wholeNumber(0, 36_500, "days")(text.replace(/d$/, ""));
 
 const lookEveryMs = 500;
 /** How many of the newest events are read again because they may still match. */
