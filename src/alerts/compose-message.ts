@@ -6,6 +6,7 @@ import type { AlertFact, AlertItem, AlertMessage } from "./message.ts";
 import { headlineText } from "./rules/wording.ts";
 import type { LinkTemplates } from "./settings.ts";
 import type { Stage, Subject } from "./timeline.ts";
+import { type AlertContext, wordingOf } from "./alert-context.ts";
 
 /** What a message says about a customer. */
 export interface CustomerWords {
@@ -24,6 +25,8 @@ export interface Told {
   >;
   /** The alert's number, by which people acknowledge it. */
   alertId?: number;
+  /** When a condition was noticed, as text. Rules that know the customer say themselves when it happened. */
+  noticed?: string;
   /** The customer whom the alert is about. */
   customer?: CustomerWords | null;
   links?: AlertMessage["links"];
@@ -37,6 +40,7 @@ export function composeMessage({
   channel,
   stage,
   alertId,
+  noticed,
   customer,
   links,
   items,
@@ -44,10 +48,13 @@ export function composeMessage({
   const dedupKey = dedupKeyOf(key, occurrence);
   const person = stage.headline === undefined ? null : (customer?.person ?? null);
   const isOver = stage.change === "resolved";
-  const taking =
-    alertId === undefined || isOver
+  const isCondition = stage.headline === undefined;
+  const toldOnce = [
+    ...(noticed === undefined || !isCondition ? [] : [{ label: "Noticed", value: noticed }]),
+    ...(alertId === undefined
       ? []
-      : [{ label: "Take it", value: `npx tallyhook alerts ack ${alertId}` }];
+      : [{ label: "Acknowledge", value: `npx tallyhook alerts ack ${alertId}` }]),
+  ];
   return {
     dedupKey,
     idempotencyKey: `${dedupKey}/${stage.name}/${channel}`,
@@ -56,13 +63,24 @@ export function composeMessage({
     rule: stage.rule,
     stage: stage.name,
     title: stage.headline === undefined ? stage.title : headlineText(stage.headline, person),
-    facts: [...stage.facts, ...(customer?.facts ?? []), ...taking],
+    facts: [...stage.facts, ...(customer?.facts ?? []), ...(isOver ? [] : toldOnce)],
     advice: stage.advice,
     links: links ?? [],
     at: stage.at.toISOString(),
     ...(items === undefined ? {} : { items }),
   };
 }
+
+/**
+ * When an alert was noticed, for its message. An alert that stands for one which failed has the time in UTC: the cause
+ * may be the time zone itself.
+ */
+export const noticedText = (
+  alertContext: AlertContext,
+  { rule }: Pick<Stage, "rule">,
+  at: Date,
+): string =>
+  rule === "alert_undescribed" ? at.toISOString() : wordingOf(alertContext).localTime(at);
 
 /** Channels limit the length of keys, and event ids may be long. */
 const maxKeyLength = 160;
@@ -140,8 +158,8 @@ function wordsOf({ id, email, past_due: pastDue, paid }: Row): CustomerWords {
     person: masked === hidden ? null : masked,
     facts: [
       { label: "Customer", value: masked === null ? id : `${masked} (${id})` },
-      { label: "Past due in all", value: sums(pastDue) },
-      { label: "Paid in a lifetime", value: sums(paid) },
+      { label: "Past due in total", value: sums(pastDue) },
+      { label: "Paid in total", value: sums(paid) },
     ],
   };
 }

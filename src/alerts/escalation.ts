@@ -107,9 +107,9 @@ function escalationOf(
     idempotencyKey: `${told.dedupKey}/${name}/${channel}`,
     action: "trigger",
     stage: name,
-    title: `Nobody has taken this for ${afterMinutes} min: ${told.title}`,
+    title: `Not acknowledged for ${afterMinutes} min: ${told.title}`,
     facts: [...told.facts, { label: "Open since", value: openSince }],
-    advice: [told.advice, `Take it: "npx tallyhook alerts ack ${id}".`].join(" ").trim(),
+    advice: [told.advice, `Acknowledge it: "npx tallyhook alerts ack ${id}".`].join(" ").trim(),
     at: at.toISOString(),
   };
 }
@@ -126,7 +126,7 @@ interface AlertToTake {
 }
 
 /**
- * Acknowledges an alert: it no longer escalates, and the channels that were told of it hear who has taken it. Opens its
+ * Acknowledges an alert: it no longer escalates, and the channels that got it are told who acknowledged it. Opens its
  * own transaction. Repeating it changes nothing.
  */
 export async function acknowledgeAlert(
@@ -178,7 +178,7 @@ const takenMessage = (
       at,
       rule,
       severity,
-      title: `${by} has taken this: ${facts.title ?? key}`,
+      title: `${by} acknowledged this: ${facts.title ?? key}`,
       advice: "",
       facts: note === null ? [] : [{ label: "Note", value: note }],
     },

@@ -95,7 +95,7 @@ export async function raiseIsolated(
     await inTransaction(deps.db, (trx) => raise(trx, alertContext, conditions, "reconciliation"));
     return true;
   } catch (err) {
-    deps.log.warn({ err }, "alerts failed, and are written one by one");
+    deps.log.warn({ err }, "alerts failed; they are written one by one");
   }
   for (const condition of conditions) {
     await describedOrNamed(deps, alertContext, { ...named, id: condition.key }, () =>
@@ -116,7 +116,7 @@ export async function describedOrNamed(
   try {
     await describe();
   } catch (err) {
-    log.error({ err, resource, id }, "an alert could not be described");
+    log.error({ err, resource, id }, "an alert could not be composed");
     try {
       await inTransaction(db, (trx) =>
         reportUndescribed(
@@ -128,7 +128,7 @@ export async function describedOrNamed(
         ),
       );
     } catch (again) {
-      log.error({ err: again }, "nor could it be said that alerts could not be described");
+      log.error({ err: again }, "the alert about alerts that could not be composed failed too");
     }
   }
 }
@@ -184,12 +184,12 @@ const describeInHalves =
     async function nameAll(some: readonly Piece[], reason: unknown): Promise<void> {
       for (const { named } of some) {
         const { resource, id } = named;
-        log.error({ err: reason, resource, id }, "an alert could not be described");
+        log.error({ err: reason, resource, id }, "an alert could not be composed");
       }
       try {
         const undescribed = some.map((piece) => ({
           ...piece.named,
-          reason: reason === null ? "there was no time" : reasonOf(reason),
+          reason: reason === null ? "no time was left" : reasonOf(reason),
           failed: failedOf(piece, foundBy),
         }));
         await inTransaction(trx, (savepoint) =>
@@ -197,7 +197,7 @@ const describeInHalves =
         );
       } catch (err) {
         if (isDeadlock(err)) throw err;
-        log.error({ err }, "nor could it be said that alerts could not be described");
+        log.error({ err }, "the alert about alerts that could not be composed failed too");
       }
     }
   };

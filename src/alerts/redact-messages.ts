@@ -6,28 +6,28 @@ import type { AlertFact, AlertItem, AlertMessage } from "./message.ts";
 /** Facts of a message whose values stay: amounts, codes, counts, times, order numbers and ids. */
 const keptLabels = new Set([
   "Accepted meanwhile",
+  "Acknowledge",
   "Amount",
   "At risk",
   "Decline code",
   "Declined",
-  "Declined so far",
-  "Declined tries",
+  "Declined attempts",
   "Event",
   "Kind of decline",
   "Last decline",
-  "Last try",
+  "Last retry",
   "Lasted",
   "Lost",
-  "Next try",
+  "Next retry",
+  "Noticed",
   "Open since",
   "Opened",
   "Order",
-  "Past due in all",
-  "Paid in a lifetime",
+  "Paid in total",
+  "Past due in total",
   "Recovered",
   "Refunded before",
   "Subscription",
-  "Take it",
 ]);
 
 interface Theirs {
@@ -145,7 +145,7 @@ async function redactOutbox(
 /** Pure, idempotent. */
 const withoutPersonalTexts = (message: AlertMessage): AlertMessage => ({
   ...message,
-  title: `An alert about a customer who was erased (${message.rule})`,
+  title: `An alert about an erased customer (${message.rule})`,
   advice: "",
   facts: keptFacts(message.facts),
 });

@@ -1,5 +1,5 @@
 import { type AlertContext, wordingOf } from "./alert-context.ts";
-import { type CustomerWords, composeMessage, linksOf } from "./compose-message.ts";
+import { type CustomerWords, composeMessage, linksOf, noticedText } from "./compose-message.ts";
 import type { AlertItem, AlertMessage, AlertSeverity } from "./message.ts";
 import {
   missingEvents,
@@ -77,8 +77,8 @@ const customer: CustomerWords = {
   person: "l…@c….example",
   facts: [
     { label: "Customer", value: "l…@c….example (sample-customer)" },
-    { label: "Past due in all", value: "49.00 EUR" },
-    { label: "Paid in a lifetime", value: "588.00 EUR" },
+    { label: "Past due in total", value: "49.00 EUR" },
+    { label: "Paid in total", value: "588.00 EUR" },
   ],
 };
 
@@ -113,17 +113,17 @@ function declineSamples(alertContext: AlertContext, at: Date): Sample[] {
     ...tellAll("an order, fraud suspected", declined(at, "fraud_suspected", oneTime)),
     ...tellAll("a first payment", declined(at, "do_not_honor", first)),
     ...tellAll("a first payment, card blocked", declined(at, "blocked_card", first)),
-    ...tellAll("a renewal, first try", declined(at, "insufficient_funds")),
-    ...tellAll("a renewal, third try", declined(at, "insufficient_funds", { tries: 3 })),
-    ...tellAll("a renewal, bank silent", declined(at, "do_not_honor", { tries: 3 })),
+    ...tellAll("a renewal, first attempt", declined(at, "insufficient_funds")),
+    ...tellAll("a renewal, third attempt", declined(at, "insufficient_funds", { tries: 3 })),
+    ...tellAll("a renewal, bank gave no reason", declined(at, "do_not_honor", { tries: 3 })),
     ...tellAll("a renewal, limit reached", declined(at, "card_limit_exceeded", { tries: 3 })),
-    ...tellAll("a renewal, bank away", declined(at, "issuer_unavailable", { tries: 3 })),
+    ...tellAll("a renewal, bank not reachable", declined(at, "issuer_unavailable", { tries: 3 })),
     ...tellAll("a renewal, card expired", declined(at, "expired_card")),
     ...tellAll("a renewal, card closed", declined(at, "closed_card")),
     ...tellAll("a renewal, fraud", declined(at, "lost_stolen_card")),
     ...tellAll("a renewal, our fault", declined(at, "invalid_merchant_configuration")),
     ...tellAll("a renewal, unknown code", declined(at, "velocity_rule_17")),
-    { what: "a renewal, last try ahead", key, subject, stage: lastTry },
+    { what: "a renewal, last retry ahead", key, subject, stage: lastTry },
     ...tellAll("a renewal, lost", declined(at, "insufficient_funds", { tries: 5, isFinal: true })),
     ...tellAll("a renewal, paid", { ...afterTwo, sales: [...afterTwo.sales, paid] }),
     ...tellAll("a renewal, canceled", {
@@ -252,16 +252,12 @@ function reconciliationSamples(alertContext: AlertContext, at: Date): Sample[] {
       driftEnd({ id: 13, complete: false }),
     ),
     ...conditionSamples(
-      "a night incomplete",
+      "a run incomplete",
       runConditions(rules, { ...run, ...cut, left: {} }, at),
       incompleteEnd({ id: 13, complete: true }),
       incompleteEnd({ id: 13, complete: false }),
     ),
-    ...conditionSamples(
-      "a rule of the records broken",
-      [identityCondition(rules, broken, at)],
-      identityEnd,
-    ),
+    ...conditionSamples("an invariant broken", [identityCondition(rules, broken, at)], identityEnd),
     ...conditionSamples(
       "the endpoint disabled",
       [endpointCondition(rules, endpoint, at)],
@@ -291,7 +287,7 @@ function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
   };
   return [
     ...conditionSamples(
-      "an event not applied",
+      "a dead event",
       [deadEventCondition(rules, dead, at)],
       deadEventEnd({ seq: "4711", type: dead.type }),
     ),
@@ -299,15 +295,15 @@ function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
       unknownValueCondition(rules, { kind: "order.status", value: "in_review" }, at),
     ]),
     ...conditionSamples(
-      "an alert not described",
+      "an alert not composed",
       [undescribedCondition(rules, undescribed, at)],
       describedEnd,
     ),
-    ...conditionSamples("one id twice", [
+    ...conditionSamples("two events with one id", [
       duplicateIdCondition(rules, { eventId: "sample-event", bodies: 2 }, at),
     ]),
     ...conditionSamples(
-      "a state of the future",
+      "a state dated in the future",
       [
         futureStateCondition(
           rules,
@@ -358,11 +354,11 @@ function silenceSamples(alertContext: AlertContext, at: Date): Sample[] {
       absenceEnds["silence:worker"],
     ),
     ...conditionSamples(
-      "no schedules",
+      "no scheduled tasks",
       [stopped("scheduler", missing(1, "scheduler"), context)],
       absenceEnds["silence:scheduler"],
     ),
-    ...conditionSamples("never a schedule", [neverScheduled(watchedSince, context)]),
+    ...conditionSamples("scheduled tasks never started", [neverScheduled(watchedSince, context)]),
     ...conditionSamples(
       "no reconciliation",
       [missingRun({ last: oldest, watchedSince }, context)],
@@ -526,7 +522,7 @@ export function sampleMessages(
   const told = allSamples(alertContext, at).map((sample, n) => ({ ...sample, n }));
   const chosen = all ? told : oneOfEach(told);
   const digest = {
-    what: "the day's list",
+    what: "the daily list",
     message: marked(digestSample(alertContext, at), "digest"),
   };
   const begun = chosen.map((sample) => ({ what: sample.what, message: messageOf(sample) }));
@@ -542,7 +538,9 @@ export function sampleMessages(
       occurrence: 1,
       channel,
       stage,
-      ...(items === undefined ? { alertId: sampleAlert } : { items }),
+      ...(items === undefined
+        ? { alertId: sampleAlert, noticed: noticedText(alertContext, stage, at) }
+        : { items }),
       customer: stage.headline === undefined ? null : customer,
       links: linksOf(alertContext.settings.links, subject),
     });
@@ -568,7 +566,7 @@ export function sampleMessages(
       action: "resolve",
       stage: "resolved",
       idempotencyKey: `${message.dedupKey}:resolve`,
-      advice: "This is a test: nothing happened, and it is over.",
+      advice: "This is a test: nothing happened. The test alert is over.",
     };
   }
 }

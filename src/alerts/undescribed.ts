@@ -93,15 +93,15 @@ export function undescribedCondition(
     rule: "alert_undescribed",
     severity: rules.alert_undescribed.severity,
     title: headlineText({
-      lead: money === null ? "1 alert could not be described" : short(money),
-      cause: money === null ? `about ${what}` : `an alert about ${what} could not be described`,
+      lead: money === null ? "1 alert could not be composed" : short(money),
+      cause: money === null ? `about ${what}` : `an alert about ${what} could not be composed`,
     }),
     advice:
-      `The data was applied, only the alert failed. Look at the ${resource} now, as nobody was told what happened: ` +
-      `"${command}". The worker's log has the error. The alert is described again by itself, and this one ends then.`,
+      `Only the alert failed, the data was applied. Nobody was told what happened: check the ${resource} now with ` +
+      `"${command}". The worker's log has the error. Tallyhook tries again by itself; once it succeeds, this alert ends.`,
     facts: [
       { label: "About", value: `${resource} ${id}` },
-      ...(money === null ? [] : [{ label: "Amount as it was shown", value: money }]),
+      ...(money === null ? [] : [{ label: "Amount as shown", value: money }]),
       { label: "Reason", value: reason },
     ],
     kept: { resource, id, reason, ...(failed === null ? {} : { failed }) },
@@ -123,8 +123,8 @@ const subjectOf = (resource: string, id: string): Subject => ({
 });
 
 export const describedEnd: End = {
-  title: "An alert that could not be described has been described",
-  advice: 'What happened stands in an alert of its own: "npx tallyhook alerts list".',
+  title: "An alert that could not be composed has been composed",
+  advice: 'What happened is in an alert of its own: "npx tallyhook alerts list".',
 };
 
 /** The most alerts of one step: those that still fail must not delay the others, nor the sweep. */

@@ -46,10 +46,10 @@ test("the last retry is near: it stands on the day's list, once", async () => {
     tomorrow.advanceHours(24);
   }
   expect((await digests()).map(({ title }) => title)).toEqual([
-    "1 before the last try (10.00 USD)",
+    "1 before the last retry (10.00 USD)",
   ]);
   expect((await digests())[0]?.items.map(({ title }) => title)).toEqual([
-    "10.00 USD renewal: last try 8 Mar 12:00. Write to the customer before it",
+    "10.00 USD renewal: last retry 8 Mar 12:00. Write to the customer before it",
   ]);
 });
 
@@ -113,10 +113,10 @@ test("a list that asks nothing is not sent; it is counted with the next that doe
       { label: "LOST, collect or cancel", value: "10.00 USD" },
       {
         label: "Nothing to do yet",
-        value: "1 declined renewal (10.00 USD): the service tries again",
+        value: "1 declined renewal (10.00 USD): the service retries",
       },
     ],
-    items: [{ title: "LOST 10.00 USD: 4 tries declined. Collect or cancel" }],
+    items: [{ title: "LOST 10.00 USD renewal: 4 attempts declined. Collect or cancel" }],
   });
   expect(await waiting()).toEqual([]);
 });
@@ -179,7 +179,7 @@ test("a soft decline leaves the list when the customer is to be written to", asy
   expect(await messagesOf(db, "dunning:subscription-9:2")).toEqual(["trigger attempt:3"]);
 });
 
-test("who was asked for something hears on the list that it is settled; incidents end at once", async () => {
+test("who was asked for something hears on the list that it has ended; incidents end at once", async () => {
   const settings = settingsOf({
     channels: {
       log: { kind: "stdout" },
@@ -210,14 +210,14 @@ test("who was asked for something hears on the list that it is settled; incident
   await sweep(db, alertContext);
   expect((await digests()).map(({ title }) => title)).toEqual([
     "1 renewal LOST (10.00 USD)",
-    "2 settled (20.00 USD)",
+    "2 ended (20.00 USD)",
   ]);
   expect((await digests())[1]).toMatchObject({
     severity: "info",
-    advice: "Settled: remind nobody any more.",
+    advice: "Ended: stop reminding these customers.",
     items: [
-      { title: "10.00 USD paid after all, j…@e….com: it took 1 declined try" },
-      { title: "10.00 USD paid after all, j…@e….com: it took 4 declined tries" },
+      { title: "10.00 USD paid after all, j…@e….com: after 1 declined attempt" },
+      { title: "10.00 USD paid after all, j…@e….com: after 4 declined attempts" },
     ],
   });
 });

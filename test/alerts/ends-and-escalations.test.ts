@@ -122,7 +122,7 @@ async function applyUnsent(
   await applyBatch({ ...applyDeps(db), alerts: alertContext }, seqs);
 }
 
-test("what is over says how much came in, after how many tries, and how long it lasted", async () => {
+test("what is over says how much came in, after how many attempts, and how long it lasted", async () => {
   const settings = settingsWith({ defaultChannels: ["boss"], digests: { when: "off" } });
   const alertContext = testAlertContext({ settings });
   await deliver(db, alertContext, [[event("order.failed", declined)]]);
@@ -132,7 +132,7 @@ test("what is over says how much came in, after how many tries, and how long it 
   const { source = "" } = mail.mails.at(-1) ?? {};
   expect(source).toMatch(/Lasted: \d+ (days?|hours?|minutes?)/);
   expect(source).toContain("Recovered: 10.00 USD");
-  expect(source).toContain("Declined tries: 1");
+  expect(source).toContain("Declined attempts: 1");
   expect(durationText(0)).toBe("less than a minute");
   expect(durationText(3_600_000)).toBe("1 hour");
   expect(durationText(((4 * 24 + 3) * 60 + 7) * 60_000)).toBe("4 days 3 hours");
@@ -154,7 +154,7 @@ test("an escalation keeps the amount, the customer, the advice and the link", as
   await send(settings);
   const [page] = server.posts.filter(({ path }) => path === "/page");
   for (const told of [page?.body, mail.mails[0]?.source.replaceAll("=\r\n", "")]) {
-    expect(told).toContain("Nobody has taken this for 30 min");
+    expect(told).toContain("Not acknowledged for 30 min");
     expect(told).toContain("10.00 USD");
     expect(told).toContain("(customer-1)");
     expect(told).toContain("What to do");

@@ -58,6 +58,11 @@ describe.each(samples)("%s", (_what, message) => {
     }
   });
 
+  test("has advice that no channel cuts off", () => {
+    // Slack and the text form of standard output show the least.
+    expect(advice.length).toBeLessThanOrEqual(500);
+  });
+
   test("says what to do, and names a page or a command for it", () => {
     expect(advice).toMatch(/^["A-Z1-9].{20,}\.$/s);
     const said = [advice, ...facts.map(({ value }) => value)].join(" ");

@@ -180,12 +180,12 @@ test("what a customer owes and has paid: by currency, refunds and lost chargebac
   expect(words.get("customer-9")).toMatchObject({ person: null });
   expect(words.get("customer-1")?.facts).toEqual([
     { label: "Customer", value: "j…@e….com (customer-1)" },
-    { label: "Past due in all", value: "9.00 USD" },
-    { label: "Paid in a lifetime", value: "10.00 EUR, 6.00 USD" },
+    { label: "Past due in total", value: "9.00 USD" },
+    { label: "Paid in total", value: "10.00 EUR, 6.00 USD" },
   ]);
   expect(words.get("customer-9")?.facts).toEqual([
     { label: "Customer", value: "customer-9" },
-    { label: "Past due in all", value: "nothing" },
-    { label: "Paid in a lifetime", value: "nothing" },
+    { label: "Past due in total", value: "nothing" },
+    { label: "Paid in total", value: "nothing" },
   ]);
 });

@@ -43,7 +43,9 @@ test("a renewal that somebody has taken, and that is lost later, stands on the d
   await deliver(db, alertContext, [[event("order.failed", lost, lost.updated_at)]]);
   clock.advanceHours(25);
   await sweep(db, alertContext);
-  expect(await listed()).toEqual(["LOST 10.00 USD: 4 tries declined. Collect or cancel"]);
+  expect(await listed()).toEqual([
+    "LOST 10.00 USD renewal: 4 attempts declined. Collect or cancel",
+  ]);
   clock.advanceHours(24);
   await sweep(db, alertContext);
   expect(await listed()).toHaveLength(1);

@@ -87,7 +87,7 @@ describe("an alert that cannot be written", () => {
     expect(message.title).toContain("1000 minor units of usd");
     expect(message.advice).toContain("npx tallyhook events list --resource bad");
     expect(message.facts).toContainEqual({ label: "Reason", value: "database error 23514" });
-    expect(deps.logged()).toContain("an alert could not be described");
+    expect(deps.logged()).toContain("an alert could not be composed");
   });
 
   test("is described by the next sweep, and the alert that stood for it ends", async () => {
@@ -264,7 +264,7 @@ describe("an alert that cannot be written", () => {
     const deps = applyDeps(db);
     await applyBatch(deps, seqs);
     expect(await statesOf(seqs)).toEqual(["applied", "dead"]);
-    expect(deps.logged()).toContain("nor could it be said");
+    expect(deps.logged()).toContain("the alert about alerts that could not be composed failed too");
   });
 
   test("costs no event where the program itself fails, whatever the event is", async () => {

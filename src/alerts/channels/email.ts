@@ -45,7 +45,7 @@ export function createEmailChannel({ mailer, host, to, domain }: EmailChannelOpt
       } catch (error) {
         throw notDelivered(host, error);
       }
-      return `${host} took the mail`;
+      return `${host} accepted the mail`;
     },
     close: async () => mailer.close(),
   };
@@ -65,7 +65,7 @@ function untilAborted<T>(sent: Promise<T>, signal: AbortSignal): Promise<T> {
 
 function notDelivered(host: string, error: unknown): DeliveryFailed {
   if (!(error instanceof MailNotSent)) {
-    return new DeliveryFailed(`${host}: the mail could not be made`, {
+    return new DeliveryFailed(`${host}: the mail could not be composed`, {
       isRetryable: false,
       mayHaveArrived: false,
     });
@@ -76,7 +76,7 @@ function notDelivered(host: string, error: unknown): DeliveryFailed {
   }
   // A wrong password is corrected in the settings, and then this mail goes through.
   const isLoginRefused = code === "EAUTH" || /^53\d$/.test(code);
-  return new DeliveryFailed(`${host} did not take the mail (${code})`, {
+  return new DeliveryFailed(`${host} did not accept the mail (${code})`, {
     isRetryable: isRetryable || isLoginRefused,
     mayHaveArrived: !/^\d+$/.test(code) && !neverSent.has(code),
   });

@@ -8,7 +8,7 @@ import {
 } from "../../platform/local-time.ts";
 import { durationText } from "../../platform/readable-text.ts";
 import { type AlertContext, zoneOf } from "../alert-context.ts";
-import { composeMessage, customerFacts, linksOf } from "../compose-message.ts";
+import { composeMessage, customerFacts, linksOf, noticedText } from "../compose-message.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Stage, Timeline } from "../timeline.ts";
 import {
@@ -140,7 +140,7 @@ const customersOf = (trx: Knex, announced: readonly Announcement[]): Promise<Cus
 };
 
 function rowOf(
-  { alertId, occurrence, timeline, stage }: Announcement,
+  { alertId, occurrence, openedAt, timeline, stage }: Announcement,
   channel: string,
   customers: Customers,
   alertContext: AlertContext,
@@ -156,6 +156,7 @@ function rowOf(
       channel,
       stage,
       alertId,
+      noticed: noticedText(alertContext, stage, openedAt),
       customer,
       links: linksOf(alertContext.settings.links, subject),
     }),

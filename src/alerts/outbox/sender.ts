@@ -156,7 +156,7 @@ function startLane(
     try {
       await settle(db, row.id, settlement);
     } catch (err) {
-      log.warn({ err, ...factsOf(row) }, "what became of an alert could not be stored");
+      log.warn({ err, ...factsOf(row) }, "the outcome of sending an alert could not be stored");
     }
   }
 
@@ -181,7 +181,7 @@ function startLane(
     const settlement = settlementOf(row, failed, { isChannelTaking, random });
     const facts = { ...factsOf(row), reason: settlement.reason };
     if (settlement.state === "failed") log.error(facts, "an alert was given up");
-    else log.warn(facts, "an alert was not taken");
+    else log.warn(facts, "an alert was not accepted");
     await store(row, settlement);
   }
 
@@ -219,12 +219,12 @@ export function sendDecisionOf(
 ): SendDecision {
   if (row.mayBeRepeat || row.isList) return { send: true };
   if (row.action !== "trigger" && !row.isEarlierTold) {
-    return { send: false, reason: "this channel was not told that it began" };
+    return { send: false, reason: "this channel did not get the alert itself" };
   }
   if (row.action !== "resolve" && row.alertState === "resolved") {
     return { send: false, reason: "resolved before it was sent" };
   }
-  if (row.isLaterTold) return { send: false, reason: "a later stage was sent first" };
+  if (row.isLaterTold) return { send: false, reason: "a later transition was sent first" };
   return { send: true };
 }
 
@@ -295,5 +295,5 @@ function settlementOf(
 function asDeliveryFailed(error: unknown): DeliveryFailed {
   if (error instanceof DeliveryFailed) return error;
   const name = error instanceof Error ? error.name : typeof error;
-  return new DeliveryFailed(`an unforeseen ${name}`, { isRetryable: true, mayHaveArrived: true });
+  return new DeliveryFailed(`an unexpected ${name}`, { isRetryable: true, mayHaveArrived: true });
 }

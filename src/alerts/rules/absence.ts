@@ -22,13 +22,12 @@ export function missingRetries(missing: Missing, context: AbsenceContext): Condi
   return {
     ...silence("retry", "silence_retry", missing, context),
     title: headlineText({
-      lead: `${counted(missing.count, "retry is", "retries are")} overdue`,
-      cause: `declined renewals are not tried again since ${context.shortTime(missing.oldest)}`,
+      lead: `${counted(missing.count, "retry of a declined renewal is", "retries of declined renewals are")} overdue`,
+      cause: `the oldest since ${context.shortTime(missing.oldest)}`,
     }),
     advice:
-      'Run "npx tallyhook reconcile": it finds retries whose events were lost. If the orders are still unpaid ' +
-      "afterwards, the service has " +
-      "stopped trying: ask its support today, and retry the largest ones there by hand.",
+      'Run "npx tallyhook reconcile": it finds retries whose events were lost. If orders are still unpaid after it, ' +
+      "the service has stopped retrying. Ask its support today, and retry the largest orders there by hand.",
   };
 }
 
@@ -38,12 +37,11 @@ export function missingRenewals(missing: Missing, context: AbsenceContext): Cond
     ...silence("renewal", "silence_renewal", missing, context),
     title: headlineText({
       lead: `${counted(missing.count, "renewal is", "renewals are")} overdue`,
-      cause: `nothing was charged since ${context.shortTime(missing.oldest)}`,
+      cause: `the oldest since ${context.shortTime(missing.oldest)}`,
     }),
     advice:
-      'Run "npx tallyhook reconcile": the charges may only be unknown here. If the subscriptions are still due ' +
-      "afterwards, the service " +
-      "has not billed them: ask its support at once, this is revenue that nobody collects.",
+      'Run "npx tallyhook reconcile": perhaps the charges are only missing here. If subscriptions are still due after ' +
+      "it, the service has not billed them. Ask its support at once: nobody collects this revenue.",
   };
 }
 
@@ -90,11 +88,10 @@ export function missingEvents(
       cause: "this hour usually brings them",
     }),
     advice:
-      'Look in this order: "npx tallyhook endpoint list" (enabled? right address?), the receiver\'s /readyz, the ' +
-      "proxy and the network in " +
-      'front of it, the service\'s status page. When they arrive again, "npx tallyhook reconcile" brings what ' +
-      "was missed.",
-    facts: [{ label: "Silent since", value: localTime(hour) }],
+      'Check in this order: "npx tallyhook endpoint list" (is it enabled, is the address right?), the receiver\'s ' +
+      "/readyz, the proxy and the network in front of it, the service's status page. When webhooks arrive again, run " +
+      '"npx tallyhook reconcile". It corrects the mirror where webhooks were missed.',
+    facts: [{ label: "No webhooks since", value: localTime(hour) }],
     kept: { since: hour.toISOString() },
     at,
   };
@@ -111,16 +108,16 @@ export function stopped(
     ...silence(kind, "silence_worker", missing, context),
     title: isWorker
       ? headlineText({
-          lead: `${counted(missing.count, "worker")} silent since ${context.shortTime(missing.oldest)}`,
-          next: "Stopped, or killed",
+          lead: `${counted(missing.count, "worker")} without a heartbeat since ${context.shortTime(missing.oldest)}`,
+          next: "Stopped or killed",
         })
       : headlineText({
           lead: `No scheduled task started since ${context.shortTime(missing.oldest)}`,
           next: "The nightly run will not start",
         }),
     advice: isWorker
-      ? 'Read its log, look at the memory of its machine, and start it again: "npx tallyhook worker". The events ' +
-        "that it held go to the others."
+      ? "Read its log, and check the memory of its machine. Then start it again: " +
+        '"npx tallyhook worker". The other workers apply the events that it held.'
       : schedulerAdvice,
   };
 }
@@ -131,7 +128,7 @@ export function neverScheduled(since: Date, context: AbsenceContext): Condition 
   return {
     ...silence("scheduler", "silence_worker", missing, context),
     title: headlineText({
-      lead: `No scheduled task has ever started, though running since ${context.shortTime(since)}`,
+      lead: `No scheduled task has ever started; workers run since ${context.shortTime(since)}`,
       next: "The nightly run will not start",
     }),
     advice: schedulerAdvice,
@@ -139,8 +136,8 @@ export function neverScheduled(since: Date, context: AbsenceContext): Condition 
 }
 
 const schedulerAdvice =
-  'Workers run, but the queue starts no schedules: "npx tallyhook doctor" shows the queue; look at Redis and ' +
-  'restart a worker. If the nightly run was due meanwhile, "npx tallyhook reconcile".';
+  'Workers run, but the queue starts no scheduled tasks. "npx tallyhook doctor" checks the queue. Check Redis if you ' +
+  'use it, and restart a worker. If the nightly run was due meanwhile, run "npx tallyhook reconcile".';
 
 /** No reconciliation for too long, or none at all since watching began. Pure. */
 export function missingRun(
@@ -154,15 +151,14 @@ export function missingRun(
     title: headlineText({
       lead:
         last === null
-          ? `Never reconciled, though running since ${shortTime(watchedSince)}`
+          ? `Never reconciled; workers run since ${shortTime(watchedSince)}`
           : `Not reconciled since ${shortTime(last)}`,
       next: "Reports say INCOMPLETE",
     }),
     advice:
-      'Meanwhile nothing proves that mirror and service are equal. See that a worker runs ("npx tallyhook ' +
-      'doctor"), then run ' +
-      '"npx tallyhook reconcile".',
-    facts: [{ label: "Last run", value: last === null ? "none" : localTime(last) }],
+      "Until a run is complete, nothing proves that mirror and service are equal. Check that a worker runs " +
+      '("npx tallyhook doctor"), then run "npx tallyhook reconcile".',
+    facts: [{ label: "Last complete run", value: last === null ? "none" : localTime(last) }],
     kept: { last_run: last?.toISOString() ?? null },
     at,
   };
@@ -180,7 +176,7 @@ function silence(
     severity: rules[rule].severity,
     facts: [
       { label: "Since", value: localTime(oldest) },
-      { label: "Such as", value: examples.join(", ") },
+      { label: "For example", value: examples.join(", ") },
     ],
     kept: { count, since: oldest.toISOString(), examples: examples.join(", ") },
     measures: { missing: count },
@@ -191,33 +187,34 @@ function silence(
 /** How absences that end by themselves are resolved, by their keys. */
 export const absenceEnds = {
   "silence:retry": {
-    title: "No retry is overdue any more",
+    title: "Retries are no longer overdue",
     advice:
-      "They came, or their orders were paid or given up. If somebody charged one by hand meanwhile, see that nobody paid " +
-      'twice: "npx tallyhook report exceptions".',
+      "The retries came, or their orders were paid or given up. If you charged an order by hand meanwhile, check that " +
+      'nobody paid twice: "npx tallyhook report exceptions".',
   },
   "silence:renewal": {
-    title: "No renewal is overdue any more",
+    title: "Renewals are no longer overdue",
     advice:
-      "They were charged, or their subscriptions ended. If somebody charged one by hand meanwhile, see that nobody paid " +
+      "They were charged, or their subscriptions ended. If you charged one by hand meanwhile, check that nobody paid " +
       'twice: "npx tallyhook report exceptions".',
   },
   "silence:events": {
     title: "Webhooks arrive again",
-    advice: `Run it now: ${missedComesBack}.`,
+    advice: `${missedComesBack}.`,
   },
   "silence:worker": {
-    title: "No worker is missing any more",
+    title: "The missing worker is back, or is no longer expected",
     advice:
-      '"npx tallyhook doctor" shows whether events still wait. If nobody restarted it on purpose, its log says why it ' +
-      "stopped.",
+      "A worker is no longer expected once it has been missing for an hour. Check that enough workers run: " +
+      '"npx tallyhook doctor". If nobody stopped the worker on purpose, its log says why it stopped.',
   },
   "silence:scheduler": {
     title: "Scheduled tasks start again",
-    advice: 'If the nightly run was due meanwhile, it was not made: "npx tallyhook reconcile".',
+    advice:
+      'If the nightly run was due meanwhile, it did not start: run "npx tallyhook reconcile".',
   },
   "silence:reconcile": {
-    title: "Mirror and service were compared again",
-    advice: '"npx tallyhook findings list" shows what the run found; nothing else is left to do.',
+    title: "Reconciliation is complete again",
+    advice: '"npx tallyhook findings list" shows what is open. Nothing else is left to do.',
   },
 } as const satisfies Readonly<Record<string, End>>;

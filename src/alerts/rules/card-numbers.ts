@@ -3,7 +3,7 @@ import type { AlertContext, FoundBy } from "../alert-context.ts";
 import { raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Condition } from "../timeline.ts";
-import { headlineText, short } from "./wording.ts";
+import { endsByAcknowledging, headlineText, short } from "./wording.ts";
 
 /** An object in which card numbers were masked, and the fields that contained them. */
 export interface MaskedObject {
@@ -59,11 +59,9 @@ export function cardNumberCondition(
       next: "Masked here, not at the service",
     }),
     advice:
-      "Find what writes card numbers into this field (a form, an import, a support tool) and stop it today; then " +
-      "have them removed at the " +
-      "service. Until that is done every system that reads the field is in the scope of PCI DSS. Here all but " +
-      "the last four digits " +
-      'are masked. This is told once for the field: "npx tallyhook alerts ack" when it is done.',
+      "Find what writes card numbers into this field (a form, an import, a support tool) and stop it today. Then have " +
+      "them removed at the service. Until then every system that reads the field is in the scope of PCI DSS. " +
+      `Tallyhook masks all but the last four digits. ${endsByAcknowledging}`,
     facts: [
       { label: "Field", value: path },
       { label: "Seen in", value: `${resource} ${id}` },

@@ -68,14 +68,16 @@ export function chargebackTimeline(
       change: "opened",
       ...titled({
         lead: `Chargeback ${of}`,
-        next: refunded === null ? "Answer it in time" : `Already refunded ${refunded}`,
+        next:
+          refunded === null ? "Answer before the bank's deadline" : `Already refunded ${refunded}`,
       }),
       advice:
-        `${refunded === null ? "" : `${refunded} of it were refunded before: send the bank the proof of that refund first. `}` +
-        "Look up the bank's time limit at the service today. Send what proves the sale (receipt, delivery, " +
-        "login, what the customer " +
-        "wrote), or accept it there. Ship nothing more, and do not refund the order as well: the money would be " +
-        "gone twice.",
+        (refunded === null
+          ? ""
+          : `${refunded} was refunded before: send the bank proof of that refund first. `) +
+        "Look up the bank's deadline at the service today. Send proof of the sale before it (receipt, delivery, login, " +
+        "what the customer wrote), or accept the chargeback there. Ship nothing more. Do not refund the order as " +
+        "well: you would pay twice.",
     }),
   ];
   if (state !== "opened") {
@@ -85,9 +87,9 @@ export function chargebackTimeline(
         change: "resolved",
         ...titled({ lead: `Chargeback ${isLost ? "LOST" : "won"} ${of}` }),
         advice: isLost
-          ? "The bank keeps the money. End what is still delivered for this order, and decide whether this " +
-            "customer may buy again."
-          : "The sale stands and the money stays yours. What was held for this order may go on.",
+          ? "The bank keeps the money. Stop what is still delivered for this order. " +
+            "Decide whether this customer may buy again."
+          : "The sale stands and you keep the money. Resume what you held back for this order.",
       }),
     );
   }
@@ -257,15 +259,13 @@ function nearCondition(rules: AlertSettings["rules"], found: ChargebackRatio, at
     severity: rules.chargeback_ratio.severity,
     title: titleOf(found, "near"),
     advice:
-      'Over the threshold the card network fines the merchant. "npx tallyhook report chargebacks" lists them: ' +
-      "look for what they have in " +
-      "common (one product, one country, a name on the statement that nobody knows, a cancellation that is hard " +
-      "to find) and stop that. " +
-      'Refund who complains before it becomes a dispute. "npx tallyhook report network-monitor" shows what is ' +
-      "left; the true number may be " +
-      "higher, as reports of fraud are not known here.",
+      'Over the threshold the card network fines the merchant. "npx tallyhook report chargebacks" lists them. Look ' +
+      "for what they have in common (a product, a country, an unfamiliar name on the statement, a cancellation that " +
+      "is hard to find) and stop it. Refund customers who complain before they dispute. " +
+      '"npx tallyhook report network-monitor" shows the distance to each threshold. The true number may be higher: ' +
+      "fraud reports are not counted here.",
     facts: [
-      { label: "Disputes this month", value: String(disputes) },
+      { label: "Chargebacks this month", value: String(disputes) },
       { label: "Threshold", value: String(limit) },
       ...(ratio === null ? [] : [{ label: "Share of sales", value: `${ratio} %` }]),
     ],
@@ -280,13 +280,13 @@ const titleOf = (
   where: "near" | "over",
 ): string =>
   headlineText({
-    lead: `${disputes} of ${limit} chargebacks on ${short(brand, 24)} this month`,
-    cause: `${where} the threshold of ${short(programme)}`,
+    lead: `${disputes} chargebacks on ${short(brand, 24)} this month`,
+    cause: `${where} the ${short(programme)} threshold of ${limit}`,
   });
 
 export const ratioEnd: End = {
-  title: "Chargebacks no longer at a card network's threshold",
+  title: "Chargebacks are no longer at a card network's threshold",
   advice:
-    "Each month counts from zero, so this may be the calendar alone: go on with what was begun. " +
-    '"npx tallyhook report network-monitor" shows how this month stands.',
+    "Each month counts from zero, so perhaps only the month has changed. Keep working on the cause. " +
+    '"npx tallyhook report network-monitor" shows the figures of this month.',
 };

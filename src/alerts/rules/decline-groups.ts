@@ -14,12 +14,12 @@ export function declineGroupOf(code: string | null): DeclineGroup {
 }
 
 export const groupNames: Readonly<Record<DeclineGroup, string>> = {
-  soft: "soft: a later try may succeed",
-  card_data: "card data: this card will not work again as it is",
+  soft: "soft: a later attempt may succeed",
+  card_data: "card data: these card details will not work again",
   account_status: "account: the customer's bank refuses the card",
   fraud: "fraud / security",
-  configuration: "configuration: our side, not the customer's",
-  unknown: "not documented",
+  configuration: "configuration: our fault, not the customer's",
+  unknown: "unknown: the service does not document this code",
 };
 
 type DocumentedCode = (typeof failureCodeGroups)[keyof typeof failureCodeGroups][number];
@@ -36,11 +36,11 @@ const causes: Readonly<Record<DocumentedCode, string>> = {
   invalid_account: "card number not valid",
   blocked_card: "card blocked",
   closed_card: "card closed",
-  contact_bank: "bank wants a call",
-  transaction_not_allowed: "card not allowed for this",
+  contact_bank: "bank asks for a call",
+  transaction_not_allowed: "card not allowed for this purchase",
   lost_stolen_card: "card lost or stolen",
   fraud_suspected: "fraud suspected",
-  duplicate_transaction: "taken for a duplicate",
+  duplicate_transaction: "treated as a duplicate",
   invalid_merchant_configuration: "our merchant setup is wrong",
   validation_error: "our request was invalid",
 };
@@ -95,56 +95,54 @@ export interface DeclineAdvice {
 export function declineAdvice(advice: DeclineAdvice): string {
   const said = requestText(advice);
   return advice.kind === "first"
-    ? `${said} Nothing retries a first payment: give no access and ship nothing until it is paid.`
+    ? `${said} The service does not retry a first payment. Give no access and ship nothing until it is paid.`
     : said;
 }
 
 function nextTryText({ nextTry, isLastTryAhead }: DeclineAdvice): string {
   const when = nextTry === null ? "" : ` on ${nextTry}`;
   return isLastTryAhead
-    ? `The service tries this card once more${when}; after that the renewal is lost.`
-    : `The service tries this card again${when}.`;
+    ? `The service retries this card one last time${when}. If that fails, the renewal is lost.`
+    : `The service retries this card${when}.`;
 }
 
 function requestText(advice: DeclineAdvice): string {
   const { code, request, kind, nextTry } = advice;
   switch (request) {
     case "wait":
-      return `Nothing yet: the service tries again by itself${nextTry === null ? "" : ` on ${nextTry}`}.`;
+      return `Nothing to do yet. The service retries by itself${nextTry === null ? "" : ` on ${nextTry}`}.`;
     case "contact":
       return `${softText(code)} ${kind === "renewal" ? nextTryText(advice) : "Ask them to pay again."}`;
     case "new-card":
       return kind === "renewal"
-        ? `Write to the customer today: this card cannot be charged (${causeOf(code)}); ask for another one. The ` +
-            "service has no " +
-            "documented way to put a card on a past-due subscription, and its tries charge the old one: make a " +
-            "new order or " +
-            "subscription with the new card, and cancel this one."
-        : `Tell the customer that this card cannot be charged (${causeOf(code)}), and ask them to pay with ` +
-            "another one.";
+        ? `Write to the customer today and ask for another card: this one cannot be charged (${causeOf(code)}). ` +
+            "The service has no documented way to put a new card on a past-due subscription, and its retries charge " +
+            "the old one. Make a new order or subscription with the new card, and cancel this one."
+        : `Tell the customer that this card cannot be charged (${causeOf(code)}). ` +
+            "Ask them to pay with another card.";
     case "call-bank":
       return (
-        `Tell the customer that their bank refuses the card (${causeOf(code)}): they call the bank to have it ` +
-        "freed, or pay with " +
-        `another one.${kind === "renewal" ? ` ${nextTryText(advice)}` : ""}`
+        `Tell the customer that their bank refuses the card (${causeOf(code)}). ` +
+        "They can call the bank to have it accepted, or pay with another card." +
+        (kind === "renewal" ? ` ${nextTryText(advice)}` : "")
       );
     case "stop":
       return (
-        "Do not charge again, give no access and ship nothing. Go through the customer's other orders, and " +
-        "refund what looks " +
-        "stolen before it is disputed."
+        "Do not charge again. Give no access and ship nothing. " +
+        (nextTry === null
+          ? ""
+          : `Cancel the subscription, or the service charges the card again on ${nextTry}. `) +
+        "Check the customer's other orders. Refund those that look stolen before they are disputed."
       );
     case "page-engineering":
       return (
-        'Do not write to the customer: the fault is ours. Page engineering: "npx tallyhook report declines" ' +
-        "shows whether other " +
-        "charges fail for it."
+        "Do not write to the customer: the fault is ours. Page engineering. " +
+        '"npx tallyhook report declines" shows how many charges fail with this code.'
       );
     case "ask-service":
       return (
-        "The service gave a code that its documentation does not have. Look the charge up there and ask its " +
-        "support what it means, " +
-        "then write to the customer."
+        "The service sent a decline code that its documentation does not list. Look up the charge at the service, " +
+        "and ask its support what the code means. Then write to the customer."
       );
   }
 }
@@ -152,16 +150,18 @@ function requestText(advice: DeclineAdvice): string {
 function softText(code: string | null): string {
   switch (code) {
     case "insufficient_funds":
-      return "Write to the customer: the account had too little money.";
+      return "Write to the customer: their account had too little money.";
     case "card_limit_exceeded":
-      return "Write to the customer: the card's limit is reached; the bank can raise it, or another card pays.";
+      return (
+        "Write to the customer: the card has reached its limit. " +
+        "They can ask the bank to raise it, or pay with another card."
+      );
     case "issuer_unavailable":
-      return "Write to the customer: their bank could not be reached, another card may work.";
+      return "Write to the customer: their bank could not be reached. Another card may work.";
     default:
       return (
-        "Write to the customer: the bank declined and did not say why; they ask the bank to allow the payment, " +
-        "or pay with " +
-        "another card."
+        "Write to the customer: their bank declined and gave no reason. " +
+        "They can ask the bank to allow the payment, or pay with another card."
       );
   }
 }

@@ -120,7 +120,7 @@ function attemptStage(
     rule,
     severity,
     ...titled({
-      lead: `${leadTexts[kind](order)} declined${isCounted ? ` (${ordinal(attempt.number)} try)` : ""}`,
+      lead: `${leadTexts[kind](order)} declined${isCounted ? ` (${ordinal(attempt.number)} attempt)` : ""}`,
       cause: causeOf(attempt.failureCode),
       next: nextText(request, kind, nextTry === null ? null : shortTime(nextTry)),
     }),
@@ -173,9 +173,9 @@ function nextText(
   nextTry: string | null,
 ): string | null {
   if (request === "stop") return "Do not charge again";
-  if (request === "page-engineering") return "Our fault: page engineering";
-  if (kind === "first") return "Nothing retries it";
-  return nextTry === null ? null : `Next try ${nextTry}`;
+  if (request === "page-engineering") return "Page engineering";
+  if (kind === "first") return "No retry follows";
+  return nextTry === null ? null : `Next retry ${nextTry}`;
 }
 
 /** The first attempt that was reported as having no further retry. */
@@ -194,8 +194,8 @@ function finalAttempt(
 
 /** The headline of a renewal that no retry will save, also on the daily list. Pure. */
 export const lostHeadline = (amount: string, tries: number): Headline => ({
-  lead: `LOST ${amount}`,
-  cause: `${counted(tries, "try", "tries")} declined`,
+  lead: `LOST ${amount} renewal`,
+  cause: `${counted(tries, "attempt")} declined`,
   next: "Collect or cancel",
 });
 
@@ -210,10 +210,9 @@ function finalStage(told: Told, attempt: Attempt): Stage {
     severity,
     ...titled(lostHeadline(amountOf(order), attempt.number)),
     advice:
-      "No further try follows. Write to the customer to pay another way (a new order with another card, a " +
-      "transfer), or cancel the " +
-      "subscription, so that nobody is served unpaid. A try by hand at the service is worth it once the customer " +
-      "says that it will work.",
+      "No retry follows. Ask the customer to pay another way (a new order with another card, a bank transfer), or " +
+      "cancel the subscription so that nobody is served unpaid. Retry by hand at the service only once the customer " +
+      "says that the card will work.",
     facts: factsOf(told, attempt, declineGroupOf(attempt.failureCode), null),
     canWait: severity !== "critical",
     evenInStorm: true,
@@ -237,11 +236,11 @@ function endStage(told: Told, last: Attempt): Stage | null {
     ...titled(endHeadline(leadTexts[kind](order), { isPaid: paid !== null, tries: last.number })),
     advice:
       paid === null
-        ? "Stop collecting it. What was delivered unpaid is written off or billed by hand."
-        : "Nobody needs to be reminded any more: cross it off, and give back what was held.",
+        ? "Stop collecting this payment. Write off what was delivered unpaid, or bill it by hand."
+        : "Stop reminding the customer. Give back the access or deliveries that you held back.",
     facts: [
       { label: paid === null ? "Lost" : "Recovered", value: amountOf(order) },
-      { label: "Declined tries", value: String(last.number) },
+      { label: "Declined attempts", value: String(last.number) },
       ...factsOf(told, last, group, "unknown").filter(({ label }) =>
         ["Order", "Subscription"].includes(label),
       ),
@@ -255,10 +254,8 @@ export const endHeadline = (
   what: string,
   { isPaid, tries }: { isPaid: boolean; tries: number },
 ): Headline => ({
-  lead: `${what} ${isPaid ? "paid after all" : "over"}`,
-  cause: isPaid
-    ? `it took ${counted(tries, "declined try", "declined tries")}`
-    : `subscription canceled after ${counted(tries, "declined try", "declined tries")}`,
+  lead: `${what} ${isPaid ? "paid after all" : "not paid"}`,
+  cause: `${isPaid ? "" : "subscription canceled "}after ${counted(tries, "declined attempt")}`,
 });
 
 function factsOf(told: Told, attempt: Attempt, group: DeclineGroup, next: NextRetry): AlertFact[] {
@@ -274,9 +271,9 @@ function factsOf(told: Told, attempt: Attempt, group: DeclineGroup, next: NextRe
   facts.push(
     { label: "Decline code", value: attempt.failureCode ?? "none given" },
     { label: "Kind of decline", value: groupNames[group] },
-    { label: "Declined", value: `${localTime(attempt.at)} (${ordinal(attempt.number)} try)` },
+    { label: "Declined", value: `${localTime(attempt.at)} (${ordinal(attempt.number)} attempt)` },
   );
-  if (kind === "renewal") facts.push({ label: "Next try", value: retryText(next, localTime) });
+  if (kind === "renewal") facts.push({ label: "Next retry", value: retryText(next, localTime) });
   if (order.subscriptionId !== null) {
     const renewal = kind === "first" ? "first payment" : `renewal ${order.cycle}`;
     facts.push({ label: "Subscription", value: `${order.subscriptionId} (${renewal})` });
@@ -285,8 +282,8 @@ function factsOf(told: Told, attempt: Attempt, group: DeclineGroup, next: NextRe
 }
 
 function retryText(next: NextRetry, localTime: Told["localTime"]): string {
-  if (next === null) return "none: this was the last";
-  return next === "unknown" ? "not known" : localTime(next);
+  if (next === null) return "none: this was the last attempt";
+  return next === "unknown" ? "unknown" : localTime(next);
 }
 
 const amountOf = ({ totalMinor, currency }: DeclinedOrder): string =>
@@ -392,7 +389,7 @@ export interface NearLastRetry {
 /** Its headline, also on the daily list. Pure. */
 export const lastTryHeadline = (amount: string, retryAt: string): Headline => ({
   lead: `${amount} renewal`,
-  cause: `last try ${retryAt}`,
+  cause: `last retry ${retryAt}`,
   next: "Write to the customer before it",
 });
 
@@ -411,12 +408,12 @@ export function lastRetryStage(
     severity,
     ...titled(lastTryHeadline(amount, shortTime(retryAt))),
     advice:
-      "Write or call: the card is tried once more, and then the renewal is lost. Ask for money on the account, " +
-      "or for another way to pay.",
+      "Write to the customer, or call, before the last retry. If it fails, the renewal is lost. Ask them to put " +
+      "money on the account, or to pay another way.",
     facts: [
       { label: "Amount", value: amount },
-      { label: "Declined so far", value: String(attempts) },
-      { label: "Last try", value: localTime(retryAt) },
+      { label: "Declined attempts", value: String(attempts) },
+      { label: "Last retry", value: localTime(retryAt) },
     ],
     canWait: severity !== "critical",
   };

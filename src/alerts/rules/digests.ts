@@ -271,7 +271,7 @@ export function digestWords(
         : [
             {
               label: labels.waiting,
-              value: `${counted(waiting.length, "declined renewal")} (${sumsOf(waiting).join(", ")}): the service tries again`,
+              value: `${counted(waiting.length, "declined renewal")} (${sumsOf(waiting).join(", ")}): the service retries`,
             },
           ]),
     ],
@@ -286,31 +286,30 @@ type Asking = Exclude<DigestSection, "waiting">;
 
 const titles: Readonly<Record<Asking, (n: number) => string>> = {
   lost: (n) => `${counted(n, "renewal")} LOST`,
-  "last-try": (n) => `${n} before the last try`,
+  "last-try": (n) => `${n} before the last retry`,
   order: (n) => `${counted(n, "order")} not paid`,
-  over: (n) => `${n} settled`,
+  over: (n) => `${n} ended`,
 };
 
 const labels: Readonly<Record<DigestSection, string>> = {
   lost: "LOST, collect or cancel",
-  "last-try": "Before the last try, write to them",
+  "last-try": "Before the last retry, write to them",
   order: "Orders not paid",
-  over: "Settled, cross off",
+  over: "Ended, stop reminding",
   waiting: "Nothing to do yet",
 };
 
 const advice: Readonly<Record<Asking, string>> = {
   lost:
-    'LOST: write to the customer to pay another way, or cancel the subscription ("npx tallyhook alerts list ' +
-    '--rule dunning_final" lists ' +
-    "all that are open).",
+    "LOST: ask the customer to pay another way, or cancel the subscription " +
+    '(all that are open: "npx tallyhook alerts list --rule dunning_final").',
   "last-try":
-    "Before the last try: write or call today, or the renewal is lost " +
+    "Before the last retry: write to the customer or call today, or the renewal is lost " +
     '("npx tallyhook alerts list --rule dunning_renewal").',
   order:
-    'Orders not paid: nothing retries them; write to who did not come back ("npx tallyhook alerts list --rule ' +
-    'decline").',
-  over: "Settled: remind nobody any more.",
+    "Orders not paid: the service does not retry them. Write to the customers who did not come back " +
+    '("npx tallyhook alerts list --rule decline").',
+  over: "Ended: stop reminding these customers.",
 };
 
 function severityOf(
@@ -334,7 +333,7 @@ function digestItem(entry: DigestEntry, { shortTime }: Wording): AlertItem {
       { label: "Last decline", value: causeOf(failureCode) },
       ...(entry.section === "over"
         ? []
-        : [{ label: "Take it", value: `npx tallyhook alerts ack ${alertId}` }]),
+        : [{ label: "Acknowledge", value: `npx tallyhook alerts ack ${alertId}` }]),
     ],
   };
 }

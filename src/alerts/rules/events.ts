@@ -6,7 +6,7 @@ import type { AlertSettings } from "../settings.ts";
 import { readWatermark, writeWatermark } from "../store.ts";
 import type { Condition, End } from "../timeline.ts";
 import { unknownValueCondition, remember } from "./unknown-values.ts";
-import { headlineText, short, withoutIds } from "./wording.ts";
+import { endsByAcknowledging, headlineText, short, withoutIds } from "./wording.ts";
 
 export interface DeadEvent {
   seq: number;
@@ -211,9 +211,8 @@ export function deadEventCondition(
       cause: short(withoutIds(reason)),
     }),
     advice:
-      `What it tells is missing in the mirror until then. "npx tallyhook events show ${seq}" shows it and why it ` +
-      "failed; once the cause " +
-      `is mended, "npx tallyhook events replay ${seq}".`,
+      `Its change is missing from the mirror. "npx tallyhook events show ${seq}" shows the event and why it failed. ` +
+      `Fix the cause, then run "npx tallyhook events replay ${seq}".`,
     facts: [
       { label: "Event", value: eventId },
       { label: "Reason", value: reason },
@@ -235,13 +234,12 @@ export function duplicateIdCondition(
     rule: "event_duplicate_id",
     severity: rules.event_duplicate_id.severity,
     title: headlineText({
-      lead: `${counted(bodies, "different event", "different events")} came under one id`,
+      lead: `${counted(bodies, "different event", "different events")} have the same id`,
       next: "Ask the service",
     }),
     advice:
-      `All were stored and applied. "npx tallyhook events show ${eventId}" shows them side by side: send that to ` +
-      "the service's support, " +
-      "since an id should name one event.",
+      `All were stored and applied. "npx tallyhook events show ${eventId}" shows them. Send that to the service's ` +
+      `support: an id should name one event. ${endsByAcknowledging}`,
     facts: [
       { label: "Event", value: eventId },
       { label: "Bodies", value: String(bodies) },
@@ -265,10 +263,12 @@ export function futureStateCondition(
     key: futureStateKey(resource, id),
     rule: "event_future",
     severity: rules.event_future.severity,
-    title: `1 ${resource} is dated ${changedAt.slice(0, 10)}, in the future: not believed`,
+    title: `1 ${resource} is dated in the future (${changedAt.slice(0, 10)}): kept out of the mirror`,
     advice:
-      "The mirror stays as it was, and the object is read from the service again. If the service itself shows this time, tell " +
-      `its support, and have what else it shows written with "npx tallyhook heal ${resource} ${id} --from-service --reason …".`,
+      `The mirror did not change. The ${resource} is read from the service again. If the service itself shows this ` +
+      "time, tell its support, and write what else it shows with " +
+      `"npx tallyhook heal ${resource} ${id} --from-service --reason WHY": that ends this alert. ` +
+      "If it does not, acknowledge this alert.",
     facts: [
       { label: "Object", value: `${resource} ${id}` },
       { label: "Dated", value: changedAt },
@@ -295,15 +295,16 @@ const isKnownType = (type: string): boolean =>
 export function deadEventEnd({ seq, type }: { seq: string; type: string | null }): End {
   return {
     title: headlineText({
-      lead: `1 event was taken after all (${short(type ?? "no type", 30)}, number ${seq})`,
+      lead: `1 event is no longer dead (${short(type ?? "no type", 30)}, number ${seq})`,
     }),
     advice:
-      "The mirror has what it tells, or something newer. Whether others failed for the same cause: " +
+      "The mirror has its change, or a newer one. Check whether others failed for the same reason: " +
       '"npx tallyhook events list --state dead".',
   };
 }
 
 export const healedByHandEnd: End = {
-  title: "An object dated in the future was written by hand, as the service shows it",
-  advice: "Who decided it and why is kept with the change. Nothing is left to do.",
+  title: "An object dated in the future was healed by hand",
+  advice:
+    "The mirror has what the service shows. Who decided it, and why, is kept with the change. Nothing is left to do.",
 };

@@ -107,14 +107,14 @@ function driftTitle(
 ): string {
   if (left === 0) {
     return headlineText({
-      lead: `${counted(healed, "difference")} to the service healed`,
-      cause: `run ${id}, nothing is left`,
+      lead: `${counted(healed, "difference")} from the service healed`,
+      cause: `run ${id} left none`,
     });
   }
   const sums = Object.entries(amountAtRiskMinor).map(([currency, n]) => moneyText(n, currency));
   const risk = sums.length === 0 ? "" : `, ${sums.slice(0, 2).join(" and ")} at risk`;
   return headlineText({
-    lead: `${counted(left, "difference")} to the service left${risk}`,
+    lead: `${counted(left, "difference")} from the service not healed${risk}`,
     cause: `run ${id} healed ${healed}`,
   });
 }
@@ -133,12 +133,11 @@ export function runConditions(rules: Rules, run: RunOutcome, at: Date): Conditio
       title: driftTitle(run, { left, healed }),
       advice:
         left > 0
-          ? '"npx tallyhook report exceptions" lists them with both values and the cause. What the service no ' +
-            "longer knows stays on it " +
-            'until somebody decides: "npx tallyhook findings ack". Until then month-end does not pass.'
-          : 'The mirror is right again. "npx tallyhook findings list" names the cause of each: many missed ' +
-            "webhooks mean that the endpoint, " +
-            "the receiver or the network dropped them; look there before it costs a day.",
+          ? '"npx tallyhook report exceptions" lists them with both values and the cause. An object that the service ' +
+            'no longer knows stays there until you accept it: "npx tallyhook findings ack ID --note WHY". ' +
+            "Until then the month-end report does not pass."
+          : 'The mirror is correct again. "npx tallyhook report exceptions" names the cause of each. If many webhooks ' +
+            "were missed, check the endpoint, the receiver and the network today.",
       facts: [
         ...counts("Left", run.left),
         ...counts("Healed", run.healed),
@@ -161,14 +160,14 @@ function incomplete(rules: Rules, run: RunOutcome, at: Date): Condition {
     severity: rules.reconcile_incomplete.severity,
     title: headlineText({
       lead: `Reconciliation INCOMPLETE (run ${run.id})`,
-      cause: run.error === null ? "not read in time" : short(withoutIds(run.error), 60),
+      cause: run.error === null ? "a part was not read in time" : short(withoutIds(run.error), 60),
     }),
     advice:
-      "No report passes until a run has read everything. Mend the reason below (often the service was away, or " +
-      "the key was refused: " +
-      '"npx tallyhook doctor"), then run "npx tallyhook reconcile": it goes on where it stopped.',
+      "No report passes until a run has read everything. Fix the reason first: often the service was down, or it " +
+      'refused the API key ("npx tallyhook doctor" checks both). Then run "npx tallyhook reconcile". It resumes where ' +
+      "the last run stopped.",
     facts: [
-      { label: "Reason", value: run.error ?? "a part of history was not read within its time" },
+      { label: "Reason", value: run.error ?? "a part of history was not read in time" },
       { label: "Slices that failed", value: String(failed) },
       { label: "Slices not read", value: String(pending) },
     ],
@@ -199,17 +198,17 @@ export function identityCondition(rules: Rules, broken: BrokenIdentity, at: Date
     severity:
       broken.severity === "critical" ? rules.identity_broken.severity : severityOf(broken.severity),
     title: headlineText({
-      lead: `${counted(breaches, "record breaks", "records break")} the rule ${short(name)}${atRisk}`,
+      lead: `${counted(breaches, "record breaks", "records break")} the invariant ${short(name)}${atRisk}`,
     }),
     advice:
-      '"npx tallyhook report exceptions" lists them with the amounts. Ask the service about each: it did what ' +
-      "should not happen, such as " +
-      "charging twice. If your shop means it so, switch the rule off in RECONCILE_IDENTITIES.",
+      '"npx tallyhook report exceptions" lists them with the amounts. Ask the service about each: it did something ' +
+      "that should not happen, such as charging twice. If your shop intends it, set the invariant to observe or off " +
+      "in RECONCILE_IDENTITIES.",
     facts: [
       ...amountAtRisk.map(({ currency, amountMinor }) => {
         return { label: "At risk", value: moneyText(amountMinor, currency) };
       }),
-      { label: "Such as", value: examples.join(", ") },
+      { label: "For example", value: examples.join(", ") },
     ],
     kept: { identity: name, breaches },
     measures: {
@@ -243,7 +242,8 @@ export function endpointCondition(rules: Rules, finding: EndpointFinding, at: Da
     }),
     advice:
       `${finding.remedy.charAt(0).toUpperCase()}${finding.remedy.slice(1)}. ` +
-      '"npx tallyhook endpoint list" shows how it stands; what was missed comes back with "npx tallyhook reconcile".',
+      '"npx tallyhook endpoint list" shows its state. "npx tallyhook reconcile" corrects the mirror where webhooks ' +
+      "were missed.",
     facts: [{ label: "Found", value: finding.says }],
     at,
   };
@@ -254,10 +254,10 @@ const endpointTitles: Readonly<Record<string, string>> = {
   registered_twice: "Webhooks arrive twice: several endpoints have our address",
   disabled: "No webhook arrives: our endpoint is disabled at the service",
   not_subscribed: "Some webhooks never arrive: our endpoint is not subscribed to them",
-  version_sunset: "Webhook endpoint pinned to a version that the service ends",
-  unknown_rotation: "Webhook secret rotated elsewhere: the old one ends soon",
-  secret_lost: "Newest webhook secret lost: deliveries stop verifying",
-  call_unfinished: "A change of our webhook endpoint was begun and not finished",
+  version_sunset: "Webhook endpoint pinned to a version that the service is retiring",
+  unknown_rotation: "Webhook secret rotated elsewhere: the old one expires soon",
+  secret_lost: "Newest webhook secret lost: deliveries will be refused",
+  call_unfinished: "A change of our webhook endpoint was started and not finished",
 };
 
 const severityOf = (severity: "high" | "warning"): AlertSeverity =>
@@ -277,11 +277,12 @@ const sum = (all: Readonly<Record<string, number>>): number =>
 /** The end of the alert about differences that a later run has compared again. Pure. */
 export function driftEnd({ id, complete }: { id: number; complete: boolean }): End {
   return {
-    title: `Differences compared anew by run ${id}`,
+    title: `Differences of an earlier run: compared again by run ${id}`,
     advice: complete
-      ? `What is still different stands in the alert on run ${id} ("npx tallyhook alerts list --rule reconcile_drift"); ` +
-        "where there is none, mirror and service are equal."
-      : `Run ${id} did not read everything, so this may not be all: go by what it tells ("npx tallyhook alerts list").`,
+      ? `Run ${id} read everything. If it left differences, it has an alert of its own: ` +
+        '"npx tallyhook alerts list --rule reconcile_drift". If there is none, mirror and service are equal.'
+      : `Run ${id} did not read everything, so differences may remain. It has an alert of its own: ` +
+        '"npx tallyhook alerts list --rule reconcile_incomplete".',
   };
 }
 
@@ -291,26 +292,26 @@ export function incompleteEnd({ id, complete }: { id: number; complete: boolean 
     ? {
         title: `Reconciliation complete again (run ${id})`,
         advice:
-          'All that was not read has been. "npx tallyhook findings list" shows what was found; nothing else is left to do.',
+          'Everything has been read now. "npx tallyhook findings list" shows what is open. Nothing else is left to do.',
       }
     : {
-        title: `A later reconciliation was INCOMPLETE as well (run ${id})`,
+        title: `A later reconciliation was INCOMPLETE too (run ${id})`,
         advice:
-          `The alert on run ${id} has the reason as it is now: ` +
+          `The alert on run ${id} has the present reason: ` +
           '"npx tallyhook alerts list --rule reconcile_incomplete".',
       };
 }
 
 export const identityEnd: End = {
-  title: "A broken rule of the records holds again",
+  title: "A broken invariant holds again",
   advice:
-    'No record breaks it any more. "npx tallyhook findings list" shows what is still open; a customer who was charged ' +
-    "twice has to see the refund.",
+    'It has no open finding any more. "npx tallyhook findings list" shows what else is open. If a customer was charged ' +
+    "twice, check that the refund was paid.",
 };
 
 export const endpointEnd: End = {
-  title: "Webhook endpoint in order again",
-  advice: `Run it now: ${missedComesBack}.`,
+  title: "Webhook endpoint: the problem is fixed",
+  advice: `${missedComesBack}.`,
 };
 
 /** The enforced invariants that do not hold, without acknowledged breaches. One statement. */

@@ -67,18 +67,18 @@ export function signatureCondition(
       lead:
         `${counted(failures, "webhook")} rejected (${why}) in ${rule.withinMinutes} min, ` +
         `${accepted} accepted`,
-      next: isStale ? "Wrong clock, or old ones replayed?" : "Rotated secret, or someone probing?",
+      next: isStale ? "Wrong clock, or a replay?" : "Rotated secret, or someone probing?",
     }),
     advice: isStale
-      ? 'Compare the clocks: "npx tallyhook doctor" shows how far this machine is from the service; mend NTP. If ' +
-        "the clocks agree, " +
-        'somebody sends old deliveries again: they change nothing. What was refused comes back with "npx ' +
-        'tallyhook reconcile".'
-      : `${accepted === 0 ? "Nothing was accepted meanwhile, so the secret is probably wrong" : "Others were accepted meanwhile, so the secret is probably right and somebody is guessing"}. ` +
-        'Run "npx tallyhook endpoint list": a rotation that was made elsewhere shows there, and "npx tallyhook ' +
-        'secrets add" stores the new ' +
-        'secret. "npx tallyhook signature explain" says why one request was refused. What was refused comes back ' +
-        'with "npx tallyhook reconcile".',
+      ? 'Compare the clocks: "npx tallyhook doctor" shows how far this machine is from the service. If it is off, set ' +
+        "it by NTP. If the clocks agree, someone is sending old deliveries again: they change nothing. " +
+        correctsRefused
+      : (accepted === 0
+          ? "No webhook was accepted, so our secret is probably wrong. "
+          : "Others were accepted, so our secret is probably right and someone is guessing. ") +
+        '"npx tallyhook endpoint list" shows whether the secret was rotated elsewhere. "npx tallyhook secrets add" ' +
+        'stores the new one. "npx tallyhook signature explain" says why a captured request was refused. ' +
+        correctsRefused,
     facts: [
       { label: `In ${rule.withinMinutes} minutes`, value: String(failures) },
       { label: "Accepted meanwhile", value: String(accepted) },
@@ -89,13 +89,16 @@ export function signatureCondition(
   };
 }
 
+const correctsRefused =
+  '"npx tallyhook reconcile" corrects the mirror where real events were refused.';
+
 export const signatureEnds = {
   failed: {
     title: "Webhook signatures verify again",
-    advice: `If the secret was the reason, what was refused were real events: ${missedComesBack}.`,
+    advice: `If our secret was wrong, real events were refused. ${missedComesBack}.`,
   },
   stale: {
-    title: "Webhooks are signed in time again",
-    advice: `If the clock was the reason, what was refused were real events: ${missedComesBack}.`,
+    title: "Webhook signatures are in time again",
+    advice: `If a clock was wrong, real events were refused. ${missedComesBack}.`,
   },
 } as const satisfies Readonly<Record<string, End>>;

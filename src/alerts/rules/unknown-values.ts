@@ -9,7 +9,7 @@ import { raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
 import { readWatermark, writeWatermark } from "../store.ts";
 import type { Condition } from "../timeline.ts";
-import { headlineText, short, withoutIds } from "./wording.ts";
+import { endsByAcknowledging, headlineText, short, withoutIds } from "./wording.ts";
 
 /** Values that the interface does not name, by where they appeared. */
 export type UnknownValues = ReadonlyMap<string, ReadonlySet<string>>;
@@ -68,10 +68,9 @@ export function unknownValueCondition(
     severity: rules.event_unknown.severity,
     title: headlineText({ lead: `Unknown ${what}`, cause: short(withoutIds(value)) }),
     advice:
-      "It was stored as it came; nothing is lost. Read in the service's changelog what it means, and change " +
-      "rules or reports that should " +
-      'know it. It is told once: "npx tallyhook alerts ack" when that is done.',
-    facts: [{ label: what, value }],
+      "It was stored as it came. Nothing is lost. Look up in the service's changelog what it means, and change the " +
+      `rules and reports that should know it. ${endsByAcknowledging}`,
+    facts: [{ label: `${what.charAt(0).toUpperCase()}${what.slice(1)}`, value }],
     kept: { kind, value },
     family: "new-values",
     at,

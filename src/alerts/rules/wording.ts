@@ -17,11 +17,11 @@ const maxTitle = 110;
 
 /** A title in parts, the most important first. All but the first may be missing. */
 export interface Headline {
-  /** How much or how many, and of what: `12.345 KWD renewal declined (2nd try)`. */
+  /** How much or how many, and of what: `12.345 KWD renewal declined (2nd attempt)`. */
   lead: string;
   /** The cause or the present state: `insufficient funds`. */
   cause?: string | null;
-  /** What comes next, or what to do: `Next try 24 Oct 14:25`. Dropped first where the title is too long. */
+  /** What comes next, or what to do: `Next retry 24 Oct 14:25`. Dropped first where the title is too long. */
   next?: string | null;
 }
 
@@ -80,8 +80,13 @@ export function orderName(orderNumber: string | null): string | null {
 export const withoutIds = (text: string): string =>
   text.replace(new RegExp(isUuid.source, "gi"), "…");
 
-/** For advice about webhooks that did not arrive. */
-export const missedComesBack = '"npx tallyhook reconcile" brings what was missed meanwhile';
+/** Advice for the time after webhooks did not arrive or were refused. */
+export const missedComesBack =
+  'Run "npx tallyhook reconcile" now. It corrects the mirror where webhooks were missed';
+
+/** Advice of alerts that nothing resolves, because what they report is never undone. */
+export const endsByAcknowledging =
+  "This alert comes once and does not end by itself: acknowledge it when that is done.";
 
 /** The amount of one alert, or of several alerts in one currency. */
 export interface Amount {

@@ -16,6 +16,7 @@ import {
   type StormItemCount,
   countArrivals,
   digestTotals,
+  listCommand,
   stormCondition,
   stormFamilies,
   stormTotals,
@@ -282,7 +283,7 @@ export function listItem({
   return {
     title,
     facts: [
-      ...(sinceThen === null ? [] : [{ label: "Since then", value: sinceThen }]),
+      ...(sinceThen === null ? [] : [{ label: "Outcome", value: sinceThen }]),
       ...(amountMinor === null
         ? []
         : [{ label: "Amount", value: moneyText(amountMinor, currency) }]),
@@ -298,7 +299,7 @@ const endings: Readonly<Record<string, string>> = {
   recovered: "paid after all",
   canceled: "the subscription was canceled",
   accepted: "lost: the bank keeps the money",
-  dismissed: "won: the money stays yours",
+  dismissed: "won: you keep the money",
 };
 
 /** What a list says about an alert that ended before it was listed. Pure. */
@@ -315,12 +316,12 @@ const inListOrder = (alerts: readonly ListedAlert[]): ListedAlert[] =>
   );
 
 const moneyFacts = (sums: readonly string[]): AlertFact[] =>
-  sums.map((value) => ({ label: "Money", value }));
+  sums.map((value) => ({ label: "Total", value }));
 
 /** How many of them need nothing any more. */
 function overFacts(alerts: readonly ListedAlert[]): AlertFact[] {
   const over = alerts.filter(({ sinceThen }) => sinceThen !== null).length;
-  return over === 0 ? [] : [{ label: "Over meanwhile, at the bottom", value: String(over) }];
+  return over === 0 ? [] : [{ label: "Already over, at the bottom", value: String(over) }];
 }
 
 export interface ListPart extends Part {
@@ -340,7 +341,7 @@ export function listStage(
 ): Stage {
   const sums = sumTexts(alerts);
   const lead = sums.length === 0 ? "" : `${sumsInTitle(sums)} in `;
-  const why = cannotWait ? "that cannot wait for the end of a storm" : "that a storm held back";
+  const why = cannotWait ? "of a storm that cannot wait" : "that a storm held back";
   return {
     name: `list:${number}`,
     change: "updated",
@@ -358,7 +359,7 @@ export function listStage(
 function adviceOn(alerts: readonly ListedAlert[]): string {
   const all = new Set(alerts.map(({ advice }) => advice));
   const [common = ""] = all.size === 1 ? all : [];
-  return `${common} Begin at the top: "npx tallyhook alerts show NUMBER" says what to do about one of them.`.trim();
+  return `${common} Start at the top. "npx tallyhook alerts show NUMBER" says what to do about each.`.trim();
 }
 
 const countsByRule = (alerts: readonly ListedAlert[]): AlertFact[] => {
@@ -371,13 +372,13 @@ const countsByRule = (alerts: readonly ListedAlert[]): AlertFact[] => {
 function whereTold(isListed: boolean, isInDigest: boolean): string {
   if (!isInDigest) {
     return isListed
-      ? "The lists name each, the most urgent first."
-      : "Each was told by itself, or is over.";
+      ? "The lists name each alert, the most urgent first."
+      : "Each alert was sent by itself, or is over.";
   }
   const others = isListed
-    ? "the lists name the others"
-    : "the others were told by themselves, or are over";
-  return `What can wait is on the daily list; ${others}.`;
+    ? "The lists name the others."
+    : "The others were sent by themselves, or are over.";
+  return `Alerts that can wait are on the daily list. ${others}`;
 }
 
 /** The end of a storm: how many alerts there were, what became of them, and their sums. Pure. */
@@ -389,11 +390,11 @@ export function stormEnd(family: Family, counts: readonly StormItemCount[]): End
   const listed = of("at_once", "at_end");
   const sums = sumTexts(of("alone", "at_once", "at_end", "in_digest"));
   const { end, holds } = stormFamilies[family];
-  const inAll = sums.length === 0 ? "" : `, ${sumsInTitle(sums)} in all`;
+  const inAll = sums.length === 0 ? "" : `, ${sumsInTitle(sums)} in total`;
   const facts: [string, number][] = [
-    ["Told by themselves at once", sum(of("alone"))],
+    ["Sent by themselves at once", sum(of("alone"))],
     ["Listed at once", sum(of("at_once"))],
-    ["Held back, and listed now", sum(of("at_end"))],
+    ["Held back and listed", sum(of("at_end"))],
     ["Over before they were listed", sum(of("over"))],
     ["On the daily list", sum(of("in_digest"))],
   ];
@@ -401,10 +402,10 @@ export function stormEnd(family: Family, counts: readonly StormItemCount[]): End
     title:
       listed.length === 0
         ? `${end}${inAll}`
-        : `${end}: ${counted(sum(listed), "alert was", "alerts were")} listed${inAll}`,
+        : `${end}: ${counted(sum(listed), "alert")} listed${inAll}`,
     advice:
       `${whereTold(listed.length > 0, of("in_digest").length > 0)} ` +
-      `What is still open: ${holds.map((rule) => `"npx tallyhook alerts list --rule ${rule}"`).join(", ")}.`,
+      `Still open: ${listCommand(holds)}.`,
     facts: [
       ...moneyFacts(sums),
       ...facts.flatMap(([label, n]) => (n === 0 ? [] : [{ label, value: String(n) }])),

@@ -51,19 +51,20 @@ export function stormCondition(
 ): Condition {
   const { rule, holds, stages, title, advice } = stormFamilies[family];
   const isMoney = stages === "attempt:" || family === "chargebacks";
-  const named = holds.map((name) => `"npx tallyhook alerts list --rule ${name}"`).join(", ");
   return {
     key: `storm:${family}`,
     rule,
     // Many dead events at once have a cause on our side.
     severity: family === "dead" ? "critical" : rules[rule].severity,
     title: title(alerts, minutes),
-    advice: `${advice} ${isMoney ? moneyInStorm : "Each"} is listed when this is over, or after an hour. Until then: ${named}.`,
+    advice:
+      `${advice} ${isMoney ? moneyInStorm : "All"} are listed when the storm is over, or after an hour. ` +
+      `Until then: ${listCommand(holds)}.`,
     facts: [
-      ...sumTexts(sums).map((value) => ({ label: "Money", value })),
+      ...sumTexts(sums).map((value) => ({ label: "Total", value })),
       { label: `In ${minutes} minutes`, value: String(alerts) },
-      { label: "Told one by one up to", value: String(limit) },
-      { label: "Rules that are held back", value: holds.join(", ") },
+      { label: "Sent one by one up to", value: String(limit) },
+      { label: "Rules held back", value: holds.join(", ") },
       ...Object.entries(codes)
         .slice(0, 8)
         .map(([label, n]) => ({ label, value: String(n) })),
@@ -75,8 +76,13 @@ export function stormCondition(
 }
 
 const moneyInStorm =
-  "Fraud, chargebacks, high amounts and what is lost for good are told at once all the same, and what goes into the " +
-  "daily list still does; the rest";
+  "Fraud, chargebacks, high amounts and lost renewals are still sent at once. The daily list stays as it is. All others";
+
+/** The command that lists the alerts of these rules. It takes one rule; the others are named. Pure. */
+export function listCommand([first, ...others]: readonly RuleName[]): string {
+  const also = others.length === 0 ? "" : ` (also ${others.join(", ")})`;
+  return `"npx tallyhook alerts list --rule ${first}"${also}`;
+}
 
 /** What the alerts of a family have in common, and how their storm is described. */
 export interface StormFamily {
@@ -103,11 +109,11 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     keys: ["decline:", "dunning:"],
     stages: "attempt:",
     limit: null,
-    title: (count, minutes) => `${count} declines in ${minutes} min, a multiple of what is usual`,
+    title: (count, minutes) => `${count} declines in ${minutes} min, far above the usual rate`,
     advice:
-      'Look at the codes: one code for nearly all means that the gateway or our setup is broken ("npx tallyhook doctor", ' +
-      "the service's status page); fraud codes mean that somebody tries stolen cards: switch on the checkout's " +
-      "protection.",
+      "Look at the codes. One code for nearly all: the gateway or our setup is broken. Check " +
+      '"npx tallyhook doctor" and the service\'s status page. Fraud codes: someone is testing stolen cards. Turn on ' +
+      "the checkout's protection.",
     end: "Declines are back to their usual rate",
   },
   "late-declines": {
@@ -116,11 +122,11 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     keys: ["decline:", "dunning:"],
     stages: "attempt:",
     limit: 50,
-    title: (count, minutes) => `${count} declines were delivered within ${minutes} min, late`,
+    title: (count, minutes) => `${count} declines arrived late, within ${minutes} min`,
     advice:
-      "The charges were made at their usual rate and their events came together, so this is no attack: the receiver or the service " +
-      'was away. "npx tallyhook reconcile" finds what is still missing.',
-    end: "Late declines have all come",
+      "This is no attack: the charges were made at the usual rate, and their events came together. The receiver or the " +
+      'service was down. "npx tallyhook reconcile" finds what is still missing.',
+    end: "Late declines have stopped",
   },
   dead: {
     rule: "event_dead",
@@ -130,9 +136,8 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     limit: 10,
     title: (count, minutes) => `${count} events could not be applied in ${minutes} min`,
     advice:
-      'They have one cause as a rule, such as a new format: "npx tallyhook events list --state dead" shows it. ' +
-      "Once it is mended: " +
-      '"npx tallyhook events replay --dead".',
+      'They usually have one cause, such as a new format: "npx tallyhook events list --state dead" shows it. ' +
+      'Fix it, then run "npx tallyhook events replay --dead".',
     end: "Dead-event storm over",
   },
   chargebacks: {
@@ -143,9 +148,9 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     limit: 20,
     title: (count, minutes) => `${count} chargebacks in ${minutes} min`,
     advice:
-      "Stolen cards, a batch of one bank, or the first import. Each has a time limit of its own: " +
-      '"npx tallyhook alerts list --rule chargeback" and "npx tallyhook report chargebacks" list them.',
-    end: "Chargebacks come one by one again",
+      "Possible causes: stolen cards, a batch from one bank, the initial import. Each chargeback has its own deadline: " +
+      'start with "npx tallyhook report chargebacks".',
+    end: "Chargeback storm over",
   },
   "new-values": {
     rule: "event_unknown",
@@ -155,10 +160,9 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     limit: 10,
     title: (count, minutes) => `${count} unknown values in ${minutes} min`,
     advice:
-      "The service has changed its interface, or a field holds free text now. All were stored as they came; the " +
-      "changelog says what they " +
-      'mean, and "npx tallyhook alerts list --rule event_unknown" lists them.',
-    end: "Unknown values come one by one again",
+      "The service has changed its interface, or a field now holds free text. All values were stored as they came. " +
+      "Look up in the service's changelog what they mean.",
+    end: "Unknown-value storm over",
   },
   "card-numbers": {
     rule: "card_number",
@@ -168,9 +172,8 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     limit: 10,
     title: (count, minutes) => `${count} fields with card numbers in ${minutes} min`,
     advice:
-      "All were masked here. Something writes whole forms, or the keys of metadata are made up one by one: stop " +
-      "it at its source. " +
-      '"npx tallyhook alerts list --rule card_number" names the fields.',
+      "All were masked here. Something writes whole forms into fields, or makes up metadata keys one by one. Stop it " +
+      "at its source.",
     end: "Card-number storm over",
   },
   undescribed: {
@@ -179,11 +182,11 @@ export const stormFamilies: Readonly<Record<Family, StormFamily>> = {
     keys: ["undescribed:"],
     stages: "opened",
     limit: 10,
-    title: (count, minutes) => `${count} alerts could not be described within ${minutes} minutes`,
+    title: (count, minutes) => `${count} alerts could not be composed in ${minutes} min`,
     advice:
-      "They have one cause as a rule: a new shape of data, or a fault of this version. All data was applied. The worker's " +
+      "They usually have one cause: a new shape of data, or a fault of this version. All data was applied. The worker's " +
       "log has the error.",
-    end: "Alerts can be described again",
+    end: "Storm of alerts that could not be composed over",
   },
 };
 

@@ -80,7 +80,7 @@ test.each([
   server.refuseWith(code);
   await expect(send(open())).rejects.toMatchObject({
     ...failure,
-    message: `127.0.0.1 did not take the mail (${code})`,
+    message: `127.0.0.1 did not accept the mail (${code})`,
   });
 });
 

@@ -9,9 +9,9 @@ const fresh = {
   isEarlierTold: false,
   isLaterTold: false,
 } as const;
-const unheard = "this channel was not told that it began";
+const unheard = "this channel did not get the alert itself";
 const over = "resolved before it was sent";
-const overtaken = "a later stage was sent first";
+const overtaken = "a later transition was sent first";
 
 test.each([
   ["a new alert", {}, null],

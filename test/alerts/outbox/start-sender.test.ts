@@ -134,7 +134,7 @@ test("nobody is told of what is over, nor that it is over when they never heard 
   const outbox = await settled(4);
   expect(outbox.map(({ state, last_error: why }) => [state, why])).toEqual([
     ["dropped", "resolved before it was sent"],
-    ["dropped", "this channel was not told that it began"],
+    ["dropped", "this channel did not get the alert itself"],
     ["sent", null],
     ["sent", null],
   ]);
@@ -155,7 +155,7 @@ test("a stage that waits for its time holds up no other, and is dropped when it 
   await database.db.raw("update alerts.outbox set due_at = now() where state = 'pending'");
   const outbox = await settled(2);
   expect(outbox).toMatchObject([
-    { stage: "quiet", state: "dropped", last_error: "a later stage was sent first" },
+    { stage: "quiet", state: "dropped", last_error: "a later transition was sent first" },
     { stage: "urgent", state: "sent" },
   ]);
   expect(stagesSentTo(team)).toEqual(["urgent"]);
@@ -180,7 +180,7 @@ test("a channel that hangs holds up no other, and its messages may have arrived"
     maybe_sent: true,
     last_error: "127.0.0.1 could not be reached (no answer in time)",
   });
-  expect(sender.logged()).toContain("an alert was not taken");
+  expect(sender.logged()).toContain("an alert was not accepted");
   expect(sender.logged()).not.toContain("hunter2");
 });
 
@@ -231,7 +231,7 @@ test.each(["slack", "email"])(
     }
     const sender = start({ team: kind === "slack" ? team.url : mail.url }, { clock });
     const refused = () =>
-      kind === "slack" ? asked : sender.logged().split("an alert was not taken").length - 1;
+      kind === "slack" ? asked : sender.logged().split("an alert was not accepted").length - 1;
     // Long enough for waits of a quarter of an hour, were they counted for each message.
     const tick = (): false => {
       clock.advanceHours(1 / 60);

@@ -154,7 +154,7 @@ describe("silence", () => {
     expect(await unresolved(db)).toEqual(["silence:scheduler critical open"]);
     const [message] = await db("alerts.outbox").pluck<AlertMessage[]>("message");
     expect(message?.title).toBe(
-      "No scheduled task has ever started, though running since 1 Mar 12:00. The nightly run will not start",
+      "No scheduled task has ever started; workers run since 1 Mar 12:00. The nightly run will not start",
     );
     await db("alerts.heartbeats").insert({ name: "scheduler", beat_at: db.fn.now() });
     await minutes(1);

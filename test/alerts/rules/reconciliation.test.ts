@@ -93,11 +93,12 @@ describe("what a run tells", () => {
     const [message] =
       await db("alerts.outbox").pluck<{ title: string; facts: object[] }[]>("message");
     expect(message).toMatchObject({
-      title: "2 records break the rule one_sale, 9.00 USD at risk",
+      title: "2 records break the invariant one_sale, 9.00 USD at risk",
       facts: [
         { label: "At risk", value: "9.00 USD" },
-        { label: "Such as", value: "order order-1, order order-2" },
-        { label: "Take it", value: "npx tallyhook alerts ack 1" },
+        { label: "For example", value: "order order-1, order order-2" },
+        { label: "Noticed", value: expect.any(String) },
+        { label: "Acknowledge", value: "npx tallyhook alerts ack 1" },
       ],
     });
     await db("reconcile.findings").update({ state: "healed" });

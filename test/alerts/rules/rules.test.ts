@@ -52,11 +52,11 @@ const told = (fields: Partial<DeclinedOrder>, rules = context.rules) => {
 };
 
 test.each([
-  [2, true, /^Nothing yet: the service tries again by itself on 2026-03-02 09:00 UTC\.$/],
+  [2, true, /^Nothing to do yet\. The service retries by itself on 2026-03-02 09:00 UTC\.$/],
   [
     3,
     false,
-    /^Write to the customer.*tries this card once more on 2026-03-02 09:00 UTC; after that/,
+    /^Write to the customer.*retries this card one last time on 2026-03-02 09:00 UTC\. If that fails/,
   ],
 ])("at attempt %i of a soft decline, waiting is %s: %s", (attempt, canWait, advice) => {
   const dunning = [{ at: day(1), attempt, nextRetryAt: day(2), isRetryUnknown: false }];
@@ -77,21 +77,21 @@ test("titles lead with the money, name the customer between, and never an id", (
   const kwd = order({ totalMinor: 12_345n, currency: "kwd", sales, dunning });
   const { title, headline } = declineTimeline(kwd, context)!.stages.at(-1)!;
   expect(title).toBe(
-    "12.345 KWD renewal declined (2nd try): insufficient funds. Next try 5 Mar 09:00",
+    "12.345 KWD renewal declined (2nd attempt): insufficient funds. Next retry 5 Mar 09:00",
   );
   expect(headlineText(headline!, "l…@c….example")).toBe(
-    "12.345 KWD renewal declined (2nd try), l…@c….example: insufficient funds. Next try 5 Mar 09:00",
+    "12.345 KWD renewal declined (2nd attempt), l…@c….example: insufficient funds. Next retry 5 Mar 09:00",
   );
   const gone = [{ at: day(2), attempt: 2, nextRetryAt: null, isRetryUnknown: false }];
   const last = declineTimeline({ ...kwd, dunning: gone }, context)!.stages.at(-1)!;
   expect(headlineText(last.headline!, "l…@c….example")).toBe(
-    "LOST 12.345 KWD, l…@c….example: 2 tries declined. Collect or cancel",
+    "LOST 12.345 KWD renewal, l…@c….example: 2 attempts declined. Collect or cancel",
   );
 });
 
 test("a title that is too long loses what comes next, then its end", () => {
   const lead = `${"9".repeat(60)}.00 EUR renewal declined`;
-  const headline = { lead, cause: "insufficient funds", next: "Next try 24 Oct 14:25" };
+  const headline = { lead, cause: "insufficient funds", next: "Next retry 24 Oct 14:25" };
   expect(headlineText(headline)).toBe(`${lead}: insufficient funds`);
   expect(headlineText({ lead: "9".repeat(200) })).toHaveLength(110);
 });
@@ -237,12 +237,12 @@ describe("the cases of a declined charge", () => {
 
 describe("advice", () => {
   test.each([
-    ["do_not_honor", "soft", /^Nothing yet: the service tries again/],
-    ["incorrect_cvv", "card_data", /ask for another one.*no documented way/],
+    ["do_not_honor", "soft", /^Nothing to do yet\. The service retries/],
+    ["incorrect_cvv", "card_data", /ask for another card.*no documented way/],
     ["blocked_card", "account_status", /call the bank/],
-    ["lost_stolen_card", "fraud", /Do not charge again, give no access/],
+    ["lost_stolen_card", "fraud", /Do not charge again. Give no access/],
     ["duplicate_transaction", "configuration", /Page engineering/],
-    ["something_new", "unknown", /documentation does not have/],
+    ["something_new", "unknown", /documentation does not list/],
   ])("%s is %s", (code, group, advice) => {
     expect(declineGroupOf(code)).toBe(group);
     const sales = [{ status: "failed", at: day(1), failureCode: code }];

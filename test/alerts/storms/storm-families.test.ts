@@ -102,12 +102,12 @@ test("the last retries of many renewals are one list of the day", async () => {
   await learn(many(100, (n) => renewal(n, { attempt_count: 3 })));
   await sweep(db, alertContext);
   await sweep(db, alertContext);
-  expect(await told()).toEqual(["100 declines in 10 min, a multiple of what is usual"]);
+  expect(await told()).toEqual(["100 declines in 10 min, far above the usual rate"]);
   const tomorrow = standingClock(new Date(Date.now() + 86_400_000).toISOString());
   await sweep(db, testAlertContext({ clock: tomorrow, serviceClock: clock }));
   const lists = await db("alerts.outbox").whereNull("alert_id").orderBy("id").pluck("message");
   expect(lists).toMatchObject([
-    { title: expect.stringMatching(/^\d+ before the last try \(\d+\.00 USD\) \(1 of 2\)$/) },
+    { title: expect.stringMatching(/^\d+ before the last retry \(\d+\.00 USD\) \(1 of 2\)$/) },
     { title: expect.stringContaining("(2 of 2)") },
   ]);
   const items = (lists as AlertMessage[]).flatMap((list) => list.items ?? []);

@@ -38,7 +38,7 @@ test("10,000 declines in a minute are one incident, and when it ends each is lis
   expect(incidents).toMatchObject([{ key: "storm:declines", occurrence: 1, state: "open" }]);
   const told = await db("alerts.outbox").orderBy("id").pluck<{ title: string }[]>("message");
   expect(told).toHaveLength(1);
-  expect(told[0]?.title).toMatch(/^\d+ declines in 10 min, a multiple of what is usual$/);
+  expect(told[0]?.title).toMatch(/^\d+ declines in 10 min, far above the usual rate$/);
 
   await sweep(db, alertContext);
   expect(await db("alerts.alerts").where({ key: "storm:declines", state: "open" })).toHaveLength(1);
@@ -54,7 +54,7 @@ test("10,000 declines in a minute are one incident, and when it ends each is lis
   expect(messages.length).toBeLessThan(200);
   expect(messages.at(-1)).toMatchObject({
     action: "resolve",
-    title: "Declines are back to their usual rate: 10000 alerts were listed, 100000.00 USD in all",
+    title: "Declines are back to their usual rate: 10000 alerts listed, 100000.00 USD in total",
   });
   expect((await unresolved(db)).length).toBe(10_000);
 }, 60_000);

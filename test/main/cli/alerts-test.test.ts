@@ -62,7 +62,7 @@ describe("tallyhook alerts test", () => {
       ["error", "a first payment", "127.0.0.1 answered 200"],
       ["warning", "an order, card expired", "127.0.0.1 answered 200"],
       ["warning", "a renewal, paid", "127.0.0.1 answered 200"],
-      ["error", "the day's list", "127.0.0.1 answered 200"],
+      ["error", "the daily list", "127.0.0.1 answered 200"],
     ]);
     expect(said.at(-1)).toBe('Channel "team" took 5 messages, marked TEST.');
     for (const { body } of server.posts) expect(body).toMatch(/TEST (49|2 renewals LOST)/);

@@ -100,7 +100,7 @@ describe("alerts", () => {
     expect(await show()).toMatch(/log +digest +final +waits for the next list/);
     await db("alerts.digest_items").update({ told_at: "2026-03-02T08:00:00.000Z" });
     expect(await show()).toMatch(/log +digest +final +listed 2026-03-02T08:00:00\.000Z/);
-    expect(await show()).toContain("What to do: No further try follows.");
+    expect(await show()).toContain("What to do: No retry follows.");
   });
 
   test("ack takes an alert once, tells the channels, and refuses what is over", async () => {
@@ -264,7 +264,7 @@ test("customers erase takes the person out of the day's lists, and leaves the ot
     return message?.items.map(({ title }) => title).toSorted();
   };
   const title = (person: string) =>
-    `LOST 10.00 USD, ${person}: 4 tries declined. Collect or cancel`;
+    `LOST 10.00 USD renewal, ${person}: 4 attempts declined. Collect or cancel`;
   expect(await titles()).toEqual([title("j…@e….com"), title("z…@t….org")]);
   const erase = ["customers", "erase", "customer-1", "--yes", "--by", "ada", "--json"];
   await runCommand(registerCustomers, erase, { env: env() });
