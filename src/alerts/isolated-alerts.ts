@@ -52,7 +52,7 @@ export async function withIsolatedAlerts<T>(
   }
 }
 
-/** Carries the code of its cause: a transaction that failed because of another one is first repeated as it is. */
+/** Carries the code of its cause, so that `withRetries` repeats a transaction that failed because of another one. */
 class AlertsFailed extends Error {
   override name = "AlertsFailed";
   readonly code: unknown;

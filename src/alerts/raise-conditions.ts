@@ -94,7 +94,7 @@ export async function clear(
   await writeTimelines(trx, alertContext, planned, foundBy);
 }
 
-/** Resolves those alerts of a rule whose keys begin with `prefix` and are not among `keys`. */
+/** Resolves the unresolved alerts whose keys begin with `prefix`, except those in `keep`. Needs a transaction. */
 export async function clearOthers(
   trx: Knex.Transaction,
   alertContext: AlertContext,

@@ -22,9 +22,9 @@ export interface Stage {
   facts: readonly AlertFact[];
   /** Whether it may wait for the next digest. */
   canWait: boolean;
-  /** The earlier transition with the same request: whoever was sent that one is not sent this one. */
+  /** The earlier transition that made the same request. Where that one was announced, this one is not. */
   repeats?: string;
-  /** Money or fraud that somebody must see at once: a storm does not hold it back. */
+  /** Money or fraud that people must see at once: a storm does not hold it back until its end. */
   evenInStorm?: boolean;
 }
 

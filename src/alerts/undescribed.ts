@@ -137,9 +137,9 @@ interface Row {
 }
 
 /**
- * Describes again what could not be described: exactly what failed, as its alert has kept it. It takes a few at a time
- * in rotation, each inside a savepoint. A retry may succeed because the cause was momentary, the data have changed, or
- * another version runs by now. Success ends the alert that stood for the object. Returns whether to continue at once:
+ * Tries the alerts again that could not be composed: exactly what failed, as the alert that stands for it has kept it.
+ * It takes a few at a time in rotation, each inside a savepoint. A retry may succeed because the cause was momentary, the
+ * data has changed, or another version runs by now. Success ends the alert that stood for the object. Returns whether to continue at once:
  * there is more, and all of these succeeded. Needs a transaction; idempotent.
  */
 export async function describeAgain(

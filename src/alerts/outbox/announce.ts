@@ -34,7 +34,7 @@ export interface Announcement {
 
 /**
  * Puts messages into the outbox or the digests: one for each channel and transition. The end of an alert goes only to
- * the channels that were told of the alert or listed it. Quiet hours do not delay it on channels that keep incidents.
+ * the channels that got the alert or listed it. Quiet hours do not delay it on channels that keep incidents.
  * Needs the transaction of the change.
  */
 export async function announce(

@@ -23,7 +23,7 @@ export async function queueMessages(trx: Knex, rows: readonly OutboxRow[]): Prom
   await trx.raw(
     `insert into alerts.outbox (channel, alert_id, stage, action, message, due_at, is_list)
      select g.channel, g.alert_id, g.stage, g.action, g.message,
-            -- What is over is not told before the lists of it: a list that came later would open its incident again.
+            -- An end waits for the lists of its incident: a list that came later would open the incident again.
             greatest(coalesce(g.due_at, now()), (
               select max(l.due_at) from alerts.outbox l
               where g.action = 'resolve' and l.alert_id = g.alert_id and l.channel = g.channel and l.is_list
@@ -59,7 +59,7 @@ export interface Overtaken {
 
 /**
  * Withdraws what still waits for its time, a digest or a storm's list and is superseded by a later transition. It does
- * so only on the channels that get the later one, since the others would not hear of the alert at all.
+ * so only on the channels that get the later one, since the others would get nothing about the alert at all.
  */
 export async function dropOvertaken(trx: Knex, overtaken: readonly Overtaken[]): Promise<void> {
   const pairs = overtaken.flatMap(({ alertId, channels }) =>

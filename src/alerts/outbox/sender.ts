@@ -207,9 +207,9 @@ const factsOf = ({ id, stage, action, attempts, message }: ClaimedRow) => ({
 export type SendDecision = { send: true } | { send: false; reason: string };
 
 /**
- * Nobody is told of an alert that is already over, nor of the end of an alert they never heard of. A message that may
- * have arrived is sent again with the same key, since only that proves its arrival. A list reports other alerts than
- * its own.
+ * Drops the message of an alert that is already over, and the end of an alert that the channel never got. A message that
+ * may have arrived is sent again with the same key, since only that proves its arrival. A list is always sent: it reports
+ * other alerts than its own.
  */
 export function sendDecisionOf(
   row: Pick<

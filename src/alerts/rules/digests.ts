@@ -104,7 +104,7 @@ function digestRows(
 interface DigestList {
   channel: string;
   entries: readonly DigestEntry[];
-  /** The stage of the first message. */
+  /** The outbox stage of the first message. */
   stage: string;
   boundary: Date;
 }
@@ -117,7 +117,7 @@ async function waitingItems(
   const { rows } = await trx.raw<{ rows: Row[] }>(
     `select d.channel, a.id, a.rule, a.state, a.customer_id, a.amount_minor, a.currency, a.facts,
             array_agg(d.stage order by d.stage) as stages,
-            -- The database's times: the clock of who took it may be another.
+            -- Both are times of the database: the machine that acknowledged may have another clock.
             coalesce(bool_or(d.queued_at > taken.at), false) as "isNewSinceTaken"
      from alerts.digest_items d join alerts.alerts a on a.id = d.alert_id
        left join lateral (select max(h.recorded_at) as at from alerts.history h
@@ -203,8 +203,8 @@ export interface DigestState {
 
 /**
  * What the list asks about an alert, by its present state. Null: nothing any more, because the alert was acknowledged,
- * or ended before anybody was told. An acknowledged alert with a newer transition is listed again, since the person who
- * acknowledged it has not heard of that. Pure.
+ * or ended before it was sent. An acknowledged alert with a newer transition is listed again, since the person who
+ * acknowledged it does not know of that one. Pure.
  */
 function digestSection({
   rule,
@@ -222,7 +222,7 @@ function digestSection({
   return rule === "decline" ? "order" : "waiting";
 }
 
-/** Whether a list is worth a message: somebody has something to do, or can stop doing it. Pure. */
+/** Whether a list is worth a message: it has something to do, or something that needs no more doing. Pure. */
 const asksSomething = (entries: readonly DigestEntry[]): boolean =>
   entries.some(({ section }) => section !== "waiting");
 

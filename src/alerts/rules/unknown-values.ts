@@ -95,7 +95,7 @@ const places: Readonly<Record<string, string>> = {
 
 /** The most states of one step. Skipping some is harmless, since a change of the interface shows up again. */
 const maxStates = 20_000;
-/** A state is dated before it is committed. */
+/** A state gets its time before it is committed: younger states may still appear. */
 const settledAfterSeconds = 15;
 
 interface Seen {

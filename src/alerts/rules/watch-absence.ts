@@ -119,7 +119,7 @@ async function findAbsences(
 export interface Watch {
   /** Since the first sweep ever. */
   first: Date;
-  /** Since the last gap. While no sweep ran, nobody could send heartbeats or be heard. */
+  /** Since the last gap. While no sweep ran, perhaps no worker did: missing heartbeats prove nothing about that time. */
   since: Date;
 }
 

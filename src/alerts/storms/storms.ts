@@ -385,7 +385,7 @@ async function countUsual(db: Knex, alertContext: AlertContext, at: Date): Promi
     `with asked as (
        select :at::timestamptz as at, make_interval(mins => :mins) as width, interval '90 minutes' as around
      ), attempts as not materialized (
-       -- What the first import brought is a part of what there was, and says nothing of how much there is.
+       -- The initial import raises alerts on a part of the past only, so its declines say nothing of the usual rate.
        select h.at from alerts.history h where starts_with(h.stage, 'attempt:') and h.found_by <> 'import'
      ), known as (
        select least(:days::float8, extract(epoch from asked.at - (select at from attempts order by at limit 1)) / 86400) as days
