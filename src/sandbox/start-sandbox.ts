@@ -46,7 +46,10 @@ export interface RunningSandbox {
   close(): Promise<void>;
 }
 
-/** Starts the local stand-in of the service, in memory. Throws `ConfigurationError` when the port is not available. */
+/**
+ * Starts the local stand-in for the service. It works in memory; `stateFile` keeps its state. Throws
+ * `ConfigurationError` when the port is not available.
+ */
 export async function startSandbox(options: SandboxOptions): Promise<RunningSandbox> {
   const { port, host = "127.0.0.1", seed = "tallyhook", log, wallClock = machineClock } = options;
   const { allowHosts = [] } = options;

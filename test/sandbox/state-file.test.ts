@@ -202,7 +202,9 @@ test.each([
     writeFileSync(stateFile, text);
     const start = startTestSandbox(1, { stateFile });
     await expect(start).rejects.toThrow(`The state file ${stateFile} ${why}`);
-    await expect(start).rejects.toThrow('or remove it to start anew: what "tallyhook start" keeps');
+    await expect(start).rejects.toThrow(
+      'or remove it to begin with an empty sandbox. "tallyhook start --reset"',
+    );
     expect(readFileSync(stateFile, "utf8")).toBe(text);
   },
 );

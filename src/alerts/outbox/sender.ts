@@ -139,9 +139,9 @@ function startLane(
   }
 
   async function handle(row: ClaimedRow): Promise<Result> {
-    const fate = sendDecisionOf(row);
-    if (!fate.send) {
-      await store(row, { state: "dropped", reason: fate.reason, maybeSent: false });
+    const decision = sendDecisionOf(row);
+    if (!decision.send) {
+      await store(row, { state: "dropped", reason: decision.reason, maybeSent: false });
       return null;
     }
     const failed = await sendOne(row);

@@ -61,7 +61,7 @@ function assertReachable(time: Timeline, targetMs: number): void {
   if (targetMs - time.nowMs() <= longestJumpMs || time.planned().length === 0) return;
   throw invalidValue(
     param,
-    "there are jobs on the way: move the clock by at most a hundred years at a time",
+    "jobs are planned: move the clock by at most a hundred years at a time",
   );
 }
 

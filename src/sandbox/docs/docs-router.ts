@@ -31,7 +31,7 @@ const page = `<!doctype html>
 <html lang="en">
   <head>
     <meta charset="utf-8" />
-    <title>The service, as the sandbox plays it</title>
+    <title>The commerce service, as the sandbox simulates it</title>
     <link rel="icon" href="/docs/favicon-32x32.png" />
     <link rel="stylesheet" href="/docs/swagger-ui.css" />
   </head>

@@ -67,16 +67,20 @@ export const exampleIdempotencyKey = "3f2b8c1e-0000-4000-8000-000000000000";
 
 const idempotencyKey = z
   .uuidv4()
-  .describe("Repeats within 24 hours get the first answer; this page sends a fresh one a call")
+  .describe(
+    "A repeat within 24 hours gets the first answer. This page sends a fresh key with each call.",
+  )
   .meta({ example: exampleIdempotencyKey });
 
 const requestIdHeader = z.object({
-  "X-Request-Id": z.string().describe("The same as error.request_id: for the service's support"),
+  "X-Request-Id": z
+    .string()
+    .describe("The same as error.request_id. Give it to the service's support."),
 });
 
-/** Sent while limits are switched on, for the limit with less left. */
+/** Sent while rate limits are on, for the limit with less left. */
 const rateHeaders = z.object({
-  "RateLimit-Limit": z.int().optional().describe("Requests a window"),
+  "RateLimit-Limit": z.int().optional().describe("Requests per window"),
   "RateLimit-Remaining": z.int().optional().describe("Requests left in this window"),
   "RateLimit-Reset": z.int().optional().describe("Seconds until the next window"),
 });
@@ -86,7 +90,7 @@ const doneHeaders = requestIdHeader.extend(rateHeaders.shape).extend({
 });
 
 const limitedHeaders = requestIdHeader.extend(rateHeaders.shape).extend({
-  "Retry-After": z.string().describe("Seconds, or an HTTP date: wait that long, and a little more"),
+  "Retry-After": z.string().describe("How long to wait: seconds, or an HTTP date"),
 });
 
 /** The errors that every endpoint can answer. */
@@ -143,7 +147,7 @@ export function openApiDocument(
     {
       openapi: "3.1.0",
       info: {
-        title: "The commerce service, as the sandbox plays it",
+        title: "The commerce service, as the sandbox simulates it",
         version: latestVersion.version,
         description:
           "Money is in cents, times are ISO 8601, ids are UUIDs, lists are paged by cursor.",
@@ -186,7 +190,7 @@ function operation(endpoint: Endpoint, example: unknown): ZodOpenApiOperationObj
     ...bodyOf(endpoint),
     responses: {
       [status]: {
-        description: "Done",
+        description: "Success",
         headers: doneHeaders,
         content: { "application/json": json },
       },
@@ -273,7 +277,12 @@ function webhooks(): NonNullable<ZodOpenApiObject["webhooks"]> {
         security: [],
         requestParams: { header },
         requestBody: { required: true, content: { "application/json": { schema } } },
-        responses: { "2XX": { description: "Received: within 30 seconds, else it is sent again" } },
+        responses: {
+          "2XX": {
+            description:
+              "Accepted. Without such an answer within 30 seconds the event is sent again.",
+          },
+        },
       };
       return [type, { post }];
     }),

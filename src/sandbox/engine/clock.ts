@@ -22,9 +22,9 @@ export interface Timeline extends Clock {
   /** `now()` as the service writes it: ISO 8601, UTC, milliseconds. */
   iso(): string;
   readonly mode: ClockMode;
-  /** The time at which a job due at `dueMs` happens: `dueMs` if the clock was moved past it, otherwise now. */
+  /** The time at which a job due at `dueMs` happens: `dueMs` if the clock was moved to it or past it, otherwise now. */
   momentOf(dueMs: number): number;
-  /** The move of the clock that passed `dueMs`. Null for what was due when the clock arrived, or fell due since. */
+  /** The number of the last move of the clock, if it ended after `dueMs`; null for what was due at its end or later. */
   movePassing(dueMs: number): number | null;
   /** Runs `work` with the clock stopped until it returns; asynchronous work returns at its first wait. */
   atOneMoment<T>(work: () => T): T;

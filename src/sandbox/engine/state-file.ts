@@ -51,8 +51,8 @@ export async function holdStateFile(path: string): Promise<() => Promise<void>> 
 
 function isInUse(path: string, cause: unknown): ConfigurationError {
   return new ConfigurationError(
-    `The state file ${path} is in use by another sandbox. Stop that one, or name another file; "tallyhook start" takes ` +
-      "another one with another TALLYHOOK_DATA_DIR.",
+    `The state file ${path} is in use by another sandbox. Stop that one, or name another file ` +
+      '("tallyhook start": set another TALLYHOOK_DATA_DIR).',
     { cause },
   );
 }
@@ -71,8 +71,8 @@ export async function readStateFile(
   } catch (cause) {
     if (cause instanceof UnreachableError) throw cause;
     throw new ConfigurationError(
-      `The state file ${path} ${whyNot(cause)}. Name another one, or remove it to start anew: what "tallyhook start" ` +
-        'keeps goes with "tallyhook start --reset", together with its database.',
+      `The state file ${path} ${whyNot(cause)}. Name another one, or remove it to begin with an empty sandbox. ` +
+        '"tallyhook start --reset" removes the one that "tallyhook start" keeps, together with its database.',
       { cause },
     );
   }
@@ -181,8 +181,8 @@ export function keepStateFile(deps: {
       await writing;
       await writeIfChanged().catch((cause: unknown) => {
         throw new UnreachableError(
-          `The last state of the sandbox cannot be written to ${path} (${errorCode(cause) ?? "unknown error"}): what is ` +
-            "there is the last one that could. Make room, or name a file elsewhere.",
+          `The last state of the sandbox cannot be written to ${path} (${errorCode(cause) ?? "unknown error"}). The ` +
+            "file has the state of the last successful write. Make room, or name a file elsewhere.",
           { cause },
         );
       });

@@ -128,7 +128,7 @@ function authenticate(
   }
   const match = /^Bearer (\S+)$/i.exec(authorization);
   if (match?.[1] === undefined || !keyShape.test(match[1])) {
-    throw new ApiError("invalid_api_key_format", "The API key has not the form of one.");
+    throw new ApiError("invalid_api_key_format", "The API key is malformed.");
   }
   const key = keys.get(match[1]);
   if (key === undefined) throw new ApiError("invalid_api_key", "No such API key.");

@@ -71,13 +71,13 @@ export async function generateTraffic(
   });
 }
 
-/** Sets the clock back; it keeps its mode, running or manual. Refused once anything has happened. */
+/** Sets the clock back. It keeps its mode, real or manual. Refused once anything has happened. */
 function beginEarlier(state: State, space: Space, days: number): void {
   const { time } = state;
   if (space.orders.size + space.customers.size + state.events.total + time.planned().length > 0) {
     throw new ApiError(
       "validation_error",
-      "Traffic in the past is for a sandbox in which nothing has happened: POST /_sandbox/reset first.",
+      "Traffic in the past needs a sandbox in which nothing has happened yet: POST /_sandbox/reset first.",
     );
   }
   time.restore({ nowMs: time.nowMs() - Math.round(days * dayMs), mode: time.mode });
