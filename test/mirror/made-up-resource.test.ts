@@ -14,10 +14,10 @@ import {
   code,
   money,
   objectAt,
+  personalText,
   readColumns,
   readObject,
   reference,
-  text,
   time,
 } from "../../src/mirror/resources/resource.ts";
 import {
@@ -83,12 +83,12 @@ const core = {
   customer_id: reference,
   status: code,
   fee: money,
-  recipient: text,
+  recipient: personalText,
   created_at: time,
   updated_at: changedAt,
 } satisfies Columns;
 
-const delivery = { door_note: text, signed_by: text } satisfies Columns;
+const delivery = { door_note: personalText, signed_by: personalText } satisfies Columns;
 
 const parcel: MirrorResource = {
   name: "parcel",
@@ -158,6 +158,7 @@ const { isCustomerKnown, markErased } = await import("../../src/mirror/privacy/e
 const { interpretEvent } = await import("../../src/worker/interpret-event.ts");
 const { makePlan } = await import("../../src/reconcile/plan.ts");
 const { differencesOf } = await import("../../src/reconcile/compare/differences.ts");
+const { driftFindings } = await import("../../src/reconcile/findings/drift-findings.ts");
 
 const database = useTestDatabase();
 
@@ -237,6 +238,28 @@ test("it is compared: equal is nothing, a row edited by hand is found and writte
   const written = await db.transaction((trx) => applyStates(trx, states));
   expect(newStates(written)).toHaveLength(1);
   expect(await row()).toMatchObject({ fee: "495" });
+});
+
+test("what differs in its money is serious, and what is personal or nobody knows is named and not shown", async () => {
+  const { db } = database;
+  const stored = { gift_message: "For Jane", tags: { Jane: 1 }, delivery: { signed_by: "J. Doe" } };
+  await apply(look(sample({ ...stored, recipient: "Jane", fee: 1 }), at(60)));
+  const shown = { gift_message: "For Ann", tags: { Ann: 1 }, updated_at: at(9) };
+  const states = statesOf(look(sample(shown), at(120)));
+  const [object, ...others] = await compareStates(db, states);
+  if (object === undefined) throw new Error("the sample does not differ");
+  expect(others).toEqual([]);
+  const differences = differencesOf(object);
+  expect(differences[0]).toEqual({ field: "fee", service: 495, mirror: 1 });
+  for (const field of ["recipient", "signed_by", "gift_message", "tags"]) {
+    expect(differences).toContainEqual({ field, service: "(differs)", mirror: "(differs)" });
+  }
+  expect(JSON.stringify(differences)).not.toMatch(/Jane|Ann|Doe/);
+  const classification = { kind: "behind", isYoung: false, differences } as const;
+  const { resource, id } = object;
+  expect(await driftFindings(db, [{ resource, id, object, classification }])).toMatchObject([
+    { severity: "high" },
+  ]);
 });
 
 test("it is healed by hand, whatever the mirror holds, and what cannot be deleted bears no mark of it", async () => {

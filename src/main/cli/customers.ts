@@ -17,7 +17,7 @@ import {
   keepContacts,
   markErased,
 } from "../../mirror/privacy/erased-people.ts";
-import { redacted } from "../../mirror/privacy/personal-data.ts";
+import { redacted } from "../../platform/redaction.ts";
 import { addBody, arrivalOf, redactedArrival } from "../../mirror/privacy/redact-events.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { moneyText } from "../../platform/money.ts";

@@ -1,8 +1,6 @@
+import { redacted } from "../../platform/redaction.ts";
 import { mirrorResources } from "../resources.ts";
 import { type Kind, type Stays, hasNumbers, isText } from "./kinds.ts";
-
-/** Replaces a personal value. */
-export const redacted = "[redacted]";
 
 function keys(text: string): string[] {
   return text.split(/\s+/).filter((key) => key !== "");

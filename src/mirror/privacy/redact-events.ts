@@ -5,6 +5,7 @@ import {
   readEventParts,
 } from "../../contract/event-envelope.ts";
 import { isObject, isWireId } from "../../contract/wire-types.ts";
+import { redacted } from "../../platform/redaction.ts";
 import {
   type Contact,
   type PersonTraces,
@@ -21,7 +22,7 @@ import {
   erasedObjectsAmong,
   isAnybodyErased,
 } from "./erased-people.ts";
-import { redacted, withoutPersonalData, withoutPersonalField } from "./personal-data.ts";
+import { withoutPersonalData, withoutPersonalField } from "./personal-data.ts";
 import { hasRepeatedKeys } from "./repeated-keys.ts";
 
 /** An event's bytes and their parsed body; `body` is undefined if they are no JSON. */

@@ -9,10 +9,10 @@ import {
   type RowExpression,
   changedAt,
   flag,
+  personalText,
   readColumns,
   readObject,
   reference,
-  text,
   time,
 } from "./resource.ts";
 
@@ -27,11 +27,11 @@ const isAbsent = (row: RowExpression): string =>
   `left(${row("absent_version")}, 27) > ${seenUntil(row("version"))}`;
 
 const core = {
-  email: text,
-  first_name: text,
-  last_name: text,
-  phone: text,
-  company: text,
+  email: personalText,
+  first_name: personalText,
+  last_name: personalText,
+  phone: personalText,
+  company: personalText,
   default_payment_method_id: reference,
   created_at: time,
   updated_at: changedAt,

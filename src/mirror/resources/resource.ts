@@ -93,6 +93,25 @@ export const namedGroups = ({ groups }: MirrorResource): NamedGroup[] =>
     prefix: `${definition.versionColumn}_`,
   }));
 
+/** The columns that are read from the service's objects, those of every group. */
+export const allColumns = ({ groups, shared }: MirrorResource): Columns =>
+  Object.assign(
+    {},
+    ...Object.values(groups).map(({ columns }) => columns),
+    shared?.columns,
+  ) as Columns;
+
+/**
+ * The fields that the books rest on: a difference in one of them is serious, and people read it first. The object's
+ * amount comes first, then its other money.
+ */
+export function bookedFields(resource: MirrorResource): string[] {
+  const money = Object.entries(allColumns(resource)).flatMap(([name, { holds }]) =>
+    holds === "money" ? [name] : [],
+  );
+  return [...new Set([resource.amount ?? [], money, "currency", "status"].flat())];
+}
+
 /** An object whose id, version and amounts are readable. */
 export interface Readable {
   id: string;
@@ -144,9 +163,16 @@ export function versionTime({
 
 type Source = Readonly<Record<string, unknown>>;
 
-/** A column's SQL type, and how its value is read from an object of the service. */
+/**
+ * What a column holds. `money`: minor units; a difference is serious. `personal`: says who somebody is, or is free text
+ * in which people write that; findings name such a column and never its value. `plain`: all else.
+ */
+export type Holds = "money" | "personal" | "plain";
+
+/** A column's SQL type, what it holds, and how its value is read from an object of the service. */
 export interface ColumnDefinition {
   type: "text" | "bigint" | "integer" | "boolean" | "timestamptz";
+  holds: Holds;
   read: (source: Source, key: string, updatedAt: string) => Column;
 }
 
@@ -169,7 +195,9 @@ export function readColumns(
  * as it came. What must be readable (id, version, amounts) was checked before.
  */
 
-export const text: ColumnDefinition = { type: "text", read: readText };
+/** Text has no kind of its own: each column says whether it is personal. */
+export const plainText: ColumnDefinition = { type: "text", holds: "plain", read: readText };
+export const personalText: ColumnDefinition = { type: "text", holds: "personal", read: readText };
 
 function readText(source: Source, key: string): string | null {
   const value = source[key];
@@ -185,6 +213,7 @@ const maxCodeLength = 40;
  */
 export const code: ColumnDefinition = {
   type: "text",
+  holds: "plain",
   read: (source, key) => {
     const value = readText(source, key);
     if (value === null || value.length <= maxCodeLength) return value;
@@ -198,6 +227,7 @@ export const codeSql = (expression: string): string => `left(${expression}, ${ma
 /** An id. Ids are indexed, so a value that is no id or is too long for an index becomes null. */
 export const reference: ColumnDefinition = {
   type: "text",
+  holds: "plain",
   read: (source, key) => {
     const value = source[key];
     return isWireId(value) ? value : null;
@@ -207,7 +237,7 @@ export const reference: ColumnDefinition = {
 const maxInteger = 2_147_483_647;
 
 /** Fits an `integer` column. */
-export const integer: ColumnDefinition = { type: "integer", read: readInteger };
+export const integer: ColumnDefinition = { type: "integer", holds: "plain", read: readInteger };
 
 export function readInteger(source: Source, key: string): number | null {
   const value = source[key];
@@ -219,6 +249,7 @@ export function readInteger(source: Source, key: string): number | null {
 /** Minor units, exact. */
 export const money: ColumnDefinition = {
   type: "bigint",
+  holds: "money",
   read: (source, key) => {
     const value = source[key];
     return Number.isSafeInteger(value) ? (value as number) : null;
@@ -228,10 +259,11 @@ export const money: ColumnDefinition = {
 /** An absent flag is false. */
 export const flag: ColumnDefinition = {
   type: "boolean",
+  holds: "plain",
   read: (source, key) => source[key] === true,
 };
 
-export const time: ColumnDefinition = { type: "timestamptz", read: readTime };
+export const time: ColumnDefinition = { type: "timestamptz", holds: "plain", read: readTime };
 
 export function readTime(source: Source, key: string): string | null {
   const value = source[key];
@@ -241,6 +273,7 @@ export function readTime(source: Source, key: string): string | null {
 /** When the object last changed: its `updated_at`, or the event's time if it has none (`versionTime`). */
 export const changedAt: ColumnDefinition = {
   type: "timestamptz",
+  holds: "plain",
   read: (_source, _key, updatedAt) => updatedAt,
 };
 
@@ -248,9 +281,9 @@ export const changedAt: ColumnDefinition = {
 export const within = (
   parent: string,
   key: string,
-  { type, read }: ColumnDefinition,
+  { read, ...definition }: ColumnDefinition,
 ): ColumnDefinition => ({
-  type,
+  ...definition,
   read: (source, _key, updatedAt) => read(objectAt(source, parent), key, updatedAt),
 });
 
@@ -260,6 +293,6 @@ export const objectAt = (source: Source, key: string): Source => asObject(source
 /** The card as orders, transactions and subscriptions summarise it. */
 export const cardColumns = {
   payment_method_id: within("payment_method", "id", reference),
-  card_brand: within("payment_method", "card_brand", text),
-  card_last_four: within("payment_method", "card_last_four", text),
+  card_brand: within("payment_method", "card_brand", plainText),
+  card_last_four: within("payment_method", "card_last_four", plainText),
 } satisfies Columns;

@@ -18,10 +18,10 @@ import {
   integer,
   money,
   objectAt,
+  plainText,
   readColumns,
   readObject,
   reference,
-  text,
   time,
   unreadable,
   within,
@@ -53,7 +53,7 @@ const core = {
 } satisfies Columns;
 
 const detail = {
-  failure_reason: text,
+  failure_reason: plainText,
   attempt_count: integer,
   next_retry_at: time,
 } satisfies Columns;

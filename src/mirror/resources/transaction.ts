@@ -26,10 +26,10 @@ import {
   codeSql,
   integer,
   money,
+  plainText,
   readColumns,
   readObject,
   reference,
-  text,
   time,
 } from "./resource.ts";
 
@@ -44,7 +44,7 @@ const shared = {
   amount: money,
   currency: code,
   customer_id: reference,
-  failure_reason: text,
+  failure_reason: plainText,
   ...cardColumns,
   created_at: time,
   updated_at: changedAt,

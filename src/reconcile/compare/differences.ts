@@ -3,15 +3,15 @@ import {
   type DifferentObject,
   contentDiffers,
 } from "../../mirror/compare/compare-states.ts";
-import { groupNamed } from "../../mirror/resources.ts";
+import { withoutPersonalField } from "../../mirror/privacy/personal-data.ts";
+import { groupNamed, resourceNamed } from "../../mirror/resources.ts";
+import { type MirrorResource, allColumns, bookedFields } from "../../mirror/resources/resource.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import { isObject } from "../../contract/wire-types.ts";
+import { redacted } from "../../platform/redaction.ts";
 import type { Difference } from "../findings/findings.ts";
 
 type Json = Readonly<Record<string, unknown>>;
-
-/** Listed first in a finding. */
-const money = ["total", "amount", "subtotal", "discount_amount", "currency", "status"];
 
 /** Fields that say when an object changed, not what changed. */
 export const bookkeeping: ReadonlySet<string> = new Set([
@@ -20,20 +20,10 @@ export const bookkeeping: ReadonlySet<string> = new Set([
   "updated_at",
 ]);
 
-/** Personal data, and free text that may contain some, is not copied into findings: the name of the field is enough. */
-const personal = new Set([
-  "email",
-  "first_name",
-  "last_name",
-  "phone",
-  "company",
-  "shipping_address",
-  "metadata",
-  "description",
-]);
-
 /** Which fields differ, and how, money first. Pure. */
 export function differencesOf(object: DifferentObject): Difference[] {
+  const resource = resourceNamed(object.resource);
+  const booked = bookedFields(resource);
   const fields = new Map<string, Difference>();
   for (const group of object.groups) {
     for (const difference of groupDifferences(object, group)) {
@@ -41,8 +31,8 @@ export function differencesOf(object: DifferentObject): Difference[] {
     }
   }
   return [...fields.values()]
-    .sort((a, b) => rank(a.field) - rank(b.field))
-    .map(withoutPersonalData);
+    .sort((a, b) => rank(booked, a.field) - rank(booked, b.field))
+    .map((difference) => withoutPersonalData(resource, difference));
 }
 
 /**
@@ -105,19 +95,44 @@ function isSame(a: unknown, b: unknown): boolean {
   return [...keys].every((key) => isSame((a as Json)[key], (b as Json)[key]));
 }
 
-const rank = (field: string): number => {
-  const at = money.indexOf(field);
-  return at === -1 ? (bookkeeping.has(field) ? money.length + 1 : money.length) : at;
+const rank = (booked: readonly string[], field: string): number => {
+  const at = booked.indexOf(field);
+  return at === -1 ? (bookkeeping.has(field) ? booked.length + 1 : booked.length) : at;
 };
 
-const withoutPersonalData = ({ field, service, mirror }: Difference): Difference =>
-  personal.has(field)
-    ? {
-        field,
-        service: isAbsent(service) ? null : "(differs)",
-        mirror: isAbsent(mirror) ? null : "(differs)",
-      }
-    : { field, service, mirror };
+/** Personal data is not copied into findings: the name of the field is enough. */
+function withoutPersonalData(
+  resource: MirrorResource,
+  { field, ...sides }: Difference,
+): Difference {
+  const [service, mirror] = [sides.service, sides.mirror].map((value) =>
+    shownValue(resource, field, value),
+  );
+  // Where both show the same, what differs is in the part that is not shown.
+  const isWhole = isSame(service, sides.service) && isSame(mirror, sides.mirror);
+  const isHidden = !isWhole && isSame(service, mirror);
+  return {
+    field,
+    service: isHidden && !isAbsent(service) ? hidden : service,
+    mirror: isHidden && !isAbsent(mirror) ? hidden : mirror,
+  };
+}
+
+const hidden = "(differs)";
+
+/**
+ * A column says of itself whether it is personal. Of all other fields, also those that nobody knows yet, only what
+ * survives an erasure is shown.
+ */
+function shownValue(resource: MirrorResource, field: string, value: unknown): unknown {
+  if (isAbsent(value)) return null;
+  if (bookkeeping.has(field)) return value;
+  const holds = allColumns(resource)[field]?.holds;
+  if (holds !== undefined) return holds === "personal" ? hidden : value;
+  const kept = withoutPersonalField(field, value);
+  const isNothing = kept === undefined || kept === redacted || JSON.stringify(kept) === "{}";
+  return isNothing ? hidden : kept;
+}
 
 /** The database prints times in another form than states have them. */
 const inFixedForm = (value: unknown): unknown =>

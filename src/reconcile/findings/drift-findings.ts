@@ -4,6 +4,7 @@ import { type InboxTrace, traceEvents } from "../../inbox/queries.ts";
 import type { DifferentObject } from "../../mirror/compare/compare-states.ts";
 import { type InconsistentRow, inconsistentRows } from "../../mirror/compare/inconsistent-rows.ts";
 import { resourceNamed } from "../../mirror/resources.ts";
+import { bookedFields } from "../../mirror/resources/resource.ts";
 import type { GroupState, Resource } from "../../mirror/snapshot.ts";
 import { findRecorded } from "../../mirror/write/apply.ts";
 import { type Classified, hasDifferences } from "../compare/classify.ts";
@@ -61,7 +62,7 @@ export async function driftFindings(
       key: driftKey(found.class, resource, id),
       class: found.class,
       identity: null,
-      severity: severityOf(differences, object.stored === null),
+      severity: severityOf(object, differences),
       resource,
       objectId: id,
       objectAt: createdAt(object),
@@ -90,10 +91,13 @@ export function createdAt({ stored, groups }: DifferentObject): string | null {
   return times.sort()[0] ?? null;
 }
 
-const grave = new Set(["total", "amount", "subtotal", "discount_amount", "currency", "status"]);
-
-const severityOf = (differences: readonly Difference[], isMissing: boolean): Severity =>
-  isMissing || differences.some(({ field }) => grave.has(field)) ? "high" : "warning";
+function severityOf(
+  { resource, stored }: DifferentObject,
+  differences: readonly Difference[],
+): Severity {
+  const booked = new Set(bookedFields(resourceNamed(resource)));
+  return stored === null || differences.some(({ field }) => booked.has(field)) ? "high" : "warning";
+}
 
 const evidenceOf = (state: GroupState, events: readonly InboxTrace[], isKnownState: boolean) => ({
   changed_at: state.updatedAt,
@@ -121,7 +125,7 @@ export interface AmountAtRisk {
  * missing or its status differs; otherwise 0. Null for objects without an amount. Pure.
  */
 export function amountAtRisk(
-  { stored, groups }: Pick<DifferentObject, "stored" | "groups">,
+  { resource, stored, groups }: DifferentObject,
   differences: readonly Difference[],
 ): AmountAtRisk {
   const columns = Object.assign({}, ...groups.map(({ state }) => state.columns)) as Record<
@@ -129,11 +133,12 @@ export function amountAtRisk(
     unknown
   >;
   const value = (field: string): unknown => columns[field] ?? stored?.[field];
-  const amount = asAmount(value("total")) ?? asAmount(value("amount"));
+  const field = resourceNamed(resource).amount;
+  const amount = field === undefined ? null : asAmount(value(field));
   const currency = value("currency");
   if (amount === null) return { amountMinor: null, currency: null };
-  const differs = (field: string) => differences.find((difference) => difference.field === field);
-  const byMoney = differs("total") ?? differs("amount");
+  const differs = (name: string | undefined) => differences.find((one) => one.field === name);
+  const byMoney = differs(field);
   const [there, here] = [asAmount(byMoney?.service), asAmount(byMoney?.mirror)];
   const isWhole = stored === null || differs("status") !== undefined;
   return {

@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
-import { classifiedKeys, redacted } from "../../mirror/privacy/personal-data.ts";
+import { redacted } from "../../platform/redaction.ts";
+import { classifiedKeys } from "../../mirror/privacy/personal-data.ts";
 
 /** The fields of a finding's evidence whose values stay: all others may quote the service's answer. */
 const keptEvidence = [

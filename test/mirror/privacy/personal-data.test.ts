@@ -2,8 +2,12 @@ import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import { z } from "zod";
 import { mirrorResources } from "../../../src/mirror/resources.ts";
-import { namedGroups } from "../../../src/mirror/resources/resource.ts";
-import { classifiedKeys, withoutPersonalData } from "../../../src/mirror/privacy/personal-data.ts";
+import { allColumns, namedGroups } from "../../../src/mirror/resources/resource.ts";
+import {
+  classifiedKeys,
+  withoutPersonalData,
+  withoutPersonalField,
+} from "../../../src/mirror/privacy/personal-data.ts";
 import { arrivalOf, redactedArrival } from "../../../src/mirror/privacy/redact-events.ts";
 import {
   type EnvelopePlaces,
@@ -38,6 +42,17 @@ describe("the list of what stays", () => {
       ...Object.keys(table.computed ?? {}),
     ]);
     expect(columns.filter((column) => !classifiedKeys.has(column))).toEqual([]);
+  });
+
+  it("leaves no column that findings hide as personal", () => {
+    const personal = mirrorResources.flatMap((resource) =>
+      Object.entries(allColumns(resource)).flatMap(([name, { holds }]) =>
+        holds === "personal" ? [name] : [],
+      ),
+    );
+    expect(personal).toContain("email");
+    const left = personal.filter((name) => withoutPersonalField(name, "jane") === "jane");
+    expect(left).toEqual([]);
   });
 });
 

@@ -1,7 +1,12 @@
 import { expect, test } from "vitest";
 import { amountAtRisk } from "../../../src/reconcile/findings/drift-findings.ts";
 
-const stored = (amount: number) => ({ stored: { amount, currency: "usd" }, groups: [] });
+const stored = (amount: number) => ({
+  resource: "transaction" as const,
+  id: "t-1",
+  stored: { amount, currency: "usd" },
+  groups: [],
+});
 
 test("is the distance of the two amounts, exact to the minor unit", () => {
   const service = 9_007_199_254_740_991;
