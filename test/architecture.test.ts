@@ -143,6 +143,7 @@ describe("the import table", () => {
     ["worker/a.ts", "mirror/b.ts"],
     ["sandbox/a.ts", "contract/resources/orders.ts"],
     ["alerts/a.ts", "contract/decline-codes.ts"],
+    ["alerts/a.ts", "mirror/resources.ts"],
     ["endpoint/a.ts", "reconcile/findings/findings.ts"],
     ["mirror/a.ts", "mirror/deep/b.ts"],
     ["main/a.ts", "receiver/b.ts"],

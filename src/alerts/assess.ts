@@ -1,8 +1,6 @@
 import type { Knex } from "knex";
-import { failureCodes } from "../contract/decline-codes.ts";
-import { orderStatuses } from "../contract/resources/orders.ts";
-import { subscriptionStatuses } from "../contract/resources/subscriptions.ts";
-import { currencyDigits } from "../platform/money.ts";
+import { mirrorResources } from "../mirror/resources.ts";
+import type { Known } from "../mirror/resources/resource.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import { type AlertContext, type FoundBy, wordingOf } from "./alert-context.ts";
 import { writeTimelines } from "./raise-conditions.ts";
@@ -243,30 +241,19 @@ function noteState(affected: Affected, { group, id, json, columns }: WrittenStat
   }
 }
 
-/** In both spellings that the service may use. The minor unit of any other currency is unknown. */
-const currencies = new Set(
-  [...currencyDigits.keys()].flatMap((code) => [code, code.toUpperCase()]),
+/** By core group, which has the name of its resource. */
+const knownCodes = new Map<string, Known["codes"]>(
+  mirrorResources.map(({ name, known }) => [name, known.codes]),
 );
-
-/** The values that the interface names for each column. */
-const namedValues: Readonly<Record<string, Readonly<Record<string, ReadonlySet<string>>>>> = {
-  order: {
-    status: new Set(orderStatuses),
-    failure_code: new Set(failureCodes),
-    currency: currencies,
-  },
-  subscription: { status: new Set(subscriptionStatuses), currency: currencies },
-  transaction: { currency: currencies },
-};
 
 function noteUnknownValues(
   { unknownValues }: Affected,
   group: string,
   columns: WrittenState["columns"],
 ): void {
-  const columnsOf = namedValues[group];
-  if (columnsOf === undefined) return;
-  for (const [column, values] of Object.entries(columnsOf)) {
+  const codes = knownCodes.get(group);
+  if (codes === undefined) return;
+  for (const [column, values] of Object.entries(codes)) {
     const value = columns[column];
     if (typeof value !== "string" || values.has(value)) continue;
     const kind = `${group}.${column}`;

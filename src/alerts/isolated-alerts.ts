@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { groupNamed } from "../mirror/resources.ts";
 import { type Log, reasonOf } from "../platform/log.ts";
 import { inTransaction, isSerializationFailure } from "../platform/postgres/transactions.ts";
 import type { AlertContext, FoundBy } from "./alert-context.ts";
@@ -240,7 +241,7 @@ function piecesOf({ states = [], masked = [], future = [], dead = [] }: Partial<
 
 /** The group `order.dunning` belongs to the resource `order`. */
 const resourceOf = ({ group }: Pick<AssessedState, "group">): string =>
-  group.split(".", 1)[0] ?? "";
+  groupNamed(group)?.resource.name ?? group;
 
 function namedObject(states: readonly AssessedState[]): Named {
   const [{ id, group }] = states as [AssessedState];
@@ -248,7 +249,8 @@ function namedObject(states: readonly AssessedState[]): Named {
     string,
     unknown
   >;
-  const [amount, currency] = [columns["total"] ?? columns["amount"], columns["currency"]];
+  const amount = columns[groupNamed(group)?.resource.amount ?? ""];
+  const { currency } = columns;
   const isShown = typeof amount === "number" || typeof amount === "string";
   return {
     resource: resourceOf({ group }),

@@ -63,7 +63,7 @@ function failedIn(facts: Readonly<Record<string, unknown>>): FailedNews[] {
 
 /** Something that needed an alert which could not be described. */
 export interface Undescribed {
-  /** `order`, `transaction`, `subscription`, `customer`, or another subject. */
+  /** A resource of the mirror, or another subject, such as `event`. */
   resource: string;
   id: string;
   /** The order number that people know. */
@@ -114,13 +114,11 @@ export function undescribedCondition(
 export const undescribedKey = (resource: string, id: string): string =>
   `undescribed:${resource}:${id}`;
 
-const subjectOf = (resource: string, id: string): Subject => ({
-  ...noSubject,
-  ...(resource === "order" ? { orderId: id } : {}),
-  ...(resource === "transaction" ? { transactionId: id } : {}),
-  ...(resource === "subscription" ? { subscriptionId: id } : {}),
-  ...(resource === "customer" ? { customerId: id } : {}),
-});
+/** An alert about anything else keeps the id in its facts alone. */
+function subjectOf(resource: string, id: string): Subject {
+  const key = `${resource}Id`;
+  return Object.hasOwn(noSubject, key) ? { ...noSubject, [key]: id } : noSubject;
+}
 
 export const describedEnd: End = {
   title: "An alert that could not be composed has been composed",

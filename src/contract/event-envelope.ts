@@ -17,6 +17,9 @@ const eventTypes = [
   "subscription.canceled",
 ] as const;
 
+/** The interface does not name the chargeback event: a type with either word may be one. */
+export const isDisputeType = (type: string): boolean => /chargeback|dispute/i.test(type);
+
 /** The envelope of an event. The interface does not document it; this form is assumed. */
 export const eventEnvelopeSchema = z.looseObject({
   id: z.string(),

@@ -22,7 +22,7 @@ const objects: readonly URL[] = [
   ...inRoom("inbox", "events"),
   // Every room needs the meaning of statuses.
   ...inRoom("reports/base", "statuses"),
-  ...inRoom("mirror", "append-only", "chargebacks"),
+  ...inRoom("mirror", "resources", "append-only", "chargebacks"),
   ...inRoom("reconcile", "runs/run-states", "coverage/slice-times", "findings/finding-dates"),
   ...inRoom(
     "reconcile",

@@ -19,6 +19,12 @@ export const mirrorResources: readonly MirrorResource[] = [
 export const isResource = (name: string): name is Resource =>
   mirrorResources.some((resource) => resource.name === name);
 
+/** The resource that the prefix of an event's type names; undefined if there is none. */
+export function resourceOfType(type: string | null): Resource | undefined {
+  const family = type?.split(".", 1)[0] ?? "";
+  return isResource(family) ? family : undefined;
+}
+
 /** Throws `TypeError` for an unknown name. */
 export function resourceNamed(name: string): MirrorResource {
   const found = mirrorResources.find((resource) => resource.name === name);

@@ -1,6 +1,6 @@
-import { isResource } from "../mirror/resources.ts";
+import { resourceOfType } from "../mirror/resources.ts";
 import type { ObjectKey, Observation, Resource } from "../mirror/snapshot.ts";
-import { type EnvelopePlaces, readEventParts } from "../contract/event-envelope.ts";
+import { type EnvelopePlaces, isDisputeType, readEventParts } from "../contract/event-envelope.ts";
 import { type WireObject, wireId } from "../contract/wire-types.ts";
 
 /** What an event requires the worker to do. */
@@ -14,9 +14,6 @@ export type Interpretation =
   | { kind: "ignored"; reason: string }
   | { kind: "unreadable"; reason: string };
 
-/** The interface does not name the chargeback event: a type with either word may be one. */
-const disputeType = /chargeback|dispute/i;
-
 /**
  * Interprets an event's body (`parseEventBody`). Unknown content is never an error. A type that changes nothing here is
  * ignored. A chargeback is recognised by the state of the object, whatever the event is called. Pure.
@@ -27,8 +24,8 @@ export function interpretEvent(
 ): Interpretation {
   if (body === undefined) return { kind: "unreadable", reason: "body: not JSON in UTF-8" };
   const { type, createdAt, object } = readEventParts(places, body);
-  const family = familyOf(type);
-  const isDispute = type !== null && disputeType.test(type);
+  const family = resourceOfType(type);
+  const isDispute = type !== null && isDisputeType(type);
   if (object === null) {
     if (isDispute) return { kind: "dispute", objects: [] };
     return family === undefined
@@ -96,12 +93,6 @@ const named = (resource: Resource, id: unknown): ObjectKey[] => {
 
 const showsChargeback = (object: WireObject): boolean =>
   typeof object["status"] === "string" && object["status"].startsWith("chargeback");
-
-/** The resource that an event type's prefix names. */
-const familyOf = (type: string | null): Resource | undefined => {
-  const family = type?.split(".", 1)[0] ?? "";
-  return isResource(family) ? family : undefined;
-};
 
 /** Recognises an order or a transaction by the keys that only it has. */
 function shapeOf(object: WireObject): Resource | undefined {

@@ -3,11 +3,12 @@ import type { Knex } from "knex";
 import { beforeAll, describe, expect, test } from "vitest";
 import { compareStates } from "../../src/mirror/compare/compare-states.ts";
 import { inconsistentRows } from "../../src/mirror/compare/inconsistent-rows.ts";
-import { decode } from "../../src/mirror/resources.ts";
+import { decode, mirrorResources } from "../../src/mirror/resources.ts";
 import type { Observation } from "../../src/mirror/snapshot.ts";
 import { overwriteObject, seeRow } from "../../src/mirror/write/overwrite.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { readableSql, withoutLayout } from "./readable-sql.ts";
+import { resourcesSql } from "./resources-sql.ts";
 import {
   apply,
   at,
@@ -110,6 +111,11 @@ async function overwrite(db: Knex, observation: Observation): Promise<void> {
     expect(done.kind).toBe("written");
   });
 }
+
+test("SQL has the resources that the program has", async () => {
+  const file = join(import.meta.dirname, "../../src/mirror/resources.sql");
+  await expect(resourcesSql(mirrorResources)).toMatchFileSnapshot(file);
+});
 
 describe.each(Object.keys(looks))("the generated SQL of %s", (table) => {
   test.each(kinds)("to $file is what its file shows", async ({ file, says, marks }) => {

@@ -28,7 +28,15 @@ import {
 } from "../../src/mirror/snapshot.ts";
 import { statusRank } from "../../src/mirror/version.ts";
 import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
+import { readProof } from "../../src/reports/base/about.ts";
+import { resolvePeriod } from "../../src/reports/base/period.ts";
+import { whyNotProved } from "../../src/reports/close/refusal.ts";
+import { testAlertContext } from "../alerts/test-alert-context.ts";
+import { looksBack } from "../alerts/sweep-stand.ts";
+import { storeEvent } from "../reconcile/deliveries.ts";
+import { coverAll } from "../reports/coverage.ts";
 import { useTestDatabase } from "../support/use-database.ts";
+import { resourcesSql } from "./resources-sql.ts";
 
 /*
  * A resource that the service does not have. What stands in this part of the file is all that a new one needs: its
@@ -110,6 +118,16 @@ const parcel: MirrorResource = {
   },
   stays: { number: "fee" },
   openItems: "m.status = 'in_progress'",
+  known: {
+    fields: new Set([
+      ...Object.keys(parcelSchema.shape),
+      "status",
+      "fee",
+      "recipient",
+      "updated_at",
+    ]),
+    codes: { status: new Set(["in_progress", "succeeded"]) },
+  },
   decode(observation: Observation): Decoded {
     const read = readObject(parcelSchema, observation);
     if (!read.ok) return read;
@@ -159,6 +177,11 @@ const { interpretEvent } = await import("../../src/worker/interpret-event.ts");
 const { makePlan } = await import("../../src/reconcile/plan.ts");
 const { differencesOf } = await import("../../src/reconcile/compare/differences.ts");
 const { driftFindings } = await import("../../src/reconcile/findings/drift-findings.ts");
+const { recordUnreadable } = await import("../../src/reconcile/findings/drift-findings.ts");
+const { affectedBy } = await import("../../src/alerts/assess.ts");
+const { scanInbox } = await import("../../src/alerts/rules/events.ts");
+const { scanStates, unknownValueCondition } =
+  await import("../../src/alerts/rules/unknown-values.ts");
 
 const database = useTestDatabase();
 
@@ -197,7 +220,10 @@ function statesOf(observation: Observation): GroupState[] {
 const row = (db: Knex = database.db) =>
   db("mirror.parcels").where({ id: "parcel-1" }).first<Record<string, unknown>>();
 
-beforeAll(() => database.db.raw(createParcels));
+beforeAll(async () => {
+  await database.db.raw(createParcels);
+  await database.db.raw(resourcesSql(mirrorResources));
+});
 beforeEach(() =>
   database.db.transaction(async (trx) => {
     // The history's own trigger lets nobody empty it.
@@ -295,6 +321,54 @@ test("it is read, walked and announced where its description says", async () => 
   expect(interpretEvent(defaultEnvelopePlaces, { seq: 1, body })).toMatchObject({
     kind: "state",
     observation: { resource: "parcel" },
+  });
+});
+
+test("a month is not proved before it was read, and a finding about it is dated by its creation", async () => {
+  const { db } = database;
+  const period = await resolvePeriod(db, { from: "2025-02-01", to: "2025-02-28" }, "UTC");
+  const asOf = new Date().toISOString();
+  const why = () =>
+    whyNotProved(db, { month: "2025-02", period, asOf, abouts: [], differing: new Map() });
+  await coverAll(db, "2025-03-01T00:00:00Z");
+  expect(await readProof(db, period, null)).toMatchObject({ verdict: "INCOMPLETE" });
+  expect(await why()).toContain("Not read: parcels up to 2025-02-28.");
+  await coverAll(db, "2025-03-02T00:00:00Z", { resources: ["parcel"], endedAgo: "1 hour" });
+  expect(await readProof(db, period, null)).toMatchObject({ verdict: "PASS" });
+  expect(await why()).not.toContain("Not read");
+
+  await apply(look(sample(), at(60)));
+  const unreadable = { resource: "parcel", id: "parcel-1", reason: "test" } as const;
+  await recordUnreadable(db, { run: null, seenAt: new Date(at(99)) }, [unreadable]);
+  expect(await db("reconcile.findings").where({ object_id: "parcel-1" })).toMatchObject([
+    { object_at: new Date(at(0)) },
+  ]);
+});
+
+test("alerts know its events, fields and codes, and tell of others", async () => {
+  const { db } = database;
+  const context = testAlertContext();
+  const seen = (kind: string) => db("alerts.seen_values").where({ kind }).pluck<string[]>("value");
+  for (const type of ["parcel.sent", "crate.sent"]) {
+    await storeEvent(db, { id: type, type, created_at: at(0), data: { object: sample() } });
+  }
+  await db("inbox.receipts").update({ received_at: at(0) });
+  await db.transaction((trx) => scanInbox(trx, context));
+  expect(await seen("event.type")).toEqual(["crate.sent"]);
+
+  const [state] = statesOf(look(sample({ status: "lost", delivery: undefined }), null));
+  if (state === undefined) throw new Error("the sample shows nothing");
+  const { unknownValues } = affectedBy([state]);
+  expect(unknownValues).toEqual(new Map([["parcel.status", new Set(["lost"])]]));
+
+  await db.transaction((trx) => scanStates(trx, context));
+  await apply(look(sample({ gift_message: "For Ann" }), null));
+  await looksBack(db);
+  await db.transaction((trx) => scanStates(trx, context));
+  expect(await seen("parcel.field")).toEqual(["gift_message"]);
+  const told = { kind: "parcel.field", value: "gift_message" };
+  expect(unknownValueCondition(context.settings.rules, told, new Date(at(0)))).toMatchObject({
+    facts: [{ label: "field of parcels", value: "gift_message" }],
   });
 });
 

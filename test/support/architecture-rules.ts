@@ -22,7 +22,7 @@ export const IMPORT_TABLE: Readonly<Record<string, readonly Allowance[]>> = {
   inbox: ["platform/**"],
   receiver: ["platform/**", "contract/**", "inbox/append.ts"],
   mirror: ["platform/**", "contract/**"],
-  alerts: ["platform/**", "contract/**"],
+  alerts: ["platform/**", "contract/**", "mirror/resources.ts", "mirror/resources/resource.ts"],
   reconcile: [
     "platform/**",
     "contract/**",

@@ -1,4 +1,6 @@
 import type { Knex } from "knex";
+import { isDisputeType } from "../../contract/event-envelope.ts";
+import { groupNamed, resourceOfType } from "../../mirror/resources.ts";
 import { counted } from "../../platform/readable-text.ts";
 import type { AlertContext, FoundBy } from "../alert-context.ts";
 import { clear, raise } from "../raise-conditions.ts";
@@ -75,7 +77,7 @@ export async function reportUnbelieved(
 ): Promise<void> {
   const at = alertContext.clock.now();
   const conditions = unbelieved.map(({ group, id, settledBy, changedAt }) => {
-    const object = settledBy ?? { resource: group.split(".", 1)[0] ?? group, id };
+    const object = settledBy ?? { resource: groupNamed(group)?.resource.name ?? group, id };
     return futureStateCondition(alertContext.settings.rules, { ...object, changedAt }, at);
   });
   await raise(trx, alertContext, conditions, foundBy);
@@ -278,18 +280,14 @@ export function futureStateCondition(
   };
 }
 
-/** The families of events that change the mirror, or are known to change nothing. */
-const families: ReadonlySet<string> = new Set([
-  "order",
-  "subscription",
-  "customer",
-  "transaction",
-  "webhook_endpoint",
-]);
-
-/** Whether events of this type are understood. Any type of a known family is, since only its object counts. Pure. */
+/**
+ * Whether events of this type are understood. Any type about a resource of the mirror is, since only its object counts.
+ * Events about webhook endpoints are known to change nothing. Pure.
+ */
 const isKnownType = (type: string): boolean =>
-  families.has(type.split(".", 1)[0] ?? "") || /chargeback|dispute/i.test(type);
+  resourceOfType(type) !== undefined ||
+  /^webhook_endpoint(?:\.|$)/.test(type) ||
+  isDisputeType(type);
 
 /** The end of the alert about an event that was replayed. Pure. */
 export function deadEventEnd({ seq, type }: { seq: string; type: string | null }): End {

@@ -1,8 +1,6 @@
 import type { Knex } from "knex";
-import { customerSchema } from "../../contract/resources/customers.ts";
-import { orderSchema, orderTransactionSchema } from "../../contract/resources/orders.ts";
-import { subscriptionSchema } from "../../contract/resources/subscriptions.ts";
-import { transactionSchema, transactionStatuses } from "../../contract/resources/transactions.ts";
+import { isResource, mirrorResources, resourceNamed } from "../../mirror/resources.ts";
+import { allColumns } from "../../mirror/resources/resource.ts";
 import { sqlArray, storable } from "../../platform/postgres/values.ts";
 import type { AlertContext, FoundBy } from "../alert-context.ts";
 import { raise } from "../raise-conditions.ts";
@@ -61,7 +59,7 @@ export function unknownValueCondition(
   { kind, value }: { kind: string; value: string },
   at: Date,
 ): Condition {
-  const what = places[kind] ?? kind;
+  const what = placeOf(kind);
   return {
     key: `new-value:${kind}:${value}`,
     rule: "event_unknown",
@@ -77,20 +75,17 @@ export function unknownValueCondition(
   };
 }
 
+/** How people call what a kind names: `status of orders`. */
+function placeOf(kind: string): string {
+  const [name = "", what = ""] = kind.split(".");
+  const place = places[kind];
+  return place ?? (isResource(name) ? `${what} of ${resourceNamed(name).table}` : kind);
+}
+
 const places: Readonly<Record<string, string>> = {
   "event.type": "event type",
   "event.api_version": "schema version of events",
-  "order.status": "status of orders",
-  "order.currency": "currency of orders",
-  "order.field": "field of orders",
   "order.failure_code": "decline code",
-  "subscription.status": "status of subscriptions",
-  "subscription.currency": "currency of subscriptions",
-  "subscription.field": "field of subscriptions",
-  "transaction.status": "status of transactions",
-  "transaction.currency": "currency of transactions",
-  "transaction.field": "field of transactions",
-  "customer.field": "field of customers",
 };
 
 /** The most states of one step. Skipping some is harmless, since a change of the interface shows up again. */
@@ -106,7 +101,7 @@ interface Seen {
 }
 
 /**
- * Scans the states that the mirror recorded since the last scan for fields, and statuses of transactions, that the
+ * Scans the states that the mirror recorded since the last scan for fields, and codes that no column shows, that the
  * interface does not name. It is separate from applying, which therefore does not pay for it. Needs a transaction.
  */
 export async function scanStates(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
@@ -137,29 +132,44 @@ async function settledUntil(trx: Knex): Promise<string> {
   return rows[0]?.until ?? "";
 }
 
-/** The names of fields, and the statuses of transactions, in states of this period. One statement. */
+/** The names of fields, and the codes that no column shows, in states of this period. One statement. */
 async function findSeen(trx: Knex, from: string, until: string): Promise<Seen[]> {
+  const groups = mirrorResources.flatMap(({ name, shared }) => [name, shared?.with ?? []].flat());
+  const codes = mirrorResources.flatMap((resource) =>
+    Object.keys(resource.known.codes)
+      .filter((code) => !Object.hasOwn(allColumns(resource), code))
+      .map((code) => ({ resource: resource.name, code })),
+  );
   const { rows } = await trx.raw<{ rows: Seen[] }>(
     `with recent as materialized (
        select split_part(resource, '.', 1) as resource, data, cause = 'import' as is_import from mirror.versions
        where recorded_at > :from::timestamptz and recorded_at <= :until::timestamptz
-         and (resource = any(:resources::text[]) or resource = 'transaction.inline') limit :maxStates
+         and resource = any(:groups::text[]) limit :maxStates
      )
      select kind, value, bool_and(is_import) as only_import from (
        select resource || '.field' as kind, left(field, 200) as value, is_import
        from recent cross join lateral jsonb_object_keys(data) field
        union all
-       select 'transaction.status', left(data->>'status', 200), is_import from recent
-       where resource = 'transaction' and data->>'status' is not null) shown
+       select resource || '.' || c.code, left(data->>c.code, 200), is_import
+       from recent join unnest(:resources::text[], :codes::text[]) as c(resource, code) using (resource)
+       where data->>c.code is not null) shown
      group by kind, value order by kind, value`,
-    { from, until, resources: sqlArray(Object.keys(knownFields)), maxStates },
+    {
+      from,
+      until,
+      groups: sqlArray(groups),
+      resources: sqlArray(codes.map(({ resource }) => resource)),
+      codes: sqlArray(codes.map(({ code }) => code)),
+      maxStates,
+    },
   );
   return rows;
 }
 
 function isKnown({ kind, value }: Seen): boolean {
-  if (kind === "transaction.status") return knownTransactionStatuses.has(value);
-  return knownFields[kind.replace(/\.field$/, "")]?.has(value) === true;
+  const [name = "", what = ""] = kind.split(".");
+  const { fields, codes } = resourceNamed(name).known;
+  return what === "field" ? fields.has(value) : codes[what]?.has(value) === true;
 }
 
 function byKind(seen: readonly Seen[]): UnknownValues {
@@ -171,18 +181,3 @@ function byKind(seen: readonly Seen[]): UnknownValues {
   }
   return found;
 }
-
-const transactionFields = [
-  ...Object.keys(transactionSchema.shape),
-  ...Object.keys(orderTransactionSchema.shape),
-];
-
-/** The fields of each resource that the interface names, including their expansions. */
-const knownFields: Readonly<Record<string, ReadonlySet<string>>> = {
-  order: new Set([...Object.keys(orderSchema.shape), "customer"]),
-  transaction: new Set([...transactionFields, "customer", "order"]),
-  subscription: new Set([...Object.keys(subscriptionSchema.shape), "customer"]),
-  customer: new Set(Object.keys(customerSchema.shape)),
-};
-
-const knownTransactionStatuses: ReadonlySet<string> = new Set(transactionStatuses);

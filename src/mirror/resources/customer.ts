@@ -71,6 +71,7 @@ export const customer: MirrorResource = {
   },
   stays: { reference: "default_payment_method_id", flag: "deleted absent" },
   absence: { group: absence, isAbsent, state: absentState },
+  known: { fields: new Set(Object.keys(customerSchema.shape)), codes: {} },
   decode,
 };
 

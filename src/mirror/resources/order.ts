@@ -1,5 +1,11 @@
 import { z } from "zod";
-import { getOrder, listOrders, orderSchema } from "../../contract/resources/orders.ts";
+import { failureCodes } from "../../contract/decline-codes.ts";
+import {
+  getOrder,
+  listOrders,
+  orderSchema,
+  orderStatuses,
+} from "../../contract/resources/orders.ts";
 import { canonicalContent } from "../canonical.ts";
 import { type Decoded, type GroupState, type Observation, groupState } from "../snapshot.ts";
 import { statusRank } from "../version.ts";
@@ -11,6 +17,7 @@ import {
   changedAt,
   code,
   integer,
+  knownCurrencies,
   money,
   personalText,
   plainText,
@@ -84,6 +91,14 @@ export const order: MirrorResource = {
   openItems: `(m.status in ('pending', 'chargeback', 'refund_failed') or (m.status = 'failed' and m.created_at >= :failedSince))`,
   announced: new Set(["status", "total", "failure_code"]),
   amount: "total",
+  known: {
+    fields: new Set([...Object.keys(orderSchema.shape), "customer"]),
+    codes: {
+      status: new Set(orderStatuses),
+      failure_code: new Set(failureCodes),
+      currency: knownCurrencies,
+    },
+  },
   decode,
 };
 

@@ -2,6 +2,7 @@ import type { z } from "zod";
 import type { ListEndpoint, ReadById } from "../../contract/endpoint.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import { asObject, isWireId, missingKeys, wireId } from "../../contract/wire-types.ts";
+import { currencyDigits } from "../../platform/money.ts";
 import { storable } from "../../platform/postgres/values.ts";
 import type { Stays } from "../privacy/kinds.ts";
 import type { Column, Decoded, GroupState, Observation, Resource } from "../snapshot.ts";
@@ -51,8 +52,18 @@ export interface MirrorResource {
   announced?: ReadonlySet<string>;
   /** The column with the object's amount in minor units. Column `currency` has the currency. */
   amount?: string;
+  /** What the interface names. Anything else is kept as it comes, and an alert tells of it once. */
+  known: Known;
   /** Decodes one snapshot without applying it. Pure. May throw `NestedTooDeeply`. */
   decode: (observation: Observation) => Decoded;
+}
+
+/** Names that the interface has for a resource. */
+export interface Known {
+  /** Its fields, expansions included. */
+  fields: ReadonlySet<string>;
+  /** By field, such as `status`: the values that it may have. */
+  codes: Readonly<Record<string, ReadonlySet<string>>>;
 }
 
 /** How the mirror knows that the service no longer has an object. */
@@ -220,6 +231,11 @@ export const code: ColumnDefinition = {
     return Array.from(value).slice(0, maxCodeLength).join("");
   },
 };
+
+/** Known currencies, in both spellings that the service may use. The minor unit of any other is unknown. */
+export const knownCurrencies: ReadonlySet<string> = new Set(
+  [...currencyDigits.keys()].flatMap((name) => [name, name.toUpperCase()]),
+);
 
 /** The same cut in SQL, for a text expression. */
 export const codeSql = (expression: string): string => `left(${expression}, ${maxCodeLength})`;

@@ -4,6 +4,7 @@ import {
   listSubscriptions,
   planSummarySchema,
   subscriptionSchema,
+  subscriptionStatuses,
 } from "../../contract/resources/subscriptions.ts";
 import { canonicalContent } from "../canonical.ts";
 import { type Decoded, type GroupState, type Observation, groupState } from "../snapshot.ts";
@@ -16,6 +17,7 @@ import {
   changedAt,
   code,
   integer,
+  knownCurrencies,
   money,
   objectAt,
   plainText,
@@ -88,6 +90,10 @@ export const subscription: MirrorResource = {
     "plan_id",
   ]),
   amount: "amount",
+  known: {
+    fields: new Set([...Object.keys(subscriptionSchema.shape), "customer"]),
+    codes: { status: new Set(subscriptionStatuses), currency: knownCurrencies },
+  },
   decode,
 };
 

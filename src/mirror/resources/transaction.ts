@@ -1,9 +1,11 @@
 import { z } from "zod";
+import { orderTransactionSchema } from "../../contract/resources/orders.ts";
 import {
   isPlausibleAmount,
   getTransaction,
   listTransactions,
   transactionSchema,
+  transactionStatuses,
 } from "../../contract/resources/transactions.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import { type WireObject, signedMinorUnits, wireId } from "../../contract/wire-types.ts";
@@ -25,6 +27,7 @@ import {
   code,
   codeSql,
   integer,
+  knownCurrencies,
   money,
   plainText,
   readColumns,
@@ -98,6 +101,15 @@ export const transaction: MirrorResource = {
   openItems: `(m.status in ('pending', 'in_progress', 'chargeback') or (m.type = 'refund' and m.status = 'failed'))`,
   announced: new Set(["status", "amount"]),
   amount: "amount",
+  known: {
+    fields: new Set([
+      ...Object.keys(transactionSchema.shape),
+      ...Object.keys(orderTransactionSchema.shape),
+      "customer",
+      "order",
+    ]),
+    codes: { status: new Set(transactionStatuses), currency: knownCurrencies },
+  },
   decode,
 };
 

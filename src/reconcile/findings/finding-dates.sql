@@ -1,15 +1,9 @@
 -- The creation time of an object, as the mirror has it; for a chargeback, that of its order or transaction.
 create or replace function reconcile.created_at(p_resource text, p_id text) returns timestamptz
 language sql stable as $$
-  select min(known.created_at) from (
-    select m.created_at from mirror.orders m where p_resource in ('order', 'chargeback') and m.id = p_id
-    union all
-    select m.created_at from mirror.transactions m where p_resource in ('transaction', 'chargeback') and m.id = p_id
-    union all
-    select m.created_at from mirror.subscriptions m where p_resource = 'subscription' and m.id = p_id
-    union all
-    select m.created_at from mirror.customers m where p_resource = 'customer' and m.id = p_id
-  ) known
+  select case p_resource
+    when 'chargeback' then least(mirror.created_at('order', p_id), mirror.created_at('transaction', p_id))
+    else mirror.created_at(p_resource, p_id) end
 $$;
 
 -- Only a default: who records the finding may know the time better.

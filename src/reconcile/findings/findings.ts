@@ -1,5 +1,4 @@
 import type { Knex } from "knex";
-import { mirrorResources } from "../../mirror/resources.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 
 /** Mirror and service differ, or the service's object is unreadable. A run that reads the object again can heal it. */
@@ -272,14 +271,8 @@ export async function healCoveredFindings(
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `update reconcile.findings f set state = 'healed', healed_at = :seenAt, run = :run
      from (
-       select g.id, coalesce(${mirrorResources.map(({ name }) => `${name}_row.created_at`).join(", ")}, g.object_at) as created_at
+       select g.id, coalesce(mirror.created_at(g.resource, g.object_id), g.object_at) as created_at
        from reconcile.findings g
-       ${mirrorResources
-         .map(
-           ({ name, table }) =>
-             `left join mirror.${table} ${name}_row on g.resource = '${name}' and ${name}_row.id = g.object_id`,
-         )
-         .join(" ")}
        where g.state <> 'healed' and g.run is distinct from :run and g.class = any(:classes)
      ) known
      where f.id = known.id and (

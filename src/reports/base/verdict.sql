@@ -13,7 +13,7 @@ language sql stable as $$
   ), per_resource as (
     select k.resource, tstzmultirange(tstzrange(s.at, greatest(s.at, p_to))) as wanted,
            coalesce((select range_agg(f.bounds) from fresh f where f.resource = k.resource), '{}') as got
-    from start s cross join unnest(array['order', 'transaction', 'subscription', 'customer']) as k(resource)
+    from start s cross join mirror.resources() k
   ), seconds as (
     select p.resource, tstzrange(null, p_to) <@ p.got as is_whole,
            (select sum(extract(epoch from upper(r) - lower(r))) from unnest(p.wanted) r) as wanted,

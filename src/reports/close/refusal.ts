@@ -183,7 +183,7 @@ async function unreadDays(db: Knex, { toUtc, timeZone }: Period, asOf: string): 
             case when not lower_inf(g.gap)
                  then to_char(lower(g.gap) at time zone :timeZone, 'YYYY-MM-DD') end as from_day,
             to_char((upper(g.gap) - interval '1 microsecond') at time zone :timeZone, 'YYYY-MM-DD') as to_day
-     from unnest(array['order', 'transaction', 'subscription', 'customer']) with ordinality as k(resource, n)
+     from mirror.resources() k
      cross join lateral unnest(
        tstzmultirange(tstzrange(null, :toUtc)) - coalesce((
          select range_agg(s.bounds) from reports.fresh_slices(:asOf) s where s.resource = k.resource), '{}')
