@@ -5,7 +5,6 @@ import { currencyDigits } from "../../src/platform/money.ts";
 import { allReports } from "../../src/reports/catalogue/all.ts";
 import { declineGroupOf } from "../../src/alerts/rules/decline-groups.ts";
 import { isCaptured, isRefunded } from "../../src/reports/catalogue/daily-control/daily-control.ts";
-import { togetherMs } from "../../src/reconcile/compare/classify.ts";
 import { settingsOf } from "../alerts/test-alert-context.ts";
 import { failureCodes } from "../../src/contract/decline-codes.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -29,13 +28,6 @@ test("what is near a threshold in the report is near it in an alert that nobody 
     [share],
   );
   expect(rows.filter(({ here, there }) => here !== there)).toEqual([]);
-});
-
-test("what counts as one moment is as long in reports as in the nightly run", async () => {
-  const { rows } = await database.db.raw<{ rows: { ms: number }[] }>(
-    "select (extract(epoch from reports.same_moment()) * 1000)::int as ms",
-  );
-  expect(rows).toEqual([{ ms: togetherMs }]);
 });
 
 test("figures of the daily control tell sales and refunds apart as the balances do", async () => {

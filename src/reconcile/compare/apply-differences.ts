@@ -11,13 +11,13 @@ import { type Sighting, healFindings, recordFindings } from "../findings/finding
 import { type NewRecheck, addRechecks } from "../recheck/rechecks.ts";
 import {
   type Classified,
-  type ShownTransactions,
   type Sorted,
+  classify,
   hasDifferences,
-  shownTransactions,
   triage,
   statesOf,
 } from "./classify.ts";
+import { settledAmong } from "./settlement.ts";
 import type { PageLook } from "./snapshot.ts";
 
 export interface SettleContext {
@@ -41,9 +41,10 @@ export async function compareLook(
 ): Promise<Sorted | null> {
   const differing = await compareStates(db, look.states);
   if (differing.length === 0) return null;
-  let transactions: ShownTransactions | undefined;
-  const shown = () => (transactions ??= shownTransactions(look.states));
-  return triage(differing, { observedAt: look.observedAt, graceMs, shown }, { isConfirmed });
+  const { observedAt, states } = look;
+  const classified = differing.map((object) => classify(object, { observedAt, graceMs }));
+  const settled = await settledAmong(db, classified, states);
+  return triage(classified, { isConfirmed, settled });
 }
 
 /**

@@ -2,7 +2,7 @@ import type { DifferentGroup, DifferentObject } from "../../mirror/compare/compa
 import type { GroupState, Resource } from "../../mirror/snapshot.ts";
 import { timeOfVersion } from "../../mirror/version.ts";
 import type { Difference } from "../findings/findings.ts";
-import { bookkeeping, differencesOf, unknownDifferences } from "./differences.ts";
+import { differencesOf, unknownDifferences } from "./differences.ts";
 
 /** An object that differs, and its classification. */
 export interface Classified {
@@ -24,19 +24,21 @@ export interface Sorted {
 export interface SortOptions {
   /** This is the recheck, after the grace: its result is final. */
   isConfirmed: boolean;
+  /** Which objects are behind by a settlement alone (`settledAmong`). */
+  settled: ReadonlySet<Classified>;
 }
 
-/** Decides what to do about each difference: see `classify`. Pure. */
+/** Decides what to do about each difference. Pure. */
 export function triage(
-  differing: readonly DifferentObject[],
-  look: Look,
-  { isConfirmed }: SortOptions,
+  differing: readonly Classified[],
+  { isConfirmed, settled }: SortOptions,
 ): Sorted {
   const sorted: Sorted = { apply: [], recheck: [], overtaken: [] };
-  for (const object of differing) {
-    const classification = classify(object, look);
-    const classified = { resource: object.resource, id: object.id, object, classification };
-    sorted[placeOf(classification, isConfirmed)].push(classified);
+  for (const one of differing) {
+    const classified: Classified = settled.has(one)
+      ? { ...one, classification: { kind: "settled" } }
+      : one;
+    sorted[placeOf(classified.classification, isConfirmed)].push(classified);
   }
   return sorted;
 }
@@ -82,8 +84,6 @@ export interface Look {
   /** The service's `Date` of the page, fixed form. */
   observedAt: string;
   graceMs: number;
-  /** The transactions that the page shows. */
-  shown: () => ShownTransactions;
 }
 
 /**
@@ -96,7 +96,12 @@ const overtakenWithinMs = 5 * 60_000;
  * Classifies a difference by the order of versions that the worker uses. Newer at the service: behind. Newer here:
  * overtaken. The same version with other content: mismatch. Pure.
  */
-function classify(object: DifferentObject, look: Look): Classification {
+export function classify(object: DifferentObject, look: Look): Classified {
+  const { resource, id } = object;
+  return { resource, id, object, classification: classificationOf(object, look) };
+}
+
+function classificationOf(object: DifferentObject, look: Look): Classification {
   const { stored, groups } = object;
   if (stored === null) {
     return {
@@ -108,9 +113,7 @@ function classify(object: DifferentObject, look: Look): Classification {
   const kinds = new Set(groups.map((group) => classifyGroup(object, group, look)));
   if (kinds.has("mismatch")) return { kind: "mismatch", differences: differencesOf(object) };
   if (kinds.has("behind")) {
-    const differences = differencesOf(object);
-    if (isSettlement(object, differences, look.shown)) return { kind: "settled" };
-    return { kind: "behind", isYoung: isYoung(groups, look), differences };
+    return { kind: "behind", isYoung: isYoung(groups, look), differences: differencesOf(object) };
   }
   return { kind: kinds.has("filled") ? "filled" : "overtaken" };
 }
@@ -137,76 +140,3 @@ function isYoung(groups: readonly DifferentGroup[], { observedAt, graceMs }: Loo
   const newest = Math.max(...groups.map(({ state }) => Date.parse(timeOfVersion(state.version))));
   return newest > Date.parse(observedAt) - graceMs;
 }
-
-/*
- * In production a sale is settled one to three business days after it was paid: its status changes, and so may its
- * order's `updated_at`. No event is documented for that, so only a read reveals it: it is neither drift nor a missed
- * webhook. `reports.last_changes` applies the same rule to orders for the delivery statement.
- */
-
-/** When each transaction of an order was created and last changed, by the answer that shows the order. */
-export type ShownTransactions = ReadonlyMap<string, readonly ShownTransaction[]>;
-
-interface ShownTransaction {
-  isSettledSale: boolean;
-  createdMs: number;
-  updatedMs: number;
-}
-
-/** An order and its sale change together, but not in the same instant: `reports.same_moment`. */
-export const togetherMs = 2_000;
-
-const nextStatuses: Readonly<Record<string, readonly string[]>> = {
-  pending: ["in_progress", "succeeded"],
-  in_progress: ["succeeded"],
-};
-
-/** Statuses of a sale that is settled or about to be. */
-const settling = new Set(["in_progress", "succeeded"]);
-
-/** Reads the transactions from an answer's states, by order. Pure. */
-export function shownTransactions(states: readonly GroupState[]): ShownTransactions {
-  const shown = new Map<string, ShownTransaction[]>();
-  for (const { group, json, updatedAt } of states) {
-    if (!group.startsWith("transaction")) continue;
-    const { order_id, type, status, created_at } = JSON.parse(json) as Record<string, unknown>;
-    if (typeof order_id !== "string") continue;
-    const transaction = {
-      isSettledSale: type === "sale" && settling.has(String(status)),
-      createdMs: Date.parse(String(created_at)),
-      updatedMs: Date.parse(updatedAt),
-    };
-    const known = shown.get(order_id);
-    if (known === undefined) shown.set(order_id, [transaction]);
-    else known.push(transaction);
-  }
-  return shown;
-}
-
-/** Whether the only difference between service and mirror is the settlement of a sale. Pure. */
-function isSettlement(
-  object: DifferentObject,
-  differences: readonly Difference[],
-  shown: () => ShownTransactions,
-): boolean {
-  if (object.resource === "transaction") return isSettledSale(object, differences);
-  if (object.resource !== "order") return false;
-  if (!differences.every(({ field }) => bookkeeping.has(field))) return false;
-  const changedMs = Math.max(...object.groups.map(({ state }) => Date.parse(state.updatedAt)));
-  return isExplained(changedMs, shown().get(object.id) ?? []);
-}
-
-function isSettledSale({ stored }: DifferentObject, differences: readonly Difference[]): boolean {
-  const status = differences.find(({ field }) => field === "status");
-  if (status === undefined || stored?.["type"] !== "sale") return false;
-  const isForward = nextStatuses[String(status.mirror)]?.includes(String(status.service)) === true;
-  return (
-    isForward && differences.every(({ field }) => field === "status" || bookkeeping.has(field))
-  );
-}
-
-/** The order's change is explained if its sale was settled then, and no charge or refund was made then. */
-const isExplained = (changedMs: number, transactions: readonly ShownTransaction[]): boolean =>
-  transactions.some(
-    ({ isSettledSale: is, updatedMs }) => is && Math.abs(updatedMs - changedMs) <= togetherMs,
-  ) && transactions.every(({ createdMs }) => changedMs - createdMs > togetherMs);

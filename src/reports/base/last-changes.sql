@@ -1,8 +1,7 @@
 -- The last change of each object and the event that the service documents for it; null where it documents none. It does
 -- not name the event of a chargeback: any event about the order counts. For customers only the creation is a change. A
--- settlement is not a change, though it moves the order's time (src/reconcile/compare/classify.ts). Every order event
--- except a chargeback's comes with a new transaction: a sale, a decline or a refund. So where a sale was confirmed
--- later than it was made, the last change is the creation of the last transaction.
+-- settlement (reports.is_settlement) is not a change, though it moves the order's time: then the last change is the
+-- creation of the last transaction.
 create or replace function reports.last_changes(p_as_of timestamptz default null)
 returns table (resource text, id text, event text, at timestamptz)
 language sql stable parallel safe as $$
@@ -43,7 +42,7 @@ language sql stable parallel safe as $$
     select t.order_id, max(t.created_at) as made_at
     from reports.transactions(p_as_of) t where t.order_id is not null
     group by t.order_id
-    having bool_or(t.type = 'sale' and t.status in ('in_progress', 'succeeded') and (
+    having bool_or(reports.is_settling(t.type, t.status) and (
       t.status = 'in_progress' or t.updated_at > t.created_at + reports.same_moment()
       or t.id in (select u.id from reports.read_unsettled(p_as_of) u)))
   )
@@ -64,5 +63,5 @@ language sql stable parallel safe as $$
          end, coalesce(w.made_at, s.at)
   from state s
   left join later w on s.resource = 'order' and w.order_id = s.id and s.status not like 'chargeback%'
-    and w.made_at < s.at - reports.same_moment()
+    and reports.is_settlement(s.at, w.made_at)
 $$;
