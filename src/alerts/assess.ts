@@ -1,4 +1,5 @@
 import type { Knex } from "knex";
+import { isChargebackStatus } from "../contract/resources/orders.ts";
 import { mirrorResources } from "../mirror/resources.ts";
 import type { Known } from "../mirror/resources/resource.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
@@ -215,7 +216,7 @@ function noteState(affected: Affected, { group, id, json, columns }: WrittenStat
       if (status === "failed") {
         affected.declinedOrders.add(id);
         affected.failedOrders.add(id);
-      } else if (isDisputed(status)) {
+      } else if (isChargebackStatus(status)) {
         affected.disputed.add(id);
       }
       return;
@@ -229,7 +230,7 @@ function noteState(affected: Affected, { group, id, json, columns }: WrittenStat
       // The status is not a column of a transaction. The content is parsed only where it may matter.
       if (!json.includes('"failed"') && !json.includes('"chargeback')) return;
       const { status, orderId } = saleOf(json);
-      if (isDisputed(status)) affected.disputed.add(id);
+      if (isChargebackStatus(status)) affected.disputed.add(id);
       if (status !== "failed" || columns["type"] !== "sale" || orderId === null) return;
       affected.declinedOrders.add(orderId);
       return;
@@ -260,9 +261,6 @@ function noteUnknownValues(
     unknownValues.set(kind, (unknownValues.get(kind) ?? new Set()).add(value));
   }
 }
-
-const isDisputed = (status: unknown): boolean =>
-  typeof status === "string" && status.startsWith("chargeback");
 
 function saleOf(json: string): { status: unknown; orderId: string | null } {
   const { status, order_id: orderId } = JSON.parse(json) as {

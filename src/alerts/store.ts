@@ -311,6 +311,9 @@ export async function countAlerts(db: Knex): Promise<Partial<Record<AlertState, 
   return Object.fromEntries(rows.map(({ state, n }) => [state, Number(n)]));
 }
 
+/** A sequence number or a time is taken before its row is committed. Scans leave out what is younger than this. */
+export const committedAfterSeconds = 15;
+
 /** The watermark that the last sweep left under this name; null where there is none. */
 export async function readWatermark<T>(db: Knex, name: string): Promise<T | null> {
   const row = await db("alerts.marks").where({ name }).first<{ value: T } | undefined>("value");

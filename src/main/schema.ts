@@ -29,6 +29,7 @@ const objects: readonly URL[] = [
     "findings/finding-versions",
     "findings/enforced-findings",
     "recheck/recheck-times",
+    "recheck/routine-reads",
   ),
   ...inRoom("reports/base", "json-values", "day-start", "recurring-amounts"),
   // Objects as of a time.

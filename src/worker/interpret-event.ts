@@ -1,6 +1,7 @@
 import { resourceOfType } from "../mirror/resources.ts";
 import type { ObjectKey, Observation, Resource } from "../mirror/snapshot.ts";
 import { type EnvelopePlaces, isDisputeType, readEventParts } from "../contract/event-envelope.ts";
+import { isChargebackStatus } from "../contract/resources/orders.ts";
 import { type WireObject, wireId } from "../contract/wire-types.ts";
 
 /** What an event requires the worker to do. */
@@ -56,7 +57,7 @@ type Meaning =
 function meaningOf(object: WireObject, family: Resource | undefined): Meaning {
   const shape = shapeOf(object);
   if (family === undefined) {
-    return shape !== undefined && showsChargeback(object)
+    return shape !== undefined && isChargebackStatus(object["status"])
       ? { resource: shape, alsoRead: [] }
       : undefined;
   }
@@ -76,7 +77,7 @@ function meaningOf(object: WireObject, family: Resource | undefined): Meaning {
 
 /** Keeps a dispute's own object (an id and a reason, say) from being taken for an object of the family. */
 function meaningOfDispute(object: WireObject, family: Resource | undefined): Meaning {
-  const shape = shapeOf(object) ?? (showsChargeback(object) ? family : undefined);
+  const shape = shapeOf(object) ?? (isChargebackStatus(object["status"]) ? family : undefined);
   if (shape !== undefined) return { resource: shape, alsoRead: [] };
   const objects = [
     ...named("order", object["order_id"]),
@@ -90,9 +91,6 @@ const named = (resource: Resource, id: unknown): ObjectKey[] => {
   const read = wireId.safeParse(id);
   return read.success ? [{ resource, id: read.data }] : [];
 };
-
-const showsChargeback = (object: WireObject): boolean =>
-  typeof object["status"] === "string" && object["status"].startsWith("chargeback");
 
 /** Recognises an order or a transaction by the keys that only it has. */
 function shapeOf(object: WireObject): Resource | undefined {

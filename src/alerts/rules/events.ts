@@ -5,7 +5,7 @@ import { counted } from "../../platform/readable-text.ts";
 import type { AlertContext, FoundBy } from "../alert-context.ts";
 import { clear, raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
-import { readWatermark, writeWatermark } from "../store.ts";
+import { committedAfterSeconds, readWatermark, writeWatermark } from "../store.ts";
 import type { Condition, End } from "../timeline.ts";
 import { unknownValueCondition, remember } from "./unknown-values.ts";
 import { endsByAcknowledging, headlineText, short, withoutIds } from "./wording.ts";
@@ -86,8 +86,6 @@ export async function reportUnbelieved(
 /** The most events of one step; the rest waits for the next. */
 const maxEvents = 20_000;
 const maxDuplicates = 20;
-/** A sequence number is taken before its row is committed. Later rows than one of this age have higher numbers. */
-const settledAfterSeconds = 15;
 
 /**
  * Scans the events that arrived since the last scan: how many each hour brought, new types and versions, and ids that
@@ -120,7 +118,7 @@ async function upperBound(trx: Knex, from: number): Promise<number | null> {
     `select max(seq) as seq from (
        select seq, received_at from inbox.receipts where seq > ? order by seq limit ?) next
      where received_at < now() - make_interval(secs => ?)`,
-    [from, maxEvents, settledAfterSeconds],
+    [from, maxEvents, committedAfterSeconds],
   );
   const seq = rows[0]?.seq ?? null;
   return seq === null ? null : Number(seq);

@@ -5,7 +5,7 @@ import { sqlArray, storable } from "../../platform/postgres/values.ts";
 import type { AlertContext, FoundBy } from "../alert-context.ts";
 import { raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
-import { readWatermark, writeWatermark } from "../store.ts";
+import { committedAfterSeconds, readWatermark, writeWatermark } from "../store.ts";
 import type { Condition } from "../timeline.ts";
 import { endsByAcknowledging, headlineText, short, withoutIds } from "./wording.ts";
 
@@ -90,8 +90,6 @@ const places: Readonly<Record<string, string>> = {
 
 /** The most states of one step. Skipping some is harmless, since a change of the interface shows up again. */
 const maxStates = 20_000;
-/** A state gets its time before it is committed: younger states may still appear. */
-const settledAfterSeconds = 15;
 
 interface Seen {
   kind: string;
@@ -127,7 +125,7 @@ export async function scanStates(trx: Knex.Transaction, alertContext: AlertConte
 async function settledUntil(trx: Knex): Promise<string> {
   const { rows } = await trx.raw<{ rows: { until: string }[] }>(
     "select (now() - make_interval(secs => ?))::text as until",
-    [settledAfterSeconds],
+    [committedAfterSeconds],
   );
   return rows[0]?.until ?? "";
 }

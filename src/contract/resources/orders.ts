@@ -55,6 +55,10 @@ export const orderTransactionSchema = z
   })
   .refine(isPlausibleAmount, { path: ["amount"], error: "must not be negative" });
 
+/** Orders and transactions alike: `chargeback`, and how it ended. */
+export const isChargebackStatus = (status: unknown): boolean =>
+  typeof status === "string" && status.startsWith("chargeback");
+
 export const orderStatuses = [
   "pending",
   "succeeded",

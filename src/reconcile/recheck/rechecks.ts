@@ -135,7 +135,7 @@ export async function adoptRechecks(db: Knex, run: number): Promise<void> {
      )
      insert into reconcile.doubts (run, resource, id, why, object_at, due_at, noticed_at)
      select distinct on (l.resource, l.id) cast(:run as bigint), l.resource, l.id, l.why, l.object_at, l.due_at, l.noticed_at
-     from left_over l where l.why not in ('open_item', 'out_of_time')
+     from left_over l where not reconcile.is_routine_read(l.why)
      order by l.resource, l.id, l.due_at
      on conflict do nothing`,
     { run },

@@ -22,5 +22,5 @@ language sql stable parallel safe as $$
       select from reconcile.doubts d
       where d.run = r.id and d.recorded_at <= coalesce(p_as_of, 'infinity')
         and (d.settled_at is null or d.settled_at > coalesce(p_as_of, 'infinity')
-             or d.why in ('open_item', 'out_of_time') and d.outcome like 'left to run %'))
+             or reconcile.is_routine_read(d.why) and d.outcome like 'left to run %'))
 $$;

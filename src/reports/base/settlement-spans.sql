@@ -33,7 +33,7 @@ language sql stable parallel safe as $$
     select f.object_id, min(f.booked_at) filter (where f.amount < 0) as taken_back_at
     from reports.closed_movements f join reports.closes c on c.id = f.close
     where c.closed_at <= coalesce(p_as_of, 'infinity') and f.kind = 'sale'
-      and f.object_id in (select k.id from known k where k.status in ('voided', 'failed'))
+      and f.object_id in (select k.id from known k where not reports.is_sale_that_stands(k.type, k.status))
     group by f.object_id
   )
   select k.id, k.order_id, k.status, k.currency, k.amount, k.created_at, e.ended_at
@@ -44,14 +44,14 @@ language sql stable parallel safe as $$
     select case
       when reports.is_unsettled(k.type, k.status) then null
       when k.was_unsettled and k.settled_at is not null then k.settled_at
-      when k.status in ('voided', 'failed') then coalesce(b.taken_back_at, closed.to_at)
+      when not reports.is_sale_that_stands(k.type, k.status) then coalesce(b.taken_back_at, closed.to_at)
       when k.first_status = 'succeeded' and k.settled_at < k.created_at + interval '7 days' then k.settled_at
       else k.created_at end as ended_at
   ) e
   where case
       when reports.is_unsettled(k.type, k.status) then reports.is_paid((
         select o.status from reports.orders(p_as_of) o where o.id collate "C" = k.order_id limit 1))
-      when k.status in ('voided', 'failed') and k.settled_at is null then b.object_id is not null
+      when not reports.is_sale_that_stands(k.type, k.status) and k.settled_at is null then b.object_id is not null
       -- A sale that is settled at once, as in the sandbox, was never unsettled.
       else e.ended_at > k.created_at + reports.same_moment() end
 $$;

@@ -17,6 +17,6 @@ language sql stable parallel safe as $$
     where o.outcome in ('unreadable', 'not concluded') and o.settled_at <= coalesce(p_as_of, 'infinity')
   ) d
   where d.recorded_at <= coalesce(p_as_of, 'infinity')
-    and (d.why not in ('open_item', 'out_of_time')
+    and (not reconcile.is_routine_read(d.why)
          or d.outcome = 'unreadable' and d.settled_at <= coalesce(p_as_of, 'infinity'))
 $$;

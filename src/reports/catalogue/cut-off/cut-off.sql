@@ -5,7 +5,7 @@ returns table (sale text, order_id text, order_number text, paid_on date, paid_a
                settled_on date, days integer, currency text, amount bigint)
 language sql stable parallel safe as $$
   select s.id, s.order_id, o.order_number, (s.paid_at at time zone p_zone)::date, s.paid_at, s.status,
-         case when s.status not in ('voided', 'failed') then (s.ended_at at time zone p_zone)::date end,
+         case when reports.is_sale_that_stands('sale', s.status) then (s.ended_at at time zone p_zone)::date end,
          ((p_to - interval '1 microsecond') at time zone p_zone)::date - (s.paid_at at time zone p_zone)::date,
          s.currency, s.amount
   from reports.settlement_spans(array[p_to], p_as_of) s
