@@ -368,7 +368,7 @@ test("alerts know its events, fields and codes, and tell of others", async () =>
   expect(await seen("parcel.field")).toEqual(["gift_message"]);
   const told = { kind: "parcel.field", value: "gift_message" };
   expect(unknownValueCondition(context.settings.rules, told, new Date(at(0)))).toMatchObject({
-    facts: [{ label: "field of parcels", value: "gift_message" }],
+    facts: [{ label: "Field of parcels", value: "gift_message" }],
   });
 });
 
