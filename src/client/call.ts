@@ -34,7 +34,7 @@ export type ServiceAnswer<Body = unknown> = {
 export type CallSettings = ExchangeLimits & { retry: Readonly<RetryPolicy> };
 
 export type Caller = {
-  pool: Dispatcher;
+  pool(): Promise<Dispatcher>;
   gate: LaneGate;
   pace: Pace;
   sleep: Sleep;
@@ -147,7 +147,8 @@ async function tryOnce(
   };
   const { method, target, body } = request;
   try {
-    const answer = await exchange(pool, { method, path: target, headers, body }, limits, signal);
+    const sent = { method, path: target, headers, body };
+    const answer = await exchange(await pool(), sent, limits, signal);
     const read = readAnswer(answer, serviceClock.now());
     if (read.date !== null) serviceClock.observe(read.date);
     return { answer: read };

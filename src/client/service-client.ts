@@ -1,5 +1,4 @@
 import { setTimeout as sleepFor } from "node:timers/promises";
-import { Pool } from "undici";
 import {
   type AnswerOf,
   type Endpoint,
@@ -15,6 +14,7 @@ import { type ListedObject, listPageSchema } from "../contract/lists.ts";
 import type { Clock, ServiceClock } from "../platform/clock.ts";
 import { TallyhookError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
+import { once } from "../platform/once.ts";
 import type { Random } from "../platform/random.ts";
 import { knowSecret } from "../platform/redaction.ts";
 import { type CallSettings, type Caller, type ServiceAnswer, callService } from "./call.ts";
@@ -103,7 +103,14 @@ export function createServiceClient(
   const base = new URL(baseUrl);
   const prefix = `${base.pathname.replace(/\/+$/, "")}/v1`;
   const closing = new AbortController();
-  const pool = new Pool(base.origin, { connections: settings.maxConcurrent });
+  let closePool = async (): Promise<void> => {};
+  // Loaded on demand: most commands make no call, and loading undici takes a fifth of their start.
+  const pool = once(async () => {
+    const { Pool } = await import("undici");
+    const made = new Pool(base.origin, { connections: settings.maxConcurrent });
+    closePool = () => made.close();
+    return made;
+  });
   const pace = createPace();
   const gate = createLaneGate(
     { clock: wallClock, pace, sleep, closing: closing.signal },
@@ -145,7 +152,7 @@ export function createServiceClient(
     async close() {
       if (closing.signal.aborted) return;
       closing.abort(new Error("the client of the service was closed"));
-      await pool.close();
+      await closePool();
     },
   };
 }

@@ -1,13 +1,13 @@
 import type { Knex } from "knex";
 import type { Pool } from "pg";
 import type { AlertContext } from "../alerts/alert-context.ts";
-import { type AlertSettings, loadAlertSettings } from "../alerts/settings.ts";
+import type { AlertSettings } from "../alerts/settings.ts";
 import { type ServiceClient, createServiceClient } from "../client/service-client.ts";
 import { type Clock, type ServiceClock, createServiceClock, wallClock } from "../platform/clock.ts";
-import { startEmbeddedPostgres } from "../platform/embedded/embedded-postgres.ts";
 import { type Encryption, createEncryption, ensureLocalKey } from "../platform/encryption.ts";
 import { ConfigurationError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
+import { once } from "../platform/once.ts";
 import { assertReachable, createDatabase, createPool } from "../platform/postgres/pool.ts";
 import { type Random, systemRandom } from "../platform/random.ts";
 import { knowSecret } from "../platform/redaction.ts";
@@ -15,7 +15,7 @@ import type { BackendLocation } from "../queue/backend.ts";
 import type { JobQueue } from "../queue/job-queue.ts";
 import type { Config, LoadedConfig, Secrets } from "./config/config.ts";
 
-/** The dependencies of commands. Each is created once, when it is first needed. */
+/** The dependencies of commands. Each is created once, when it is first needed; what is slow to load is loaded then. */
 export interface Runtime {
   readonly config: Config;
   readonly secrets: Secrets;
@@ -66,6 +66,7 @@ export function createRuntime(
       await assertReachable(secrets.databaseUrl);
       return secrets.databaseUrl;
     }
+    const { startEmbeddedPostgres } = await import("../platform/embedded/embedded-postgres.ts");
     const server = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
     closers.push(() => server.stop());
     knowSecret(server.url);
@@ -101,7 +102,6 @@ export function createRuntime(
       secrets.redisUrl === null
         ? { kind: "postgres", url: await databaseUrl() }
         : { kind: "redis", url: secrets.redisUrl };
-    // Loaded on demand: most commands need no queue, and loading BullMQ takes some 50 ms.
     const { createJobQueue } = await import("../queue/job-queue.ts");
     const made = createJobQueue({ log }, location);
     closers.push(() => made.close());
@@ -120,7 +120,10 @@ export function createRuntime(
     inboxPool,
     queue,
     encryption: once(() => makeEncryption(config, secrets)),
-    alertSettings: once(async () => loadAlertSettings(config.alerts.settingsFile)),
+    alertSettings: once(async () => {
+      const { loadAlertSettings } = await import("../alerts/settings.ts");
+      return loadAlertSettings(config.alerts.settingsFile);
+    }),
     serviceClient(location = serviceLocation(config, secrets)) {
       const key = JSON.stringify([location.baseUrl, location.apiKey]);
       const made = serviceClients.get(key);
@@ -177,11 +180,6 @@ export function serviceLocation(
     return { baseUrl: config.service.baseUrl, apiKey: secrets.serviceApiKey };
   }
   return { baseUrl: `http://127.0.0.1:${config.sandbox.port}`, apiKey: sandboxApiKey };
-}
-
-function once<T>(make: () => Promise<T>): () => Promise<T> {
-  let made: Promise<T> | undefined;
-  return () => (made ??= make());
 }
 
 /** The dependencies of raising alerts. Throws `ConfigurationError` for wrong settings. */

@@ -1,5 +1,10 @@
-import { CronExpressionParser } from "cron-parser";
+import { createRequire } from "node:module";
 import { localTimeIn, momentsOf } from "./local-time.ts";
+
+/** Loaded on demand, since few commands read a schedule, and synchronously, since settings are read so. */
+const parser = () =>
+  (createRequire(import.meta.url)("cron-parser") as typeof import("cron-parser"))
+    .CronExpressionParser;
 
 /** After a clock is set back, at most this much time is repeated. */
 const longestRepeatMs = 2 * 3_600_000;
@@ -17,7 +22,7 @@ export function lastDue(
   const { year, month, day, hour, minute } = localTimeIn(timeZone)(now);
   const shown = Date.UTC(year, month - 1, day, hour, minute);
   const currentDate = new Date(shown + longestRepeatMs);
-  const schedule = CronExpressionParser.parse(expression, { tz: "UTC", currentDate });
+  const schedule = parser().parse(expression, { tz: "UTC", currentDate });
   for (;;) {
     const [due] = momentsOf(wallTime(schedule.prev().toDate()), timeZone);
     if (due !== undefined && due <= now) {
@@ -51,7 +56,7 @@ export function isCronExpression(text: string): boolean {
     [...field.matchAll(/\/(\d+)/g)].every(([, step]) => Number(step) <= (highestSteps[n] ?? 0));
   if (!fields.every(isStep)) return false;
   try {
-    CronExpressionParser.parse(text);
+    parser().parse(text);
     return true;
   } catch {
     return false;

@@ -1,5 +1,5 @@
 import type { Socket } from "node:net";
-import { createTransport } from "nodemailer";
+import { once } from "./once.ts";
 
 export interface Attachment {
   filename: string;
@@ -60,30 +60,38 @@ export function openMailer({ url, from, connect }: MailServer): Mailer {
   const host = hostname.replace(/^\[|\]$/g, "");
   const secure = protocol === "smtps:";
   const portNumber = port === "" ? (secure ? 465 : 587) : Number(port);
-  const transport = createTransport({
-    host,
-    port: portNumber,
-    secure,
-    requireTLS: !secure && !isLoopback(host),
-    ...timeoutsMs,
-    // Mails consist of text: nothing in them may open a file or a URL.
-    disableFileAccess: true,
-    disableUrlAccess: true,
-    ...(username === ""
-      ? {}
-      : { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }),
-    ...(connect === undefined
-      ? {}
-      : {
-          getSocket: (_options: unknown, taken: SocketTaken) =>
-            void takeSocket(() => connect(host, portNumber), taken),
-        }),
+  let close = (): void => {};
+  // Loaded on demand: most processes send no mail.
+  const transport = once(async () => {
+    const { createTransport } = await import("nodemailer");
+    const made = createTransport({
+      host,
+      port: portNumber,
+      secure,
+      requireTLS: !secure && !isLoopback(host),
+      ...timeoutsMs,
+      // Mails consist of text: nothing in them may open a file or a URL.
+      disableFileAccess: true,
+      disableUrlAccess: true,
+      ...(username === ""
+        ? {}
+        : { auth: { user: decodeURIComponent(username), pass: decodeURIComponent(password) } }),
+      ...(connect === undefined
+        ? {}
+        : {
+            getSocket: (_options: unknown, taken: SocketTaken) =>
+              void takeSocket(() => connect(host, portNumber), taken),
+          }),
+    });
+    close = () => made.close();
+    return made;
   });
   return {
     async send({ messageId, inReplyTo, to, attachments = [], ...content }) {
+      const sender = await transport();
       let rejected: readonly unknown[];
       try {
-        ({ rejected } = await transport.sendMail({
+        ({ rejected } = await sender.sendMail({
           ...content,
           from,
           to: [...to],
@@ -101,7 +109,7 @@ export function openMailer({ url, from, connect }: MailServer): Mailer {
       // A retry would reach the other recipients twice.
       if (rejected.length > 0) throw new MailNotSent("RECIPIENT", false);
     },
-    close: () => transport.close(),
+    close: () => close(),
   };
 }
 

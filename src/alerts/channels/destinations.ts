@@ -8,7 +8,7 @@ import {
   isIPv4,
   isIPv6,
 } from "node:net";
-import { Pool, buildConnector } from "undici";
+import type { buildConnector } from "undici";
 import type { Clock } from "../../platform/clock.ts";
 import {
   type HttpAnswer,
@@ -16,6 +16,7 @@ import {
   parseHttpDate,
   parseRetryAfter,
 } from "../../platform/http/exchange.ts";
+import { once } from "../../platform/once.ts";
 import type { DestinationSettings } from "../settings.ts";
 import { DeliveryFailed } from "./channel.ts";
 
@@ -40,7 +41,14 @@ export function createHttpPost(
   tryTimeoutMs: number = limits.tryTimeoutMs,
 ): HttpPost {
   const host = bareHost(url.hostname);
-  const pool = new Pool(url.origin, { connections, connect: guard.connector });
+  let closePool = async (): Promise<void> => {};
+  // Loaded on demand: most processes send no message.
+  const pool = once(async () => {
+    const { Pool } = await import("undici");
+    const made = new Pool(url.origin, { connections, connect: guard.connector });
+    closePool = () => made.destroy();
+    return made;
+  });
   return {
     host,
     async post(body, headers, signal) {
@@ -52,14 +60,14 @@ export function createHttpPost(
       };
       let answer: HttpAnswer;
       try {
-        answer = await exchange(pool, request, { ...limits, tryTimeoutMs }, signal);
+        answer = await exchange(await pool(), request, { ...limits, tryTimeoutMs }, signal);
       } catch (error) {
         throw unanswered(host, error);
       }
       if (answer.status >= 200 && answer.status < 300) return `${host} answered ${answer.status}`;
       throw refused(host, answer, clock.now());
     },
-    close: () => pool.destroy(),
+    close: () => closePool(),
   };
 }
 
@@ -194,6 +202,7 @@ export function createDestinationGuard(
     options: buildConnector.Options,
     callback: buildConnector.Callback,
   ): Promise<void> {
+    const { buildConnector } = await import("undici");
     let addresses: readonly LookupAddress[];
     try {
       addresses = await resolve(bareHost(options.hostname));

@@ -5,7 +5,6 @@ import { createLog } from "../../platform/log.ts";
 import { firstMerchant, gatewayKey, liveKey, testKey } from "../../sandbox/engine/keys.ts";
 import { isHostname } from "../../sandbox/http/own-site.ts";
 import { behaviourOf, testCards } from "../../sandbox/resources/payment-methods/test-cards.ts";
-import { startSandbox } from "../../sandbox/start-sandbox.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";
 
@@ -46,6 +45,8 @@ export function registerSandbox(program: Command, context: CliContext): void {
       const { config } = context.loaded();
       const log = createLog({ level: config.logLevel, name: "sandbox" });
       const stopped = untilSignal();
+      // Loaded on demand: help and the list of cards need no server.
+      const { startSandbox } = await import("../../sandbox/start-sandbox.ts");
       const running = await startSandbox({
         port: flags.port === undefined ? config.sandbox.port : portOf(flags.port),
         host: flags.host,

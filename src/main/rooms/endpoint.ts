@@ -1,5 +1,3 @@
-import { webhookUrl } from "../../endpoint/endpoints.ts";
-import { inspectEndpoint, watchEndpoint } from "../../endpoint/watch-endpoint.ts";
 import { type Finding, failed, ok, skipped, warning } from "../cli/doctor/finding.ts";
 import type { Runtime } from "../runtime.ts";
 import type { EndpointRoom } from "./optional-room.ts";
@@ -7,10 +5,18 @@ import type { EndpointRoom } from "./optional-room.ts";
 export const endpointRoom: EndpointRoom = {
   watch:
     ({ config }) =>
-    (tools, run) =>
-      watchEndpoint(tools, { url: webhookUrl(config.publicUrl), run }),
+    async (tools, run) => {
+      const { watchEndpoint, webhookUrl } = await loadEndpoint();
+      return watchEndpoint(tools, { url: webhookUrl(config.publicUrl), run });
+    },
   examine,
 };
+
+/** On demand: few commands ask for the endpoint. */
+const loadEndpoint = async () => ({
+  ...(await import("../../endpoint/endpoints.ts")),
+  ...(await import("../../endpoint/watch-endpoint.ts")),
+});
 
 async function examine(runtime: Runtime, database: Finding): Promise<Finding> {
   const { config } = runtime;
@@ -19,6 +25,7 @@ async function examine(runtime: Runtime, database: Finding): Promise<Finding> {
   }
   if (database.status === "failed") return skipped("endpoint", "the database is not ready");
   const tools = { db: await runtime.db(), client: runtime.serviceClient() };
+  const { inspectEndpoint, webhookUrl } = await loadEndpoint();
   const report = await inspectEndpoint(tools, webhookUrl(config.publicUrl));
   if (report === null) {
     return warning("endpoint", "the endpoint's address is not known", "set PUBLIC_URL");

@@ -18,7 +18,7 @@ import { createRuntime } from "../../runtime.ts";
 import type { CliContext } from "../context.ts";
 import { untilSignal } from "../until-signal.ts";
 import type { ResourceComparison } from "./compare.ts";
-import { type DemoResult, proveMainJob } from "./prove.ts";
+import type { DemoResult } from "./prove.ts";
 
 export function registerDemo(program: Command, context: CliContext): void {
   program
@@ -59,6 +59,8 @@ async function runDemo(context: CliContext, seed: string, quiet: boolean): Promi
       SANDBOX_PORT: "0",
       LOG_LEVEL: "error",
     });
+    // Loaded on demand, since it is nearly all of the program: help needs none of it.
+    const { proveMainJob } = await import("./prove.ts");
     const runtime = createRuntime(loaded, log);
     try {
       return await proveMainJob(runtime, {
