@@ -27,11 +27,14 @@ export interface ReconcileStand {
   close(): Promise<void>;
 }
 
-/** A database of its own and a client of the service at `baseUrl`. Without a grace, unless told. */
+/**
+ * A database of its own and a client of the service at `baseUrl`. Without a grace, unless told. A call that takes as
+ * long as the client's limits hangs: at those of a deployment, a run on a busy machine is incomplete.
+ */
 export async function createReconcileStand(
   baseUrl: string,
   {
-    tryTimeoutMs = 15_000,
+    tryTimeoutMs = 60_000,
     apiKey = testKey,
     settings,
   }: { tryTimeoutMs?: number; apiKey?: string; settings?: AlertSettings } = {},
@@ -44,7 +47,11 @@ export async function createReconcileStand(
   const random = seededRandom("reconcile");
   const client = createServiceClient(
     { baseUrl, apiKey, log, wallClock, serviceClock, random },
-    { tryTimeoutMs, retry: { maxAttempts: 4, baseDelayMs: 5, maxDelayMs: 20 } },
+    {
+      tryTimeoutMs,
+      deadlineMs: 150_000,
+      retry: { maxAttempts: 4, baseDelayMs: 5, maxDelayMs: 20 },
+    },
   );
   const alerts = testAlertContext({
     serviceClock,
