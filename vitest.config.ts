@@ -1,4 +1,5 @@
 import { defineConfig } from "vitest/config";
+import { LongestFirst } from "./test/support/longest-first.ts";
 
 export default defineConfig({
   test: {
@@ -7,8 +8,8 @@ export default defineConfig({
     globalSetup: [
       "test/support/run-directory.ts",
       "test/support/redis-notice.ts",
-      "test/support/image.ts",
       "test/support/global-setup.ts",
+      "test/support/image.ts",
     ],
     // Processes, not threads: tests send signals, change environments and load CPU.
     pool: "forks",
@@ -16,6 +17,7 @@ export default defineConfig({
     isolate: false,
     // Twice the CPUs of the smallest machine: much of the time is waiting, for processes and time limits.
     maxWorkers: 4,
+    sequence: { sequencer: LongestFirst },
     provide: { isTorture: false },
     testTimeout: 180_000,
     hookTimeout: 240_000,
