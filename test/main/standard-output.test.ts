@@ -3,20 +3,19 @@ import { once } from "node:events";
 import { existsSync, openSync } from "node:fs";
 import { text } from "node:stream/consumers";
 import { expect, inject, test } from "vitest";
-import { projectRoot } from "../deployment/compose-file.ts";
 
 const launcher = inject("program");
 const help = [launcher, "--help"];
 const runScript = (program: string) =>
-  spawn(process.execPath, ["--import", "tsx", "--input-type=module", "--eval", program], {
-    cwd: projectRoot,
+  spawn(process.execPath, ["--input-type=module", "--eval", program], {
+    cwd: inject("image"),
     stdio: ["ignore", "pipe", "pipe"],
   });
 
 test("all that was printed reaches a reader who takes his time, before the process ends", async () => {
   const bytes = 1_000_000;
   const child = runScript(`
-    import { guardStandardOutput } from "./src/main/main.ts";
+    import { guardStandardOutput } from "./dist/src/main/main.js";
     const output = guardStandardOutput(process.stdout, process.stderr);
     process.stdout.write("x".repeat(${bytes}));
     process.stderr.write("printed");
@@ -52,8 +51,8 @@ test.skipIf(!existsSync("/dev/full"))(
 
 test("what a command that prints has to log stands beside what it prints, not in it", async () => {
   const child = runScript(`
-    import { createContext } from "./src/main/cli/context.ts";
-    import { loadConfig } from "./src/main/config/config.ts";
+    import { createContext } from "./dist/src/main/cli/context.js";
+    import { loadConfig } from "./dist/src/main/config/config.js";
     const context = createContext();
     await context.withRuntime(
       "report",

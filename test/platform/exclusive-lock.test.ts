@@ -4,10 +4,9 @@ import { mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import { createServer } from "node:net";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
-import { afterAll, beforeAll, expect, test } from "vitest";
+import { afterAll, beforeAll, expect, inject, test } from "vitest";
 import { UnreachableError } from "../../src/platform/errors.ts";
 import { withExclusiveLock } from "../../src/platform/exclusive-lock.ts";
-import { projectRoot } from "../support/holder.ts";
 
 const timeoutMs = 10_000;
 let directory: string;
@@ -75,16 +74,15 @@ test("waiting too long is an error that says so", async () => {
 
 test("the lock of a process that was killed is free at once", async () => {
   const script = `
-    import { withExclusiveLock } from "./src/platform/exclusive-lock.ts";
+    import { withExclusiveLock } from "./dist/src/platform/exclusive-lock.js";
     await withExclusiveLock(process.argv[1], () => new Promise(() => {
       console.log("locked");
       setInterval(() => {}, 1000);
     }), { timeoutMs: 1000 });`;
-  const holder = spawn(
-    process.execPath,
-    ["--import", "tsx", "--input-type=module", "-e", script, directory],
-    { cwd: projectRoot, stdio: ["ignore", "pipe", "inherit"] },
-  );
+  const holder = spawn(process.execPath, ["--input-type=module", "-e", script, directory], {
+    cwd: inject("image"),
+    stdio: ["ignore", "pipe", "inherit"],
+  });
   await once(holder.stdout, "data");
   const waiting = withExclusiveLock(directory, async () => {}, { timeoutMs: 30 });
   await expect(waiting).rejects.toThrow();

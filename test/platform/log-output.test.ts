@@ -2,15 +2,14 @@ import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { existsSync } from "node:fs";
 import { text } from "node:stream/consumers";
-import { expect, test } from "vitest";
-import { projectRoot } from "../deployment/compose-file.ts";
+import { expect, inject, test } from "vitest";
 
 /** Logs in a process of its own; `say` tells us of it, `asked` resolves when we close its input. */
 const runLogger = (program: string, redirection = "") => {
   const script = `
     import { once } from "node:events";
     import { setImmediate as nextRound } from "node:timers/promises";
-    import { createLog } from "./src/platform/log.ts";
+    import { createLog } from "./dist/src/platform/log.js";
     const log = createLog({ level: "info", name: "test" });
     const say = (text) => void process.stderr.write(text);
     const asked = once(process.stdin.resume(), "end");
@@ -21,9 +20,9 @@ const runLogger = (program: string, redirection = "") => {
       }
     }
     ${program}`;
-  const node = `exec "$0" --import tsx --input-type=module --eval "$1" ${redirection}`;
+  const node = `exec "$0" --input-type=module --eval "$1" ${redirection}`;
   return spawn("/bin/sh", ["-c", node, process.execPath, script], {
-    cwd: projectRoot,
+    cwd: inject("image"),
     stdio: ["pipe", "pipe", "pipe"],
   });
 };
