@@ -28,7 +28,7 @@ import { testKey } from "../src/sandbox/engine/keys.ts";
 import { createServiceClient } from "../src/client/service-client.ts";
 import { deliver, eventsSoFar } from "./alerts/story-stand.ts";
 import { sweep } from "./alerts/sweep-stand.ts";
-import { testAlertContext } from "./alerts/test-alert-context.ts";
+import { testAlertContext, toldTo } from "./alerts/test-alert-context.ts";
 import { runCommand } from "./main/cli/command-line.ts";
 import { letTimePass } from "./reports/sandbox-history.ts";
 import { type TestSandbox, startTestSandbox } from "./sandbox/harness.ts";
@@ -121,7 +121,7 @@ async function withService<T>(work: (deps: ServiceDeps) => Promise<T>): Promise<
       random,
       clock: wallClock,
       serviceClock,
-      alerts: alertContext,
+      listener: toldTo(alertContext).listener,
     });
   } finally {
     await client.close();

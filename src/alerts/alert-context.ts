@@ -1,3 +1,4 @@
+import type { NewsSource } from "../mirror/listener.ts";
 import type { Clock } from "../platform/clock.ts";
 import { dayText, localTimeIn, timeText } from "../platform/local-time.ts";
 import type { Wording } from "./rules/wording.ts";
@@ -17,7 +18,7 @@ export interface AlertContext {
 }
 
 /** How a fact was learned. */
-export type FoundBy = "event" | "read" | "reconciliation" | "import" | "sweep";
+export type FoundBy = NewsSource | "sweep";
 
 /** What changed an alert: a source of facts, or a person. */
 export type ChangedBy = FoundBy | "person";

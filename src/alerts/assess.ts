@@ -1,25 +1,18 @@
 import type { Knex } from "knex";
 import { isChargebackStatus } from "../contract/resources/orders.ts";
+import type { MissingFact, ToldState, WrittenState } from "../mirror/listener.ts";
 import { mirrorResources } from "../mirror/resources.ts";
 import type { Known } from "../mirror/resources/resource.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
 import { type AlertContext, type FoundBy, wordingOf } from "./alert-context.ts";
 import { writeTimelines } from "./raise-conditions.ts";
-import { type MaskedObject, reportCardNumbers } from "./rules/card-numbers.ts";
+import { reportCardNumbers } from "./rules/card-numbers.ts";
 import { chargebackTimeline, findChargebacks } from "./rules/chargebacks.ts";
 import { findDeclinedOrders, mergedOrders } from "./rules/declined-orders.ts";
 import { declineTimeline } from "./rules/declines.ts";
 import { reportUnknownValues } from "./rules/unknown-values.ts";
 import { newestAlerts } from "./store.ts";
 import { type Timeline, isNews, planChange } from "./timeline.ts";
-
-/** An object that alerts need and the mirror lacks: the transaction should order a refetch of it. */
-export interface MissingFact {
-  resource: "subscription";
-  id: string;
-}
-
-export type AssessedState = WrittenState & { maskedCardNumbers: MaskedObject | null };
 
 /**
  * Assesses everything that was written by what is known of it now, and writes the difference: alerts, their histories
@@ -31,7 +24,7 @@ export type AssessedState = WrittenState & { maskedCardNumbers: MaskedObject | n
 export async function assess(
   trx: Knex.Transaction,
   alertContext: AlertContext,
-  states: readonly AssessedState[],
+  states: readonly ToldState[],
   foundBy: FoundBy,
 ): Promise<MissingFact[]> {
   if (states.length === 0) return [];
@@ -122,15 +115,6 @@ async function lockSubjects(trx: Knex.Transaction, ids: readonly string[]): Prom
        where subject.id is not null order by 1 offset 0) turns`,
     [sqlArray(ids)],
   );
-}
-
-/** A state that was just written, as far as alerts need it. */
-export interface WrittenState {
-  group: string;
-  id: string;
-  /** The content of the state. */
-  json: string;
-  columns: Readonly<Record<string, unknown>>;
 }
 
 /** The objects that a transaction of the mirror changed and that an alert may be about. */

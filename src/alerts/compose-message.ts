@@ -2,6 +2,7 @@ import { hash } from "node:crypto";
 import type { Knex } from "knex";
 import { moneyText } from "../platform/money.ts";
 import { sqlArray } from "../platform/postgres/values.ts";
+import { hiddenEmail, maskedEmail } from "../platform/redaction.ts";
 import type { AlertFact, AlertItem, AlertMessage } from "./message.ts";
 import { headlineText } from "./rules/wording.ts";
 import type { LinkTemplates } from "./settings.ts";
@@ -155,7 +156,7 @@ function wordsOf({ id, email, past_due: pastDue, paid }: Row): CustomerWords {
     (list ?? []).map(({ currency, amount }) => moneyText(amount, currency)).join(", ") || "nothing";
   const masked = email === null ? null : maskedEmail(email);
   return {
-    person: masked === hidden ? null : masked,
+    person: masked === hiddenEmail ? null : masked,
     facts: [
       { label: "Customer", value: masked === null ? id : `${masked} (${id})` },
       { label: "Past due in total", value: sums(pastDue) },
@@ -164,7 +165,6 @@ function wordsOf({ id, email, past_due: pastDue, paid }: Row): CustomerWords {
   };
 }
 
-const hidden = "(hidden)";
 /** How lists name customers, by id: `a…@e….com (cus_1)`. One statement. */
 export async function customerNames(
   db: Knex,
@@ -177,10 +177,4 @@ export async function customerNames(
   return new Map(
     rows.map(({ id, email }) => [id, email === null ? id : `${maskedEmail(email)} (${id})`]),
   );
-}
-
-/** `ada@example.com` → `a…@e….com`; anything else is hidden completely. Pure. */
-export function maskedEmail(email: string): string {
-  const parts = /^(.)[^@]*@(.)[^@]*?(\.[a-z0-9-]{2,24})$/iu.exec(email);
-  return parts === null ? hidden : `${parts[1]}…@${parts[2]}…${parts[3]}`;
 }

@@ -1,28 +1,26 @@
 import type { Knex } from "knex";
 import { groupNamed } from "../mirror/resources.ts";
+import type {
+  DeadEvent,
+  FutureState,
+  MaskedObject,
+  MissingFact,
+  News,
+  Tell,
+  ToldState,
+} from "../mirror/listener.ts";
 import { type Log, reasonOf } from "../platform/log.ts";
 import { inTransaction, isSerializationFailure } from "../platform/postgres/transactions.ts";
 import type { AlertContext, FoundBy } from "./alert-context.ts";
-import { type AssessedState, type MissingFact, assess, idsOf, affectedBy } from "./assess.ts";
+import { assess, idsOf, affectedBy } from "./assess.ts";
 import { raise } from "./raise-conditions.ts";
-import { type MaskedObject, reportCardNumbers } from "./rules/card-numbers.ts";
-import { type DeadEvent, type FutureState, reportDead, reportUnbelieved } from "./rules/events.ts";
+import { reportCardNumbers } from "./rules/card-numbers.ts";
+import { reportDead, reportUnbelieved } from "./rules/events.ts";
 import type { Condition } from "./timeline.ts";
 import { type FailedNews, type Undescribed, reportUndescribed } from "./undescribed.ts";
 
-/** What a transaction wrote that may need an alert. */
-export interface News {
-  states: readonly AssessedState[];
-  /** Card numbers found in the bodies of events. */
-  masked: readonly MaskedObject[];
-  /** States that are dated in the future. */
-  future: readonly FutureState[];
-  /** Events that became dead. */
-  dead: readonly DeadEvent[];
-}
-
 /** Writes the alerts of a transaction within it. Returns the objects to refetch. */
-export type TellAlerts = (
+type TellAlerts = (
   trx: Knex.Transaction,
   alertContext: AlertContext,
   news: Partial<News>,
@@ -39,17 +37,22 @@ export type TellAlerts = (
  */
 export async function withIsolatedAlerts<T>(
   log: Log,
-  transaction: (tell: TellAlerts) => Promise<T>,
+  alertContext: AlertContext,
+  transaction: (tell: Tell) => Promise<T>,
 ): Promise<T> {
+  const inContext =
+    (tell: TellAlerts): Tell =>
+    (trx, news, source) =>
+      tell(trx, alertContext, news, source);
   try {
-    return await transaction(tellTogether);
+    return await transaction(inContext(tellTogether));
   } catch (error) {
     if (!(error instanceof AlertsFailed)) throw error;
     log.warn(
       { err: error.cause },
       "the alerts of a transaction failed; they are written one by one",
     );
-    return await transaction(describeInHalves(log));
+    return await transaction(inContext(describeInHalves(log)));
   }
 }
 
@@ -226,7 +229,7 @@ const joined = (pieces: readonly Piece[]): News => ({
 });
 
 function piecesOf({ states = [], masked = [], future = [], dead = [] }: Partial<News>): Piece[] {
-  const byObject = new Map<string, AssessedState[]>();
+  const byObject = new Map<string, ToldState[]>();
   for (const state of states) {
     const object = `${resourceOf(state)}:${state.id}`;
     byObject.set(object, [...(byObject.get(object) ?? []), state]);
@@ -240,11 +243,11 @@ function piecesOf({ states = [], masked = [], future = [], dead = [] }: Partial<
 }
 
 /** The group `order.dunning` belongs to the resource `order`. */
-const resourceOf = ({ group }: Pick<AssessedState, "group">): string =>
+const resourceOf = ({ group }: Pick<ToldState, "group">): string =>
   groupNamed(group)?.resource.name ?? group;
 
-function namedObject(states: readonly AssessedState[]): Named {
-  const [{ id, group }] = states as [AssessedState];
+function namedObject(states: readonly ToldState[]): Named {
+  const [{ id, group }] = states as [ToldState];
   const columns = Object.assign({}, ...states.map((state) => state.columns)) as Record<
     string,
     unknown

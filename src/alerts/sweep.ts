@@ -2,19 +2,22 @@ import type { Knex } from "knex";
 import type { Log } from "../platform/log.ts";
 import type { AlertContext } from "./alert-context.ts";
 import { escalate } from "./escalation.ts";
-import { watchChargebackRatio } from "./rules/chargebacks.ts";
+import { type RatioQuestions, watchChargebackRatio } from "./rules/chargebacks.ts";
 import { tellNearLastRetries } from "./rules/declines.ts";
 import { sendDigests } from "./rules/digests.ts";
 import { endDeadEvents, scanInbox } from "./rules/events.ts";
 import { watchSignatures } from "./rules/signatures.ts";
 import { scanStates } from "./rules/unknown-values.ts";
-import { type SweepQuestions, watchAbsence } from "./rules/watch-absence.ts";
+import { type AbsenceQuestions, watchAbsence } from "./rules/watch-absence.ts";
 import { tellStorms } from "./storms/list-storms.ts";
 import { learnUsualDeclines } from "./storms/storms.ts";
 import { describeAgain } from "./undescribed.ts";
 
 /** The lock of the active sweep, held for each of its transactions. Any fixed number of our own. */
 const sweepLock = 7_255_011_936;
+
+/** What a sweep needs to know of other rooms. Alerts do not query them; the answers are passed in. */
+export type SweepQuestions = AbsenceQuestions & RatioQuestions;
 
 type Part = (
   trx: Knex.Transaction,

@@ -1,12 +1,13 @@
 import type { Knex } from "knex";
+import type { DeadEvent, FutureState, MaskedObject } from "../mirror/listener.ts";
 import { inTransaction } from "../platform/postgres/transactions.ts";
 import { storable } from "../platform/postgres/values.ts";
 import { redacted } from "../platform/redaction.ts";
 import type { AlertContext, FoundBy } from "./alert-context.ts";
 import { type AffectedIds, assessAffected, affectedOf } from "./assess.ts";
 import { clear, raise } from "./raise-conditions.ts";
-import { type MaskedObject, reportCardNumbers } from "./rules/card-numbers.ts";
-import { type DeadEvent, type FutureState, reportDead, reportUnbelieved } from "./rules/events.ts";
+import { reportCardNumbers } from "./rules/card-numbers.ts";
+import { reportDead, reportUnbelieved } from "./rules/events.ts";
 import { headlineText, orderName, short } from "./rules/wording.ts";
 import type { AlertSettings } from "./settings.ts";
 import { newestAlerts, readWatermark, writeWatermark } from "./store.ts";

@@ -1,14 +1,44 @@
+import type { AlertContext } from "../alerts/alert-context.ts";
+import { alertListener } from "../alerts/alert-listener.ts";
 import { type ChannelDeps, openChannels } from "../alerts/channels/channel-kinds.ts";
 import type { Channel } from "../alerts/channels/channel.ts";
 import { createDestinationGuard } from "../alerts/channels/destinations.ts";
 import { beat, leave, schedulerBeat } from "../alerts/rules/watch-absence.ts";
-import type { AlertSettings } from "../alerts/settings.ts";
+import { startSender } from "../alerts/outbox/sender.ts";
+import { type AlertSettings, loadAlertSettings } from "../alerts/settings.ts";
 import { sweepAlerts } from "../alerts/sweep.ts";
 import { signatureScheme } from "../contract/signature/signature-scheme.ts";
 import { runEvery } from "../platform/run-every.ts";
+import type { RunListener } from "../reconcile/run-listener.ts";
 import { lastWholeRun } from "../reconcile/runs/runs.ts";
 import type { ScheduledTask } from "../worker/start-worker.ts";
-import { type Runtime, createAlertContext } from "./runtime.ts";
+import type { Config } from "./config/config.ts";
+import type { ReportsRoom } from "./rooms/optional-room.ts";
+import type { Runtime } from "./runtime.ts";
+
+const loaded = new WeakMap<Config, AlertSettings>();
+
+/** Read once for a runtime. Throws `ConfigurationError`. */
+export function alertSettings({ config }: Pick<Runtime, "config">): AlertSettings {
+  const known = loaded.get(config) ?? loadAlertSettings(config.alerts.settingsFile);
+  loaded.set(config, known);
+  return known;
+}
+
+/** What raising alerts depends on. Throws `ConfigurationError` for wrong settings. */
+export const createAlertContext = (
+  runtime: Pick<Runtime, "config" | "wallClock" | "serviceClock">,
+): AlertContext => ({
+  settings: alertSettings(runtime),
+  timeZone: runtime.config.timeZone,
+  networkRegion: runtime.config.networkRegion,
+  clock: runtime.wallClock,
+  serviceClock: runtime.serviceClock,
+});
+
+/** Makes alerts of what worker and reconciliation tell. Throws `ConfigurationError` for wrong settings. */
+export const createListener = (runtime: Runtime): RunListener =>
+  alertListener(createAlertContext(runtime));
 
 /** All channels of this deployment. Connects to nothing. Throws `ConfigurationError`. */
 export const openAlertChannels = (
@@ -34,6 +64,14 @@ export function alertChannelDeps(
   };
 }
 
+/** Sends alerts until the runtime ends. */
+export async function runAlertSender(runtime: Runtime): Promise<void> {
+  const { log, random, wallClock: clock } = runtime;
+  const channels = openAlertChannels(runtime, alertSettings(runtime));
+  const sender = startSender({ db: await runtime.db(), log, clock, random }, channels);
+  runtime.onClose(() => sender.close());
+}
+
 const sweepEveryMs = 30_000;
 const beatEveryMs = 60_000;
 
@@ -41,14 +79,18 @@ const beatEveryMs = 60_000;
  * Sweeps until the runtime ends, for alerts that no event causes, such as absences. Each worker has its own timer, as
  * for the relay, because a scheduler that has stopped is one of the things a sweep detects.
  */
-export async function runAlertWatch(runtime: Runtime): Promise<void> {
+export async function runAlertWatch(
+  runtime: Runtime,
+  ofReports: Partial<ReportsRoom["questions"]>,
+): Promise<void> {
   const { log } = runtime;
   const db = await runtime.db();
-  const alertContext = await createAlertContext(runtime);
+  const alertContext = createAlertContext(runtime);
+  const questions = { lastWholeRun, ...ofReports };
   const name = `worker:${process.pid}:${crypto.randomUUID()}`;
   const watch = runEvery({ log, name: "alerts" }, sweepEveryMs, async () => {
     await beat(db, name);
-    return sweepAlerts({ db, log, lastWholeRun }, alertContext);
+    return sweepAlerts({ db, log, ...questions }, alertContext);
   });
   runtime.onClose(async () => {
     await watch.close();

@@ -1,3 +1,4 @@
+import { alertsRoom } from "./rooms/alerts.ts";
 import { endpointRoom } from "./rooms/endpoint.ts";
 import type { OptionalRooms } from "./rooms/optional-room.ts";
 import { reportsRoom } from "./rooms/reports.ts";
@@ -8,4 +9,5 @@ export const optionalRooms: OptionalRooms = {
   sandbox: sandboxRoom,
   endpoint: endpointRoom,
   reports: reportsRoom,
+  alerts: alertsRoom,
 };

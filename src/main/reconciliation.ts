@@ -1,11 +1,12 @@
 import { lastDue } from "../platform/cron.ts";
 import { type ReconcileDeps, reconcile } from "../reconcile/reconcile.ts";
+import { type RunListener, nobodyListens } from "../reconcile/run-listener.ts";
 import { type ReconcileResult, sum } from "../reconcile/runs/finish-run.ts";
 import { interruptedNight, lastWholeRun, nightlyKey } from "../reconcile/runs/runs.ts";
 import { type ReconcileSettings, defaultReconcileSettings } from "../reconcile/settings.ts";
 import type { ScheduledTask } from "../worker/start-worker.ts";
 import { optionalRooms } from "./optional-rooms.ts";
-import { type Runtime, createAlertContext } from "./runtime.ts";
+import type { Runtime } from "./runtime.ts";
 
 const catchUpEveryMs = 15 * 60_000;
 const catchUpWithinMs = 8 * 24 * 3_600_000;
@@ -65,6 +66,10 @@ export async function nightlyTasks(
   };
 }
 
+/** Who is told of changes and runs. Throws `ConfigurationError` for wrong settings of alerts. */
+export const createListener = async (runtime: Runtime): Promise<RunListener> =>
+  (await optionalRooms.alerts?.listener(runtime)) ?? nobodyListens;
+
 /** The dependencies of reconciliation. The database must be migrated. */
 export async function reconcileDeps(
   runtime: Runtime,
@@ -78,7 +83,7 @@ export async function reconcileDeps(
     random: runtime.random,
     clock: runtime.wallClock,
     serviceClock: runtime.serviceClock,
-    alerts: await createAlertContext(runtime),
+    listener: await createListener(runtime),
     ...(endpoint === undefined ? {} : { watchEndpoint: endpoint.watch(runtime) }),
   };
 }

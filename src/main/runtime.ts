@@ -1,7 +1,5 @@
 import type { Knex } from "knex";
 import type { Pool } from "pg";
-import type { AlertContext } from "../alerts/alert-context.ts";
-import type { AlertSettings } from "../alerts/settings.ts";
 import { type ServiceClient, createServiceClient } from "../client/service-client.ts";
 import { type Clock, type ServiceClock, createServiceClock, wallClock } from "../platform/clock.ts";
 import { type Encryption, createEncryption, ensureLocalKey } from "../platform/encryption.ts";
@@ -30,8 +28,6 @@ export interface Runtime {
   inboxPool(): Promise<Pool>;
   queue(): Promise<JobQueue>;
   encryption(): Promise<Encryption>;
-  /** Read once. Throws `ConfigurationError`. */
-  alertSettings(): Promise<AlertSettings>;
   /** One client for each location: its callers share one rate, and refetches for events go before list reads. */
   serviceClient(location?: { baseUrl: string; apiKey: string }): ServiceClient;
   /** Registers something that must be closed before everything created earlier. */
@@ -120,10 +116,6 @@ export function createRuntime(
     inboxPool,
     queue,
     encryption: once(() => makeEncryption(config, secrets)),
-    alertSettings: once(async () => {
-      const { loadAlertSettings } = await import("../alerts/settings.ts");
-      return loadAlertSettings(config.alerts.settingsFile);
-    }),
     serviceClient(location = serviceLocation(config, secrets)) {
       const key = JSON.stringify([location.baseUrl, location.apiKey]);
       const made = serviceClients.get(key);
@@ -180,17 +172,4 @@ export function serviceLocation(
     return { baseUrl: config.service.baseUrl, apiKey: secrets.serviceApiKey };
   }
   return { baseUrl: `http://127.0.0.1:${config.sandbox.port}`, apiKey: sandboxApiKey };
-}
-
-/** The dependencies of raising alerts. Throws `ConfigurationError` for wrong settings. */
-export async function createAlertContext(
-  runtime: Pick<Runtime, "alertSettings" | "config" | "wallClock" | "serviceClock">,
-): Promise<AlertContext> {
-  return {
-    settings: await runtime.alertSettings(),
-    timeZone: runtime.config.timeZone,
-    networkRegion: runtime.config.networkRegion,
-    clock: runtime.wallClock,
-    serviceClock: runtime.serviceClock,
-  };
 }

@@ -1,8 +1,4 @@
 import type { Knex } from "knex";
-import type { AlertContext } from "../alerts/alert-context.ts";
-import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
-import { clear } from "../alerts/raise-conditions.ts";
-import { futureStateKey, healedByHandEnd } from "../alerts/rules/events.ts";
 import { believedDate } from "../client/believed-dates.ts";
 import { type ServiceClient, isObjectId } from "../client/service-client.ts";
 import { canonicalTimestamp } from "../contract/timestamp.ts";
@@ -22,6 +18,7 @@ import { differencesOf } from "./compare/differences.ts";
 import { bound } from "./coverage/slice.ts";
 import { driftKey } from "./findings/drift-findings.ts";
 import { type Difference, driftClasses, healFindings } from "./findings/findings.ts";
+import type { RunListener } from "./run-listener.ts";
 import { foreignAccount } from "./same-account.ts";
 
 /** What a heal would write, for a person to decide on. */
@@ -108,13 +105,13 @@ interface HealDeps {
   db: Knex;
   log: Log;
   random: Random;
-  alerts: AlertContext;
+  listener: RunListener;
 }
 
 /**
  * Writes the proposal whatever the stored versions are, and records who decided it and why (`mirror.heals`). Heals the
- * object's drift findings and ends the alert about its time. False where the row has changed since the proposal: a new
- * proposal is needed. Opens its own transactions.
+ * object's drift findings and tells the listener. False where the row has changed since the proposal: a new proposal is
+ * needed. Opens its own transactions.
  */
 export async function applyHeal(
   deps: HealDeps,
@@ -122,8 +119,9 @@ export async function applyHeal(
   decision: Decision,
 ): Promise<boolean> {
   const { resource, id } = object;
+  const { listener } = deps;
   const at = new Date(observedAt);
-  const isDone = await withIsolatedAlerts(deps.log, (tell) =>
+  const isDone = await listener.tellWithin(deps.log, (tell) =>
     withRetries(deps, () =>
       inTransaction(deps.db, async (trx) => {
         const done = await overwriteObject(trx, object, { states, observedAt, seen }, decision);
@@ -131,25 +129,11 @@ export async function applyHeal(
         const keys = driftClasses.map((kind) => driftKey(kind, resource, id));
         await healFindings(trx, { run: null, seenAt: at }, keys);
         const news = { states: newStates(done.written) };
-        await tell(trx, deps.alerts, news, "reconciliation");
+        await tell(trx, news, "reconciliation");
         return true;
       }),
     ),
   );
-  if (isDone) await endAlert(deps, object, at);
+  if (isDone) await listener.healedByHand(deps, object, at);
   return isDone;
-}
-
-/** Runs after the write: an alert that fails must not undo it. */
-async function endAlert(
-  { db, log, alerts }: HealDeps,
-  { resource, id }: ObjectKey,
-  at: Date,
-): Promise<void> {
-  const ended = { key: futureStateKey(resource, id), end: healedByHandEnd, at };
-  try {
-    await inTransaction(db, (trx) => clear(trx, alerts, [ended], "reconciliation"));
-  } catch (err) {
-    log.warn({ err, resource, id }, "an object was healed, and its alert could not be ended");
-  }
 }

@@ -17,6 +17,7 @@ import {
   countAbsent,
 } from "./recheck/tombstones.ts";
 import { recheckUnseen } from "./recheck/unseen.ts";
+import type { RunListener } from "./run-listener.ts";
 import { type ReconcileResult, finish } from "./runs/finish-run.ts";
 import {
   type Run,
@@ -39,6 +40,7 @@ import { type ReconcileSettings, dayMs } from "./settings.ts";
 import { type WalkProgress, walkAll } from "./walk/walk-all.ts";
 
 export interface ReconcileDeps extends ConfirmDeps {
+  listener: RunListener;
   /** Checks this deployment's webhook endpoint, which no walk shows. Without it the endpoint is not checked. */
   watchEndpoint?(
     tools: { db: Knex; client: Pick<ServiceClient, "listPages"> },
@@ -159,7 +161,6 @@ async function work(
     reportOnly: run.reportOnly,
     firstFill: run.firstFill,
     importedUntil: await importedUntil(db, run),
-    alerts: deps.alerts,
     cause: run.kind === "import" ? "import" : `reconcile:${run.id}`,
     limits: settings,
     signal,

@@ -1,16 +1,15 @@
 import type { Knex } from "knex";
-import type { AlertContext } from "../alerts/alert-context.ts";
-import { type TellAlerts, withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
-import type { MaskedObject } from "../alerts/rules/card-numbers.ts";
 import { type EnvelopePlaces, parseEventBody } from "../contract/event-envelope.ts";
 import { canonicalTimestamp } from "../contract/timestamp.ts";
 import { type Settlement, claimEvents, postponeEvent, completeEvents } from "../inbox/claim.ts";
 import { requestRefetches } from "../inbox/refetch.ts";
 import { rewriteBatch } from "../inbox/retention.ts";
+import type { Listener, MaskedObject, Tell } from "../mirror/listener.ts";
 import { type Masked, maskBody } from "../mirror/privacy/mask.ts";
 import { arrivalOf, redactArrivals } from "../mirror/privacy/redact-events.ts";
 import { clockToleranceMs } from "../mirror/version.ts";
 import { type WriterLimits, applyObservations } from "../mirror/write/apply.ts";
+import type { Clock } from "../platform/clock.ts";
 import { type Log, reasonOf } from "../platform/log.ts";
 import { inTransaction, withRetries } from "../platform/postgres/transactions.ts";
 import type { Random } from "../platform/random.ts";
@@ -30,7 +29,10 @@ export interface ApplyDeps {
   log: Log;
   random: Random;
   places: Readonly<EnvelopePlaces>;
-  alerts: AlertContext;
+  /** This machine's clock. */
+  clock: Clock;
+  serviceClock: Clock;
+  listener: Listener;
   /** The service is a sandbox, whose clock anyone may move. An event's own time is then believed. */
   isClockMovable?: boolean;
   /** Limits of one transaction; the mirror's defaults unless set. */
@@ -50,7 +52,7 @@ export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Prom
   if (only === undefined) return;
   let left: readonly number[];
   try {
-    left = await withIsolatedAlerts(deps.log, (tell) =>
+    left = await deps.listener.tellWithin(deps.log, (tell) =>
       withRetries(deps, () =>
         inTransaction(deps.db, (trx) => applyInTransaction(deps, tell, trx, seqs)),
       ),
@@ -78,7 +80,7 @@ async function applyHalves(deps: ApplyDeps, seqs: readonly number[]): Promise<vo
 }
 
 async function postpone(
-  { db, log, random, places, alerts }: ApplyDeps,
+  { db, log, random, places, listener }: ApplyDeps,
   seq: number,
   error: unknown,
 ): Promise<void> {
@@ -86,7 +88,7 @@ async function postpone(
   const attempt = (known?.attempts ?? 0) + 1;
   const delayMs = retryDelayMs(eventRetryPolicy, attempt, random);
   const reason = `attempt ${attempt}: ${reasonOf(error)}`;
-  await withIsolatedAlerts(log, (tell) =>
+  await listener.tellWithin(log, (tell) =>
     inTransaction(db, async (trx) => {
       const bodies = await redactStoredBody(trx, places, seq);
       const unknown = { seq, resourceType: null, resourceId: null };
@@ -99,7 +101,7 @@ async function postpone(
         );
       }
       const dead = isPostponed && delayMs === null ? [{ seq, reason }] : [];
-      await tell(trx, alerts, { masked, dead }, "event");
+      await tell(trx, { masked, dead }, "event");
     }),
   );
 }
@@ -107,7 +109,10 @@ async function postpone(
 /**
  * How far the service's clock was moved ahead, as a sandbox's can be. A difference within the tolerance counts as 0.
  */
-function serviceAheadMs({ clock, serviceClock }: AlertContext): number {
+function serviceAheadMs({
+  clock,
+  serviceClock,
+}: Pick<ApplyDeps, "clock" | "serviceClock">): number {
   const aheadMs = serviceClock.now().getTime() - clock.now().getTime();
   return aheadMs > clockToleranceMs ? aheadMs : 0;
 }
@@ -123,8 +128,8 @@ function believeOwnTime(meaning: Interpretation): Interpretation {
 
 /** Applies what fits in one transaction. Returns the sequence numbers of the rest. */
 async function applyInTransaction(
-  { log, places, writerLimits, alerts, isClockMovable }: ApplyDeps,
-  tell: TellAlerts,
+  { log, places, writerLimits, isClockMovable, ...clocks }: ApplyDeps,
+  tell: Tell,
   trx: Knex.Transaction,
   seqs: readonly number[],
 ): Promise<number[]> {
@@ -135,7 +140,7 @@ async function applyInTransaction(
       log.warn({ seq, eventId }, "an event has the id of an earlier one but other bytes");
   }
   const { bodies, masked } = await readRedacted(trx, places, events);
-  const aheadMs = serviceAheadMs(alerts);
+  const aheadMs = serviceAheadMs(clocks);
   const meanings = bodies.map((body, n) => {
     const received = events[n]?.receivedAt.getTime() ?? 0;
     const receivedAt = canonicalTimestamp(new Date(received + aheadMs).toISOString());
@@ -156,7 +161,7 @@ async function applyInTransaction(
     future: applied.unbelieved,
     dead: dead.map(({ seq, reason }) => ({ seq, reason })),
   };
-  const missing = await tell(trx, alerts, news, "event");
+  const missing = await tell(trx, news, "event");
   await requestRefetches(trx, [...wantedReads(meanings, applied), ...readsForAlerts(missing)]);
   await completeEvents(trx, settlements);
   return left;

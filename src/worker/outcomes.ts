@@ -1,6 +1,6 @@
-import type { MissingFact } from "../alerts/assess.ts";
 import type { WantedRefetch } from "../inbox/refetch.ts";
 import type { Settlement } from "../inbox/claim.ts";
+import type { MissingFact } from "../mirror/listener.ts";
 import type { Applied, Outcome } from "../mirror/write/apply.ts";
 import type { ObjectKey, Observation } from "../mirror/snapshot.ts";
 import { settledFrom } from "../mirror/version.ts";

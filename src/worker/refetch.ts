@@ -1,6 +1,4 @@
 import type { Knex } from "knex";
-import type { AlertContext } from "../alerts/alert-context.ts";
-import { withIsolatedAlerts } from "../alerts/isolated-alerts.ts";
 import { withBelievedDates } from "../client/believed-dates.ts";
 import { type ServiceClient, isObjectId } from "../client/service-client.ts";
 import { ServiceUnavailableError } from "../client/service-errors.ts";
@@ -13,9 +11,11 @@ import {
   takeDueRefetches,
   requestRefetches,
 } from "../inbox/refetch.ts";
+import type { Listener } from "../mirror/listener.ts";
 import { isResource, readPlace, resourceNamed } from "../mirror/resources.ts";
 import { type ObjectKey, type Observation, observed } from "../mirror/snapshot.ts";
 import { applyObservations, applyStates } from "../mirror/write/apply.ts";
+import type { Clock } from "../platform/clock.ts";
 import { type Log, reasonOf } from "../platform/log.ts";
 import { inTransaction, withRetries } from "../platform/postgres/transactions.ts";
 import type { Random } from "../platform/random.ts";
@@ -36,7 +36,9 @@ export interface FetchDeps {
   client: Pick<ServiceClient, "get" | "listPages">;
   log: Log;
   random: Random;
-  alerts: AlertContext;
+  /** This machine's clock. */
+  clock: Clock;
+  listener: Listener;
   /** The least time between two answers "unknown" that together prove a customer's deletion. */
   missingGraceMs: number;
   /**
@@ -66,7 +68,7 @@ export async function refetchDueObjects(deps: FetchDeps): Promise<number> {
 
 async function fetchOne(deps: FetchDeps, fetch: DueRefetch): Promise<void> {
   const result = await readObject(
-    { client: withBelievedDates(deps.client, deps.alerts.clock), cause: "fetch" },
+    { client: withBelievedDates(deps.client, deps.clock), cause: "fetch" },
     fetch,
   );
   if (result.kind === "missing") return await applyMissing(deps, fetch, result.date);
@@ -198,7 +200,7 @@ async function applyTogether(
   { resource, id }: Pick<DueRefetch, "resource" | "id">,
   { observations, unread }: Pick<ReadPage, "observations" | "unread">,
 ): Promise<string | null> {
-  const { outcomes } = await withIsolatedAlerts(deps.log, (tell) =>
+  const { outcomes } = await deps.listener.tellWithin(deps.log, (tell) =>
     withRetries(deps, () =>
       inTransaction(deps.db, async (trx) => {
         const applied = await applyObservations(trx, observations);
@@ -207,7 +209,7 @@ async function applyTogether(
         const { ties } = applied;
         const reads = readsAfter({ ties, unread: [...applied.unread, ...unread, ...others] });
         const news = { states: applied.written, future: applied.unbelieved };
-        const missing = await tell(trx, deps.alerts, news, "read");
+        const missing = await tell(trx, news, "read");
         await requestRefetches(trx, [...reads, ...readsForAlerts(missing)]);
         return applied;
       }),

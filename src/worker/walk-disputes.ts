@@ -58,10 +58,10 @@ async function walk(
 
 /** Reads the list with embedded orders. A missing order is read by its id. */
 async function* disputePages(
-  { client, alerts }: Pick<FetchDeps, "client" | "alerts">,
+  { client, clock }: Pick<FetchDeps, "client" | "clock">,
   signal: AbortSignal,
 ): AsyncGenerator<ReadPage, void, undefined> {
-  const reader = withBelievedDates(client, alerts.clock);
+  const reader = withBelievedDates(client, clock);
   const call = { query: { status: "chargeback", expand: "order" } } as const;
   const pages = reader.listPages(listTransactions, call, { lane: "fetch", signal });
   for await (const { items, date } of pages) {

@@ -13,7 +13,7 @@ import { applyDeps } from "../worker/worker-stand.ts";
 import { channelDeps } from "./channels/channel-deps.ts";
 import { type ReceivedPost, startChannelServer } from "./channels/channel-server.ts";
 import { standingClock, sweep } from "./sweep-stand.ts";
-import { settingsOf, testAlertContext } from "./test-alert-context.ts";
+import { settingsOf, testAlertContext, toldTo } from "./test-alert-context.ts";
 
 const minuteMs = 60_000;
 const hourMs = 60 * minuteMs;
@@ -226,7 +226,7 @@ export async function liveThroughMonth(db: Knex, model: MonthModel): Promise<Mon
     await rememberBusyHours(db, startMs, model);
     const arrivals = events.map((event) => ({ event, atMs: arrivalOf(event, startMs) }));
     // The month is another one than that in which the events are received.
-    const deps = { ...applyDeps(db), alerts: alertContext, isClockMovable: true };
+    const deps = { ...applyDeps(db), ...toldTo(alertContext), isClockMovable: true };
     let from = 0;
     for (let hour = model.stepHours; hour <= model.days * 24; hour += model.stepHours) {
       const nowMs = startMs + hour * hourMs;

@@ -22,7 +22,7 @@ import { channelDeps } from "./channels/channel-deps.ts";
 import { type ChannelServer, startChannelServer } from "./channels/channel-server.ts";
 import { deliver, storeBodies } from "./story-stand.ts";
 import { declined, event, standingClock } from "./sweep-stand.ts";
-import { settingsOf, testAlertContext } from "./test-alert-context.ts";
+import { settingsOf, testAlertContext, toldTo } from "./test-alert-context.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -119,7 +119,7 @@ async function applyUnsent(
   sent: object,
 ): Promise<void> {
   const seqs = await storeBodies(db, [JSON.stringify(sent)]);
-  await applyBatch({ ...applyDeps(db), alerts: alertContext }, seqs);
+  await applyBatch({ ...applyDeps(db), ...toldTo(alertContext) }, seqs);
 }
 
 test("what is over says how much came in, after how many attempts, and how long it lasted", async () => {

@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import type { AlertContext } from "../../src/alerts/alert-context.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import type { Json, TestSandbox } from "../sandbox/harness.ts";
+import { toldTo } from "./test-alert-context.ts";
 import { applyDeps } from "../worker/worker-stand.ts";
 
 /** The events of everything that happened at the service, oldest first, as they are sent. */
@@ -47,7 +48,7 @@ export async function deliver(
       db,
       batch.map((event) => JSON.stringify({ ...event, id: `${event.id}/${crypto.randomUUID()}` })),
     );
-    await applyBatch({ ...applyDeps(db), alerts: alertContext }, seqs);
+    await applyBatch({ ...applyDeps(db), ...toldTo(alertContext) }, seqs);
     await sendDue(db);
   }
 }

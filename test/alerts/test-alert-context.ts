@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import type { AlertContext } from "../../src/alerts/alert-context.ts";
+import { alertListener } from "../../src/alerts/alert-listener.ts";
 import { type AlertSettings, loadAlertSettings } from "../../src/alerts/settings.ts";
 import { type Clock, wallClock } from "../../src/platform/clock.ts";
 
@@ -13,6 +14,13 @@ export const testAlertContext = (
   clock: wallClock,
   serviceClock: wallClock,
   ...given,
+});
+
+/** What a worker or a run needs, so that what it does becomes alerts in this context. */
+export const toldTo = (alertContext: AlertContext) => ({
+  listener: alertListener(alertContext),
+  clock: alertContext.clock,
+  serviceClock: alertContext.serviceClock,
 });
 
 /** Settings as a file would give them. */

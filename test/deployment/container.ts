@@ -27,7 +27,7 @@ export interface Container {
  * @param environment the whole of it: a container inherits none
  */
 export function runContainer(
-  service: Service,
+  service: Pick<Service, "command" | "healthcheck" | "stop_grace_period">,
   directory: string,
   environment: Readonly<Record<string, string>>,
 ): Container {

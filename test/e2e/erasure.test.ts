@@ -13,7 +13,7 @@ import { defaultAccounts } from "../../src/reports/base/account-map.ts";
 import { closeMonth } from "../../src/reports/close/close-month.ts";
 import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
 import { startWorker } from "../../src/worker/start-worker.ts";
-import { settingsOf, testAlertContext } from "../alerts/test-alert-context.ts";
+import { settingsOf, testAlertContext, toldTo } from "../alerts/test-alert-context.ts";
 import { runCommand } from "../main/cli/command-line.ts";
 import { testBackends, untilAnswering } from "../queue/backends.ts";
 import { startStand } from "../receiver/receiver-stand.ts";
@@ -53,7 +53,7 @@ async function deploy(backend: (typeof testBackends)[number]) {
       ...deps,
       random,
       places,
-      alerts,
+      ...toldTo(alerts),
       missingGraceMs: 1_000,
       foreignAccount: async () => null,
       queue,

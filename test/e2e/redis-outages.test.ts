@@ -8,7 +8,7 @@ import { createServiceClient } from "../../src/client/service-client.ts";
 import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
 import { defaultWorkerOptions, startWorker } from "../../src/worker/start-worker.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
-import { testAlertContext } from "../alerts/test-alert-context.ts";
+import { testAlertContext, toldTo } from "../alerts/test-alert-context.ts";
 import { eventually } from "../support/eventually.ts";
 import { freePort } from "../support/free-port.ts";
 import { type RedisServer, redisAvailable, startRedis } from "../support/redis.ts";
@@ -136,7 +136,7 @@ function startClockwork(location: { databaseUrl: string; redisUrl: string }): Cl
       log,
       random: systemRandom,
       places: defaultEnvelopePlaces,
-      alerts: testAlertContext(),
+      ...toldTo(testAlertContext()),
       missingGraceMs: 0,
       foreignAccount: async () => null,
     },

@@ -44,8 +44,9 @@ describe("a time that cannot be", () => {
       { ...order(), total: 1, updated_at: never },
       new Date().toISOString(),
     );
-    const { log, random, alerts } = stand.deps;
-    await applyBatch({ db, log, random, places: defaultEnvelopePlaces, alerts }, [seq]);
+    const { log, random, clock, serviceClock, listener } = stand.deps;
+    const told = { clock, serviceClock, listener };
+    await applyBatch({ db, log, random, places: defaultEnvelopePlaces, ...told }, [seq]);
     expect(await row()).toEqual(before);
     expect(await db("inbox.events").where({ seq }).first()).toMatchObject({
       state: "ignored",
@@ -173,8 +174,9 @@ describe("heal", () => {
   });
 
   test("overrules later states that could be: no report reads them, no replay brings them back, and what comes later counts", async () => {
-    const { log, random, alerts } = stand.deps;
-    const deps = { db, log, random, places: defaultEnvelopePlaces, alerts };
+    const { log, random, clock, serviceClock, listener } = stand.deps;
+    const told = { clock, serviceClock, listener };
+    const deps = { db, log, random, places: defaultEnvelopePlaces, ...told };
     const inMinutes = (n: number) => new Date(Date.now() + n * 60_000).toISOString();
     const event = (changes: Record<string, unknown>) =>
       storeEvent(db, "order.updated", { ...order(), ...changes }, new Date().toISOString());
@@ -204,11 +206,12 @@ describe("heal", () => {
   });
 
   test("believes an overruled state once the service itself shows it", async () => {
-    const { log, random, alerts } = stand.deps;
+    const { log, random, clock, serviceClock, listener } = stand.deps;
+    const told = { clock, serviceClock, listener };
     const updatedAt = new Date(Date.now() + 30 * 60_000).toISOString();
     const changed = { ...order(), description: "changed", updated_at: updatedAt };
     const seq = await storeEvent(db, "order.updated", changed, new Date().toISOString());
-    await applyBatch({ db, log, random, places: defaultEnvelopePlaces, alerts }, [seq]);
+    await applyBatch({ db, log, random, places: defaultEnvelopePlaces, ...told }, [seq]);
     await heal();
     expect(await row()).toMatchObject({ description: null });
     Object.assign(order(), changed);

@@ -12,7 +12,7 @@ import { type ReconcileSettings, defaultReconcileSettings } from "../../src/reco
 import type { WalkProgress } from "../../src/reconcile/walk/walk-all.ts";
 import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { createServiceClient } from "../../src/client/service-client.ts";
-import { testAlertContext } from "../alerts/test-alert-context.ts";
+import { testAlertContext, toldTo } from "../alerts/test-alert-context.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 
 export interface ReconcileStand {
@@ -53,11 +53,11 @@ export async function createReconcileStand(
       retry: { maxAttempts: 4, baseDelayMs: 5, maxDelayMs: 20 },
     },
   );
-  const alerts = testAlertContext({
+  const alertContext = testAlertContext({
     serviceClock,
     ...(settings === undefined ? {} : { settings }),
   });
-  const deps = { db: database.db, client, log, random, clock: wallClock, serviceClock, alerts };
+  const deps = { db: database.db, client, log, random, ...toldTo(alertContext) };
   return {
     database,
     deps,

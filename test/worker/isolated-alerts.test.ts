@@ -17,7 +17,7 @@ import { progressOf } from "../inbox/stored-events.ts";
 import { acceptAlerts, refuseAlerts } from "../alerts/refused-alerts.ts";
 import { messagesOf, sendDue } from "../alerts/story-stand.ts";
 import { sweep, unresolved } from "../alerts/sweep-stand.ts";
-import { testAlertContext } from "../alerts/test-alert-context.ts";
+import { testAlertContext, toldTo } from "../alerts/test-alert-context.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { applyDeps, emptyAll, storeEvent } from "./worker-stand.ts";
 
@@ -273,7 +273,7 @@ describe("an alert that cannot be written", () => {
       await storeEvent(db, "order.failed", declined("bad")),
       await storeEvent(db, "order.succeeded", sampleOrder({ id: "paid" })),
     ];
-    await applyBatch({ ...applyDeps(db), alerts }, seqs);
+    await applyBatch({ ...applyDeps(db), ...toldTo(alerts) }, seqs);
     expect(await statesOf(seqs)).toEqual(["applied", "applied"]);
     expect(await unresolved(db)).toEqual(["undescribed:order:bad error open"]);
   });
@@ -378,7 +378,7 @@ describe("whatever stands in the fields that a message reads", () => {
     await fc.assert(
       fc.asyncProperty(shapes, async (given) => {
         await emptyAll(db);
-        const deps = { ...applyDeps(db), alerts };
+        const deps = { ...applyDeps(db), ...toldTo(alerts) };
         const seqs: number[] = [];
         for (const [n, [order, sale, customer]] of given.entries()) {
           seqs.push(

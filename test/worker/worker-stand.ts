@@ -3,7 +3,7 @@ import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
 import type { ApplyDeps } from "../../src/worker/apply-batch.ts";
-import { emptyAlerts, testAlertContext } from "../alerts/test-alert-context.ts";
+import { emptyAlerts, testAlertContext, toldTo } from "../alerts/test-alert-context.ts";
 import { emptyInbox, storeRow } from "../inbox/stored-events.ts";
 import { emptyMirror } from "../mirror/copies.ts";
 
@@ -20,7 +20,7 @@ export function applyDeps(db: Knex): LoggedDeps {
     log: createLog({ level: "debug", name: "test", destination }),
     random: seededRandom("worker"),
     places: defaultEnvelopePlaces,
-    alerts: testAlertContext(),
+    ...toldTo(testAlertContext()),
     logged: () => lines.join(""),
   };
 }

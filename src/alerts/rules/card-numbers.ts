@@ -1,16 +1,10 @@
 import type { Knex } from "knex";
+import type { MaskedObject } from "../../mirror/listener.ts";
 import type { AlertContext, FoundBy } from "../alert-context.ts";
 import { raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Condition } from "../timeline.ts";
 import { endsByAcknowledging, headlineText, short } from "./wording.ts";
-
-/** An object in which card numbers were masked, and the fields that contained them. */
-export interface MaskedObject {
-  resource: string;
-  id: string;
-  paths: readonly string[];
-}
 
 /**
  * Reports the fields that contained card numbers. Belongs in the transaction that stores the masked object, before

@@ -162,23 +162,25 @@ const toChargeback = (row: ChargebackRow): Chargeback => ({
   cardLastFour: row.card_last_four,
 });
 
-interface RatioRow {
-  brand: string;
-  programme: string;
-  disputes: string;
-  headroom: string;
-  outcome: "near" | "over";
-  ratio_percent: string | null;
+/** What is asked of the reports. */
+export interface RatioQuestions {
+  /**
+   * The programmes of the card networks that the chargebacks of the month of `at` are near: `share` of the threshold is
+   * reached. Absent without reports: nobody is told then.
+   */
+  programmesNear?(
+    db: Knex,
+    question: { at: Date; timeZone: string; region: string; share: number },
+  ): Promise<ChargebackRatio[]>;
 }
 
-/**
- * Checks hourly how close this month's chargebacks are to the thresholds of the card networks. It uses the function of
- * the report network-monitor. Needs a transaction.
- */
+/** Checks hourly how close this month's chargebacks are to the thresholds of the card networks. Needs a transaction. */
 export async function watchChargebackRatio(
   trx: Knex.Transaction,
   alertContext: AlertContext,
+  { programmesNear }: RatioQuestions,
 ): Promise<void> {
+  if (programmesNear === undefined) return;
   const fresh = await trx("alerts.marks")
     .where("name", "chargeback-ratio")
     .whereRaw("updated_at > now() - interval '1 hour'")
@@ -187,33 +189,13 @@ export async function watchChargebackRatio(
   await writeWatermark(trx, "chargeback-ratio", {});
   const { rules } = alertContext.settings;
   const at = alertContext.serviceClock.now();
-  const zone = zoneOf(alertContext);
-  const { rows } = await trx.raw<{ rows: RatioRow[] }>(
-    `select brand, programme, disputes, headroom, outcome, ratio_percent
-     from reports.network_monitor(date_trunc('month', ?::timestamptz at time zone ?) at time zone ?,
-                                  ?::timestamptz, ?, null, ?)
-     where programme is not null and disputes > 0 and reports.is_near(disputes, disputes + headroom, ?)
-     order by brand, programme`,
-    [
-      at,
-      zone,
-      zone,
-      new Date(at.getTime() + 1),
-      zone,
-      alertContext.networkRegion,
-      rules.chargeback_ratio.share,
-    ],
-  );
-  const conditions = rows.flatMap((row) => {
-    const disputes = Number(row.disputes);
-    const limit = disputes + Number(row.headroom);
-    const ratio = row.ratio_percent === null ? null : Number(row.ratio_percent);
-    return ratioConditions(
-      rules,
-      { ...row, disputes, limit, ratio, isOver: row.outcome === "over" },
-      at,
-    );
+  const found = await programmesNear(trx, {
+    at,
+    timeZone: zoneOf(alertContext),
+    region: alertContext.networkRegion,
+    share: rules.chargeback_ratio.share,
   });
+  const conditions = found.flatMap((ratio) => ratioConditions(rules, ratio, at));
   await raise(trx, alertContext, conditions, "sweep");
   const keep = conditions.map(({ key }) => key);
   await clearOthers(

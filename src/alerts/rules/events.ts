@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import { isDisputeType } from "../../contract/event-envelope.ts";
 import { groupNamed, resourceOfType } from "../../mirror/resources.ts";
+import type { DeadEvent, FutureState } from "../../mirror/listener.ts";
 import { counted } from "../../platform/readable-text.ts";
 import type { AlertContext, FoundBy } from "../alert-context.ts";
 import { clear, raise } from "../raise-conditions.ts";
@@ -9,11 +10,6 @@ import { committedAfterSeconds, readWatermark, writeWatermark } from "../store.t
 import type { Condition, End } from "../timeline.ts";
 import { unknownValueCondition, remember } from "./unknown-values.ts";
 import { endsByAcknowledging, headlineText, short, withoutIds } from "./wording.ts";
-
-export interface DeadEvent {
-  seq: number;
-  reason: string | null;
-}
 
 /** Reports events that became dead. Belongs in the transaction that marks them as dead. */
 export async function reportDead(
@@ -54,15 +50,6 @@ export async function endDeadEvents(
     return { key, at, end: deadEventEnd({ seq, type }) };
   });
   await clear(trx, alertContext, cleared, "sweep");
-}
-
-/** A state of a group of fields, and the object whose read shows it. */
-export interface FutureState {
-  group: string;
-  id: string;
-  /** In the fixed form of times. */
-  changedAt: string;
-  settledBy: { resource: string; id: string } | null;
 }
 
 /**

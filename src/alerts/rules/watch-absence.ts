@@ -23,8 +23,8 @@ const minuteMs = 60_000;
 /** A first start may take a while to reach the queue. The scheduler sends a heartbeat every minute. */
 const schedulerGraceMinutes = 10;
 
-/** What a sweep needs to know from other parts. Alerts do not query those themselves; the answers are passed in. */
-export interface SweepQuestions {
+/** What is asked of reconciliation. */
+export interface AbsenceQuestions {
   /** When the last complete run began; null where there was none. */
   lastWholeRun(db: Knex): Promise<Date | null>;
 }
@@ -36,7 +36,7 @@ export interface SweepQuestions {
 export async function watchAbsence(
   trx: Knex.Transaction,
   alertContext: AlertContext,
-  questions: SweepQuestions,
+  questions: AbsenceQuestions,
 ): Promise<void> {
   const absences = await findAbsences(trx, alertContext, questions);
   const unsure = await uncertainAbsences(trx);
@@ -68,7 +68,7 @@ async function uncertainAbsences(trx: Knex): Promise<ReadonlySet<string>> {
 async function findAbsences(
   trx: Knex.Transaction,
   alertContext: AlertContext,
-  { lastWholeRun }: SweepQuestions,
+  { lastWholeRun }: AbsenceQuestions,
 ): Promise<Condition[]> {
   const { rules } = alertContext.settings;
   const serviceNow = alertContext.serviceClock.now();

@@ -24,8 +24,8 @@ import { ConfigurationError, UnreachableError, UsageError } from "../../platform
 import { startDeadline } from "../../platform/http/exchange.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
 import { counted, visible } from "../../platform/readable-text.ts";
-import { alertChannelDeps } from "../alerts.ts";
-import { type Runtime, createAlertContext } from "../runtime.ts";
+import { alertChannelDeps, alertSettings, createAlertContext } from "../alerts.ts";
+import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { parsePerson, personAtWork } from "./acting-person.ts";
 import { wholeNumber } from "./arguments.ts";
@@ -269,7 +269,7 @@ export async function resend(
   const messages = await context.withRuntime(
     "alerts",
     async (runtime) => {
-      const { channels } = await runtime.alertSettings();
+      const { channels } = alertSettings(runtime);
       if (channel !== undefined && !Object.hasOwn(channels, channel)) {
         throw new UsageError(unknownChannel(channel, Object.keys(channels)));
       }
@@ -311,7 +311,7 @@ export async function testChannel(
   await context.withRuntime(
     "alerts",
     async (runtime) => {
-      const settings = await runtime.alertSettings();
+      const settings = alertSettings(runtime);
       const chosen = Object.hasOwn(settings.channels, name) ? settings.channels[name] : undefined;
       if (chosen === undefined) {
         throw new UsageError(unknownChannel(name, Object.keys(settings.channels)));
@@ -319,7 +319,7 @@ export async function testChannel(
       const { channel, problem } = tryOpen(chosen, alertChannelDeps(runtime, settings));
       if (problem !== undefined) throw new ConfigurationError(`Channel "${name}": ${problem}.`);
       runtime.onClose(() => channel.close());
-      const samples = sampleMessages(await createAlertContext(runtime), {
+      const samples = sampleMessages(createAlertContext(runtime), {
         channel: name,
         run: randomUUID(),
         at: runtime.wallClock.now(),

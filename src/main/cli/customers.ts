@@ -1,7 +1,5 @@
 import type { Command } from "commander";
 import type { Knex } from "knex";
-import { maskedEmail } from "../../alerts/compose-message.ts";
-import { redactMessages } from "../../alerts/redact-messages.ts";
 import { rewriteBodies, visitBodiesNaming } from "../../inbox/retention.ts";
 import type { PersonTraces } from "../../mirror/privacy/data-subject.ts";
 import {
@@ -24,8 +22,10 @@ import { moneyText } from "../../platform/money.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { visible } from "../../platform/readable-text.ts";
+import { maskedEmail } from "../../platform/redaction.ts";
 import { redactFindings } from "../../reconcile/findings/redact-findings.ts";
 import type { Config } from "../config/config.ts";
+import { optionalRooms } from "../optional-rooms.ts";
 import { migratedDatabase } from "../schema.ts";
 import { parsePerson, personAtWork } from "./acting-person.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
@@ -127,7 +127,7 @@ async function eraseCustomer(
       history: states,
       events,
       findings: await redactFindings(trx, ids),
-      ...(await redactMessages(trx, { customerId, ids, seqs, names })),
+      ...(await optionalRooms.alerts?.redact(trx, { customerId, ids, seqs, names })),
     };
   });
   await logErasure(db, { customerId, by, reason, counts });

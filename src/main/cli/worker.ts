@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { startSender } from "../../alerts/outbox/sender.ts";
 import { startHealthServer } from "../../platform/http/listen.ts";
 import { foreignAccount } from "../../reconcile/same-account.ts";
 import {
@@ -7,10 +6,9 @@ import {
   defaultWorkerOptions,
   startWorker,
 } from "../../worker/start-worker.ts";
-import { openAlertChannels, runAlertWatch, schedulerBeatTask } from "../alerts.ts";
-import { nightlyTasks } from "../reconciliation.ts";
+import { createListener, nightlyTasks } from "../reconciliation.ts";
 import { optionalRooms } from "../optional-rooms.ts";
-import { type Runtime, createAlertContext } from "../runtime.ts";
+import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";
@@ -49,9 +47,9 @@ export interface WorkerRole {
 
 /** Starts a worker that ends with the runtime. The database must be migrated. */
 export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promise<RunningWorker> {
-  const { config, log, random } = runtime;
-  const hasAlerts = role.sendsAlerts !== false;
-  if (hasAlerts) await runSender(runtime);
+  const { config, log, random, wallClock: clock, serviceClock } = runtime;
+  const alerts = role.sendsAlerts === false ? undefined : optionalRooms.alerts;
+  await alerts?.send(runtime);
   const [db, client] = [await runtime.db(), runtime.serviceClient(role.service)];
   const worker = startWorker(
     {
@@ -62,7 +60,9 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
       log,
       random,
       places: config.eventPlaces,
-      alerts: await createAlertContext(runtime),
+      clock,
+      serviceClock,
+      listener: await createListener(runtime),
       isClockMovable: config.service.kind === "sandbox",
       missingGraceMs: role.missingGraceMs ?? config.reconcile.graceSeconds * 1_000,
     },
@@ -75,19 +75,11 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
               ...(await nightlyTasks(runtime, role.service)),
               ...(await optionalRooms.reports?.tasks(runtime)),
             }),
-        ...(hasAlerts ? await schedulerBeatTask(runtime) : {}),
+        ...(await alerts?.tasks(runtime)),
       },
     },
   );
   runtime.onClose(() => worker.close());
-  if (hasAlerts) await runAlertWatch(runtime);
+  await alerts?.watch(runtime, optionalRooms.reports?.questions ?? {});
   return worker;
-}
-
-/** Sends alerts until the runtime ends. */
-async function runSender(runtime: Runtime): Promise<void> {
-  const { log, random, wallClock: clock } = runtime;
-  const channels = openAlertChannels(runtime, await runtime.alertSettings());
-  const sender = startSender({ db: await runtime.db(), log, clock, random }, channels);
-  runtime.onClose(() => sender.close());
 }

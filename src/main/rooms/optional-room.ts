@@ -1,4 +1,6 @@
+import type { Knex } from "knex";
 import type { ReconcileDeps } from "../../reconcile/reconcile.ts";
+import type { RunListener } from "../../reconcile/run-listener.ts";
 import type { ScheduledTask } from "../../worker/start-worker.ts";
 import type { Finding } from "../cli/doctor/finding.ts";
 import type { Config } from "../config/config.ts";
@@ -9,6 +11,7 @@ export interface OptionalRooms {
   readonly sandbox?: SandboxRoom;
   readonly endpoint?: EndpointRoom;
   readonly reports?: ReportsRoom;
+  readonly alerts?: AlertsRoom;
 }
 
 export interface SandboxRoom {
@@ -40,6 +43,50 @@ export interface ReportsRoom {
   readonly ownSql: readonly URL[];
   /** The report mails. */
   tasks(runtime: Runtime): Promise<Record<string, ScheduledTask>>;
+  /** What alerts ask the reports. */
+  readonly questions: {
+    programmesNear(
+      db: Knex,
+      question: { at: Date; timeZone: string; region: string; share: number },
+    ): Promise<
+      {
+        brand: string;
+        programme: string;
+        disputes: number;
+        limit: number;
+        ratio: number | null;
+        isOver: boolean;
+      }[]
+    >;
+  };
   /** The proof's check of the doctor. */
   examine(runtime: Pick<Runtime, "db">): Promise<Finding>;
+}
+
+export interface AlertsRoom {
+  /** Who is told of changes and runs. Throws `ConfigurationError` for wrong settings. */
+  listener(runtime: Runtime): Promise<RunListener>;
+  /** Sends messages until the runtime ends. Throws `ConfigurationError` for wrong settings. */
+  send(runtime: Runtime): Promise<void>;
+  /** Looks for absences and all else that time makes due, until the runtime ends. */
+  watch(runtime: Runtime, ofReports: Partial<ReportsRoom["questions"]>): Promise<void>;
+  /** The scheduler's heartbeat. */
+  tasks(runtime: Runtime): Promise<Record<string, ScheduledTask>>;
+  /**
+   * Redacts what alerts and messages say of a person: of these objects and events, and by these names. Returns what
+   * changed, by kind.
+   */
+  redact(
+    trx: Knex.Transaction,
+    person: {
+      customerId: string;
+      ids: readonly string[];
+      seqs: readonly number[];
+      names: readonly string[];
+    },
+  ): Promise<Record<string, number>>;
+  /** The doctor's checks of worker and scheduler, by their heartbeats. */
+  examineWork(runtime: Pick<Runtime, "db">): Promise<Finding[]>;
+  /** The doctor's checks of settings, channels and messages. */
+  examine(runtime: Runtime, database: Finding): Promise<Finding[]>;
 }

@@ -1,6 +1,7 @@
 import { counted } from "../../platform/readable-text.ts";
 import { readProof } from "../../reports/base/about.ts";
 import { programReports } from "../../reports/catalogue/all.ts";
+import { programmesNear } from "../../reports/catalogue/network-monitor/programmes-near.ts";
 import { ownReports } from "../../reports/own/own-reports.ts";
 import { type Finding, ok, skipped, warning } from "../cli/doctor/finding.ts";
 import type { Runtime } from "../runtime.ts";
@@ -14,6 +15,7 @@ export const reportsRoom: ReportsRoom = {
   ownSql: ownReports.map(({ sql }) => sql),
   // Loaded on demand: only a worker sends mails.
   tasks: async (runtime) => (await import("../report-mail.ts")).reportMailTasks(runtime),
+  questions: { programmesNear },
   examine: examineProof,
 };
 

@@ -1,7 +1,6 @@
 import type { Knex } from "knex";
-import type { AlertContext, FoundBy } from "../../alerts/alert-context.ts";
-import type { TellAlerts } from "../../alerts/isolated-alerts.ts";
 import { compareStates } from "../../mirror/compare/compare-states.ts";
+import type { NewsSource, Tell } from "../../mirror/listener.ts";
 import type { GroupState } from "../../mirror/snapshot.ts";
 import { timeOfVersion } from "../../mirror/version.ts";
 import { applyStates, newStates } from "../../mirror/write/apply.ts";
@@ -29,7 +28,6 @@ export interface SettleContext {
   firstFill: boolean;
   /** An object missing here that last changed before this time is imported and is not drift. Fixed form; null: none. */
   importedUntil: string | null;
-  alerts: AlertContext;
 }
 
 /** Compares an answer with the mirror. Only reads; `settle` applies the result. Null where both are exactly equal. */
@@ -58,7 +56,7 @@ export async function settle(
   context: SettleContext,
   look: PageLook,
   { apply, recheck, overtaken }: Sorted,
-  { isConfirmed, tell }: { isConfirmed: boolean; tell: TellAlerts },
+  { isConfirmed, tell }: { isConfirmed: boolean; tell: Tell },
 ): Promise<Tally> {
   const sighting: Sighting = { run: context.run, seenAt: new Date(look.observedAt) };
   const { importedUntil } = context;
@@ -78,8 +76,8 @@ export async function settle(
   );
   await healFindings(trx, sighting, healed.map(keyOf));
   // The refetches that `tell` returns are not ordered: a nightly run reads every live subscription anyway.
-  for (const [foundBy, states] of byFinder(written, context)) {
-    if (states.length > 0) await tell(trx, context.alerts, { states }, foundBy);
+  for (const [source, states] of bySource(written, context)) {
+    if (states.length > 0) await tell(trx, { states }, source);
   }
   const again = isConfirmed || context.reportOnly ? recheck : [...recheck, ...unhealed];
   await addRechecks(
@@ -141,10 +139,10 @@ const keyOf = ({ classification, resource, id }: Classified): string =>
  * initial import, even if the object was known already (a transaction may be known from its order). All else was missed
  * since.
  */
-function byFinder(
+function bySource(
   written: readonly GroupState[],
   { firstFill, importedUntil }: Pick<SettleContext, "firstFill" | "importedUntil">,
-): [FoundBy, GroupState[]][] {
+): [NewsSource, GroupState[]][] {
   const isOld = (state: GroupState): boolean =>
     firstFill || (importedUntil !== null && timeOfVersion(state.version) < importedUntil);
   return [

@@ -1,9 +1,9 @@
 import { setTimeout as sleep } from "node:timers/promises";
-import { type TellAlerts, withIsolatedAlerts } from "../../alerts/isolated-alerts.ts";
 import type { ServiceAnswer } from "../../client/call.ts";
 import { isObjectId } from "../../client/service-client.ts";
 import { isObject } from "../../contract/wire-types.ts";
 import { ServiceAnswerError, ServiceRefusedError } from "../../client/service-errors.ts";
+import type { Tell } from "../../mirror/listener.ts";
 import { readPlace, resourceNamed } from "../../mirror/resources.ts";
 import { readTime } from "../../mirror/resources/resource.ts";
 import { keepUnbelieved } from "../../mirror/write/apply.ts";
@@ -97,7 +97,7 @@ async function confirmOne(
   const [object] = items;
   const createdAt = object === undefined ? null : readTime(object, "created_at");
   const look = lookAt({ resource, date, cause, expectsOrder: false }, items);
-  await withIsolatedAlerts(deps.log, (tell) =>
+  await deps.listener.tellWithin(deps.log, (tell) =>
     withRetries(deps, () =>
       inTransaction(deps.db, async (trx) => {
         const update = await concludeFound(trx, context, tell, { recheck, look, createdAt });
@@ -141,13 +141,13 @@ async function concludeRefused(
 async function concludeFound(
   trx: Parameters<typeof settle>[0],
   context: ConfirmContext,
-  tell: TellAlerts,
+  tell: Tell,
   { recheck, look, createdAt }: { recheck: Recheck; look: PageLook; createdAt: string | null },
 ): Promise<RecheckUpdate> {
   const { run, graceMs } = context;
   const seenAt = new Date(look.observedAt);
   await keepUnbelieved(trx, look.unbelieved);
-  await tell(trx, context.alerts, { future: look.unbelieved }, "reconciliation");
+  await tell(trx, { future: look.unbelieved }, "reconciliation");
   if (look.objects.length === 0 || look.unbelieved.length > 0) {
     const [shown] = look.unreadable;
     const reason = shown?.reason ?? "the answer does not show the object in full";

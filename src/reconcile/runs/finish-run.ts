@@ -1,6 +1,4 @@
 import type { Knex } from "knex";
-import type { AlertContext } from "../../alerts/alert-context.ts";
-import { assessRun } from "../../alerts/rules/reconciliation.ts";
 import type { Log } from "../../platform/log.ts";
 import { type Coverage, computeCoverage, readIntervals } from "../coverage/coverage.ts";
 import type { Tally } from "../coverage/ledger.ts";
@@ -19,9 +17,18 @@ export interface ReconcileResult {
   error: string | null;
 }
 
-/** Computes a run's totals and whether it is complete, ends it, and raises or ends the alerts about it. */
+/** Is told how a run ended, once that is stored. Opens its own transactions; throws nothing. */
+export interface RunEndListener {
+  runEnded(deps: { db: Knex; log: Log }, run: EndedRun): Promise<void>;
+}
+
+export type EndedRun = Pick<Run, "id" | "kind" | "firstFill"> &
+  Pick<ReconcileResult, "complete" | "error"> &
+  RunTotals;
+
+/** Computes a run's totals and whether it is complete, ends it, and tells the listener. */
 export async function finish(
-  { db, log, alerts }: { db: Knex; log: Log; alerts: AlertContext },
+  { db, log, listener }: { db: Knex; log: Log; listener: RunEndListener },
   run: Run,
   probeCalls: number,
   error: string | null,
@@ -34,7 +41,7 @@ export async function finish(
     return isProved(totals, coverage);
   });
   const { kind, id, firstFill } = run;
-  await assessRun({ db, log }, alerts, { id, kind, firstFill, complete, error, ...totals });
+  await listener.runEnded({ db, log }, { id, kind, firstFill, complete, error, ...totals });
   return {
     run: { ...run, state: complete ? "complete" : "incomplete" },
     totals,

@@ -1,7 +1,6 @@
 import type { Knex } from "knex";
-import type { AlertContext } from "../../alerts/alert-context.ts";
-import { type TellAlerts, withIsolatedAlerts } from "../../alerts/isolated-alerts.ts";
 import type { ServiceClient, ServicePage } from "../../client/service-client.ts";
+import type { Listener, Tell } from "../../mirror/listener.ts";
 import { resourceNamed } from "../../mirror/resources.ts";
 import { keepUnbelieved } from "../../mirror/write/apply.ts";
 import type { Log } from "../../platform/log.ts";
@@ -30,7 +29,7 @@ export interface WalkDeps {
   client: Pick<ServiceClient, "get" | "listPages">;
   log: Log;
   random: Random;
-  alerts: AlertContext;
+  listener: Listener;
 }
 
 export interface WalkContext extends SettleContext {
@@ -151,7 +150,7 @@ async function workOnPage(
     return { ...walk, progress: { ...walk.progress, tally: added(progress.tally, look, {}) } };
   }
   await noteUnlisted(db, context, slice, walk.shown, page);
-  const written = await withIsolatedAlerts(deps.log, (tell) =>
+  const written = await deps.listener.tellWithin(deps.log, (tell) =>
     withRetries(deps, () =>
       inTransaction(db, async (trx) => {
         const tally =
@@ -228,9 +227,9 @@ async function noteOpenItems(
  */
 async function noteUnread(
   trx: Knex.Transaction,
-  { run, alerts }: NoteContext & { alerts: AlertContext },
+  { run }: NoteContext,
   look: PageLook,
-  tell: TellAlerts,
+  tell: Tell,
 ): Promise<void> {
   const noticedAt = new Date(look.observedAt);
   await addRechecks(
@@ -240,7 +239,7 @@ async function noteUnread(
   );
   await recordUnreadable(trx, { run, seenAt: noticedAt }, look.unreadable);
   await keepUnbelieved(trx, look.unbelieved);
-  await tell(trx, alerts, { future: look.unbelieved }, "reconciliation");
+  await tell(trx, { future: look.unbelieved }, "reconciliation");
   await addUnreadable(trx, { run, noticedAt }, look.unreadable);
 }
 

@@ -11,7 +11,7 @@ import { isNews } from "../../../src/alerts/timeline.ts";
 import { headlineText } from "../../../src/alerts/rules/wording.ts";
 import { hourWithoutEvents } from "../../../src/alerts/rules/absence.ts";
 import { usualLimit } from "../../../src/alerts/storms/storms.ts";
-import { maskedEmail } from "../../../src/alerts/compose-message.ts";
+import { maskedEmail } from "../../../src/platform/redaction.ts";
 import { moneyText } from "../../../src/platform/money.ts";
 import { affectedBy } from "../../../src/alerts/assess.ts";
 import { failureCodes } from "../../../src/contract/decline-codes.ts";

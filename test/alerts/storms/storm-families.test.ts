@@ -10,7 +10,7 @@ import { useTestDatabase } from "../../support/use-database.ts";
 import { applyDeps, emptyAll } from "../../worker/worker-stand.ts";
 import { messagesOf, storeBodies } from "../story-stand.ts";
 import { standingClock, sweep } from "../sweep-stand.ts";
-import { testAlertContext } from "../test-alert-context.ts";
+import { testAlertContext, toldTo } from "../test-alert-context.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -94,7 +94,7 @@ test("a batch of events that all die", async () => {
     const object = { ...sampleOrder({ id: `order-${n}` }), total: "a lot" };
     return JSON.stringify({ id: `evt-${n}`, type: "order.created", data: { object } });
   });
-  await applyBatch({ ...applyDeps(db), alerts: alertContext }, await storeBodies(db, bodies));
+  await applyBatch({ ...applyDeps(db), ...toldTo(alertContext) }, await storeBodies(db, bodies));
   expect(await told()).toEqual(["100 events could not be applied in 10 min"]);
 });
 

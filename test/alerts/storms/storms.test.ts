@@ -6,7 +6,7 @@ import { useTestDatabase } from "../../support/use-database.ts";
 import { applyDeps } from "../../worker/worker-stand.ts";
 import { storeBodies } from "../story-stand.ts";
 import { sweep, unresolved } from "../sweep-stand.ts";
-import { settingsOf, testAlertContext } from "../test-alert-context.ts";
+import { settingsOf, testAlertContext, toldTo } from "../test-alert-context.ts";
 
 const database = useTestDatabase();
 let db: Knex;
@@ -25,7 +25,7 @@ const declined = (n: number, code: string): string => {
 test("10,000 declines in a minute are one incident, and when it ends each is listed once", async () => {
   const codes = ["expired_card", "expired_card", "expired_card", "insufficient_funds"];
   const alertContext = testAlertContext({ settings: settingsOf({ digests: { when: "off" } }) });
-  const deps = { ...applyDeps(db), alerts: alertContext };
+  const deps = { ...applyDeps(db), ...toldTo(alertContext) };
   for (let from = 0; from < 10_000; from += 1_000) {
     const bodies = Array.from({ length: 1_000 }, (_, n) => declined(from + n, codes[n % 4]!));
     const seqs = await storeBodies(db, bodies);

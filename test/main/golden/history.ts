@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { testAlertContext } from "../../alerts/test-alert-context.ts";
+import { testAlertContext, toldTo } from "../../alerts/test-alert-context.ts";
 import { eventsSoFar, sendDue, storeBodies } from "../../alerts/story-stand.ts";
 import { standingClock } from "../../alerts/sweep-stand.ts";
 import { type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
@@ -26,7 +26,7 @@ export async function playShop(db: Knex): Promise<TestSandbox> {
   const bodies = (await eventsSoFar(sandbox)).map((event) => JSON.stringify(event));
   for (let from = 0; from < bodies.length; from += atOnce) {
     const seqs = await storeBodies(db, bodies.slice(from, from + atOnce));
-    await applyBatch({ ...applyDeps(db), alerts: alertContext }, seqs);
+    await applyBatch({ ...applyDeps(db), ...toldTo(alertContext) }, seqs);
     await sendDue(db);
   }
   return sandbox;

@@ -27,7 +27,7 @@ import { createServiceClient } from "../../../src/client/service-client.ts";
 import { applyBatch } from "../../../src/worker/apply-batch.ts";
 import { alertRows, eventsSoFar } from "../../alerts/story-stand.ts";
 import { sweep } from "../../alerts/sweep-stand.ts";
-import { testAlertContext } from "../../alerts/test-alert-context.ts";
+import { testAlertContext, toldTo } from "../../alerts/test-alert-context.ts";
 import { startStand } from "../../receiver/receiver-stand.ts";
 import { ask } from "../../reports/ask.ts";
 import { type Json, type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
@@ -96,7 +96,7 @@ async function mainJob(url: string): Promise<Json> {
       const { status } = await stand.send(JSON.stringify(event));
       expect(status).toBe(200);
     }
-    await applyBatch({ ...applyDeps(db), alerts: alertContext }, stand.committed.flat());
+    await applyBatch({ ...applyDeps(db), ...toldTo(alertContext) }, stand.committed.flat());
     await healAll(db);
     await sweep(db, alertContext);
     await takeJob(url);
@@ -122,7 +122,8 @@ async function healAll(db: Awaited<ReturnType<typeof startStand>>["db"]): Promis
   const random = seededRandom("settings");
   const location = { baseUrl: sandbox.url, apiKey: testKey };
   const client = createServiceClient({ ...location, log, wallClock, serviceClock, random });
-  const deps = { db, client, log, random, clock: wallClock, serviceClock, alerts: alertContext };
+  const { listener } = toldTo(alertContext);
+  const deps = { db, client, log, random, clock: wallClock, serviceClock, listener };
   for (const kind of ["import", "full"] as const) {
     const done = await reconcile(
       deps,

@@ -1,19 +1,18 @@
 import { type ChannelDeps, tryOpen } from "../../../alerts/channels/channel-kinds.ts";
 import { DestinationRefused } from "../../../alerts/channels/destinations.ts";
 import { outboxTrouble } from "../../../alerts/outbox/outbox.ts";
+import { type Heartbeats, readHeartbeats } from "../../../alerts/rules/watch-absence.ts";
 import type { AlertSettings, ChannelSettings } from "../../../alerts/settings.ts";
-import { alertChannelDeps } from "../../alerts.ts";
 import { counted } from "../../../platform/readable-text.ts";
+import { alertChannelDeps, alertSettings } from "../../alerts.ts";
 import type { Runtime } from "../../runtime.ts";
 import { type Finding, check, failed, ok, skipped, warning } from "./finding.ts";
 
 /** Checks the settings, each channel and the undeliverable messages. Resolves host names and sends nothing. */
 export async function examineAlerts(runtime: Runtime, database: Finding): Promise<Finding[]> {
-  const readable = await check("alerts", async () =>
-    describe(runtime, await runtime.alertSettings()),
-  );
+  const readable = await check("alerts", async () => describe(runtime, alertSettings(runtime)));
   if (readable.status === "failed") return [readable];
-  const settings = await runtime.alertSettings();
+  const settings = alertSettings(runtime);
   const deps = alertChannelDeps(runtime, settings);
   const each = await Promise.all(
     Object.entries(settings.channels).map(([name, channel]) =>
@@ -71,4 +70,60 @@ async function checkUnsent(runtime: Runtime, database: Finding): Promise<Finding
         detail,
         'try "npx tallyhook alerts test CHANNEL", then "npx tallyhook alerts resend --channel CHANNEL"',
       );
+}
+
+/** A worker has a heartbeat every 30 s, the scheduler every minute. A slow sweep or a busy queue may delay one. */
+const lateAfterSeconds = { worker: 120, scheduler: 300 };
+
+/** Checks that a worker applies events and that a scheduler starts the timed tasks. */
+export async function examineWork(runtime: Pick<Runtime, "db">): Promise<Finding[]> {
+  const beats = await readHeartbeats(await runtime.db());
+  return [workers(beats), scheduler(beats)];
+}
+
+function workers({ workerAgesSeconds: ages }: Heartbeats): Finding {
+  const alive = ages.filter((age) => age <= lateAfterSeconds.worker).length;
+  const [newestMissing] = ages.filter((age) => age > lateAfterSeconds.worker);
+  if (alive === 0) {
+    const last =
+      newestMissing === undefined ? "" : `; the last heartbeat was ${ago(newestMissing)}`;
+    return failed(
+      "worker",
+      `no worker runs, so events are stored but not applied, and nobody is alerted${last}`,
+      'start one: "npx tallyhook worker" (or "npx tallyhook start" for everything at once)',
+    );
+  }
+  const run = counted(alive, "worker runs", "workers run");
+  return newestMissing === undefined
+    ? ok("worker", run)
+    : warning(
+        "worker",
+        `${run}; ${counted(ages.length - alive, "missed its heartbeat", "missed their heartbeats")}, the last one heard ${ago(newestMissing)}`,
+        "look at its log; if it was killed on purpose, this warning ends after an hour",
+      );
+}
+
+function scheduler({ workerAgesSeconds, schedulerAgeSeconds: age }: Heartbeats): Finding {
+  if (!workerAgesSeconds.some((each) => each <= lateAfterSeconds.worker)) {
+    return skipped("scheduler", "no worker runs");
+  }
+  if (age !== null && age <= lateAfterSeconds.scheduler) {
+    return ok("scheduler", `ran a task ${ago(age)}`);
+  }
+  const lacks = "so there is no nightly run and no report is mailed";
+  return failed(
+    "scheduler",
+    age === null
+      ? `has never run a task, ${lacks}`
+      : `ran its last task ${ago(age)} and should run one every minute, ${lacks}`,
+    "if a worker started within the last minute, run this again; if not, look in the workers' log for errors of the " +
+      "queue, and restart them",
+  );
+}
+
+function ago(seconds: number): string {
+  if (seconds < 120) return `${Math.round(seconds)} s ago`;
+  return seconds < 7_200
+    ? `${Math.round(seconds / 60)} minutes ago`
+    : `${Math.round(seconds / 3_600)} hours ago`;
 }

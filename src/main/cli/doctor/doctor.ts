@@ -1,15 +1,12 @@
 import type { Command } from "commander";
 import pc from "picocolors";
-import { type Heartbeats, readHeartbeats } from "../../../alerts/rules/watch-absence.ts";
 import { getAccount } from "../../../contract/resources/account.ts";
 import { countByState } from "../../../inbox/queries.ts";
 import { exitCodes } from "../../../platform/errors.ts";
-import { counted } from "../../../platform/readable-text.ts";
 import { QueueUnavailable } from "../../../queue/job-queue.ts";
 import { optionalRooms } from "../../optional-rooms.ts";
 import { type Runtime, serviceLocation } from "../../runtime.ts";
 import { type CliContext, withServiceAdvice } from "../context.ts";
-import { examineAlerts } from "./alerts.ts";
 import { checkDatabase, checkSchemaText, checkServer } from "./database.ts";
 import { type Finding, check, checkAll, failed, ok, skipped, warning } from "./finding.ts";
 import { checkSecrets } from "./secrets.ts";
@@ -55,7 +52,7 @@ const needDatabase = [
 
 /** Checks everything a deployment needs. A check that fails does not hide the others. */
 async function examine(runtime: Runtime): Promise<Finding[]> {
-  const { reports, endpoint } = optionalRooms;
+  const { reports, endpoint, alerts } = optionalRooms;
   const findings: Finding[] = [
     ok(
       "configuration",
@@ -71,7 +68,9 @@ async function examine(runtime: Runtime): Promise<Finding[]> {
     findings.push(...(await checkAll("server", () => checkServer(runtime))));
     findings.push(await check("inbox", () => checkInbox(runtime)));
     findings.push(await check("queue", () => checkQueue(runtime)));
-    findings.push(...(await checkAll("worker", () => checkWork(runtime))));
+    if (alerts !== undefined) {
+      findings.push(...(await checkAll("worker", () => alerts.examineWork(runtime))));
+    }
     findings.push(await check("signing secrets", () => checkSecrets(runtime)));
     if (reports !== undefined) findings.push(await check("proof", () => reports.examine(runtime)));
   }
@@ -79,7 +78,7 @@ async function examine(runtime: Runtime): Promise<Finding[]> {
   if (endpoint !== undefined) {
     findings.push(await check("endpoint", () => endpoint.examine(runtime, database)));
   }
-  findings.push(...(await examineAlerts(runtime, database)));
+  if (alerts !== undefined) findings.push(...(await alerts.examine(runtime, database)));
   return findings;
 }
 
@@ -154,60 +153,4 @@ const marks = {
 function line({ check: name, status, detail, remedy }: Finding): string {
   const advice = remedy === null ? "" : `\n        ${" ".repeat(18)}→ ${remedy}`;
   return `${marks[status]} ${name.padEnd(18)} ${detail}${advice}`;
-}
-
-/** A worker has a heartbeat every 30 s, the scheduler every minute. A slow sweep or a busy queue may delay one. */
-const lateAfterSeconds = { worker: 120, scheduler: 300 };
-
-/** Checks that a worker applies events and that a scheduler starts the timed tasks. */
-export async function checkWork(runtime: Pick<Runtime, "db">): Promise<Finding[]> {
-  const beats = await readHeartbeats(await runtime.db());
-  return [workers(beats), scheduler(beats)];
-}
-
-function workers({ workerAgesSeconds: ages }: Heartbeats): Finding {
-  const alive = ages.filter((age) => age <= lateAfterSeconds.worker).length;
-  const [newestMissing] = ages.filter((age) => age > lateAfterSeconds.worker);
-  if (alive === 0) {
-    const last =
-      newestMissing === undefined ? "" : `; the last heartbeat was ${ago(newestMissing)}`;
-    return failed(
-      "worker",
-      `no worker runs, so events are stored but not applied, and nobody is alerted${last}`,
-      'start one: "npx tallyhook worker" (or "npx tallyhook start" for everything at once)',
-    );
-  }
-  const run = counted(alive, "worker runs", "workers run");
-  return newestMissing === undefined
-    ? ok("worker", run)
-    : warning(
-        "worker",
-        `${run}; ${counted(ages.length - alive, "missed its heartbeat", "missed their heartbeats")}, the last one heard ${ago(newestMissing)}`,
-        "look at its log; if it was killed on purpose, this warning ends after an hour",
-      );
-}
-
-function scheduler({ workerAgesSeconds, schedulerAgeSeconds: age }: Heartbeats): Finding {
-  if (!workerAgesSeconds.some((each) => each <= lateAfterSeconds.worker)) {
-    return skipped("scheduler", "no worker runs");
-  }
-  if (age !== null && age <= lateAfterSeconds.scheduler) {
-    return ok("scheduler", `ran a task ${ago(age)}`);
-  }
-  const lacks = "so there is no nightly run and no report is mailed";
-  return failed(
-    "scheduler",
-    age === null
-      ? `has never run a task, ${lacks}`
-      : `ran its last task ${ago(age)} and should run one every minute, ${lacks}`,
-    "if a worker started within the last minute, run this again; if not, look in the workers' log for errors of the " +
-      "queue, and restart them",
-  );
-}
-
-function ago(seconds: number): string {
-  if (seconds < 120) return `${Math.round(seconds)} s ago`;
-  return seconds < 7_200
-    ? `${Math.round(seconds / 60)} minutes ago`
-    : `${Math.round(seconds / 3_600)} hours ago`;
 }

@@ -1,0 +1,15 @@
+import type { AlertsRoom } from "./optional-room.ts";
+
+/** Everything is loaded on demand: a receiver needs no alerts. */
+export const alertsRoom: AlertsRoom = {
+  listener: async (runtime) => (await import("../alerts.ts")).createListener(runtime),
+  send: async (runtime) => (await import("../alerts.ts")).runAlertSender(runtime),
+  watch: async (runtime, ofReports) =>
+    (await import("../alerts.ts")).runAlertWatch(runtime, ofReports),
+  tasks: async (runtime) => (await import("../alerts.ts")).schedulerBeatTask(runtime),
+  redact: async (trx, person) =>
+    (await import("../../alerts/redact-messages.ts")).redactMessages(trx, person),
+  examineWork: async (runtime) => (await import("../cli/doctor/alerts.ts")).examineWork(runtime),
+  examine: async (runtime, database) =>
+    (await import("../cli/doctor/alerts.ts")).examineAlerts(runtime, database),
+};
