@@ -93,15 +93,25 @@ function unknownKey(key: string, known: readonly string[]): string {
  * Objects of several kinds, distinguished by `kind`. A value in the wrong place may be a secret address, so it is not
  * shown.
  */
-export const ofKind = <
-  Options extends readonly [z.core.$ZodTypeDiscriminable, ...z.core.$ZodTypeDiscriminable[]],
->(
+export const ofKind = <Option extends z.core.$ZodTypeDiscriminable>(
   kinds: readonly string[],
-  options: Options,
+  options: readonly Option[],
 ) =>
-  z.discriminatedUnion("kind", options, {
+  z.discriminatedUnion("kind", options as readonly [Option, ...Option[]], {
     error: ({ input }) =>
       input === null || typeof input !== "object" || Array.isArray(input)
         ? 'should be an object such as { "kind": "stdout" }'
         : wrongName((input as { kind?: unknown }).kind, kinds),
+  });
+
+const variableWords = shouldHidden(
+  "the name of an environment variable that begins with ALERT_; the secret itself does not stand in this file",
+);
+
+/** Where a secret is: the settings contain none, they name the environment variable that holds it (or `<NAME>_FILE`). */
+export const fromVariable = z
+  .string(variableWords)
+  .regex(/^ALERT_[A-Z0-9_]{1,80}$/, variableWords)
+  .refine((name) => name !== "ALERT_SETTINGS" && !name.endsWith("_FILE"), {
+    error: "should be the variable's name without _FILE, which is tried as well",
   });

@@ -1,6 +1,7 @@
 import type { AlertContext } from "../alerts/alert-context.ts";
 import { alertListener } from "../alerts/alert-listener.ts";
-import { type ChannelDeps, openChannels } from "../alerts/channels/channel-kinds.ts";
+import type { ChannelDeps } from "../alerts/channels/channel-kind.ts";
+import { openChannels } from "../alerts/channels/channel-kinds.ts";
 import type { Channel } from "../alerts/channels/channel.ts";
 import { createDestinationGuard } from "../alerts/channels/destinations.ts";
 import { beat, leave, schedulerBeat } from "../alerts/rules/watch-absence.ts";

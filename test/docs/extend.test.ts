@@ -5,6 +5,7 @@ import { dirname, join } from "node:path";
 import { fileURLToPath } from "node:url";
 import { promisify } from "node:util";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { startChannelServer } from "../alerts/channels/channel-server.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const run = promisify(execFile);
@@ -13,24 +14,26 @@ const page = await readFile(join(root, "docs/extend.md"), "utf8");
 const database = useTestDatabase();
 let project: string;
 
-/** The blocks of code of the report's section, each with the file that the text before it names last. */
-function filesOfExample(): { path: string; text: string }[] {
-  const [, section = ""] = page.split("\n## A report\n");
+/** The blocks of code of a section, each with the file of the merchant that the text before it names last. */
+function filesOfExample(title: string): { path: string; text: string }[] {
+  const [, section = ""] = page.split(`\n## ${title}\n`);
   const parts = (section.split("\n## ")[0] ?? "").split(/^```(?:sql|ts)\n(.*?)^```$/ms);
   return parts.flatMap((text, n) => {
     if (n % 2 === 0) return [];
     const named = [
-      ...(parts[n - 1] ?? "").matchAll(/`((?:src|migrations)\/[^`\s]*own\/[^`\s]+)`/g),
+      ...(parts[n - 1] ?? "").matchAll(/`((?:src|migrations)\/[^`\s]+\.(?:ts|sql))`/g),
     ];
     return [{ path: named.at(-1)?.[1] ?? "", text }];
   });
 }
 
 /** The example's copy of the program, by its sources. */
-const tallyhook = (...args: string[]) =>
+const tallyhook = (...args: string[]) => tallyhookWith({}, ...args);
+
+const tallyhookWith = (settings: Record<string, string>, ...args: string[]) =>
   run(process.execPath, [join(project, "src/bin/tallyhook.js"), ...args], {
     cwd: project,
-    env: { ...process.env, DATABASE_URL: database.url },
+    env: { ...process.env, DATABASE_URL: database.url, ...settings },
     timeout: 120_000,
   });
 
@@ -40,16 +43,25 @@ beforeAll(async () => {
     await cp(join(root, name), join(project, name), { recursive: true });
   }
   await symlink(join(root, "node_modules"), join(project, "node_modules"));
-  for (const { path, text } of filesOfExample()) {
+  for (const { path, text } of ["A report", "An alert channel"].flatMap(filesOfExample)) {
     await mkdir(dirname(join(project, path)), { recursive: true });
     await writeFile(join(project, path), text);
   }
 });
+
+async function typeErrors(file: string): Promise<string> {
+  const settings = { extends: "./tsconfig.json", include: [], files: [file] };
+  await writeFile(join(project, "tsconfig.own.json"), JSON.stringify(settings));
+  const tsc = join(root, "node_modules/.bin/tsc");
+  const { stdout } = await run(tsc, ["-p", "tsconfig.own.json", "--noEmit"], { cwd: project });
+  return stdout;
+}
+
 afterAll(() => rm(project, { recursive: true, force: true }));
 
 describe("the example of a merchant's own report", () => {
   test("is four files in the merchant's own places", () => {
-    expect(filesOfExample().map(({ path }) => path)).toEqual([
+    expect(filesOfExample("A report").map(({ path }) => path)).toEqual([
       "migrations/own/0001_sales_targets.sql",
       "src/reports/own/sales-targets/sales-targets.sql",
       "src/reports/own/sales-targets/sales-targets.ts",
@@ -58,15 +70,7 @@ describe("the example of a merchant's own report", () => {
   });
 
   test("type-checks", async () => {
-    const settings = {
-      extends: "./tsconfig.json",
-      include: [],
-      files: ["src/reports/own/own-reports.ts"],
-    };
-    await writeFile(join(project, "tsconfig.own.json"), JSON.stringify(settings));
-    const tsc = join(root, "node_modules/.bin/tsc");
-    const { stdout } = await run(tsc, ["-p", "tsconfig.own.json", "--noEmit"], { cwd: project });
-    expect(stdout).toBe("");
+    expect(await typeErrors("src/reports/own/own-reports.ts")).toBe("");
   });
 
   test("is migrated and printed", async () => {
@@ -86,5 +90,44 @@ describe("the example of a merchant's own report", () => {
       "month,currency,sales,target,reached_percent",
       "2026-10,usd,1500.00,2000.00,75.0",
     ]);
+  });
+});
+
+describe("the example of an alert channel", () => {
+  beforeAll(async () => {
+    const list = join(project, "src/alerts/channels/channel-kinds.ts");
+    const text = await readFile(list, "utf8");
+    const listed = text.replace("const channelKinds = [", "$&board, ");
+    await writeFile(list, `import { board } from "./board.ts";\n${listed}`);
+  });
+
+  test("is one file, and type-checks once it is listed", async () => {
+    expect(filesOfExample("An alert channel").map(({ path }) => path)).toEqual([
+      "src/alerts/channels/board.ts",
+    ]);
+    expect(await typeErrors("src/alerts/channels/channel-kinds.ts")).toBe("");
+  });
+
+  test("has its settings, and messages arrive there", async () => {
+    const server = await startChannelServer();
+    try {
+      const file = join(project, "alerts.jsonc");
+      const settings = {
+        channels: { wall: { kind: "board", urlFrom: "ALERT_BOARD_URL" } },
+        defaultChannels: ["wall"],
+        destinations: { privateHosts: ["127.0.0.1"] },
+      };
+      await writeFile(file, JSON.stringify(settings));
+      const env = { ALERT_SETTINGS_FILE: file, ALERT_BOARD_URL: server.url };
+      const { stdout } = await tallyhookWith(env, "alerts", "test", "wall");
+      expect(stdout).toMatch(/Channel "wall" took \d+ messages, all marked TEST\.\n$/);
+      const [first] = server.posts.map(({ body }) => JSON.parse(body) as unknown);
+      expect(first).toEqual({
+        headline: expect.stringMatching(/^\[CRITICAL\] TEST /),
+        todo: expect.stringContaining("This is a test"),
+      });
+    } finally {
+      await server.close();
+    }
   });
 });

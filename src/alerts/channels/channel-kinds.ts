@@ -1,28 +1,34 @@
-import { type SignatureScheme, secretProblem } from "../../contract/signature/verification.ts";
-import type { Clock } from "../../platform/clock.ts";
+import type { z } from "zod";
 import { ConfigurationError } from "../../platform/errors.ts";
-import { openMailer } from "../../platform/mail.ts";
 import type { AlertItem } from "../message.ts";
-import type { ChannelSettings } from "../settings.ts";
+import { ofKind } from "../setting-schemas.ts";
 import { type Channel, maxItems } from "./channel.ts";
-import { type DestinationGuard, type HttpPost, createHttpPost } from "./destinations.ts";
-import { createEmailChannel } from "./email.ts";
-import { createPagerDutyChannel } from "./pagerduty.ts";
-import { createSlackChannel, itemText } from "./slack.ts";
-import { createStandardOutputChannel } from "./standard-output.ts";
-import { createSignedWebhookChannel } from "./webhook.ts";
+import { CannotOpen, type ChannelDeps } from "./channel-kind.ts";
+import { email } from "./email.ts";
+import { pagerDuty } from "./pagerduty.ts";
+import { slack } from "./slack.ts";
+import { standardOutput } from "./standard-output.ts";
+import { webhook } from "./webhook.ts";
 
-export interface ChannelDeps {
-  guard: DestinationGuard;
-  /** Wall clock. */
-  clock: Clock;
-  /** The value of a variable ALERT_…; null where it is not set. */
-  secretOf: (variable: string) => string | null;
-  /** Null where no mail is configured. */
-  smtp: { url: string; from: string } | null;
-  /** The scheme by which this deployment verifies webhooks. */
-  scheme: SignatureScheme;
-  writeLine: (line: string) => void;
+/** Every kind of channel, a file each. */
+const channelKinds = [slack, email, pagerDuty, webhook, standardOutput];
+
+type AnyKind = (typeof channelKinds)[number];
+
+export type ChannelSettings = z.infer<AnyKind["settings"]>;
+
+const nameOf = ({ settings }: AnyKind): ChannelSettings["kind"] => settings.shape.kind.value;
+
+/** A channel in the settings, of any kind. */
+export const channelSettings = ofKind(
+  channelKinds.map(nameOf),
+  channelKinds.map(({ settings }) => settings),
+);
+
+function kindNamed(name: ChannelSettings["kind"]): AnyKind {
+  const found = channelKinds.find((kind) => nameOf(kind) === name);
+  if (found === undefined) throw new TypeError(`no kind of channel is named ${name}`);
+  return found;
 }
 
 /**
@@ -52,97 +58,13 @@ export type Opened = { channel: Channel; problem?: never } | { problem: string; 
 /** Opens one channel, or says why it cannot work and what to do. */
 export function tryOpen(settings: ChannelSettings, deps: ChannelDeps): Opened {
   try {
-    return { channel: open(settings, deps) };
+    // The kind is the one of these settings, which the type of a list of kinds cannot express.
+    return { channel: kindNamed(settings.kind).open(settings as never, deps) };
   } catch (error) {
     if (error instanceof CannotOpen) return { problem: error.message };
     throw error;
   }
 }
-
-class CannotOpen extends Error {}
-
-function open(settings: ChannelSettings, deps: ChannelDeps): Channel {
-  switch (settings.kind) {
-    case "slack":
-      return createSlackChannel(httpTo(secret(settings.urlFrom, deps), settings.urlFrom, deps));
-    case "pagerduty":
-      return createPagerDutyChannel(
-        httpTo(settings.url, "url", deps),
-        secret(settings.routingKeyFrom, deps),
-      );
-    case "webhook":
-      return openWebhook(settings, deps);
-    case "email":
-      return openEmail(settings, deps);
-    case "stdout":
-      return createStandardOutputChannel(deps.writeLine, settings.format);
-  }
-}
-
-function openWebhook(
-  { urlFrom, secretFrom }: Extract<ChannelSettings, { kind: "webhook" }>,
-  deps: ChannelDeps,
-): Channel {
-  const signingSecret = secret(secretFrom, deps);
-  const problem = secretProblem(deps.scheme.name, signingSecret);
-  if (problem !== null) throw new CannotOpen(`${secretFrom} ${problem}`);
-  return createSignedWebhookChannel(httpTo(secret(urlFrom, deps), urlFrom, deps), {
-    scheme: deps.scheme,
-    secret: signingSecret,
-    clock: deps.clock,
-  });
-}
-
-function openEmail(
-  { to }: Extract<ChannelSettings, { kind: "email" }>,
-  { smtp, guard }: ChannelDeps,
-): Channel {
-  if (smtp === null) throw new CannotOpen("SMTP_URL and MAIL_FROM are not set; it needs both");
-  const host = new URL(smtp.url).hostname.replace(/^\[|\]$/g, "").toLowerCase();
-  const refused = guard.hostRefusal(host);
-  if (refused !== null) throw new CannotOpen(`SMTP_URL: ${refused}`);
-  const mailer = openMailer({ ...smtp, connect: guard.connect });
-  const domain = smtp.from.slice(smtp.from.lastIndexOf("@") + 1);
-  return createEmailChannel({ mailer, host, to, domain });
-}
-
-function secret(variable: string, { secretOf }: ChannelDeps): string {
-  const value = secretOf(variable);
-  if (value === null) throw new CannotOpen(`set ${variable} or ${variable}_FILE`);
-  return value;
-}
-
-function httpTo(text: string, variable: string, deps: ChannelDeps): HttpPost {
-  if (!URL.canParse(text) || !/^https?:/i.test(text)) throw new CannotOpen(`${variable} is no URL`);
-  const url = new URL(text);
-  if (url.username !== "" || url.password !== "") {
-    throw new CannotOpen(`${variable} has a user name or password in it, which is not sent`);
-  }
-  const refused = deps.guard.refusal(url);
-  if (refused !== null) throw new CannotOpen(`${variable}: ${refused}`);
-  return createHttpPost(deps, url);
-}
-
-/** How many items a message can carry. Beyond that a channel would refuse the message, or cut it. */
-interface ListLimits {
-  /** In characters, as the channel writes an item. */
-  size: number;
-  items: number;
-  sizeOf(item: AlertItem): number;
-}
-
-const asJson = (item: AlertItem): number => JSON.stringify(item).length;
-
-const limitsOf: Readonly<Record<ChannelSettings["kind"], ListLimits>> = {
-  // Two neighbouring sections hold more than 2,900 characters. This size makes 18 of the 50 blocks of a message.
-  slack: { size: 25_000, items: maxItems, sizeOf: (item) => itemText(item).length },
-  email: { size: 150_000, items: maxItems, sizeOf: asJson },
-  // PagerDuty accepts events of up to 512 KiB.
-  pagerduty: { size: 100_000, items: maxItems, sizeOf: asJson },
-  webhook: { size: 200_000, items: maxItems, sizeOf: asJson },
-  // Container logs cut a line at 16 KiB.
-  stdout: { size: 15_000, items: maxItems, sizeOf: asJson },
-};
 
 /**
  * Splits a list into as many messages as a channel needs to show every item; each has at least one item. A channel that
@@ -154,13 +76,13 @@ export function listParts<T>(
   itemOf: (one: T) => AlertItem,
 ): T[][] {
   if (kind === undefined) return [[...all]];
-  const { size, items, sizeOf } = limitsOf[kind];
+  const { size, sizeOf } = kindNamed(kind).list;
   const parts: T[][] = [];
   let room = 0;
   for (const one of all) {
     const needed = sizeOf(itemOf(one));
     const last = parts.at(-1);
-    if (last === undefined || needed > room || last.length >= items) {
+    if (last === undefined || needed > room || last.length >= maxItems) {
       parts.push([one]);
       room = size - needed;
     } else {

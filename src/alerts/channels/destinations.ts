@@ -8,7 +8,8 @@ import {
   isIPv4,
   isIPv6,
 } from "node:net";
-import type { buildConnector } from "undici";
+import { Pool, buildConnector } from "undici";
+import { z } from "zod";
 import type { Clock } from "../../platform/clock.ts";
 import {
   type HttpAnswer,
@@ -16,9 +17,31 @@ import {
   parseHttpDate,
   parseRetryAfter,
 } from "../../platform/http/exchange.ts";
-import { once } from "../../platform/once.ts";
-import type { DestinationSettings } from "../settings.ts";
+import { settingsObject, should } from "../setting-schemas.ts";
 import { DeliveryFailed } from "./channel.ts";
+
+const hostWords = should(
+  "a host name or an address alone, without scheme, port and path, such as hooks.slack.com",
+);
+const hostName = z
+  .string(hostWords)
+  .toLowerCase()
+  .refine((text) => isIP(text) > 0 || /^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/.test(text), hostWords);
+const hostNames = z.array(hostName, should('a list such as ["hooks.slack.com"]'));
+
+/** The hosts that alerts may be sent to. */
+export const destinationSettings = settingsObject({
+  /** Reached only by https, at addresses of the public internet. */
+  allowedHosts: hostNames.default([
+    "hooks.slack.com",
+    "events.pagerduty.com",
+    "events.eu.pagerduty.com",
+  ]),
+  /** May also be reached by http and at loopback and private addresses, but never at metadata or link-local ones. */
+  privateHosts: hostNames.default([]),
+}).prefault({});
+
+type DestinationSettings = z.infer<typeof destinationSettings>;
 
 export interface HttpPost {
   readonly host: string;
@@ -41,14 +64,7 @@ export function createHttpPost(
   tryTimeoutMs: number = limits.tryTimeoutMs,
 ): HttpPost {
   const host = bareHost(url.hostname);
-  let closePool = async (): Promise<void> => {};
-  // Loaded on demand: most processes send no message.
-  const pool = once(async () => {
-    const { Pool } = await import("undici");
-    const made = new Pool(url.origin, { connections, connect: guard.connector });
-    closePool = () => made.destroy();
-    return made;
-  });
+  const pool = new Pool(url.origin, { connections, connect: guard.connector });
   return {
     host,
     async post(body, headers, signal) {
@@ -60,14 +76,14 @@ export function createHttpPost(
       };
       let answer: HttpAnswer;
       try {
-        answer = await exchange(await pool(), request, { ...limits, tryTimeoutMs }, signal);
+        answer = await exchange(pool, request, { ...limits, tryTimeoutMs }, signal);
       } catch (error) {
         throw unanswered(host, error);
       }
       if (answer.status >= 200 && answer.status < 300) return `${host} answered ${answer.status}`;
       throw refused(host, answer, clock.now());
     },
-    close: () => closePool(),
+    close: () => pool.destroy(),
   };
 }
 
@@ -202,7 +218,6 @@ export function createDestinationGuard(
     options: buildConnector.Options,
     callback: buildConnector.Callback,
   ): Promise<void> {
-    const { buildConnector } = await import("undici");
     let addresses: readonly LookupAddress[];
     try {
       addresses = await resolve(bareHost(options.hostname));

@@ -1,6 +1,8 @@
+import { z } from "zod";
 import { type Html, html } from "../../platform/html.ts";
-import { MailNotSent, type Mailer } from "../../platform/mail.ts";
+import { MailNotSent, type Mailer, openMailer } from "../../platform/mail.ts";
 import type { AlertFact, AlertItem, AlertMessage } from "../message.ts";
+import { listOf, settingsObject, should } from "../setting-schemas.ts";
 import {
   type Channel,
   DeliveryFailed,
@@ -12,9 +14,37 @@ import {
   shortMark,
   wordsOfAction,
 } from "./channel.ts";
+import { CannotOpen, asJson, channelKind } from "./channel-kind.ts";
 import { DestinationRefused } from "./destinations.ts";
 
-export interface EmailChannelOptions {
+const mailAddress = z.email(should("an e-mail address alone, such as finance@example.com"));
+
+/**
+ * Mail through the server of SMTP_URL, from MAIL_FROM, in text and HTML. The Message-ID comes from the key of the
+ * message, so that a mailbox can recognize a repeat. All mails of one alert name the same parent, which makes them one
+ * thread.
+ */
+export const email = channelKind({
+  settings: settingsObject({
+    kind: z.literal("email"),
+    to: listOf(mailAddress, '["finance@example.com"]').max(
+      50,
+      should("a list of at most 50 addresses"),
+    ),
+  }),
+  list: { size: 150_000, sizeOf: asJson },
+  open({ to }, { smtp, guard }) {
+    if (smtp === null) throw new CannotOpen("SMTP_URL and MAIL_FROM are not set; it needs both");
+    const host = new URL(smtp.url).hostname.replace(/^\[|\]$/g, "").toLowerCase();
+    const refused = guard.hostRefusal(host);
+    if (refused !== null) throw new CannotOpen(`SMTP_URL: ${refused}`);
+    const mailer = openMailer({ ...smtp, connect: guard.connect });
+    const domain = smtp.from.slice(smtp.from.lastIndexOf("@") + 1);
+    return createEmailChannel({ mailer, host, to, domain });
+  },
+});
+
+interface EmailChannelOptions {
   mailer: Mailer;
   host: string;
   to: readonly string[];
@@ -22,11 +52,7 @@ export interface EmailChannelOptions {
   domain: string;
 }
 
-/**
- * Mail, in text and HTML. The Message-ID comes from the key of the message, so that a mailbox can recognize a repeat.
- * All mails of one alert name the same parent, which makes them one thread.
- */
-export function createEmailChannel({ mailer, host, to, domain }: EmailChannelOptions): Channel {
+function createEmailChannel({ mailer, host, to, domain }: EmailChannelOptions): Channel {
   const idOf = (text: string): string => `${digestOf(text, 40)}@${domain}`;
   return {
     kind: "email",

@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type { AlertMessage } from "../message.ts";
 import {
   type Channel,
@@ -8,7 +9,14 @@ import {
   safeLink,
   titleOf,
 } from "./channel.ts";
+import { fromVariable, settingsObject, shouldHidden } from "../setting-schemas.ts";
+import { asJson, channelKind, httpTo, secret } from "./channel-kind.ts";
 import type { HttpPost } from "./destinations.ts";
+
+const httpsUrl = z.url({
+  protocol: /^https?$/,
+  ...shouldHidden("an address such as https://events.pagerduty.com/v2/enqueue"),
+});
 
 /**
  * PagerDuty's Events API v2. An alert is one incident, identified by its `dedup_key`: repeats and later transitions
@@ -16,10 +24,23 @@ import type { HttpPost } from "./destinations.ts";
  *
  * Source: PagerDuty, "Send an alert event", "Events API v2 overview" (severities, lengths).
  */
-export function createPagerDutyChannel(http: HttpPost, routingKey: string): Channel {
+export const pagerDuty = channelKind({
+  settings: settingsObject({
+    kind: z.literal("pagerduty"),
+    routingKeyFrom: fromVariable,
+    url: httpsUrl.default("https://events.pagerduty.com/v2/enqueue"),
+  }),
+  // PagerDuty accepts events of up to 512 KiB.
+  list: { size: 100_000, sizeOf: asJson },
+  open: ({ url, routingKeyFrom }, deps) =>
+    createPagerDutyChannel(httpTo(url, "url", deps), secret(routingKeyFrom, deps)),
+});
+
+function createPagerDutyChannel(http: HttpPost, routingKey: string): Channel {
   return {
     kind: "pagerduty",
     host: http.host,
+    keepsIncidents: true,
     send: (message, { signal }) =>
       http.post(
         JSON.stringify({ routing_key: routingKey, ...pagerDutyEvent(message) }),

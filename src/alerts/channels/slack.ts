@@ -1,3 +1,4 @@
+import { z } from "zod";
 import type { AlertFact, AlertItem, AlertMessage } from "../message.ts";
 import {
   type Channel,
@@ -8,6 +9,8 @@ import {
   shortMark,
   wordsOfAction,
 } from "./channel.ts";
+import { fromVariable, settingsObject } from "../setting-schemas.ts";
+import { channelKind, httpTo, secret } from "./channel-kind.ts";
 import type { HttpPost } from "./destinations.ts";
 
 /**
@@ -16,7 +19,14 @@ import type { HttpPost } from "./destinations.ts";
  *
  * Source: Slack, "Sending messages using incoming webhooks", "Formatting text for app surfaces", Block Kit limits.
  */
-export function createSlackChannel(http: HttpPost): Channel {
+export const slack = channelKind({
+  settings: settingsObject({ kind: z.literal("slack"), urlFrom: fromVariable }),
+  // Two neighbouring sections hold more than 2,900 characters. This size makes 18 of the 50 blocks of a message.
+  list: { size: 25_000, sizeOf: (item) => itemText(item).length },
+  open: ({ urlFrom }, deps) => createSlackChannel(httpTo(secret(urlFrom, deps), urlFrom, deps)),
+});
+
+function createSlackChannel(http: HttpPost): Channel {
   return {
     kind: "slack",
     host: http.host,
@@ -80,7 +90,7 @@ const factText = ({ label, value }: AlertFact): string =>
   `*${escaped(label, 80)}*\n${escaped(value, 300)}`;
 
 /** An item as text, in one or two lines. */
-export function itemText({ title, facts }: AlertItem): string {
+function itemText({ title, facts }: AlertItem): string {
   const told = facts
     .slice(0, 5)
     .map(({ label, value }) => `${escaped(label, 30)}: ${escaped(value, 60)}`);

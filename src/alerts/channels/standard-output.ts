@@ -1,8 +1,21 @@
+import { z } from "zod";
 import type { AlertItem, AlertMessage } from "../message.ts";
+import { oneOf, settingsObject } from "../setting-schemas.ts";
 import { type Channel, headlineOf, maxItems, oneLine, shortMark, titleOf } from "./channel.ts";
+import { asJson, channelKind } from "./channel-kind.ts";
 
-/** One line per message: JSON as in the worker's log, or text for people. */
-export function createStandardOutputChannel(
+/** The worker's standard output, one line per message: JSON as in its log, or text for people. */
+export const standardOutput = channelKind({
+  settings: settingsObject({
+    kind: z.literal("stdout"),
+    format: oneOf(["json", "text"]).default("json"),
+  }),
+  // Container logs cut a line at 16 KiB.
+  list: { size: 15_000, sizeOf: asJson },
+  open: ({ format }, { writeLine }) => createStandardOutputChannel(writeLine, format),
+});
+
+function createStandardOutputChannel(
   write: (line: string) => void,
   format: "json" | "text",
 ): Channel {

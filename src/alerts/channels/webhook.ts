@@ -1,14 +1,34 @@
-import type { SignatureScheme } from "../../contract/signature/verification.ts";
+import { z } from "zod";
+import { type SignatureScheme, secretProblem } from "../../contract/signature/verification.ts";
 import type { Clock } from "../../platform/clock.ts";
 import type { AlertMessage } from "../message.ts";
+import { fromVariable, settingsObject } from "../setting-schemas.ts";
 import { type Channel, headerKey, titleOf } from "./channel.ts";
+import { CannotOpen, asJson, channelKind, httpTo, secret } from "./channel-kind.ts";
 import type { HttpPost } from "./destinations.ts";
 
 /**
  * Any receiver of webhooks. The body is an event in the service's form (id, type, created_at, data.object), signed with
  * the scheme by which this deployment verifies webhooks. A repeat has the same id.
  */
-export function createSignedWebhookChannel(
+export const webhook = channelKind({
+  settings: settingsObject({
+    kind: z.literal("webhook"),
+    urlFrom: fromVariable,
+    secretFrom: fromVariable,
+  }),
+  list: { size: 200_000, sizeOf: asJson },
+  open({ urlFrom, secretFrom }, deps) {
+    const { scheme, clock } = deps;
+    const signingSecret = secret(secretFrom, deps);
+    const problem = secretProblem(scheme.name, signingSecret);
+    if (problem !== null) throw new CannotOpen(`${secretFrom} ${problem}`);
+    const http = httpTo(secret(urlFrom, deps), urlFrom, deps);
+    return createSignedWebhookChannel(http, { scheme, secret: signingSecret, clock });
+  },
+});
+
+function createSignedWebhookChannel(
   http: HttpPost,
   { scheme, secret, clock }: { scheme: SignatureScheme; secret: string; clock: Clock },
 ): Channel {

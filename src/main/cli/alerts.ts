@@ -324,7 +324,7 @@ export async function testChannel(
         run: randomUUID(),
         at: runtime.wallClock.now(),
         all: all === true,
-        endsAll: channel.kind === "pagerduty",
+        endsAll: channel.keepsIncidents === true,
       });
       for (const { what, message } of samples) {
         const answer = await sendSample(name, channel, message);

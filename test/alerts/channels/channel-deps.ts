@@ -1,4 +1,4 @@
-import type { ChannelDeps } from "../../../src/alerts/channels/channel-kinds.ts";
+import type { ChannelDeps } from "../../../src/alerts/channels/channel-kind.ts";
 import {
   type ResolveHost,
   createDestinationGuard,

@@ -1,12 +1,14 @@
 import { expect, test } from "vitest";
-import { createStandardOutputChannel } from "../../../src/alerts/channels/standard-output.ts";
+import { standardOutput } from "../../../src/alerts/channels/standard-output.ts";
 import { titleOf } from "../../../src/alerts/channels/channel.ts";
 import type { AlertMessage } from "../../../src/alerts/message.ts";
+import { channelDeps } from "./channel-deps.ts";
 import { hostileMessage, message } from "../messages.ts";
 
 async function written(format: "json" | "text", sent: AlertMessage): Promise<string> {
   const lines: string[] = [];
-  const channel = createStandardOutputChannel((line) => void lines.push(line), format);
+  const deps = channelDeps({ writeLine: (line) => void lines.push(line) });
+  const channel = standardOutput.open({ kind: "stdout", format }, deps);
   await channel.send(sent, { signal: new AbortController().signal });
   return lines.join("");
 }

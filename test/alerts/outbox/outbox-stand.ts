@@ -7,7 +7,7 @@ import {
   defaultLaneOptions,
   startSender,
 } from "../../../src/alerts/outbox/sender.ts";
-import type { ChannelSettings } from "../../../src/alerts/settings.ts";
+import type { ChannelSettings } from "../../../src/alerts/channels/channel-kinds.ts";
 import { type Clock, wallClock } from "../../../src/platform/clock.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { seededRandom } from "../../../src/platform/random.ts";

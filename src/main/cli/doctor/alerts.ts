@@ -1,8 +1,9 @@
-import { type ChannelDeps, tryOpen } from "../../../alerts/channels/channel-kinds.ts";
+import type { ChannelDeps } from "../../../alerts/channels/channel-kind.ts";
+import { type ChannelSettings, tryOpen } from "../../../alerts/channels/channel-kinds.ts";
 import { DestinationRefused } from "../../../alerts/channels/destinations.ts";
 import { outboxTrouble } from "../../../alerts/outbox/outbox.ts";
 import { type Heartbeats, readHeartbeats } from "../../../alerts/rules/watch-absence.ts";
-import type { AlertSettings, ChannelSettings } from "../../../alerts/settings.ts";
+import type { AlertSettings } from "../../../alerts/settings.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { alertChannelDeps, alertSettings } from "../../alerts.ts";
 import type { Runtime } from "../../runtime.ts";
