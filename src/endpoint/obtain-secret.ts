@@ -8,7 +8,7 @@ import {
   createWebhookEndpoint,
   rotateWebhookSecret,
 } from "../contract/resources/webhook-endpoints.ts";
-import type { SignatureSchemeName } from "../contract/signature/verification.ts";
+import type { SignatureSchemeName } from "../contract/signature/signature-scheme.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import { TallyhookError, UsageError } from "../platform/errors.ts";

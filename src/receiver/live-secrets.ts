@@ -2,9 +2,9 @@ import { setTimeout as sleep } from "node:timers/promises";
 import type { Knex } from "knex";
 import {
   type SignatureSchemeName,
-  type SigningSecret,
-  secretProblem,
-} from "../contract/signature/verification.ts";
+  signatureScheme,
+} from "../contract/signature/signature-scheme.ts";
+import { type SigningSecret, secretProblem } from "../contract/signature/verification.ts";
 import type { Clock } from "../platform/clock.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import type { Log } from "../platform/log.ts";
@@ -204,7 +204,7 @@ function openSecret(
       `cannot be decrypted with TALLYHOOK_ENCRYPTION_KEY (it was encrypted with the key ${row.key_id}); set that key, or add the secret again`,
     );
   }
-  const problem = secretProblem(scheme, value);
+  const problem = secretProblem(signatureScheme(scheme), value);
   if (problem !== null) return unusable(problem);
   const secret = { id: row.id, value, notBefore: row.not_before, notAfter: row.not_after };
   return { row, secret: Object.freeze(secret), problem: null };

@@ -1,4 +1,8 @@
-import { type SignatureSchemeName, secretProblem } from "../contract/signature/verification.ts";
+import {
+  type SignatureSchemeName,
+  signatureScheme,
+} from "../contract/signature/signature-scheme.ts";
+import { secretProblem } from "../contract/signature/verification.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import type { SecretRow } from "./secrets-store.ts";
 import { counted } from "../platform/readable-text.ts";
@@ -76,7 +80,7 @@ export function isUsableRow(
   try {
     const { key_id: keyId, ciphertext } = row;
     const value = encryption?.decrypt({ keyId, ciphertext });
-    return value !== undefined && secretProblem(scheme, value) === null;
+    return value !== undefined && secretProblem(signatureScheme(scheme), value) === null;
   } catch {
     return false;
   }

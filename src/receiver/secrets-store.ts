@@ -2,9 +2,9 @@ import { createHash } from "node:crypto";
 import type { Knex } from "knex";
 import {
   type SignatureSchemeName,
-  type SigningSecret,
-  secretProblem,
-} from "../contract/signature/verification.ts";
+  signatureScheme,
+} from "../contract/signature/signature-scheme.ts";
+import { type SigningSecret, secretProblem } from "../contract/signature/verification.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import { ConfigurationError, UsageError } from "../platform/errors.ts";
 
@@ -87,7 +87,7 @@ export async function addSecret(
   secret: NewSecret,
 ): Promise<AddedSecret> {
   const { value, notBefore = null, notAfter = null, note = null } = secret;
-  const problem = secretProblem(scheme, value);
+  const problem = secretProblem(signatureScheme(scheme), value);
   if (problem !== null) throw new UsageError(`The secret ${problem}.`);
   if (notBefore !== null && notAfter !== null && notAfter <= notBefore) {
     throw new UsageError(
@@ -210,7 +210,7 @@ export function environmentSecrets(
     );
   }
   return distinct.map((value, index) => {
-    const problem = secretProblem(scheme, value);
+    const problem = secretProblem(signatureScheme(scheme), value);
     if (problem !== null) {
       throw new ConfigurationError(
         `SVC_WEBHOOK_SECRETS: secret number ${index + 1} ${problem}. ` +

@@ -8,8 +8,10 @@ import Koa from "koa";
 import type { Middleware } from "koa";
 import type { Pool } from "pg";
 import { type EnvelopePlaces, defaultEnvelopePlaces } from "../contract/event-envelope.ts";
-import { signatureScheme } from "../contract/signature/signature-scheme.ts";
-import type { SignatureSchemeName } from "../contract/signature/verification.ts";
+import {
+  type SignatureSchemeName,
+  signatureScheme,
+} from "../contract/signature/signature-scheme.ts";
 import { type AppendLimits, createAppender } from "../inbox/append.ts";
 import type { Clock } from "../platform/clock.ts";
 import { listen, localAddress } from "../platform/http/listen.ts";

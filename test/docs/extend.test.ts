@@ -1,4 +1,5 @@
 import { execFile } from "node:child_process";
+import { createHmac } from "node:crypto";
 import { cp, mkdir, mkdtemp, readFile, rm, symlink, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
@@ -11,6 +12,7 @@ import { useTestDatabase } from "../support/use-database.ts";
 const run = promisify(execFile);
 const root = fileURLToPath(new URL("../../", import.meta.url));
 const page = await readFile(join(root, "docs/extend.md"), "utf8");
+const sections = ["A report", "An alert channel", "Another provider's signature and envelope"];
 const database = useTestDatabase();
 let project: string;
 
@@ -43,7 +45,7 @@ beforeAll(async () => {
     await cp(join(root, name), join(project, name), { recursive: true });
   }
   await symlink(join(root, "node_modules"), join(project, "node_modules"));
-  for (const { path, text } of ["A report", "An alert channel"].flatMap(filesOfExample)) {
+  for (const { path, text } of sections.flatMap(filesOfExample)) {
     await mkdir(dirname(join(project, path)), { recursive: true });
     await writeFile(join(project, path), text);
   }
@@ -93,19 +95,22 @@ describe("the example of a merchant's own report", () => {
   });
 });
 
+/** Imports a name and puts it into a list, as the page says. */
+async function putInto(path: string, list: string, name: string, from: string): Promise<void> {
+  const text = await readFile(join(project, path), "utf8");
+  const listed = text.replace(`const ${list} = [`, `$&${name}, `);
+  await writeFile(join(project, path), `import { ${name} } from "${from}";\n${listed}`);
+}
+
 describe("the example of an alert channel", () => {
-  beforeAll(async () => {
-    const list = join(project, "src/alerts/channels/channel-kinds.ts");
-    const text = await readFile(list, "utf8");
-    const listed = text.replace("const channelKinds = [", "$&board, ");
-    await writeFile(list, `import { board } from "./board.ts";\n${listed}`);
-  });
+  const list = "src/alerts/channels/channel-kinds.ts";
+  beforeAll(() => putInto(list, "channelKinds", "board", "./board.ts"));
 
   test("is one file, and type-checks once it is listed", async () => {
     expect(filesOfExample("An alert channel").map(({ path }) => path)).toEqual([
       "src/alerts/channels/board.ts",
     ]);
-    expect(await typeErrors("src/alerts/channels/channel-kinds.ts")).toBe("");
+    expect(await typeErrors(list)).toBe("");
   });
 
   test("has its settings, and messages arrive there", async () => {
@@ -129,5 +134,36 @@ describe("the example of an alert channel", () => {
     } finally {
       await server.close();
     }
+  });
+});
+
+describe("the example of another provider's signature", () => {
+  const list = "src/contract/signature/signature-scheme.ts";
+  beforeAll(() => putInto(list, "schemes", "acmeScheme", "./schemes/acme.ts"));
+
+  test("is one file, and type-checks once it is listed", async () => {
+    expect(filesOfExample("Another provider's signature and envelope")).toEqual([
+      { path: "src/contract/signature/schemes/acme.ts", text: expect.any(String) },
+    ]);
+    expect(await typeErrors("src/contract/signature/explain-signature.ts")).toBe("");
+  });
+
+  test("can be set, verifies a request, and is explained", async () => {
+    const [secret, body] = ["a-secret-that-is-long-enough", '{"id":"evt_1"}'];
+    const signature = createHmac("sha256", secret).update(body).digest("base64");
+    const file = async (name: string, text: string): Promise<string> => {
+      await writeFile(join(project, name), text);
+      return name;
+    };
+    const explain = [
+      ...["signature", "explain"],
+      ...["--headers", await file("headers.txt", `X-Acme-Signature: ${signature}\n`)],
+      ...["--body", await file("body.json", body)],
+      ...["--secret-file", await file("secret.txt", secret)],
+    ];
+    const accepted = await tallyhookWith({ SVC_SIGNATURE_SCHEME: "acme" }, ...explain);
+    expect(accepted.stdout).toContain("The receiver's verdict: accepted");
+    const refused = await tallyhookWith({ SVC_SIGNATURE_SCHEME: "svc" }, ...explain);
+    expect(refused.stdout).toContain("made this signature, under the scheme acme");
   });
 });

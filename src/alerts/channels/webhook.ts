@@ -21,7 +21,7 @@ export const webhook = channelKind({
   open({ urlFrom, secretFrom }, deps) {
     const { scheme, clock } = deps;
     const signingSecret = secret(secretFrom, deps);
-    const problem = secretProblem(scheme.name, signingSecret);
+    const problem = secretProblem(scheme, signingSecret);
     if (problem !== null) throw new CannotOpen(`${secretFrom} ${problem}`);
     const http = httpTo(secret(urlFrom, deps), urlFrom, deps);
     return createSignedWebhookChannel(http, { scheme, secret: signingSecret, clock });

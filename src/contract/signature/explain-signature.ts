@@ -1,6 +1,7 @@
-import { signatureScheme } from "./signature-scheme.ts";
+import { type SignatureSchemeName, signatureScheme, signatureSchemes } from "./signature-scheme.ts";
 import {
-  type SignatureSchemeName,
+  type KeyForm,
+  type Notation,
   type SignedRequest,
   type Verification,
   hmacSha256,
@@ -62,7 +63,7 @@ function adviseOn(findings: Findings): string[] {
 }
 
 function onMatch(match: SignatureMatch, { request, configured }: Findings): string[] {
-  const expected = expectedForms[match.scheme];
+  const scheme = signatureScheme(match.scheme);
   const secret = request.secrets.find(({ id }) => id === match.secretId);
   const advice = [
     `The secret ${match.secretId} made this signature, under the scheme ${match.scheme}.`,
@@ -73,12 +74,12 @@ function onMatch(match: SignatureMatch, { request, configured }: Findings): stri
     );
   }
   if (match.body !== "none") advice.push(bodyAdvice[match.body]);
-  if (match.key !== expected.key) advice.push(keyAdvice(match.key, match.scheme));
-  if (match.notation !== expected.notation) advice.push(notationAdvice[match.notation]);
+  if (match.key !== scheme.key.form) advice.push(keyAdvice(match.key, match.scheme));
+  if (match.notation !== scheme.layout.notation) advice.push(notationAdvice[match.notation]);
   if (secret !== undefined && !isLive(secret, request.now)) {
     advice.push(`The secret ${secret.id} is not live: ${windowOf(secret)}.`);
   }
-  const problem = secret === undefined ? null : secretProblem(match.scheme, secret.value);
+  const problem = secret === undefined ? null : secretProblem(scheme, secret.value);
   if (problem !== null)
     advice.push(`The secret ${match.secretId} ${problem}, so it is never used.`);
   return advice;
@@ -105,11 +106,8 @@ function keyAdvice(form: KeyForm, scheme: SignatureSchemeName): string {
     hex: "the hex-decoded secret",
     with_newline: "the secret with a line break at its end",
   };
-  const expected =
-    scheme === "standard-webhooks"
-      ? "the base64-decoded text after whsec_"
-      : "the UTF-8 of the whole secret, whsec_ included";
-  return `The sender's key is ${used[form]}; the scheme ${scheme} takes ${expected}. Store the secret in the form that gives the same key, or correct the sender.`;
+  const wanted = signatureScheme(scheme).key.words;
+  return `The sender's key is ${used[form]}; the scheme ${scheme} takes ${wanted}. Store the secret in the form that gives the same key, or correct the sender.`;
 }
 
 const notationAdvice: Readonly<Record<Notation, string>> = {
@@ -118,14 +116,14 @@ const notationAdvice: Readonly<Record<Notation, string>> = {
   base64: "The signature is written in base64; the scheme wants lower-case hex.",
 };
 
-function onHeaders({ signatureHeaders, digests, times }: Claims): string[] {
-  if (signatureHeaders.length === 0) {
+function onHeaders({ signatureHeaders: found, digests, times }: Claims): string[] {
+  if (found.length === 0) {
     return [
-      "There is no SVC-Signature and no webhook-signature header: the capture lacks it, a proxy drops it, or the sender does not sign.",
+      `There is no ${signatureHeaders.join(" and no ")} header: the capture lacks it, a proxy drops it, or the sender does not sign.`,
     ];
   }
   const advice: string[] = [];
-  const names = signatureHeaders.map(({ name }) => name);
+  const names = found.map(({ name }) => name);
   const repeated = names.find((name, index) => names.indexOf(name) !== index);
   if (repeated !== undefined) {
     advice.push(
@@ -133,7 +131,7 @@ function onHeaders({ signatureHeaders, digests, times }: Claims): string[] {
     );
   }
   if (digests.length === 0) {
-    const isOtherHash = signatureHeaders.some(({ value }) =>
+    const isOtherHash = found.some(({ value }) =>
       /(?<![0-9a-f])([0-9a-f]{40}|[0-9a-f]{96}|[0-9a-f]{128})(?![0-9a-f])/i.test(value),
     );
     advice.push(
@@ -188,27 +186,30 @@ export interface Claims {
   messageIds: string[];
 }
 
-export type Notation = "hex" | "upper_case_hex" | "base64";
+const headersOf = (name: "header" | "timeHeader" | "idHeader"): string[] => [
+  ...new Set(signatureSchemes.flatMap(({ layout }) => layout[name] ?? [])),
+];
 
-const signatureHeaderNames = ["svc-signature", "webhook-signature"];
+/** As written. */
+const signatureHeaders = headersOf("header");
 
 function readClaims(rawHeaders: readonly string[]): Claims {
   const valuesOf = (name: string): string[] =>
     rawHeaders.flatMap((header, index) =>
       index % 2 === 0 && header.toLowerCase() === name ? [rawHeaders[index + 1] ?? ""] : [],
     );
-  const signatureHeaders = signatureHeaderNames.flatMap((name) =>
-    valuesOf(name).map((value) => ({ name, value })),
-  );
-  const all = signatureHeaders.map(({ value }) => value);
+  const found = signatureHeaders
+    .map((name) => name.toLowerCase())
+    .flatMap((name) => valuesOf(name).map((value) => ({ name, value })));
+  const all = found.map(({ value }) => value);
   const timesInside = all.flatMap((value) =>
     [...value.matchAll(/(?:^|[,;\s])t=(\d{1,20})/g)].map(([, time = ""]) => time),
   );
   return {
-    signatureHeaders,
+    signatureHeaders: found,
     digests: all.flatMap(readDigests),
-    times: [...new Set([...timesInside, ...valuesOf("webhook-timestamp")])],
-    messageIds: [...new Set(valuesOf("webhook-id"))],
+    times: [...new Set([...timesInside, ...headersOf("timeHeader").flatMap(valuesOf)])],
+    messageIds: [...new Set(headersOf("idHeader").flatMap(valuesOf))],
   };
 }
 
@@ -236,13 +237,6 @@ export interface SignatureMatch {
   notation: Notation;
 }
 
-/** The key and the notation that each scheme asks for. */
-const expectedForms: Readonly<Record<SignatureSchemeName, { key: KeyForm; notation: Notation }>> = {
-  svc: { key: "whole", notation: "hex" },
-  hex: { key: "whole", notation: "hex" },
-  "standard-webhooks": { key: "base64", notation: "base64" },
-};
-
 /** Every computation that yields one of the claimed signatures, the one with the fewest mistakes first. */
 function findMatches(
   { body, secrets }: Pick<SignedRequest, "body" | "secrets">,
@@ -268,26 +262,18 @@ function findMatches(
   return matches.sort((a, b) => countMistakes(a, configured) - countMistakes(b, configured));
 }
 
-function layoutsOf({
-  times,
-  messageIds,
-}: Claims): { scheme: SignatureSchemeName; prefix: string }[] {
-  return [
-    ...times.map((time) => ({ scheme: "svc" as const, prefix: `${time}.` })),
-    { scheme: "hex" as const, prefix: "" },
-    ...messageIds.flatMap((id) =>
-      times.map((time) => ({ scheme: "standard-webhooks" as const, prefix: `${id}.${time}.` })),
-    ),
-  ];
-}
+const layoutsOf = (claims: Claims): { scheme: SignatureSchemeName; prefix: string }[] =>
+  signatureSchemes.flatMap(({ name, layout }) =>
+    layout.prefixes(claims).map((prefix) => ({ scheme: name, prefix })),
+  );
 
 function countMistakes(match: SignatureMatch, configured: SignatureSchemeName): number {
-  const expected = expectedForms[match.scheme];
+  const { key, layout } = signatureScheme(match.scheme);
   return [
     match.scheme !== configured,
     match.body !== "none",
-    match.key !== expected.key,
-    match.notation !== expected.notation,
+    match.key !== key.form,
+    match.notation !== layout.notation,
   ].filter(Boolean).length;
 }
 
@@ -354,9 +340,6 @@ function escapeNonAscii(json: string): string {
     (unit) => `\\u${unit.charCodeAt(0).toString(16).padStart(4, "0")}`,
   );
 }
-
-/** How a secret is commonly turned into a key. */
-export type KeyForm = "whole" | "without_prefix" | "base64" | "hex" | "with_newline" | "trimmed";
 
 /** The keys that may have been made of a secret. */
 function keyVariants(secret: string): { form: KeyForm; key: Buffer }[] {

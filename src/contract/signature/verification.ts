@@ -1,10 +1,6 @@
 import { type KeyObject, createHmac, createSecretKey, timingSafeEqual } from "node:crypto";
 
-// What the signature schemes have in common. Which one is used is a setting, never a guess.
-
-export const signatureSchemeNames = ["svc", "hex", "standard-webhooks"] as const;
-
-export type SignatureSchemeName = (typeof signatureSchemeNames)[number];
+// What the signature schemes have in common.
 
 /** A secret that may verify signatures from `notBefore` (included) until `notAfter` (excluded). */
 export interface SigningSecret {
@@ -43,8 +39,22 @@ export interface SignedRequest {
   readonly toleranceSeconds: number;
 }
 
-export interface SignatureScheme {
-  readonly name: SignatureSchemeName;
+/** All there is to know of a scheme. One file holds it; `signature-scheme.ts` lists it. */
+export interface SignatureScheme<Name extends string = string> {
+  /** The value of SVC_SIGNATURE_SCHEME. */
+  readonly name: Name;
+  readonly key: KeyRule;
+  /** For a person with a captured request (`tallyhook signature explain`). */
+  readonly layout: {
+    /** The header with the signatures. */
+    readonly header: string;
+    /** Headers with the time of signing and the message's id, in lower case. */
+    readonly timeHeader?: string;
+    readonly idHeader?: string;
+    readonly notation: Notation;
+    /** What may have been signed before the body, by what the headers claim. */
+    prefixes(claims: { times: readonly string[]; messageIds: readonly string[] }): string[];
+  };
   /** Never throws; takes the same time whichever secret matches, and whether one does. */
   verify(request: SignedRequest): Verification;
   /** The headers of a delivery signed with each of the secrets (the first is the newest). */
@@ -54,6 +64,23 @@ export interface SignatureScheme {
     at: Date;
     messageId: string;
   }): Record<string, string>;
+}
+
+/** How a digest is written. */
+export type Notation = "hex" | "upper_case_hex" | "base64";
+
+/** What a secret may be turned into. */
+export type KeyForm = "whole" | "without_prefix" | "base64" | "hex" | "with_newline" | "trimmed";
+
+/** How a scheme makes HMAC keys of secrets. */
+interface KeyRule {
+  readonly form: KeyForm;
+  /** The form in words. */
+  readonly words: string;
+  /** Null when the secret cannot be a key. */
+  derive(this: void, secret: string): Buffer | null;
+  /** Why it cannot, as the rest of a sentence. */
+  readonly problem: string;
 }
 
 const digestBytes = 32;
@@ -102,9 +129,6 @@ export function isLive(secret: Pick<SigningSecret, "notBefore" | "notAfter">, no
 /** Below this a key can be guessed; such a secret never verifies anything. */
 const minimumSecretBytes = 16;
 
-/** How a scheme makes HMAC keys of secrets; null when the secret cannot be one. */
-type DeriveKey = (secret: string) => Buffer | null;
-
 /** The UTF-8 bytes of the whole secret, whatever its prefix. */
 export function utf8Key(secret: string): Buffer {
   return Buffer.from(secret, "utf8");
@@ -121,6 +145,20 @@ export function standardWebhooksKey(secret: string): Buffer | null {
   return Buffer.from(encoded, "base64");
 }
 
+export const wholeSecret: KeyRule = {
+  form: "whole",
+  words: "the UTF-8 of the whole secret, whsec_ included",
+  derive: utf8Key,
+  problem: "cannot be a key",
+};
+
+export const base64Secret: KeyRule = {
+  form: "base64",
+  words: "the base64-decoded text after whsec_",
+  derive: standardWebhooksKey,
+  problem: "is not base64 after whsec_, as the standard-webhooks scheme needs",
+};
+
 /** HMAC-SHA256 over the parts in turn. Text comes from headers, whose bytes Node decodes as Latin-1. */
 export function hmacSha256(key: Buffer | KeyObject, parts: readonly (string | Buffer)[]): Buffer {
   const hmac = createHmac("sha256", key);
@@ -135,7 +173,9 @@ export function hmacSha256(key: Buffer | KeyObject, parts: readonly (string | Bu
  * A lookup of the HMAC key of a secret that derives each key once and keeps it as long as the secret object. Null for a
  * secret that is too short or cannot be decoded.
  */
-export function keyCache(deriveKey: DeriveKey): (secret: SigningSecret) => KeyObject | null {
+export function keyCache(
+  deriveKey: KeyRule["derive"],
+): (secret: SigningSecret) => KeyObject | null {
   const keys = new WeakMap<SigningSecret, KeyObject | null>();
   return (secret) => {
     let key = keys.get(secret);
@@ -197,12 +237,15 @@ export function isWithinTolerance(signedAt: number, now: Date, toleranceSeconds:
  * Why a text cannot be a signing secret under a scheme, as the rest of a sentence, or null when it can. Never contains
  * the secret.
  */
-export function secretProblem(scheme: SignatureSchemeName, value: string): string | null {
+export function secretProblem(
+  { key: rule }: Pick<SignatureScheme, "key">,
+  value: string,
+): string | null {
   if (value === "") return "is empty";
   if (/\s/.test(value)) return "contains white space";
   if (/^(["']).*\1$/.test(value)) return "is in quotation marks, which would be part of it";
-  const key = scheme === "standard-webhooks" ? standardWebhooksKey(value) : utf8Key(value);
-  if (key === null) return "is not base64 after whsec_, as the standard-webhooks scheme needs";
+  const key = rule.derive(value);
+  if (key === null) return rule.problem;
   if (key.length < minimumSecretBytes) {
     return `has ${key.length} bytes; at least ${minimumSecretBytes} are needed`;
   }

@@ -4,7 +4,7 @@ import { Writable } from "node:stream";
 import Table from "cli-table3";
 import type { Command } from "commander";
 import type { Knex } from "knex";
-import type { SignatureSchemeName } from "../../contract/signature/verification.ts";
+import type { SignatureSchemeName } from "../../contract/signature/signature-scheme.ts";
 import type { Encryption } from "../../platform/encryption.ts";
 import { ConfigurationError, UsageError } from "../../platform/errors.ts";
 import { readInputFile } from "../../platform/files.ts";

@@ -1,6 +1,7 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
 import type { EnvelopePlaces } from "../../contract/event-envelope.ts";
+import type { SignatureSchemeName } from "../../contract/signature/signature-scheme.ts";
 import { secretShapes } from "../../contract/secret-shapes.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { LogLevel } from "../../platform/log.ts";
@@ -33,7 +34,7 @@ export interface Config {
   readonly service:
     { readonly kind: "sandbox" } | { readonly kind: "remote"; readonly baseUrl: string };
   readonly signature: {
-    readonly scheme: "svc" | "hex" | "standard-webhooks";
+    readonly scheme: SignatureSchemeName;
     readonly toleranceSeconds: number;
   };
   /** Where an event's body holds the parts of the envelope. */

@@ -32,6 +32,7 @@ import {
   secret,
   setting,
 } from "../../platform/settings.ts";
+import { signatureSchemeNames } from "../../contract/signature/signature-scheme.ts";
 import { defaultEnvelopePlaces } from "../../contract/event-envelope.ts";
 import { envelopePlaces } from "./envelope-places.ts";
 
@@ -53,7 +54,7 @@ export const settings = {
   SVC_BASE_URL: optional(serviceBaseUrl),
   SVC_API_KEY: secret(headerToken(8)),
   SVC_WEBHOOK_SECRETS: secret(secretList(16)),
-  SVC_SIGNATURE_SCHEME: setting(oneOf(["svc", "hex", "standard-webhooks"]), "svc"),
+  SVC_SIGNATURE_SCHEME: setting(oneOf(signatureSchemeNames), "svc"),
   SVC_SIGNATURE_TOLERANCE_SECONDS: setting(integer(1, 86_400, "seconds"), 300),
   SVC_EVENT_PLACES: setting(envelopePlaces, defaultEnvelopePlaces),
   WEBHOOK_MAX_BYTES: setting(integer(1_024, 67_108_864, "bytes"), 1_048_576),

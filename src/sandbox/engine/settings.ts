@@ -1,4 +1,5 @@
 import { z } from "zod";
+import { signatureSchemeNames } from "../../contract/signature/signature-scheme.ts";
 
 const eventName = z
   .string()
@@ -51,7 +52,7 @@ export const settingsSchema = z.strictObject({
     .array(z.number().positive())
     .max(20)
     .default([5, 300, 1800, 7200, 18_000, 36_000, 50_400, 72_000, 86_400]),
-  signature_scheme: z.enum(["svc", "hex", "standard-webhooks"]).default("svc"),
+  signature_scheme: z.enum(signatureSchemeNames).default("svc"),
   /** False: the merchant has no gateway, so that no card can be charged or vaulted. */
   gateway_configured: z.boolean().default(true),
   /** Wall time that the gateway takes to charge a new order, in milliseconds. The order is pending meanwhile. */

@@ -3,8 +3,10 @@ import type { Channel } from "../../../src/alerts/channels/channel.ts";
 import { createHttpPost } from "../../../src/alerts/channels/destinations.ts";
 import { openChannels, tryOpen } from "../../../src/alerts/channels/channel-kinds.ts";
 import type { ChannelSettings } from "../../../src/alerts/channels/channel-kinds.ts";
-import { signatureSchemeNames } from "../../../src/contract/signature/verification.ts";
-import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
+import {
+  signatureScheme,
+  signatureSchemeNames,
+} from "../../../src/contract/signature/signature-scheme.ts";
 import { freePort } from "../../support/free-port.ts";
 import { channelDeps } from "./channel-deps.ts";
 import { type ChannelServer, answering, startChannelServer } from "./channel-server.ts";

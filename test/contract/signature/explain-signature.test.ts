@@ -4,12 +4,11 @@ import {
   type SignatureExplanation,
   explainSignature,
 } from "../../../src/contract/signature/explain-signature.ts";
+import { type SigningSecret, hmacSha256 } from "../../../src/contract/signature/verification.ts";
 import {
   type SignatureSchemeName,
-  type SigningSecret,
-  hmacSha256,
-} from "../../../src/contract/signature/verification.ts";
-import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
+  signatureScheme,
+} from "../../../src/contract/signature/signature-scheme.ts";
 
 const now = new Date("2026-03-01T12:00:00Z");
 const value = "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLaSw";

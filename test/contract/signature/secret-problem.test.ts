@@ -1,4 +1,5 @@
 import { expect, it } from "vitest";
+import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
 import { secretProblem } from "../../../src/contract/signature/verification.ts";
 
 it.each([
@@ -15,7 +16,7 @@ it.each([
   ["svc", '"sixteen-bytes-ok"', "is in quotation marks"],
   ["hex", "'sixteen-bytes-ok'", "is in quotation marks"],
 ] as const)("%s refuses %j: %s", (scheme, value, problem) => {
-  expect(secretProblem(scheme, value)).toContain(problem);
+  expect(secretProblem(signatureScheme(scheme), value)).toContain(problem);
 });
 
 it.each([
@@ -26,5 +27,5 @@ it.each([
   ["standard-webhooks", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLQ=="],
   ["standard-webhooks", "whsec_MfKQ9r8GKYqrTwjUPD8ILPZIo2LaLQ"],
 ] as const)("%s takes %j", (scheme, value) => {
-  expect(secretProblem(scheme, value)).toBeNull();
+  expect(secretProblem(signatureScheme(scheme), value)).toBeNull();
 });

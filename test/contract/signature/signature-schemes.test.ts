@@ -3,9 +3,11 @@ import { describe, expect, it } from "vitest";
 import {
   type SignedRequest,
   type SigningSecret,
-  signatureSchemeNames,
 } from "../../../src/contract/signature/verification.ts";
-import { signatureScheme } from "../../../src/contract/signature/signature-scheme.ts";
+import {
+  signatureScheme,
+  signatureSchemeNames,
+} from "../../../src/contract/signature/signature-scheme.ts";
 
 const now = new Date("2026-03-01T12:00:00.000Z");
 const second = 1000;
