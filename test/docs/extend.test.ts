@@ -155,12 +155,10 @@ describe("the example of another provider's signature", () => {
       await writeFile(join(project, name), text);
       return name;
     };
-    const explain = [
-      ...["signature", "explain"],
-      ...["--headers", await file("headers.txt", `X-Acme-Signature: ${signature}\n`)],
-      ...["--body", await file("body.json", body)],
-      ...["--secret-file", await file("secret.txt", secret)],
-    ];
+    const headers = await file("headers.txt", `X-Acme-Signature: ${signature}\n`);
+    const request = ["--headers", headers, "--body", await file("body.json", body)];
+    const secrets = ["--secret-file", await file("secret.txt", secret)];
+    const explain = ["signature", "explain", ...request, ...secrets];
     const accepted = await tallyhookWith({ SVC_SIGNATURE_SCHEME: "acme" }, ...explain);
     expect(accepted.stdout).toContain("The receiver's verdict: accepted");
     const refused = await tallyhookWith({ SVC_SIGNATURE_SCHEME: "svc" }, ...explain);
