@@ -17,7 +17,7 @@ import { createDatabase } from "../src/platform/postgres/pool.ts";
 import { seededRandom } from "../src/platform/random.ts";
 import { keepUnbelieved } from "../src/mirror/write/apply.ts";
 import { applyHeal, proposeHeal } from "../src/reconcile/heal-object.ts";
-import { checkIdentities } from "../src/reconcile/invariants/check-invariants.ts";
+import { checkInvariants } from "../src/reconcile/invariants/check-invariants.ts";
 import { reconcile } from "../src/reconcile/reconcile.ts";
 import { defaultReconcileSettings } from "../src/reconcile/settings.ts";
 import { latestAsOf } from "../src/reports/base/period.ts";
@@ -26,7 +26,7 @@ import { formats } from "../src/reports/render/formats.ts";
 import { writeReport } from "../src/reports/write-report.ts";
 import { testKey } from "../src/sandbox/engine/keys.ts";
 import { createServiceClient } from "../src/client/service-client.ts";
-import { deliver, eventsSoFar } from "./alerts/story-stand.ts";
+import { deliver, eventsSoFar } from "./alerts/timeline-stand.ts";
 import { sweep } from "./alerts/sweep-stand.ts";
 import { testAlertContext, toldTo } from "./alerts/test-alert-context.ts";
 import { runCommand } from "./main/cli/command-line.ts";
@@ -86,7 +86,7 @@ async function holdBackAll(db: Knex): Promise<void> {
 }
 
 const checkAll = (db: Knex) =>
-  checkIdentities(
+  checkInvariants(
     db,
     { now: clock.now(), asOf: clock.now() },
     { modes: {}, run: null, timeZone: "Europe/Berlin" },
@@ -307,7 +307,7 @@ const endRun = (db: Knex): Promise<void> =>
   assessRun({ db, log: createLog({ level: "silent", name: "test" }) }, alertContext, {
     id: 1,
     kind: "nightly",
-    firstFill: false,
+    isInitialImport: false,
     complete: false,
     error: null,
     healed: {},

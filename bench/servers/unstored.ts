@@ -3,7 +3,7 @@
  * durability; the difference to bare Koa is the cost of the rest.
  */
 import { type ServerResponse, createServer } from "node:http";
-import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
+import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
 import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -27,7 +27,7 @@ const webhook = webhookSteps(
     scheme: signatureScheme("svc"),
     clock: wallClock,
     log,
-    warnSeldom: () => {},
+    warnRateLimited: () => {},
     counters,
     deadlines: createDeadlines<ServerResponse>(() => {}, { limitMs: 10_000, tickMs: 250 }),
   },
@@ -35,7 +35,7 @@ const webhook = webhookSteps(
     maxBodyBytes: 1_048_576,
     maxHeldBodyBytes: 67_108_864,
     toleranceSeconds: 300,
-    places: defaultEnvelopePlaces,
+    places: defaultEnvelopePaths,
     limits: defaultReceiverLimits,
   },
 );

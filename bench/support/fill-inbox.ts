@@ -2,7 +2,7 @@ import { createAppender } from "../../src/inbox/append.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createPool } from "../../src/platform/postgres/pool.ts";
 import { extractEvent } from "../../src/receiver/webhook.ts";
-import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
+import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
 import { sampleEvent } from "../load/sample-events.ts";
 
 /** Stores sample events as a receiver would. Returns their sequence numbers. */
@@ -19,7 +19,7 @@ export async function fillInbox(url: string, count: number): Promise<number[]> {
     for (let from = 0; from < count; from += chunkSize) {
       const events = Array.from({ length: Math.min(chunkSize, count - from) }, (_, n) => {
         const { body: raw } = sampleEvent("drain", from + n);
-        return { raw, secretId: "bench", ...extractEvent(defaultEnvelopePlaces, raw) };
+        return { raw, secretId: "bench", ...extractEvent(defaultEnvelopePaths, raw) };
       });
       await Promise.all(events.map((event) => appender.append(event)));
     }

@@ -6,22 +6,22 @@ import { hiddenEmail, maskedEmail } from "../platform/redaction.ts";
 import type { AlertFact, AlertItem, AlertMessage } from "./message.ts";
 import { headlineText } from "./rules/wording.ts";
 import type { LinkTemplates } from "./settings.ts";
-import type { Stage, Subject } from "./timeline.ts";
+import type { Transition, Subject } from "./timeline.ts";
 import { type AlertContext, wordingOf } from "./alert-context.ts";
 
 /** What a message says about a customer. */
-export interface CustomerWords {
+export interface CustomerInMessage {
   /** The masked address, for the title; null where none is known. */
   person: string | null;
   facts: readonly AlertFact[];
 }
 
-export interface Told {
+export interface MessageParts {
   key: string;
   occurrence: number;
   channel: string;
   stage: Pick<
-    Stage,
+    Transition,
     "name" | "change" | "at" | "rule" | "severity" | "title" | "headline" | "advice" | "facts"
   >;
   /** The alert's number, by which people acknowledge it. */
@@ -29,7 +29,7 @@ export interface Told {
   /** When a condition was noticed, as text. Rules that know the customer say themselves when it happened. */
   noticed?: string;
   /** The customer whom the alert is about. */
-  customer?: CustomerWords | null;
+  customer?: CustomerInMessage | null;
   links?: AlertMessage["links"];
   items?: readonly AlertItem[];
 }
@@ -45,12 +45,12 @@ export function composeMessage({
   customer,
   links,
   items,
-}: Told): AlertMessage {
+}: MessageParts): AlertMessage {
   const dedupKey = dedupKeyOf(key, occurrence);
   const person = stage.headline === undefined ? null : (customer?.person ?? null);
   const isOver = stage.change === "resolved";
   const isCondition = stage.headline === undefined;
-  const toldOnce = [
+  const ownFacts = [
     ...(noticed === undefined || !isCondition ? [] : [{ label: "Noticed", value: noticed }]),
     ...(alertId === undefined
       ? []
@@ -64,7 +64,7 @@ export function composeMessage({
     rule: stage.rule,
     stage: stage.name,
     title: stage.headline === undefined ? stage.title : headlineText(stage.headline, person),
-    facts: [...stage.facts, ...(customer?.facts ?? []), ...(isOver ? [] : toldOnce)],
+    facts: [...stage.facts, ...(customer?.facts ?? []), ...(isOver ? [] : ownFacts)],
     advice: stage.advice,
     links: links ?? [],
     at: stage.at.toISOString(),
@@ -78,7 +78,7 @@ export function composeMessage({
  */
 export const noticedText = (
   alertContext: AlertContext,
-  { rule }: Pick<Stage, "rule">,
+  { rule }: Pick<Transition, "rule">,
   at: Date,
 ): string =>
   rule === "alert_undescribed" ? at.toISOString() : wordingOf(alertContext).localTime(at);
@@ -130,7 +130,7 @@ interface Row {
 export async function customerFacts(
   db: Knex,
   ids: readonly string[],
-): Promise<Map<string, CustomerWords>> {
+): Promise<Map<string, CustomerInMessage>> {
   if (ids.length === 0) return new Map();
   const { rows } = await db.raw<{ rows: Row[] }>(
     `select asked.id, c.email,
@@ -151,7 +151,7 @@ export async function customerFacts(
   return new Map(rows.map((row) => [row.id, wordsOf(row)]));
 }
 
-function wordsOf({ id, email, past_due: pastDue, paid }: Row): CustomerWords {
+function wordsOf({ id, email, past_due: pastDue, paid }: Row): CustomerInMessage {
   const sums = (list: Row["paid"]) =>
     (list ?? []).map(({ currency, amount }) => moneyText(amount, currency)).join(", ") || "nothing";
   const masked = email === null ? null : maskedEmail(email);

@@ -5,7 +5,7 @@ import { type AlertContext, wordingOf } from "./alert-context.ts";
 import { composeMessage } from "./compose-message.ts";
 import type { AlertMessage, AlertSeverity } from "./message.ts";
 import { quietEnd } from "./outbox/announce.ts";
-import { queueMessages, toldChannels } from "./outbox/outbox.ts";
+import { queueMessages, sentChannels } from "./outbox/outbox.ts";
 import type { AlertSettings, RuleName } from "./settings.ts";
 import { writeHistory } from "./store.ts";
 
@@ -149,7 +149,7 @@ export async function acknowledgeAlert(
     });
     const entry = { alertId: id, change: "acknowledged", stage: "acknowledged", at } as const;
     await writeHistory(trx, [{ ...entry, detail: { by, note } }], "person");
-    const channels = (await toldChannels(trx, [id])).get(id) ?? [];
+    const channels = (await sentChannels(trx, [id])).get(id) ?? [];
     await queueMessages(
       trx,
       channels.map((channel) => ({

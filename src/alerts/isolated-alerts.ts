@@ -9,18 +9,18 @@ import type {
   Tell,
   ToldState,
 } from "../mirror/listener.ts";
-import { type Log, reasonOf } from "../platform/log.ts";
-import { inTransaction, isSerializationFailure } from "../platform/postgres/transactions.ts";
+import { type Log, safeReason } from "../platform/log.ts";
+import { inTransaction, isRetryableConflict } from "../platform/postgres/transactions.ts";
 import type { AlertContext, FoundBy } from "./alert-context.ts";
 import { assess, idsOf, affectedBy } from "./assess.ts";
 import { raise } from "./raise-conditions.ts";
 import { reportCardNumbers } from "./rules/card-numbers.ts";
 import { reportDead, reportUnbelieved } from "./rules/events.ts";
 import type { Condition } from "./timeline.ts";
-import { type FailedNews, type Undescribed, reportUndescribed } from "./undescribed.ts";
+import { type FailedCauses, type Undescribed, reportUndescribed } from "./undescribed.ts";
 
 /** Writes the alerts of a transaction within it. Returns the objects to refetch. */
-type TellAlerts = (
+type WriteAlerts = (
   trx: Knex.Transaction,
   alertContext: AlertContext,
   news: Partial<News>,
@@ -33,7 +33,7 @@ type TellAlerts = (
  * fail, the whole transaction runs a second time. Then they are written inside savepoints, in halves down to the one
  * object that cannot be described: that object gets an alert saying so, and all others get theirs. `transaction` opens
  * the transaction and must be repeatable. Throws errors unrelated to alerts, and those that another transaction caused
- * (`withRetries`).
+ * (`retryOnConflict`).
  */
 export async function withIsolatedAlerts<T>(
   log: Log,
@@ -41,7 +41,7 @@ export async function withIsolatedAlerts<T>(
   transaction: (tell: Tell) => Promise<T>,
 ): Promise<T> {
   const inContext =
-    (tell: TellAlerts): Tell =>
+    (tell: WriteAlerts): Tell =>
     (trx, news, source) =>
       tell(trx, alertContext, news, source);
   try {
@@ -56,7 +56,9 @@ export async function withIsolatedAlerts<T>(
   }
 }
 
-/** Carries the code of its cause, so that `withRetries` repeats a transaction that failed because of another one. */
+/**
+ * Carries the code of its cause, so that `retryOnConflict` repeats a transaction that failed because of another one.
+ */
 class AlertsFailed extends Error {
   override name = "AlertsFailed";
   readonly code: unknown;
@@ -67,7 +69,7 @@ class AlertsFailed extends Error {
   }
 }
 
-const tellTogether: TellAlerts = async (trx, alertContext, news, foundBy) => {
+const tellTogether: WriteAlerts = async (trx, alertContext, news, foundBy) => {
   try {
     return await tellAll(trx, alertContext, news, foundBy);
   } catch (error) {
@@ -75,7 +77,7 @@ const tellTogether: TellAlerts = async (trx, alertContext, news, foundBy) => {
   }
 };
 
-const tellAll: TellAlerts = async (trx, alertContext, news, foundBy) => {
+const tellAll: WriteAlerts = async (trx, alertContext, news, foundBy) => {
   const { states = [], masked = [], future = [], dead = [] } = news;
   await reportCardNumbers(trx, alertContext, masked, foundBy);
   await reportUnbelieved(trx, alertContext, future, foundBy);
@@ -93,7 +95,7 @@ export async function raiseIsolated(
   deps: { db: Knex; log: Log },
   alertContext: AlertContext,
   conditions: readonly Condition[],
-  named: Named,
+  named: ObjectInBrief,
 ): Promise<boolean> {
   try {
     await inTransaction(deps.db, (trx) => raise(trx, alertContext, conditions, "reconciliation"));
@@ -113,7 +115,7 @@ export async function raiseIsolated(
 export async function describedOrNamed(
   { db, log }: { db: Knex; log: Log },
   alertContext: AlertContext,
-  named: Named,
+  named: ObjectInBrief,
   describe: () => Promise<void>,
 ): Promise<void> {
   const { resource, id } = named;
@@ -127,7 +129,7 @@ export async function describedOrNamed(
           trx,
           alertContext,
           // The next run assesses it again.
-          [{ ...named, reason: reasonOf(err), failed: null }],
+          [{ ...named, reason: safeReason(err), failed: null }],
           "reconciliation",
         ),
       );
@@ -146,15 +148,15 @@ const statementTimeoutMs = 2_000;
 const lockTimeoutMs = 1_000;
 
 /** The little that an alert says of an object that cannot be described. */
-export type Named = Omit<Undescribed, "reason" | "failed">;
+export type ObjectInBrief = Omit<Undescribed, "reason" | "failed">;
 
 /** One object or event, with the little that an alert says of it if it cannot be described. */
 interface Piece extends Partial<News> {
-  named: Named;
+  named: ObjectInBrief;
 }
 
 const describeInHalves =
-  (log: Log): TellAlerts =>
+  (log: Log): WriteAlerts =>
   async (trx, alertContext, news, foundBy) => {
     const pieces = piecesOf(news);
     if (pieces.length === 0) return [];
@@ -193,7 +195,7 @@ const describeInHalves =
       try {
         const undescribed = some.map((piece) => ({
           ...piece.named,
-          reason: reason === null ? "no time was left" : reasonOf(reason),
+          reason: reason === null ? "no time was left" : safeReason(reason),
           failed: failedOf(piece, foundBy),
         }));
         await inTransaction(trx, (savepoint) =>
@@ -209,7 +211,7 @@ const describeInHalves =
 const failedOf = (
   { states = [], masked = [], future = [], dead = [] }: Piece,
   foundBy: FoundBy,
-): FailedNews => ({
+): FailedCauses => ({
   foundBy,
   masked: [...masked, ...states.flatMap(({ maskedCardNumbers }) => maskedCardNumbers ?? [])],
   future,
@@ -219,7 +221,7 @@ const failedOf = (
 
 /** The server chose this transaction as the victim of a deadlock. A lock time-out is a different case. */
 const isDeadlock = (error: unknown): boolean =>
-  isSerializationFailure(error) && (error as { code?: unknown }).code !== "55P03";
+  isRetryableConflict(error) && (error as { code?: unknown }).code !== "55P03";
 
 const joined = (pieces: readonly Piece[]): News => ({
   states: pieces.flatMap(({ states = [] }) => states),
@@ -246,7 +248,7 @@ function piecesOf({ states = [], masked = [], future = [], dead = [] }: Partial<
 const resourceOf = ({ group }: Pick<ToldState, "group">): string =>
   groupNamed(group)?.resource.name ?? group;
 
-function namedObject(states: readonly ToldState[]): Named {
+function namedObject(states: readonly ToldState[]): ObjectInBrief {
   const [{ id, group }] = states as [ToldState];
   const columns = Object.assign({}, ...states.map((state) => state.columns)) as Record<
     string,
@@ -268,21 +270,21 @@ function namedObject(states: readonly ToldState[]): Named {
 
 const nothingShown = { orderNumber: null, money: null } as const;
 
-const namedCardNumber = ({ resource, id }: MaskedObject): Named => ({
+const namedCardNumber = ({ resource, id }: MaskedObject): ObjectInBrief => ({
   ...nothingShown,
   resource: `card number in the ${resource}`,
   id,
   command: `npx tallyhook events list --resource ${id}`,
 });
 
-const namedFuture = ({ group, id }: FutureState): Named => ({
+const namedFuture = ({ group, id }: FutureState): ObjectInBrief => ({
   ...nothingShown,
   resource: `state of the future of the ${resourceOf({ group })}`,
   id,
   command: `npx tallyhook events list --resource ${id}`,
 });
 
-const namedEvent = ({ seq }: DeadEvent): Named => ({
+const namedEvent = ({ seq }: DeadEvent): ObjectInBrief => ({
   ...nothingShown,
   resource: "dead event",
   id: String(seq),

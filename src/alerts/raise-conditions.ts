@@ -12,7 +12,7 @@ import {
   type PlannedChange,
   type Timeline,
   conditionTimeline,
-  endStage,
+  endTransition,
   planChange,
 } from "./timeline.ts";
 
@@ -127,7 +127,7 @@ interface StoredCondition {
 }
 
 function endedTimeline(row: StoredCondition, stored: NewestAlert, { end, at }: Cleared): Timeline {
-  const stage = endStage(row, end, at);
+  const stage = endTransition(row, end, at);
   return {
     key: row.key,
     // An erasure finds the alert by it, even when the alert is over.

@@ -1,5 +1,5 @@
 import { type AlertContext, wordingOf } from "./alert-context.ts";
-import { type CustomerWords, composeMessage, linksOf, noticedText } from "./compose-message.ts";
+import { type CustomerInMessage, composeMessage, linksOf, noticedText } from "./compose-message.ts";
 import type { AlertItem, AlertMessage, AlertSeverity } from "./message.ts";
 import {
   missingEvents,
@@ -8,7 +8,7 @@ import {
   missingRun,
   neverScheduled,
   absenceEnds,
-  stopped,
+  missingHeartbeats,
 } from "./rules/absence.ts";
 import { cardNumberCondition } from "./rules/card-numbers.ts";
 import {
@@ -18,7 +18,7 @@ import {
   ratioEnd,
 } from "./rules/chargebacks.ts";
 import type { DeclinedOrder } from "./rules/declined-orders.ts";
-import { declineTimeline, lastRetryStage } from "./rules/declines.ts";
+import { declineTimeline, lastRetryTransition } from "./rules/declines.ts";
 import { type DigestEntry, digestWords, namedEntries } from "./rules/digests.ts";
 import {
   deadEventCondition,
@@ -39,18 +39,24 @@ import {
 } from "./rules/reconciliation.ts";
 import { signatureCondition, signatureEnds } from "./rules/signatures.ts";
 import { unknownValueCondition } from "./rules/unknown-values.ts";
-import { type ListedAlert, endingOf, listItem, listStage, stormEnd } from "./storms/list-storms.ts";
+import {
+  type ListedAlert,
+  endingOf,
+  listItem,
+  listTransition,
+  stormEnd,
+} from "./storms/list-storms.ts";
 import { stormCondition, stormFamilies } from "./storms/storms.ts";
 import {
   type Condition,
   type End,
   type Family,
-  type Stage,
+  type Transition,
   type Timeline,
   type Subject,
   conditionTimeline,
-  endStage,
-  gravestStage,
+  endTransition,
+  mostSevereTransition,
   noSubject,
 } from "./timeline.ts";
 import { describedEnd, undescribedCondition } from "./undescribed.ts";
@@ -61,7 +67,7 @@ interface Sample {
   what: string;
   key: string;
   subject: Subject;
-  stage: Stage;
+  stage: Transition;
   /** The items of a list. */
   items?: readonly AlertItem[];
 }
@@ -73,7 +79,7 @@ const hourMs = 3_600_000;
 const sampleAlert = 0;
 
 /** A made-up customer, masked as every address is. */
-const customer: CustomerWords = {
+const customer: CustomerInMessage = {
   person: "l…@c….example",
   facts: [
     { label: "Customer", value: "l…@c….example (sample-customer)" },
@@ -102,7 +108,7 @@ function declineSamples(alertContext: AlertContext, at: Date): Sample[] {
   const first = { cycle: null, dunning: [] };
   const paid = { status: "succeeded", at, failureCode: null };
   const afterTwo = declined(at, "insufficient_funds", { tries: 2 });
-  const lastTry = lastRetryStage(
+  const lastTry = lastRetryTransition(
     { amount: "49.00 EUR", attempts: 3, retryAt: new Date(at.getTime() + dayMs) },
     wording,
     at,
@@ -220,7 +226,7 @@ function reconciliationSamples(alertContext: AlertContext, at: Date): Sample[] {
   const run: RunOutcome = {
     id: 12,
     kind: "nightly",
-    firstFill: false,
+    isInitialImport: false,
     complete: true,
     error: null,
     healed: { missing_here: 2 },
@@ -350,12 +356,12 @@ function silenceSamples(alertContext: AlertContext, at: Date): Sample[] {
     ),
     ...conditionSamples(
       "a worker missing",
-      [stopped("worker", missing(1, "worker:17:sample"), context)],
+      [missingHeartbeats("worker", missing(1, "worker:17:sample"), context)],
       absenceEnds["silence:worker"],
     ),
     ...conditionSamples(
       "no scheduled tasks",
-      [stopped("scheduler", missing(1, "scheduler"), context)],
+      [missingHeartbeats("scheduler", missing(1, "scheduler"), context)],
       absenceEnds["silence:scheduler"],
     ),
     ...conditionSamples("scheduled tasks never started", [neverScheduled(watchedSince, context)]),
@@ -395,7 +401,7 @@ function listSamples(alertContext: AlertContext, family: Family, at: Date): Samp
       ? chargebackTimeline(sampleChargeback(at), wordingOf(alertContext))
       : declineTimeline(declined(at, "expired_card"), wordingOf(alertContext));
   if (timeline === null) return [];
-  const { rule, severity, title, advice } = gravestStage(timeline);
+  const { rule, severity, title, advice } = mostSevereTransition(timeline);
   const { amountMinor, currency } = timeline;
   const listed: ListedAlert = {
     id: sampleAlert,
@@ -420,7 +426,7 @@ function listSamples(alertContext: AlertContext, family: Family, at: Date): Samp
     what: `a storm of ${family}: ${list.cannotWait ? "what cannot wait" : "what was held back"}`,
     key: `storm:${family}`,
     subject: noSubject,
-    stage: listStage(family, { ...list, ...one }),
+    stage: listTransition(family, { ...list, ...one }),
     items: list.alerts.map(listItem),
   }));
 }
@@ -450,7 +456,7 @@ function conditionSamples(
               what: `${what}: over`,
               key: last.key,
               subject: last.subject ?? noSubject,
-              stage: endStage({ ...last, facts }, end, last.at),
+              stage: endTransition({ ...last, facts }, end, last.at),
             },
           ],
     ),

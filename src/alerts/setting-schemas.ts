@@ -7,11 +7,11 @@ interface Said {
 }
 
 /** `"yes" should be true or false`, `is missing: should be …`. `what` ends the sentence "it should be …". */
-export const should = (what: string): Said => ({
+export const expected = (what: string): Said => ({
   error: ({ input }) => wrongValue(input, what),
 });
 
-/** Like `should`, for places where a secret may have been entered by mistake: the value is not shown. */
+/** Like `expected`, for places where a secret may have been entered by mistake: the value is not shown. */
 export const shouldHidden = (what: string): Said => ({
   error: ({ input }) => (input === undefined ? wrongValue(input, what) : `should be ${what}`),
 });
@@ -42,16 +42,16 @@ function wrongName(given: unknown, names: readonly string[]): string {
   return wrongValue(given, `one of ${names.map((name) => `"${name}"`).join(", ")}${hint}`);
 }
 
-export const yesOrNo = z.boolean(should("true or false"));
+export const yesOrNo = z.boolean(expected("true or false"));
 
 export function wholeNumber(min: number, max: number) {
-  const said = should(`a whole number from ${min} to ${max}`);
+  const said = expected(`a whole number from ${min} to ${max}`);
   return z.int(said).min(min, said).max(max, said);
 }
 
 /** A list with at least one element. `example` shows its form. */
 export const listOf = <Element extends z.ZodType>(element: Element, example: string) => {
-  const said = should(`a list with at least one element, such as ${example}`);
+  const said = expected(`a list with at least one element, such as ${example}`);
   return z.array(element, said).min(1, said);
 };
 
@@ -108,7 +108,9 @@ const variableWords = shouldHidden(
   "the name of an environment variable that begins with ALERT_; the secret itself does not stand in this file",
 );
 
-/** Where a secret is: the settings contain none, they name the environment variable that holds it (or `<NAME>_FILE`). */
+/**
+ * Where a secret is: the settings contain none, they name the environment variable that holds it (or `<NAME>_FILE`).
+ */
 export const fromVariable = z
   .string(variableWords)
   .regex(/^ALERT_[A-Z0-9_]{1,80}$/, variableWords)

@@ -12,13 +12,13 @@ import {
   listOf,
   oneOf,
   settingsObject,
-  should,
+  expected,
   wholeNumber,
   yesOrNo,
 } from "./setting-schemas.ts";
 
 const severity = oneOf(alertSeverities);
-const channelNames = listOf(z.string(should('the name of a channel, such as "log"')), '["log"]');
+const channelNames = listOf(z.string(expected('the name of a channel, such as "log"')), '["log"]');
 
 /** What every rule has: whether it is on, its severity, and its channels (if omitted: `defaultChannels`). */
 const rule = <Thresholds extends z.core.$ZodLooseShape>(
@@ -36,11 +36,11 @@ const rule = <Thresholds extends z.core.$ZodLooseShape>(
 const count = (min: number, max: number, fallback: number) =>
   wholeNumber(min, max).default(fallback);
 
-const share = should("a share above 0 and up to 1, such as 0.8 for 80 %");
+const share = expected("a share above 0 and up to 1, such as 0.8 for 80 %");
 const ratio = (fallback: number) => z.number(share).gt(0, share).max(1, share).default(fallback);
 
-const factorWords = should("a number from 1.1 to 100, such as 3");
-const amountWords = should("a whole number of minor units above 0, such as 50000 for 500.00 EUR");
+const factorWords = expected("a number from 1.1 to 100, such as 3");
+const amountWords = expected("a whole number of minor units above 0, such as 50000 for 500.00 EUR");
 
 /** Minor units by currency, such as `{"USD": 50000}`. A currency that is not named has no high amounts. */
 const highAmountMinor = byName(
@@ -99,7 +99,7 @@ const ruleSettings = settingsObject({
   }),
 }).prefault({});
 
-const words = should(
+const words = expected(
   'an address with {id} in its path or query, such as "https://admin.example.com/orders/{id}"',
 );
 const template = z.string(words).refine(isTemplate, words).optional();
@@ -128,15 +128,15 @@ function isTemplate(text: string): boolean {
   );
 }
 
-const timeWords = should("a time from 00:00 to 23:59, such as 08:30");
+const timeWords = expected("a time from 00:00 to 23:59, such as 08:30");
 const timeOfDay = z.string(timeWords).regex(/^([01]\d|2[0-3]):[0-5]\d$/, timeWords);
 const weekday = oneOf(["mon", "tue", "wed", "thu", "fri", "sat", "sun"]);
-const zoneWords = should(timeZone.should);
+const zoneWords = expected(timeZone.should);
 const channelName = {
   pattern: /^[a-z][a-z0-9-]{0,39}$/,
   should: "lower-case letters, digits and -, such as on-call",
 };
-const stepsWords = should(
+const stepsWords = expected(
   'a list of at most 10 steps, such as [{ "afterMinutes": 30, "channels": ["on-call"] }]',
 );
 
@@ -167,7 +167,7 @@ const schema = settingsObject({
       "sat",
       "sun",
     ]),
-    except: z.array(severity, should('a list such as ["critical"]')).default(["critical"]),
+    except: z.array(severity, expected('a list such as ["critical"]')).default(["critical"]),
   })
     .nullable()
     .default(null),

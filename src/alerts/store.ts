@@ -6,8 +6,8 @@ import {
   type PlannedChange,
   type StoredAlert,
   type Timeline,
-  gravestStage,
-  lastStage,
+  mostSevereTransition,
+  lastTransition,
 } from "./timeline.ts";
 
 export interface NewestAlert extends StoredAlert {
@@ -82,7 +82,7 @@ export async function writeAlerts(
 
 function rowOf(timeline: Timeline, occurrence: number): Record<string, unknown> {
   const { key, subject, amountMinor, currency, facts, stages } = timeline;
-  const [last, gravest] = [lastStage(timeline), gravestStage(timeline)];
+  const [last, gravest] = [lastTransition(timeline), mostSevereTransition(timeline)];
   const isResolved = last.change === "resolved";
   return {
     key,

@@ -3,13 +3,13 @@ import type { Log } from "../platform/log.ts";
 import type { AlertContext } from "./alert-context.ts";
 import { escalate } from "./escalation.ts";
 import { type RatioQuestions, watchChargebackRatio } from "./rules/chargebacks.ts";
-import { tellNearLastRetries } from "./rules/declines.ts";
+import { reportNearLastRetries } from "./rules/declines.ts";
 import { sendDigests } from "./rules/digests.ts";
 import { endDeadEvents, scanInbox } from "./rules/events.ts";
 import { watchSignatures } from "./rules/signatures.ts";
 import { scanStates } from "./rules/unknown-values.ts";
 import { type AbsenceQuestions, watchAbsence } from "./rules/watch-absence.ts";
-import { tellStorms } from "./storms/list-storms.ts";
+import { reportStorms } from "./storms/list-storms.ts";
 import { learnUsualDeclines } from "./storms/storms.ts";
 import { describeAgain } from "./undescribed.ts";
 
@@ -32,8 +32,8 @@ const parts: Readonly<Record<string, Part>> = {
   watchAbsence,
   watchSignatures,
   endDeadEvents,
-  tellNearLastRetries,
-  tellStorms,
+  reportNearLastRetries,
+  reportStorms,
   learnUsualDeclines,
   sendDigests,
   escalate,

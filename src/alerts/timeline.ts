@@ -5,7 +5,7 @@ import type { Headline } from "./rules/wording.ts";
 import type { RuleName } from "./settings.ts";
 
 /** One transition of an alert, as the facts show it. */
-export interface Stage {
+export interface Transition {
   /** Unique in its timeline, and the same whenever the same facts are known: `attempt:2`, `final`, `recovered`. */
   name: string;
   change: "opened" | "updated" | "resolved";
@@ -65,14 +65,14 @@ export interface Timeline {
   facts: Readonly<Record<string, string | number | boolean | null>>;
   family: Family | null;
   /** In order; at least one. */
-  stages: readonly [Stage, ...Stage[]];
+  stages: readonly [Transition, ...Transition[]];
 }
 
-export const lastStage = ({ stages }: Pick<Timeline, "stages">): Stage =>
+export const lastTransition = ({ stages }: Pick<Timeline, "stages">): Transition =>
   stages.at(-1) ?? stages[0];
 
 /** The transition that says what the alert is about, even when the alert is over. */
-export const gravestStage = ({ stages }: Pick<Timeline, "stages">): Stage =>
+export const mostSevereTransition = ({ stages }: Pick<Timeline, "stages">): Transition =>
   stages.findLast(({ change }) => change !== "resolved") ?? stages[0];
 
 export interface StoredAlert {
@@ -87,9 +87,9 @@ export interface PlannedChange {
   /** The number of this alert among those of its key. */
   occurrence: number;
   /** Transitions that the history lacks. */
-  newStages: readonly Stage[];
+  newStages: readonly Transition[];
   /** What is to be sent: the end of the timeline where that is new. */
-  announced: Stage | null;
+  announced: Transition | null;
 }
 
 /**
@@ -105,11 +105,11 @@ export function planChange(
 ): PlannedChange {
   const known = stored?.stages ?? new Set<string>();
   const newStages = timeline.stages.filter(({ name }) => !known.has(name));
-  const last = lastStage(timeline);
+  const last = lastTransition(timeline);
   const isRepeated = last.repeats !== undefined && known.has(last.repeats);
   const isOver = stored === null && last.change === "resolved";
-  const isNews = !known.has(last.name) && !isRepeated && !isOver;
-  return { timeline, occurrence, newStages, announced: isNews ? last : null };
+  const isWorthAlert = !known.has(last.name) && !isRepeated && !isOver;
+  return { timeline, occurrence, newStages, announced: isWorthAlert ? last : null };
 }
 
 const newsMs = 48 * 3_600_000;
@@ -120,7 +120,7 @@ const newsMs = 48 * 3_600_000;
  */
 export function isNews(timeline: Timeline, foundBy: FoundBy, now: Date): boolean {
   if (foundBy !== "import") return true;
-  const last = lastStage(timeline);
+  const last = lastTransition(timeline);
   if (last.change === "resolved") return false;
   if (now.getTime() - last.at.getTime() < newsMs) return true;
   return (
@@ -157,7 +157,7 @@ export interface KnownCondition {
 export function conditionTimeline(condition: Condition, known: KnownCondition | null): Timeline {
   const { key, kept, subject = noSubject, measures = {}, family, ...told } = condition;
   const growth = growthOf(measures, known?.facts ?? null);
-  const stage = (name: string, change: "opened" | "updated", at: Date): Stage => {
+  const stage = (name: string, change: "opened" | "updated", at: Date): Transition => {
     return { ...told, name, change, at, canWait: false };
   };
   return {
@@ -229,11 +229,11 @@ export interface End {
 }
 
 /** The last transition of a condition. Pure. */
-export function endStage(
+export function endTransition(
   { rule, severity, facts }: EndedCondition,
   { title, advice, facts: more = [] }: End,
   at: Date,
-): Stage {
+): Transition {
   return {
     name: "resolved",
     change: "resolved",

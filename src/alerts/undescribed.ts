@@ -8,7 +8,7 @@ import { type AffectedIds, assessAffected, affectedOf } from "./assess.ts";
 import { clear, raise } from "./raise-conditions.ts";
 import { reportCardNumbers } from "./rules/card-numbers.ts";
 import { reportDead, reportUnbelieved } from "./rules/events.ts";
-import { headlineText, orderName, short } from "./rules/wording.ts";
+import { headlineText, orderName, shortened } from "./rules/wording.ts";
 import type { AlertSettings } from "./settings.ts";
 import { newestAlerts, readWatermark, writeWatermark } from "./store.ts";
 import { type Condition, type End, type Subject, noSubject } from "./timeline.ts";
@@ -17,7 +17,7 @@ import { type Condition, type End, type Subject, noSubject } from "./timeline.ts
  * The failed part of an alert about one object or event: enough to try exactly that again. Ids, codes and names of
  * fields.
  */
-export interface FailedNews {
+export interface FailedCauses {
   foundBy: FoundBy;
   masked: readonly MaskedObject[];
   future: readonly FutureState[];
@@ -26,7 +26,7 @@ export interface FailedNews {
 }
 
 export interface UndescribedNews extends Omit<Undescribed, "failed"> {
-  failed: FailedNews | null;
+  failed: FailedCauses | null;
 }
 
 /**
@@ -53,13 +53,13 @@ export async function reportUndescribed(
   await raise(trx, alertContext, conditions, foundBy);
 }
 
-const asText = (failed: FailedNews): string => JSON.stringify(failed);
+const asText = (failed: FailedCauses): string => JSON.stringify(failed);
 
 /** What to describe again for an alert with these facts; nothing where an erasure has redacted it. Pure. */
-function failedIn(facts: Readonly<Record<string, unknown>>): FailedNews[] {
+function failedIn(facts: Readonly<Record<string, unknown>>): FailedCauses[] {
   const { failed } = facts;
   if (typeof failed !== "string" || failed === redacted) return [];
-  return JSON.parse(failed) as FailedNews[];
+  return JSON.parse(failed) as FailedCauses[];
 }
 
 /** Something that needed an alert which could not be described. */
@@ -75,7 +75,7 @@ export interface Undescribed {
   command: string;
   /** Contains no values. */
   reason: string;
-  /** What to describe again, as JSON (`FailedNews`); null where its source assesses it again by itself. */
+  /** What to describe again, as JSON (`FailedCauses`); null where its source assesses it again by itself. */
   failed: string | null;
 }
 
@@ -94,7 +94,7 @@ export function undescribedCondition(
     rule: "alert_undescribed",
     severity: rules.alert_undescribed.severity,
     title: headlineText({
-      lead: money === null ? "1 alert could not be composed" : short(money),
+      lead: money === null ? "1 alert could not be composed" : shortened(money),
       cause: money === null ? `about ${what}` : `an alert about ${what} could not be composed`,
     }),
     advice:
@@ -137,9 +137,9 @@ interface Row {
 
 /**
  * Tries the alerts again that could not be composed: exactly what failed, as the alert that stands for it has kept it.
- * It takes a few at a time in rotation, each inside a savepoint. A retry may succeed because the cause was momentary, the
- * data has changed, or another version runs by now. Success ends the alert that stood for the object. Returns whether to continue at once:
- * there is more, and all of these succeeded. Needs a transaction; idempotent.
+ * It takes a few at a time in rotation, each inside a savepoint. A retry may succeed because the cause was momentary,
+ * the data has changed, or another version runs by now. Success ends the alert that stood for the object. Returns
+ * whether to continue at once: there is more, and all of these succeeded. Needs a transaction; idempotent.
  */
 export async function describeAgain(
   trx: Knex.Transaction,
@@ -189,7 +189,7 @@ async function describe(
 async function tellAgain(
   trx: Knex.Transaction,
   alertContext: AlertContext,
-  { foundBy, masked, future, affected, dead }: FailedNews,
+  { foundBy, masked, future, affected, dead }: FailedCauses,
 ): Promise<void> {
   await reportCardNumbers(trx, alertContext, masked, foundBy);
   await reportUnbelieved(trx, alertContext, future, foundBy);

@@ -31,8 +31,8 @@ export async function believedDate(
     (answer) => answer.date,
     () => null,
   );
-  const isConfirmed = again !== null && Math.abs(again.getTime() - date.getTime()) < sameClockMs;
-  if (!isConfirmed) return new Date(expected);
+  const isRecheck = again !== null && Math.abs(again.getTime() - date.getTime()) < sameClockMs;
+  if (!isRecheck) return new Date(expected);
   leads.set(client, date.getTime() - clock.now().getTime());
   return date;
 }

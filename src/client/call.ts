@@ -9,14 +9,14 @@ import {
 } from "../platform/http/exchange.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
-import type { Lane, LaneGate, Pace, Sleep } from "./pace.ts";
+import type { CallPriority, CallGate, Pace, Sleep } from "./pace.ts";
 import { type ReadAnswer, readAnswer } from "./read-answer.ts";
 import { type RetryPolicy, decideRetry } from "./retry-decision.ts";
 import {
   type FailedRequest,
   ServiceUnavailableError,
-  type Try,
-  classify,
+  type CallAttempt,
+  describeFailure,
   describeRequest,
   errorCode,
   failureOf,
@@ -35,7 +35,7 @@ export type CallSettings = ExchangeLimits & { retry: Readonly<RetryPolicy> };
 
 export type Caller = {
   pool(): Promise<Dispatcher>;
-  gate: LaneGate;
+  gate: CallGate;
   pace: Pace;
   sleep: Sleep;
   log: Log;
@@ -57,7 +57,7 @@ type ServiceRequest = {
   idempotencyKey: string | null;
 };
 
-type CallBounds = { lane: Lane; deadlineMs: number; parents: readonly AbortSignal[] };
+type CallBounds = { priority: CallPriority; deadlineMs: number; parents: readonly AbortSignal[] };
 
 /**
  * Makes one call with its waits and retries. Returns a 2xx answer, and the 404 of a read; otherwise throws a
@@ -75,7 +75,7 @@ export async function callService(
   try {
     for (let attempt = 1; ; attempt += 1) {
       const untried = describeRequest(request, attempt - 1, null);
-      const release = await takeTurn(caller, bounds.lane, deadline, remainingMs(), untried);
+      const release = await takeTurn(caller, bounds.priority, deadline, remainingMs(), untried);
       const made = await tryOnce(caller, request, settings, deadline.signal).finally(release);
       const tried = describeRequest(request, attempt, made.answer);
       const answer = acceptedAnswer(caller, request, made.answer);
@@ -83,7 +83,7 @@ export async function callService(
       if (deadline.signal.aborted) throw interruption(deadline, tried);
       if (dropRefusedVersion(caller, made.answer)) continue;
 
-      const failed = classify(made);
+      const failed = describeFailure(made);
       if (failed?.kind === "answer" && failed.status === 429) {
         caller.pace.slowDown(caller.wallClock.now().getTime(), failed.retryAfterMs ?? 0);
       }
@@ -116,7 +116,7 @@ export async function callService(
 
 async function takeTurn(
   { pace, gate, wallClock }: Caller,
-  lane: Lane,
+  priority: CallPriority,
   deadline: Deadline,
   remainingMs: number,
   request: FailedRequest,
@@ -126,7 +126,7 @@ async function takeTurn(
     const what = "not sent, since the service asked for a longer pause than this call may take";
     throw new ServiceUnavailableError(what, request, { retryAfterMs: waitMs });
   }
-  return gate.enter(lane, deadline.signal).catch(() => {
+  return gate.acquire(priority, deadline.signal).catch(() => {
     throw interruption(deadline, request);
   });
 }
@@ -136,7 +136,7 @@ async function tryOnce(
   request: ServiceRequest,
   limits: ExchangeLimits,
   signal: AbortSignal,
-): Promise<Try> {
+): Promise<CallAttempt> {
   const headers = {
     authorization: `Bearer ${apiKey}`,
     accept: "application/json",

@@ -1,19 +1,19 @@
 import type { Clock } from "../platform/clock.ts";
 
 /** Reads of single objects (refetches) go before the pages of a list. */
-export type Lane = "fetch" | "walk";
+export type CallPriority = "fetch" | "walk";
 
-const lanes: readonly Lane[] = ["fetch", "walk"];
+const priorities: readonly CallPriority[] = ["fetch", "walk"];
 
 /** Waits; rejects when the signal aborts. Injected, so that tests need not wait. */
 export type Sleep = (ms: number, signal: AbortSignal) => Promise<void>;
 
-export interface LaneGate {
+export interface CallGate {
   /**
    * Waits for a free place and for the pace. The caller must call the returned function when its request is over.
    * Rejects with the signal's reason when that aborts first.
    */
-  enter(lane: Lane, signal: AbortSignal): Promise<() => void>;
+  acquire(priority: CallPriority, signal: AbortSignal): Promise<() => void>;
 }
 
 type Waiting = { admit: () => void };
@@ -22,18 +22,18 @@ type Waiting = { admit: () => void };
  * Limits how many requests run at once to `places`, and how fast they start to the pace. A free place goes to the fetch
  * that has waited longest, and to a walk only when no fetch waits.
  */
-export function createLaneGate(
+export function createCallGate(
   { clock, pace, sleep, closing }: { clock: Clock; pace: Pace; sleep: Sleep; closing: AbortSignal },
   places: number,
-): LaneGate {
-  const waiting: Record<Lane, Set<Waiting>> = { fetch: new Set(), walk: new Set() };
+): CallGate {
+  const waiting: Record<CallPriority, Set<Waiting>> = { fetch: new Set(), walk: new Set() };
   let running = 0;
   let asleep = false;
 
   function next(): [Set<Waiting>, Waiting] | null {
-    for (const lane of lanes) {
-      const [first] = waiting[lane];
-      if (first !== undefined) return [waiting[lane], first];
+    for (const priority of priorities) {
+      const [first] = waiting[priority];
+      if (first !== undefined) return [waiting[priority], first];
     }
     return null;
   }
@@ -70,10 +70,10 @@ export function createLaneGate(
   }
 
   return {
-    enter(lane, signal) {
+    acquire(priority, signal) {
       return new Promise((resolve, reject) => {
         const abandon = (): void => {
-          waiting[lane].delete(waiter);
+          waiting[priority].delete(waiter);
           reject(signal.reason as Error);
         };
         let isReleased = false;
@@ -91,7 +91,7 @@ export function createLaneGate(
           return;
         }
         signal.addEventListener("abort", abandon, { once: true });
-        waiting[lane].add(waiter);
+        waiting[priority].add(waiter);
         admitWaiting();
       });
     },

@@ -1,7 +1,7 @@
 import type { Random } from "../platform/random.ts";
 
 /** How one attempt failed. */
-export type FailedTry =
+export type FailedCallAttempt =
   | { kind: "answer"; status: number; code: string | null; retryAfterMs: number | null }
   /** A refused or cut connection, a time-out, an unreadable answer: the outcome at the service is unknown. */
   | { kind: "no_answer" };
@@ -14,7 +14,7 @@ export type RetryPolicy = {
 };
 
 export type RetryFacts = {
-  failed: FailedTry;
+  failed: FailedCallAttempt;
   /** Reads, and writes that carry an idempotency key. */
   repeatable: boolean;
   /** Attempts made so far, at least 1. */
@@ -59,7 +59,7 @@ export function decideRetry(
   return afterMs < remainingMs ? { retry: true, afterMs } : { retry: false, afterMs: askedMs };
 }
 
-function isTransient(failed: FailedTry): boolean {
+function isTransient(failed: FailedCallAttempt): boolean {
   if (failed.kind === "no_answer") return true;
   if (failed.code !== null && transientCodes.has(failed.code)) return true;
   return failed.status === 429 || (failed.status >= 500 && failed.status !== 501);

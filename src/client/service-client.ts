@@ -16,14 +16,14 @@ import { TallyhookError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { once } from "../platform/once.ts";
 import type { Random } from "../platform/random.ts";
-import { knowSecret } from "../platform/redaction.ts";
+import { registerSecret } from "../platform/redaction.ts";
 import { type CallSettings, type Caller, type ServiceAnswer, callService } from "./call.ts";
-import { type Lane, type Sleep, createLaneGate, createPace } from "./pace.ts";
+import { type CallPriority, type Sleep, createCallGate, createPace } from "./pace.ts";
 import { ServiceAnswerError, ServiceRefusedError } from "./service-errors.ts";
 
 export type ReadOptions = {
   /** `fetch` (default for `get`) goes before `walk` (default for lists). */
-  lane?: Lane;
+  priority?: CallPriority;
   /** For the whole call with its waits and retries; for lists, for each page. */
   deadlineMs?: number;
   signal?: AbortSignal;
@@ -97,7 +97,7 @@ export function createServiceClient(
 ): ServiceClient {
   const { baseUrl, apiKey, log, wallClock, serviceClock, random } = dependencies;
   // A service, or a proxy before it, may echo the header that carries the key.
-  knowSecret(apiKey);
+  registerSecret(apiKey);
   const settings = { ...defaultOptions, ...options };
   const sleep: Sleep = dependencies.sleep ?? realSleep;
   const base = new URL(baseUrl);
@@ -112,7 +112,7 @@ export function createServiceClient(
     return made;
   });
   const pace = createPace();
-  const gate = createLaneGate(
+  const gate = createCallGate(
     { clock: wallClock, pace, sleep, closing: closing.signal },
     settings.maxConcurrent,
   );
@@ -122,7 +122,12 @@ export function createServiceClient(
   async function call<Body>(
     endpoint: Endpoint,
     { params, query = {}, body }: AnyCall,
-    { lane = "fetch", deadlineMs = settings.deadlineMs, signal, idempotencyKey }: WriteOptions = {},
+    {
+      priority = "fetch",
+      deadlineMs = settings.deadlineMs,
+      signal,
+      idempotencyKey,
+    }: WriteOptions = {},
   ): Promise<ServiceAnswer<Body>> {
     const path = pathOf(endpoint, params);
     const request = {
@@ -133,7 +138,7 @@ export function createServiceClient(
       idempotencyKey: idempotencyKey ?? null,
     };
     const parents = signal === undefined ? [closing.signal] : [closing.signal, signal];
-    const bounds = { lane, deadlineMs, parents };
+    const bounds = { priority: priority, deadlineMs, parents };
     const answer = await callService(caller, request, bounds, settings);
     // The types of its fields are unchecked: whoever reads a field checks it.
     return answer as ServiceAnswer<Body>;
@@ -145,7 +150,7 @@ export function createServiceClient(
     listPages<E extends ListEndpoint>(endpoint: E, asked: ReadCall<E>, given: ReadOptions = {}) {
       const { params, query = {} } = asked as AnyCall;
       const read = (of: ServiceQuery) =>
-        call(endpoint, { params, query: of }, { lane: "walk", ...given });
+        call(endpoint, { params, query: of }, { priority: "walk", ...given });
       const pages: AsyncIterable<unknown> = walkPages(read, pathOf(endpoint, params), query);
       return pages as AsyncIterable<ServicePage<ItemOf<E>>>;
     },

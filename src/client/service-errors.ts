@@ -3,7 +3,7 @@ import { TallyhookError, exitCodes } from "../platform/errors.ts";
 import type { HttpMethod } from "../platform/http/exchange.ts";
 import { counted } from "../platform/readable-text.ts";
 import type { ReadAnswer } from "./read-answer.ts";
-import type { FailedTry } from "./retry-decision.ts";
+import type { FailedCallAttempt } from "./retry-decision.ts";
 
 /** What is known about a failed request. Never holds the API key, a query or a body. */
 export type FailedRequest = {
@@ -78,7 +78,7 @@ export class ServiceUnavailableError extends ServiceError {
 export class ServiceAnswerError extends ServiceError {}
 
 /** One attempt: an answer, or the reason why there is none. */
-export type Try = { answer: ReadAnswer; cause?: never } | { answer: null; cause: unknown };
+export type CallAttempt = { answer: ReadAnswer; cause?: never } | { answer: null; cause: unknown };
 
 export function describeRequest(
   request: { method: HttpMethod; path: string },
@@ -95,7 +95,7 @@ export function describeRequest(
 }
 
 /** How an attempt failed, for `decideRetry`; null when no repeat can help. */
-export function classify({ answer }: Try): FailedTry | null {
+export function describeFailure({ answer }: CallAttempt): FailedCallAttempt | null {
   if (answer === null) return { kind: "no_answer" };
   const { status, retryAfterMs, content } = answer;
   if (status >= 300 && status < 400) return null;
@@ -107,7 +107,7 @@ export function classify({ answer }: Try): FailedTry | null {
 
 /** The error to throw for the last attempt of a call. */
 export function failureOf(
-  { answer, cause }: Try,
+  { answer, cause }: CallAttempt,
   request: FailedRequest,
   { retryAfterMs }: { retryAfterMs: number | null },
 ): Error {

@@ -10,7 +10,7 @@ export type Idempotency = "required" | "recommended" | "sent" | "optional" | "no
 export type Permission =
   `${"customers" | "products" | "plans" | "orders" | "subscriptions" | "transactions" | "coupons" | "team_members" | "webhook_endpoints" | "account"}:${"read" | "write"}`;
 
-export type Method = "GET" | "POST" | "PATCH" | "DELETE";
+export type EndpointMethod = "GET" | "POST" | "PATCH" | "DELETE";
 
 /**
  * One endpoint of the service, declared once for both sides: the sandbox mounts it, and the client takes its types from
@@ -21,7 +21,7 @@ export interface Endpoint<
   Query extends z.ZodType = z.ZodType,
   Body extends z.ZodType = z.ZodType,
   Answer extends z.ZodType = z.ZodType,
-  Verb extends Method = Method,
+  Verb extends EndpointMethod = EndpointMethod,
 > {
   name: string;
   method: Verb;
@@ -48,7 +48,7 @@ export function defineEndpoint<
   Query extends z.ZodType,
   Body extends z.ZodType,
   Answer extends z.ZodType,
-  const Verb extends Method,
+  const Verb extends EndpointMethod,
 >(endpoint: Endpoint<Path, Query, Body, Answer, Verb>): Endpoint<Path, Query, Body, Answer, Verb> {
   return endpoint;
 }
@@ -68,7 +68,7 @@ export type WriteEndpoint = Endpoint<
   z.ZodType,
   z.ZodType,
   z.ZodType,
-  Exclude<Method, "GET">
+  Exclude<EndpointMethod, "GET">
 >;
 
 type CalledParams<E extends Endpoint> =
@@ -89,10 +89,12 @@ export type WriteCall<E extends Endpoint> = CalledParams<E> & CalledBody<E>;
 type Named<T> = keyof { [Field in keyof T as string extends Field ? never : Field]: T[Field] };
 
 /** An answer before it is checked: the fields that its schema names, of any type. */
-export type Shown<Answer> = { readonly [Field in Named<Answer>]?: unknown };
+export type DocumentedFields<Answer> = { readonly [Field in Named<Answer>]?: unknown };
 
-export type AnswerOf<E extends Endpoint> = Shown<z.output<E["answer"]>>;
-export type ItemOf<E extends ListEndpoint> = Shown<z.output<E["answer"]>["data"][number]> & {
+export type AnswerOf<E extends Endpoint> = DocumentedFields<z.output<E["answer"]>>;
+export type ItemOf<E extends ListEndpoint> = DocumentedFields<
+  z.output<E["answer"]>["data"][number]
+> & {
   readonly id: string;
 };
 

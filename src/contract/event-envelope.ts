@@ -30,7 +30,7 @@ export const eventEnvelopeSchema = z.looseObject({
 });
 
 /** Where the parts of an event are in its body: keys joined by dots. A setting, since the form is assumed. */
-export type EnvelopePlaces = {
+export type EnvelopePaths = {
   id: string;
   type: string;
   createdAt: string;
@@ -38,7 +38,7 @@ export type EnvelopePlaces = {
   object: string;
 };
 
-export const defaultEnvelopePlaces: Readonly<EnvelopePlaces> = {
+export const defaultEnvelopePaths: Readonly<EnvelopePaths> = {
   id: "id",
   type: "type",
   createdAt: "created_at",
@@ -72,7 +72,7 @@ export type EventParts = {
  * Reads the parts of a parsed event body, whatever it is. An authentic event is never refused for its content, so an
  * unreadable part is null and the caller decides. Never throws.
  */
-export function readEventParts(places: Readonly<EnvelopePlaces>, body: unknown): EventParts {
+export function readEventParts(places: Readonly<EnvelopePaths>, body: unknown): EventParts {
   const createdAt = textAt(body, places.createdAt);
   return {
     id: textAt(body, places.id),

@@ -60,7 +60,7 @@ export async function beginCall(db: Knex, call: Omit<EndpointCall, "createdAt">)
 }
 
 /** Completes a call. Repeatable: the first outcome counts. */
-export async function settleCall(
+export async function completeCall(
   db: Knex,
   { idempotencyKey, endpointId }: Pick<EndpointCall, "idempotencyKey" | "endpointId">,
   outcome: CallOutcome,
@@ -72,7 +72,7 @@ export async function settleCall(
 }
 
 /** Endpoints whose newest secret is lost: their last call that had an effect was `hidden`. */
-export async function findHiddenSecrets(db: Knex): Promise<string[]> {
+export async function findLostSecrets(db: Knex): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { endpoint_id: string }[] }>(
     `select endpoint_id from (
        select distinct on (endpoint_id) endpoint_id, outcome from reconcile.endpoint_calls

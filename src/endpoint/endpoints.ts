@@ -11,7 +11,7 @@ import { UsageError } from "../platform/errors.ts";
 export const webhookUrl = (publicUrl: string | null): string | null =>
   publicUrl === null ? null : `${publicUrl}/webhooks`;
 
-export const noEndpoint = (id: string): UsageError =>
+export const unknownEndpointError = (id: string): UsageError =>
   new UsageError(`The account has no endpoint "${id}". "tallyhook endpoint list" shows them.`);
 
 /**
@@ -26,7 +26,7 @@ export async function findOwnEndpoint(
   if (id !== undefined) {
     const named = endpoints.find((endpoint) => endpoint.id === id);
     if (named !== undefined) return named;
-    throw noEndpoint(id);
+    throw unknownEndpointError(id);
   }
   const known = new Set((await listKnownEndpoints(tools.db)).map((each) => each.id));
   const own = endpoints.filter(

@@ -12,8 +12,8 @@ import type { SignatureSchemeName } from "../contract/signature/signature-scheme
 import type { Clock } from "../platform/clock.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import { TallyhookError, UsageError } from "../platform/errors.ts";
-import { addSecret, assertSecretRoom, retireSecret } from "../receiver/secrets-store.ts";
-import { type EndpointCall, beginCall, findOpenCall, settleCall } from "./endpoint-calls.ts";
+import { addSecret, assertSecretLimit, retireSecret } from "../receiver/secrets-store.ts";
+import { type EndpointCall, beginCall, findOpenCall, completeCall } from "./endpoint-calls.ts";
 import { listKnownEndpoints, rememberEndpoint } from "./endpoints.ts";
 
 export type ObtainedSecret = Extract<SecretCallResult, { outcome: "done" }>;
@@ -35,7 +35,7 @@ export async function obtainSecret(
   tools: EndpointTools,
   requested: Pick<EndpointCall, "kind" | "endpointId" | "body">,
 ): Promise<ObtainedSecret> {
-  await assertSecretRoom(tools.db, tools.wallClock.now());
+  await assertSecretLimit(tools.db, tools.wallClock.now());
   return make(tools, await begin(tools, requested), { isRepeat: false });
 }
 
@@ -150,7 +150,7 @@ async function makeSecretCall(
   const { id: endpointId, signing_secret, new_signing_secret } = parsed.data;
   const secret = new_signing_secret ?? signing_secret ?? null;
   if (secret === null) {
-    await settleCall(tools.db, { ...call, endpointId }, "hidden");
+    await completeCall(tools.db, { ...call, endpointId }, "hidden");
     return { outcome: "hidden", endpointId };
   }
   const endsAt = Date.parse(parsed.data.previous_secret_valid_until ?? "");
@@ -214,7 +214,7 @@ function storeSecret(
       secretId,
       rotationEndsAt: formerEndsAt,
     });
-    await settleCall(trx, { ...call, endpointId }, "done");
+    await completeCall(trx, { ...call, endpointId }, "done");
     return { outcome: "done", endpointId, secretId, former, formerEndsAt };
   });
 }
@@ -231,14 +231,14 @@ async function completeRefused(
 ): Promise<SecretCallResult | null> {
   if (!(error instanceof ServiceRefusedError)) return null;
   if (!isRepeat) {
-    await settleCall(db, call, "refused");
+    await completeCall(db, call, "refused");
     return null;
   }
   if (undecided.has(error.status)) return null;
   if (error.status === 404 || call.endpointId === null) {
-    await settleCall(db, call, "refused");
+    await completeCall(db, call, "refused");
     return null;
   }
-  await settleCall(db, call, "hidden");
+  await completeCall(db, call, "hidden");
   return { outcome: "hidden", endpointId: call.endpointId };
 }

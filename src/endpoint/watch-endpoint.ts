@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { ServiceClient } from "../client/service-client.ts";
 import { type WebhookEndpoint, coversEvent } from "../contract/resources/webhook-endpoints.ts";
 import { healUnseenFindings, recordFindings } from "../reconcile/findings/findings.ts";
-import { type EndpointCall, findHiddenSecrets, findOpenCall } from "./endpoint-calls.ts";
+import { type EndpointCall, findLostSecrets, findOpenCall } from "./endpoint-calls.ts";
 import { type KnownEndpoint, isSameUrl, listEndpoints, listKnownEndpoints } from "./endpoints.ts";
 
 export interface WatchDependencies {
@@ -32,8 +32,8 @@ export async function inspectEndpoint(
   const { endpoints: all, date } = await listEndpoints({ client });
   const endpoints = all.filter((endpoint) => isSameUrl(endpoint.url, address));
   if (date === null) return null;
-  const [openCall, hiddenSecrets] = [await findOpenCall(db), await findHiddenSecrets(db)];
-  const facts = { endpoints, url: address, known, openCall, hiddenSecrets, now: date };
+  const [openCall, lostSecrets] = [await findOpenCall(db), await findLostSecrets(db)];
+  const facts = { endpoints, url: address, known, openCall, lostSecrets, now: date };
   return { endpoints, problems: checkEndpoints(facts), date };
 }
 
@@ -96,7 +96,7 @@ export interface EndpointFacts {
   known: readonly KnownEndpoint[];
   openCall: EndpointCall | null;
   /** Ids of endpoints whose newest secret is lost. */
-  hiddenSecrets: readonly string[];
+  lostSecrets: readonly string[];
   /** The service's clock. */
   now: Date;
 }
@@ -198,9 +198,9 @@ function checkVersion(endpoint: WebhookEndpoint, now: Date): EndpointProblem[] {
 
 function checkSecret(
   { id, has_pending_rotation: isPending, rotation_expires_at: expiresAt }: WebhookEndpoint,
-  { known, hiddenSecrets }: EndpointFacts,
+  { known, lostSecrets }: EndpointFacts,
 ): EndpointProblem[] {
-  if (hiddenSecrets.includes(id)) {
+  if (lostSecrets.includes(id)) {
     return [
       {
         code: "secret_lost",

@@ -19,7 +19,7 @@ export interface VerifiedEvent {
   createdAt: string | null;
 }
 
-export interface Appended {
+export interface AppendResult {
   eventId: string;
   /** The same bytes with the same id were already stored. */
   duplicate: boolean;
@@ -47,7 +47,7 @@ export interface Appender {
    * Stores one event. Once it resolves, the bytes are committed. Idempotent: a repeat is `duplicate`. Throws
    * `InboxUnavailable` when too many events wait, the database does not answer, or the appender is closing.
    */
-  append(event: VerifiedEvent): Promise<Appended>;
+  append(event: VerifiedEvent): Promise<AppendResult>;
   /** Refuses new events and waits until all accepted ones are stored or refused. */
   close(): Promise<void>;
 }
@@ -69,7 +69,7 @@ export function createAppender(
   let closed = false;
 
   async function flushAll(): Promise<void> {
-    let before: Flushed = { client: null, finish: () => {}, hung: null };
+    let before: FlushResult = { client: null, finish: () => {}, hung: null };
     while (waiting.length > 0) {
       const flushed = flush(deps, before.client, takeBatch(limits), limits.flushTimeoutMs);
       before.finish();
@@ -133,7 +133,7 @@ export interface FlushDeps {
   onCommitted(seqs: number[]): void;
 }
 
-export interface Flushed {
+export interface FlushResult {
   /** The connection for the next flush; null when it was dropped. */
   client: PoolClient | null;
   /** Releases the answers of the stored events and announces them to workers. Must be called once. Never throws. */
@@ -148,7 +148,7 @@ async function flush(
   client: PoolClient | null,
   batch: WaitingRow[],
   timeoutMs: number,
-): Promise<Flushed> {
+): Promise<FlushResult> {
   const connection: FlushConnection = { client, isGivenUp: false };
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<Error>((resolve) => {
@@ -217,7 +217,7 @@ function refuse(batch: readonly WaitingRow[], cause: unknown): void {
 /** A row whose sender waits for the answer. */
 export interface WaitingRow extends PendingRow {
   key: string;
-  resolve(appended: Appended): void;
+  resolve(appended: AppendResult): void;
   reject(error: Error): void;
 }
 

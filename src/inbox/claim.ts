@@ -69,7 +69,7 @@ interface ClaimedRow {
 }
 
 /** The result of processing one event. */
-export interface Settlement {
+export interface CompletedEvent {
   seq: number;
   state: Exclude<EventState, "received" | "failed">;
   reason: string | null;
@@ -80,9 +80,9 @@ export interface Settlement {
 /** Marks events as completed, in one statement. Belongs in the transaction that changed the mirror. */
 export async function completeEvents(
   trx: Knex.Transaction,
-  settlements: readonly Settlement[],
+  completedEvents: readonly CompletedEvent[],
 ): Promise<void> {
-  if (settlements.length === 0) return;
+  if (completedEvents.length === 0) return;
   await trx.raw(
     `update inbox.progress p
      set state = s.state, reason = s.reason, resource_type = s.resource_type, resource_id = s.resource_id,
@@ -92,11 +92,11 @@ export async function completeEvents(
        as s(seq, state, reason, resource_type, resource_id)
      where p.seq = s.seq`,
     [
-      sqlArray(settlements.map(({ seq }) => seq)),
-      sqlArray(settlements.map(({ state }) => state)),
-      sqlArray(settlements.map(({ reason }) => reason)),
-      sqlArray(settlements.map(({ resourceType }) => resourceType)),
-      sqlArray(settlements.map(({ resourceId }) => resourceId)),
+      sqlArray(completedEvents.map(({ seq }) => seq)),
+      sqlArray(completedEvents.map(({ state }) => state)),
+      sqlArray(completedEvents.map(({ reason }) => reason)),
+      sqlArray(completedEvents.map(({ resourceType }) => resourceType)),
+      sqlArray(completedEvents.map(({ resourceId }) => resourceId)),
     ],
   );
 }

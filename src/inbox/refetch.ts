@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { sqlArray } from "../platform/postgres/values.ts";
 
 /** A request to read an object from the service. */
-export interface WantedRefetch {
+export interface RefetchRequest {
   resource: string;
   id: string;
   reason: "thin" | "tie" | "dispute" | "alert" | "unbelieved";
@@ -16,9 +16,9 @@ export interface WantedRefetch {
  */
 export async function requestRefetches(
   trx: Knex,
-  requested: readonly WantedRefetch[],
+  requested: readonly RefetchRequest[],
 ): Promise<void> {
-  const byObject = new Map<string, WantedRefetch>();
+  const byObject = new Map<string, RefetchRequest>();
   for (const fetch of requested) {
     const key = `${fetch.resource}:${fetch.id}`;
     const known = byObject.get(key);
@@ -46,14 +46,14 @@ export async function requestRefetches(
 export interface DueRefetch {
   resource: string;
   id: string;
-  reason: WantedRefetch["reason"];
+  reason: RefetchRequest["reason"];
   generation: number;
   attempts: number;
   notBefore: Date | null;
   missingSince: Date | null;
 }
 
-export interface Taking {
+export interface TakeOptions {
   limit: number;
   leaseSeconds: number;
   /** Only refetches of this resource. */
@@ -68,9 +68,9 @@ export interface Taking {
  */
 export async function takeDueRefetches(
   db: Knex,
-  { limit, leaseSeconds, only, except }: Taking,
+  { limit, leaseSeconds, only, except }: TakeOptions,
 ): Promise<DueRefetch[]> {
-  const { rows } = await db.raw<{ rows: FetchRow[] }>(
+  const { rows } = await db.raw<{ rows: RefetchRow[] }>(
     `update inbox.fetches f set due_at = now() + make_interval(secs => :leaseSeconds), attempts = f.attempts + 1
      from (select resource, id from inbox.fetches
            where due_at <= now() and resource = coalesce(:only::text, resource)
@@ -91,22 +91,22 @@ export async function takeDueRefetches(
   }));
 }
 
-interface FetchRow {
+interface RefetchRow {
   resource: string;
   id: string;
-  reason: WantedRefetch["reason"];
+  reason: RefetchRequest["reason"];
   generation: number;
   attempts: number;
   not_before: Date | null;
   missing_since: Date | null;
 }
 
-type FetchKey = Pick<DueRefetch, "resource" | "id" | "generation">;
+type RefetchKey = Pick<DueRefetch, "resource" | "id" | "generation">;
 
 /** Extends the lease of a refetch in progress to `leaseSeconds` from now. */
-export async function holdFetch(
+export async function extendLease(
   db: Knex,
-  { resource, id }: FetchKey,
+  { resource, id }: RefetchKey,
   leaseSeconds: number,
 ): Promise<void> {
   await db.raw(
@@ -118,7 +118,7 @@ export async function holdFetch(
 /**
  * Completes a refetch whose answer was applied. When it was requested again meanwhile, the row stays and becomes due.
  */
-export async function completeRefetch(trx: Knex, fetch: FetchKey): Promise<void> {
+export async function completeRefetch(trx: Knex, fetch: RefetchKey): Promise<void> {
   const { resource, id, generation } = fetch;
   const gone = await trx("inbox.fetches").where({ resource, id, generation }).delete();
   if (gone > 0) return;
@@ -131,7 +131,7 @@ export async function completeRefetch(trx: Knex, fetch: FetchKey): Promise<void>
 /** Postpones a refetch: the service was unavailable, answered too early, or does not know the object (yet). */
 export async function postponeRefetch(
   db: Knex,
-  fetch: FetchKey,
+  fetch: RefetchKey,
   { delayMs, error, missingSince }: { delayMs: number; error: string; missingSince?: Date | null },
 ): Promise<void> {
   await db.raw(

@@ -68,7 +68,7 @@ export async function countPrunable(db: Knex, days: number): Promise<number> {
 const batchSize = 200;
 
 /** What identifies the events that may concern one person. */
-export interface BodiesOf {
+export interface BodySearch {
   customerId: string;
   /** Ids of the person's objects. These and the contacts are searched for in events that name no customer. */
   objects: readonly string[];
@@ -83,7 +83,7 @@ const escapeMark = "\\u";
  * Visits every event that may contain the customer's id or concerned the customer, with its stored bytes, or null when
  * they were pruned. Reads the whole inbox.
  */
-export async function visitBodiesNaming(
+export async function visitEventsOfCustomer(
   db: Knex,
   customerId: string,
   visit: (seq: number, raw: Buffer | null) => void,
@@ -115,7 +115,7 @@ export async function visitBodiesNaming(
  */
 export async function rewriteBodies(
   db: Knex,
-  { customerId, objects, contacts }: BodiesOf,
+  { customerId, objects, contacts }: BodySearch,
   rewrite: (raw: Buffer) => Buffer | null,
 ): Promise<number> {
   const { rows } = await db.raw<{ rows: { seq: string }[] }>(

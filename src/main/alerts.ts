@@ -4,17 +4,17 @@ import type { ChannelDeps } from "../alerts/channels/channel-kind.ts";
 import { openChannels } from "../alerts/channels/channel-kinds.ts";
 import type { Channel } from "../alerts/channels/channel.ts";
 import { createDestinationGuard } from "../alerts/channels/destinations.ts";
-import { beat, leave, schedulerBeat } from "../alerts/rules/watch-absence.ts";
+import { recordHeartbeat, removeHeartbeat, schedulerBeat } from "../alerts/rules/watch-absence.ts";
 import { startSender } from "../alerts/outbox/sender.ts";
 import { type AlertSettings, loadAlertSettings } from "../alerts/settings.ts";
 import { sweepAlerts } from "../alerts/sweep.ts";
 import { signatureScheme } from "../contract/signature/signature-scheme.ts";
 import { runEvery } from "../platform/run-every.ts";
 import type { RunListener } from "../reconcile/run-listener.ts";
-import { lastWholeRun } from "../reconcile/runs/runs.ts";
+import { lastFullAnswerStart } from "../reconcile/runs/runs.ts";
 import type { ScheduledTask } from "../worker/start-worker.ts";
 import type { Config } from "./config/config.ts";
-import type { ReportsRoom } from "./rooms/optional-room.ts";
+import type { ReportsRoom } from "./rooms/room-interfaces.ts";
 import type { Runtime } from "./runtime.ts";
 
 const loaded = new WeakMap<Config, AlertSettings>();
@@ -87,15 +87,15 @@ export async function runAlertWatch(
   const { log } = runtime;
   const db = await runtime.db();
   const alertContext = createAlertContext(runtime);
-  const questions = { lastWholeRun, ...ofReports };
+  const questions = { lastFullAnswerStart, ...ofReports };
   const name = `worker:${process.pid}:${crypto.randomUUID()}`;
   const watch = runEvery({ log, name: "alerts" }, sweepEveryMs, async () => {
-    await beat(db, name);
+    await recordHeartbeat(db, name);
     return sweepAlerts({ db, log, ...questions }, alertContext);
   });
   runtime.onClose(async () => {
     await watch.close();
-    await leave(db, name);
+    await removeHeartbeat(db, name);
   });
 }
 
@@ -107,7 +107,7 @@ export async function schedulerBeatTask(
   return {
     "scheduler-beat": {
       schedule: { everyMs: beatEveryMs },
-      run: () => beat(db, schedulerBeat),
+      run: () => recordHeartbeat(db, schedulerBeat),
     },
   };
 }

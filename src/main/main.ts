@@ -1,8 +1,8 @@
 import { Command, CommanderError } from "commander";
 import { TallyhookError, exitCodes } from "../platform/errors.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
-import { visibleLines, visibleMessage } from "../platform/readable-text.ts";
-import { strikeOutSecrets } from "../platform/redaction.ts";
+import { linesWithoutControls, printableMessage } from "../platform/readable-text.ts";
+import { redactSecrets } from "../platform/redaction.ts";
 import { createContext } from "./cli/context.ts";
 import { stopSignals } from "./cli/until-signal.ts";
 import { registerCommands } from "./commands.ts";
@@ -21,7 +21,7 @@ export async function main(argv: readonly string[], version: string): Promise<nu
     )
     .version(version, "-V, --version", "print the version")
     .exitOverride()
-    .configureOutput({ outputError: (text, write) => write(visibleMessage(text)) });
+    .configureOutput({ outputError: (text, write) => write(printableMessage(text)) });
   await registerCommands(program, context, argv.slice(2));
   pointAtHelp(program, "tallyhook");
   const code = await run(program, argv, context.stderr, output);
@@ -50,12 +50,12 @@ async function run(
     // Commander has printed its own message. Help and version on request are not errors.
     if (error instanceof CommanderError) return error.exitCode === 0 ? 0 : exitCodes.usage;
     if (error instanceof TallyhookError) {
-      stderr.write(`tallyhook: ${visibleMessage(error.message)}\n`);
+      stderr.write(`tallyhook: ${printableMessage(error.message)}\n`);
       return error.exitCode;
     }
     if (output.isItsError(error)) return 0;
     const details = error instanceof Error ? (error.stack ?? error.message) : String(error);
-    stderr.write(`tallyhook: unexpected error. ${visibleLines(strikeOutSecrets(details))}\n`);
+    stderr.write(`tallyhook: unexpected error. ${linesWithoutControls(redactSecrets(details))}\n`);
     return exitCodes.unexpected;
   }
 }

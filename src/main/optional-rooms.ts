@@ -1,6 +1,6 @@
 import { alertsRoom } from "./rooms/alerts.ts";
 import { endpointRoom } from "./rooms/endpoint.ts";
-import type { OptionalRooms } from "./rooms/optional-room.ts";
+import type { OptionalRooms } from "./rooms/room-interfaces.ts";
 import { reportsRoom } from "./rooms/reports.ts";
 import { sandboxRoom } from "./rooms/sandbox.ts";
 

@@ -2,7 +2,7 @@ import { lastDue } from "../platform/cron.ts";
 import { type ReconcileDeps, reconcile } from "../reconcile/reconcile.ts";
 import { type RunListener, nobodyListens } from "../reconcile/run-listener.ts";
 import { type ReconcileResult, sum } from "../reconcile/runs/finish-run.ts";
-import { interruptedNight, lastWholeRun, nightlyKey } from "../reconcile/runs/runs.ts";
+import { resumableNightlyKey, lastFullAnswerStart, nightlyKey } from "../reconcile/runs/runs.ts";
 import { type ReconcileSettings, defaultReconcileSettings } from "../reconcile/settings.ts";
 import type { ScheduledTask } from "../worker/start-worker.ts";
 import { optionalRooms } from "./optional-rooms.ts";
@@ -55,11 +55,11 @@ export async function nightlyTasks(
       schedule: { everyMs: catchUpEveryMs },
       async run(stopping) {
         const due = lastNight();
-        const last = await lastWholeRun(deps.db);
+        const last = await lastFullAnswerStart(deps.db);
         // A deployment that never reconciled starts with its first scheduled run, or with `import`.
         const isMissed = due !== null && last !== null && last < due;
         if (isMissed) return run(nightlyKey(due, timeZone), stopping);
-        const interrupted = await interruptedNight(deps.db);
+        const interrupted = await resumableNightlyKey(deps.db);
         if (interrupted !== null) await run(interrupted, stopping);
       },
     },
@@ -84,7 +84,7 @@ export async function reconcileDeps(
     clock: runtime.wallClock,
     serviceClock: runtime.serviceClock,
     listener: await createListener(runtime),
-    ...(endpoint === undefined ? {} : { watchEndpoint: endpoint.watch(runtime) }),
+    ...(endpoint === undefined ? {} : { checkEndpoint: endpoint.watch(runtime) }),
   };
 }
 
@@ -94,6 +94,6 @@ export const reconcileSettings = ({ config }: Pick<Runtime, "config">): Reconcil
   reportOnly: config.reconcile.reportOnly,
   timeZone: config.timeZone,
   checks: {
-    identityModes: config.reconcile.identities,
+    invariantModes: config.reconcile.identities,
   },
 });

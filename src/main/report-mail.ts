@@ -3,7 +3,7 @@ import { lastDue } from "../platform/cron.ts";
 import { type Mailer, openMailer } from "../platform/mail.ts";
 import { latestAsOf } from "../reports/base/period.ts";
 import {
-  isAnythingOrdered,
+  hasEverMailed,
   mailPlanOf,
   orderMailing,
   periodsBefore,
@@ -31,7 +31,7 @@ export async function reportMailTasks(runtime: Runtime): Promise<Record<string, 
 
   async function order(moment: Date): Promise<void> {
     for (const period of periodsBefore(moment, timeZone, settings.plan)) {
-      const messageId = `${period.key.replace(":", "-")}.${messageIdEnd(runtime)}`;
+      const messageId = `${period.key.replace(":", "-")}.${messageIdSuffix(runtime)}`;
       await orderMailing(db, period, { asOf: await latestAsOf(db), messageId });
     }
   }
@@ -52,7 +52,7 @@ export async function reportMailTasks(runtime: Runtime): Promise<Record<string, 
         const now = serviceClock.now();
         const due = lastDue(mail.cron, { timeZone, now, withinMs: catchUpWithinMs });
         // A deployment that never mailed starts with its first scheduled time.
-        if (due !== null && (await isAnythingOrdered(db))) await order(due);
+        if (due !== null && (await hasEverMailed(db))) await order(due);
         await send();
       },
     },
@@ -69,5 +69,5 @@ export function mailerOf({ config, secrets, onClose }: Runtime): Mailer {
 }
 
 /** A unique end for a Message-ID. A mailing keeps its Message-ID, so a mail that is sent twice is recognised. */
-export const messageIdEnd = ({ config }: Pick<Runtime, "config">): string =>
+export const messageIdSuffix = ({ config }: Pick<Runtime, "config">): string =>
   `${randomUUID()}@${config.mailFrom?.split("@")[1] ?? "localhost"}`;

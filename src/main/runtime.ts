@@ -8,7 +8,7 @@ import type { Log } from "../platform/log.ts";
 import { once } from "../platform/once.ts";
 import { assertReachable, createDatabase, createPool } from "../platform/postgres/pool.ts";
 import { type Random, systemRandom } from "../platform/random.ts";
-import { knowSecret } from "../platform/redaction.ts";
+import { registerSecret } from "../platform/redaction.ts";
 import type { BackendLocation } from "../queue/backend.ts";
 import type { JobQueue } from "../queue/job-queue.ts";
 import type { Config, LoadedConfig, Secrets } from "./config/config.ts";
@@ -44,13 +44,13 @@ const flushTimeoutMs = 5_000;
 
 export interface RuntimeSettings {
   /** Applies to the pool's connections; see `DatabaseOptions`. Default: unlimited. */
-  databaseSilenceMs?: (config: Config) => number;
+  statementSilenceLimitMs?: (config: Config) => number;
 }
 
 export function createRuntime(
   { config, secrets }: LoadedConfig,
   log: Log,
-  { databaseSilenceMs }: RuntimeSettings = {},
+  { statementSilenceLimitMs }: RuntimeSettings = {},
 ): Runtime {
   const closers: (() => Promise<void>)[] = [];
   const serviceClock = createServiceClock(wallClock);
@@ -65,7 +65,7 @@ export function createRuntime(
     const { startEmbeddedPostgres } = await import("../platform/embedded/embedded-postgres.ts");
     const server = await startEmbeddedPostgres({ dataDir: config.dataDir, log });
     closers.push(() => server.stop());
-    knowSecret(server.url);
+    registerSecret(server.url);
     return server.url;
   });
   const db = once(async () => {
@@ -73,7 +73,9 @@ export function createRuntime(
       url: await databaseUrl(),
       poolMax: poolSizes.database,
       applicationName: `tallyhook ${log.bindings()["name"]}`,
-      ...(databaseSilenceMs === undefined ? {} : { silenceMs: databaseSilenceMs(config) }),
+      ...(statementSilenceLimitMs === undefined
+        ? {}
+        : { receiveTimeoutMs: statementSilenceLimitMs(config) }),
       log,
     });
     closers.push(() => knex.destroy());

@@ -1,6 +1,6 @@
 import { hash } from "node:crypto";
 import { storable } from "../platform/postgres/values.ts";
-import { isKept, mayBeCardNumber, mayHoldCardNumber } from "./privacy/card-number.ts";
+import { isNeverMasked, numberMayBeCard, mayHoldCardNumber } from "./privacy/card-number.ts";
 
 type JsonSource = Readonly<Record<string, unknown>>;
 
@@ -87,7 +87,7 @@ function valueJson(value: unknown, field: Field, depth: number, notes: Notes): s
     return textJson(value);
   }
   if (typeof value === "number") {
-    if (field.isFree && mayBeCardNumber(value)) notes.mayHoldCardNumber = true;
+    if (field.isFree && numberMayBeCard(value)) notes.mayHoldCardNumber = true;
     return Number.isFinite(value) ? plainDecimal(value) : "null";
   }
   if (typeof value === "boolean") return value ? "true" : "false";
@@ -151,7 +151,7 @@ function orderedFields(keys: readonly string[]): readonly Field[] | null {
   const fields = keys.toSorted(byLengthThenBytes).map((key) => ({
     key,
     label: `${textJson(key)}: `,
-    isFree: !isKept(key),
+    isFree: !isNeverMasked(key),
     mayHoldCardNumber: mayHoldCardNumber(key),
   }));
   rememberShape({ keys, fields });

@@ -58,7 +58,7 @@ export interface FutureState {
   id: string;
   /** In the fixed form of times. */
   changedAt: string;
-  settledBy: { resource: string; id: string } | null;
+  confirmedBy: { resource: string; id: string } | null;
 }
 
 export interface DeadEvent {

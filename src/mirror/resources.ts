@@ -6,7 +6,7 @@ import { order } from "./resources/order.ts";
 import type { GroupDefinition, MirrorResource } from "./resources/resource.ts";
 import { subscription } from "./resources/subscription.ts";
 import { transaction } from "./resources/transaction.ts";
-import type { Decoded, Observation, Resource } from "./snapshot.ts";
+import type { Decoded, Snapshot, Resource } from "./snapshot.ts";
 
 /** Every resource of the mirror. Tables are always written in this order, so that two batches cannot deadlock. */
 export const mirrorResources: readonly MirrorResource[] = [
@@ -45,14 +45,14 @@ export function groupNamed(
 }
 
 /** Decodes one snapshot without applying it. Masks the card numbers in it. Pure. */
-export function decode(observation: Observation): Decoded {
+export function decode(observation: Snapshot): Decoded {
   const resource = resourceNamed(observation.resource);
   try {
     const decoded = resource.decode(observation);
     return holdsNoCardNumber(decoded) ? decoded : decodeMasked(resource, observation, decoded);
   } catch (error) {
     if (!(error instanceof NestedTooDeeply)) throw error;
-    return { ok: false, thin: false, reason: "object: is nested too deeply to be stored" };
+    return { ok: false, partial: false, reason: "object: is nested too deeply to be stored" };
   }
 }
 
@@ -62,7 +62,7 @@ const holdsNoCardNumber = (decoded: Decoded): boolean =>
 
 function decodeMasked(
   { name, decode: decodeAs }: MirrorResource,
-  observation: Observation,
+  observation: Snapshot,
   decoded: Decoded,
 ): Decoded {
   const { value, paths } = maskFields(observation.object);
@@ -72,7 +72,10 @@ function decodeMasked(
 }
 
 /** The endpoint that reads an object by its id, and the query that makes its answer complete. */
-export function readPlace(name: string): { endpoint: ReadById; query: Record<string, string> } {
+export function readEndpointOf(name: string): {
+  endpoint: ReadById;
+  query: Record<string, string>;
+} {
   const { object, expand } = resourceNamed(name).service;
   return { endpoint: object, query: expand?.object === undefined ? {} : { expand: expand.object } };
 }

@@ -18,7 +18,7 @@ export interface MaskedCardNumbers extends ObjectKey {
 }
 
 /** A snapshot: what one event or one answer of the service shows of an object. */
-export interface Observation {
+export interface Snapshot {
   resource: Resource;
   object: Readonly<Record<string, unknown>>;
   /** Dates the state if the object has no `updated_at`: the event's `created_at`. */
@@ -37,12 +37,12 @@ export interface Observation {
 }
 
 /** The snapshot of an answer of the service. `observedAt`: the answer's `Date`, fixed form. */
-export const observed = (
+export const snapshotFrom = (
   resource: Resource,
-  object: Observation["object"],
+  object: Snapshot["object"],
   observedAt: string | null,
   cause: string,
-): Observation => ({
+): Snapshot => ({
   resource,
   object,
   fallbackUpdatedAt: null,
@@ -81,7 +81,7 @@ export interface GroupState {
   readonly columns: Readonly<Record<string, Column>>;
   readonly cause: string;
   /** The object whose read confirms a tie of this group; null if its ties need no read, or no read shows the group. */
-  readonly settledBy: ObjectKey | null;
+  readonly confirmedBy: ObjectKey | null;
   /** Replaces the content, for redaction. Hash and version follow the new content. */
   replaceContent(json: string, columns: Readonly<Record<string, Column>>): void;
 }
@@ -89,9 +89,9 @@ export interface GroupState {
 export type Decoded =
   | { ok: true; id: string; states: GroupState[]; unread: ObjectKey[] }
   /** A partial object: it lacks required fields, and orders a refetch. `states`: those of groups that no read shows. */
-  | { ok: false; thin: true; id: string; states: GroupState[] }
+  | { ok: false; partial: true; id: string; states: GroupState[] }
   /** The id, the version or an amount is unreadable. */
-  | { ok: false; thin: false; reason: string };
+  | { ok: false; partial: false; reason: string };
 
 interface GroupParts {
   group: string;
@@ -101,10 +101,10 @@ interface GroupParts {
   orderedBy?: Pick<VersionParts, "updatedAt" | "within">;
   rank: number;
   content: Content;
-  settledBy: ObjectKey | null;
+  confirmedBy: ObjectKey | null;
 }
 
-type Shown = Pick<Observation, "observedAt" | "receivedAt" | "cause" | "maskedCardNumbers">;
+type Shown = Pick<Snapshot, "observedAt" | "receivedAt" | "cause" | "maskedCardNumbers">;
 
 /** Combines a group's content and columns with the version that orders it. */
 export function groupState(
@@ -127,7 +127,7 @@ class LazyState implements GroupState {
   readonly mayHoldCardNumber: boolean;
   readonly maskedCardNumbers: MaskedCardNumbers | null;
   readonly cause: string;
-  readonly settledBy: ObjectKey | null;
+  readonly confirmedBy: ObjectKey | null;
   json: string;
   columns: Readonly<Record<string, Column>>;
   readonly #rank: number;
@@ -136,7 +136,7 @@ class LazyState implements GroupState {
 
   constructor(
     { observedAt, receivedAt, cause, maskedCardNumbers }: Shown,
-    { group, id, updatedAt, orderedBy, rank, content, settledBy }: GroupParts,
+    { group, id, updatedAt, orderedBy, rank, content, confirmedBy }: GroupParts,
     columns: Readonly<Record<string, Column>>,
   ) {
     this.group = group;
@@ -152,7 +152,7 @@ class LazyState implements GroupState {
     this.mayHoldCardNumber = content.mayHoldCardNumber;
     this.maskedCardNumbers = maskedCardNumbers ?? null;
     this.cause = cause;
-    this.settledBy = settledBy;
+    this.confirmedBy = confirmedBy;
     this.json = content.json;
     this.columns = columns;
     this.#rank = rank;

@@ -34,11 +34,11 @@ export const timeOfVersion = (version: string): string => version.slice(0, 27);
  * SQL for the time until which a state is known to have held: its `updated_at`, or the `Date` of the read if later.
  * Text that compares like the times; '' for a group that was never seen.
  */
-export const seenUntil = (version: string): string =>
+export const shownUntilSql = (version: string): string =>
   `greatest(left(${version}, 27) collate "C", substr(${version}, 29, 27))`;
 
-/** `seenUntil` for a version with `within`, which is appended: it orders equal times. */
-export const seenUntilWithin = (version: string): string =>
+/** `shownUntilSql` for a version with `within`, which is appended: it orders equal times. */
+export const entryShownUntilSql = (version: string): string =>
   `greatest(left(${version}, 27) collate "C", substr(${version}, 57, 27)) || substr(${version}, 29, 27)`;
 
 /** How far the service's clock may be ahead of the time at which a state was received. */
@@ -57,15 +57,15 @@ export const latestPlausible = (seenAt: string): string =>
   new Date(Date.parse(seenAt) + clockToleranceMs).toISOString().replace("Z", "000Z");
 
 /** `Date` has whole seconds: an answer dated this much later certainly follows the change, with a second to spare. */
-const settleAfterMs = 2_000;
+const confirmAfterMs = 2_000;
 
 /** Whether an answer with this `Date` certainly follows a change at `updatedAt`. Never true for an event. */
-export const isSettledBy = (observedAt: string | null, updatedAt: string): boolean =>
-  observedAt !== null && observedAt >= settledFrom(updatedAt);
+export const isConfirmedBy = (observedAt: string | null, updatedAt: string): boolean =>
+  observedAt !== null && observedAt >= confirmableFrom(updatedAt);
 
 /** The earliest `Date` of an answer that confirms a tie at `updatedAt`. Takes and returns the fixed form. */
-export function settledFrom(updatedAt: string): string {
-  const later = new Date(Date.parse(updatedAt) + settleAfterMs);
+export function confirmableFrom(updatedAt: string): string {
+  const later = new Date(Date.parse(updatedAt) + confirmAfterMs);
   return canonicalTimestamp(later.toISOString()) ?? updatedAt;
 }
 

@@ -1,5 +1,5 @@
 import { createRequire } from "node:module";
-import { localTimeIn, momentsOf } from "./local-time.ts";
+import { localTimeIn, instantsOf } from "./local-time.ts";
 
 /** Loaded on demand, since few commands read a schedule, and synchronously, since settings are read so. */
 const parser = () =>
@@ -24,7 +24,7 @@ export function lastDue(
   const currentDate = new Date(shown + longestRepeatMs);
   const schedule = parser().parse(expression, { tz: "UTC", currentDate });
   for (;;) {
-    const [due] = momentsOf(wallTime(schedule.prev().toDate()), timeZone);
+    const [due] = instantsOf(wallTime(schedule.prev().toDate()), timeZone);
     if (due !== undefined && due <= now) {
       return due.getTime() > now.getTime() - withinMs ? due : null;
     }

@@ -2,8 +2,8 @@ import { createCipheriv, createDecipheriv, createHash, randomBytes, randomUUID }
 import { link, rm } from "node:fs/promises";
 import { join } from "node:path";
 import { ConfigurationError, TallyhookError } from "./errors.ts";
-import { makeDirectory, readIfThere, writePrivate } from "./files.ts";
-import { knowSecret } from "./redaction.ts";
+import { makeDirectory, readIfExists, writePrivate } from "./files.ts";
+import { registerSecret } from "./redaction.ts";
 
 export interface EncryptedText {
   /** The id of the key that was used, stored beside the ciphertext so that keys can be rotated. */
@@ -41,7 +41,7 @@ export function createEncryption(keys: {
   return {
     keyId: current.id,
     encrypt(plain) {
-      knowSecret(plain);
+      registerSecret(plain);
       const nonce = randomBytes(nonceBytes);
       const cipher = createCipheriv(algorithm, current.bytes, nonce);
       cipher.setAAD(Buffer.from(current.id));
@@ -64,7 +64,7 @@ export function createEncryption(keys: {
         decipher.setAuthTag(tag);
         const body = ciphertext.subarray(nonceBytes + tagBytes);
         const plain = Buffer.concat([decipher.update(body), decipher.final()]).toString("utf8");
-        knowSecret(plain);
+        registerSecret(plain);
         return plain;
       } catch (cause) {
         throw new TallyhookError(
@@ -83,7 +83,7 @@ function readKey(hex: string): { id: string; bytes: Buffer } {
       "An encryption key must be 64 hex digits (make one with: openssl rand -hex 32).",
     );
   }
-  knowSecret(hex);
+  registerSecret(hex);
   const bytes = Buffer.from(hex, "hex");
   const id = createHash("sha256")
     .update("tallyhook key id")
@@ -110,7 +110,7 @@ export async function ensureLocalKey(dataDir: string): Promise<string> {
   } finally {
     await rm(own, { force: true });
   }
-  const key = (await readIfThere(path))?.trim() ?? "";
+  const key = (await readIfExists(path))?.trim() ?? "";
   if (!/^[0-9a-f]{64}$/.test(key)) {
     throw new ConfigurationError(
       `${path} should hold 64 hex digits. Restore the original key: a new one cannot decrypt the stored secrets.`,

@@ -1,4 +1,4 @@
-import { strikeOutSecrets } from "./redaction.ts";
+import { redactSecrets } from "./redaction.ts";
 
 /** Exit codes of the command line (`sysexits.h` where one fits); docs/operations.md explains them. */
 export const exitCodes = {
@@ -23,7 +23,7 @@ export class TallyhookError extends Error {
   readonly exitCode: number = exitCodes.unexpected;
 
   constructor(message: string, options?: { cause?: unknown }) {
-    super(strikeOutSecrets(message), options);
+    super(redactSecrets(message), options);
     this.name = new.target.name;
   }
 }

@@ -6,7 +6,7 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import { UnreachableError } from "./errors.ts";
 import { errorCode } from "./postgres/errors.ts";
-import { exists, readIfThere, writePrivate, writeWhole } from "./files.ts";
+import { exists, readIfExists, writePrivate, writeAtomically } from "./files.ts";
 
 const pollMs = 25;
 
@@ -53,11 +53,11 @@ type TryLock = () => Promise<Release | null>;
 async function socketLock(directory: string): Promise<TryLock> {
   const file = join(await realpath(directory), "lock-name");
   return async () => {
-    const name = (await readIfThere(file)) ?? (await placeFirstName(file));
+    const name = (await readIfExists(file)) ?? (await placeFirstName(file));
     const close = await bindName(name.trim());
     if (close === null) return null;
     // The last holder released the name after we read it and before we took it.
-    const isCurrent = (await readIfThere(file)) === name;
+    const isCurrent = (await readIfExists(file)) === name;
     if (!isCurrent) {
       await close();
       return null;
@@ -65,7 +65,7 @@ async function socketLock(directory: string): Promise<TryLock> {
     return async () => {
       try {
         // The directory may be gone: its owner may have removed it under the lock.
-        if (await exists(file)) await writeWhole(file, newName());
+        if (await exists(file)) await writeAtomically(file, newName());
       } finally {
         await close();
       }

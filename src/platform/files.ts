@@ -11,7 +11,7 @@ const { O_APPEND, O_CREAT, O_DIRECTORY, O_EXCL, O_NOFOLLOW, O_NONBLOCK, O_RDONLY
   constants;
 
 /** The content of one of our files; null when it does not exist. Throws `UnreachableError` when it is a link. */
-export async function readIfThere(path: string): Promise<string | null> {
+export async function readIfExists(path: string): Promise<string | null> {
   const file = await openOwn(path, O_RDONLY | O_NONBLOCK);
   if (file === null) return null;
   try {
@@ -25,8 +25,11 @@ export async function readIfThere(path: string): Promise<string | null> {
  * Writes a file that only its owner can read, whole or not at all: the old content stays until all of the new is
  * written and synced. A long text comes in pieces; between them, other work gets its turn. One writer at a time.
  */
-export async function writeWhole(path: string, content: string | Iterable<string>): Promise<void> {
-  const unfinished = unfinishedOf(path);
+export async function writeAtomically(
+  path: string,
+  content: string | Iterable<string>,
+): Promise<void> {
+  const unfinished = temporaryName(path);
   await rm(unfinished, { force: true });
   try {
     await writePrivate(unfinished, content);
@@ -38,16 +41,16 @@ export async function writeWhole(path: string, content: string | Iterable<string
   }
 }
 
-/** Throws what `writeWhole` would throw where it may not write; leaves `path` unchanged. */
-export async function tryToWrite(path: string): Promise<void> {
-  const unfinished = unfinishedOf(path);
+/** Throws what `writeAtomically` would throw where it may not write; leaves `path` unchanged. */
+export async function assertWritable(path: string): Promise<void> {
+  const unfinished = temporaryName(path);
   await rm(unfinished, { force: true });
   await writePrivate(unfinished, "");
   await rm(unfinished);
 }
 
-/** The temporary name that `writeWhole` uses; whoever removes the file removes this one too. */
-export const unfinishedOf = (path: string): string => `${path}.new`;
+/** The temporary name that `writeAtomically` uses; whoever removes the file removes this one too. */
+export const temporaryName = (path: string): string => `${path}.new`;
 
 /**
  * Creates a file that only its owner can read, whatever the umask, and that survives a power failure. Rejects with

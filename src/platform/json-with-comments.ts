@@ -10,7 +10,7 @@ import {
 export type Path = readonly PropertyKey[];
 
 /** Line and column, both from 1. */
-export interface Place {
+export interface Position {
   line: number;
   column: number;
 }
@@ -22,7 +22,7 @@ export type JsonWithComments =
       /** The line (from 1) of the value at this path, or of the nearest value that encloses it. */
       lineOf: (path: Path) => number;
     }
-  | { ok: false; place: Place; reason: string };
+  | { ok: false; place: Position; reason: string };
 
 /** Far deeper than any settings need, and far less than would overflow the parser's stack. */
 const maxLevels = 100;
@@ -118,7 +118,7 @@ function valueOf(node: Node): unknown {
   );
 }
 
-function placeIn(text: string, offset: number): Place {
+function placeIn(text: string, offset: number): Position {
   const before = text.slice(0, offset).split("\n");
   return { line: before.length, column: (before.at(-1)?.length ?? 0) + 1 };
 }

@@ -65,7 +65,7 @@ const twoDigits = (n: number): string => String(n).padStart(2, "0");
  * skipped minute is never shown and is shifted by the jump: 2:30 gives 3:30 when the clock jumps from 2:00 to 3:00.
  * Days and months out of range roll over, as in `Date.UTC`. Pure.
  */
-export function momentsOf(local: LocalMinute, timeZone: string): Date[] {
+export function instantsOf(local: LocalMinute, timeZone: string): Date[] {
   const read = localTimeIn(timeZone);
   const wallMs = msOf({ ...local, second: 0 });
   const offsetAt = (ms: number) => msOf(read(new Date(ms))) - ms;

@@ -1,7 +1,7 @@
 import { write, writeSync } from "node:fs";
 import { type DestinationStream, type Logger, pino, stdTimeFunctions } from "pino";
 import { errorCode } from "./postgres/errors.ts";
-import { cutAt, redacted, strikeOutSecrets } from "./redaction.ts";
+import { shortenedTo, redacted, redactSecrets } from "./redaction.ts";
 
 export type Log = Logger;
 
@@ -95,9 +95,11 @@ function bounded(value: unknown, { key, depth, budget }: Place): unknown {
 
 /** Secrets are removed before the cut: half a secret has no recognisable shape. */
 function boundedText(text: string): string {
-  const struck = strikeOutSecrets(text);
+  const struck = redactSecrets(text);
   const over = struck.length - lineLimits.characters;
-  return over <= 0 ? struck : `${cutAt(struck, lineLimits.characters)}… [${over} characters more]`;
+  return over <= 0
+    ? struck
+    : `${shortenedTo(struck, lineLimits.characters)}… [${over} characters more]`;
 }
 
 /** In any spelling: `api_key`, `apiKey`, `X-Api-Key`. Ids of secrets are not secret. */
@@ -183,7 +185,7 @@ function messageOf({ message }: Error, { severity, code }: Record<string, unknow
 }
 
 /** Why something failed, in a few words without values, to be stored and shown. Pure. */
-export function reasonOf(error: unknown): string {
+export function safeReason(error: unknown): string {
   if (!(error instanceof Error)) return "unknown error";
   const { code, severity } = error as { code?: unknown; severity?: unknown };
   return severity === undefined ? error.name : `database error ${String(code)}`;

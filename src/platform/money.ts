@@ -56,7 +56,11 @@ export function decimalText(minor: string, digits: number): string {
  * Minor units as a number without its currency: `12.34`. Where the decimals are not known, the amount stays in minor
  * units and says so: `1234 minor units`. Pure.
  */
-export function amountIn(minor: string, currency: string | null, table = currencyDigits): string {
+export function amountWithoutCode(
+  minor: string,
+  currency: string | null,
+  table = currencyDigits,
+): string {
   const digits = minorDigits(currency, table);
   return digits === null ? `${minor} minor units` : decimalText(minor, digits);
 }
@@ -75,7 +79,7 @@ export function moneyText(
   if (whole === null) return code === "" ? "an unknown amount" : `an unknown amount of ${code}`;
   if (code === "") return `${whole} minor units of an unknown currency`;
   const isKnown = minorDigits(code, table) !== null;
-  return `${amountIn(whole, code, table)} ${isKnown ? code : `of ${code}`}`;
+  return `${amountWithoutCode(whole, code, table)} ${isKnown ? code : `of ${code}`}`;
 }
 
 function wholeMinor(minor: MinorUnits | null): string | null {

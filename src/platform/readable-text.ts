@@ -24,17 +24,18 @@ export function durationText(ms: number): string {
 }
 
 /** One line of outside text. Control characters, which a terminal would obey, are replaced. */
-export const visible = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\ufffd");
+export const withoutControls = (text: string): string => text.replaceAll(/\p{Cc}/gu, "\ufffd");
 
 /** The same for a text of several lines. */
-export const visibleLines = (text: string): string => text.split("\n").map(visible).join("\n");
+export const linesWithoutControls = (text: string): string =>
+  text.split("\n").map(withoutControls).join("\n");
 
 const longestWord = 400;
 const shownOfLongWord = 60;
 
 /** A message that may repeat what was typed: keeps its lines, replaces control characters, cuts long words. */
-export const visibleMessage = (text: string): string =>
-  visibleLines(text).replaceAll(/\S+/gu, (word) =>
+export const printableMessage = (text: string): string =>
+  linesWithoutControls(text).replaceAll(/\S+/gu, (word) =>
     word.length <= longestWord
       ? word
       : `${word.slice(0, shownOfLongWord).toWellFormed()}… (${word.length} characters)`,

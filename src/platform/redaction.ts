@@ -4,13 +4,13 @@ const shown = "[secret]";
 
 /**
  * A frozen object whose values can only be read by name: it cannot be printed, turned into JSON (so not logged),
- * listed, spread or copied by accident. Its texts are removed from whatever is logged (`knowSecret`).
+ * listed, spread or copied by accident. Its texts are removed from whatever is logged (`registerSecret`).
  */
 export function redact<T extends object>(values: T): Readonly<T> {
   const guarded: object = {};
   for (const [name, value] of Object.entries(values)) {
     for (const each of Array.isArray(value) ? (value as unknown[]) : [value]) {
-      if (typeof each === "string") knowSecret(each);
+      if (typeof each === "string") registerSecret(each);
     }
     if (Array.isArray(value)) Object.freeze(value);
     Object.defineProperty(guarded, name, { value, enumerable: false });
@@ -26,7 +26,7 @@ export const redacted = "[redacted]";
 
 /** A shorter value would occur by chance in too many texts. */
 const minLength = 8;
-/** A password that is a plain word may occur in any text; `strikeOutSecrets` still finds it in its URL. */
+/** A password that is a plain word may occur in any text; `redactSecrets` still finds it in its URL. */
 const plainWord = /^[a-z]{1,15}$/i;
 /** Beyond this the oldest is forgotten. Far more than one process holds, even after many rotations. */
 const maxSecrets = 500;
@@ -39,7 +39,7 @@ let longestFirst: readonly string[] | null = null;
  * Registers a secret that this process holds, so that no log line and no error message shows it, whoever echoes it.
  * Registers only the password of a URL that has one, and all of a web address that has none. Idempotent.
  */
-export function knowSecret(secret: string): void {
+export function registerSecret(secret: string): void {
   for (const value of valuesIn(secret)) {
     if (value.length < minLength || plainWord.test(value) || known.has(value)) continue;
     known.set(value, formsOf(value));
@@ -55,12 +55,12 @@ let shapes: readonly RegExp[] = [];
  * Registers the shapes of this program's secrets. Each expression is global; its group is the prefix that may be shown.
  * Call it once, before anything is logged.
  */
-export function knowSecretShapes(of: readonly RegExp[]): void {
+export function registerSecretShapes(of: readonly RegExp[]): void {
   shapes = of;
 }
 
 /** The text without this process's secrets, plain or encoded. Takes time in proportion to the text. */
-function strikeOutKnownSecrets(text: string): string {
+function redactKnownSecrets(text: string): string {
   longestFirst ??= [...new Set([...known.values()].flat())].sort((a, b) => b.length - a.length);
   let struck = text;
   for (const form of longestFirst) {
@@ -122,12 +122,12 @@ function insideBase64(bytes: Buffer, before: number): string {
 
 /**
  * A text without secrets: those that this process holds, by value, and whatever has the shape of one. Shapes are those
- * registered with `knowSecretShapes`, the password of `user:password@` in URLs, and what follows `Bearer` or `Basic`.
- * The last line of defence, for texts that should hold none. Pure but for the known secrets; idempotent; takes time in
- * proportion to the text, whatever the text is.
+ * registered with `registerSecretShapes`, the password of `user:password@` in URLs, and what follows `Bearer` or
+ * `Basic`. The last line of defence, for texts that should hold none. Pure but for the known secrets; idempotent; takes
+ * time in proportion to the text, whatever the text is.
  */
-export function strikeOutSecrets(text: string): string {
-  let struck = withoutPasswords(strikeOutKnownSecrets(text)).replace(
+export function redactSecrets(text: string): string {
+  let struck = withoutPasswords(redactKnownSecrets(text)).replace(
     /\b(Bearer) {1,4}[\w.~+/=%-]{8,}/gi,
     `$1 ${redacted}`,
   );
@@ -144,12 +144,12 @@ export function strikeOutSecrets(text: string): string {
  * are removed before the cut, so that no half of one remains.
  */
 export function foreignText(text: string, maxCharacters: number): string {
-  const line = strikeOutSecrets(text).replaceAll(/\p{Cc}+/gu, " ");
-  return line.length <= maxCharacters ? line : `${cutAt(line, maxCharacters)}…`;
+  const line = redactSecrets(text).replaceAll(/\p{Cc}+/gu, " ");
+  return line.length <= maxCharacters ? line : `${shortenedTo(line, maxCharacters)}…`;
 }
 
 /** The beginning of a text, without half a character at its end, which databases reject. */
-export const cutAt = (text: string, maxCharacters: number): string =>
+export const shortenedTo = (text: string, maxCharacters: number): string =>
   text.slice(0, maxCharacters).replace(/[\uD800-\uDBFF]$/, "");
 
 /**

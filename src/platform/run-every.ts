@@ -7,7 +7,7 @@ export interface Loop {
    * Milliseconds since the last round ended, reported progress, or the loop was created. Clock changes do not affect
    * it.
    */
-  quietMs(): number;
+  sinceProgressMs(): number;
   /** Starts no further round and waits for the current one. */
   close(): Promise<void>;
 }
@@ -58,7 +58,7 @@ export function runEvery(
       if (running === null) schedule(0);
       else isNudged = true;
     },
-    quietMs: () => performance.now() - lastProgressMs,
+    sinceProgressMs: () => performance.now() - lastProgressMs,
     async close() {
       isClosed = true;
       clearTimeout(timer);

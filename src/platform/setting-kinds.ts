@@ -168,7 +168,7 @@ export const choices = <const T extends string>(
   );
 
 /** A subset of a few names. */
-export const someOf = <const T extends string>(names: readonly T[]): SettingKind<readonly T[]> =>
+export const subsetOf = <const T extends string>(names: readonly T[]): SettingKind<readonly T[]> =>
   kind(
     commaList.pipe(z.array(z.enum(names as unknown as [T, ...T[]]))),
     `one or more of ${names.join(", ")}, separated by commas`,

@@ -1,5 +1,5 @@
 import { nearestName } from "./nearest-name.ts";
-import { strikeOutSecrets } from "./redaction.ts";
+import { redactSecrets } from "./redaction.ts";
 import type { SettingKind } from "./setting-kinds.ts";
 
 export type Environment = Readonly<Record<string, string | undefined>>;
@@ -142,7 +142,7 @@ const maxQuoted = 500;
 /** Fit for a message: one line, short, without secrets in URLs, and without secrets set in the wrong variable. */
 function quote(value: string): string {
   if (value.length > maxQuoted) return `a text of ${value.length} characters`;
-  const text = strikeOutSecrets(
+  const text = redactSecrets(
     value.replace(/\/\/\S*@/g, "//…@").replace(/(:\/\/[^?#]*[?#]).+/, "$1…"),
   );
   return JSON.stringify(text.length > 80 ? `${text.slice(0, 80)}…` : text);

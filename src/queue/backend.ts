@@ -84,7 +84,7 @@ const reconnectDelayMs = (attempt: number): number => Math.min(attempt * 100, 1_
  * would drop it only after a quarter of an hour. A producer's calls take milliseconds; a worker waits up to 10 s for a
  * job.
  */
-const redisSilenceMs = { producer: 5_000, consumer: 20_000 } as const;
+const redisReceiveTimeoutMs = { producer: 5_000, consumer: 20_000 } as const;
 
 function redisBackend(url: string): Backend {
   // A producer fails fast, since the relay recovers the events that it could not add; a worker retries for ever. Calls
@@ -93,14 +93,14 @@ function redisBackend(url: string): Backend {
     url,
     maxRetriesPerRequest: 1,
     connectTimeout: 5_000,
-    socketTimeout: redisSilenceMs.producer,
+    socketTimeout: redisReceiveTimeoutMs.producer,
   };
   const consumer: ConnectionOptions = {
     url,
     connectTimeout: 5_000,
     retryStrategy: reconnectDelayMs,
     maxRetriesPerRequest: null,
-    socketTimeout: redisSilenceMs.consumer,
+    socketTimeout: redisReceiveTimeoutMs.consumer,
   };
   return {
     queue: (name) =>
@@ -160,7 +160,7 @@ const postgresFactory: BackendFactory<PostgresQueueBackend, PoolLocation> = (
     applicationName: "tallyhook queue",
     connectTimeoutMs: 5_000,
     // Statements take milliseconds. Waiting for a job is done by an idle connection that listens.
-    silenceMs: 15_000,
+    receiveTimeoutMs: 15_000,
     searchPath: schema,
     // The inbox is the record: the relay recovers a job lost in a crash.
     mayLoseCommits: true,

@@ -17,7 +17,7 @@ export interface ApiError {
 /** In seconds. A failover or a restart takes about this long. */
 const retryAfterSeconds = "5";
 
-export const refusals = {
+export const apiErrors = {
   malformed: {
     status: 400,
     type: "invalid_request_error",
@@ -92,7 +92,7 @@ export const refusals = {
 const json = "application/json; charset=utf-8";
 
 /** Sends a refusal and returns its request id. Sends nothing when an answer was already sent. */
-export function sendRefusal(
+export function sendApiError(
   res: ServerResponse,
   refusal: ApiError,
   extraHeaders?: Readonly<Record<string, string>>,
@@ -112,7 +112,7 @@ export function sendJson(res: ServerResponse, status: number, body: string): voi
 }
 
 /** A refusal as bytes, for a connection without a response object because its input is not a valid request. */
-export function rawRefusal(refusal: ApiError, statusText: string): string {
+export function rawApiError(refusal: ApiError, statusText: string): string {
   const { headers, body } = describeRefusal(refusal);
   const lines = Object.entries({ ...headers, Connection: "close" }).map(
     ([name, value]) => `${name}: ${value}\r\n`,
@@ -137,24 +137,24 @@ function describeRefusal({ type, code, message, headers }: ApiError) {
 
 export interface RefusalDeps {
   counters: ReceiverCounters;
-  warnSeldom: RateLimitedWarnings;
+  warnRateLimited: RateLimitedWarnings;
 }
 
 /** Refuses a request by its headers, without reading the body. */
 export function refuseUnread(
-  { counters, warnSeldom }: RefusalDeps,
+  { counters, warnRateLimited }: RefusalDeps,
   res: ServerResponse,
   reason: "too_large" | "content_encoding",
 ): void {
   counters.rejected[reason] += 1;
-  const refusal = reason === "too_large" ? refusals.tooLarge : refusals.contentEncoding;
-  const requestId = sendRefusal(res, refusal);
-  warnSeldom("a webhook was refused before its body was read", { reason, requestId });
+  const refusal = reason === "too_large" ? apiErrors.tooLarge : apiErrors.contentEncoding;
+  const requestId = sendApiError(res, refusal);
+  warnRateLimited("a webhook was refused before its body was read", { reason, requestId });
   discardRest(res);
 }
 
 /** Asks the sender to retry, because the bodies in progress fill the byte budget. Reads no more of the body. */
-export function refuseForRoom(deps: RefusalDeps, res: ServerResponse): void {
+export function refuseOverBudget(deps: RefusalDeps, res: ServerResponse): void {
   refuseUnavailable(deps, res, "The bodies in progress fill the byte budget.");
   discardRest(res);
 }
@@ -172,20 +172,20 @@ function discardRest({ req }: ServerResponse): void {
  * need.
  */
 export function refuseSignature(
-  { counters, warnSeldom }: RefusalDeps,
+  { counters, warnRateLimited }: RefusalDeps,
   res: ServerResponse,
   { reason, secretId }: Extract<Verification, { ok: false }>,
 ): void {
   if (res.headersSent) return;
   counters.rejected[reason] += 1;
-  const requestId = sendRefusal(res, refusals.signature, closing);
+  const requestId = sendApiError(res, apiErrors.signature, closing);
   if (reason === "stale") {
-    warnSeldom("signature_stale: a signature was correct and has expired", {
+    warnRateLimited("signature_stale: a signature was correct and has expired", {
       requestId,
       secretId,
     });
   } else {
-    warnSeldom("a signature did not verify", { reason, requestId });
+    warnRateLimited("a signature did not verify", { reason, requestId });
   }
 }
 
@@ -193,22 +193,25 @@ export function refuseSignature(
 const closing = { Connection: "close" };
 
 /** Asks the sender to retry: its signature may be valid, but the secrets could not be read again in time. */
-export function refuseUnproved(deps: RefusalDeps, res: ServerResponse): void {
+export function refuseUnverified(deps: RefusalDeps, res: ServerResponse): void {
   const reason = "The signing secrets could not be read again in time.";
   refuseUnavailable(deps, res, reason, closing);
 }
 
 /** Asks the sender to retry, unless it was already answered. */
 export function refuseUnavailable(
-  { counters, warnSeldom }: RefusalDeps,
+  { counters, warnRateLimited }: RefusalDeps,
   res: ServerResponse,
   reason: string,
   headers?: Readonly<Record<string, string>>,
 ): void {
   if (res.headersSent) return;
   counters.unavailable += 1;
-  const requestId = sendRefusal(res, refusals.unavailable, headers);
-  warnSeldom("a webhook could not be stored; the sender was asked to retry", { requestId, reason });
+  const requestId = sendApiError(res, apiErrors.unavailable, headers);
+  warnRateLimited("a webhook could not be stored; the sender was asked to retry", {
+    requestId,
+    reason,
+  });
 }
 
 /** The answer to a request whose deadline has passed. */
@@ -221,5 +224,5 @@ export function refuseLate(deps: RefusalDeps, res: ServerResponse): void {
   if (res.headersSent) return;
   deps.counters.rejected.slow += 1;
   res.once("finish", () => res.req.destroy());
-  sendRefusal(res, refusals.slow, closing);
+  sendApiError(res, apiErrors.slow, closing);
 }

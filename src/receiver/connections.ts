@@ -8,13 +8,13 @@ import {
 import type { Socket } from "node:net";
 import type { Duplex } from "node:stream";
 import type { RateLimitedWarnings } from "../platform/rate-limited-warnings.ts";
-import { type ApiError, rawRefusal, refusals, sendRefusal } from "./answers.ts";
+import { type ApiError, rawApiError, apiErrors, sendApiError } from "./answers.ts";
 import type { ReceiverCounters, RejectionReason } from "./counters.ts";
 import type { ReceiverLimits } from "./limits.ts";
 
 interface HttpServerDeps {
   counters: ReceiverCounters;
-  warnSeldom: RateLimitedWarnings;
+  warnRateLimited: RateLimitedWarnings;
   /** Answers a request whose headers are complete and well formed. */
   handle(req: IncomingMessage, res: ServerResponse): void;
   /** See `AdmissionOptions`. */
@@ -31,7 +31,7 @@ interface HttpServerOptions {
  * counts by itself. It does not listen yet.
  */
 export function createHttpServer(
-  { counters, warnSeldom, handle, slowest }: HttpServerDeps,
+  { counters, warnRateLimited, handle, slowest }: HttpServerDeps,
   { limits, maxConnections }: HttpServerOptions,
 ): Server {
   const handleProper = (req: IncomingMessage, res: ServerResponse): void => {
@@ -39,7 +39,7 @@ export function createHttpServer(
     admission.noteRequest(req.socket);
     const hasHost = req.headers.host !== undefined || req.httpVersion !== "1.1";
     if (!hasHost || !isTarget(req.url ?? "")) {
-      refuseRequest(counters, res, refusals.malformed);
+      refuseRequest(counters, res, apiErrors.malformed);
       return;
     }
     handle(req, res);
@@ -59,7 +59,7 @@ export function createHttpServer(
   server.on("checkContinue", handleProper);
   server.on("checkExpectation", (_req, res) => {
     noteRequest(res);
-    refuseRequest(counters, res, refusals.expectation);
+    refuseRequest(counters, res, apiErrors.expectation);
   });
   server.on("connect", (_req, socket) => refuseTunnel(counters, socket));
   // Closes a connection whose sender neither sends nor reads its answers.
@@ -75,7 +75,9 @@ export function createHttpServer(
     slowest,
     onRefused() {
       counters.connectionsRefused += 1;
-      warnSeldom("a connection was closed unanswered: too many were open", { max: maxConnections });
+      warnRateLimited("a connection was closed unanswered: too many were open", {
+        max: maxConnections,
+      });
     },
   });
   return server;
@@ -107,10 +109,10 @@ const closeIdleEveryMs = 100;
 
 /**
  * Caps the connections of a server. Past the cap, the least useful connection is closed for a new one. The order is:
- * the oldest that has sent nothing; one whose body is incomplete; one that only occupies its place (`isSpent`); all
- * that are idle between two requests; one in the middle of its next request's headers. Only a connection whose complete
- * request waits for its answer is safe. So a sender that opens connections and does not use them keeps nobody out. When
- * no connection can be closed, the new one is.
+ * the oldest that has sent nothing; one whose body is incomplete; one that only occupies its place (`isUnproductive`);
+ * all that are idle between two requests; one in the middle of its next request's headers. Only a connection whose
+ * complete request waits for its answer is safe. So a sender that opens connections and does not use them keeps nobody
+ * out. When no connection can be closed, the new one is.
  *
  * Only silent connections are limited by address: behind a proxy all senders share one address, and a proxy connects in
  * order to send.
@@ -158,7 +160,7 @@ function limitConnections(server: Server, options: AdmissionOptions): Admission 
   const makeRoom = (): boolean =>
     evict(silent.keys().next().value) ||
     evict(slowest()) ||
-    evict(firstOpen(isSpent)) ||
+    evict(firstOpen(isUnproductive)) ||
     closeIdle() ||
     evict(firstOpen(isAnswered));
 
@@ -211,7 +213,7 @@ function noteRequest(res: ServerResponse): void {
  * Whether a connection only occupies its place: its sender does not read the answer, or was answered before its body
  * had fully arrived. Depends only on the connection's state at the time of the call.
  */
-function isSpent(connection: Connection): boolean {
+function isUnproductive(connection: Connection): boolean {
   const last = connection[lastAnswer];
   return connection.writableLength > 0 || (hasAnswered(last) && !last.req.complete);
 }
@@ -257,7 +259,7 @@ function refuseConnection(
   if (fault !== null) counters.rejected[fault.reason] += 1;
   afterAnswers(socket, () => {
     if (fault !== null && socket.writable) {
-      socket.write(rawRefusal(fault.refusal, STATUS_CODES[fault.refusal.status] ?? ""));
+      socket.write(rawApiError(fault.refusal, STATUS_CODES[fault.refusal.status] ?? ""));
     }
     socket.destroy(error);
   });
@@ -272,9 +274,9 @@ function refuseTunnel(counters: ReceiverCounters, socket: Duplex): void {
   counters.rejected.method_not_allowed += 1;
   // No other error listener is left on this socket.
   socket.on("error", () => {});
-  const refusal = { ...refusals.method, headers: { Allow: "POST" } };
+  const refusal = { ...apiErrors.method, headers: { Allow: "POST" } };
   afterAnswers(socket, () => {
-    socket.end(rawRefusal(refusal, STATUS_CODES[refusal.status] ?? ""), () => socket.destroy());
+    socket.end(rawApiError(refusal, STATUS_CODES[refusal.status] ?? ""), () => socket.destroy());
   });
 }
 
@@ -282,10 +284,10 @@ function refuseTunnel(counters: ReceiverCounters, socket: Duplex): void {
 function refuseRequest(
   counters: ReceiverCounters,
   res: ServerResponse,
-  refusal: typeof refusals.malformed | typeof refusals.expectation,
+  refusal: typeof apiErrors.malformed | typeof apiErrors.expectation,
 ): void {
   counters.rejected.malformed_request += 1;
-  sendRefusal(res, refusal, { Connection: "close" });
+  sendApiError(res, refusal, { Connection: "close" });
 }
 
 /** Keeps half-closed connections open: a sender half-closes after its last request and still waits for the answers. */
@@ -299,10 +301,10 @@ interface ConnectionFault {
   refusal: ApiError;
 }
 
-const malformed: ConnectionFault = { reason: "malformed_request", refusal: refusals.malformed };
+const malformed: ConnectionFault = { reason: "malformed_request", refusal: apiErrors.malformed };
 
 const connectionFaults: Readonly<Record<string, ConnectionFault>> = {
-  [requestTimeoutCode]: { reason: "slow", refusal: refusals.slow },
-  HPE_HEADER_OVERFLOW: { reason: "malformed_request", refusal: refusals.headersTooLong },
-  ERR_HTTP_CHUNK_EXTENSIONS_OVERFLOW: { reason: "malformed_request", refusal: refusals.tooLarge },
+  [requestTimeoutCode]: { reason: "slow", refusal: apiErrors.slow },
+  HPE_HEADER_OVERFLOW: { reason: "malformed_request", refusal: apiErrors.headersTooLong },
+  ERR_HTTP_CHUNK_EXTENSIONS_OVERFLOW: { reason: "malformed_request", refusal: apiErrors.tooLarge },
 };

@@ -57,10 +57,10 @@ export function createReceiverCounters(): ReceiverCounters {
 }
 
 /** Returns the answers since the last call, by reason. */
-export type CountAnswers = () => Map<string, number>;
+export type AnswersSince = () => Map<string, number>;
 
 /** Remembers the last counts. Only reads the counters. */
-export function createAnswerCounts(counters: Readonly<ReceiverCounters>): CountAnswers {
+export function trackAnswers(counters: Readonly<ReceiverCounters>): AnswersSince {
   let before: Record<string, number> = {};
   return () => {
     const now: Record<string, number> = {

@@ -41,22 +41,22 @@ export const defaultHeldBodyBytes = (maxBodyBytes: number): number =>
 
 /** Requests in progress, each of which gets an answer in time. */
 export interface Deadlines<T> {
-  /** Starts the deadline of an item; `leave` ends it. */
-  enter(item: T): Ticket<T>;
+  /** Starts the deadline of an item; `end` ends it. */
+  start(item: T): DeadlineEntry<T>;
   /** Ends the deadline of an item. Harmless after it has expired, and when repeated. */
-  leave(ticket: Ticket<T>): void;
+  end(deadlineEntry: DeadlineEntry<T>): void;
   /** All items in progress, oldest first. */
   items(): T[];
   close(): void;
 }
 
 /** The deadline entry of one item. */
-export interface Ticket<T> {
+export interface DeadlineEntry<T> {
   readonly item: T;
   readonly lastTick: number;
   isListed: boolean;
-  before: Ticket<T> | null;
-  after: Ticket<T> | null;
+  before: DeadlineEntry<T> | null;
+  after: DeadlineEntry<T> | null;
 }
 
 /**
@@ -73,44 +73,44 @@ export function createDeadlines<T>(
 ): Deadlines<T> {
   const ticksToLive = Math.max(1, Math.floor(limitMs / tickMs));
   let tick = 0;
-  let oldest: Ticket<T> | null = null;
-  let newest: Ticket<T> | null = null;
+  let oldest: DeadlineEntry<T> | null = null;
+  let newest: DeadlineEntry<T> | null = null;
 
-  function leave(ticket: Ticket<T>): void {
-    if (!ticket.isListed) return;
-    ticket.isListed = false;
-    if (ticket.before === null) oldest = ticket.after;
-    else ticket.before.after = ticket.after;
-    if (ticket.after === null) newest = ticket.before;
-    else ticket.after.before = ticket.before;
-    ticket.before = null;
-    ticket.after = null;
+  function end(deadlineEntry: DeadlineEntry<T>): void {
+    if (!deadlineEntry.isListed) return;
+    deadlineEntry.isListed = false;
+    if (deadlineEntry.before === null) oldest = deadlineEntry.after;
+    else deadlineEntry.before.after = deadlineEntry.after;
+    if (deadlineEntry.after === null) newest = deadlineEntry.before;
+    else deadlineEntry.after.before = deadlineEntry.before;
+    deadlineEntry.before = null;
+    deadlineEntry.after = null;
   }
 
   const timer = setInterval(() => {
     tick += 1;
     while (oldest !== null && oldest.lastTick <= tick) {
       const { item } = oldest;
-      leave(oldest);
+      end(oldest);
       onExpired(item);
     }
   }, tickMs).unref();
 
   return {
-    enter(item) {
-      const ticket: Ticket<T> = {
+    start(item) {
+      const deadlineEntry: DeadlineEntry<T> = {
         item,
         lastTick: tick + ticksToLive,
         isListed: true,
         before: newest,
         after: null,
       };
-      if (newest === null) oldest = ticket;
-      else newest.after = ticket;
-      newest = ticket;
-      return ticket;
+      if (newest === null) oldest = deadlineEntry;
+      else newest.after = deadlineEntry;
+      newest = deadlineEntry;
+      return deadlineEntry;
     },
-    leave,
+    end: end,
     items() {
       const items: T[] = [];
       for (let each = oldest; each !== null; each = each.after) items.push(each.item);
@@ -123,21 +123,21 @@ export function createDeadlines<T>(
 /** A number of bytes that all requests share. A request that finds too few of them free is refused. */
 export interface ByteBudget {
   /** Returns false and takes nothing when fewer bytes are free. */
-  take(bytes: number): boolean;
+  reserve(bytes: number): boolean;
   /** Returns bytes to the budget. */
-  give(bytes: number): void;
+  release(bytes: number): void;
   free(): number;
 }
 
 export function createByteBudget(size: number): ByteBudget {
   let free = size;
   return {
-    take(bytes) {
+    reserve(bytes) {
       if (bytes > free) return false;
       free -= bytes;
       return true;
     },
-    give(bytes) {
+    release(bytes) {
       free += bytes;
     },
     free: () => free,
@@ -145,30 +145,30 @@ export function createByteBudget(size: number): ByteBudget {
 }
 
 /** A limited number of places, and a limit for each address. */
-export interface Places {
+export interface WaitingPlaces {
   /** Returns false and takes nothing when no place is free for this address. */
-  take(address: string): boolean;
-  give(address: string): void;
+  reserve(address: string): boolean;
+  release(address: string): void;
 }
 
-export function createPlaces({
+export function createWaitingPlaces({
   max,
   maxPerAddress,
 }: {
   max: number;
   maxPerAddress: number;
-}): Places {
+}): WaitingPlaces {
   const takenBy = new Map<string, number>();
   let taken = 0;
   return {
-    take(address) {
+    reserve(address) {
       const own = takenBy.get(address) ?? 0;
       if (taken >= max || own >= maxPerAddress) return false;
       taken += 1;
       takenBy.set(address, own + 1);
       return true;
     },
-    give(address) {
+    release(address) {
       taken -= 1;
       const own = (takenBy.get(address) ?? 0) - 1;
       if (own > 0) takenBy.set(address, own);

@@ -8,7 +8,7 @@ import { type SigningSecret, secretProblem } from "../contract/signature/verific
 import type { Clock } from "../platform/clock.ts";
 import type { Encryption } from "../platform/encryption.ts";
 import type { Log } from "../platform/log.ts";
-import { type SecretRow, listUnendedSecretRows, recordSecretUse } from "./secrets-store.ts";
+import { type SecretRow, listCurrentSecretRows, recordSecretUse } from "./secrets-store.ts";
 
 /** The signing secrets of a running receiver. */
 export interface LiveSecrets {
@@ -29,13 +29,13 @@ export interface LiveSecrets {
   close(): Promise<void>;
 }
 
-export interface LiveSecretsDependencies extends Pick<OpeningTools, "encryption"> {
+export interface LiveSecretsDependencies extends Pick<DecryptionTools, "encryption"> {
   db: Knex;
   clock: Clock;
   log: Log;
 }
 
-export interface LiveSecretsOptions extends Pick<OpeningTools, "scheme"> {
+export interface LiveSecretsOptions extends Pick<DecryptionTools, "scheme"> {
   /** See `environmentSecrets`. */
   environment: readonly SigningSecret[];
   reloadEveryMs?: number;
@@ -56,7 +56,7 @@ export async function startLiveSecrets(
   const { scheme, environment, reloadEveryMs = 2_000, reloadAtMostEveryMs = 1_000 } = options;
   const { refreshWaitMs = 2_000, recordUseEveryMs = 60_000 } = options;
 
-  let known = new Map<string, KnownSecret>();
+  let known = new Map<string, LoadedSecret>();
   let live: readonly SigningSecret[] = [...environment];
   let problems: readonly string[] = [];
   let isOutdated = false;
@@ -94,7 +94,7 @@ export async function startLiveSecrets(
 
   async function load(): Promise<boolean> {
     try {
-      const rows = await listUnendedSecretRows(db, clock.now());
+      const rows = await listCurrentSecretRows(db, clock.now());
       known = new Map(rows.map((row) => [row.id, openSecret({ encryption, scheme }, row, known)]));
       adopt([...known.values()]);
       if (isOutdated) log.info("the signing secrets can be read again");
@@ -107,7 +107,7 @@ export async function startLiveSecrets(
     return !isOutdated;
   }
 
-  function adopt(stored: readonly KnownSecret[]): void {
+  function adopt(stored: readonly LoadedSecret[]): void {
     const secrets = stored.flatMap(({ secret }) => (secret === null ? [] : [secret]));
     live = [...secrets, ...environment];
     const found = stored.flatMap(({ problem }) => (problem === null ? [] : [problem]));
@@ -168,13 +168,13 @@ async function succeedsInTime(work: Promise<boolean>, limitMs: number): Promise<
 }
 
 /** A stored secret with its usable form, or with null and the reason why it is unusable. Contains the secret. */
-export interface KnownSecret {
+export interface LoadedSecret {
   row: SecretRow;
   secret: SigningSecret | null;
   problem: string | null;
 }
 
-export interface OpeningTools {
+export interface DecryptionTools {
   /** Null when no key is configured. Stored secrets are then unreadable, which is a problem and not an error. */
   encryption: Pick<Encryption, "decrypt"> | null;
   scheme: SignatureSchemeName;
@@ -182,13 +182,13 @@ export interface OpeningTools {
 
 /** Decrypts a row. Returns the previous object when nothing changed, so that its derived keys are kept. */
 function openSecret(
-  { encryption, scheme }: OpeningTools,
+  { encryption, scheme }: DecryptionTools,
   row: SecretRow,
-  known: ReadonlyMap<string, KnownSecret>,
-): KnownSecret {
+  known: ReadonlyMap<string, LoadedSecret>,
+): LoadedSecret {
   const before = known.get(row.id);
   if (before !== undefined && isSameRow(before.row, row)) return before;
-  const unusable = (problem: string): KnownSecret => ({
+  const unusable = (problem: string): LoadedSecret => ({
     row,
     secret: null,
     problem: `The signing secret ${row.id} ${problem}.`,

@@ -34,7 +34,7 @@ export function listSecretRows(db: Knex): Promise<SecretRow[]> {
 }
 
 /** The secrets that verify now or later, newest first. */
-export function listUnendedSecretRows(db: Knex, now: Date): Promise<SecretRow[]> {
+export function listCurrentSecretRows(db: Knex, now: Date): Promise<SecretRow[]> {
   return db<SecretRow>("receiver.secrets")
     .where((ends) => void ends.whereNull("not_after").orWhere("not_after", ">", now))
     .orderBy([{ column: "created_at", order: "desc" }, { column: "id" }])
@@ -46,12 +46,12 @@ export function listUnendedSecretRows(db: Knex, now: Date): Promise<SecretRow[]>
  * stored is not counted again. Call this before any step that cannot be undone. Two concurrent calls may exceed the
  * limit by one.
  */
-export async function assertSecretRoom(
+export async function assertSecretLimit(
   db: Knex,
   now: Date,
   secret: { value: string } | { id: string } | null = null,
 ): Promise<void> {
-  const unended = await listUnendedSecretRows(db, now);
+  const unended = await listCurrentSecretRows(db, now);
   if (unended.length < maxSecrets) return;
   const id = secret === null ? null : "id" in secret ? secret.id : storedId(secret.value);
   if (unended.some((row) => row.id === id)) return;

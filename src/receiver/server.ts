@@ -7,7 +7,7 @@ import type { Knex } from "knex";
 import Koa from "koa";
 import type { Middleware } from "koa";
 import type { Pool } from "pg";
-import { type EnvelopePlaces, defaultEnvelopePlaces } from "../contract/event-envelope.ts";
+import { type EnvelopePaths, defaultEnvelopePaths } from "../contract/event-envelope.ts";
 import {
   type SignatureSchemeName,
   signatureScheme,
@@ -17,7 +17,7 @@ import type { Clock } from "../platform/clock.ts";
 import { listen, localAddress } from "../platform/http/listen.ts";
 import type { Log } from "../platform/log.ts";
 import { createRateLimitedWarnings } from "../platform/rate-limited-warnings.ts";
-import { refusals, refuseLate, sendRefusal } from "./answers.ts";
+import { apiErrors, refuseLate, sendApiError } from "./answers.ts";
 import { createHttpServer } from "./connections.ts";
 import { type ReceiverCounters, createReceiverCounters } from "./counters.ts";
 import {
@@ -53,7 +53,7 @@ export interface ReceiverOptions {
   /** Byte budget of the bodies of all requests in progress; past it 503. See `defaultHeldBodyBytes`. */
   maxHeldBodyBytes?: number;
   maxConnections: number;
-  places?: Readonly<EnvelopePlaces>;
+  places?: Readonly<EnvelopePaths>;
   appendLimits?: AppendLimits;
   limits?: Partial<ReceiverLimits>;
 }
@@ -83,13 +83,13 @@ export async function startReceiver(
 ): Promise<RunningReceiver> {
   const { db, pool, secrets, clock, log, onCommitted, degrading = [] } = deps;
   const { maxBodyBytes, maxHeldBodyBytes = defaultHeldBodyBytes(maxBodyBytes) } = options;
-  const { signature, places = defaultEnvelopePlaces } = options;
+  const { signature, places = defaultEnvelopePaths } = options;
   const limits = { ...defaultReceiverLimits, ...options.limits };
   const counters = createReceiverCounters();
-  const warnSeldom = createRateLimitedWarnings({ log, clock });
+  const warnRateLimited = createRateLimitedWarnings({ log, clock });
   const appender = createAppender({ pool, log, onCommitted }, options.appendLimits);
   const deadlines = createDeadlines<ServerResponse>(
-    (res) => refuseLate({ counters, warnSeldom }, res),
+    (res) => refuseLate({ counters, warnRateLimited }, res),
     { limitMs: limits.answerMs, tickMs: limits.tickMs },
   );
   const webhook = webhookSteps(
@@ -99,7 +99,7 @@ export async function startReceiver(
       scheme: signatureScheme(signature.scheme),
       clock,
       log,
-      warnSeldom,
+      warnRateLimited,
       counters,
       deadlines,
     },
@@ -124,7 +124,7 @@ export async function startReceiver(
   const server = createHttpServer(
     {
       counters,
-      warnSeldom,
+      warnRateLimited,
       slowest: () => slowestSender(deadlines.items()),
       handle(req, res) {
         if (isClosing) askToClose(res);
@@ -233,10 +233,10 @@ function nothingThere(router: Router, counters: ReceiverCounters): Middleware {
     ctx.respond = false;
     if (methods.size === 0) {
       counters.rejected.not_found += 1;
-      sendRefusal(ctx.res, refusals.notFound);
+      sendApiError(ctx.res, apiErrors.notFound);
     } else {
       counters.rejected.method_not_allowed += 1;
-      sendRefusal(ctx.res, refusals.method, { Allow: [...methods].join(", ") });
+      sendApiError(ctx.res, apiErrors.method, { Allow: [...methods].join(", ") });
     }
   };
 }

@@ -2,7 +2,7 @@ import { createHash } from "node:crypto";
 import type { IncomingHttpHeaders, IncomingMessage, ServerResponse } from "node:http";
 import type { Middleware } from "koa";
 import getRawBody from "raw-body";
-import { type EnvelopePlaces, parseEventBody, readEventParts } from "../contract/event-envelope.ts";
+import { type EnvelopePaths, parseEventBody, readEventParts } from "../contract/event-envelope.ts";
 import {
   type SignatureScheme,
   type SigningSecret,
@@ -10,7 +10,7 @@ import {
   isLive,
 } from "../contract/signature/verification.ts";
 import {
-  type Appended,
+  type AppendResult,
   type Appender,
   InboxUnavailable,
   type VerifiedEvent,
@@ -21,14 +21,14 @@ import type { Log } from "../platform/log.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
 import {
   type RefusalDeps,
-  refuseForRoom,
+  refuseOverBudget,
   refuseSignature,
   refuseUnavailable,
-  refuseUnproved,
+  refuseUnverified,
   refuseUnread,
-  refusals,
+  apiErrors,
   sendJson,
-  sendRefusal,
+  sendApiError,
 } from "./answers.ts";
 import { addressGroup, requestTimeoutCode } from "./connections.ts";
 import {
@@ -36,7 +36,7 @@ import {
   type Deadlines,
   type ReceiverLimits,
   createByteBudget,
-  createPlaces,
+  createWaitingPlaces,
 } from "./limits.ts";
 import type { LiveSecrets } from "./live-secrets.ts";
 
@@ -73,7 +73,7 @@ export interface WebhookState {
   /** `storeEvent` */
   event: VerifiedEvent;
   /** `storeEvent` */
-  appended: Appended;
+  appended: AppendResult;
 }
 
 export interface WebhookDeps extends RefusalDeps {
@@ -90,7 +90,7 @@ export interface WebhookOptions {
   /** Shared by all requests in progress. */
   maxHeldBodyBytes: number;
   toleranceSeconds: number;
-  places: Readonly<EnvelopePlaces>;
+  places: Readonly<EnvelopePaths>;
   limits: Pick<ReceiverLimits, "waitingForSecrets" | "waitingPerAddress">;
 }
 
@@ -103,15 +103,15 @@ function answerAlways({ counters, deadlines, log }: WebhookDeps): WebhookStep {
   return async (ctx, next) => {
     ctx.respond = false;
     counters.inFlight += 1;
-    const ticket = deadlines.enter(ctx.res);
+    const ticket = deadlines.start(ctx.res);
     try {
       await next();
     } catch (error) {
       counters.failed += 1;
-      const requestId = sendRefusal(ctx.res, refusals.internal);
+      const requestId = sendApiError(ctx.res, apiErrors.internal);
       log.error({ err: error, requestId }, "a webhook failed unexpectedly");
     } finally {
-      deadlines.leave(ticket);
+      deadlines.end(ticket);
       counters.inFlight -= 1;
     }
   };
@@ -138,7 +138,7 @@ function limitAnnouncedLength(
 /** Reserves no bytes: announcing a length costs a sender nothing, so it must not use up the budget. */
 function findRoom(deps: WebhookDeps, bodies: ByteBudget): WebhookStep {
   return ({ req, res }, next) =>
-    announcedLength(req) > bodies.free() ? refuseForRoom(deps, res) : next();
+    announcedLength(req) > bodies.free() ? refuseOverBudget(deps, res) : next();
 }
 
 /** NaN when no length was announced; a comparison with it is always false. */
@@ -172,7 +172,7 @@ function readBody(
       // raw-body has stopped at this chunk: the body is over its limit.
       if (req.isPaused()) return;
       const cost = piece.length + pieceOverheadBytes;
-      if (bodies.take(cost)) taken += cost;
+      if (bodies.reserve(cost)) taken += cost;
       else req.emit("error", noRoom);
     };
     try {
@@ -181,20 +181,20 @@ function readBody(
       // checked.
       req.on("data", take);
       const raw = await reading;
-      bodies.give(taken - raw.length);
+      bodies.release(taken - raw.length);
       taken = raw.length;
       state.raw = raw;
     } catch (error) {
       req.removeListener("data", take);
-      bodies.give(taken);
-      if (error === noRoom) return refuseForRoom(deps, res);
+      bodies.release(taken);
+      if (error === noRoom) return refuseOverBudget(deps, res);
       if (isTooLarge(error)) return refuseUnread(deps, res, "too_large");
       return noteIncomplete(deps, res);
     }
     try {
       await next();
     } finally {
-      bodies.give(taken);
+      bodies.release(taken);
     }
   };
 }
@@ -222,7 +222,7 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
   const unproved = createByteBudget(maxHeldBodyBytes / 2);
   // Forging costs nothing. Past a small limit, such requests are told at once to retry; by then the secrets have been
   // read.
-  const waiting = createPlaces({
+  const waiting = createWaitingPlaces({
     max: limits.waitingForSecrets,
     maxPerAddress: limits.waitingPerAddress,
   });
@@ -243,13 +243,13 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
   /** False when `refresh` says so, and at once when too many requests already wait for it. */
   async function refreshSecrets(address: string, bodyBytes: number): Promise<boolean> {
     const cost = bodyBytes + requestOverheadBytes;
-    if (!waiting.take(address)) return false;
-    const hasRoom = unproved.take(cost);
+    if (!waiting.reserve(address)) return false;
+    const hasRoom = unproved.reserve(cost);
     try {
       return hasRoom && (await secrets.refresh());
     } finally {
-      if (hasRoom) unproved.give(cost);
-      waiting.give(address);
+      if (hasRoom) unproved.release(cost);
+      waiting.release(address);
     }
   }
 
@@ -289,7 +289,7 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
     return verifyAgain(req, state.raw, tried, first).then(({ verification, isCertain }) =>
       // A 401 would blame the sender, and that is not certain now.
       !isCertain && isMaybeRotated(verification)
-        ? refuseUnproved(deps, res)
+        ? refuseUnverified(deps, res)
         : conclude(verification, ctx, next),
     );
   };
@@ -340,7 +340,7 @@ export type EventExtracts = Pick<VerifiedEvent, "eventId" | "type" | "apiVersion
  * empty text) becomes `sha256:<hex of the body>`. Every other part that cannot be stored becomes null. The same bytes
  * always give the same id. Never throws.
  */
-export function extractEvent(places: Readonly<EnvelopePlaces>, raw: Buffer): EventExtracts {
+export function extractEvent(places: Readonly<EnvelopePaths>, raw: Buffer): EventExtracts {
   const { id, type, apiVersion, createdAt } = readEventParts(places, parseEventBody(raw));
   return {
     eventId: eventIdOf(id, raw),

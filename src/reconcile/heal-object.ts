@@ -4,22 +4,27 @@ import { type ServiceClient, isObjectId } from "../client/service-client.ts";
 import { canonicalTimestamp } from "../contract/timestamp.ts";
 import { type WireObject, isObject } from "../contract/wire-types.ts";
 import { compareStates } from "../mirror/compare/compare-states.ts";
-import { decode, readPlace } from "../mirror/resources.ts";
-import { type GroupState, type ObjectKey, observed } from "../mirror/snapshot.ts";
+import { decode, readEndpointOf } from "../mirror/resources.ts";
+import { type GroupState, type ObjectKey, snapshotFrom } from "../mirror/snapshot.ts";
 import { isPlausibleAt } from "../mirror/version.ts";
 import { newStates } from "../mirror/write/apply.ts";
-import { type Decision, type SeenRow, overwriteObject, seeRow } from "../mirror/write/overwrite.ts";
+import {
+  type Decision,
+  type RowBeforeHeal,
+  overwriteObject,
+  readRowBeforeHeal,
+} from "../mirror/write/overwrite.ts";
 import type { Clock } from "../platform/clock.ts";
 import { ConfigurationError, UsageError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
-import { inTransaction, withRetries } from "../platform/postgres/transactions.ts";
+import { inTransaction, retryOnConflict } from "../platform/postgres/transactions.ts";
 import type { Random } from "../platform/random.ts";
 import { differencesOf } from "./compare/differences.ts";
-import { bound } from "./coverage/slice.ts";
+import { boundText } from "./coverage/slice.ts";
 import { driftKey } from "./findings/drift-findings.ts";
 import { type Difference, driftClasses, healFindings } from "./findings/findings.ts";
 import type { RunListener } from "./run-listener.ts";
-import { foreignAccount } from "./same-account.ts";
+import { accountProblem } from "./same-account.ts";
 
 /** What a heal would write, for a person to decide on. */
 export interface HealProposal {
@@ -31,7 +36,7 @@ export interface HealProposal {
   differences: Difference[];
   /** The service dates a change in the future: the answer's `Date` replaces that time in `states`. */
   isRedated: boolean;
-  seen: SeenRow;
+  seen: RowBeforeHeal;
 }
 
 /**
@@ -50,9 +55,9 @@ export async function proposeHeal(
       `"${id}" cannot be an object's id: no URL can be made of it. "npx tallyhook findings list" shows the ids.`,
     );
   }
-  const problem = await foreignAccount({ db, client });
+  const problem = await accountProblem({ db, client });
   if (problem !== null) throw new ConfigurationError(problem);
-  const { endpoint, query } = readPlace(resource);
+  const { endpoint, query } = readEndpointOf(resource);
   const answer = await client.get(endpoint, { params: { id }, query });
   if (answer.status === 404) {
     throw new UsageError(
@@ -60,7 +65,7 @@ export async function proposeHeal(
         "what the service no longer has.",
     );
   }
-  const observedAt = bound(await believedDate({ client, clock }, answer.date));
+  const observedAt = boundText(await believedDate({ client, clock }, answer.date));
   const body = answer.body as WireObject | null;
   if (body?.["id"] !== id) {
     throw new UsageError(
@@ -68,9 +73,9 @@ export async function proposeHeal(
     );
   }
   const shown = withPlausibleTimes(body, observedAt);
-  const decoded = decode(observed(resource, shown, observedAt, "heal"));
+  const decoded = decode(snapshotFrom(resource, shown, observedAt, "heal"));
   if (!decoded.ok) {
-    const why = decoded.thin ? "required fields are missing" : decoded.reason;
+    const why = decoded.partial ? "required fields are missing" : decoded.reason;
     throw new UsageError(
       `The service shows the ${name} in a form that cannot be stored (${why}), so nothing was written.`,
     );
@@ -82,7 +87,7 @@ export async function proposeHeal(
     states: decoded.states,
     differences: differing.flatMap(differencesOf),
     isRedated: shown !== body,
-    seen: await seeRow(db, object, observedAt),
+    seen: await readRowBeforeHeal(db, object, observedAt),
   };
 }
 
@@ -122,7 +127,7 @@ export async function applyHeal(
   const { listener } = deps;
   const at = new Date(observedAt);
   const isDone = await listener.tellWithin(deps.log, (tell) =>
-    withRetries(deps, () =>
+    retryOnConflict(deps, () =>
       inTransaction(deps.db, async (trx) => {
         const done = await overwriteObject(trx, object, { states, observedAt, seen }, decision);
         if (done.kind === "changed") return false;

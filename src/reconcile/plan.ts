@@ -4,7 +4,7 @@ import { UsageError } from "../platform/errors.ts";
 import { coveredUntil } from "./coverage/coverage.ts";
 import {
   type Slice,
-  bound,
+  boundText,
   isListedByDate,
   mirrorTableOf,
   slice,
@@ -13,7 +13,7 @@ import {
 import type { RunKind } from "./runs/runs.ts";
 import { type ReconcileSettings, dayMs } from "./settings.ts";
 
-export interface WantedRun {
+export interface RequestedRun {
   kind: RunKind;
   t0: Date;
   rangeFrom: Date | null;
@@ -24,7 +24,7 @@ export interface WantedRun {
 export async function makePlan(
   db: Knex,
   settings: ReconcileSettings,
-  { kind, t0, rangeFrom, rangeTo }: WantedRun,
+  { kind, t0, rangeFrom, rangeTo }: RequestedRun,
 ): Promise<Slice[]> {
   if (kind === "range") {
     const { from, before } = answeredRange({ t0, rangeFrom, rangeTo });
@@ -101,7 +101,7 @@ type Horizons = Pick<ReconcileSettings, "overlapMs" | "failedHorizonMs" | "voide
 /**
  * The slices of a nightly run, in the order in which they are walked: what is new, what is open by its status, a part
  * of all history, and that part of the orders once more in the other direction. What they do not show is read by id
- * afterwards (`recheckUnseen`). Pure.
+ * afterwards (`recheckUnread`). Pure.
  */
 function planNightly(facts: NightlyFacts, horizons: Horizons): Slice[] {
   const from = windowStart(facts, horizons);
@@ -111,7 +111,7 @@ function planNightly(facts: NightlyFacts, horizons: Horizons): Slice[] {
   });
   const orders = rotation.find(({ resource }) => resource === "order");
   return [
-    ...windowSlices(from, bound(facts.t0)),
+    ...windowSlices(from, boundText(facts.t0)),
     ...statusSlices(facts.t0, horizons),
     ...rotation,
     ...(orders === undefined ? [] : [orderCheck(orders)]),
@@ -122,7 +122,7 @@ function planNightly(facts: NightlyFacts, horizons: Horizons): Slice[] {
 const windowStart = (
   { coveredUntil }: Pick<NightlyFacts, "coveredUntil">,
   { overlapMs }: Pick<Horizons, "overlapMs">,
-): string => bound(new Date(coveredUntil.getTime() - overlapMs));
+): string => boundText(new Date(coveredUntil.getTime() - overlapMs));
 
 /** Everything from the first record to T0, in one slice per resource. */
 const planFull = (t0: Date): Slice[] =>
@@ -130,7 +130,7 @@ const planFull = (t0: Date): Slice[] =>
     slice({
       step: "all",
       resource,
-      createdBefore: bound(t0),
+      createdBefore: boundText(t0),
       isClosed: true,
       closesCycle: true,
       reason: "everything from the first record on",
@@ -165,8 +165,8 @@ const planRange = (from: Date, to: Date): Slice[] =>
     slice({
       step: "range",
       resource,
-      createdFrom: bound(from),
-      createdBefore: bound(to),
+      createdFrom: boundText(from),
+      createdBefore: boundText(to),
       isClosed: true,
       reason: "created in the range asked for",
     }),
@@ -196,7 +196,7 @@ const windowSlices = (createdFrom: string, createdBefore: string): Slice[] =>
 
 /** Lists by status: changes of older objects, which the window does not show. */
 function statusSlices(t0: Date, { failedHorizonMs, voidedHorizonMs }: Horizons): Slice[] {
-  const ago = (ms: number) => bound(new Date(t0.getTime() - ms));
+  const ago = (ms: number) => boundText(new Date(t0.getTime() - ms));
   const byStatus = (status: string, reason: string) =>
     slice({ step: "status", resource: "transaction", filter: { status }, expand: "order", reason });
   const live = (status: string) =>
@@ -305,7 +305,7 @@ export async function rotationState(db: Knex, resource: Resource): Promise<Rotat
   const [row] = rows;
   if (row === undefined || row.cycle_start === null) return null;
   return {
-    position: row.position === null ? null : bound(row.position),
+    position: row.position === null ? null : boundText(row.position),
     cycleStart: row.cycle_start,
   };
 }
@@ -336,7 +336,7 @@ async function rotationPart(
     .orderBy("created_at")
     .offset(due)
     .first<{ created_at: Date } | undefined>("created_at");
-  const before = next === undefined ? windowFrom : bound(next.created_at);
+  const before = next === undefined ? windowFrom : boundText(next.created_at);
   // More rows than are due share one creation time: a part that ends there would be empty, so all that is left is read.
   const isStuck = from !== null && before <= from;
   if (next === undefined || isStuck) return { from, before: windowFrom, closesCycle: true };

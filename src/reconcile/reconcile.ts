@@ -3,46 +3,46 @@ import { withBelievedDates } from "../client/believed-dates.ts";
 import type { ServiceClient } from "../client/service-client.ts";
 import { ServiceError } from "../client/service-errors.ts";
 import { TallyhookError } from "../platform/errors.ts";
-import { failSlicesThatLost, walksEverything } from "./coverage/ledger.ts";
-import { bound } from "./coverage/slice.ts";
-import { checkRows, correctLateCauses } from "./findings/drift-findings.ts";
+import { failIncompleteSlices, walksEverything } from "./coverage/ledger.ts";
+import { boundText } from "./coverage/slice.ts";
+import { recordEditedRows, correctLateCauses } from "./findings/drift-findings.ts";
 import { healCoveredFindings } from "./findings/findings.ts";
-import { checkIdentities } from "./invariants/check-invariants.ts";
-import { adoptRechecks } from "./recheck/rechecks.ts";
-import { type ConfirmContext, type ConfirmDeps, runRechecks } from "./recheck/run-rechecks.ts";
+import { checkInvariants } from "./invariants/check-invariants.ts";
+import { takeOverRechecks } from "./recheck/rechecks.ts";
+import { type RecheckContext, type RecheckDeps, runRechecks } from "./recheck/run-rechecks.ts";
 import {
   absenceLimit,
   concludeAbsent,
-  concludeNothing,
+  discardAbsences,
   countAbsent,
 } from "./recheck/tombstones.ts";
-import { recheckUnseen } from "./recheck/unseen.ts";
+import { recheckUnread } from "./recheck/unread.ts";
 import type { RunListener } from "./run-listener.ts";
-import { type ReconcileResult, finish } from "./runs/finish-run.ts";
+import { type ReconcileResult, finishReconciliation } from "./runs/finish-run.ts";
 import {
   type Run,
   type RunKind,
   abandonOthers,
-  canGoOn,
+  canResume,
   findRun,
   openRun,
   reopenRun,
 } from "./runs/runs.ts";
 import {
-  type Probed,
+  type ProbeResult,
   importedUntil,
   probePageSize,
   resumeOrStart,
   withRunLock,
 } from "./runs/start-run.ts";
-import { foreignAccount } from "./same-account.ts";
+import { accountProblem } from "./same-account.ts";
 import { type ReconcileSettings, dayMs } from "./settings.ts";
 import { type WalkProgress, walkAll } from "./walk/walk-all.ts";
 
-export interface ReconcileDeps extends ConfirmDeps {
+export interface ReconcileDeps extends RecheckDeps {
   listener: RunListener;
   /** Checks this deployment's webhook endpoint, which no walk shows. Without it the endpoint is not checked. */
-  watchEndpoint?(
+  checkEndpoint?(
     tools: { db: Knex; client: Pick<ServiceClient, "listPages"> },
     run: number,
   ): Promise<unknown>;
@@ -97,25 +97,25 @@ async function reconcileAlone(
   { signal = new AbortController().signal, onProgress = () => {} }: ReconcileOptions,
 ): Promise<ReconcileOutcome> {
   const known = request.runKey === undefined ? null : await findRun(deps.db, request.runKey);
-  if (known !== null && !(await canGoOn(deps.db, known.id))) {
+  if (known !== null && !(await canResume(deps.db, known.id))) {
     return { kind: "repeated", runKey: known.runKey };
   }
   const probed = await probePageSize(deps.client, settings.pageSizes, signal);
-  const problem = await foreignAccount(deps, signal);
+  const problem = await accountProblem(deps, signal);
   if (problem !== null) return refuse(deps, settings, request, probed, problem);
   const run = known ?? (await resumeOrStart(deps.db, settings, request, probed));
   if (known !== null) await reopenRun(deps.db, known.id);
   await abandonOthers(deps.db, run.id);
-  await adoptRechecks(deps.db, run.id);
+  await takeOverRechecks(deps.db, run.id);
   const error = await work(deps, settings, run, { signal, onProgress }).catch(
     async (failure: unknown) => {
       // An aborted run stays interrupted, to be resumed; a failed run is closed with its error.
       if (signal.aborted) throw signal.reason;
-      await finish(deps, run, probed.calls, messageOf(failure));
+      await finishReconciliation(deps, run, probed.calls, messageOf(failure));
       throw failure;
     },
   );
-  return { kind: "done", result: await finish(deps, run, probed.calls, error) };
+  return { kind: "done", result: await finishReconciliation(deps, run, probed.calls, error) };
 }
 
 /** Records a run that read nothing, so that the refusal is reported. An interrupted run stays to be resumed. */
@@ -123,7 +123,7 @@ async function refuse(
   deps: ReconcileDeps,
   settings: ReconcileSettings,
   { kind, rangeFrom, rangeTo }: ReconcileRequest,
-  { date, pageSize, calls }: Probed,
+  { date, pageSize, calls }: ProbeResult,
   problem: string,
 ): Promise<ReconcileOutcome> {
   const { reportOnly, graceMs, rotationNights } = settings;
@@ -131,19 +131,19 @@ async function refuse(
     deps.db,
     {
       kind,
-      runKey: `refused:${bound(date)}:${crypto.randomUUID()}`,
+      runKey: `refused:${boundText(date)}:${crypto.randomUUID()}`,
       t0: new Date(date.getTime() - graceMs),
       rangeFrom: rangeFrom ?? null,
       rangeTo: rangeTo ?? null,
       reportOnly,
-      firstFill: false,
+      isInitialImport: false,
       pageSize,
       rotationNights,
     },
     [],
   );
   if (run === null) throw new TallyhookError(problem);
-  return { kind: "done", result: await finish(deps, run, calls, problem) };
+  return { kind: "done", result: await finishReconciliation(deps, run, calls, problem) };
 }
 
 /** All steps between plan and totals. Returns why the run cannot be complete, or null. */
@@ -155,16 +155,16 @@ async function work(
 ): Promise<string | null> {
   const { db } = deps;
   const failedSince = new Date(run.t0.getTime() - settings.failedHorizonMs);
-  const context: ConfirmContext = {
+  const context: RecheckContext = {
     run: run.id,
     graceMs: settings.graceMs,
     reportOnly: run.reportOnly,
-    firstFill: run.firstFill,
+    isInitialImport: run.isInitialImport,
     importedUntil: await importedUntil(db, run),
     cause: run.kind === "import" ? "import" : `reconcile:${run.id}`,
     limits: settings,
     signal,
-    onDoubts: (doubtful, waitMs) => onProgress({ ...progress, doubtful, waitMs }),
+    onRechecks: (doubtful, waitMs) => onProgress({ ...progress, doubtful, waitMs }),
   };
   let progress: WalkProgress = {
     slices: 0,
@@ -176,14 +176,14 @@ async function work(
     waitMs: 0,
   };
   progress = await walkAll(deps, context, { run, settings, failedSince, onProgress });
-  await recheckUnseen(deps, { run, failedSince });
+  await recheckUnread(deps, { run, failedSince });
   await runRechecks(deps, context);
-  await failSlicesThatLost(db, run.id);
+  await failIncompleteSlices(db, run.id);
   const lateSince = run.t0.getTime() - settings.rotationNights * dayMs;
   await correctLateCauses(db, new Date(lateSince));
   const [absent, limit] = [await countAbsent(db, run.id), await absenceLimit(db, run.id, settings)];
   if (absent > limit) {
-    await concludeNothing(db, run.id);
+    await discardAbsences(db, run.id);
     return (
       `More than ${limit} objects of the mirror are unknown at the service, which looks like another account's key ` +
       "rather than like deletions: none was marked as deleted. Check SVC_API_KEY and SVC_BASE_URL, then run again."
@@ -191,7 +191,7 @@ async function work(
   }
   await db.transaction((trx) => concludeAbsent(trx, context));
   if (await walksEverything(db, run.id)) {
-    await checkRows(db, { run: run.id, seenAt: deps.serviceClock.now() });
+    await recordEditedRows(db, { run: run.id, seenAt: deps.serviceClock.now() });
   }
   if (run.kind !== "range") await runChecks(deps, settings, run);
   await healCoveredFindings(db, { run: run.id, seenAt: deps.serviceClock.now() });
@@ -203,15 +203,15 @@ async function work(
  * that cannot be checked does not make the run incomplete.
  */
 async function runChecks(
-  { db, client, log, serviceClock, watchEndpoint }: ReconcileDeps,
+  { db, client, log, serviceClock, checkEndpoint }: ReconcileDeps,
   { checks, timeZone }: Pick<ReconcileSettings, "checks" | "timeZone">,
   { id: run, t0 }: Pick<Run, "id" | "t0">,
 ): Promise<void> {
   if (checks === null) return;
   const moment = { now: serviceClock.now(), asOf: t0 };
-  await checkIdentities(db, moment, { modes: checks.identityModes, run, timeZone });
+  await checkInvariants(db, moment, { modes: checks.invariantModes, run, timeZone });
   try {
-    await watchEndpoint?.({ db, client }, run);
+    await checkEndpoint?.({ db, client }, run);
   } catch (err) {
     if (!(err instanceof ServiceError)) throw err;
     log.warn({ err, run }, "the webhook endpoint could not be checked");

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { getAccount } from "../contract/resources/account.ts";
 import type { Resource } from "../mirror/snapshot.ts";
-import { mirrorResources, readPlace } from "../mirror/resources.ts";
+import { mirrorResources, readEndpointOf } from "../mirror/resources.ts";
 import { type ServiceClient, isObjectId } from "../client/service-client.ts";
 import {
   ServiceAnswerError,
@@ -30,7 +30,7 @@ interface KnownObject {
  * nothing. The id is stored once an object has proved it. An empty mirror belongs to no account: the id stored for it
  * is deleted. Throws the client's errors about the key, and the signal's reason.
  */
-export async function foreignAccount(
+export async function accountProblem(
   { db, client }: AccountDeps,
   signal?: AbortSignal,
 ): Promise<string | null> {
@@ -116,7 +116,7 @@ async function ask(
   const answers: Answers = { isShown: false, missing: null, unanswered: null };
   let outages = 0;
   for (const object of known) {
-    const { endpoint } = readPlace(object.resource);
+    const { endpoint } = readEndpointOf(object.resource);
     try {
       const { status, body } = await client.get(
         endpoint,
@@ -136,7 +136,7 @@ async function ask(
 }
 
 const walk = (signal: AbortSignal | undefined) => ({
-  lane: "walk" as const,
+  priority: "walk" as const,
   ...(signal === undefined ? {} : { signal }),
 });
 

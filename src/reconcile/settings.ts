@@ -1,4 +1,4 @@
-import type { IdentityMode } from "./invariants/invariant.ts";
+import type { InvariantMode } from "./invariants/invariant.ts";
 
 /** Settings of a run. Times in milliseconds. */
 export interface ReconcileSettings {
@@ -32,7 +32,7 @@ export interface ReconcileSettings {
 
 export interface CheckSettings {
   /** By name of the invariant, where its mode is not the default. */
-  identityModes: Readonly<Record<string, IdentityMode>>;
+  invariantModes: Readonly<Record<string, InvariantMode>>;
 }
 
 const minuteMs = 60_000;

@@ -3,10 +3,10 @@ import type { Clock } from "../platform/clock.ts";
 import { UsageError } from "../platform/errors.ts";
 import { dayIn } from "../platform/local-time.ts";
 import { currencyDigits } from "../platform/money.ts";
-import type { About } from "./base/about.ts";
+import type { ReportFacts } from "./base/report-facts.ts";
 import { defaultAccounts, readAccountMap } from "./base/account-map.ts";
 import { findCurrency } from "./base/currencies.ts";
-import { assertSettled, parseDays, resolvePeriod } from "./base/period.ts";
+import { assertHistoryFixed, parseDays, resolvePeriod } from "./base/period.ts";
 import { type NetworkRegion, readReport, readingTransaction } from "./base/read-report.ts";
 import { type Report, hasCurrency } from "./base/report.ts";
 import { findFrozen, readFrozen } from "./close/frozen.ts";
@@ -42,7 +42,7 @@ export interface ReportRequest {
 export async function writeReport(
   { db, clock, timeZone, region, write }: ReportDeps,
   request: ReportRequest,
-): Promise<About> {
+): Promise<ReportFacts> {
   const { report, format, from, to, asOf, currency: wished, accounts: accountFile } = request;
   const given = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
   const days = parseDays(given, dayIn(timeZone, clock.now()));
@@ -52,7 +52,7 @@ export async function writeReport(
       `The report ${report.name} has no column currency, so it cannot be limited to one: leave out --currency.`,
     );
   }
-  if (asOf !== undefined) await assertSettled(db, asOf);
+  if (asOf !== undefined) await assertHistoryFixed(db, asOf);
   return readingTransaction(db, async (trx) => {
     const currency = wished === undefined ? null : await findCurrency(trx, wished);
     const period = await resolvePeriod(trx, days, timeZone);

@@ -1,21 +1,21 @@
 import type { Knex } from "knex";
-import { type EnvelopePlaces, parseEventBody } from "../contract/event-envelope.ts";
+import { type EnvelopePaths, parseEventBody } from "../contract/event-envelope.ts";
 import { canonicalTimestamp } from "../contract/timestamp.ts";
-import { type Settlement, claimEvents, postponeEvent, completeEvents } from "../inbox/claim.ts";
+import { type CompletedEvent, claimEvents, postponeEvent, completeEvents } from "../inbox/claim.ts";
 import { requestRefetches } from "../inbox/refetch.ts";
 import { rewriteBatch } from "../inbox/retention.ts";
 import type { Listener, MaskedObject, Tell } from "../mirror/listener.ts";
 import { type Masked, maskBody } from "../mirror/privacy/mask.ts";
-import { arrivalOf, redactArrivals } from "../mirror/privacy/redact-events.ts";
+import { parsedEventOf, redactErasedEvents } from "../mirror/privacy/redact-events.ts";
 import { clockToleranceMs } from "../mirror/version.ts";
-import { type WriterLimits, applyObservations } from "../mirror/write/apply.ts";
+import { type WriterLimits, applySnapshots } from "../mirror/write/apply.ts";
 import type { Clock } from "../platform/clock.ts";
-import { type Log, reasonOf } from "../platform/log.ts";
-import { inTransaction, withRetries } from "../platform/postgres/transactions.ts";
+import { type Log, safeReason } from "../platform/log.ts";
+import { inTransaction, retryOnConflict } from "../platform/postgres/transactions.ts";
 import type { Random } from "../platform/random.ts";
 import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 import { type Interpretation, interpretEvent } from "./interpret-event.ts";
-import { readsForAlerts, settlementsOf, wantedReads } from "./outcomes.ts";
+import { refetchesForAlerts, completedEventsOf, requiredRefetches } from "./outcomes.ts";
 
 /** About 1 s, 2 s, 4 s … 1 h: the last of 16 attempts comes after about five hours. */
 export const eventRetryPolicy: RetryPolicy = {
@@ -28,7 +28,7 @@ export interface ApplyDeps {
   db: Knex;
   log: Log;
   random: Random;
-  places: Readonly<EnvelopePlaces>;
+  places: Readonly<EnvelopePaths>;
   /** This machine's clock. */
   clock: Clock;
   serviceClock: Clock;
@@ -53,7 +53,7 @@ export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Prom
   let left: readonly number[];
   try {
     left = await deps.listener.tellWithin(deps.log, (tell) =>
-      withRetries(deps, () =>
+      retryOnConflict(deps, () =>
         inTransaction(deps.db, (trx) => applyInTransaction(deps, tell, trx, seqs)),
       ),
     );
@@ -87,7 +87,7 @@ async function postpone(
   const known = await db("inbox.progress").where({ seq }).first<{ attempts: number }>("attempts");
   const attempt = (known?.attempts ?? 0) + 1;
   const delayMs = retryDelayMs(eventRetryPolicy, attempt, random);
-  const reason = `attempt ${attempt}: ${reasonOf(error)}`;
+  const reason = `attempt ${attempt}: ${safeReason(error)}`;
   await listener.tellWithin(log, (tell) =>
     inTransaction(db, async (trx) => {
       const bodies = await redactStoredBody(trx, places, seq);
@@ -147,12 +147,12 @@ async function applyInTransaction(
     const meaning = interpretEvent(places, { ...body, receivedAt });
     return isClockMovable === true ? believeOwnTime(meaning) : meaning;
   });
-  const applied = await applyObservations(
+  const applied = await applySnapshots(
     trx,
     meanings.flatMap((meaning) => (meaning.kind === "state" ? [meaning.observation] : [])),
     writerLimits,
   );
-  const settlements = settlementsOf(events, meanings, applied);
+  const settlements = completedEventsOf(events, meanings, applied);
   const dead = settlements.filter(({ state }) => state === "dead");
   for (const { seq, reason } of dead) log.error({ seq, reason }, "an event is dead");
   const news = {
@@ -162,7 +162,10 @@ async function applyInTransaction(
     dead: dead.map(({ seq, reason }) => ({ seq, reason })),
   };
   const missing = await tell(trx, news, "event");
-  await requestRefetches(trx, [...wantedReads(meanings, applied), ...readsForAlerts(missing)]);
+  await requestRefetches(trx, [
+    ...requiredRefetches(meanings, applied),
+    ...refetchesForAlerts(missing),
+  ]);
   await completeEvents(trx, settlements);
   return left;
 }
@@ -176,11 +179,11 @@ export type MaskedBodies = ReadonlyMap<number, Masked<Buffer>>;
  */
 async function readRedacted(
   trx: Knex.Transaction,
-  places: Readonly<EnvelopePlaces>,
+  places: Readonly<EnvelopePaths>,
   events: readonly { seq: number; raw: Buffer }[],
 ): Promise<{ bodies: { seq: number; body: unknown }[]; masked: MaskedBodies }> {
-  const arrived = events.map(({ seq, raw }) => ({ seq, ...arrivalOf(raw) }));
-  const redactions = await redactArrivals(trx, places, arrived);
+  const arrived = events.map(({ seq, raw }) => ({ seq, ...parsedEventOf(raw) }));
+  const redactions = await redactErasedEvents(trx, places, arrived);
   await storeRedacted(
     trx,
     new Map([...redactions].map(([{ seq }, { raw }]) => [String(seq), raw] as const)),
@@ -209,7 +212,7 @@ async function readRedacted(
  */
 async function redactStoredBody(
   trx: Knex.Transaction,
-  places: Readonly<EnvelopePlaces>,
+  places: Readonly<EnvelopePaths>,
   seq: number,
 ): Promise<MaskedBodies> {
   const stored = await trx("inbox.receipts")
@@ -225,9 +228,9 @@ async function redactStoredBody(
  * Pure.
  */
 function maskedObjects(
-  settlements: readonly Pick<Settlement, "seq" | "resourceType" | "resourceId">[],
+  settlements: readonly Pick<CompletedEvent, "seq" | "resourceType" | "resourceId">[],
   masked: MaskedBodies,
-  places: Readonly<EnvelopePlaces>,
+  places: Readonly<EnvelopePaths>,
 ): MaskedObject[] {
   const ofObject = `${places.object}.`;
   return settlements.flatMap(({ seq, resourceType, resourceId }) => {

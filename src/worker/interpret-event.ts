@@ -1,13 +1,13 @@
 import { resourceOfType } from "../mirror/resources.ts";
-import type { ObjectKey, Observation, Resource } from "../mirror/snapshot.ts";
-import { type EnvelopePlaces, isDisputeType, readEventParts } from "../contract/event-envelope.ts";
+import type { ObjectKey, Snapshot, Resource } from "../mirror/snapshot.ts";
+import { type EnvelopePaths, isDisputeType, readEventParts } from "../contract/event-envelope.ts";
 import { isChargebackStatus } from "../contract/resources/orders.ts";
 import { type WireObject, wireId } from "../contract/wire-types.ts";
 
 /** What an event requires the worker to do. */
 export type Interpretation =
   /** It contains an object. The objects in `alsoRead` changed with it and are not in the event. */
-  | { kind: "state"; observation: Observation; alsoRead: ObjectKey[] }
+  | { kind: "state"; observation: Snapshot; alsoRead: ObjectKey[] }
   /** It names objects without containing them. */
   | { kind: "read"; objects: ObjectKey[] }
   /** A dispute without its order or transaction; `objects` are candidates for it. */
@@ -20,7 +20,7 @@ export type Interpretation =
  * ignored. A chargeback is recognised by the state of the object, whatever the event is called. Pure.
  */
 export function interpretEvent(
-  places: Readonly<EnvelopePlaces>,
+  places: Readonly<EnvelopePaths>,
   { seq, body, receivedAt }: { seq: number; body: unknown; receivedAt?: string | null },
 ): Interpretation {
   if (body === undefined) return { kind: "unreadable", reason: "body: not JSON in UTF-8" };

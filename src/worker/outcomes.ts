@@ -1,9 +1,9 @@
-import type { WantedRefetch } from "../inbox/refetch.ts";
-import type { Settlement } from "../inbox/claim.ts";
+import type { RefetchRequest } from "../inbox/refetch.ts";
+import type { CompletedEvent } from "../inbox/claim.ts";
 import type { MissingFact } from "../mirror/listener.ts";
-import type { Applied, Outcome } from "../mirror/write/apply.ts";
-import type { ObjectKey, Observation } from "../mirror/snapshot.ts";
-import { settledFrom } from "../mirror/version.ts";
+import type { ApplyResult, Outcome } from "../mirror/write/apply.ts";
+import type { ObjectKey, Snapshot } from "../mirror/snapshot.ts";
+import { confirmableFrom } from "../mirror/version.ts";
 import type { Interpretation } from "./interpret-event.ts";
 
 /** Stands for a refetch of all disputes: the service's lists have only this filter for them. */
@@ -13,13 +13,13 @@ export const disputedTransactions = { resource: "disputed-transactions", id: "*"
  * The result of processing each event. `applied` has one outcome for every interpretation of kind `state`, in order.
  * Pure.
  */
-export function settlementsOf(
+export function completedEventsOf(
   events: readonly { seq: number }[],
   meanings: readonly Interpretation[],
-  { outcomes }: Pick<Applied, "outcomes">,
-): Settlement[] {
+  { outcomes }: Pick<ApplyResult, "outcomes">,
+): CompletedEvent[] {
   const remaining = outcomes.values();
-  return events.map(({ seq }, n): Settlement => {
+  return events.map(({ seq }, n): CompletedEvent => {
     const meaning = meanings[n];
     const nothing = { seq, reason: null, resourceType: null, resourceId: null };
     switch (meaning?.kind) {
@@ -48,7 +48,7 @@ export function settlementsOf(
 
 function outcomeOf(
   outcome: Outcome | undefined,
-): Pick<Settlement, "state" | "reason" | "resourceId"> {
+): Pick<CompletedEvent, "state" | "reason" | "resourceId"> {
   switch (outcome?.outcome) {
     case "applied":
     case "stale":
@@ -69,10 +69,10 @@ function outcomeOf(
 }
 
 /** The refetches that events and their outcomes require. Pure. */
-export function wantedReads(
+export function requiredRefetches(
   meanings: readonly Interpretation[],
-  applied: Applied,
-): WantedRefetch[] {
+  applied: ApplyResult,
+): RefetchRequest[] {
   const observations = meanings.flatMap((meaning) =>
     meaning.kind === "state" ? [meaning.observation] : [],
   );
@@ -85,9 +85,11 @@ export function wantedReads(
     meaning.kind === "dispute" ? [disputedTransactions, ...meaning.objects] : [],
   );
   return [
-    ...readsAfter(applied),
-    ...applied.unbelieved.flatMap(({ settledBy }) =>
-      settledBy === null ? [] : [{ ...settledBy, reason: "unbelieved", notBefore: null } as const],
+    ...refetchesAfter(applied),
+    ...applied.unbelieved.flatMap(({ confirmedBy }) =>
+      confirmedBy === null
+        ? []
+        : [{ ...confirmedBy, reason: "unbelieved", notBefore: null } as const],
     ),
     ...[...partial, ...named].map(
       (object) => ({ ...object, reason: "thin", notBefore: null }) as const,
@@ -97,22 +99,25 @@ export function wantedReads(
 }
 
 /** The refetches that applying snapshots requires: ties, and embedded objects without their state. */
-export function readsAfter({ ties, unread }: Pick<Applied, "ties" | "unread">): WantedRefetch[] {
+export function refetchesAfter({
+  ties,
+  unread,
+}: Pick<ApplyResult, "ties" | "unread">): RefetchRequest[] {
   return [
     ...ties.map(({ resource, id, updatedAt }) => {
-      return { resource, id, reason: "tie", notBefore: settledFrom(updatedAt) } as const;
+      return { resource, id, reason: "tie", notBefore: confirmableFrom(updatedAt) } as const;
     }),
     ...unread.map((object) => ({ ...object, reason: "thin", notBefore: null }) as const),
   ];
 }
 
 /** The refetches that alerts require: facts of a decline that an event left out. */
-export const readsForAlerts = (missing: readonly MissingFact[]): WantedRefetch[] =>
+export const refetchesForAlerts = (missing: readonly MissingFact[]): RefetchRequest[] =>
   missing.map(({ resource, id }) => ({ resource, id, reason: "alert", notBefore: null }));
 
 /** The partial objects among these snapshots. */
 export const partialObjects = (
-  observations: readonly Observation[],
+  observations: readonly Snapshot[],
   outcomes: readonly Outcome[],
 ): ObjectKey[] =>
   outcomes.flatMap((outcome, n) => {

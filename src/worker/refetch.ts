@@ -12,26 +12,31 @@ import {
   requestRefetches,
 } from "../inbox/refetch.ts";
 import type { Listener } from "../mirror/listener.ts";
-import { isResource, readPlace, resourceNamed } from "../mirror/resources.ts";
-import { type ObjectKey, type Observation, observed } from "../mirror/snapshot.ts";
-import { applyObservations, applyStates } from "../mirror/write/apply.ts";
+import { isResource, readEndpointOf, resourceNamed } from "../mirror/resources.ts";
+import { type ObjectKey, type Snapshot, snapshotFrom } from "../mirror/snapshot.ts";
+import { applySnapshots, applyStates } from "../mirror/write/apply.ts";
 import type { Clock } from "../platform/clock.ts";
-import { type Log, reasonOf } from "../platform/log.ts";
-import { inTransaction, withRetries } from "../platform/postgres/transactions.ts";
+import { type Log, safeReason } from "../platform/log.ts";
+import { inTransaction, retryOnConflict } from "../platform/postgres/transactions.ts";
 import type { Random } from "../platform/random.ts";
 import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 import { isEventFault } from "./apply-batch.ts";
-import { disputedTransactions, readsAfter, readsForAlerts, partialObjects } from "./outcomes.ts";
+import {
+  disputedTransactions,
+  refetchesAfter,
+  refetchesForAlerts,
+  partialObjects,
+} from "./outcomes.ts";
 
 /** A failed refetch is retried for ever: the object is not lost, only late. */
-export const fetchRetryPolicy: RetryPolicy = {
+export const refetchRetryPolicy: RetryPolicy = {
   maxAttempts: Number.POSITIVE_INFINITY,
   baseDelayMs: 1_000,
   maxDelayMs: 600_000,
 };
 
 /** Dependencies of a refetch. */
-export interface FetchDeps {
+export interface RefetchDeps {
   db: Knex;
   client: Pick<ServiceClient, "get" | "listPages">;
   log: Log;
@@ -56,17 +61,17 @@ const leaseSeconds = 120;
  * Reads and applies the objects whose refetch is due, and returns their number. One call at a time per process is
  * enough.
  */
-export async function refetchDueObjects(deps: FetchDeps): Promise<number> {
+export async function refetchDueObjects(deps: RefetchDeps): Promise<number> {
   const due = await takeDueRefetches(deps.db, {
     except: disputedTransactions.resource,
     limit: atOnce,
     leaseSeconds,
   });
-  await Promise.all(due.map((fetch) => withBackoff(deps, fetch, () => fetchOne(deps, fetch))));
+  await Promise.all(due.map((fetch) => withBackoff(deps, fetch, () => refetchOne(deps, fetch))));
   return due.length;
 }
 
-async function fetchOne(deps: FetchDeps, fetch: DueRefetch): Promise<void> {
+async function refetchOne(deps: RefetchDeps, fetch: DueRefetch): Promise<void> {
   const result = await readObject(
     { client: withBelievedDates(deps.client, deps.clock), cause: "fetch" },
     fetch,
@@ -76,12 +81,12 @@ async function fetchOne(deps: FetchDeps, fetch: DueRefetch): Promise<void> {
     return await giveUpOrRetry(deps, fetch, "the service answered with another object");
   const problem = await applyAnswer(deps, fetch, result.page);
   if (problem !== null) return await giveUpOrRetry(deps, fetch, problem);
-  await conclude(deps, fetch, result.page.date);
+  await completeUnlessEarly(deps, fetch, result.page.date);
 }
 
 const unknownThere = "unknown at the service";
 
-async function applyMissing(deps: FetchDeps, fetch: DueRefetch, date: Date): Promise<void> {
+async function applyMissing(deps: RefetchDeps, fetch: DueRefetch, date: Date): Promise<void> {
   const { db, missingGraceMs } = deps;
   const { absence } = resourceNamed(fetch.resource);
   if (absence === undefined) return giveUpOrRetry(deps, fetch, unknownThere);
@@ -99,7 +104,7 @@ async function applyMissing(deps: FetchDeps, fetch: DueRefetch, date: Date): Pro
   }
   const at = canonicalTimestamp(date.toISOString());
   if (at === null) throw new TypeError("the Date of the service is not a time");
-  await withRetries(deps, () =>
+  await retryOnConflict(deps, () =>
     db.transaction(async (trx) => {
       await applyStates(trx, [absence.state(fetch.id, at, "fetch")]);
       await completeRefetch(trx, fetch);
@@ -128,22 +133,22 @@ async function readObject(
 ): Promise<ReadResult> {
   if (!isResource(resource)) throw new TypeError(`there is no endpoint that reads a ${resource}`);
   if (!isObjectId(id)) return { kind: "unreadable" };
-  const { endpoint, query } = readPlace(resource);
+  const { endpoint, query } = readEndpointOf(resource);
   const call = { params: { id }, query };
   const { status, body, date } = await client.get(endpoint, call, { deadlineMs });
   if (status === 404) return { kind: "missing", date };
   const object = asObject(body);
   if (object?.["id"] !== id) return { kind: "unreadable" };
-  const observations = [observed(resource, object, fixedForm(date), cause)];
+  const observations = [snapshotFrom(resource, object, canonicalDate(date), cause)];
   return { kind: "found", page: { observations, unread: [], date } };
 }
 
 /** A `Date` of the service in the canonical form of versions. */
-export const fixedForm = (date: Date): string | null => canonicalTimestamp(date.toISOString());
+export const canonicalDate = (date: Date): string | null => canonicalTimestamp(date.toISOString());
 
 /** One answer of the service. */
 export interface ReadPage {
-  observations: Observation[];
+  observations: Snapshot[];
   /** Objects that the answer names but does not contain: they need a refetch of their own. */
   unread: ObjectKey[];
   date: Date;
@@ -155,7 +160,7 @@ export interface ReadPage {
  * reason. Idempotent; opens its own transactions. Throws when the database does not answer, or refuses the only object.
  */
 export async function applyAnswer(
-  deps: FetchDeps,
+  deps: RefetchDeps,
   fetch: Pick<DueRefetch, "resource" | "id">,
   page: Pick<ReadPage, "observations" | "unread">,
 ): Promise<string | null> {
@@ -180,7 +185,7 @@ export async function applyAnswer(
 }
 
 async function applyPart(
-  deps: FetchDeps,
+  deps: RefetchDeps,
   fetch: Pick<DueRefetch, "resource" | "id">,
   part: Pick<ReadPage, "observations" | "unread">,
 ): Promise<string | null> {
@@ -191,26 +196,26 @@ async function applyPart(
     const [refused] = part.observations;
     const named = { resource: refused?.resource, id: refused?.object["id"] };
     deps.log.error({ err: error, ...named }, "an object of an answer could not be applied");
-    return reasonOf(error);
+    return safeReason(error);
   }
 }
 
 async function applyTogether(
-  deps: FetchDeps,
+  deps: RefetchDeps,
   { resource, id }: Pick<DueRefetch, "resource" | "id">,
   { observations, unread }: Pick<ReadPage, "observations" | "unread">,
 ): Promise<string | null> {
   const { outcomes } = await deps.listener.tellWithin(deps.log, (tell) =>
-    withRetries(deps, () =>
+    retryOnConflict(deps, () =>
       inTransaction(deps.db, async (trx) => {
-        const applied = await applyObservations(trx, observations);
+        const applied = await applySnapshots(trx, observations);
         const partial = partialObjects(observations, applied.outcomes);
         const others = partial.filter((object) => object.resource !== resource || object.id !== id);
         const { ties } = applied;
-        const reads = readsAfter({ ties, unread: [...applied.unread, ...unread, ...others] });
+        const reads = refetchesAfter({ ties, unread: [...applied.unread, ...unread, ...others] });
         const news = { states: applied.written, future: applied.unbelieved };
         const missing = await tell(trx, news, "read");
-        await requestRefetches(trx, [...reads, ...readsForAlerts(missing)]);
+        await requestRefetches(trx, [...reads, ...refetchesForAlerts(missing)]);
         return applied;
       }),
     ),
@@ -232,7 +237,7 @@ const maxUseless = 6;
 
 /** Does the work of one refetch. Any failure postpones it with a growing delay. Never throws. */
 export async function withBackoff(
-  deps: FetchDeps,
+  deps: RefetchDeps,
   fetch: DueRefetch,
   work: () => Promise<void>,
 ): Promise<void> {
@@ -244,7 +249,7 @@ export async function withBackoff(
     const delayMs = Math.max(askedMs, backoffMs(deps, fetch));
     const { resource, id, missingSince } = fetch;
     log.warn({ err: error, resource, id, delayMs }, "a refetch failed");
-    await postponeRefetch(db, fetch, { delayMs, error: reasonOf(error), missingSince }).catch(
+    await postponeRefetch(db, fetch, { delayMs, error: safeReason(error), missingSince }).catch(
       (lost: unknown) => {
         log.warn(
           { err: lost },
@@ -257,7 +262,7 @@ export async function withBackoff(
 
 /** For unusable answers that a retry may improve: retries with backoff, then gives up. */
 export async function giveUpOrRetry(
-  deps: FetchDeps,
+  deps: RefetchDeps,
   fetch: DueRefetch,
   problem: string,
 ): Promise<void> {
@@ -277,7 +282,11 @@ export async function giveUpOrRetry(
 const earlyMs = 60_000;
 
 /** Completes a refetch whose last answer had this `Date`, unless that is too early to confirm the tie it was for. */
-export async function conclude(deps: FetchDeps, fetch: DueRefetch, date: Date): Promise<void> {
+export async function completeUnlessEarly(
+  deps: RefetchDeps,
+  fetch: DueRefetch,
+  date: Date,
+): Promise<void> {
   const { notBefore } = fetch;
   if (notBefore === null || date >= notBefore) return completeRefetch(deps.db, fetch);
   // The service's clock may be moved, so a tie may be dated years ahead: it is read again at growing intervals.
@@ -289,5 +298,5 @@ export async function conclude(deps: FetchDeps, fetch: DueRefetch, date: Date): 
   });
 }
 
-const backoffMs = ({ random }: FetchDeps, { attempts }: DueRefetch): number =>
-  retryDelayMs(fetchRetryPolicy, attempts, random) ?? fetchRetryPolicy.maxDelayMs;
+const backoffMs = ({ random }: RefetchDeps, { attempts }: DueRefetch): number =>
+  retryDelayMs(refetchRetryPolicy, attempts, random) ?? refetchRetryPolicy.maxDelayMs;

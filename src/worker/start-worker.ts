@@ -2,10 +2,10 @@ import { type RelayLimits, type RelayRows, takeRelayRows } from "../inbox/relay.
 import { runEvery } from "../platform/run-every.ts";
 import { type JobQueue, QueueUnavailable, type Schedule } from "../queue/job-queue.ts";
 import { type ApplyDeps, applyBatch } from "./apply-batch.ts";
-import { type FetchDeps, refetchDueObjects } from "./refetch.ts";
+import { type RefetchDeps, refetchDueObjects } from "./refetch.ts";
 import { walkDisputes } from "./walk-disputes.ts";
 
-export interface WorkerDeps extends ApplyDeps, FetchDeps {
+export interface WorkerDeps extends ApplyDeps, RefetchDeps {
   queue: JobQueue;
 }
 
@@ -93,8 +93,8 @@ export function startWorker(
   const stalledAfterMs = options.stalledAfterMs ?? defaultStallLimits;
   return {
     isAlive: () =>
-      [relay, schedules].every((loop) => loop.quietMs() < stalledAfterMs.statements) &&
-      [fetches, disputes].every((loop) => loop.quietMs() < stalledAfterMs.reads),
+      [relay, schedules].every((loop) => loop.sinceProgressMs() < stalledAfterMs.statements) &&
+      [fetches, disputes].every((loop) => loop.sinceProgressMs() < stalledAfterMs.reads),
     async close() {
       stopping.abort(new Error("the worker is stopping"));
       const parts = [...consumers, relay, fetches, disputes, schedules];

@@ -1,15 +1,15 @@
 import { withBelievedDates } from "../client/believed-dates.ts";
 import { listTransactions } from "../contract/resources/transactions.ts";
 import { asObject, wireId } from "../contract/wire-types.ts";
-import { type DueRefetch, holdFetch, takeDueRefetches } from "../inbox/refetch.ts";
-import { observed } from "../mirror/snapshot.ts";
+import { type DueRefetch, extendLease, takeDueRefetches } from "../inbox/refetch.ts";
+import { snapshotFrom } from "../mirror/snapshot.ts";
 import { disputedTransactions } from "./outcomes.ts";
 import {
-  type FetchDeps,
+  type RefetchDeps,
   type ReadPage,
   applyAnswer,
-  conclude,
-  fixedForm,
+  completeUnlessEarly,
+  canonicalDate,
   giveUpOrRetry,
   withBackoff,
 } from "./refetch.ts";
@@ -25,7 +25,7 @@ const maxPages = 5_000;
  * `onPage` after each page, since a walk may take hours. Returns how many walks it began.
  */
 export async function walkDisputes(
-  deps: FetchDeps,
+  deps: RefetchDeps,
   stop: AbortSignal,
   onPage: () => void = () => {},
 ): Promise<number> {
@@ -36,7 +36,7 @@ export async function walkDisputes(
 }
 
 async function walk(
-  deps: FetchDeps,
+  deps: RefetchDeps,
   fetch: DueRefetch,
   stop: AbortSignal,
   onPage: () => void,
@@ -49,30 +49,30 @@ async function walk(
     problem ??= failed;
     ({ date } = page);
     if (++pages === maxPages) return giveUpOrRetry(deps, fetch, "the list does not end");
-    await holdFetch(deps.db, fetch, leaseSeconds);
+    await extendLease(deps.db, fetch, leaseSeconds);
     onPage();
   }
   if (problem !== null) return giveUpOrRetry(deps, fetch, problem);
-  await conclude(deps, fetch, date);
+  await completeUnlessEarly(deps, fetch, date);
 }
 
 /** Reads the list with embedded orders. A missing order is read by its id. */
 async function* disputePages(
-  { client, clock }: Pick<FetchDeps, "client" | "clock">,
+  { client, clock }: Pick<RefetchDeps, "client" | "clock">,
   signal: AbortSignal,
 ): AsyncGenerator<ReadPage, void, undefined> {
   const reader = withBelievedDates(client, clock);
   const call = { query: { status: "chargeback", expand: "order" } } as const;
-  const pages = reader.listPages(listTransactions, call, { lane: "fetch", signal });
+  const pages = reader.listPages(listTransactions, call, { priority: "fetch", signal });
   for await (const { items, date } of pages) {
     const page: ReadPage = { observations: [], unread: [], date };
-    const observedAt = fixedForm(date);
+    const observedAt = canonicalDate(date);
     for (const transaction of items) {
-      page.observations.push(observed("transaction", transaction, observedAt, "fetch"));
+      page.observations.push(snapshotFrom("transaction", transaction, observedAt, "fetch"));
       const order = asObject((transaction as { order?: unknown }).order);
       const orderId = wireId.safeParse(transaction.order_id);
       if (order !== undefined)
-        page.observations.push(observed("order", order, observedAt, "fetch"));
+        page.observations.push(snapshotFrom("order", order, observedAt, "fetch"));
       else if (orderId.success) page.unread.push({ resource: "order", id: orderId.data });
     }
     yield page;

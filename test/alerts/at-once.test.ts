@@ -2,8 +2,8 @@ import type { Knex } from "knex";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { assess } from "../../src/alerts/assess.ts";
 import type { FoundBy } from "../../src/alerts/alert-context.ts";
-import { applyObservations } from "../../src/mirror/write/apply.ts";
-import type { Observation } from "../../src/mirror/snapshot.ts";
+import { applySnapshots } from "../../src/mirror/write/apply.ts";
+import type { Snapshot } from "../../src/mirror/snapshot.ts";
 import {
   at,
   sampleEntry,
@@ -15,7 +15,7 @@ import {
 import { useTestDatabase } from "../support/use-database.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
-import { alertRows, messagesOf } from "./story-stand.ts";
+import { alertRows, messagesOf } from "./timeline-stand.ts";
 import { standingClock, unresolved } from "./sweep-stand.ts";
 import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 
@@ -33,18 +33,18 @@ const alertContext = testAlertContext({ settings, clock, serviceClock: clock });
 
 /** Writes and assesses as a worker does; `held` keeps the transaction open. */
 async function learn(
-  observations: Observation[],
+  observations: Snapshot[],
   { foundBy = "event", held }: { foundBy?: FoundBy; held?: () => Promise<void> } = {},
 ): Promise<void> {
   await db.transaction(async (trx) => {
-    const { written } = await applyObservations(trx, observations);
+    const { written } = await applySnapshots(trx, observations);
     await assess(trx, alertContext, written, foundBy);
     await held?.();
   });
 }
 
 /** The second begins when the first has assessed; the first commits when the second waits or has ended. */
-async function atOnce(first: Observation[], second: Observation[]): Promise<void> {
+async function atOnce(first: Snapshot[], second: Snapshot[]): Promise<void> {
   let begin = (): void => {};
   const hasBegun = new Promise<void>((resolve) => (begin = resolve));
   let end = (): void => {};

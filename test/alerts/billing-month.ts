@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import type { Knex } from "knex";
 import { openChannels } from "../../src/alerts/channels/channel-kinds.ts";
-import { defaultLaneOptions, startSender } from "../../src/alerts/outbox/sender.ts";
+import { defaultSenderOptions, startSender } from "../../src/alerts/outbox/sender.ts";
 import { type RunOutcome, assessRun } from "../../src/alerts/rules/reconciliation.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -58,7 +58,9 @@ interface TimedEvent {
   object: object;
 }
 
-/** The events of a month, by the service's clock from `startMs` on, in the order of their times. Repeats by its seed. */
+/**
+ * The events of a month, by the service's clock from `startMs` on, in the order of their times. Repeats by its seed.
+ */
 function monthOfEvents(model: MonthModel, startMs: number): TimedEvent[] {
   const random = seededRandom(model.seed);
   const events: TimedEvent[] = [];
@@ -197,8 +199,9 @@ export interface MonthReport {
 
 /**
  * Lives through a month, step by step: events are stored and applied, the sweep runs, and a real sender posts to real
- * HTTP receivers. Besides declines the month has a day on which a new type of event appears, an hour without webhooks, a
- * night that was left out, one that ended incomplete, and one that healed what was missed. Nobody acknowledges anything.
+ * HTTP receivers. Besides declines the month has a day on which a new type of event appears, an hour without webhooks,
+ * a night that was left out, one that ended incomplete, and one that healed what was missed. Nobody acknowledges
+ * anything.
  */
 export async function liveThroughMonth(db: Knex, model: MonthModel): Promise<MonthReport> {
   const server = await startChannelServer();
@@ -219,7 +222,7 @@ export async function liveThroughMonth(db: Knex, model: MonthModel): Promise<Mon
   const sender = startSender(
     { db, log, clock: wallClock, random: seededRandom("month") },
     openChannels(settings.channels, channelDeps({ privateHosts: ["127.0.0.1"], secrets })),
-    { ...defaultLaneOptions, pollMs: 40 },
+    { ...defaultSenderOptions, pollMs: 40 },
   );
   try {
     const events = monthOfEvents(model, startMs);
@@ -334,7 +337,7 @@ async function reconcileNight(
   const outcome: RunOutcome = {
     id: night,
     kind: "nightly",
-    firstFill: false,
+    isInitialImport: false,
     complete: night !== 16,
     error: night === 16 ? "the service did not answer in time" : null,
     healed: night === 22 ? { missing_here: 3 } : {},

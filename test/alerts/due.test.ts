@@ -5,7 +5,7 @@ import { slackPayload } from "../../src/alerts/channels/slack.ts";
 import { sampleCustomer, sampleOrder } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
-import { deliver, messagesOf } from "./story-stand.ts";
+import { deliver, messagesOf } from "./timeline-stand.ts";
 import { declined, event, standing, standingClock, sweep } from "./sweep-stand.ts";
 import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 

@@ -3,11 +3,11 @@ import { afterEach, beforeAll, beforeEach, expect, test } from "vitest";
 import { openChannels } from "../../src/alerts/channels/channel-kinds.ts";
 import {
   type RunningSender,
-  defaultLaneOptions,
+  defaultSenderOptions,
   startSender,
 } from "../../src/alerts/outbox/sender.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
-import { lastWholeRun } from "../../src/reconcile/runs/runs.ts";
+import { lastFullAnswerStart } from "../../src/reconcile/runs/runs.ts";
 import { wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
@@ -20,7 +20,7 @@ import { useTestDatabase } from "../support/use-database.ts";
 import { applyDeps, emptyAll } from "../worker/worker-stand.ts";
 import { channelDeps } from "./channels/channel-deps.ts";
 import { type ChannelServer, startChannelServer } from "./channels/channel-server.ts";
-import { deliver, storeBodies } from "./story-stand.ts";
+import { deliver, storeBodies } from "./timeline-stand.ts";
 import { declined, event, standingClock } from "./sweep-stand.ts";
 import { settingsOf, testAlertContext, toldTo } from "./test-alert-context.ts";
 
@@ -68,7 +68,7 @@ async function send(settings: ReturnType<typeof settingsWith>): Promise<void> {
   );
   const log = createLog({ level: "silent", name: "test", destination: { write: () => {} } });
   const deps = { db, log, clock: wallClock, random: seededRandom("ends") };
-  sender = startSender(deps, channels, { ...defaultLaneOptions, pollMs: 10 });
+  sender = startSender(deps, channels, { ...defaultSenderOptions, pollMs: 10 });
   const isAllSent = async (): Promise<boolean> => {
     const due = db("alerts.outbox").where("state", "pending").where("due_at", "<=", db.fn.now());
     return (await due.first("id")) === undefined;
@@ -165,5 +165,5 @@ test("an escalation keeps the amount, the customer, the advice and the link", as
 
 async function sweepUnsent(alertContext: ReturnType<typeof testAlertContext>): Promise<void> {
   const log = createLog({ level: "silent", name: "test", destination: { write: () => {} } });
-  await sweepAlerts({ db, log, lastWholeRun }, alertContext);
+  await sweepAlerts({ db, log, lastFullAnswerStart }, alertContext);
 }

@@ -7,7 +7,7 @@ import { sampleCustomer, sampleEntry, sampleOrder, sampleSubscription } from "..
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
 import { storeAlert } from "./outbox/outbox-stand.ts";
-import { deliver, messagesOf } from "./story-stand.ts";
+import { deliver, messagesOf } from "./timeline-stand.ts";
 import { standingClock, sweep, unresolved } from "./sweep-stand.ts";
 import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 

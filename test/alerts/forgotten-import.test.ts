@@ -7,7 +7,7 @@ import {
   aSubscription,
   startTestSandbox,
 } from "../sandbox/harness.ts";
-import { advance, deliver, eventsSoFar } from "./story-stand.ts";
+import { advance, deliver, eventsSoFar } from "./timeline-stand.ts";
 import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 
 const settings = settingsOf({ digests: { when: "off" } });

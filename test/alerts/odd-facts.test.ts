@@ -3,7 +3,7 @@ import { beforeAll, beforeEach, expect, test } from "vitest";
 import { sampleOrder } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
-import { deliver } from "./story-stand.ts";
+import { deliver } from "./timeline-stand.ts";
 import { declined, event, standing, sweep } from "./sweep-stand.ts";
 
 const database = useTestDatabase();

@@ -1,11 +1,11 @@
 import type { Knex } from "knex";
 import type { AlertContext } from "../../src/alerts/alert-context.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
-import { lastWholeRun } from "../../src/reconcile/runs/runs.ts";
+import { lastFullAnswerStart } from "../../src/reconcile/runs/runs.ts";
 import { programmesNear } from "../../src/reports/catalogue/network-monitor/programmes-near.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { sampleOrder } from "../mirror/samples.ts";
-import { sendDue } from "./story-stand.ts";
+import { sendDue } from "./timeline-stand.ts";
 import { testAlertContext } from "./test-alert-context.ts";
 
 /**
@@ -23,7 +23,7 @@ export async function sweep(
     name: "test",
     destination: { write: (line: string) => void failures.push(line) },
   });
-  while ((await sweepAlerts({ db, log, lastWholeRun, programmesNear }, alertContext)).more);
+  while ((await sweepAlerts({ db, log, lastFullAnswerStart, programmesNear }, alertContext)).more);
   if (failures.length > 0) throw new Error(failures.join(""));
   if (sends) await sendDue(db);
 }

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { beforeAll, expect, test } from "vitest";
 import { sampleEntry, sampleOrder, sampleSubscription } from "../mirror/samples.ts";
 import { useTestDatabase } from "../support/use-database.ts";
-import { deliver, messagesOf } from "./story-stand.ts";
+import { deliver, messagesOf } from "./timeline-stand.ts";
 import { testAlertContext } from "./test-alert-context.ts";
 
 const database = useTestDatabase();

@@ -4,7 +4,7 @@ import { acknowledgeAlert } from "../../src/alerts/escalation.ts";
 import type { AlertMessage } from "../../src/alerts/message.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyAll } from "../worker/worker-stand.ts";
-import { deliver, messagesOf } from "./story-stand.ts";
+import { deliver, messagesOf } from "./timeline-stand.ts";
 import { declined, event, standingClock, sweep } from "./sweep-stand.ts";
 import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 

@@ -1,5 +1,5 @@
 import { describe, expect, it } from "vitest";
-import { type Lane, createLaneGate, createPace } from "../../src/client/pace.ts";
+import { type CallPriority, createCallGate, createPace } from "../../src/client/pace.ts";
 import { createTestTime } from "./test-time.ts";
 
 const never = new AbortController().signal;
@@ -8,13 +8,17 @@ function setUp(places: number) {
   const time = createTestTime();
   const pace = createPace();
   const closing = new AbortController();
-  const gate = createLaneGate(
+  const gate = createCallGate(
     { clock: time.clock, pace, sleep: time.sleep, closing: closing.signal },
     places,
   );
   const admitted: string[] = [];
-  const enter = async (name: string, lane: Lane, signal = never): Promise<() => void> => {
-    const leave = await gate.enter(lane, signal);
+  const enter = async (
+    name: string,
+    priority: CallPriority,
+    signal = never,
+  ): Promise<() => void> => {
+    const leave = await gate.acquire(priority, signal);
     admitted.push(name);
     return leave;
   };

@@ -1,19 +1,26 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
-import { type FailedTry, type RetryFacts, decideRetry } from "../../src/client/retry-decision.ts";
+import {
+  type FailedCallAttempt,
+  type RetryFacts,
+  decideRetry,
+} from "../../src/client/retry-decision.ts";
 
 const policy = { maxAttempts: 5, baseDelayMs: 500, maxDelayMs: 4_000 };
 const middle = (): number => 0.5;
 
-function answer(status: number, parts: { code?: string; retryAfterMs?: number } = {}): FailedTry {
+function answer(
+  status: number,
+  parts: { code?: string; retryAfterMs?: number } = {},
+): FailedCallAttempt {
   return { kind: "answer", status, code: null, retryAfterMs: null, ...parts };
 }
 
-function facts(failed: FailedTry, parts: Partial<RetryFacts> = {}): RetryFacts {
+function facts(failed: FailedCallAttempt, parts: Partial<RetryFacts> = {}): RetryFacts {
   return { failed, repeatable: true, attempt: 1, remainingMs: 60_000, ...parts };
 }
 
-function decide(failed: FailedTry, parts: Partial<RetryFacts> = {}): unknown {
+function decide(failed: FailedCallAttempt, parts: Partial<RetryFacts> = {}): unknown {
   return decideRetry(middle, facts(failed, parts), policy);
 }
 
@@ -79,14 +86,14 @@ describe("decideRetry", () => {
   });
 
   const anyFailure = fc.oneof(
-    fc.constant<FailedTry>({ kind: "no_answer" }),
+    fc.constant<FailedCallAttempt>({ kind: "no_answer" }),
     fc
       .record({
         status: fc.integer({ min: 300, max: 599 }),
         code: fc.option(fc.constantFrom("internal_error", "rate_limit_exceeded", "x")),
         retryAfterMs: fc.option(fc.nat()),
       })
-      .map((parts): FailedTry => ({ kind: "answer", ...parts })),
+      .map((parts): FailedCallAttempt => ({ kind: "answer", ...parts })),
   );
 
   it("never repeats what must not be repeated", () => {

@@ -1,7 +1,7 @@
 import fc from "fast-check";
 import { describe, expect, it } from "vitest";
 import {
-  defaultEnvelopePlaces,
+  defaultEnvelopePaths,
   eventEnvelopeSchema,
   readEventParts,
 } from "../../src/contract/event-envelope.ts";
@@ -18,7 +18,7 @@ describe("readEventParts", () => {
       data: { object: { id: "o1" } },
     };
     expect(eventEnvelopeSchema.safeParse(body).success).toBe(true);
-    expect(readEventParts(defaultEnvelopePlaces, body)).toEqual({
+    expect(readEventParts(defaultEnvelopePaths, body)).toEqual({
       id: "evt_1",
       type: "order.created",
       createdAt: "2026-01-02T03:04:05.600000Z",
@@ -55,20 +55,20 @@ describe("readEventParts", () => {
     ["text", "text"],
     ["nothing", undefined],
   ])("reads null from %s", (_case, body) => {
-    expect(readEventParts(defaultEnvelopePlaces, body)).toEqual(nothing);
+    expect(readEventParts(defaultEnvelopePaths, body)).toEqual(nothing);
   });
 
   it("does not look into prototypes", () => {
-    const places = { ...defaultEnvelopePlaces, object: "constructor.prototype", type: "toString" };
+    const places = { ...defaultEnvelopePaths, object: "constructor.prototype", type: "toString" };
     expect(readEventParts(places, {})).toEqual(nothing);
     const forged: unknown = JSON.parse('{"__proto__":{"id":"evt_1","data":{"object":{"id":"o"}}}}');
-    expect(readEventParts(defaultEnvelopePlaces, forged)).toEqual(nothing);
+    expect(readEventParts(defaultEnvelopePaths, forged)).toEqual(nothing);
   });
 
   it("never throws", () => {
     fc.assert(
       fc.property(fc.anything(), fc.string(), (body, place) => {
-        readEventParts({ ...defaultEnvelopePlaces, object: place }, body);
+        readEventParts({ ...defaultEnvelopePaths, object: place }, body);
       }),
     );
   });

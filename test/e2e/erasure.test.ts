@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { afterEach, describe, expect, test } from "vitest";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
-import { lastWholeRun } from "../../src/reconcile/runs/runs.ts";
+import { lastFullAnswerStart } from "../../src/reconcile/runs/runs.ts";
 import { registerAlerts } from "../../src/main/cli/alerts.ts";
 import { registerCustomers } from "../../src/main/cli/customers.ts";
 import { registerEvents } from "../../src/main/cli/events.ts";
@@ -11,7 +11,7 @@ import { seededRandom } from "../../src/platform/random.ts";
 import { createJobQueue } from "../../src/queue/job-queue.ts";
 import { defaultAccounts } from "../../src/reports/base/account-map.ts";
 import { closeMonth } from "../../src/reports/close/close-month.ts";
-import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
+import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
 import { startWorker } from "../../src/worker/start-worker.ts";
 import { settingsOf, testAlertContext, toldTo } from "../alerts/test-alert-context.ts";
 import { runCommand } from "../main/cli/command-line.ts";
@@ -47,7 +47,7 @@ async function deploy(backend: (typeof testBackends)[number]) {
   open.push(() => receiver.close());
   const alerts = testAlertContext({ settings, serviceClock: deps.serviceClock });
   const random = seededRandom("worker");
-  const places = defaultEnvelopePlaces;
+  const places = defaultEnvelopePaths;
   const worker = startWorker(
     {
       ...deps,
@@ -112,7 +112,7 @@ async function deploy(backend: (typeof testBackends)[number]) {
   }
   /** As often as there is something to look through: the first look only remembers where it began. */
   const sweep = async (): Promise<void> => {
-    for (let n = 0; n < 3; n++) await sweepAlerts({ ...deps, lastWholeRun }, alerts);
+    for (let n = 0; n < 3; n++) await sweepAlerts({ ...deps, lastFullAnswerStart }, alerts);
   };
   return { service, stand, db: database.db, deliver, settled, sweep, command, everything };
 }

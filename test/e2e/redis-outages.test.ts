@@ -5,7 +5,7 @@ import { seededRandom, systemRandom } from "../../src/platform/random.ts";
 import { createServiceClock, wallClock } from "../../src/platform/clock.ts";
 import { type JobQueue, createJobQueue } from "../../src/queue/job-queue.ts";
 import { createServiceClient } from "../../src/client/service-client.ts";
-import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
+import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
 import { defaultWorkerOptions, startWorker } from "../../src/worker/start-worker.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { testAlertContext, toldTo } from "../alerts/test-alert-context.ts";
@@ -135,7 +135,7 @@ function startClockwork(location: { databaseUrl: string; redisUrl: string }): Cl
       client,
       log,
       random: systemRandom,
-      places: defaultEnvelopePlaces,
+      places: defaultEnvelopePaths,
       ...toldTo(testAlertContext()),
       missingGraceMs: 0,
       foreignAccount: async () => null,

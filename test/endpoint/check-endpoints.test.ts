@@ -27,7 +27,7 @@ const classify = (fields: Partial<EndpointFacts> = {}): [string, string][] =>
     url: "https://hooks.example.com/webhooks",
     known: [],
     openCall: null,
-    hiddenSecrets: [],
+    lostSecrets: [],
     now,
     ...fields,
   }).map(({ code, severity }) => [code, severity]);
@@ -90,7 +90,7 @@ describe("the endpoint watch", () => {
   });
 
   it("minds a secret that was lost and a call that was not finished", () => {
-    expect(classify({ hiddenSecrets: ["we-1"] })).toEqual([["secret_lost", "critical"]]);
+    expect(classify({ lostSecrets: ["we-1"] })).toEqual([["secret_lost", "critical"]]);
     const call = { idempotencyKey: "", kind: "rotate", endpointId: "we-1", body: {} } as const;
     const begun = (minutesAgo: number) => ({
       openCall: { ...call, createdAt: new Date(now.getTime() - minutesAgo * 60_000) },

@@ -1,6 +1,6 @@
 import { afterAll, afterEach, beforeAll, beforeEach, expect, it } from "vitest";
 import { registerDoctor } from "../../src/main/cli/doctor/doctor.ts";
-import type { Finding } from "../../src/main/cli/doctor/finding.ts";
+import type { CheckResult } from "../../src/main/cli/doctor/check-result.ts";
 import { createServiceClock, wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
@@ -41,9 +41,9 @@ const findings = () =>
     .orderBy("key")
     .select("key", "class", "severity", "state", "object_id");
 
-async function doctor(): Promise<Finding | undefined> {
+async function doctor(): Promise<CheckResult | undefined> {
   const run = await runCommand(registerDoctor, ["doctor", "--json"], { env: stand.environment });
-  const { findings: all } = JSON.parse(run.out) as { findings: Finding[] };
+  const { findings: all } = JSON.parse(run.out) as { findings: CheckResult[] };
   return all.find(({ check }) => check === "endpoint");
 }
 

@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import {
-  type Settlement,
+  type CompletedEvent,
   claimEvents,
   postponeEvent,
   completeEvents,
@@ -17,7 +17,7 @@ const claimUpTo = (seqs: number[], maxBytes: number) =>
   database.db.transaction((trx) => claimEvents(trx, seqs, maxBytes));
 const claim = async (seqs: number[]) => (await claimUpTo(seqs, enough)).events;
 
-const settlement = (seq: number, given: Partial<Settlement> = {}): Settlement => ({
+const settlement = (seq: number, given: Partial<CompletedEvent> = {}): CompletedEvent => ({
   seq,
   state: "applied",
   reason: null,

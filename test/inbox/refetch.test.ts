@@ -1,6 +1,6 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import {
-  type WantedRefetch,
+  type RefetchRequest,
   postponeRefetch,
   completeRefetch,
   takeDueRefetches,
@@ -13,14 +13,14 @@ import { statementsOf } from "../support/statements-of.ts";
 const database = useTestDatabase();
 beforeEach(() => emptyInbox(database.db));
 
-const wanted = (given: Partial<WantedRefetch> = {}): WantedRefetch => ({
+const wanted = (given: Partial<RefetchRequest> = {}): RefetchRequest => ({
   resource: "order",
   id: "ord_1",
   reason: "thin",
   notBefore: null,
   ...given,
 });
-const want = (...fetches: WantedRefetch[]) => requestRefetches(database.db, fetches);
+const want = (...fetches: RefetchRequest[]) => requestRefetches(database.db, fetches);
 const take = ({ limit = 10, leaseSeconds = 60 } = {}) =>
   takeDueRefetches(database.db, { limit, leaseSeconds });
 const takeOne = async () => {

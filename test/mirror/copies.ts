@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
-import { applyObservations } from "../../src/mirror/write/apply.ts";
-import type { Observation, ObjectKey } from "../../src/mirror/snapshot.ts";
+import { applySnapshots } from "../../src/mirror/write/apply.ts";
+import type { Snapshot, ObjectKey } from "../../src/mirror/snapshot.ts";
 import type { Random } from "../../src/platform/random.ts";
 import { type Delivery, type History, copyMark } from "./shop-history.ts";
 
@@ -55,7 +55,7 @@ export async function settleCopies(
       return observationOf({ ...read, object: inCopy(JSON.stringify(read.object), copy) });
     }),
   );
-  const groups: Observation[][] = [];
+  const groups: Snapshot[][] = [];
   reads.forEach((read, n) => (groups[Math.floor(n / 1_000)] ??= []).push(read));
   await atOnce(2, groups, async (group) => {
     const more = await applyAll(db, group);
@@ -64,8 +64,8 @@ export async function settleCopies(
 }
 
 /** Applies a batch and gives back what is to be read: what is thin, tied, or embedded without its state. */
-async function applyAll(db: Knex, batch: readonly Observation[]): Promise<ObjectKey[]> {
-  const { outcomes, ties, unread } = await db.transaction((trx) => applyObservations(trx, batch));
+async function applyAll(db: Knex, batch: readonly Snapshot[]): Promise<ObjectKey[]> {
+  const { outcomes, ties, unread } = await db.transaction((trx) => applySnapshots(trx, batch));
   const thin = outcomes.flatMap((outcome, n) => {
     if (outcome.outcome === "unreadable") throw new Error(outcome.reason);
     return outcome.outcome === "thin" ? [{ resource: batch[n]!.resource, id: outcome.id }] : [];
@@ -73,7 +73,7 @@ async function applyAll(db: Knex, batch: readonly Observation[]): Promise<Object
   return [...thin, ...ties, ...unread].map(({ resource, id }) => ({ resource, id }));
 }
 
-const observationOf = (delivery: Delivery): Observation => ({ ...delivery, cause: "test" });
+const observationOf = (delivery: Delivery): Snapshot => ({ ...delivery, cause: "test" });
 
 const inCopy = (body: string, copy: number): Record<string, unknown> =>
   JSON.parse(body.replaceAll(copyMark, `~${copy}`)) as Record<string, unknown>;
@@ -165,7 +165,7 @@ export async function mirrorAfter(
   try {
     for (let batch = 0; batch <= (arrivals.at(-1)?.batch ?? 0); batch++) {
       const due = arrivals.filter((arrival) => arrival.batch === batch);
-      await applyObservations(
+      await applySnapshots(
         trx,
         due.map(({ delivery }) => observationOf(history.deliveries[delivery]!)),
       );

@@ -32,7 +32,7 @@ describe("money that cannot be read makes an object dead, with a reason that nam
     ["subtotal", "discount_amount", "total"].flatMap((field) => bad.map((value) => [field, value])),
   )("an order's %s of %j", (field, value) => {
     const decoded = decode(shown("order", sampleOrder({ [String(field)]: value })));
-    expect(decoded).toMatchObject({ ok: false, thin: false });
+    expect(decoded).toMatchObject({ ok: false, partial: false });
     expect(decoded).toHaveProperty("reason", expect.stringMatching(`^${String(field)}: `));
   });
   test.each(bad)("a transaction's amount of %j", (amount) => {
@@ -57,7 +57,7 @@ describe("an id or a version that cannot be read makes an object dead", () => {
     (id) => {
       expect(decode(shown("order", sampleOrder({ id })))).toMatchObject({
         ok: false,
-        thin: false,
+        partial: false,
         reason: expect.stringMatching(/^id: /) as string,
       });
     },
@@ -67,7 +67,7 @@ describe("an id or a version that cannot be read makes an object dead", () => {
     (updated_at) => {
       expect(decode(shown("order", sampleOrder({ updated_at })))).toMatchObject({
         ok: false,
-        thin: false,
+        partial: false,
         reason: expect.stringMatching(/^updated_at: /) as string,
       });
     },
@@ -98,7 +98,7 @@ describe("an object without a required key is thin", () => {
     const { [String(key)]: _gone, ...object } = samples[resource as keyof typeof samples]();
     expect(decode(shown(resource as Resource, object))).toEqual({
       ok: false,
-      thin: true,
+      partial: true,
       id: object["id"],
       states: [],
     });

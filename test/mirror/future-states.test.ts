@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { beforeEach, describe, expect, test } from "vitest";
 import { eraseHistory } from "../../src/mirror/privacy/erase-mirror.ts";
-import type { Observation } from "../../src/mirror/snapshot.ts";
+import type { Snapshot } from "../../src/mirror/snapshot.ts";
 import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { emptyMirror } from "./copies.ts";
@@ -27,7 +27,7 @@ async function emptyAll(): Promise<void> {
 }
 
 /** An event that came at a time. */
-const received = (observation: Observation, seconds: number): Observation => ({
+const received = (observation: Snapshot, seconds: number): Snapshot => ({
   ...observation,
   receivedAt: canonicalTimestamp(at(seconds)),
 });
@@ -109,7 +109,7 @@ test("of an order whose entry alone is dated 9999 the rest is believed", async (
 
 describe("whatever the order, the batches and the repeats", () => {
   /** Of one order: three states that can be, two that cannot, and one that could not be when it came first. */
-  const deliveries: Observation[] = [
+  const deliveries: Snapshot[] = [
     received(shown("order", sampleOrder({ status: "pending" })), 1),
     received(shown("order", sampleOrder({ status: "succeeded", updated_at: at(5) })), 6),
     received(shown("order", sampleOrder({ status: "canceled", updated_at: never })), 7),

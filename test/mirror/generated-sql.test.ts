@@ -2,10 +2,10 @@ import { join } from "node:path";
 import type { Knex } from "knex";
 import { beforeAll, describe, expect, test } from "vitest";
 import { compareStates } from "../../src/mirror/compare/compare-states.ts";
-import { inconsistentRows } from "../../src/mirror/compare/inconsistent-rows.ts";
+import { handEditedRows } from "../../src/mirror/compare/hand-edited-rows.ts";
 import { decode, mirrorResources } from "../../src/mirror/resources.ts";
-import type { Observation } from "../../src/mirror/snapshot.ts";
-import { overwriteObject, seeRow } from "../../src/mirror/write/overwrite.ts";
+import type { Snapshot } from "../../src/mirror/snapshot.ts";
+import { overwriteObject, readRowBeforeHeal } from "../../src/mirror/write/overwrite.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { readableSql, withoutLayout } from "./readable-sql.ts";
 import { resourcesSql } from "./resources-sql.ts";
@@ -22,7 +22,7 @@ import {
 const database = useTestDatabase();
 
 /** A read of each resource, and a later one of the same object. */
-const looks: Readonly<Record<string, readonly [first: Observation, later: Observation]>> = {
+const looks: Readonly<Record<string, readonly [first: Snapshot, later: Snapshot]>> = {
   orders: [
     seen("order", sampleOrder({ items: [] }), 60),
     seen("order", sampleOrder({ items: [], status: "refunded", updated_at: at(90) }), 120),
@@ -72,12 +72,14 @@ const kinds: readonly Kind[] = [
   },
   {
     file: "inconsistent",
-    says: "Finds rows with columns that no state explains (compare/inconsistent-rows.ts)",
+    says: "Finds rows with columns that no state explains (compare/hand-edited-rows.ts)",
     marks: (table) => new RegExp(`^select cast \\( .* from mirror\\.${table} t where `),
   },
 ];
 
-/** Every statement that is sent while the mirror writes, compares, overwrites and checks one object of each resource. */
+/**
+ * Every statement that is sent while the mirror writes, compares, overwrites and checks one object of each resource.
+ */
 const sent: string[] = [];
 
 beforeAll(async () => {
@@ -88,24 +90,24 @@ beforeAll(async () => {
     await compareStates(db, statesOf(later));
     await overwrite(db, later);
   }
-  for await (const rows of inconsistentRows(db, "2025-03-02T00:00:00.000000Z"))
+  for await (const rows of handEditedRows(db, "2025-03-02T00:00:00.000000Z"))
     throw new Error(`a row is inconsistent: ${JSON.stringify(rows)}`);
 });
 
-function statesOf(observation: Observation) {
+function statesOf(observation: Snapshot) {
   const decoded = decode(observation);
   if (!decoded.ok) throw new Error("a sample cannot be read");
   return decoded.states;
 }
 
-async function overwrite(db: Knex, observation: Observation): Promise<void> {
+async function overwrite(db: Knex, observation: Snapshot): Promise<void> {
   const object = { resource: observation.resource, id: String(observation.object["id"]) };
   const observedAt = observation.observedAt ?? "";
   await db.transaction(async (trx) => {
     const shown = {
       states: statesOf(observation),
       observedAt,
-      seen: await seeRow(trx, object, observedAt),
+      seen: await readRowBeforeHeal(trx, object, observedAt),
     };
     const done = await overwriteObject(trx, object, shown, { by: "ann", reason: "test" });
     expect(done.kind).toBe("written");

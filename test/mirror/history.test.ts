@@ -1,5 +1,5 @@
 import { beforeEach, describe, expect, test } from "vitest";
-import { applyObservations } from "../../src/mirror/write/apply.ts";
+import { applySnapshots } from "../../src/mirror/write/apply.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyMirror } from "./copies.ts";
@@ -93,7 +93,7 @@ describe("a tie", () => {
   const one = shown("order", sampleOrder({ description: "one" }));
   const two = shown("order", sampleOrder({ description: "two" }));
   const tie = { resource: "order", id: "order-1", updatedAt: "2025-03-01T12:00:00.000000Z" };
-  const tiesOf = async (...observations: Parameters<typeof applyObservations>[1][number][]) =>
+  const tiesOf = async (...observations: Parameters<typeof applySnapshots>[1][number][]) =>
     (await apply(database.db, ...observations)).ties;
 
   test("is two states of one time, in one batch or in two, and is reported once", async () => {
@@ -153,7 +153,7 @@ describe("two workers on one object at the same moment", () => {
   test("see each other's state: whoever comes second reports the tie", async () => {
     const { db } = database;
     const slow = await db.transaction();
-    const early = await applyObservations(slow, [first]);
+    const early = await applySnapshots(slow, [first]);
     const waiting = apply(db, second);
     await untilWaiting(db, 1);
     await slow.commit();
@@ -163,7 +163,7 @@ describe("two workers on one object at the same moment", () => {
   test("lose nothing of each other, nor of a chargeback that one of them half knows", async () => {
     const { db } = database;
     const slow = await db.transaction();
-    await applyObservations(slow, [
+    await applySnapshots(slow, [
       shown("order", sampleOrder({ status: "chargeback", updated_at: at(9) })),
     ]);
     await apply(

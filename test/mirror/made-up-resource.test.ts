@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, expect, test, vi } from "vitest";
 import { z } from "zod";
 import { defineEndpoint, idParam, noBody, noParams, noQuery } from "../../src/contract/endpoint.ts";
-import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
+import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
 import { createdAtQuery, listOf, pageQuery } from "../../src/contract/lists.ts";
 import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 import { timestamp, wireId } from "../../src/contract/wire-types.ts";
@@ -23,12 +23,12 @@ import {
 import {
   type Decoded,
   type GroupState,
-  type Observation,
+  type Snapshot,
   groupState,
 } from "../../src/mirror/snapshot.ts";
 import { statusRank } from "../../src/mirror/version.ts";
 import { defaultReconcileSettings } from "../../src/reconcile/settings.ts";
-import { readProof } from "../../src/reports/base/about.ts";
+import { readProof } from "../../src/reports/base/report-facts.ts";
 import { resolvePeriod } from "../../src/reports/base/period.ts";
 import { whyNotProved } from "../../src/reports/close/refusal.ts";
 import { testAlertContext } from "../alerts/test-alert-context.ts";
@@ -117,7 +117,7 @@ const parcel: MirrorResource = {
     },
   },
   stays: { number: "fee" },
-  openItems: "m.status = 'in_progress'",
+  openCondition: "m.status = 'in_progress'",
   known: {
     fields: new Set([
       ...Object.keys(parcelSchema.shape),
@@ -128,14 +128,14 @@ const parcel: MirrorResource = {
     ]),
     codes: { status: new Set(["in_progress", "succeeded"]) },
   },
-  decode(observation: Observation): Decoded {
+  decode(observation: Snapshot): Decoded {
     const read = readObject(parcelSchema, observation);
     if (!read.ok) return read;
     const { object } = observation;
     const parts = {
       id: read.id,
       updatedAt: read.updatedAt,
-      settledBy: { resource: "parcel", id: read.id },
+      confirmedBy: { resource: "parcel", id: read.id },
     } as const;
     const own = {
       group: "parcel",
@@ -163,13 +163,12 @@ const parcel: MirrorResource = {
 // Modules of its own, which derive from the list with this resource on it; those of other files do not know it.
 vi.resetModules();
 afterAll(() => void vi.resetModules());
-const { mirrorResources, readPlace } = await import("../../src/mirror/resources.ts");
+const { mirrorResources, readEndpointOf } = await import("../../src/mirror/resources.ts");
 (mirrorResources as MirrorResource[]).push(parcel);
-const { applyObservations, applyStates, newStates } =
-  await import("../../src/mirror/write/apply.ts");
-const { overwriteObject, seeRow } = await import("../../src/mirror/write/overwrite.ts");
+const { applySnapshots, applyStates, newStates } = await import("../../src/mirror/write/apply.ts");
+const { overwriteObject, readRowBeforeHeal } = await import("../../src/mirror/write/overwrite.ts");
 const { compareStates } = await import("../../src/mirror/compare/compare-states.ts");
-const { inconsistentRows } = await import("../../src/mirror/compare/inconsistent-rows.ts");
+const { handEditedRows } = await import("../../src/mirror/compare/hand-edited-rows.ts");
 const { eraseHistory, eraseRows, objectsOf } =
   await import("../../src/mirror/privacy/erase-mirror.ts");
 const { isCustomerKnown, markErased } = await import("../../src/mirror/privacy/erased-people.ts");
@@ -200,7 +199,7 @@ const sample = (fields: Record<string, unknown> = {}): Record<string, unknown> =
   ...fields,
 });
 
-const look = (object: Record<string, unknown>, observedAt: string | null): Observation => ({
+const look = (object: Record<string, unknown>, observedAt: string | null): Snapshot => ({
   resource: "parcel",
   object,
   fallbackUpdatedAt: null,
@@ -208,10 +207,10 @@ const look = (object: Record<string, unknown>, observedAt: string | null): Obser
   cause: observedAt === null ? "event:1" : "fetch",
 });
 
-const apply = (...observations: Observation[]) =>
-  database.db.transaction((trx) => applyObservations(trx, observations));
+const apply = (...observations: Snapshot[]) =>
+  database.db.transaction((trx) => applySnapshots(trx, observations));
 
-function statesOf(observation: Observation): GroupState[] {
+function statesOf(observation: Snapshot): GroupState[] {
   const decoded = parcel.decode(observation);
   if (!decoded.ok) throw new Error("the sample cannot be read");
   return decoded.states;
@@ -293,14 +292,14 @@ test("it is healed by hand, whatever the mirror holds, and what cannot be delete
   await apply(look(sample({ fee: 1, updated_at: at(9_999) }), null));
   await db("mirror.parcels").update({ deleted_at: at(0) });
   const faults = [];
-  for await (const rows of inconsistentRows(db, canonicalTimestamp(at(9_999)) ?? ""))
+  for await (const rows of handEditedRows(db, canonicalTimestamp(at(9_999)) ?? ""))
     faults.push(...rows);
   expect(faults).toEqual([{ resource: "parcel", id: "parcel-1", columns: ["deleted_at"] }]);
   const shown = look(sample(), at(120));
   const object = { resource: "parcel", id: "parcel-1" } as const;
   await db.transaction(async (trx) => {
     const observedAt = shown.observedAt ?? "";
-    const seen = await seeRow(trx, object, observedAt);
+    const seen = await readRowBeforeHeal(trx, object, observedAt);
     const decision = { by: "ann", reason: "test" };
     const given = { states: statesOf(shown), observedAt, seen };
     expect(await overwriteObject(trx, object, given, decision)).toMatchObject({ kind: "written" });
@@ -309,7 +308,7 @@ test("it is healed by hand, whatever the mirror holds, and what cannot be delete
 });
 
 test("it is read, walked and announced where its description says", async () => {
-  expect(readPlace("parcel")).toEqual({ endpoint: getParcel, query: { expand: "delivery" } });
+  expect(readEndpointOf("parcel")).toEqual({ endpoint: getParcel, query: { expand: "delivery" } });
   const wanted = { kind: "full", t0: new Date(at(0)), rangeFrom: null, rangeTo: null } as const;
   const slices = await makePlan(database.db, defaultReconcileSettings, wanted);
   expect(slices.find(({ resource }) => resource === "parcel")).toMatchObject({
@@ -318,7 +317,7 @@ test("it is read, walked and announced where its description says", async () => 
     isClosed: true,
   });
   const body = { id: "e", type: "parcel.sent", created_at: at(0), data: { object: sample() } };
-  expect(interpretEvent(defaultEnvelopePlaces, { seq: 1, body })).toMatchObject({
+  expect(interpretEvent(defaultEnvelopePaths, { seq: 1, body })).toMatchObject({
     kind: "state",
     observation: { resource: "parcel" },
   });

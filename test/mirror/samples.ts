@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
-import { type Applied, applyObservations } from "../../src/mirror/write/apply.ts";
-import type { Observation, Resource } from "../../src/mirror/snapshot.ts";
+import { type ApplyResult, applySnapshots } from "../../src/mirror/write/apply.ts";
+import type { Snapshot, Resource } from "../../src/mirror/snapshot.ts";
 import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 
 type Wire = Record<string, unknown>;
@@ -72,7 +72,7 @@ export const sampleCustomer = (fields: Wire = {}): Wire => ({
 });
 
 /** What an event shows. */
-export const shown = (resource: Resource, object: Wire, createdAt = at(0)): Observation => ({
+export const shown = (resource: Resource, object: Wire, createdAt = at(0)): Snapshot => ({
   resource,
   object,
   fallbackUpdatedAt: canonicalTimestamp(createdAt),
@@ -81,7 +81,7 @@ export const shown = (resource: Resource, object: Wire, createdAt = at(0)): Obse
 });
 
 /** What a read shows, dated by the service. */
-export const seen = (resource: Resource, object: Wire, seconds: number): Observation => ({
+export const seen = (resource: Resource, object: Wire, seconds: number): Snapshot => ({
   resource,
   object,
   fallbackUpdatedAt: null,
@@ -89,8 +89,8 @@ export const seen = (resource: Resource, object: Wire, seconds: number): Observa
   cause: "fetch",
 });
 
-export const apply = (db: Knex, ...observations: Observation[]): Promise<Applied> =>
-  db.transaction((trx) => applyObservations(trx, observations));
+export const apply = (db: Knex, ...observations: Snapshot[]): Promise<ApplyResult> =>
+  db.transaction((trx) => applySnapshots(trx, observations));
 
 export async function rowOf(db: Knex, table: string, id: string, key = "id"): Promise<Wire> {
   const row = await db(`mirror.${table}`).where(key, id).first<Wire | undefined>();

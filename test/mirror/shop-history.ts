@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import type { Observation, Resource } from "../../src/mirror/snapshot.ts";
+import type { Snapshot, Resource } from "../../src/mirror/snapshot.ts";
 import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 
 /** Stands in every id of a history, so that copies of it can live side by side. */
@@ -10,7 +10,7 @@ type WireTransaction = Wire & { id: string; type: string; status: string };
 type WireOrder = Wire & { id: string; status: string; transactions: WireTransaction[] };
 
 /** Something that reaches the mirror: an event, or the answer to a read. */
-export type Delivery = Omit<Observation, "cause">;
+export type Delivery = Omit<Snapshot, "cause">;
 
 export interface History {
   deliveries: Delivery[];

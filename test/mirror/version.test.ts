@@ -1,6 +1,11 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { type VersionParts, settledFrom, statusRank, versionOf } from "../../src/mirror/version.ts";
+import {
+  type VersionParts,
+  confirmableFrom,
+  statusRank,
+  versionOf,
+} from "../../src/mirror/version.ts";
 import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 
 const time = fc
@@ -68,7 +73,7 @@ describe("the version of a state", () => {
 });
 
 test("an answer settles what happened two seconds before its date, also at the ends of time", () => {
-  expect(settledFrom("2025-12-31T23:59:58.500000Z")).toBe("2026-01-01T00:00:00.500000Z");
-  expect(settledFrom("9999-12-31T23:59:59.000000Z")).toBe("9999-12-31T23:59:59.000000Z");
-  expect(settledFrom("0001-01-01T00:00:00.000000Z")).toBe("0001-01-01T00:00:02.000000Z");
+  expect(confirmableFrom("2025-12-31T23:59:58.500000Z")).toBe("2026-01-01T00:00:00.500000Z");
+  expect(confirmableFrom("9999-12-31T23:59:59.000000Z")).toBe("9999-12-31T23:59:59.000000Z");
+  expect(confirmableFrom("0001-01-01T00:00:00.000000Z")).toBe("0001-01-01T00:00:02.000000Z");
 });

@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { expect, test } from "vitest";
-import { dayIn, localTimeIn, momentsOf } from "../../src/platform/local-time.ts";
+import { dayIn, localTimeIn, instantsOf } from "../../src/platform/local-time.ts";
 
 const minuteOf = (text: string) => {
   const [year = 0, month = 0, day = 0, hour = 0, minute = 0] = text.split(/[-T:]/).map(Number);
@@ -8,7 +8,7 @@ const minuteOf = (text: string) => {
 };
 
 const moments = (text: string, timeZone: string): string[] =>
-  momentsOf(minuteOf(text), timeZone).map((at) => at.toISOString().slice(0, 16));
+  instantsOf(minuteOf(text), timeZone).map((at) => at.toISOString().slice(0, 16));
 
 test("reads every hand of the wall clock, Sunday as 0 and midnight as 0 hours", () => {
   const read = localTimeIn("America/New_York");
@@ -63,7 +63,7 @@ test("finds every moment again by what the wall clock shows then", () => {
   fc.assert(
     fc.property(fc.constantFrom(...zones), minutes, (timeZone, minute) => {
       const at = new Date(minute * 60_000);
-      const found = momentsOf(localTimeIn(timeZone)(at), timeZone).map((each) => each.getTime());
+      const found = instantsOf(localTimeIn(timeZone)(at), timeZone).map((each) => each.getTime());
       expect(found).toContain(at.getTime());
     }),
   );

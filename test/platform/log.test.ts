@@ -1,9 +1,9 @@
 import { expect, test } from "vitest";
 import { type LogLevel, createLog } from "../../src/platform/log.ts";
 import { secretShapes } from "../../src/contract/secret-shapes.ts";
-import { knowSecretShapes } from "../../src/platform/redaction.ts";
+import { registerSecretShapes } from "../../src/platform/redaction.ts";
 
-knowSecretShapes(secretShapes);
+registerSecretShapes(secretShapes);
 
 /** A log and the lines that came out of it, parsed. */
 function makeLog(level: LogLevel = "info") {

@@ -6,19 +6,19 @@ import { createLog, lineLimits } from "../../src/platform/log.ts";
 import {
   redact,
   foreignText,
-  knowSecret,
-  knowSecretShapes,
-  strikeOutSecrets,
+  registerSecret,
+  registerSecretShapes,
+  redactSecrets,
 } from "../../src/platform/redaction.ts";
 import { cpuMs } from "../support/cpu-time.ts";
 
-knowSecretShapes(secretShapes);
+registerSecretShapes(secretShapes);
 
 const base64 = (text: string): string => Buffer.from(text).toString("base64");
 
 describe("a secret that this process holds", () => {
   const password = "k9/T+plain&odd=?7";
-  knowSecret(`postgres://app:${encodeURIComponent(password)}@db.internal/shop`);
+  registerSecret(`postgres://app:${encodeURIComponent(password)}@db.internal/shop`);
 
   it.each([
     ["as it is", password],
@@ -32,7 +32,7 @@ describe("a secret that this process holds", () => {
     ["in base64 for URLs", Buffer.from(`app:${password}`).toString("base64url")],
     ["in base64 that is percent-encoded", encodeURIComponent(base64(`app:${password}`))],
   ])("is struck out wherever it stands: %s", (_, form) => {
-    const struck = strikeOutSecrets(`before ${form} after`);
+    const struck = redactSecrets(`before ${form} after`);
     expect(struck).toContain("[redacted]");
     expect(struck).not.toContain(form.slice(8, 18));
     expect(struck).toMatch(/^before .* after$/);
@@ -44,27 +44,27 @@ describe("a secret that this process holds", () => {
     const other = createEncryption({ current: key }).encrypt("whsec_c2lnbmluZ3NlY3JldA==");
     expect(other.keyId).toBeTypeOf("string");
     const texts = ["held-by-config-1", "held-by-config-2", key, "c2lnbmluZ3NlY3JldA=="];
-    for (const text of texts) expect(strikeOutSecrets(`x ${text} y`)).toBe("x [redacted] y");
+    for (const text of texts) expect(redactSecrets(`x ${text} y`)).toBe("x [redacted] y");
   });
 
   it("is no word that anybody may use, and no part of its own URL", () => {
-    knowSecret("postgres://shopkeeper:shopkeeper@shopkeeper/shopkeeper");
-    knowSecret("tallyhook");
-    knowSecret("short");
+    registerSecret("postgres://shopkeeper:shopkeeper@shopkeeper/shopkeeper");
+    registerSecret("tallyhook");
+    registerSecret("short");
     const text = "the tallyhook of the shopkeeper is short";
-    expect(strikeOutSecrets(text)).toBe(text);
+    expect(redactSecrets(text)).toBe(text);
   });
 
   it("may be the address of a page, and is never that of a database", () => {
-    knowSecret("https://hooks.chat.example/services/T0/B0/x1y2z3");
-    knowSecret("redis://cache.internal:6379");
-    expect(strikeOutSecrets("POST /services/T0/B0/x1y2z3 to redis://cache.internal:6379")).toBe(
+    registerSecret("https://hooks.chat.example/services/T0/B0/x1y2z3");
+    registerSecret("redis://cache.internal:6379");
+    expect(redactSecrets("POST /services/T0/B0/x1y2z3 to redis://cache.internal:6379")).toBe(
       "POST [redacted] to redis://cache.internal:6379",
     );
   });
 
   it("is struck out of the messages of errors that people read", () => {
-    knowSecret("live-api-key-0001");
+    registerSecret("live-api-key-0001");
     const error = new TallyhookError("the service echoed live-api-key-0001");
     expect(error.message).toBe("the service echoed [redacted]");
     expect(error.stack).not.toContain("live-api-key-0001");
@@ -85,8 +85,8 @@ test.each([
   ["http://h/http://i/redis://:p@j", "http://h/http://i/redis://:[redacted]@j"],
   ["http://h:80/a://b:c@d x://e:f@g", "http://h:[redacted]@d x://e:[redacted]@g"],
 ])("of %s stays %s", (text, struck) => {
-  expect(strikeOutSecrets(text)).toBe(struck);
-  expect(strikeOutSecrets(struck)).toBe(struck);
+  expect(redactSecrets(text)).toBe(struck);
+  expect(redactSecrets(struck)).toBe(struck);
 });
 
 test("what a server answered is one line, cut after its secrets are struck out", () => {

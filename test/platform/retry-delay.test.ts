@@ -2,7 +2,7 @@ import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { type RetryPolicy, retryDelayMs } from "../../src/platform/retry-delay.ts";
 import { eventRetryPolicy } from "../../src/worker/apply-batch.ts";
-import { fetchRetryPolicy } from "../../src/worker/refetch.ts";
+import { refetchRetryPolicy } from "../../src/worker/refetch.ts";
 
 const policies: fc.Arbitrary<RetryPolicy> = fc
   .record({
@@ -41,7 +41,7 @@ describe("the delay after a failure", () => {
 
   test("is spread over the half below it, so that what failed together does not come back together", () => {
     const delays = [0, 0.25, 0.5, 0.999].map((random) =>
-      retryDelayMs(fetchRetryPolicy, 5, () => random),
+      retryDelayMs(refetchRetryPolicy, 5, () => random),
     );
     expect(delays).toEqual([16_000, 14_000, 12_000, 8_008]);
   });
@@ -66,5 +66,5 @@ test("an event gets 16 attempts over some hours, a read goes on for ever", () =>
   const hours = delays.reduce<number>((sum, delay) => sum + (delay ?? 0), 0) / 3_600_000;
   expect(hours).toBeGreaterThan(4);
   expect(hours).toBeLessThan(6);
-  expect(retryDelayMs(fetchRetryPolicy, 1_000_000, () => 0)).toBe(600_000);
+  expect(retryDelayMs(refetchRetryPolicy, 1_000_000, () => 0)).toBe(600_000);
 });

@@ -68,14 +68,14 @@ test("is quiet from the start until a round ends or says that it goes on", async
     step = goesOn;
     return new Promise((resolve) => (end = () => resolve({ more: false })));
   });
-  const quietFor = (ms: number) => eventually("it is quiet", () => loop.quietMs() >= ms);
+  const quietFor = (ms: number) => eventually("it is quiet", () => loop.sinceProgressMs() >= ms);
   await quietFor(100);
   step();
-  expect(loop.quietMs()).toBeLessThan(100);
+  expect(loop.sinceProgressMs()).toBeLessThan(100);
   await quietFor(100);
   end();
   await loop.close();
-  expect(loop.quietMs()).toBeLessThan(100);
+  expect(loop.sinceProgressMs()).toBeLessThan(100);
 });
 
 test("closing waits for the round at work and starts no other", async () => {

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { addressGroup } from "../../src/receiver/connections.ts";
-import { createPlaces } from "../../src/receiver/limits.ts";
+import { createWaitingPlaces } from "../../src/receiver/limits.ts";
 
 test.each([
   ["127.0.0.1", "127.0.0.1"],
@@ -15,14 +15,14 @@ test.each([
 });
 
 test("places are limited in all and for each address, and come back", () => {
-  const places = createPlaces({ max: 3, maxPerAddress: 2 });
-  expect(["a", "a", "a", "b", "c"].map((address) => places.take(address))).toEqual([
+  const places = createWaitingPlaces({ max: 3, maxPerAddress: 2 });
+  expect(["a", "a", "a", "b", "c"].map((address) => places.reserve(address))).toEqual([
     true,
     true,
     false,
     true,
     false,
   ]);
-  places.give("a");
-  expect([places.take("c"), places.take("a")]).toEqual([true, false]);
+  places.release("a");
+  expect([places.reserve("c"), places.reserve("a")]).toEqual([true, false]);
 });

@@ -1,9 +1,5 @@
 import { expect, test } from "vitest";
-import {
-  createAnswerCounts,
-  createReceiverCounters,
-  storeAnswers,
-} from "../../src/receiver/counters.ts";
+import { trackAnswers, createReceiverCounters, storeAnswers } from "../../src/receiver/counters.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 
 const database = useTestDatabase();
@@ -11,7 +7,7 @@ const database = useTestDatabase();
 test("adds up what was answered since the last time, for all receivers together", async () => {
   const { db } = database;
   const counters = createReceiverCounters();
-  const count = createAnswerCounts(counters);
+  const count = trackAnswers(counters);
   expect([...count()]).toEqual([]);
   counters.accepted = 3;
   counters.rejected.no_match = 2;

@@ -13,7 +13,7 @@ test("an item expires once, within its time and not a tick too early, whenever i
     });
     vi.advanceTimersByTime(offsetMs);
     const begun = Date.now();
-    deadlines.enter("request");
+    deadlines.start("request");
     vi.advanceTimersByTime(5_000);
     expect(expired).toHaveLength(1);
     expect((expired[0] ?? 0) - begun).toBeGreaterThanOrEqual(900);
@@ -25,12 +25,12 @@ test("an item expires once, within its time and not a tick too early, whenever i
 test("an item that is done does not expire", () => {
   const onExpired = vi.fn();
   const deadlines = createDeadlines<string>(onExpired, { limitMs: 1_000, tickMs: 100 });
-  const tickets = ["first", "second", "third", "last"].map((item) => deadlines.enter(item));
-  for (const ticket of [tickets[1], tickets[0], tickets[3]]) if (ticket) deadlines.leave(ticket);
+  const tickets = ["first", "second", "third", "last"].map((item) => deadlines.start(item));
+  for (const ticket of [tickets[1], tickets[0], tickets[3]]) if (ticket) deadlines.end(ticket);
   expect(deadlines.items()).toEqual(["third"]);
   vi.advanceTimersByTime(5_000);
   expect(onExpired.mock.calls).toEqual([["third"]]);
-  for (const ticket of tickets) deadlines.leave(ticket);
+  for (const ticket of tickets) deadlines.end(ticket);
   expect(deadlines.items()).toEqual([]);
   deadlines.close();
 });
@@ -40,11 +40,11 @@ test("an item may be done or come in while others expire", () => {
   const deadlines = createDeadlines<string>(
     (item) => {
       seen.push(item);
-      if (item === "first") deadlines.enter("second");
+      if (item === "first") deadlines.start("second");
     },
     { limitMs: 1_000, tickMs: 100 },
   );
-  deadlines.enter("first");
+  deadlines.start("first");
   vi.advanceTimersByTime(1_000);
   expect(seen).toEqual(["first"]);
   vi.advanceTimersByTime(1_000);

@@ -2,10 +2,10 @@ import { createHash } from "node:crypto";
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
 import { extractEvent } from "../../src/receiver/webhook.ts";
-import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
+import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
 
 const extract = (body: string | Buffer) =>
-  extractEvent(defaultEnvelopePlaces, Buffer.from(body as string));
+  extractEvent(defaultEnvelopePaths, Buffer.from(body as string));
 const idOf = (id: unknown) => extract(JSON.stringify({ id })).eventId;
 const sha256 = (bytes: string | Buffer) =>
   `sha256:${createHash("sha256").update(bytes).digest("hex")}`;
@@ -32,7 +32,7 @@ describe("what is taken out of an authentic event", () => {
   });
 
   test("the places are a setting", () => {
-    const places = { ...defaultEnvelopePlaces, id: "meta.uid", type: "meta.kind" };
+    const places = { ...defaultEnvelopePaths, id: "meta.uid", type: "meta.kind" };
     const raw = Buffer.from('{"meta":{"uid":"u-1","kind":"k"},"id":"other"}');
     expect(extractEvent(places, raw)).toMatchObject({ eventId: "u-1", type: "k" });
   });
@@ -93,7 +93,7 @@ describe("what is taken out of an authentic event", () => {
       .map(([body, at, byte]) => damaged(body, at, byte));
     fc.assert(
       fc.property(fc.oneof(json, envelope, bytes, cut), (raw) => {
-        const found = extractEvent(defaultEnvelopePlaces, raw);
+        const found = extractEvent(defaultEnvelopePaths, raw);
         for (const text of [found.eventId, found.type, found.apiVersion]) {
           if (text === null) continue;
           expect(text.length).toBeGreaterThan(0);
@@ -103,7 +103,7 @@ describe("what is taken out of an authentic event", () => {
         expect(found.createdAt ?? "0001-01-01T00:00:00.000000Z").toMatch(
           /^\d{4}-\d\d-\d\dT\d\d:\d\d:\d\d\.\d{6}Z$/,
         );
-        expect(extractEvent(defaultEnvelopePlaces, Buffer.from(raw))).toEqual(found);
+        expect(extractEvent(defaultEnvelopePaths, Buffer.from(raw))).toEqual(found);
       }),
       { numRuns: 2_000 },
     );

@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { type ServerResponse, createServer } from "node:http";
 import type { AddressInfo } from "node:net";
 import { expect, test } from "vitest";
-import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
+import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
 import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
 import type { SignatureScheme } from "../../src/contract/signature/verification.ts";
 import { wallClock } from "../../src/platform/clock.ts";
@@ -46,7 +46,7 @@ test("a forged request costs each secret one pass over its body, also where anot
       scheme,
       clock: wallClock,
       log,
-      warnSeldom: () => {},
+      warnRateLimited: () => {},
       counters,
       deadlines,
     },
@@ -54,7 +54,7 @@ test("a forged request costs each secret one pass over its body, also where anot
       maxBodyBytes: 1_024,
       maxHeldBodyBytes: 65_536,
       toleranceSeconds: 300,
-      places: defaultEnvelopePlaces,
+      places: defaultEnvelopePaths,
       limits: defaultReceiverLimits,
     },
   );

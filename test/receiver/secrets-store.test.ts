@@ -6,7 +6,7 @@ import {
   addSecret,
   environmentSecrets,
   listSecretRows,
-  listUnendedSecretRows,
+  listCurrentSecretRows,
   recentSecretUses,
   retireSecret,
 } from "../../src/receiver/secrets-store.ts";
@@ -101,10 +101,10 @@ describe("retiring a secret", () => {
     const { id } = await add({ value });
     const later = new Date("2026-03-02T12:00:00Z");
     expect(await retireSecret(database.db, id, { now, at: later })).toBe(true);
-    expect(await listUnendedSecretRows(database.db, now)).toHaveLength(1);
-    expect(await listUnendedSecretRows(database.db, later)).toHaveLength(0);
+    expect(await listCurrentSecretRows(database.db, now)).toHaveLength(1);
+    expect(await listCurrentSecretRows(database.db, later)).toHaveLength(0);
     await retireSecret(database.db, id, { now, at: now });
-    expect(await listUnendedSecretRows(database.db, now)).toHaveLength(0);
+    expect(await listCurrentSecretRows(database.db, now)).toHaveLength(0);
   });
 
   it("says when there is no such secret", async () => {

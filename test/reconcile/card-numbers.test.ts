@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
-import { eventsSoFar, storeBodies } from "../alerts/story-stand.ts";
+import { eventsSoFar, storeBodies } from "../alerts/timeline-stand.ts";
 import {
   type Json,
   type TestSandbox,

@@ -1,5 +1,5 @@
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
+import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
 import { replayEvents } from "../../src/inbox/retention.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import { applyHeal, proposeHeal } from "../../src/reconcile/heal-object.ts";
@@ -46,7 +46,7 @@ describe("a time that cannot be", () => {
     );
     const { log, random, clock, serviceClock, listener } = stand.deps;
     const told = { clock, serviceClock, listener };
-    await applyBatch({ db, log, random, places: defaultEnvelopePlaces, ...told }, [seq]);
+    await applyBatch({ db, log, random, places: defaultEnvelopePaths, ...told }, [seq]);
     expect(await row()).toEqual(before);
     expect(await db("inbox.events").where({ seq }).first()).toMatchObject({
       state: "ignored",
@@ -176,7 +176,7 @@ describe("heal", () => {
   test("overrules later states that could be: no report reads them, no replay brings them back, and what comes later counts", async () => {
     const { log, random, clock, serviceClock, listener } = stand.deps;
     const told = { clock, serviceClock, listener };
-    const deps = { db, log, random, places: defaultEnvelopePlaces, ...told };
+    const deps = { db, log, random, places: defaultEnvelopePaths, ...told };
     const inMinutes = (n: number) => new Date(Date.now() + n * 60_000).toISOString();
     const event = (changes: Record<string, unknown>) =>
       storeEvent(db, "order.updated", { ...order(), ...changes }, new Date().toISOString());
@@ -211,7 +211,7 @@ describe("heal", () => {
     const updatedAt = new Date(Date.now() + 30 * 60_000).toISOString();
     const changed = { ...order(), description: "changed", updated_at: updatedAt };
     const seq = await storeEvent(db, "order.updated", changed, new Date().toISOString());
-    await applyBatch({ db, log, random, places: defaultEnvelopePlaces, ...told }, [seq]);
+    await applyBatch({ db, log, random, places: defaultEnvelopePaths, ...told }, [seq]);
     await heal();
     expect(await row()).toMatchObject({ description: null });
     Object.assign(order(), changed);

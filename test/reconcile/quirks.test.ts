@@ -171,7 +171,7 @@ test("HTML instead of JSON is never taken for an empty list", async () => {
   const result = await stand.run();
   expect(result).toMatchObject({ complete: false, totals: { confirmed: none, left: none } });
   expect(await slicesOf("failed")).toMatchObject([
-    { resource: "transaction", note: expect.stringContaining("no JSON") },
+    { resource: "transaction", note: expect.stringContaining("not JSON") },
   ]);
 });
 
@@ -384,7 +384,7 @@ test("an import of what was read whole before hides nothing that was lost since"
   await stand.database.db("mirror.orders").where("id", "order-0003").delete();
   const again = await stand.run({ kind: "import" });
   expect(again).toMatchObject({
-    run: { firstFill: false },
+    run: { isInitialImport: false },
     totals: { healed: { missing_here: 1 }, left: none },
   });
 });

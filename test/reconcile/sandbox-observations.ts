@@ -1,4 +1,4 @@
-import type { Observation, Resource } from "../../src/mirror/snapshot.ts";
+import type { Snapshot, Resource } from "../../src/mirror/snapshot.ts";
 import { canonicalTimestamp } from "../../src/contract/timestamp.ts";
 import type { Json, TestSandbox } from "../sandbox/harness.ts";
 
@@ -9,9 +9,9 @@ const families: Readonly<Record<string, Resource>> = {
 };
 
 /** What the events of all that happened tell. */
-export async function told(sandbox: TestSandbox): Promise<Observation[]> {
+export async function told(sandbox: TestSandbox): Promise<Snapshot[]> {
   const events: Json[] = (await sandbox.control("GET", "/events?limit=50000")).data;
-  return events.flatMap(({ type, created_at, data }): Observation[] => {
+  return events.flatMap(({ type, created_at, data }): Snapshot[] => {
     const resource = families[String(type).split(".")[0] ?? ""];
     return resource === undefined
       ? []
@@ -35,8 +35,8 @@ const lists: [Resource, string][] = [
 ];
 
 /** What the lists show in the end. */
-export async function listed(sandbox: TestSandbox, cause = "import"): Promise<Observation[]> {
-  const all: Observation[] = [];
+export async function listed(sandbox: TestSandbox, cause = "import"): Promise<Snapshot[]> {
+  const all: Snapshot[] = [];
   for (const [resource, path] of lists) {
     for (let after = ""; ;) {
       const page = await sandbox.call("GET", `${path}&limit=100${after}`);

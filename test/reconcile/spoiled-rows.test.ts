@@ -1,5 +1,5 @@
 import { expect, test } from "vitest";
-import { checkRows } from "../../src/reconcile/findings/drift-findings.ts";
+import { recordEditedRows } from "../../src/reconcile/findings/drift-findings.ts";
 import { acknowledgeFinding } from "../../src/reconcile/findings/findings.ts";
 import { applyHeal, proposeHeal } from "../../src/reconcile/heal-object.ts";
 import type { Resource } from "../../src/mirror/snapshot.ts";
@@ -175,10 +175,10 @@ test("of a fault that is in every row, every row is told of, and every row that 
   );
   const count = (state: string) =>
     db("reconcile.findings").where({ class: "edited_row", state }).count("* as n").first();
-  await checkRows(db, { run: null, seenAt: new Date() });
+  await recordEditedRows(db, { run: null, seenAt: new Date() });
   expect(await count("open")).toEqual({ n: "2500" });
   await db("mirror.orders").whereLike("id", "x%").delete();
-  await checkRows(db, { run: null, seenAt: new Date(Date.now() + 1) });
+  await recordEditedRows(db, { run: null, seenAt: new Date(Date.now() + 1) });
   expect(await count("open")).toEqual({ n: "0" });
   await db("reconcile.findings").delete();
 });

@@ -4,8 +4,8 @@ import { completeEvents } from "../../src/inbox/claim.ts";
 import { replayEvents } from "../../src/inbox/retention.ts";
 import { eraseHistory, eraseRows, objectsOf } from "../../src/mirror/privacy/erase-mirror.ts";
 import { markErased } from "../../src/mirror/privacy/erased-people.ts";
-import type { Observation, Resource } from "../../src/mirror/snapshot.ts";
-import { applyObservations } from "../../src/mirror/write/apply.ts";
+import type { Snapshot, Resource } from "../../src/mirror/snapshot.ts";
+import { applySnapshots } from "../../src/mirror/write/apply.ts";
 import { type Random, seededRandom } from "../../src/platform/random.ts";
 import { allReports } from "../../src/reports/catalogue/all.ts";
 import { storeRow } from "../inbox/stored-events.ts";
@@ -125,14 +125,14 @@ function createWorld(db: Knex, random: Random) {
   });
 
   async function apply(seen: boolean, ...objects: [Resource, Wire][]): Promise<void> {
-    const observations = objects.map(([resource, object]): Observation => ({
+    const observations = objects.map(([resource, object]): Snapshot => ({
       resource,
       object,
       fallbackUpdatedAt: canonical(),
       observedAt: seen ? canonical() : null,
       cause: seen ? "fetch" : "event:1",
     }));
-    await db.transaction((trx) => applyObservations(trx, observations));
+    await db.transaction((trx) => applySnapshots(trx, observations));
   }
   const readSale = (sale: PlayedSale): Promise<void> =>
     apply(true, [

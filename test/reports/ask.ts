@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import type { About } from "../../src/reports/base/about.ts";
+import type { ReportFacts } from "../../src/reports/base/report-facts.ts";
 import { type AccountMap, defaultAccounts } from "../../src/reports/base/account-map.ts";
 import { findReport } from "../../src/reports/catalogue/all.ts";
 import { resolvePeriod } from "../../src/reports/base/period.ts";
@@ -34,7 +34,7 @@ export async function ask(
     region = "global",
     accounts = defaultAccounts,
   }: Asked,
-): Promise<{ rows: Answer[]; about: About }> {
+): Promise<{ rows: Answer[]; about: ReportFacts }> {
   const report = findReport(name);
   const period = await resolvePeriod(db, { from, to }, timeZone);
   const rows: Answer[] = [];

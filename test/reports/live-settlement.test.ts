@@ -155,7 +155,7 @@ describe("a month in which sales settle two business days after they were paid",
       await playDay(shop, start, day);
       await advanceTo(new Date(start.getTime() + dayMs + hourMs));
       await deliverAll();
-      const checks = { identityModes: {} };
+      const checks = { invariantModes: {} };
       const { totals, complete } = await stand.run({ kind: "nightly" }, { checks });
       const { healed, left, otherFindings } = totals;
       if (!complete || [healed, left, otherFindings].some((c) => Object.keys(c).length > 0)) {

@@ -1,7 +1,7 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
 import { latestAsOf } from "../../src/reports/base/period.ts";
 import { whyNotProved } from "../../src/reports/close/refusal.ts";
-import { type About, readProof } from "../../src/reports/base/about.ts";
+import { type ReportFacts, readProof } from "../../src/reports/base/report-facts.ts";
 import { letTimePass } from "./sandbox-history.ts";
 import { type HostileService, refusal, startHostileService } from "../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
@@ -49,7 +49,7 @@ async function refusalOfClose(): Promise<string> {
   const period = { from: "", to: "", timeZone: "UTC", fromUtc: hoursAgo(36), toUtc: hoursAgo(12) };
   const asOf = (await latestAsOf(db)).toISOString();
   const proof = await readProof(db, period, asOf);
-  const abouts = [{ report: "month-end", proof } as About];
+  const abouts = [{ report: "month-end", proof } as ReportFacts];
   return whyNotProved(db, { month: "2025-05", period, asOf, abouts, differing: new Map() });
 }
 

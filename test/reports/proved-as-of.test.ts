@@ -14,7 +14,7 @@ import {
   startHostileService,
 } from "../reconcile/hostile-service.ts";
 import { type ReconcileStand, createReconcileStand } from "../reconcile/reconcile-stand.ts";
-import { type Proof, readProof } from "../../src/reports/base/about.ts";
+import { type Proof, readProof } from "../../src/reports/base/report-facts.ts";
 import { ask } from "./ask.ts";
 
 const dayMs = 86_400_000;

@@ -1,7 +1,7 @@
-import type { About } from "../../src/reports/base/about.ts";
+import type { ReportFacts } from "../../src/reports/base/report-facts.ts";
 
 /** What stands above the rows of a sample. */
-export const about: About = {
+export const about: ReportFacts = {
   report: "refunds",
   explains: "what it answers",
   period: {

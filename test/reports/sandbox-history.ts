@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { createSandboxCalls } from "../../src/main/cli/demo/sandbox-calls.ts";
-import { applyObservations } from "../../src/mirror/write/apply.ts";
-import type { Observation, Resource } from "../../src/mirror/snapshot.ts";
+import { applySnapshots } from "../../src/mirror/write/apply.ts";
+import type { Snapshot, Resource } from "../../src/mirror/snapshot.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { sandboxApiKey } from "../../src/main/runtime.ts";
 import { resealCloses } from "./close/reseal-closes.ts";
@@ -25,8 +25,8 @@ export interface Traffic {
 }
 
 /**
- * Plays a merchant's life in a sandbox of its own and brings the mirror up to it, through the one writer: after each part of
- * the traffic every object as the service shows it. Gives back the service's last state.
+ * Plays a merchant's life in a sandbox of its own and brings the mirror up to it, through the one writer: after each
+ * part of the traffic every object as the service shows it. Gives back the service's last state.
  */
 export async function playHistory(
   db: Knex,
@@ -63,7 +63,7 @@ const atOnce = 1_000;
 
 export async function mirrorState(db: Knex, state: ServiceState, seenAt: string): Promise<void> {
   const of = (resource: Resource, objects: readonly WireObject[]) =>
-    objects.map((object): Observation => ({
+    objects.map((object): Snapshot => ({
       resource,
       object,
       fallbackUpdatedAt: null,
@@ -78,7 +78,7 @@ export async function mirrorState(db: Knex, state: ServiceState, seenAt: string)
   ];
   for (let from = 0; from < all.length; from += atOnce) {
     const batch = all.slice(from, from + atOnce);
-    const { outcomes } = await db.transaction((trx) => applyObservations(trx, batch));
+    const { outcomes } = await db.transaction((trx) => applySnapshots(trx, batch));
     const unreadable = outcomes.find(({ outcome }) => outcome === "unreadable");
     if (unreadable !== undefined) throw new Error(JSON.stringify(unreadable));
   }

@@ -9,16 +9,16 @@ import {
   seen,
   shown,
 } from "../mirror/samples.ts";
-import type { Observation } from "../../src/mirror/snapshot.ts";
+import type { Snapshot } from "../../src/mirror/snapshot.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { letTimePass } from "./sandbox-history.ts";
 
 const database = useTestDatabase();
 
-const itself = (id: string, status: string, changed: number, seenAt: number): Observation =>
+const itself = (id: string, status: string, changed: number, seenAt: number): Snapshot =>
   seen("transaction", sampleTransaction({ id, status, updated_at: at(changed) }), seenAt);
 
-const inItsOrder = (id: string, status: string, changed: number): Observation => {
+const inItsOrder = (id: string, status: string, changed: number): Snapshot => {
   const entry = sampleEntry({ id, status, updated_at: at(changed) });
   const order = sampleOrder({
     id: `order of ${id}`,
@@ -50,7 +50,7 @@ test.each([
 test("as of then, too, a chargeback that was opened and accepted at one time is an accepted one", async () => {
   const { db } = database;
   const ids = Array.from({ length: 16 }, (_, n) => `disputed-${n}`);
-  const state = (status: string, seconds: number): Observation[] =>
+  const state = (status: string, seconds: number): Snapshot[] =>
     ids.map((id) => shown("order", sampleOrder({ id, status, updated_at: at(seconds) })));
   await apply(db, ...state("chargeback", 5), ...state("chargeback_accepted", 5));
   await apply(db, ...state("refunded", 9));

@@ -13,7 +13,7 @@ import {
   deliveriesOf,
   startWebhookStage,
   verify,
-} from "./support/webhook-stage.ts";
+} from "./support/webhook-stand.ts";
 
 let stage: WebhookStage;
 let sandbox: TestSandbox;

@@ -10,7 +10,7 @@ import {
   nextBillingDateAfter,
   nextRetryAt,
 } from "../../src/sandbox/resources/subscriptions/subscription.ts";
-import { judgeWebhookUrl } from "../../src/sandbox/resources/webhook-endpoints/webhook-endpoint.ts";
+import { checkWebhookUrl } from "../../src/sandbox/resources/webhook-endpoints/webhook-endpoint.ts";
 
 const day = (date: Date) => date.toISOString().slice(0, 10);
 
@@ -131,14 +131,14 @@ test("updated_at moves with every change, ties only when it may, and never falls
 });
 
 test("webhook URLs are https, and http where the switch says so", () => {
-  expect(judgeWebhookUrl("https://example.test/x", false)).toBe("ok");
-  expect(judgeWebhookUrl("http://127.0.0.1:3000/x", "loopback")).toBe("ok");
-  expect(judgeWebhookUrl("http://localhost/x", "loopback")).toBe("ok");
-  expect(judgeWebhookUrl("http://[::1]:1/x", "loopback")).toBe("ok");
-  expect(judgeWebhookUrl("http://127.0.0.1.example.test/", "loopback")).toBe("insecure");
-  expect(judgeWebhookUrl("http://192.168.0.1/", "loopback")).toBe("insecure");
-  expect(judgeWebhookUrl("http://127.0.0.1/", false)).toBe("insecure");
-  expect(judgeWebhookUrl("http://example.test/", true)).toBe("ok");
-  expect(judgeWebhookUrl("ftp://example.test/", true)).toBe("malformed");
-  expect(judgeWebhookUrl("nonsense", true)).toBe("malformed");
+  expect(checkWebhookUrl("https://example.test/x", false)).toBe("ok");
+  expect(checkWebhookUrl("http://127.0.0.1:3000/x", "loopback")).toBe("ok");
+  expect(checkWebhookUrl("http://localhost/x", "loopback")).toBe("ok");
+  expect(checkWebhookUrl("http://[::1]:1/x", "loopback")).toBe("ok");
+  expect(checkWebhookUrl("http://127.0.0.1.example.test/", "loopback")).toBe("insecure");
+  expect(checkWebhookUrl("http://192.168.0.1/", "loopback")).toBe("insecure");
+  expect(checkWebhookUrl("http://127.0.0.1/", false)).toBe("insecure");
+  expect(checkWebhookUrl("http://example.test/", true)).toBe("ok");
+  expect(checkWebhookUrl("ftp://example.test/", true)).toBe("malformed");
+  expect(checkWebhookUrl("nonsense", true)).toBe("malformed");
 });

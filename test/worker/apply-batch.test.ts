@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { replayEvents } from "../../src/inbox/retention.ts";
-import { applyObservations, defaultWriterLimits } from "../../src/mirror/write/apply.ts";
+import { applySnapshots, defaultWriterLimits } from "../../src/mirror/write/apply.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { applyBatch, eventRetryPolicy } from "../../src/worker/apply-batch.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";
@@ -41,7 +41,9 @@ const orderNamed = (id: string, fields: Record<string, unknown> = {}) =>
 const statesOf = (seqs: readonly number[]) =>
   Promise.all(seqs.map(async (seq) => (await progressOf(db, seq)).state));
 
-/** How many deadlocks there were. What a session did is counted at once where it asks, and within a second elsewhere. */
+/**
+ * How many deadlocks there were. What a session did is counted at once where it asks, and within a second elsewhere.
+ */
 async function deadlocksOf(of: Knex): Promise<number> {
   const { rows } = await of.raw<{ rows: { deadlocks: string }[] }>(
     "select pg_stat_get_db_deadlocks(oid) as deadlocks from pg_database where datname = current_database()",
@@ -445,7 +447,7 @@ describe("several workers at once", () => {
       "the same states",
       at(5),
       (trx: Knex.Transaction) =>
-        applyObservations(trx, [shown("order", orderNamed("b", { updated_at: at(5) }))]),
+        applySnapshots(trx, [shown("order", orderNamed("b", { updated_at: at(5) }))]),
     ],
   ])(
     "in opposite orders on the same objects, with %s: no deadlock",

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { UnreachableError } from "../../src/platform/errors.ts";
-import { reasonOf } from "../../src/platform/log.ts";
+import { safeReason } from "../../src/platform/log.ts";
 import { isEventFault } from "../../src/worker/apply-batch.ts";
 
 const coded = (code: string, fields: object = { severity: "ERROR" }): Error =>
@@ -55,6 +55,6 @@ test("nothing that the database quotes is stored", () => {
     table: "customers",
     constraint: "customers_pkey",
   });
-  expect(reasonOf(error)).toBe("database error 23505");
-  expect(reasonOf(new TypeError("jane"))).toBe("TypeError");
+  expect(safeReason(error)).toBe("database error 23505");
+  expect(safeReason(new TypeError("jane"))).toBe("TypeError");
 });

@@ -1,5 +1,5 @@
 import { describe, expect, test } from "vitest";
-import { defaultEnvelopePlaces, parseEventBody } from "../../src/contract/event-envelope.ts";
+import { defaultEnvelopePaths, parseEventBody } from "../../src/contract/event-envelope.ts";
 import { interpretEvent } from "../../src/worker/interpret-event.ts";
 import {
   sampleCustomer,
@@ -9,7 +9,7 @@ import {
 } from "../mirror/samples.ts";
 
 const interpretBody = (body: string | Buffer) =>
-  interpretEvent(defaultEnvelopePlaces, { seq: 7, body: parseEventBody(Buffer.from(body)) });
+  interpretEvent(defaultEnvelopePaths, { seq: 7, body: parseEventBody(Buffer.from(body)) });
 const interpret = (type: unknown, object: unknown) =>
   interpretBody(
     JSON.stringify({ id: "evt", type, created_at: "2025-03-01T12:00:00Z", data: { object } }),

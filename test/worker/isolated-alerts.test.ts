@@ -15,7 +15,7 @@ import {
 } from "../mirror/samples.ts";
 import { progressOf } from "../inbox/stored-events.ts";
 import { acceptAlerts, refuseAlerts } from "../alerts/refused-alerts.ts";
-import { messagesOf, sendDue } from "../alerts/story-stand.ts";
+import { messagesOf, sendDue } from "../alerts/timeline-stand.ts";
 import { sweep, unresolved } from "../alerts/sweep-stand.ts";
 import { testAlertContext, toldTo } from "../alerts/test-alert-context.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";

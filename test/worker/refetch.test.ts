@@ -1,7 +1,7 @@
 import type { IncomingMessage, ServerResponse } from "node:http";
 import type { Knex } from "knex";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
-import { type WantedRefetch, requestRefetches } from "../../src/inbox/refetch.ts";
+import { type RefetchRequest, requestRefetches } from "../../src/inbox/refetch.ts";
 import { refetchDueObjects } from "../../src/worker/refetch.ts";
 import { walkDisputes } from "../../src/worker/walk-disputes.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
@@ -18,7 +18,7 @@ import {
 import { type ServiceStand, sendJson, serviceError, standUp } from "../client/service-stand.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { applyDeps, emptyAll, poisonOrder, storeEvent } from "./worker-stand.ts";
-import { foreignAccount } from "../../src/reconcile/same-account.ts";
+import { accountProblem } from "../../src/reconcile/same-account.ts";
 
 /** What the service answers now, by path. */
 type Answer = (response: ServerResponse, request: IncomingMessage) => void;
@@ -69,10 +69,10 @@ const deps = () => ({
   ...applyDeps(db),
   client: service.client,
   missingGraceMs: graceMs,
-  foreignAccount: () => foreignAccount({ db, client: service.client }),
+  foreignAccount: () => accountProblem({ db, client: service.client }),
 });
 const fetchDue = () => refetchDueObjects(deps());
-const want = (fetch: Partial<WantedRefetch> = {}) =>
+const want = (fetch: Partial<RefetchRequest> = {}) =>
   requestRefetches(db, [
     { resource: "order", id: "order-1", reason: "thin", notBefore: null, ...fetch },
   ]);

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { createLog } from "../../src/platform/log.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { defaultEnvelopePlaces } from "../../src/contract/event-envelope.ts";
+import { defaultEnvelopePaths } from "../../src/contract/event-envelope.ts";
 import type { ApplyDeps } from "../../src/worker/apply-batch.ts";
 import { emptyAlerts, testAlertContext, toldTo } from "../alerts/test-alert-context.ts";
 import { emptyInbox, storeRow } from "../inbox/stored-events.ts";
@@ -19,7 +19,7 @@ export function applyDeps(db: Knex): LoggedDeps {
     db,
     log: createLog({ level: "debug", name: "test", destination }),
     random: seededRandom("worker"),
-    places: defaultEnvelopePlaces,
+    places: defaultEnvelopePaths,
     ...toldTo(testAlertContext()),
     logged: () => lines.join(""),
   };

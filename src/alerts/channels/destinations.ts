@@ -17,17 +17,17 @@ import {
   parseHttpDate,
   parseRetryAfter,
 } from "../../platform/http/exchange.ts";
-import { settingsObject, should } from "../setting-schemas.ts";
+import { settingsObject, expected } from "../setting-schemas.ts";
 import { DeliveryFailed } from "./channel.ts";
 
-const hostWords = should(
+const hostWords = expected(
   "a host name or an address alone, without scheme, port and path, such as hooks.slack.com",
 );
 const hostName = z
   .string(hostWords)
   .toLowerCase()
   .refine((text) => isIP(text) > 0 || /^[a-z0-9_]([a-z0-9_.-]*[a-z0-9_])?$/.test(text), hostWords);
-const hostNames = z.array(hostName, should('a list such as ["hooks.slack.com"]'));
+const hostNames = z.array(hostName, expected('a list such as ["hooks.slack.com"]'));
 
 /** The hosts that alerts may be sent to. */
 export const destinationSettings = settingsObject({

@@ -2,7 +2,7 @@ import { z } from "zod";
 import { type Html, html } from "../../platform/html.ts";
 import { MailNotSent, type Mailer, openMailer } from "../../platform/mail.ts";
 import type { AlertFact, AlertItem, AlertMessage } from "../message.ts";
-import { listOf, settingsObject, should } from "../setting-schemas.ts";
+import { listOf, settingsObject, expected } from "../setting-schemas.ts";
 import {
   type Channel,
   DeliveryFailed,
@@ -17,7 +17,7 @@ import {
 import { CannotOpen, asJson, channelKind } from "./channel-kind.ts";
 import { DestinationRefused } from "./destinations.ts";
 
-const mailAddress = z.email(should("an e-mail address alone, such as finance@example.com"));
+const mailAddress = z.email(expected("an e-mail address alone, such as finance@example.com"));
 
 /**
  * Mail through the server of SMTP_URL, from MAIL_FROM, in text and HTML. The Message-ID comes from the key of the
@@ -29,7 +29,7 @@ export const email = channelKind({
     kind: z.literal("email"),
     to: listOf(mailAddress, '["finance@example.com"]').max(
       50,
-      should("a list of at most 50 addresses"),
+      expected("a list of at most 50 addresses"),
     ),
   }),
   list: { size: 150_000, sizeOf: asJson },

@@ -3,24 +3,24 @@ import {
   type LocalMinute,
   type LocalTime,
   localTimeIn,
-  momentsOf,
+  instantsOf,
   timeText,
 } from "../../platform/local-time.ts";
 import { durationText } from "../../platform/readable-text.ts";
 import { type AlertContext, zoneOf } from "../alert-context.ts";
 import { composeMessage, customerFacts, linksOf, noticedText } from "../compose-message.ts";
 import type { AlertSettings } from "../settings.ts";
-import type { Stage, Timeline } from "../timeline.ts";
+import type { Transition, Timeline } from "../timeline.ts";
 import {
   type DigestItem,
   type OutboxRow,
   digestChannels,
-  dropOvertaken,
+  dropSuperseded,
   dropUnsent,
   queueForDigest,
   queueMessages,
   stormListedChannels,
-  toldChannels,
+  sentChannels,
 } from "./outbox.ts";
 
 /** A transition of a stored alert that may need messages. */
@@ -29,7 +29,7 @@ export interface Announcement {
   occurrence: number;
   openedAt: Date;
   timeline: Pick<Timeline, "key" | "subject" | "family">;
-  stage: Stage;
+  stage: Transition;
 }
 
 /**
@@ -55,7 +55,7 @@ async function announceEnds(
 ): Promise<void> {
   const ids = ended.map(({ alertId }) => alertId);
   await dropUnsent(trx, ids);
-  const told = await toldChannels(trx, ids);
+  const told = await sentChannels(trx, ids);
   const onDigests = await digestChannels(trx, ids);
   const inStorms = await stormListedChannels(trx, ids);
   const routed = ended.map((one) => ({
@@ -114,7 +114,7 @@ async function announceStages(
   }
   await queueForDigest(trx, items);
   if (single.length === 0) return;
-  await dropOvertaken(
+  await dropSuperseded(
     trx,
     single.map(({ alertId, stage }) => ({
       alertId,
@@ -176,7 +176,7 @@ export interface Route {
 /** The route of a transition: the channels of its rule, delayed in quiet hours, in a digest where it can wait. Pure. */
 export function routeOf(
   { settings, ...alertContext }: AlertContext,
-  stage: Pick<Stage, "rule" | "severity" | "canWait">,
+  stage: Pick<Transition, "rule" | "severity" | "canWait">,
 ): Route {
   const rule = settings.rules[stage.rule];
   const own = rule.channels ?? settings.defaultChannels;
@@ -203,7 +203,7 @@ export function keepsIncidents({ channels }: AlertContext["settings"], channel: 
  */
 function endRouteOf(
   { settings }: Pick<AlertContext, "settings">,
-  stage: Pick<Stage, "canWait">,
+  stage: Pick<Transition, "canWait">,
   { told, listed }: { told: readonly string[]; listed: readonly string[] },
 ): { atOnce: readonly string[]; inDigest: readonly string[] } {
   const mayWait = stage.canWait && settings.digests.when !== "off";
@@ -215,7 +215,7 @@ function endRouteOf(
 /** When quiet hours end for what is not urgent enough to break them; null: it may be sent now. Pure. */
 export function quietEnd(
   alertContext: AlertContext,
-  { severity }: Pick<Stage, "severity">,
+  { severity }: Pick<Transition, "severity">,
 ): Date | null {
   const { quietHours } = alertContext.settings;
   if (quietHours === null || quietHours.except.includes(severity)) return null;
@@ -232,15 +232,15 @@ export function quietUntil(quiet: QuietHours | null, timeZone: string, now: Date
   const local = localTimeIn(timeZone)(now);
   const began = beganOn(timeText(local), local.weekday, quiet);
   if (began === null || !quiet.days.some((day) => day === weekdays[began])) return null;
-  const ends = [0, 1].flatMap((days) => momentsOf(onDay(quiet.to, local, days), timeZone));
+  const ends = [0, 1].flatMap((days) => instantsOf(onDay(quiet.to, local, days), timeZone));
   return ends.find((end) => end > now) ?? null;
 }
 
 /** The last time, at or before `now`, that the clock in the zone showed `timeOfDay` (`08:00`): once a day. Pure. */
 export function lastTimeOfDay(timeOfDay: string, timeZone: string, now: Date): Date {
   const local = localTimeIn(timeZone)(now);
-  const [today = now] = momentsOf(onDay(timeOfDay, local, 0), timeZone);
-  const [yesterday = now] = momentsOf(onDay(timeOfDay, local, -1), timeZone);
+  const [today = now] = instantsOf(onDay(timeOfDay, local, 0), timeZone);
+  const [yesterday = now] = instantsOf(onDay(timeOfDay, local, -1), timeZone);
   return today <= now ? today : yesterday;
 }
 

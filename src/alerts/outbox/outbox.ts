@@ -52,7 +52,7 @@ export async function dropUnsent(trx: Knex, alertIds: readonly number[]): Promis
 }
 
 /** Where a later transition of an alert is sent. */
-export interface Overtaken {
+export interface Superseded {
   alertId: number;
   channels: readonly string[];
 }
@@ -61,7 +61,7 @@ export interface Overtaken {
  * Withdraws what still waits for its time, a digest or a storm's list and is superseded by a later transition. It does
  * so only on the channels that get the later one, since the others would get nothing about the alert at all.
  */
-export async function dropOvertaken(trx: Knex, overtaken: readonly Overtaken[]): Promise<void> {
+export async function dropSuperseded(trx: Knex, overtaken: readonly Superseded[]): Promise<void> {
   const pairs = overtaken.flatMap(({ alertId, channels }) =>
     channels.map((channel) => ({ alertId, channel })),
   );
@@ -104,7 +104,7 @@ export async function digestChannels(
 }
 
 /** The channels on which each of these alerts was sent, may have been sent, or is about to be. One statement. */
-export async function toldChannels(
+export async function sentChannels(
   trx: Knex,
   alertIds: readonly number[],
 ): Promise<Map<number, string[]>> {
@@ -243,13 +243,13 @@ interface ClaimedColumns {
 }
 
 /** What became of a claimed row. The reason is for people, without secrets or personal data. */
-export type Settlement =
+export type SendOutcome =
   | { state: "sent" }
   | { state: "dropped" | "failed"; reason: string; maybeSent: boolean }
   | { state: "pending"; reason: string; maybeSent: boolean; retryInMs: number };
 
 /** Records what became of a claimed row. A row that was completed meanwhile stays as it is. One statement. */
-export async function settle(db: Knex, id: string, settlement: Settlement): Promise<void> {
+export async function recordOutcome(db: Knex, id: string, settlement: SendOutcome): Promise<void> {
   const isSent = settlement.state === "sent";
   await db.raw(
     `update alerts.outbox

@@ -6,7 +6,13 @@ import type { Random } from "../../platform/random.ts";
 import { type Loop, runEvery } from "../../platform/run-every.ts";
 import { type RetryPolicy, retryDelayMs } from "../../platform/retry-delay.ts";
 import { type Channel, DeliveryFailed } from "../channels/channel.ts";
-import { type ClaimedRow, type Settlement, claimDue, failOrphans, settle } from "./outbox.ts";
+import {
+  type ClaimedRow,
+  type SendOutcome,
+  claimDue,
+  failOrphans,
+  recordOutcome,
+} from "./outbox.ts";
 
 export interface RunningSender {
   /** Claims no further rows, finishes the sends in progress, and closes the channels. */
@@ -20,12 +26,12 @@ const orphansEveryMs = 60_000;
  * at least once: a row whose process was killed before it recorded the send is sent again, with the same key.
  */
 export function startSender(
-  deps: LaneDeps,
+  deps: SenderDeps,
   channels: ReadonlyMap<string, Channel>,
-  options: LaneOptions = defaultLaneOptions,
+  options: SenderOptions = defaultSenderOptions,
 ): RunningSender {
   const { log, db } = deps;
-  const lanes = [...channels].map((channel) => startLane(deps, channel, options));
+  const lanes = [...channels].map((channel) => startChannelSender(deps, channel, options));
   const orphans = runEvery({ log, name: "alert orphans" }, orphansEveryMs, async () => {
     const failed = await failOrphans(db, [...channels.keys()]);
     if (failed > 0) log.error({ messages: failed }, "alerts for channels that do not exist");
@@ -39,7 +45,7 @@ export function startSender(
   };
 }
 
-export interface LaneDeps {
+export interface SenderDeps {
   db: Knex;
   log: Log;
   /** Wall clock. */
@@ -47,7 +53,7 @@ export interface LaneDeps {
   random: Random;
 }
 
-export interface LaneOptions {
+export interface SenderOptions {
   /** How often a loop polls for work. */
   pollMs: number;
   /** Messages in parallel. */
@@ -58,7 +64,7 @@ export interface LaneOptions {
   leaseMs: number;
 }
 
-export const defaultLaneOptions: LaneOptions = {
+export const defaultSenderOptions: SenderOptions = {
   pollMs: 250,
   concurrency: 8,
   sendTimeoutMs: 15_000,
@@ -77,10 +83,10 @@ type Result = { row: ClaimedRow; failed: FailedAttempt | null } | null;
  * the channel, not to its messages: when it is back they all go, the oldest first. No transaction is open while a
  * message is sent.
  */
-function startLane(
-  deps: LaneDeps,
+function startChannelSender(
+  deps: SenderDeps,
   [name, channel]: readonly [string, Channel],
-  options: LaneOptions,
+  options: SenderOptions,
 ): Loop {
   const { db, clock, random } = deps;
   const log = deps.log.child({ channel: name });
@@ -152,9 +158,9 @@ function startLane(
   /**
    * Never throws, because the round waits for all its sends. A row that is not completed comes back after its lease.
    */
-  async function store(row: ClaimedRow, settlement: Settlement): Promise<void> {
+  async function store(row: ClaimedRow, settlement: SendOutcome): Promise<void> {
     try {
-      await settle(db, row.id, settlement);
+      await recordOutcome(db, row.id, settlement);
     } catch (err) {
       log.warn({ err, ...factsOf(row) }, "the outcome of sending an alert could not be stored");
     }
@@ -178,7 +184,7 @@ function startLane(
     failed: FailedAttempt,
     isChannelTaking: boolean,
   ): Promise<void> {
-    const settlement = settlementOf(row, failed, { isChannelTaking, random });
+    const settlement = outcomeOf(row, failed, { isChannelTaking, random });
     const facts = { ...factsOf(row), reason: settlement.reason };
     if (settlement.state === "failed") log.error(facts, "an alert was given up");
     else log.warn(facts, "an alert was not accepted");
@@ -207,9 +213,9 @@ const factsOf = ({ id, stage, action, attempts, message }: ClaimedRow) => ({
 export type SendDecision = { send: true } | { send: false; reason: string };
 
 /**
- * Drops the message of an alert that is already over, and the end of an alert that the channel never got. A message that
- * may have arrived is sent again with the same key, since only that proves its arrival. A list is always sent: it reports
- * other alerts than its own.
+ * Drops the message of an alert that is already over, and the end of an alert that the channel never got. A message
+ * that may have arrived is sent again with the same key, since only that proves its arrival. A list is always sent: it
+ * reports other alerts than its own.
  */
 export function sendDecisionOf(
   row: Pick<
@@ -281,11 +287,11 @@ function failedAttempt(error: unknown): FailedAttempt {
  * channel that accepts nothing every message stays due, so that the oldest goes first when it is back. Pure but for
  * randomness.
  */
-function settlementOf(
+function outcomeOf(
   { attempts, waitedMs }: Pick<ClaimedRow, "attempts" | "waitedMs">,
   { reason, maybeSent, isRetryable, retryAfterMs }: FailedAttempt,
   { isChannelTaking, random }: { isChannelTaking: boolean; random: Random },
-): Settlement & { reason: string } {
+): SendOutcome & { reason: string } {
   if (!isRetryable || waitedMs >= giveUpAfterMs) return { state: "failed", reason, maybeSent };
   const ownMs = isChannelTaking ? (retryDelayMs(alertRetryPolicy, attempts, random) ?? 0) : 0;
   return { state: "pending", reason, maybeSent, retryInMs: Math.max(ownMs, retryAfterMs) };

@@ -1,12 +1,12 @@
 import type { Condition, End } from "../timeline.ts";
 import type { AlertSettings } from "../settings.ts";
 import { counted } from "../../platform/readable-text.ts";
-import { type Wording, headlineText, missedComesBack } from "./wording.ts";
+import { type Wording, headlineText, reconcileAfterMissedWebhooks } from "./wording.ts";
 
 type Rules = AlertSettings["rules"];
 
 /** Something that should have happened and did not: how often, since when, and for what. */
-export interface Missing {
+export interface AbsentThings {
   count: number;
   oldest: Date;
   /** The names of a few of them. */
@@ -18,9 +18,9 @@ interface AbsenceContext extends Wording {
 }
 
 /** Retries that were due and did not happen. Pure. */
-export function missingRetries(missing: Missing, context: AbsenceContext): Condition {
+export function missingRetries(missing: AbsentThings, context: AbsenceContext): Condition {
   return {
-    ...silence("retry", "silence_retry", missing, context),
+    ...absenceCondition("retry", "silence_retry", missing, context),
     title: headlineText({
       lead: `${counted(missing.count, "retry of a declined renewal is", "retries of declined renewals are")} overdue`,
       cause: `the oldest since ${context.shortTime(missing.oldest)}`,
@@ -32,9 +32,9 @@ export function missingRetries(missing: Missing, context: AbsenceContext): Condi
 }
 
 /** Renewals whose date passed without an order. Pure. */
-export function missingRenewals(missing: Missing, context: AbsenceContext): Condition {
+export function missingRenewals(missing: AbsentThings, context: AbsenceContext): Condition {
   return {
-    ...silence("renewal", "silence_renewal", missing, context),
+    ...absenceCondition("renewal", "silence_renewal", missing, context),
     title: headlineText({
       lead: `${counted(missing.count, "renewal is", "renewals are")} overdue`,
       cause: `the oldest since ${context.shortTime(missing.oldest)}`,
@@ -98,14 +98,14 @@ export function missingEvents(
 }
 
 /** Workers, or the scheduler, whose heartbeats are missing. Pure. */
-export function stopped(
+export function missingHeartbeats(
   kind: "worker" | "scheduler",
-  missing: Missing,
+  missing: AbsentThings,
   context: AbsenceContext,
 ): Condition {
   const isWorker = kind === "worker";
   return {
-    ...silence(kind, "silence_worker", missing, context),
+    ...absenceCondition(kind, "silence_worker", missing, context),
     title: isWorker
       ? headlineText({
           lead: `${counted(missing.count, "worker")} without a heartbeat since ${context.shortTime(missing.oldest)}`,
@@ -126,7 +126,7 @@ export function stopped(
 export function neverScheduled(since: Date, context: AbsenceContext): Condition {
   const missing = { count: 1, oldest: since, examples: ["scheduler"] };
   return {
-    ...silence("scheduler", "silence_worker", missing, context),
+    ...absenceCondition("scheduler", "silence_worker", missing, context),
     title: headlineText({
       lead: `No scheduled task has ever started; workers run since ${context.shortTime(since)}`,
       next: "The nightly run will not start",
@@ -164,10 +164,10 @@ export function missingRun(
   };
 }
 
-function silence(
+function absenceCondition(
   kind: "retry" | "renewal" | "worker" | "scheduler",
   rule: "silence_retry" | "silence_renewal" | "silence_worker",
-  { count, oldest, examples }: Missing,
+  { count, oldest, examples }: AbsentThings,
   { rules, localTime, at }: Pick<AbsenceContext, "rules" | "localTime" | "at">,
 ): Omit<Condition, "title" | "advice"> {
   return {
@@ -200,7 +200,7 @@ export const absenceEnds = {
   },
   "silence:events": {
     title: "Webhooks arrive again",
-    advice: `${missedComesBack}.`,
+    advice: `${reconcileAfterMissedWebhooks}.`,
   },
   "silence:worker": {
     title: "The missing worker is back, or is no longer expected",

@@ -4,7 +4,7 @@ import type { AlertContext, FoundBy } from "../alert-context.ts";
 import { raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Condition } from "../timeline.ts";
-import { endsByAcknowledging, headlineText, short } from "./wording.ts";
+import { endsByAcknowledging, headlineText, shortened } from "./wording.ts";
 
 /**
  * Reports the fields that contained card numbers. Belongs in the transaction that stores the masked object, before
@@ -49,7 +49,7 @@ export function cardNumberCondition(
     rule: "card_number",
     severity: rules.card_number.severity,
     title: headlineText({
-      lead: `Card number found in ${short(path)} of ${withArticle(resource)}`,
+      lead: `Card number found in ${shortened(path)} of ${withArticle(resource)}`,
       next: "Masked here, not at the service",
     }),
     advice:

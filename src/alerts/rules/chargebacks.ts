@@ -5,8 +5,8 @@ import { type AlertContext, zoneOf } from "../alert-context.ts";
 import { clearOthers, raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
 import { writeWatermark } from "../store.ts";
-import type { Condition, End, Stage, Timeline } from "../timeline.ts";
-import { type Wording, headlineText, orderName, short, titled } from "./wording.ts";
+import type { Condition, End, Transition, Timeline } from "../timeline.ts";
+import { type Wording, headlineText, orderName, shortened, titled } from "./wording.ts";
 
 /** A chargeback, as `mirror.chargebacks` derives it from all known states. */
 export interface Chargeback {
@@ -39,8 +39,8 @@ export function chargebackTimeline(
   const stage = (
     name: string,
     at: Date,
-    told: Pick<Stage, "change" | "title" | "advice"> & Pick<Stage, "headline">,
-  ): Stage => ({
+    told: Pick<Transition, "change" | "title" | "advice"> & Pick<Transition, "headline">,
+  ): Transition => ({
     name,
     at,
     rule: "chargeback",
@@ -63,7 +63,7 @@ export function chargebackTimeline(
     ],
     ...told,
   });
-  const stages: [Stage, ...Stage[]] = [
+  const stages: [Transition, ...Transition[]] = [
     stage("opened", openedAt, {
       change: "opened",
       ...titled({
@@ -262,8 +262,8 @@ const titleOf = (
   where: "near" | "over",
 ): string =>
   headlineText({
-    lead: `${disputes} chargebacks on ${short(brand, 24)} this month`,
-    cause: `${where} the ${short(programme)} threshold of ${limit}`,
+    lead: `${disputes} chargebacks on ${shortened(brand, 24)} this month`,
+    cause: `${where} the ${shortened(programme)} threshold of ${limit}`,
   });
 
 export const ratioEnd: End = {

@@ -1,5 +1,5 @@
 import { failureCodeGroups } from "../../contract/decline-codes.ts";
-import { short } from "./wording.ts";
+import { shortened } from "./wording.ts";
 
 export type DeclineGroup = keyof typeof failureCodeGroups | "unknown";
 
@@ -48,7 +48,9 @@ const causes: Readonly<Record<DocumentedCode, string>> = {
 /** Why a charge was declined, in plain words. Pure. */
 export function causeOf(code: string | null): string {
   if (code === null || code === "") return "no reason given";
-  return Object.hasOwn(causes, code) ? causes[code as DocumentedCode] : `code ${short(code, 24)}`;
+  return Object.hasOwn(causes, code)
+    ? causes[code as DocumentedCode]
+    : `code ${shortened(code, 24)}`;
 }
 
 export type DeclineKind = "one-time" | "first" | "renewal";
@@ -83,9 +85,9 @@ export interface DeclineAdvice {
   request: DeclineRequest;
   kind: DeclineKind;
   /** When the service retries, as text; null where it does not, or where that is unknown. */
-  nextTry: string | null;
+  nextRetry: string | null;
   /** The next retry is the last one. */
-  isLastTryAhead: boolean;
+  isLastRetryAhead: boolean;
 }
 
 /**
@@ -99,18 +101,18 @@ export function declineAdvice(advice: DeclineAdvice): string {
     : said;
 }
 
-function nextTryText({ nextTry, isLastTryAhead }: DeclineAdvice): string {
-  const when = nextTry === null ? "" : ` on ${nextTry}`;
-  return isLastTryAhead
+function nextTryText({ nextRetry, isLastRetryAhead }: DeclineAdvice): string {
+  const when = nextRetry === null ? "" : ` on ${nextRetry}`;
+  return isLastRetryAhead
     ? `The service retries this card one last time${when}. If that fails, the renewal is lost.`
     : `The service retries this card${when}.`;
 }
 
 function requestText(advice: DeclineAdvice): string {
-  const { code, request, kind, nextTry } = advice;
+  const { code, request, kind, nextRetry } = advice;
   switch (request) {
     case "wait":
-      return `Nothing to do yet. The service retries by itself${nextTry === null ? "" : ` on ${nextTry}`}.`;
+      return `Nothing to do yet. The service retries by itself${nextRetry === null ? "" : ` on ${nextRetry}`}.`;
     case "contact":
       return `${softText(code)} ${kind === "renewal" ? nextTryText(advice) : "Ask them to pay again."}`;
     case "new-card":
@@ -129,9 +131,9 @@ function requestText(advice: DeclineAdvice): string {
     case "stop":
       return (
         "Do not charge again. Give no access and ship nothing. " +
-        (nextTry === null
+        (nextRetry === null
           ? ""
-          : `Cancel the subscription, or the service charges the card again on ${nextTry}. `) +
+          : `Cancel the subscription, or the service charges the card again on ${nextRetry}. `) +
         "Check the customer's other orders. Refund those that look stolen before they are disputed."
       );
     case "page-engineering":

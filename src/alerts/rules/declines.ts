@@ -6,7 +6,7 @@ import type { AlertFact, AlertSeverity } from "../message.ts";
 import { type Announcement, announce } from "../outbox/announce.ts";
 import type { RuleName } from "../settings.ts";
 import { writeHistory } from "../store.ts";
-import { type Stage, type Timeline, noSubject } from "../timeline.ts";
+import { type Transition, type Timeline, noSubject } from "../timeline.ts";
 import {
   type DeclineGroup,
   type DeclineKind,
@@ -47,7 +47,7 @@ export function declineTimeline(order: DeclinedOrder, wording: Wording): Timelin
   const next = nextRetryAfter(order, last.number);
   // An ended decline has no next retry, whether or not one was known.
   const ahead = end === null ? next : "unknown";
-  const stages: [Stage, ...Stage[]] = [attemptStage(told, first, ahead, "opened")];
+  const stages: [Transition, ...Transition[]] = [attemptStage(told, first, ahead, "opened")];
   for (const attempt of attempts.slice(1)) {
     stages.push(attemptStage(told, attempt, ahead, "updated"));
   }
@@ -103,7 +103,7 @@ function attemptStage(
   attempt: Attempt,
   next: NextRetry,
   change: "opened" | "updated",
-): Stage {
+): Transition {
   const { order, kind, rules, localTime, shortTime } = told;
   const rule = ruleOf[kind];
   const group = declineGroupOf(attempt.failureCode);
@@ -128,8 +128,8 @@ function attemptStage(
       code: attempt.failureCode,
       request,
       kind,
-      nextTry: nextTry === null ? null : localTime(nextTry),
-      isLastTryAhead: attempt.number >= rules.dunning_last_retry.lastAttempt,
+      nextRetry: nextTry === null ? null : localTime(nextTry),
+      isLastRetryAhead: attempt.number >= rules.dunning_last_retry.lastAttempt,
     }),
     facts: factsOf(told, attempt, group, next),
     evenInStorm: isUrgent,
@@ -149,7 +149,7 @@ function requestFor(told: Told, { number, failureCode }: Attempt): DeclineReques
 }
 
 /** A later attempt does not repeat the request of an earlier one. */
-function markRepeats(told: Told, attempts: readonly Attempt[], stages: Stage[]): void {
+function markRepeats(told: Told, attempts: readonly Attempt[], stages: Transition[]): void {
   const asked = new Map<DeclineRequest, string>();
   for (const [n, attempt] of attempts.entries()) {
     const request = requestFor(told, attempt);
@@ -199,7 +199,7 @@ export const lostHeadline = (amount: string, tries: number): Headline => ({
   next: "Collect or cancel",
 });
 
-function finalStage(told: Told, attempt: Attempt): Stage {
+function finalStage(told: Told, attempt: Attempt): Transition {
   const { order, rules } = told;
   const severity = isHighAmount(told) ? "critical" : rules.dunning_final.severity;
   return {
@@ -219,7 +219,7 @@ function finalStage(told: Told, attempt: Attempt): Stage {
   };
 }
 
-function endStage(told: Told, last: Attempt): Stage | null {
+function endStage(told: Told, last: Attempt): Transition | null {
   const { order, kind, rules } = told;
   const paid = paidAt(order);
   const { status, canceledAt } = order.subscription ?? { status: null, canceledAt: null };
@@ -319,7 +319,7 @@ interface Row {
  * Tells the owner once about each renewal whose last retry is near. The interface does not say which retry is the last;
  * the setting `lastAttempt` does. Needs a transaction; idempotent.
  */
-export async function tellNearLastRetries(
+export async function reportNearLastRetries(
   trx: Knex.Transaction,
   alertContext: AlertContext,
 ): Promise<void> {
@@ -370,7 +370,7 @@ function announcementOf(alertContext: AlertContext, row: Row, at: Date): Announc
         customerId: row.customer_id,
       },
     },
-    stage: lastRetryStage(
+    stage: lastRetryTransition(
       { amount, attempts, retryAt: new Date(nextRetryAt) },
       wordingOf(alertContext),
       at,
@@ -387,18 +387,18 @@ export interface NearLastRetry {
 }
 
 /** Its headline, also on the daily list. Pure. */
-export const lastTryHeadline = (amount: string, retryAt: string): Headline => ({
+export const lastRetryHeadline = (amount: string, retryAt: string): Headline => ({
   lead: `${amount} renewal`,
   cause: `last retry ${retryAt}`,
   next: "Write to the customer before it",
 });
 
 /** Tells the owner that one retry is left. It goes on the daily list, which is sent before that retry. Pure. */
-export function lastRetryStage(
+export function lastRetryTransition(
   { amount, attempts, retryAt }: NearLastRetry,
   { rules, localTime, shortTime }: Wording,
   at: Date,
-): Stage {
+): Transition {
   const { severity } = rules.dunning_last_retry;
   return {
     name: `last-retry:${attempts}`,
@@ -406,7 +406,7 @@ export function lastRetryStage(
     at,
     rule: "dunning_last_retry",
     severity,
-    ...titled(lastTryHeadline(amount, shortTime(retryAt))),
+    ...titled(lastRetryHeadline(amount, shortTime(retryAt))),
     advice:
       "Write to the customer, or call, before the last retry. If it fails, the renewal is lost. Ask them to put " +
       "money on the account, or to pay another way.",

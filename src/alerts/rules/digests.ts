@@ -9,7 +9,7 @@ import type { AlertItem, AlertMessage, AlertSeverity } from "../message.ts";
 import { lastTimeOfDay, quietEnd } from "../outbox/announce.ts";
 import { type OutboxRow, queueMessages } from "../outbox/outbox.ts";
 import { causeOf } from "./decline-groups.ts";
-import { endHeadline, lastTryHeadline, lostHeadline } from "./declines.ts";
+import { endHeadline, lastRetryHeadline, lostHeadline } from "./declines.ts";
 import {
   type Part,
   type Wording,
@@ -344,7 +344,7 @@ function headlineOf(entry: DigestEntry, shortTime: Wording["shortTime"]) {
     case "lost":
       return lostHeadline(amount, entry.attempts);
     case "last-try":
-      return lastTryHeadline(
+      return lastRetryHeadline(
         amount,
         entry.nextRetryAt === null ? "soon" : shortTime(entry.nextRetryAt),
       );

@@ -9,7 +9,7 @@ import type { AlertSettings } from "../settings.ts";
 import { committedAfterSeconds, readWatermark, writeWatermark } from "../store.ts";
 import type { Condition, End } from "../timeline.ts";
 import { unknownValueCondition, remember } from "./unknown-values.ts";
-import { endsByAcknowledging, headlineText, short, withoutIds } from "./wording.ts";
+import { endsByAcknowledging, headlineText, shortened, withoutIds } from "./wording.ts";
 
 /** Reports events that became dead. Belongs in the transaction that marks them as dead. */
 export async function reportDead(
@@ -63,8 +63,8 @@ export async function reportUnbelieved(
   foundBy: FoundBy,
 ): Promise<void> {
   const at = alertContext.clock.now();
-  const conditions = unbelieved.map(({ group, id, settledBy, changedAt }) => {
-    const object = settledBy ?? { resource: groupNamed(group)?.resource.name ?? group, id };
+  const conditions = unbelieved.map(({ group, id, confirmedBy, changedAt }) => {
+    const object = confirmedBy ?? { resource: groupNamed(group)?.resource.name ?? group, id };
     return futureStateCondition(alertContext.settings.rules, { ...object, changedAt }, at);
   });
   await raise(trx, alertContext, conditions, foundBy);
@@ -194,8 +194,8 @@ export function deadEventCondition(
     rule: "event_dead",
     severity: rules.event_dead.severity,
     title: headlineText({
-      lead: `1 event could not be applied (${short(type ?? "no type", 30)}, number ${seq})`,
-      cause: short(withoutIds(reason)),
+      lead: `1 event could not be applied (${shortened(type ?? "no type", 30)}, number ${seq})`,
+      cause: shortened(withoutIds(reason)),
     }),
     advice:
       `Its change is missing from the mirror. "npx tallyhook events show ${seq}" shows the event and why it failed. ` +
@@ -278,7 +278,7 @@ const isKnownType = (type: string): boolean =>
 export function deadEventEnd({ seq, type }: { seq: string; type: string | null }): End {
   return {
     title: headlineText({
-      lead: `1 event is no longer dead (${short(type ?? "no type", 30)}, number ${seq})`,
+      lead: `1 event is no longer dead (${shortened(type ?? "no type", 30)}, number ${seq})`,
     }),
     advice:
       "The mirror has its change, or a newer one. Check whether others failed for the same reason: " +

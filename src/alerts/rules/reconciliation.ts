@@ -10,7 +10,7 @@ import { clearOthers } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
 import { type Condition, type End, atRiskIn } from "../timeline.ts";
 import { describedEnd, undescribedKey } from "../undescribed.ts";
-import { headlineText, missedComesBack, short, withoutIds } from "./wording.ts";
+import { headlineText, reconcileAfterMissedWebhooks, shortened, withoutIds } from "./wording.ts";
 
 /** Conditions of one kind, and the earlier alerts that end where theirs no longer holds. */
 interface Part {
@@ -91,7 +91,7 @@ export interface RunOutcome {
   id: number;
   kind: "nightly" | "full" | "range" | "import";
   /** The mirror was empty: what the run healed was the initial import itself. */
-  firstFill: boolean;
+  isInitialImport: boolean;
   complete: boolean;
   error: string | null;
   /** Findings of drift by class: those that this run healed, and those open now. */
@@ -122,7 +122,7 @@ function driftTitle(
 /** The conditions of a run; none where mirror and service were equal. Pure. */
 export function runConditions(rules: Rules, run: RunOutcome, at: Date): Condition[] {
   const conditions: Condition[] = [];
-  const [healed, left] = [run.firstFill ? 0 : sum(run.healed), sum(run.left)];
+  const [healed, left] = [run.isInitialImport ? 0 : sum(run.healed), sum(run.left)];
   if (!run.complete) conditions.push(incomplete(rules, run, at));
   if (healed + left > 0) {
     conditions.push({
@@ -160,7 +160,8 @@ function incomplete(rules: Rules, run: RunOutcome, at: Date): Condition {
     severity: rules.reconcile_incomplete.severity,
     title: headlineText({
       lead: `Reconciliation INCOMPLETE (run ${run.id})`,
-      cause: run.error === null ? "a part was not read in time" : short(withoutIds(run.error), 60),
+      cause:
+        run.error === null ? "a part was not read in time" : shortened(withoutIds(run.error), 60),
     }),
     advice:
       "No report passes until a run has read everything. Fix the reason first: often the service was down, or it " +
@@ -198,7 +199,7 @@ export function identityCondition(rules: Rules, broken: BrokenIdentity, at: Date
     severity:
       broken.severity === "critical" ? rules.identity_broken.severity : severityOf(broken.severity),
     title: headlineText({
-      lead: `${counted(breaches, "record breaks", "records break")} the invariant ${short(name)}${atRisk}`,
+      lead: `${counted(breaches, "record breaks", "records break")} the invariant ${shortened(name)}${atRisk}`,
     }),
     advice:
       '"npx tallyhook report exceptions" lists them with the amounts. Ask the service about each: it did something ' +
@@ -238,7 +239,8 @@ export function endpointCondition(rules: Rules, finding: EndpointFinding, at: Da
     severity:
       finding.severity === "critical" ? rules.endpoint.severity : severityOf(finding.severity),
     title: headlineText({
-      lead: endpointTitles[problem] ?? `Webhook endpoint: ${short(withoutIds(finding.says), 90)}`,
+      lead:
+        endpointTitles[problem] ?? `Webhook endpoint: ${shortened(withoutIds(finding.says), 90)}`,
     }),
     advice:
       `${finding.remedy.charAt(0).toUpperCase()}${finding.remedy.slice(1)}. ` +
@@ -311,7 +313,7 @@ export const identityEnd: End = {
 
 export const endpointEnd: End = {
   title: "Webhook endpoint: the problem is fixed",
-  advice: `${missedComesBack}.`,
+  advice: `${reconcileAfterMissedWebhooks}.`,
 };
 
 /** The enforced invariants that do not hold, without acknowledged breaches. One statement. */

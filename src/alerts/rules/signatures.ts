@@ -4,7 +4,7 @@ import type { AlertContext } from "../alert-context.ts";
 import { clear, raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Condition, End } from "../timeline.ts";
-import { headlineText, missedComesBack } from "./wording.ts";
+import { headlineText, reconcileAfterMissedWebhooks } from "./wording.ts";
 
 /** The receivers' answers to wrong and to expired signatures, kept apart. */
 const reasonsOf = {
@@ -95,10 +95,10 @@ const correctsRefused =
 export const signatureEnds = {
   failed: {
     title: "Webhook signatures verify again",
-    advice: `If our secret was wrong, real events were refused. ${missedComesBack}.`,
+    advice: `If our secret was wrong, real events were refused. ${reconcileAfterMissedWebhooks}.`,
   },
   stale: {
     title: "Webhook signatures are in time again",
-    advice: `If a clock was wrong, real events were refused. ${missedComesBack}.`,
+    advice: `If a clock was wrong, real events were refused. ${reconcileAfterMissedWebhooks}.`,
   },
 } as const satisfies Readonly<Record<string, End>>;

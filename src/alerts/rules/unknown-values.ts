@@ -7,7 +7,7 @@ import { raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
 import { committedAfterSeconds, readWatermark, writeWatermark } from "../store.ts";
 import type { Condition } from "../timeline.ts";
-import { endsByAcknowledging, headlineText, short, withoutIds } from "./wording.ts";
+import { endsByAcknowledging, headlineText, shortened, withoutIds } from "./wording.ts";
 
 /** Values that the interface does not name, by where they appeared. */
 export type UnknownValues = ReadonlyMap<string, ReadonlySet<string>>;
@@ -64,7 +64,7 @@ export function unknownValueCondition(
     key: `new-value:${kind}:${value}`,
     rule: "event_unknown",
     severity: rules.event_unknown.severity,
-    title: headlineText({ lead: `Unknown ${what}`, cause: short(withoutIds(value)) }),
+    title: headlineText({ lead: `Unknown ${what}`, cause: shortened(withoutIds(value)) }),
     advice:
       "It was stored as it came. Nothing is lost. Look up in the service's changelog what it means, and change the " +
       `rules and reports that should know it. ${endsByAcknowledging}`,
@@ -104,7 +104,7 @@ interface Seen {
  */
 export async function scanStates(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
   const mark = await readWatermark<{ until: string }>(trx, "states");
-  const until = await settledUntil(trx);
+  const until = await visibleUntil(trx);
   await writeWatermark(trx, "states", { until });
   if (mark === null) return;
   const seen = (await findSeen(trx, mark.until, until)).filter((one) => !isKnown(one));
@@ -122,7 +122,7 @@ export async function scanStates(trx: Knex.Transaction, alertContext: AlertConte
   );
 }
 
-async function settledUntil(trx: Knex): Promise<string> {
+async function visibleUntil(trx: Knex): Promise<string> {
   const { rows } = await trx.raw<{ rows: { until: string }[] }>(
     "select (now() - make_interval(secs => ?))::text as until",
     [committedAfterSeconds],

@@ -5,7 +5,7 @@ import { readWatermark, writeWatermark } from "../store.ts";
 import type { Condition } from "../timeline.ts";
 import {
   type EventHour,
-  type Missing,
+  type AbsentThings,
   missingEvents,
   missingRenewals,
   missingRetries,
@@ -13,7 +13,7 @@ import {
   neverScheduled,
   absenceEnds,
   hourWithoutEvents,
-  stopped,
+  missingHeartbeats,
 } from "./absence.ts";
 
 const hourMs = 3_600_000;
@@ -26,7 +26,7 @@ const schedulerGraceMinutes = 10;
 /** What is asked of reconciliation. */
 export interface AbsenceQuestions {
   /** When the last complete run began; null where there was none. */
-  lastWholeRun(db: Knex): Promise<Date | null>;
+  lastFullAnswerStart(db: Knex): Promise<Date | null>;
 }
 
 /**
@@ -68,7 +68,7 @@ async function uncertainAbsences(trx: Knex): Promise<ReadonlySet<string>> {
 async function findAbsences(
   trx: Knex.Transaction,
   alertContext: AlertContext,
-  { lastWholeRun }: AbsenceQuestions,
+  { lastFullAnswerStart }: AbsenceQuestions,
 ): Promise<Condition[]> {
   const { rules } = alertContext.settings;
   const serviceNow = alertContext.serviceClock.now();
@@ -96,7 +96,7 @@ async function findAbsences(
   const isWatched = wallNow.getTime() - watch.since.getTime() >= afterMinutes * minuteMs;
   for (const kind of ["worker", "scheduler"] as const) {
     const missing = await findStopped(trx, { prefix: kind, afterMinutes });
-    if (missing !== null && isWatched) found.push(stopped(kind, missing, context));
+    if (missing !== null && isWatched) found.push(missingHeartbeats(kind, missing, context));
   }
 
   // A heartbeat that never existed is not missed. This one starts with the first worker, so it is expected from the
@@ -107,7 +107,7 @@ async function findAbsences(
     found.push(neverScheduled(watch.first, context));
   }
 
-  const last = await lastWholeRun(trx);
+  const last = await lastFullAnswerStart(trx);
   const lateMs = rules.reconcile_missing.afterHours * hourMs;
   if (wallNow.getTime() - (last ?? watch.first).getTime() > lateMs) {
     found.push(missingRun({ last, watchedSince: watch.first }, { ...context, at: wallNow }));
@@ -119,7 +119,9 @@ async function findAbsences(
 export interface Watch {
   /** Since the first sweep ever. */
   first: Date;
-  /** Since the last gap. While no sweep ran, perhaps no worker did: missing heartbeats prove nothing about that time. */
+  /**
+   * Since the last gap. While no sweep ran, perhaps no worker did: missing heartbeats prove nothing about that time.
+   */
   since: Date;
 }
 
@@ -146,7 +148,7 @@ async function keepWatch(trx: Knex.Transaction, now: Date, gapMinutes: number): 
 export const schedulerBeat = "scheduler";
 
 /** Records a heartbeat. One statement. */
-export async function beat(db: Knex, name: string): Promise<void> {
+export async function recordHeartbeat(db: Knex, name: string): Promise<void> {
   await db("alerts.heartbeats")
     .insert({ name, beat_at: db.fn.now() })
     .onConflict("name")
@@ -172,7 +174,7 @@ export async function readHeartbeats(db: Knex): Promise<Heartbeats> {
 }
 
 /** Removes a heartbeat at a proper shutdown, so that it is not missed. One statement. */
-export async function leave(db: Knex, name: string): Promise<void> {
+export async function removeHeartbeat(db: Knex, name: string): Promise<void> {
   await db("alerts.heartbeats").where({ name }).delete();
 }
 
@@ -182,13 +184,13 @@ interface MissingRow {
   examples: string[] | null;
 }
 
-const missingOf = (row: MissingRow | undefined): Missing | null =>
+const missingOf = (row: MissingRow | undefined): AbsentThings | null =>
   row === undefined || row.oldest === null
     ? null
     : { count: Number(row.n), oldest: row.oldest, examples: row.examples ?? [] };
 
 /** Retries that were due before `dueBefore` (service time) and have no known attempt. One statement. */
-async function findMissingRetries(db: Knex, dueBefore: Date): Promise<Missing | null> {
+async function findMissingRetries(db: Knex, dueBefore: Date): Promise<AbsentThings | null> {
   const { rows } = await db.raw<{ rows: MissingRow[] }>(
     `select count(*) as n, min(o.next_retry_at) as oldest,
             (array_agg('order ' || coalesce(o.order_number, o.id) order by o.next_retry_at, o.id))[1:10] as examples
@@ -203,7 +205,7 @@ async function findMissingRetries(db: Knex, dueBefore: Date): Promise<Missing | 
 }
 
 /** Active subscriptions whose billing date passed before `dueBefore` (service time) without an order. One statement. */
-async function findMissingRenewals(db: Knex, dueBefore: Date): Promise<Missing | null> {
+async function findMissingRenewals(db: Knex, dueBefore: Date): Promise<AbsentThings | null> {
   const { rows } = await db.raw<{ rows: MissingRow[] }>(
     `select count(*) as n, min(s.next_billing_date) as oldest,
             (array_agg('subscription ' || s.id order by s.next_billing_date, s.id))[1:10] as examples
@@ -228,7 +230,7 @@ const findEventHours = async (db: Knex, since: Date): Promise<EventHour[]> => {
 async function findStopped(
   db: Knex,
   { prefix, afterMinutes }: { prefix: string; afterMinutes: number },
-): Promise<Missing | null> {
+): Promise<AbsentThings | null> {
   const { rows } = await db.raw<{ rows: MissingRow[] }>(
     `select count(*) as n, min(beat_at) as oldest, (array_agg(name order by beat_at, name))[1:10] as examples
      from alerts.heartbeats where starts_with(name, ?) and beat_at < now() - make_interval(mins => ?)`,

@@ -63,7 +63,7 @@ export function ordinal(n: number): string {
 }
 
 /** Outside text, short enough for a title. */
-export const short = (text: string, max = 40): string => oneLine(text, max);
+export const shortened = (text: string, max = 40): string => oneLine(text, max);
 
 const isUuid = /[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}/i;
 
@@ -72,7 +72,7 @@ const isUuid = /[0-9a-f]{8}-?([0-9a-f]{4}-?){3}[0-9a-f]{12}/i;
  * Pure.
  */
 export function orderName(orderNumber: string | null): string | null {
-  const shown = short(orderNumber ?? "", 24);
+  const shown = shortened(orderNumber ?? "", 24);
   return shown === "" || isUuid.test(orderNumber ?? "") ? null : `order ${shown}`;
 }
 
@@ -81,7 +81,7 @@ export const withoutIds = (text: string): string =>
   text.replace(new RegExp(isUuid.source, "gi"), "…");
 
 /** Advice for the time after webhooks did not arrive or were refused. */
-export const missedComesBack =
+export const reconcileAfterMissedWebhooks =
   'Run "npx tallyhook reconcile" now. It corrects the mirror where webhooks were missed';
 
 /** Advice of alerts that nothing resolves, because what they report is never undone. */

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import type { AlertContext } from "../alert-context.ts";
 import { type Announcement, announce, routeOf } from "../outbox/announce.ts";
-import { dropOvertaken } from "../outbox/outbox.ts";
+import { dropSuperseded } from "../outbox/outbox.ts";
 import { newestAlerts, writeAlerts, writeHistory } from "../store.ts";
 import { type Family, conditionTimeline, planChange } from "../timeline.ts";
 import {
@@ -199,7 +199,7 @@ async function keepForLists(
     return [{ one, channels, toldHow }];
   });
   const held = items.flatMap(({ one, toldHow }) => (toldHow === "alone" ? [] : [one]));
-  await dropOvertaken(
+  await dropSuperseded(
     trx,
     items.flatMap(({ one: { alertId }, channels, toldHow }) =>
       toldHow === "alone" ? [] : [{ alertId, channels }],

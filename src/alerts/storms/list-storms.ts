@@ -10,7 +10,7 @@ import { keepsIncidents, quietEnd } from "../outbox/announce.ts";
 import { queueMessages } from "../outbox/outbox.ts";
 import { clear, raise } from "../raise-conditions.ts";
 import { type Part, byMoney, listTitle, sumTexts, sumsInTitle } from "../rules/wording.ts";
-import type { End, Family, Stage } from "../timeline.ts";
+import type { End, Family, Transition } from "../timeline.ts";
 import { limitOf } from "./hold-back.ts";
 import {
   type StormItemCount,
@@ -40,7 +40,10 @@ interface Storm {
  * opened them, so that a rate around the limit makes one incident and not many. With the end, everything that was held
  * back is listed. Needs a transaction; each alert is listed once.
  */
-export async function tellStorms(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
+export async function reportStorms(
+  trx: Knex.Transaction,
+  alertContext: AlertContext,
+): Promise<void> {
   const { withinMinutes } = alertContext.settings.rules.decline_storm;
   for (const storm of await stormsToReport(trx)) {
     const { family } = storm;
@@ -139,7 +142,7 @@ async function tellLists(
       for (const [n, alerts] of parts.entries()) {
         number++;
         const told = { alerts, part: n + 1, parts: parts.length, cannotWait, number, at };
-        const stage = listStage(storm.family, told);
+        const stage = listTransition(storm.family, told);
         const { key, occurrence } = storm;
         const items = alerts.map(listItem);
         const message = composeMessage({ key, occurrence, channel, stage, items });
@@ -335,10 +338,10 @@ export interface ListPart extends Part {
 }
 
 /** What one message with a list says. Pure. */
-export function listStage(
+export function listTransition(
   family: Family,
   { alerts, part, parts, cannotWait, number, at }: ListPart,
-): Stage {
+): Transition {
   const sums = sumTexts(alerts);
   const lead = sums.length === 0 ? "" : `${sumsInTitle(sums)} in `;
   const why = cannotWait ? "of a storm that cannot wait" : "that a storm held back";

@@ -166,7 +166,7 @@ export const cancelSubscription = defineEndpoint({
 });
 
 /** Pause and resume are documented, but the service answers 501. */
-function unbuilt<const Action extends "pause" | "resume">(action: Action) {
+function unimplementedEndpoint<const Action extends "pause" | "resume">(action: Action) {
   return defineEndpoint({
     name: `${action}Subscription`,
     method: "POST",
@@ -183,5 +183,5 @@ function unbuilt<const Action extends "pause" | "resume">(action: Action) {
   });
 }
 
-export const pauseSubscription = unbuilt("pause");
-export const resumeSubscription = unbuilt("resume");
+export const pauseSubscription = unimplementedEndpoint("pause");
+export const resumeSubscription = unimplementedEndpoint("resume");

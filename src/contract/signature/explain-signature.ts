@@ -39,9 +39,9 @@ export function explainSignature(
   return { verification, matches, ageSeconds, advice: adviseOn(findings) };
 }
 
-export interface Findings {
+export interface SignatureFacts {
   request: SignedRequest;
-  claims: Claims;
+  claims: SignatureClaims;
   configured: SignatureSchemeName;
   /** By the configured scheme. */
   verification: Verification;
@@ -50,7 +50,7 @@ export interface Findings {
 }
 
 /** What to do about a captured request, in sentences, the most important first. */
-function adviseOn(findings: Findings): string[] {
+function adviseOn(findings: SignatureFacts): string[] {
   const { verification, configured, matches, claims } = findings;
   if (verification.ok) {
     return [`The request verifies: scheme ${configured}, secret ${verification.secretId}.`];
@@ -62,7 +62,7 @@ function adviseOn(findings: Findings): string[] {
   return advice.length > 0 ? advice : ["The request does not verify, and no reason was found."];
 }
 
-function onMatch(match: SignatureMatch, { request, configured }: Findings): string[] {
+function onMatch(match: SignatureMatch, { request, configured }: SignatureFacts): string[] {
   const scheme = signatureScheme(match.scheme);
   const secret = request.secrets.find(({ id }) => id === match.secretId);
   const advice = [
@@ -116,7 +116,7 @@ const notationAdvice: Readonly<Record<Notation, string>> = {
   base64: "The signature is written in base64; the scheme wants lower-case hex.",
 };
 
-function onHeaders({ signatureHeaders: found, digests, times }: Claims): string[] {
+function onHeaders({ signatureHeaders: found, digests, times }: SignatureClaims): string[] {
   if (found.length === 0) {
     return [
       `There is no ${signatureHeaders.join(" and no ")} header: the capture lacks it, a proxy drops it, or the sender does not sign.`,
@@ -146,7 +146,7 @@ function onHeaders({ signatureHeaders: found, digests, times }: Claims): string[
   return advice;
 }
 
-function onTime({ request, ageSeconds, verification }: Findings): string[] {
+function onTime({ request, ageSeconds, verification }: SignatureFacts): string[] {
   const { toleranceSeconds } = request;
   if (ageSeconds === null || Math.abs(ageSeconds) <= toleranceSeconds) return [];
   const side = ageSeconds > 0 ? "before" : "after";
@@ -158,7 +158,7 @@ function onTime({ request, ageSeconds, verification }: Findings): string[] {
   ];
 }
 
-function onNoMatch({ request }: Findings): string[] {
+function onNoMatch({ request }: SignatureFacts): string[] {
   if (request.secrets.length === 0)
     return [
       'No secret is known to compare with. Add one with "tallyhook secrets add", or set SVC_WEBHOOK_SECRETS.',
@@ -177,7 +177,7 @@ function windowOf({ notBefore, notAfter }: SignedRequest["secrets"][number]): st
 }
 
 /** What the headers of a captured request claim, read as tolerantly as possible. */
-export interface Claims {
+export interface SignatureClaims {
   /** Every copy of the signature headers. */
   signatureHeaders: { name: string; value: string }[];
   digests: { bytes: Buffer; notation: Notation }[];
@@ -193,7 +193,7 @@ const headersOf = (name: "header" | "timeHeader" | "idHeader"): string[] => [
 /** As written. */
 const signatureHeaders = headersOf("header");
 
-function readClaims(rawHeaders: readonly string[]): Claims {
+function readClaims(rawHeaders: readonly string[]): SignatureClaims {
   const valuesOf = (name: string): string[] =>
     rawHeaders.flatMap((header, index) =>
       index % 2 === 0 && header.toLowerCase() === name ? [rawHeaders[index + 1] ?? ""] : [],
@@ -213,7 +213,7 @@ function readClaims(rawHeaders: readonly string[]): Claims {
   };
 }
 
-function readDigests(header: string): Claims["digests"] {
+function readDigests(header: string): SignatureClaims["digests"] {
   const hex = [...header.matchAll(/(?<![0-9A-Za-z+/])[0-9a-fA-F]{64}(?![0-9A-Za-z+/=])/g)];
   const base64 = [...header.matchAll(/(?<![0-9A-Za-z+/_-])[0-9A-Za-z+/_-]{43}=/g)];
   return [
@@ -240,7 +240,7 @@ export interface SignatureMatch {
 /** Every computation that yields one of the claimed signatures, the one with the fewest mistakes first. */
 function findMatches(
   { body, secrets }: Pick<SignedRequest, "body" | "secrets">,
-  claims: Claims,
+  claims: SignatureClaims,
   configured: SignatureSchemeName,
 ): SignatureMatch[] {
   const matches: SignatureMatch[] = [];
@@ -262,7 +262,7 @@ function findMatches(
   return matches.sort((a, b) => countMistakes(a, configured) - countMistakes(b, configured));
 }
 
-const layoutsOf = (claims: Claims): { scheme: SignatureSchemeName; prefix: string }[] =>
+const layoutsOf = (claims: SignatureClaims): { scheme: SignatureSchemeName; prefix: string }[] =>
   signatureSchemes.flatMap(({ name, layout }) =>
     layout.prefixes(claims).map((prefix) => ({ scheme: name, prefix })),
   );

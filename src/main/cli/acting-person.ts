@@ -47,7 +47,7 @@ export const findPerson = ({ name, sudoUser }: SystemUser): string | null =>
  * The person who runs the command: whoever called `sudo`, otherwise the system's user. Throws `UsageError` if neither
  * is a person, so that no record says `root`.
  */
-export function personAtWork(user: SystemUser): string {
+export function requirePerson(user: SystemUser): string {
   const person = findPerson(user);
   if (person !== null) return person;
   const { name } = user;

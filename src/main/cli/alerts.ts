@@ -23,11 +23,11 @@ import {
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
 import { startDeadline } from "../../platform/http/exchange.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
-import { counted, visible } from "../../platform/readable-text.ts";
+import { counted, withoutControls } from "../../platform/readable-text.ts";
 import { alertChannelDeps, alertSettings, createAlertContext } from "../alerts.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
-import { parsePerson, personAtWork } from "./acting-person.ts";
+import { parsePerson, requirePerson } from "./acting-person.ts";
 import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 
@@ -134,7 +134,7 @@ const rowOf = (alert: AlertRow): string[] => [
   alert.state,
   alert.stage,
   alert.opened_at.toISOString(),
-  visible(titleOf(alert)),
+  withoutControls(titleOf(alert)),
 ];
 
 export const titleOf = ({ facts, key }: Pick<AlertRow, "facts" | "key">): string =>
@@ -183,14 +183,15 @@ export const noAlert = (given: string): UsageError =>
 
 function textOf(details: AlertDetails): string {
   const { history, messages, digests, stormListings, facts, ...alert } = details;
-  const lines = [visible(titleOf({ facts, key: alert.key })), ""];
+  const lines = [withoutControls(titleOf({ facts, key: alert.key })), ""];
   for (const [name, value] of Object.entries({ ...alert, ...facts })) {
     if (name === "title" || name === "advice" || value === null) continue;
     const text = value instanceof Date ? value.toISOString() : String(value);
-    lines.push(`${name.padEnd(18)} ${visible(text)}`);
+    lines.push(`${name.padEnd(18)} ${withoutControls(text)}`);
   }
   const advice = facts["advice"];
-  if (typeof advice === "string" && advice !== "") lines.push("", `What to do: ${visible(advice)}`);
+  if (typeof advice === "string" && advice !== "")
+    lines.push("", `What to do: ${withoutControls(advice)}`);
   lines.push("", "Timeline");
   for (const { at, change, stage, found_by: foundBy } of history) {
     lines.push(`  ${at.toISOString()}  ${change.padEnd(12)} ${stage.padEnd(16)} ${foundBy}`);
@@ -202,7 +203,7 @@ function textOf(details: AlertDetails): string {
     lines.push(`  ${channel.padEnd(16)} ${"digest".padEnd(12)} ${stage.padEnd(16)} ${when}`);
   }
   for (const { channel, stage, action, state, attempts, last_error: error } of messages) {
-    const failure = error === null ? "" : `: ${visible(error)}`;
+    const failure = error === null ? "" : `: ${withoutControls(error)}`;
     lines.push(
       `  ${channel.padEnd(16)} ${action.padEnd(12)} ${stage.padEnd(16)} ${state}, attempts ${attempts}${failure}`,
     );
@@ -225,7 +226,7 @@ export interface AckOptions {
 export async function acknowledge(
   context: CliContext,
   given: string,
-  { by = personAtWork(context.user()), note, json }: AckOptions,
+  { by = requirePerson(context.user()), note, json }: AckOptions,
 ): Promise<void> {
   const { id, outcome } = await context.withRuntime(
     "alerts",

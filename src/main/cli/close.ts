@@ -1,8 +1,8 @@
 import { type Command, InvalidArgumentError } from "commander";
 import Table from "cli-table3";
 import { exitCodes, UsageError } from "../../platform/errors.ts";
-import { amountIn } from "../../platform/money.ts";
-import type { About } from "../../reports/base/about.ts";
+import { amountWithoutCode } from "../../platform/money.ts";
+import type { ReportFacts } from "../../reports/base/report-facts.ts";
 import { defaultAccounts, readAccountMap } from "../../reports/base/account-map.ts";
 import { writeBundle } from "../../reports/close/frozen.ts";
 import {
@@ -13,10 +13,10 @@ import {
   closeMonth,
   previewClose,
 } from "../../reports/close/close-month.ts";
-import { type CloseCheck, type Covers, verifyCloses } from "../../reports/close/verify.ts";
+import { type CloseCheck, type SealScope, verifyCloses } from "../../reports/close/verify.ts";
 import { earliestDay, latestDay } from "../../reports/base/period.ts";
 import { migratedDatabase } from "../schema.ts";
-import { findPerson, parsePerson, personAtWork } from "./acting-person.ts";
+import { findPerson, parsePerson, requirePerson } from "./acting-person.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 import { openOutput } from "./report-output.ts";
@@ -76,7 +76,7 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
   const user = context.user();
   const by =
     options.by ??
-    (options.dryRun === true ? (findPerson(user) ?? "whoever --by names") : personAtWork(user));
+    (options.dryRun === true ? (findPerson(user) ?? "whoever --by names") : requirePerson(user));
   const accounts =
     options.accounts === undefined ? defaultAccounts : await readAccountMap(options.accounts);
   await context.withRuntime(
@@ -117,7 +117,7 @@ async function run(context: CliContext, month: string, options: CloseOptions): P
 
 const plain = { head: [], border: [] };
 
-function reportsTable(reports: readonly About[]): string {
+function reportsTable(reports: readonly ReportFacts[]): string {
   const table = new Table({ head: ["report", "verdict", "rows", "SHA-256"], style: plain });
   for (const { report, proof, rows, sha256 } of reports) {
     table.push([report, proof.verdict, rows, sha256]);
@@ -130,7 +130,7 @@ function bookedTable(booked: readonly Booked[]): string {
   const table = new Table({ head: ["currency", "booked", "movements", "amount"], style: plain });
   for (const { currency, kind, isLate, movements, amount } of booked) {
     const said = isLate ? `${kind}, of closed months` : kind;
-    table.push([currency, said, movements, amountIn(amount, currency)]);
+    table.push([currency, said, movements, amountWithoutCode(amount, currency)]);
   }
   return `${table.toString()}\n`;
 }
@@ -153,7 +153,7 @@ function closedText(close: Close): string {
   );
 }
 
-const coversInWords: Readonly<Record<Covers, string>> = {
+const coversInWords: Readonly<Record<SealScope, string>> = {
   rows: "the rows of the reports (earlier version)",
   results: "results and rows of the reports (earlier version)",
   everything: "everything",

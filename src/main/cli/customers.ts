@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import type { Knex } from "knex";
-import { rewriteBodies, visitBodiesNaming } from "../../inbox/retention.ts";
+import { rewriteBodies, visitEventsOfCustomer } from "../../inbox/retention.ts";
 import type { PersonTraces } from "../../mirror/privacy/data-subject.ts";
 import {
   eraseHistory,
@@ -16,18 +16,22 @@ import {
   markErased,
 } from "../../mirror/privacy/erased-people.ts";
 import { redacted } from "../../platform/redaction.ts";
-import { addBody, arrivalOf, redactedArrival } from "../../mirror/privacy/redact-events.ts";
+import {
+  addEventTraces,
+  parsedEventOf,
+  redactedEvent,
+} from "../../mirror/privacy/redact-events.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { moneyText } from "../../platform/money.ts";
 import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
-import { visible } from "../../platform/readable-text.ts";
+import { withoutControls } from "../../platform/readable-text.ts";
 import { maskedEmail } from "../../platform/redaction.ts";
 import { redactFindings } from "../../reconcile/findings/redact-findings.ts";
 import type { Config } from "../config/config.ts";
 import { optionalRooms } from "../optional-rooms.ts";
 import { migratedDatabase } from "../schema.ts";
-import { parsePerson, personAtWork } from "./acting-person.ts";
+import { parsePerson, requirePerson } from "./acting-person.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 
@@ -61,7 +65,7 @@ export function registerCustomers(program: Command, context: CliContext): void {
 async function erase(context: CliContext, id: string, options: EraseOptions): Promise<void> {
   const { reason = null, yes, json } = options;
   if (yes !== true) assertCanAsk(context);
-  const by = options.by ?? personAtWork(context.user());
+  const by = options.by ?? requirePerson(context.user());
   const erased = await context.withRuntime(
     "customers",
     async (runtime) => {
@@ -139,8 +143,8 @@ async function eraseCustomer(
 }
 
 /**
- * Throws `UsageError` for an unknown customer. A customer whom the mirror lacks is looked up in the stored events, because
- * all events about them may be dead.
+ * Throws `UsageError` for an unknown customer. A customer whom the mirror lacks is looked up in the stored events,
+ * because all events about them may be dead.
  */
 async function assertKnown(
   db: Knex,
@@ -150,7 +154,7 @@ async function assertKnown(
   if (await isCustomerKnown(db, customerId)) return;
   if ((await readBodies(db, places, customerId)).isNamed) return;
   throw new UsageError(
-    `Neither the mirror nor a stored event has a customer ${visible(customerId)}. Nothing was changed.`,
+    `Neither the mirror nor a stored event has a customer ${withoutControls(customerId)}. Nothing was changed.`,
   );
 }
 
@@ -186,8 +190,8 @@ async function readBodies(
   const found = { traces, objects: new Set<string>() };
   const seqs: number[] = [];
   let isNamed = false;
-  await visitBodiesNaming(db, customerId, (seq, raw) => {
-    const role = addBody(places, raw, customerId, found);
+  await visitEventsOfCustomer(db, customerId, (seq, raw) => {
+    const role = addEventTraces(places, raw, customerId, found);
     if (role !== null) isNamed = true;
     if (role === "subject") seqs.push(seq);
   });
@@ -205,7 +209,7 @@ async function eraseBodies(
   const people = { customers: new Set([customerId]), objects: new Set(ids), contacts };
   const wanted = { customerId, objects: ids, contacts: [...contacts] };
   return rewriteBodies(db, wanted, (raw) => {
-    const left = redactedArrival(places, arrivalOf(raw), people);
+    const left = redactedEvent(places, parsedEventOf(raw), people);
     return left === null ? raw : left.raw;
   });
 }
@@ -299,5 +303,5 @@ export function summaryText(
     ...(last === null ? [] : [["Last order", last] as [string, string]]),
     ...(erasedAt === null ? [] : [["Erased before", day(erasedAt)] as [string, string]]),
   ];
-  return rows.map(([label, value]) => `  ${label.padEnd(14)}${visible(value)}\n`).join("");
+  return rows.map(([label, value]) => `  ${label.padEnd(14)}${withoutControls(value)}\n`).join("");
 }

@@ -4,7 +4,7 @@ import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { z } from "zod";
 import { ServiceRefusedError } from "../../client/service-errors.ts";
-import { findHiddenSecrets } from "../../endpoint/endpoint-calls.ts";
+import { findLostSecrets } from "../../endpoint/endpoint-calls.ts";
 import {
   deleteWebhookEndpoint,
   testWebhookEndpoint,
@@ -15,7 +15,7 @@ import {
   isSameUrl,
   listEndpoints,
   listKnownEndpoints,
-  noEndpoint,
+  unknownEndpointError,
   webhookUrl,
 } from "../../endpoint/endpoints.ts";
 import {
@@ -27,7 +27,7 @@ import {
 import { inspectEndpoint } from "../../endpoint/watch-endpoint.ts";
 import { findEvents } from "../../inbox/queries.ts";
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
-import { visible } from "../../platform/readable-text.ts";
+import { withoutControls } from "../../platform/readable-text.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
 import { wholeNumber } from "./arguments.ts";
@@ -204,13 +204,13 @@ export async function listOwnEndpoints(context: CliContext, { json }: ListOption
     const secret = row.secret ?? (row.own ? "unknown" : "-");
     const cells = [row.id, row.url, row.status, row.enabled_events.join(", ")];
     const rest = [row.api_version ?? "-", row.rotation_ends_at ?? "-", secret];
-    table.push([...cells, ...rest].map(visible));
+    table.push([...cells, ...rest].map(withoutControls));
   }
   context.stdout.write(
     rows.length === 0 ? "The account has no endpoint.\n" : `${table.toString()}\n`,
   );
   for (const { severity, says, remedy } of problems) {
-    context.stdout.write(`${severity}: ${visible(says)}\n  → ${remedy}\n`);
+    context.stdout.write(`${severity}: ${withoutControls(says)}\n  → ${remedy}\n`);
   }
 }
 
@@ -246,7 +246,7 @@ async function rotate(
   graceHours: number | undefined,
 ): Promise<ObtainedSecret> {
   const endpoint = await findOwnEndpoint(tools, id);
-  const isLost = (await findHiddenSecrets(tools.db)).includes(endpoint.id);
+  const isLost = (await findLostSecrets(tools.db)).includes(endpoint.id);
   if (endpoint.has_pending_rotation === true && !isLost) {
     throw new UsageError(
       `A rotation of ${endpoint.id} is pending until ${endpoint.rotation_expires_at ?? "an unknown time"}: its former ` +
@@ -332,9 +332,9 @@ export async function removeOwnEndpoint(
   const { secretId, wasThere } = await withEndpointTools(context, async (tools) => {
     const known = (await listKnownEndpoints(tools.db)).find((endpoint) => endpoint.id === id);
     const there = (await listEndpoints(tools)).endpoints.find((endpoint) => endpoint.id === id);
-    if (there === undefined && known === undefined) throw noEndpoint(id);
+    if (there === undefined && known === undefined) throw unknownEndpointError(id);
     if (there !== undefined && yes !== true) {
-      const which = `${id} (${visible(there.url)}, ${visible(there.status)})`;
+      const which = `${id} (${withoutControls(there.url)}, ${withoutControls(there.status)})`;
       await confirm(context, `Remove ${which} at the service, so that no event is sent to it?`);
     }
     const wasThere = await tools.client

@@ -19,7 +19,7 @@ import { holdsRefusedText } from "../../mirror/canonical.ts";
 import type { Clock } from "../../platform/clock.ts";
 import { UsageError } from "../../platform/errors.ts";
 import { isOutage } from "../../platform/postgres/errors.ts";
-import { counted, visibleLines } from "../../platform/readable-text.ts";
+import { counted, linesWithoutControls } from "../../platform/readable-text.ts";
 import { migratedDatabase } from "../schema.ts";
 import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
@@ -155,11 +155,13 @@ const followedLine = (row: EventRow): string => {
 const listRow = (row: EventRow): string[] => [
   String(row.seq),
   row.received_at.toISOString(),
-  visibleLines(row.type ?? "-"),
+  linesWithoutControls(row.type ?? "-"),
   row.state,
-  row.resource_type === null ? "-" : `${row.resource_type} ${visibleLines(row.resource_id ?? "?")}`,
+  row.resource_type === null
+    ? "-"
+    : `${row.resource_type} ${linesWithoutControls(row.resource_id ?? "?")}`,
   String(row.deliveries),
-  visibleLines(row.reason ?? ""),
+  linesWithoutControls(row.reason ?? ""),
 ];
 
 async function show(context: CliContext, id: string, json: boolean): Promise<void> {
@@ -188,9 +190,11 @@ async function show(context: CliContext, id: string, json: boolean): Promise<voi
     }
     for (const [name, value] of Object.entries(row)) {
       const text = printed(value);
-      context.stdout.write(`${name.padEnd(18)} ${visibleLines(text)}\n`);
+      context.stdout.write(`${name.padEnd(18)} ${linesWithoutControls(text)}\n`);
     }
-    context.stdout.write(`${body === null ? "(bytes were pruned)" : visibleLines(body)}\n\n`);
+    context.stdout.write(
+      `${body === null ? "(bytes were pruned)" : linesWithoutControls(body)}\n\n`,
+    );
   }
 }
 

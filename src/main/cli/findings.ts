@@ -2,7 +2,7 @@ import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
 import { UsageError } from "../../platform/errors.ts";
 import { moneyText } from "../../platform/money.ts";
-import { visible } from "../../platform/readable-text.ts";
+import { withoutControls } from "../../platform/readable-text.ts";
 import {
   type FindingRow,
   type FindingState,
@@ -14,7 +14,7 @@ import {
 } from "../../reconcile/findings/findings.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
-import { parsePerson, personAtWork } from "./acting-person.ts";
+import { parsePerson, requirePerson } from "./acting-person.ts";
 import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 
@@ -94,7 +94,7 @@ const listRow = (row: FindingRow): string[] => [
   row.mode === "observe" ? `${row.severity}, observed` : row.severity,
   row.state,
   row.identity ?? row.class,
-  row.resource === null ? "-" : `${row.resource} ${visible(row.object_id ?? "")}`,
+  row.resource === null ? "-" : `${row.resource} ${withoutControls(row.object_id ?? "")}`,
   row.amount_at_risk_minor === null ? "-" : moneyText(row.amount_at_risk_minor, row.currency),
   row.first_seen.toISOString(),
 ];
@@ -107,7 +107,7 @@ async function show(context: CliContext, id: number, json: boolean): Promise<voi
     return;
   }
   for (const [name, value] of Object.entries(found)) {
-    context.stdout.write(`${name.padEnd(22)} ${visible(textOf(value))}\n`);
+    context.stdout.write(`${name.padEnd(22)} ${withoutControls(textOf(value))}\n`);
   }
 }
 
@@ -120,7 +120,7 @@ function textOf(value: unknown): string {
 async function acknowledge(
   context: CliContext,
   id: number,
-  { by = personAtWork(context.user()), note }: { by?: string; note: string },
+  { by = requirePerson(context.user()), note }: { by?: string; note: string },
 ): Promise<void> {
   if (note.trim() === "") throw new UsageError("--note is empty. Say why the finding may stay.");
   await withDatabase(context, async (runtime) => {
@@ -130,7 +130,7 @@ async function acknowledge(
     if ((await findFinding(db, id)) === null) throw noFinding(id);
     throw new UsageError(`Finding ${id} is healed, so there is nothing to acknowledge.`);
   });
-  context.stdout.write(`Finding ${id} is acknowledged by ${visible(by)}.\n`);
+  context.stdout.write(`Finding ${id} is acknowledged by ${withoutControls(by)}.\n`);
 }
 
 const noFinding = (id: number): UsageError =>

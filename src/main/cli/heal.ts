@@ -1,13 +1,13 @@
 import { Argument, type Command } from "commander";
 import Table from "cli-table3";
 import { UsageError } from "../../platform/errors.ts";
-import { visible } from "../../platform/readable-text.ts";
+import { withoutControls } from "../../platform/readable-text.ts";
 import { mirrorResources } from "../../mirror/resources.ts";
 import type { Resource } from "../../mirror/snapshot.ts";
 import { type HealProposal, applyHeal, proposeHeal } from "../../reconcile/heal-object.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase } from "../schema.ts";
-import { parsePerson, personAtWork } from "./acting-person.ts";
+import { parsePerson, requirePerson } from "./acting-person.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";
 import { reconcileDeps } from "../reconciliation.ts";
@@ -43,7 +43,7 @@ async function heal(
   context: CliContext,
   runtime: Runtime,
   object: HealProposal["object"],
-  { reason, by = personAtWork(context.user()), yes }: Options,
+  { reason, by = requirePerson(context.user()), yes }: Options,
 ): Promise<void> {
   if (reason.trim() === "")
     throw new UsageError("--reason is empty. Say why the object has to be overwritten.");
@@ -58,8 +58,10 @@ async function heal(
       "The row has changed since it was read, so nothing was written. Run the same command again.",
     );
   }
-  const name = `${object.resource} ${visible(object.id)}`;
-  context.stdout.write(`The ${name} is now as the service shows it; healed by ${visible(by)}.\n`);
+  const name = `${object.resource} ${withoutControls(object.id)}`;
+  context.stdout.write(
+    `The ${name} is now as the service shows it; healed by ${withoutControls(by)}.\n`,
+  );
 }
 
 function proposalText({ object, differences, isRedated, seen }: HealProposal): string {
@@ -68,10 +70,10 @@ function proposalText({ object, differences, isRedated, seen }: HealProposal): s
     style: { head: [], border: [] },
   });
   for (const { field, mirror, service } of differences) {
-    table.push([visible(field), cell(mirror), cell(service)]);
+    table.push([withoutControls(field), cell(mirror), cell(service)]);
   }
   const lines = [
-    `${object.resource} ${visible(object.id)}`,
+    `${object.resource} ${withoutControls(object.id)}`,
     differences.length > 0 ? table.toString() : "Every field is as the service shows it.",
     ...(seen.sha256 === null ? ["The mirror does not have it yet."] : []),
     ...(seen.futureVersions.length > 0
@@ -90,5 +92,5 @@ function proposalText({ object, differences, isRedated, seen }: HealProposal): s
 
 function cell(value: unknown): string {
   if (value === null || value === undefined) return "-";
-  return visible(typeof value === "string" ? value : JSON.stringify(value)).slice(0, 60);
+  return withoutControls(typeof value === "string" ? value : JSON.stringify(value)).slice(0, 60);
 }

@@ -2,11 +2,7 @@ import type { Command } from "commander";
 import { ConfigurationError } from "../../platform/errors.ts";
 import { runEvery } from "../../platform/run-every.ts";
 import { createWakeUps } from "../../queue/wake-ups.ts";
-import {
-  type ReceiverCounters,
-  createAnswerCounts,
-  storeAnswers,
-} from "../../receiver/counters.ts";
+import { type ReceiverCounters, trackAnswers, storeAnswers } from "../../receiver/counters.ts";
 import { environmentSecrets } from "../../receiver/secrets-store.ts";
 import { startLiveSecrets } from "../../receiver/live-secrets.ts";
 import { startReceiver } from "../../receiver/server.ts";
@@ -20,7 +16,7 @@ import { untilSignal } from "./until-signal.ts";
  * The receiver's statements (secrets, schema, counts of answers) take milliseconds. Storing events has a limit of its
  * own.
  */
-const databaseSilenceMs = (): number => 10_000;
+const statementSilenceLimitMs = (): number => 10_000;
 
 export function registerReceiver(program: Command, context: CliContext): void {
   program
@@ -35,7 +31,7 @@ export function registerReceiver(program: Command, context: CliContext): void {
         const signal = await stopped;
         runtime.log.info({ signal }, "the receiver stops");
       };
-      await context.withRuntime("receiver", run, { databaseSilenceMs });
+      await context.withRuntime("receiver", run, { statementSilenceLimitMs });
     });
 }
 
@@ -50,7 +46,7 @@ export interface ReceiverRole {
   signingSecrets?(url: string): Promise<string[]>;
 }
 
-export interface RunningRole {
+export interface RunningReceiver {
   url: string;
   counters: Readonly<ReceiverCounters>;
 }
@@ -59,7 +55,10 @@ export interface RunningRole {
  * Starts a receiver that ends with the runtime. The database must be migrated. Throws `ConfigurationError` if there is
  * no signing secret: a receiver that cannot verify anything must not look healthy.
  */
-export async function runReceiver(runtime: Runtime, role: ReceiverRole = {}): Promise<RunningRole> {
+export async function runReceiver(
+  runtime: Runtime,
+  role: ReceiverRole = {},
+): Promise<RunningReceiver> {
   const { config, secrets, log, wallClock } = runtime;
   const { scheme } = config.signature;
   const db = await runtime.db();
@@ -109,7 +108,7 @@ export async function runReceiver(runtime: Runtime, role: ReceiverRole = {}): Pr
       places: config.eventPlaces,
     },
   );
-  const countAnswers = createAnswerCounts(receiver.counters);
+  const countAnswers = trackAnswers(receiver.counters);
   const counting = runEvery({ log, name: "answers" }, countEveryMs, async () => {
     await storeAnswers(db, countAnswers());
     return { more: false };

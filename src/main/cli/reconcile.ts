@@ -98,7 +98,7 @@ async function run(
 }
 
 /** A person stopped the run. What it did is kept. */
-class StoppedRun extends TallyhookError {
+class StoppedRunError extends TallyhookError {
   override readonly exitCode = exitCodes.incomplete;
 
   constructor(signal: NodeJS.Signals) {
@@ -118,7 +118,7 @@ async function reconcileUntilSignal(
   { reportOnly, json }: Options,
 ): Promise<ReconcileOutcome> {
   const stop = new AbortController();
-  void untilSignal().then((signal) => stop.abort(new StoppedRun(signal)));
+  void untilSignal().then((signal) => stop.abort(new StoppedRunError(signal)));
   const settings = reconcileSettings(runtime);
   const progress = createReconcileProgress(context.stderr, {
     clock: runtime.wallClock,

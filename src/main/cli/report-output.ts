@@ -2,7 +2,7 @@ import { once } from "node:events";
 import { open, realpath, rename, rm, stat, writeFile } from "node:fs/promises";
 import { UnreachableError, UsageError } from "../../platform/errors.ts";
 import { errorCode } from "../../platform/postgres/errors.ts";
-import { type About, aboutLines } from "../../reports/base/about.ts";
+import { type ReportFacts, factLines } from "../../reports/base/report-facts.ts";
 
 /** The destination of a report. */
 export interface ReportOutput {
@@ -11,7 +11,7 @@ export interface ReportOutput {
    * Completes the output. `beside` are the facts, for a format that has no place for them. They go to
    * `<file>.about.json`, or to standard error, so that the rows can be imported as they are.
    */
-  keep(beside: About | null, stderr: NodeJS.WritableStream): Promise<void>;
+  keep(beside: ReportFacts | null, stderr: NodeJS.WritableStream): Promise<void>;
   /** Removes what was written. */
   discard(): Promise<void>;
 }
@@ -31,7 +31,7 @@ function toStream(stdout: NodeJS.WritableStream): ReportOutput {
     },
     async keep(beside, stderr) {
       if (beside === null) return;
-      for (const [label, value] of aboutLines(beside)) stderr.write(`${label}: ${value}\n`);
+      for (const [label, value] of factLines(beside)) stderr.write(`${label}: ${value}\n`);
     },
     discard: () => Promise.resolve(),
   };
@@ -58,7 +58,7 @@ async function toFile(path: string): Promise<ReportOutput> {
     });
   return {
     write: (chunk) => written(file.writeFile(chunk)),
-    keep: (beside: About | null) =>
+    keep: (beside: ReportFacts | null) =>
       written(
         (async () => {
           await file.close();

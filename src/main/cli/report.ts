@@ -5,10 +5,10 @@ import { MailNotSent } from "../../platform/mail.ts";
 import { counted } from "../../platform/readable-text.ts";
 import { mailAddressList } from "../../platform/setting-kinds.ts";
 import { allReports, findReport } from "../../reports/catalogue/all.ts";
-import { attachReport, composeMail, mailFormats } from "../../reports/mail/compose-mail.ts";
+import { renderAttachments, composeMail, mailFormats } from "../../reports/mail/compose-mail.ts";
 import { type Format, formats } from "../../reports/render/formats.ts";
 import { type ReportRequest, writeReport } from "../../reports/write-report.ts";
-import { mailerOf, messageIdEnd } from "../report-mail.ts";
+import { mailerOf, messageIdSuffix } from "../report-mail.ts";
 import { migratedDatabase } from "../schema.ts";
 import { parseInstant } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
@@ -143,8 +143,8 @@ export async function mailReport(
       const db = await migratedDatabase(runtime);
       const { timeZone, networkRegion: region } = runtime.config;
       const deps = { db, clock: runtime.serviceClock, timeZone, region };
-      const attached = await attachReport(deps, request, [mailed]);
-      const messageId = `${request.report.name}.${messageIdEnd(runtime)}`;
+      const attached = await renderAttachments(deps, request, [mailed]);
+      const messageId = `${request.report.name}.${messageIdSuffix(runtime)}`;
       try {
         await mailerOf(runtime).send(composeMail([attached], { to, messageId }));
       } catch (cause) {

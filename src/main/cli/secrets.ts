@@ -8,7 +8,7 @@ import type { SignatureSchemeName } from "../../contract/signature/signature-sch
 import type { Encryption } from "../../platform/encryption.ts";
 import { ConfigurationError, UsageError } from "../../platform/errors.ts";
 import { readInputFile } from "../../platform/files.ts";
-import { visible } from "../../platform/readable-text.ts";
+import { withoutControls } from "../../platform/readable-text.ts";
 import {
   type SecretOverview,
   describeSecrets,
@@ -16,7 +16,7 @@ import {
 } from "../../receiver/secrets-overview.ts";
 import {
   addSecret,
-  assertSecretRoom,
+  assertSecretLimit,
   environmentSecrets,
   listSecretRows,
   recentSecretUses,
@@ -86,7 +86,7 @@ export function registerSecrets(program: Command, context: CliContext): void {
 }
 
 async function list(context: CliContext, { quietHours, json }: ListOptions): Promise<void> {
-  const all = await withSecrets(context, (atHand) => surveySecrets(atHand, quietHours));
+  const all = await withSecrets(context, (atHand) => listSecretOverviews(atHand, quietHours));
   if (json === true) {
     context.stdout.write(`${JSON.stringify({ secrets: all })}\n`);
     return;
@@ -112,7 +112,7 @@ const listRow = (secret: SecretOverview): string[] => [
   secret.notAfter?.toISOString() ?? "-",
   secret.lastUsedAt?.toISOString() ?? "-",
   secret.safeToRetire === null ? "no" : `yes: ${secret.safeToRetire}`,
-  visible(secret.note ?? ""),
+  withoutControls(secret.note ?? ""),
 ];
 
 async function add(context: CliContext, { file, ...window }: AddOptions): Promise<void> {
@@ -124,7 +124,7 @@ async function add(context: CliContext, { file, ...window }: AddOptions): Promis
         `--not-after ${window.notAfter.toISOString()} is in the past: the secret would never be used.`,
       );
     }
-    await assertSecretRoom(db, now, { value });
+    await assertSecretLimit(db, now, { value });
     return addSecret({ db, encryption }, scheme, { value, ...window });
   });
   if (outcome === "known") {
@@ -145,7 +145,10 @@ async function retire(
   const { secret, twin, ends } = await withSecrets(context, async (atHand) => {
     const ends = at ?? atHand.now;
     const confirmLast = (reason: string) => askForLast(context, reason, yes === true);
-    return { ...(await retireGuarded(atHand, id, { at: ends, quietHours, confirmLast })), ends };
+    return {
+      ...(await retireSecretConfirmed(atHand, id, { at: ends, quietHours, confirmLast })),
+      ends,
+    };
   });
   context.stdout.write(`${id} ends ${ends.toISOString()}. Running receivers follow within 5 s.\n`);
   if (twin !== null) {
@@ -172,14 +175,14 @@ async function askForLast(context: CliContext, reason: string, isYes: boolean): 
 
 function withSecrets<T>(
   context: CliContext,
-  run: (atHand: SecretsAtHand) => Promise<T>,
+  run: (atHand: SecretsContext) => Promise<T>,
 ): Promise<T> {
   return context.withRuntime("secrets", async (runtime) => run(await atHandIn(runtime)), {
     logLevel: "warn",
   });
 }
 
-async function atHandIn(runtime: Runtime): Promise<SecretsAtHand> {
+async function atHandIn(runtime: Runtime): Promise<SecretsContext> {
   const { config, secrets, wallClock } = runtime;
   return {
     db: await migratedDatabase(runtime),
@@ -198,7 +201,7 @@ const noKey = () =>
 
 const hours = wholeNumber(1, 8_760, "hours");
 
-export interface SecretsAtHand {
+export interface SecretsContext {
   db: Knex;
   /** Null if no key is configured. */
   encryption: Encryption | null;
@@ -209,8 +212,8 @@ export interface SecretsAtHand {
 }
 
 /** Lists every secret, newest first. */
-export async function surveySecrets(
-  { db, encryption, scheme, environment, now }: SecretsAtHand,
+export async function listSecretOverviews(
+  { db, encryption, scheme, environment, now }: SecretsContext,
   quietHours: number,
 ): Promise<SecretOverview[]> {
   return describeSecrets(
@@ -236,8 +239,8 @@ export interface RetiredSecret {
  * environment. Without the last secret every delivery would be refused, so `confirmLast` is called first with the
  * reason and may throw. Nothing has been changed by then.
  */
-export async function retireGuarded(
-  atHand: SecretsAtHand,
+export async function retireSecretConfirmed(
+  atHand: SecretsContext,
   id: string,
   {
     at,
@@ -250,13 +253,13 @@ export async function retireGuarded(
       `${id} comes from SVC_WEBHOOK_SECRETS: remove it there and restart the receivers.`,
     );
   }
-  const all = await surveySecrets(atHand, quietHours);
+  const all = await listSecretOverviews(atHand, quietHours);
   const secret = all.find((each) => each.id === id);
   if (secret === undefined) {
     throw new UsageError(`There is no secret ${id}. "tallyhook secrets list" shows them.`);
   }
   // A later end may make a secret live again that had ended.
-  if (at > atHand.now) await assertSecretRoom(atHand.db, atHand.now, { id });
+  if (at > atHand.now) await assertSecretLimit(atHand.db, atHand.now, { id });
   const remains = all.some((other) => other.id !== id && verifiesAt(other, at));
   if (!remains) {
     await confirmLast(

@@ -5,7 +5,7 @@ import { removeAbandonedPostgres } from "../../platform/embedded/embedded-postgr
 import { ConfigurationError, UnreachableError, UsageError } from "../../platform/errors.ts";
 import type { Config, LoadedConfig } from "../config/config.ts";
 import { optionalRooms } from "../optional-rooms.ts";
-import type { RunningSandbox, SandboxRoom } from "../rooms/optional-room.ts";
+import type { RunningSandbox, SandboxRoom } from "../rooms/room-interfaces.ts";
 import { type Runtime, sandboxApiKey, serviceLocation } from "../runtime.ts";
 import { assertCanAsk, confirm } from "./confirm.ts";
 import type { CliContext } from "./context.ts";

@@ -1,6 +1,6 @@
 import type { Command } from "commander";
 import { startHealthServer } from "../../platform/http/listen.ts";
-import { foreignAccount } from "../../reconcile/same-account.ts";
+import { accountProblem } from "../../reconcile/same-account.ts";
 import {
   type RunningWorker,
   defaultWorkerOptions,
@@ -29,7 +29,7 @@ export function registerWorker(program: Command, context: CliContext): void {
         runtime.log.info({ signal }, "the worker stops");
       };
       await context.withRuntime("worker", run, {
-        databaseSilenceMs: (config) => config.databaseSilenceSeconds * 1_000,
+        statementSilenceLimitMs: (config) => config.databaseSilenceSeconds * 1_000,
       });
     });
 }
@@ -56,7 +56,7 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
       db,
       queue: await runtime.queue(),
       client,
-      foreignAccount: () => foreignAccount({ db, client }),
+      foreignAccount: () => accountProblem({ db, client }),
       log,
       random,
       places: config.eventPlaces,

@@ -1,12 +1,12 @@
 import { readFileSync } from "node:fs";
 import { resolve } from "node:path";
-import type { EnvelopePlaces } from "../../contract/event-envelope.ts";
+import type { EnvelopePaths } from "../../contract/event-envelope.ts";
 import type { SignatureSchemeName } from "../../contract/signature/signature-scheme.ts";
 import { secretShapes } from "../../contract/secret-shapes.ts";
 import { ConfigurationError } from "../../platform/errors.ts";
 import type { LogLevel } from "../../platform/log.ts";
 import { counted } from "../../platform/readable-text.ts";
-import { redact, knowSecretShapes } from "../../platform/redaction.ts";
+import { redact, registerSecretShapes } from "../../platform/redaction.ts";
 import {
   type Environment,
   type ReadFile,
@@ -23,7 +23,7 @@ import {
 } from "./variables.ts";
 
 // Before any value can be read, refused or logged.
-knowSecretShapes(secretShapes);
+registerSecretShapes(secretShapes);
 
 export interface Config {
   /** `embedded`: our own PostgreSQL under `dataDir`; `external`: `secrets.databaseUrl`. */
@@ -38,7 +38,7 @@ export interface Config {
     readonly toleranceSeconds: number;
   };
   /** Where an event's body holds the parts of the envelope. */
-  readonly eventPlaces: Readonly<EnvelopePlaces>;
+  readonly eventPlaces: Readonly<EnvelopePaths>;
   readonly receiver: {
     readonly host: string;
     readonly port: number;

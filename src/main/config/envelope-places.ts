@@ -1,9 +1,9 @@
 import { z } from "zod";
 import type { SettingKind } from "../../platform/setting-kinds.ts";
-import { type EnvelopePlaces, defaultEnvelopePlaces } from "../../contract/event-envelope.ts";
+import { type EnvelopePaths, defaultEnvelopePaths } from "../../contract/event-envelope.ts";
 
 /** The names in the setting, which are those of the envelope. */
-const names: Readonly<Record<string, keyof EnvelopePlaces>> = {
+const names: Readonly<Record<string, keyof EnvelopePaths>> = {
   id: "id",
   type: "type",
   created_at: "createdAt",
@@ -15,9 +15,9 @@ const names: Readonly<Record<string, keyof EnvelopePlaces>> = {
 const place = /^[^.\s]+(\.[^.\s]+)*$/;
 
 /** Where the parts of an event are in its body. A part that is not named is at its default place. */
-export const envelopePlaces: SettingKind<Readonly<EnvelopePlaces>> = {
-  schema: z.string().transform((text, context): EnvelopePlaces => {
-    const places = { ...defaultEnvelopePlaces };
+export const envelopePlaces: SettingKind<Readonly<EnvelopePaths>> = {
+  schema: z.string().transform((text, context): EnvelopePaths => {
+    const places = { ...defaultEnvelopePaths };
     const named = new Set<string>();
     for (const pair of text.split(",")) {
       const [name = "", path = "", ...more] = pair.split("=").map((part) => part.trim());

@@ -19,7 +19,7 @@ import {
   port,
   printable,
   secretList,
-  someOf,
+  subsetOf,
   timeZone,
   urlWithScheme,
 } from "../../platform/setting-kinds.ts";
@@ -33,10 +33,12 @@ import {
   setting,
 } from "../../platform/settings.ts";
 import { signatureSchemeNames } from "../../contract/signature/signature-scheme.ts";
-import { defaultEnvelopePlaces } from "../../contract/event-envelope.ts";
+import { defaultEnvelopePaths } from "../../contract/event-envelope.ts";
 import { envelopePlaces } from "./envelope-places.ts";
 
-/** The value of DATABASE_URL for the embedded server. If no service is configured, an unset DATABASE_URL means the same. */
+/**
+ * The value of DATABASE_URL for the embedded server. If no service is configured, an unset DATABASE_URL means the same.
+ */
 export const embeddedDatabase = "embedded";
 
 /** Every environment variable that Tallyhook reads, except the secrets of alert channels. */
@@ -56,7 +58,7 @@ export const settings = {
   SVC_WEBHOOK_SECRETS: secret(secretList(16)),
   SVC_SIGNATURE_SCHEME: setting(oneOf(signatureSchemeNames), "svc"),
   SVC_SIGNATURE_TOLERANCE_SECONDS: setting(integer(1, 86_400, "seconds"), 300),
-  SVC_EVENT_PLACES: setting(envelopePlaces, defaultEnvelopePlaces),
+  SVC_EVENT_PLACES: setting(envelopePlaces, defaultEnvelopePaths),
   WEBHOOK_MAX_BYTES: setting(integer(1_024, 67_108_864, "bytes"), 1_048_576),
   WEBHOOK_MAX_CONNECTIONS: setting(integer(1, 65_535, "connections"), 1_024),
   HOST: setting(host, "0.0.0.0"),
@@ -89,7 +91,7 @@ export const settings = {
     { name: "past-due-aging", word: null },
     { name: "month-end", word: "month" },
   ]),
-  REPORTS_MAIL_FORMAT: setting(someOf(["html", "xlsx", "csv"]), ["html"]),
+  REPORTS_MAIL_FORMAT: setting(subsetOf(["html", "xlsx", "csv"]), ["html"]),
   SMTP_URL: secret(
     urlWithScheme(
       ["smtp", "smtps"],
@@ -107,7 +109,8 @@ export type Values = ReadSettings<typeof settings>["values"];
 export const prefixes = ["SVC_", "TALLYHOOK_", "REPORTS_", "RECONCILE_"];
 
 /**
- * The variables with the secrets of alert channels: ALERT_… with any name that the user chose, but no misspelled setting.
+ * The variables with the secrets of alert channels: ALERT_… with any name that the user chose, but no misspelled
+ * setting.
  */
 export function alertSecretSettings(
   env: Environment,

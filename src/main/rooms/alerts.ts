@@ -1,4 +1,4 @@
-import type { AlertsRoom } from "./optional-room.ts";
+import type { AlertsRoom } from "./room-interfaces.ts";
 
 /** Everything is loaded on demand: a receiver needs no alerts. */
 export const alertsRoom: AlertsRoom = {
@@ -10,6 +10,6 @@ export const alertsRoom: AlertsRoom = {
   redact: async (trx, person) =>
     (await import("../../alerts/redact-messages.ts")).redactMessages(trx, person),
   examineWork: async (runtime) => (await import("../cli/doctor/alerts.ts")).examineWork(runtime),
-  examine: async (runtime, database) =>
-    (await import("../cli/doctor/alerts.ts")).examineAlerts(runtime, database),
+  check: async (runtime, database) =>
+    (await import("../cli/doctor/alerts.ts")).checkAlerts(runtime, database),
 };

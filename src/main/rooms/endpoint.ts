@@ -1,6 +1,6 @@
-import { type Finding, failed, ok, skipped, warning } from "../cli/doctor/finding.ts";
+import { type CheckResult, failed, ok, skipped, warning } from "../cli/doctor/check-result.ts";
 import type { Runtime } from "../runtime.ts";
-import type { EndpointRoom } from "./optional-room.ts";
+import type { EndpointRoom } from "./room-interfaces.ts";
 
 export const endpointRoom: EndpointRoom = {
   watch:
@@ -9,7 +9,7 @@ export const endpointRoom: EndpointRoom = {
       const { watchEndpoint, webhookUrl } = await loadEndpoint();
       return watchEndpoint(tools, { url: webhookUrl(config.publicUrl), run });
     },
-  examine,
+  check: examine,
 };
 
 /** On demand: few commands ask for the endpoint. */
@@ -18,7 +18,7 @@ const loadEndpoint = async () => ({
   ...(await import("../../endpoint/watch-endpoint.ts")),
 });
 
-async function examine(runtime: Runtime, database: Finding): Promise<Finding> {
+async function examine(runtime: Runtime, database: CheckResult): Promise<CheckResult> {
   const { config } = runtime;
   if (config.service.kind === "sandbox") {
     return skipped("endpoint", "SVC_BASE_URL is not set, so the sandbox is the service");

@@ -1,11 +1,11 @@
 import { counted } from "../../platform/readable-text.ts";
-import { readProof } from "../../reports/base/about.ts";
+import { readProof } from "../../reports/base/report-facts.ts";
 import { programReports } from "../../reports/catalogue/all.ts";
 import { programmesNear } from "../../reports/catalogue/network-monitor/programmes-near.ts";
 import { ownReports } from "../../reports/own/own-reports.ts";
-import { type Finding, ok, skipped, warning } from "../cli/doctor/finding.ts";
+import { type CheckResult, ok, skipped, warning } from "../cli/doctor/check-result.ts";
 import type { Runtime } from "../runtime.ts";
-import type { ReportsRoom } from "./optional-room.ts";
+import type { ReportsRoom } from "./room-interfaces.ts";
 
 export const reportsRoom: ReportsRoom = {
   sql: [
@@ -16,14 +16,14 @@ export const reportsRoom: ReportsRoom = {
   // Loaded on demand: only a worker sends mails.
   tasks: async (runtime) => (await import("../report-mail.ts")).reportMailTasks(runtime),
   questions: { programmesNear },
-  examine: examineProof,
+  check: examineProof,
 };
 
 /**
  * Checks the proof for everything before the last run's T0. Uses the reports' own definition, so both give the same
  * verdict.
  */
-async function examineProof(runtime: Pick<Runtime, "db">): Promise<Finding> {
+async function examineProof(runtime: Pick<Runtime, "db">): Promise<CheckResult> {
   const db = await runtime.db();
   const last = await db("reconcile.runs")
     .whereNot("state", "running")

@@ -1,11 +1,11 @@
 import { randomBytes } from "node:crypto";
 import { join } from "node:path";
 import { makeDirectory } from "../../platform/files.ts";
-import { addSecret, listUnendedSecretRows } from "../../receiver/secrets-store.ts";
+import { addSecret, listCurrentSecretRows } from "../../receiver/secrets-store.ts";
 import { type SandboxCalls, createSandboxCalls } from "../cli/demo/sandbox-calls.ts";
 import type { Config } from "../config/config.ts";
 import { type Runtime, sandboxApiKey } from "../runtime.ts";
-import type { RunningSandbox, SandboxRoom } from "./optional-room.ts";
+import type { RunningSandbox, SandboxRoom } from "./room-interfaces.ts";
 
 export const sandboxRoom: SandboxRoom = { start, reset };
 
@@ -61,7 +61,7 @@ async function resumeEndpoint(
   const db = await runtime.db();
   const known = await calls.findEndpoint();
   if (known !== null) {
-    const stored = await listUnendedSecretRows(db, wallClock.now());
+    const stored = await listCurrentSecretRows(db, wallClock.now());
     if (stored.some(({ note }) => note === noteOf(known))) {
       await calls.moveEndpoint(known, url);
       return [];

@@ -5,7 +5,7 @@ import { type MirrorResource, type NamedGroup, namedGroups } from "../resources/
 import type { GroupState, Resource } from "../snapshot.ts";
 import { type GivenColumn, givenColumns, givenRows } from "../write/upsert-statement.ts";
 import { type TableRow, rowBindings, tableRows } from "../write/write-rows.ts";
-import { isStoredTest, readStoredRows, storedRowStatement } from "./stored-rows.ts";
+import { equalityTest, readStoredRows, storedRowStatement } from "./stored-rows.ts";
 
 export interface CompareStatement {
   sql: string;
@@ -150,7 +150,7 @@ const tables = mirrorResources.map((resource) => {
     resource,
     groups: namedGroups(resource),
     stored: { name: resource.table, sql },
-    isStored: isStoredTest(resource, places),
+    isStored: equalityTest(resource, places),
     statement: compareStatement(resource),
   };
 });

@@ -11,17 +11,17 @@ import {
 import type { Column, GroupState } from "../snapshot.ts";
 
 /** Whether a stored row equals these states of its groups exactly. */
-export type IsStored = (states: ReadonlyMap<string, GroupState>, stored: StoredRow) => boolean;
+export type EqualityTest = (states: ReadonlyMap<string, GroupState>, stored: StoredRow) => boolean;
 
 /**
  * Builds the equality test for a table's rows: every column and the whole content of every given group. The test passes
  * only if `compareStatement` would find no difference. That statement defines what a difference is, and compares every
  * row that fails here. Pure.
  */
-export function isStoredTest(
+export function equalityTest(
   resource: MirrorResource,
   places: ReadonlyMap<string, number>,
-): IsStored {
+): EqualityTest {
   const placeOf = (name: string): number => {
     const place = places.get(name);
     if (place === undefined) throw new Error(`${resource.name}: the statement reads no ${name}`);
@@ -58,7 +58,7 @@ export function isStoredTest(
 function sharedTest(
   { shared, name: core }: MirrorResource,
   placeOf: (name: string) => number,
-): IsStored {
+): EqualityTest {
   if (shared === undefined) return () => true;
   const columns = Object.entries(shared.columns);
   const [place, hasCore] = [placeOf(sharedColumns), placeOf(asked.hasCore)];

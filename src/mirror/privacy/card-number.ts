@@ -5,7 +5,7 @@ export const mayHoldCardNumber = (text: string): boolean =>
   text.length >= minDigits && /[\d -]{13}/.test(text);
 
 /** The same for a JSON number. */
-export const mayBeCardNumber = (value: number): boolean => value >= 10 ** (minDigits - 1);
+export const numberMayBeCard = (value: number): boolean => value >= 10 ** (minDigits - 1);
 
 /**
  * The text with every card number masked but for its last four digits; the same text where there is none.
@@ -273,4 +273,4 @@ const keptKeys = new Set([
 const keptEndings = /_(?:ids?|at|code|amount|url)$/;
 
 /** Whether the values of this key are never masked. */
-export const isKept = (key: string): boolean => keptKeys.has(key) || keptEndings.test(key);
+export const isNeverMasked = (key: string): boolean => keptKeys.has(key) || keptEndings.test(key);

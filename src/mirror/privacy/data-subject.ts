@@ -1,4 +1,4 @@
-import { type EnvelopePlaces, readEventParts } from "../../contract/event-envelope.ts";
+import { type EnvelopePaths, readEventParts } from "../../contract/event-envelope.ts";
 import { type WireObject, isObject, isWireId } from "../../contract/wire-types.ts";
 
 /** The customers in an event's body. */
@@ -13,7 +13,7 @@ export interface EventSubject {
 const maxDepth = 100;
 
 /** Finds the customers in a parsed body. Pure. */
-export function subjectOf(places: Readonly<EnvelopePlaces>, body: unknown): EventSubject {
+export function customersIn(places: Readonly<EnvelopePaths>, body: unknown): EventSubject {
   const named = new Set<string>();
   collect(body, named, 0);
   const { type, object } = readEventParts(places, body);

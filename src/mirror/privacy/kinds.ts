@@ -2,10 +2,10 @@ import { isWireId } from "../../contract/wire-types.ts";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 
 /**
- * What the values of a key are. A text survives an erasure only in the form of its key's kind (`isText`), so that a
+ * What the values of a key are. A text survives an erasure only in the form of its key's kind (`hasForm`), so that a
  * name or an address in the wrong place does not.
  */
-export type Kind =
+export type SurvivingForm =
   | "id"
   | "reference"
   | "word"
@@ -23,7 +23,7 @@ export type Kind =
 const longBrands =
   /^(?:american express|diners club(?: international)?|union pay|china unionpay|carte(?:s)? bancaires?)$/i;
 
-export const isText: Readonly<Record<Kind, (text: string) => boolean>> = {
+export const hasForm: Readonly<Record<SurvivingForm, (text: string) => boolean>> = {
   // An id of the mirror's own objects, in any form: rows are found by it.
   id: isWireId,
   reference: (text) => /^[\w.:/+=|-]{1,255}$/.test(text),
@@ -43,7 +43,7 @@ export const isText: Readonly<Record<Kind, (text: string) => boolean>> = {
 };
 
 /** Kinds whose JSON numbers survive. Under another key, a number may be part of a card or phone number. */
-export const hasNumbers: ReadonlySet<Kind> = new Set([
+export const formsWithNumbers: ReadonlySet<SurvivingForm> = new Set([
   "id",
   "word",
   "code",
@@ -53,4 +53,4 @@ export const hasNumbers: ReadonlySet<Kind> = new Set([
 ]);
 
 /** By kind: the keys, separated by spaces, whose values survive an erasure if they have the form of the kind. */
-export type Stays = Readonly<Partial<Record<Kind, string>>>;
+export type SurvivingKeys = Readonly<Partial<Record<SurvivingForm, string>>>;

@@ -1,6 +1,11 @@
 import { storable } from "../../platform/postgres/values.ts";
 import { NestedTooDeeply } from "../canonical.ts";
-import { isKept, maskCardNumbers, mayBeCardNumber, mayHoldCardNumber } from "./card-number.ts";
+import {
+  isNeverMasked,
+  maskCardNumbers,
+  numberMayBeCard,
+  mayHoldCardNumber,
+} from "./card-number.ts";
 import { hasRepeatedKeys } from "./repeated-keys.ts";
 
 /** An event's bytes and their parsed body; `body` is undefined if they are no JSON. */
@@ -65,8 +70,8 @@ export function maskFields<T>(value: T): Masked<T> {
  * card number. Also true for a value that is nested too deeply to search.
  */
 export function mayHoldCardNumbers(value: unknown, key = "", depth = 0): boolean {
-  if (typeof value === "string") return mayHoldCardNumber(value) && !isKept(key);
-  if (typeof value === "number") return mayBeCardNumber(value) && !isKept(key);
+  if (typeof value === "string") return mayHoldCardNumber(value) && !isNeverMasked(key);
+  if (typeof value === "number") return numberMayBeCard(value) && !isNeverMasked(key);
   if (typeof value !== "object" || value === null) return false;
   if (depth > maxDepth) return true;
   if (Array.isArray(value)) return value.some((item) => mayHoldCardNumbers(item, key, depth + 1));
@@ -90,7 +95,7 @@ interface Place {
 
 function maskValue({ value, key, path, paths, depth = 0 }: Place): unknown {
   if (typeof value === "string" || typeof value === "number") {
-    if (isKept(key)) return value;
+    if (isNeverMasked(key)) return value;
     const text = String(value);
     const masked = maskCardNumbers(text);
     if (masked === text) return value;

@@ -1,6 +1,6 @@
 import { redacted } from "../../platform/redaction.ts";
 import { mirrorResources } from "../resources.ts";
-import { type Kind, type Stays, hasNumbers, isText } from "./kinds.ts";
+import { type SurvivingForm, type SurvivingKeys, formsWithNumbers, hasForm } from "./kinds.ts";
 
 function keys(text: string): string[] {
   return text.split(/\s+/).filter((key) => key !== "");
@@ -12,7 +12,7 @@ function keys(text: string): string[] {
  * last four digits are redacted: with brand and time they identify it. The processor's id of a transaction (in its
  * `stays`) is kept: through it the merchant can still trace the payment.
  */
-const common: Stays = {
+const common: SurvivingKeys = {
   id: "id customer_id order_id subscription_id transaction_id",
   reference: `payment_method_id plan_id product_id coupon_id refund_id shipping_address_id product_ids plan_ids`,
   word: `type kind status failure_code interval duration product_scope plan_scope anchor_day`,
@@ -30,15 +30,17 @@ const common: Stays = {
     pricing_tiers`,
 };
 
-const stays: ReadonlyMap<string, Kind> = kindOfKey([
+const stays: ReadonlyMap<string, SurvivingForm> = kindOfKey([
   common,
   ...mirrorResources.map((resource) => resource.stays ?? {}),
 ]);
 
 /** Throws if two lists disagree: a key means the same everywhere in an event. */
-function kindOfKey(lists: readonly Stays[]): Map<string, Kind> {
-  const kinds = new Map<string, Kind>();
-  for (const [kind, each] of lists.flatMap((list) => Object.entries(list) as [Kind, string][])) {
+function kindOfKey(lists: readonly SurvivingKeys[]): Map<string, SurvivingForm> {
+  const kinds = new Map<string, SurvivingForm>();
+  for (const [kind, each] of lists.flatMap(
+    (list) => Object.entries(list) as [SurvivingForm, string][],
+  )) {
     for (const key of keys(each)) {
       const known = kinds.get(key);
       if (known !== undefined && known !== kind) {
@@ -54,7 +56,7 @@ function kindOfKey(lists: readonly Stays[]): Map<string, Kind> {
  * Known keys whose values are redacted but which stay themselves: without the key `email`, a customer would be a
  * partial object. All other keys are removed with their values, since a key may itself be a person's name.
  */
-const leavesTrace = new Set(
+const keptRedacted = new Set(
   keys(`email first_name last_name full_name phone company description name failure_reason
     card_last_four last4 exp authorization_code response_text address_line1 address_line2 city state
     postal_code code_prefix`),
@@ -65,7 +67,7 @@ const maps = new Set(["metadata", "billing_details"]);
 /** The keys that the lists above know, for the test that compares them with the interface. */
 export const classifiedKeys: ReadonlySet<string> = new Set([
   ...stays.keys(),
-  ...leavesTrace,
+  ...keptRedacted,
   ...maps,
 ]);
 
@@ -90,13 +92,13 @@ export function withoutPersonalField(key: string, field: unknown, depth = 0): un
   const kind = stays.get(key);
   if (kind === undefined) {
     if (maps.has(key)) return field === null ? null : {};
-    return leavesTrace.has(key) ? (field === null ? null : redacted) : undefined;
+    return keptRedacted.has(key) ? (field === null ? null : redacted) : undefined;
   }
   if (field === null || field === undefined) return field;
-  if (typeof field === "number") return hasNumbers.has(kind) ? field : redacted;
+  if (typeof field === "number") return formsWithNumbers.has(kind) ? field : redacted;
   if (typeof field === "boolean" || field instanceof Date) return field;
   if (typeof field === "string")
-    return field === redacted || isText[kind](field) ? field : redacted;
+    return field === redacted || hasForm[kind](field) ? field : redacted;
   // A list of ids or codes has the kind of its key.
   return Array.isArray(field) && field.every((item) => typeof item === "string")
     ? field.map((item) => withoutPersonalField(key, item))

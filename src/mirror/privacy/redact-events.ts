@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import {
-  type EnvelopePlaces,
+  type EnvelopePaths,
   parseEventBody,
   readEventParts,
 } from "../../contract/event-envelope.ts";
@@ -13,7 +13,7 @@ import {
   contactsIn,
   customerNamedBy,
   idsIn,
-  subjectOf,
+  customersIn,
   wordsOf,
 } from "./data-subject.ts";
 import {
@@ -26,13 +26,13 @@ import { withoutPersonalData, withoutPersonalField } from "./personal-data.ts";
 import { hasRepeatedKeys } from "./repeated-keys.ts";
 
 /** An event's bytes and their parsed body; `body` is undefined if they are no JSON. */
-interface Arrival {
+interface ParsedEvent {
   raw: Buffer;
   body: unknown;
 }
 
 /** A redacted event. `raw` is null if the bytes are no JSON: then nothing of them can be kept. */
-export interface RedactedArrival {
+export interface RedactedEvent {
   raw: Buffer | null;
   body: unknown;
 }
@@ -42,28 +42,28 @@ export interface RedactedArrival {
  * its content or outcome. One query if nobody was ever erased, else up to five. Needs the transaction that stores the
  * redacted events.
  */
-export async function redactArrivals<T extends Arrival>(
+export async function redactErasedEvents<T extends ParsedEvent>(
   trx: Knex.Transaction,
-  places: Readonly<EnvelopePlaces>,
+  places: Readonly<EnvelopePaths>,
   events: readonly T[],
-): Promise<Map<T, RedactedArrival>> {
-  const found = new Map<T, RedactedArrival>();
+): Promise<Map<T, RedactedEvent>> {
+  const found = new Map<T, RedactedEvent>();
   if (events.length === 0 || !(await isAnybodyErased(trx))) return found;
   const people = await erasedPeopleIn(trx, places, events);
   if (people === null) return found;
   for (const event of events) {
-    const left = redactedArrival(places, event, people);
+    const left = redactedEvent(places, event, people);
     if (left !== null) found.set(event, left);
   }
   return found;
 }
 
 /** The redacted event; null if it holds nothing of these people. Pure. */
-export function redactedArrival(
-  places: Readonly<EnvelopePlaces>,
-  { raw, body }: Arrival,
+export function redactedEvent(
+  places: Readonly<EnvelopePaths>,
+  { raw, body }: ParsedEvent,
   people: ErasedPeople,
-): RedactedArrival | null {
+): RedactedEvent | null {
   if (body === undefined) return isTextAbout(raw, people) ? { raw: null, body } : null;
   const left = redactBody(places, body, people);
   if (left === body) return withoutHidden({ raw, body }, people);
@@ -76,7 +76,7 @@ export function redactedArrival(
  * An event about somebody else may name these people under a repeated key: only its bytes show the value that the
  * parser dropped. The event as parsed replaces them. Null if the event does not.
  */
-function withoutHidden({ raw, body }: Arrival, people: ErasedPeople): RedactedArrival | null {
+function withoutHidden({ raw, body }: ParsedEvent, people: ErasedPeople): RedactedEvent | null {
   if (!hasRepeatedKeys(raw, body) || !isTextAbout(raw, people)) return null;
   const left = withoutEmbedded(body, people.customers);
   return { raw: Buffer.from(JSON.stringify(left)), body: left };
@@ -84,15 +84,15 @@ function withoutHidden({ raw, body }: Arrival, people: ErasedPeople): RedactedAr
 
 async function erasedPeopleIn(
   trx: Knex.Transaction,
-  places: Readonly<EnvelopePlaces>,
-  events: readonly Arrival[],
+  places: Readonly<EnvelopePaths>,
+  events: readonly ParsedEvent[],
 ): Promise<ErasedPeople | null> {
   const [customers, objects, contacts] = [new Set<string>(), new Set<string>(), new Set<string>()];
   const addAll = (to: Set<string>, from: Iterable<string>): void => {
     for (const each of from) to.add(each);
   };
   for (const { raw, body } of events) {
-    const subject = subjectOf(places, body);
+    const subject = customersIn(places, body);
     addAll(customers, subject.named);
     const isHiding = body !== undefined && hasRepeatedKeys(raw, body);
     if (subject.named.size > 0 && !isHiding) continue;
@@ -112,15 +112,15 @@ async function erasedPeopleIn(
   return isNobody ? null : people;
 }
 
-export const arrivalOf = (raw: Buffer): Arrival => ({ raw, body: parseEventBody(raw) });
+export const parsedEventOf = (raw: Buffer): ParsedEvent => ({ raw, body: parseEventBody(raw) });
 
 /**
  * Whether a stored event is about this customer (`subject`), only names them, or neither (null). Adds what it shows as
  * theirs to `found`: its object, addresses and names. `raw` is null where the bytes were pruned: such an event was
  * found by its object, which is the customer.
  */
-export function addBody(
-  places: Readonly<EnvelopePlaces>,
+export function addEventTraces(
+  places: Readonly<EnvelopePaths>,
   raw: Buffer | null,
   customerId: string,
   found: { traces: PersonTraces; objects: Set<string> },
@@ -130,7 +130,7 @@ export function addBody(
   if (body === undefined) {
     return wordsOf(raw.toString("utf8")).includes(customerId) ? "subject" : null;
   }
-  const { customer, named } = subjectOf(places, body);
+  const { customer, named } = customersIn(places, body);
   if (named.size === 0) return idsIn(body).has(customerId) ? "subject" : null;
   const { object } = readEventParts(places, body);
   if (customer === customerId && object !== null) {
@@ -156,13 +156,9 @@ export interface ErasedPeople {
  * them keeps only what personal-data.ts lists. An event about somebody else loses only what it embeds of theirs. The
  * envelope survives, so the event can be replayed. Pure, idempotent.
  */
-function redactBody(
-  places: Readonly<EnvelopePlaces>,
-  body: unknown,
-  people: ErasedPeople,
-): unknown {
+function redactBody(places: Readonly<EnvelopePaths>, body: unknown, people: ErasedPeople): unknown {
   if (isAbout(places, body, people)) return withoutPersonalEnvelope(places, body);
-  const { named } = subjectOf(places, body);
+  const { named } = customersIn(places, body);
   return [...named].some((id) => people.customers.has(id))
     ? withoutEmbedded(body, people.customers)
     : body;
@@ -178,8 +174,8 @@ function isTextAbout(raw: Buffer, { customers, contacts }: ErasedPeople): boolea
 }
 
 /** Decided by the customer of its object; else by the customers it names; else by its ids; else by its addresses. */
-function isAbout(places: EnvelopePlaces, body: unknown, people: ErasedPeople): boolean {
-  const { customer, named } = subjectOf(places, body);
+function isAbout(places: EnvelopePaths, body: unknown, people: ErasedPeople): boolean {
+  const { customer, named } = customersIn(places, body);
   if (customer !== null) return people.customers.has(customer);
   if (named.size > 0) return [...named].every((id) => people.customers.has(id));
   if ([...idsIn(body)].some((id) => people.objects.has(id) || people.customers.has(id)))
@@ -190,15 +186,15 @@ function isAbout(places: EnvelopePlaces, body: unknown, people: ErasedPeople): b
 }
 
 /** Keeps the envelope too, whose keys a setting (SVC_EVENT_PLACES) may name otherwise than personal-data.ts does. */
-function withoutPersonalEnvelope(places: EnvelopePlaces, body: unknown): unknown {
+function withoutPersonalEnvelope(places: EnvelopePaths, body: unknown): unknown {
   const kept = withoutPersonalData(body);
   if (!isObject(kept)) return kept;
   const envelope = kept as Record<string, unknown>;
   const parts = { id: "id", type: "type", createdAt: "created_at", apiVersion: "api_version" };
   for (const [part, key] of Object.entries(parts)) {
-    const value = valueAt(body, places[part as keyof EnvelopePlaces]);
+    const value = valueAt(body, places[part as keyof EnvelopePaths]);
     if (typeof value === "string") {
-      put(envelope, places[part as keyof EnvelopePlaces], withoutPersonalField(key, value));
+      put(envelope, places[part as keyof EnvelopePaths], withoutPersonalField(key, value));
     }
   }
   const object = valueAt(body, places.object);

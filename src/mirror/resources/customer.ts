@@ -1,8 +1,8 @@
 import { z } from "zod";
 import { customerSchema, getCustomer, listCustomers } from "../../contract/resources/customers.ts";
 import { canonicalContent } from "../canonical.ts";
-import { type Decoded, type GroupState, type Observation, groupState } from "../snapshot.ts";
-import { seenUntil } from "../version.ts";
+import { type Decoded, type GroupState, type Snapshot, groupState } from "../snapshot.ts";
+import { shownUntilSql } from "../version.ts";
 import {
   type Columns,
   type MirrorResource,
@@ -24,7 +24,7 @@ declare module "../snapshot.ts" {
 
 /** SQL: the last read did not find the customer. */
 const isAbsent = (row: RowExpression): string =>
-  `left(${row("absent_version")}, 27) > ${seenUntil(row("version"))}`;
+  `left(${row("absent_version")}, 27) > ${shownUntilSql(row("version"))}`;
 
 const core = {
   email: personalText,
@@ -81,7 +81,7 @@ const email = z.unknown().refine((value) => value !== undefined);
 const required = z.object({ id, email, created_at });
 const notOwn = new Set(["payment_methods", "subscriptions"]);
 
-function decode(observation: Observation): Decoded {
+function decode(observation: Snapshot): Decoded {
   const read = readObject(required, observation);
   if (!read.ok) return read;
   const { object } = observation;
@@ -91,7 +91,7 @@ function decode(observation: Observation): Decoded {
     updatedAt: read.updatedAt,
     rank: object["deleted"] === true ? 9 : 0,
     content: canonicalContent(object, notOwn),
-    settledBy: { resource: "customer", id: read.id },
+    confirmedBy: { resource: "customer", id: read.id },
   } as const;
   const state = groupState(observation, group, readColumns(core, object, read.updatedAt));
   return { ok: true, id: read.id, states: [state], unread: [] };
@@ -104,7 +104,7 @@ function absentState(customerId: string, observedAt: string, cause: string): Gro
     updatedAt: observedAt,
     rank: 0,
     content: { json: `{"absent": true}`, isReplaced: false, mayHoldCardNumber: false },
-    settledBy: null,
+    confirmedBy: null,
   };
   return groupState({ observedAt, cause }, group, {});
 }

@@ -7,7 +7,7 @@ import {
   orderStatuses,
 } from "../../contract/resources/orders.ts";
 import { canonicalContent } from "../canonical.ts";
-import { type Decoded, type GroupState, type Observation, groupState } from "../snapshot.ts";
+import { type Decoded, type GroupState, type Snapshot, groupState } from "../snapshot.ts";
 import { statusRank } from "../version.ts";
 import {
   type Columns,
@@ -27,7 +27,7 @@ import {
   reference,
   time,
   versionTime,
-  within,
+  nested,
 } from "./resource.ts";
 import { inlineTransactions } from "./transaction.ts";
 
@@ -51,7 +51,7 @@ const core = {
   subscription_id: reference,
   subscription_cycle: integer,
   ...cardColumns,
-  coupon_code: within("applied_coupon", "code", plainText),
+  coupon_code: nested("applied_coupon", "code", plainText),
   created_at: time,
   updated_at: changedAt,
 } satisfies Columns;
@@ -88,8 +88,8 @@ export const order: MirrorResource = {
     number: "subtotal discount_amount subscription_cycle",
     flag: "next_retry_unknown",
   },
-  openItems: `(m.status in ('pending', 'chargeback', 'refund_failed') or (m.status = 'failed' and m.created_at >= :failedSince))`,
-  announced: new Set(["status", "total", "failure_code"]),
+  openCondition: `(m.status in ('pending', 'chargeback', 'refund_failed') or (m.status = 'failed' and m.created_at >= :failedSince))`,
+  announcedFields: new Set(["status", "total", "failure_code"]),
   amount: "total",
   known: {
     fields: new Set([...Object.keys(orderSchema.shape), "customer"]),
@@ -112,9 +112,10 @@ const notOwn = new Set(["customer", "items", "transactions", "attempt_count", "n
  * The groups of an order: its core, its items if embedded, the dunning fields if an event carries them, and its inline
  * transactions. No GET shows the dunning fields, so a read never erases them.
  */
-function decode(observation: Observation): Decoded {
+function decode(observation: Snapshot): Decoded {
   const read = readObject(required, observation);
-  if (!read.ok) return read.thin ? { ...read, states: partialStates(observation, read.id) } : read;
+  if (!read.ok)
+    return read.partial ? { ...read, states: partialStates(observation, read.id) } : read;
   const { object } = observation;
   const states = [coreState(observation, read)];
   if (Array.isArray(object["items"])) states.push(itemsState(observation, read, object["items"]));
@@ -124,7 +125,7 @@ function decode(observation: Observation): Decoded {
   return { ok: true, id: read.id, states, unread: inline.unread };
 }
 
-function coreState(observation: Observation, { id: orderId, updatedAt }: Readable): GroupState {
+function coreState(observation: Snapshot, { id: orderId, updatedAt }: Readable): GroupState {
   const { object } = observation;
   const group = {
     group: "order",
@@ -132,33 +133,33 @@ function coreState(observation: Observation, { id: orderId, updatedAt }: Readabl
     updatedAt,
     rank: statusRank(object["status"]),
     content: canonicalContent(object, notOwn),
-    settledBy: { resource: "order", id: orderId },
+    confirmedBy: { resource: "order", id: orderId },
   } as const;
   return groupState(observation, group, readColumns(core, object, updatedAt));
 }
 
 function itemsState(
-  observation: Observation,
+  observation: Snapshot,
   { id: orderId, updatedAt }: Readable,
   items: readonly unknown[],
 ): GroupState {
   const { json, ...notes } = canonicalContent({ items });
-  const group = { group: "order.items", id: orderId, updatedAt, rank: 0, settledBy: null };
+  const group = { group: "order.items", id: orderId, updatedAt, rank: 0, confirmedBy: null };
   // The column holds the array alone: the text between `{"items": ` and `}`.
   return groupState(observation, { ...group, content: { json: json.slice(10, -1), ...notes } }, {});
 }
 
-const hasDunning = ({ observedAt, object }: Observation): boolean =>
+const hasDunning = ({ observedAt, object }: Snapshot): boolean =>
   observedAt === null &&
   (Object.hasOwn(object, "attempt_count") || Object.hasOwn(object, "next_retry_at"));
 
 /** The refetch of a partial order does not show its dunning fields, so they are kept here if their time is known. */
-function partialStates(observation: Observation, orderId: string): GroupState[] {
+function partialStates(observation: Snapshot, orderId: string): GroupState[] {
   const updatedAt = hasDunning(observation) ? versionTime(observation) : null;
   return updatedAt === null ? [] : [dunningState(observation, { id: orderId, updatedAt })];
 }
 
-function dunningState(observation: Observation, { id: orderId, updatedAt }: Readable): GroupState {
+function dunningState(observation: Snapshot, { id: orderId, updatedAt }: Readable): GroupState {
   const { object } = observation;
   const { attempt_count, next_retry_at, subscription_cycle } = object;
   const attempts = readInteger(object, "attempt_count") ?? 0;
@@ -176,7 +177,7 @@ function dunningState(observation: Observation, { id: orderId, updatedAt }: Read
       subscription_cycle,
       ...(isUnknown ? { next_retry_unknown: true } : {}),
     }),
-    settledBy: null,
+    confirmedBy: null,
   };
   return groupState(observation, group, readColumns(dunning, object, updatedAt));
 }

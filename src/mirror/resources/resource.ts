@@ -4,8 +4,8 @@ import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import { asObject, isWireId, missingKeys, wireId } from "../../contract/wire-types.ts";
 import { currencyDigits } from "../../platform/money.ts";
 import { storable } from "../../platform/postgres/values.ts";
-import type { Stays } from "../privacy/kinds.ts";
-import type { Column, Decoded, GroupState, Observation, Resource } from "../snapshot.ts";
+import type { SurvivingKeys } from "../privacy/kinds.ts";
+import type { Column, Decoded, GroupState, Snapshot, Resource } from "../snapshot.ts";
 
 /**
  * The complete definition of a resource. How its objects are read from the service, stored, compared, healed,
@@ -40,22 +40,22 @@ export interface MirrorResource {
   /** SQL for what a snapshot of the core shows of computed columns, from its fields (`groupFields` and `content`). */
   shown?: Readonly<Record<string, (core: RowExpression) => string>>;
   /** Its own fields whose values survive an erasure (privacy/personal-data.ts). All others are redacted. */
-  stays?: Stays;
+  stays?: SurvivingKeys;
   /** Set if the service can delete objects for good. Otherwise no object is ever taken for deleted. */
   absence?: Absence;
   /**
    * SQL condition on a row `m`: it may still change, and no new object would show the change. `:failedSince` is bound
    * to the time since which a failed object counts. Left out: no row.
    */
-  openItems?: string;
+  openCondition?: string;
   /** Fields whose changes the service announces by an event. Left out: none. */
-  announced?: ReadonlySet<string>;
+  announcedFields?: ReadonlySet<string>;
   /** The column with the object's amount in minor units. Column `currency` has the currency. */
   amount?: string;
   /** What the interface names. Anything else is kept as it comes, and an alert tells of it once. */
   known: Known;
   /** Decodes one snapshot without applying it. Pure. May throw `NestedTooDeeply`. */
-  decode: (observation: Observation) => Decoded;
+  decode: (observation: Snapshot) => Decoded;
 }
 
 /** Names that the interface has for a resource. */
@@ -135,20 +135,20 @@ export interface Readable {
  */
 export function readObject(
   required: z.ZodObject,
-  observation: Observation,
+  observation: Snapshot,
 ): ({ ok: true } & Readable) | Extract<Decoded, { ok: false }> {
   const { object } = observation;
   const id = wireId.safeParse(Object.hasOwn(object, "id") ? object["id"] : undefined);
   if (!id.success) return unreadable("id", id.error);
   if (missingKeys(required, object).length > 0) {
-    return { ok: false, thin: true, id: id.data, states: [] };
+    return { ok: false, partial: true, id: id.data, states: [] };
   }
   const parsed = required.safeParse(object);
   if (!parsed.success) return unreadable("", parsed.error);
   const updatedAt = versionTime(observation);
   if (updatedAt === null) {
     const reason = "updated_at: must be an ISO 8601 date-time with offset";
-    return { ok: false, thin: false, reason };
+    return { ok: false, partial: false, reason };
   }
   return { ok: true, id: id.data, updatedAt };
 }
@@ -157,14 +157,14 @@ export function readObject(
 export function unreadable(at: string, { issues: [issue] }: z.ZodError) {
   const path = [...(at === "" ? [] : [at]), ...(issue?.path ?? [])].join(".");
   const reason = `${path}: ${issue?.message ?? "cannot be read"}`;
-  return { ok: false, thin: false, reason } as const;
+  return { ok: false, partial: false, reason } as const;
 }
 
 /** The object's own `updated_at`; the event's time only if it has none. */
 export function versionTime({
   object,
   fallbackUpdatedAt: fallback,
-}: Pick<Observation, "object" | "fallbackUpdatedAt">): string | null {
+}: Pick<Snapshot, "object" | "fallbackUpdatedAt">): string | null {
   const own = Object.hasOwn(object, "updated_at") ? object["updated_at"] : null;
   if (own === null || own === undefined) {
     return fallback === null ? null : canonicalTimestamp(fallback);
@@ -294,7 +294,7 @@ export const changedAt: ColumnDefinition = {
 };
 
 /** A column read from a nested object. */
-export const within = (
+export const nested = (
   parent: string,
   key: string,
   { read, ...definition }: ColumnDefinition,
@@ -308,7 +308,7 @@ export const objectAt = (source: Source, key: string): Source => asObject(source
 
 /** The card as orders, transactions and subscriptions summarise it. */
 export const cardColumns = {
-  payment_method_id: within("payment_method", "id", reference),
-  card_brand: within("payment_method", "card_brand", plainText),
-  card_last_four: within("payment_method", "card_last_four", plainText),
+  payment_method_id: nested("payment_method", "id", reference),
+  card_brand: nested("payment_method", "card_brand", plainText),
+  card_last_four: nested("payment_method", "card_last_four", plainText),
 } satisfies Columns;

@@ -7,7 +7,7 @@ import {
   subscriptionStatuses,
 } from "../../contract/resources/subscriptions.ts";
 import { canonicalContent } from "../canonical.ts";
-import { type Decoded, type GroupState, type Observation, groupState } from "../snapshot.ts";
+import { type Decoded, type GroupState, type Snapshot, groupState } from "../snapshot.ts";
 import { statusRank } from "../version.ts";
 import {
   type Columns,
@@ -26,7 +26,7 @@ import {
   reference,
   time,
   unreadable,
-  within,
+  nested,
 } from "./resource.ts";
 
 declare module "../snapshot.ts" {
@@ -37,10 +37,10 @@ declare module "../snapshot.ts" {
 
 const core = {
   customer_id: reference,
-  plan_id: within("plan", "id", reference),
+  plan_id: nested("plan", "id", reference),
   status: code,
-  amount: within("plan", "amount", money),
-  currency: within("plan", "currency", code),
+  amount: nested("plan", "amount", money),
+  currency: nested("plan", "currency", code),
   current_period_start: time,
   current_period_end: time,
   current_billing_cycle: integer,
@@ -78,8 +78,8 @@ export const subscription: MirrorResource = {
     number: "current_billing_cycle total_billing_cycles",
     time: "current_period_start current_period_end next_billing_date start_date",
   },
-  openItems: `m.status in ('active', 'paused', 'past_due')`,
-  announced: new Set([
+  openCondition: `m.status in ('active', 'paused', 'past_due')`,
+  announcedFields: new Set([
     "status",
     "current_billing_cycle",
     "next_billing_date",
@@ -107,7 +107,7 @@ const notOwn = new Set(["customer", "cycles", ...detailKeys]);
 const planKeys = ["id", "name", "amount", "currency"] as const;
 
 /** A subscription's core, and its failure details if the answer or event shows them. */
-function decode(observation: Observation): Decoded {
+function decode(observation: Snapshot): Decoded {
   const read = readObject(required, observation);
   if (!read.ok) return read;
   const { object } = observation;
@@ -122,7 +122,7 @@ function decode(observation: Observation): Decoded {
 }
 
 function coreState(
-  observation: Observation,
+  observation: Snapshot,
   { id: subscriptionId, updatedAt }: Readable,
   plan: Readonly<Record<string, unknown>>,
 ): GroupState {
@@ -135,13 +135,13 @@ function coreState(
     updatedAt,
     rank: statusRank(object["status"]),
     content: canonicalContent({ ...object, plan: summary }, notOwn),
-    settledBy: { resource: "subscription", id: subscriptionId },
+    confirmedBy: { resource: "subscription", id: subscriptionId },
   } as const;
   return groupState(observation, group, readColumns(core, object, updatedAt));
 }
 
 function detailState(
-  observation: Observation,
+  observation: Snapshot,
   { id: subscriptionId, updatedAt }: Readable,
 ): GroupState {
   const { object } = observation;
@@ -152,7 +152,7 @@ function detailState(
     updatedAt,
     rank: 0,
     content: canonicalContent({ failure_reason, attempt_count, next_retry_at }),
-    settledBy: { resource: "subscription", id: subscriptionId },
+    confirmedBy: { resource: "subscription", id: subscriptionId },
   } as const;
   return groupState(observation, group, readColumns(detail, object, updatedAt));
 }

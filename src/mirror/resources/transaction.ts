@@ -14,10 +14,10 @@ import {
   type Decoded,
   type GroupState,
   type ObjectKey,
-  type Observation,
+  type Snapshot,
   groupState,
 } from "../snapshot.ts";
-import { isSettledBy, seenUntil, seenUntilWithin, statusRank } from "../version.ts";
+import { isConfirmedBy, shownUntilSql, entryShownUntilSql, statusRank } from "../version.ts";
 import {
   type Columns,
   type MirrorResource,
@@ -84,7 +84,7 @@ export const transaction: MirrorResource = {
   shared: { with: "transaction.inline", columns: shared },
   computed: {
     status: (row) =>
-      `case when ${seenUntilWithin(row("inline_version"))} > ${seenUntil(row("version"))} || left(${row("version")}, 27)
+      `case when ${entryShownUntilSql(row("inline_version"))} > ${shownUntilSql(row("version"))} || left(${row("version")}, 27)
        then ${codeSql(`${row("inline")}->>'status'`)} else ${codeSql(`${row("data")}->>'status'`)} end`,
     order_id: (row) => `coalesce(${row("data")}->>'order_id', ${row("inline")}->>'order_id')`,
     failure_code: (row) =>
@@ -98,8 +98,8 @@ export const transaction: MirrorResource = {
     reference: "processor_transaction_id",
     result: "response_code avs_result cvv_result",
   },
-  openItems: `(m.status in ('pending', 'in_progress', 'chargeback') or (m.type = 'refund' and m.status = 'failed'))`,
-  announced: new Set(["status", "amount"]),
+  openCondition: `(m.status in ('pending', 'in_progress', 'chargeback') or (m.type = 'refund' and m.status = 'failed'))`,
+  announcedFields: new Set(["status", "amount"]),
   amount: "amount",
   known: {
     fields: new Set([
@@ -121,7 +121,7 @@ const required = z
 const notOwn = new Set(["customer", "order"]);
 
 /** A transaction that is shown by itself. */
-function decode(observation: Observation): Decoded {
+function decode(observation: Snapshot): Decoded {
   const read = readObject(required, observation);
   if (!read.ok) return read;
   const { object } = observation;
@@ -131,7 +131,7 @@ function decode(observation: Observation): Decoded {
     updatedAt: read.updatedAt,
     rank: statusRank(object["status"]),
     content: canonicalContent(object, notOwn),
-    settledBy: { resource: "transaction", id: read.id },
+    confirmedBy: { resource: "transaction", id: read.id },
   } as const;
   const state = groupState(observation, group, readColumns(shared, object, read.updatedAt));
   return { ok: true, id: read.id, states: [state], unread: [] };
@@ -147,7 +147,7 @@ const requiredOfEntry = z
  * the transaction. An entry without a readable id is skipped; it stays part of the order's content.
  */
 export function inlineTransactions(
-  observation: Observation,
+  observation: Snapshot,
   order: Readable,
 ): { states: GroupState[]; unread: ObjectKey[] } {
   const states: GroupState[] = [];
@@ -174,16 +174,16 @@ export function inlineTransactions(
  * late enough to confirm the state comes after all of that time.
  */
 function orderedBy(
-  { observedAt }: Observation,
+  { observedAt }: Snapshot,
   order: Readable,
   own: string,
 ): { updatedAt: string; within: string } {
   const updatedAt = own > order.updatedAt ? own : order.updatedAt;
-  return { updatedAt, within: isSettledBy(observedAt, updatedAt) ? updatedAt : own };
+  return { updatedAt, within: isConfirmedBy(observedAt, updatedAt) ? updatedAt : own };
 }
 
 function inlineState(
-  observation: Observation,
+  observation: Snapshot,
   order: Readable,
   transaction: WireObject & { id: string },
 ): GroupState {
@@ -204,7 +204,7 @@ function inlineState(
     orderedBy: orderedBy(observation, order, updatedAt),
     rank: statusRank(content["status"]),
     content: canonicalContent(content),
-    settledBy: { resource: "order", id: order.id },
+    confirmedBy: { resource: "order", id: order.id },
   } as const;
   const card = transaction["payment_method"] ?? of["payment_method"];
   const source = { ...content, payment_method: card };

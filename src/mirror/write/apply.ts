@@ -2,9 +2,9 @@ import type { Knex } from "knex";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { redactErased } from "../privacy/erased-people.ts";
 import { decode, mirrorResources } from "../resources.ts";
-import type { GroupState, ObjectKey, Observation } from "../snapshot.ts";
-import { isSettledBy, timeOfVersion } from "../version.ts";
-import { type Written, rowWriter, tableRows } from "./write-rows.ts";
+import type { GroupState, ObjectKey, Snapshot } from "../snapshot.ts";
+import { isConfirmedBy, timeOfVersion } from "../version.ts";
+import { type WriteResult, rowWriter, tableRows } from "./write-rows.ts";
 
 /** The outcome of one snapshot. */
 export type Outcome =
@@ -19,10 +19,10 @@ export interface TiedObject extends ObjectKey {
   updatedAt: string;
 }
 
-export interface Applied {
+export interface ApplyResult {
   /** One for each snapshot, in the same order. */
   outcomes: Outcome[];
-  /** To be refetched once the service's `Date` has reached `settledFrom(updatedAt)`. */
+  /** To be refetched once the service's `Date` has reached `confirmableFrom(updatedAt)`. */
   ties: TiedObject[];
   /** Objects that were embedded without a readable state: to be refetched. */
   unread: ObjectKey[];
@@ -39,17 +39,19 @@ const tables = mirrorResources.map((resource) => ({ resource, write: rowWriter(r
  * history. A fixed number of statements, one of them for each table, whatever the number of snapshots. Commutative and
  * idempotent. Needs a transaction. May fail with 40P01 or 40001; the whole transaction may then be repeated.
  */
-export async function applyObservations(
+export async function applySnapshots(
   trx: Knex.Transaction,
-  observations: readonly Observation[],
+  observations: readonly Snapshot[],
   limits: WriterLimits = defaultWriterLimits,
-): Promise<Applied> {
+): Promise<ApplyResult> {
   const decoded = observations.map(decode);
   const states = decoded.flatMap((d) => ("states" in d ? d.states : []));
   const written = await applyStates(trx, states, limits);
   const outcomes = decoded.map((d): Outcome => {
     if (!d.ok) {
-      return d.thin ? { outcome: "thin", id: d.id } : { outcome: "unreadable", reason: d.reason };
+      return d.partial
+        ? { outcome: "thin", id: d.id }
+        : { outcome: "unreadable", reason: d.reason };
     }
     const [core] = d.states;
     if (core?.isBelieved === false) {
@@ -68,7 +70,7 @@ export async function applyObservations(
 }
 
 /** States that the write added to the history or to a row. */
-export const newStates = ({ recorded, changed }: Written): GroupState[] => [
+export const newStates = ({ recorded, changed }: WriteResult): GroupState[] => [
   ...new Set([...recorded, ...changed]),
 ];
 
@@ -81,8 +83,8 @@ export async function applyStates(
   trx: Knex.Transaction,
   states: readonly GroupState[],
   limits: WriterLimits = defaultWriterLimits,
-): Promise<Written> {
-  const all: Written = { recorded: new Set(), changed: new Set(), fresh: new Set() };
+): Promise<WriteResult> {
+  const all: WriteResult = { recorded: new Set(), changed: new Set(), fresh: new Set() };
   if (states.length === 0) return all;
   await limitWriter(trx, limits);
   await redactErased(trx, states);
@@ -106,26 +108,26 @@ export async function applyStates(
 async function tiedObjects(
   trx: Knex.Transaction,
   states: readonly GroupState[],
-  { recorded, fresh }: Written,
+  { recorded, fresh }: WriteResult,
 ): Promise<TiedObject[]> {
   const unsure = states.filter((state) => recorded.has(state) && isUnconfirmed(state));
   // The history of an object that had no row holds only the states of this batch.
   const known = unsure.filter((state) => !fresh.has(state));
   const tied = [...tiesInBatch(states, recorded), ...(await findTies(trx, known))];
   const objects = new Map<string, TiedObject>();
-  for (const { settledBy, version } of tied) {
-    if (settledBy === null) continue;
+  for (const { confirmedBy, version } of tied) {
+    if (confirmedBy === null) continue;
     const updatedAt = timeOfVersion(version);
-    const key = `${settledBy.resource}|${settledBy.id}`;
+    const key = `${confirmedBy.resource}|${confirmedBy.id}`;
     const other = objects.get(key);
     if (other === undefined || other.updatedAt < updatedAt)
-      objects.set(key, { ...settledBy, updatedAt });
+      objects.set(key, { ...confirmedBy, updatedAt });
   }
   return [...objects.values()];
 }
 
-const isUnconfirmed = ({ settledBy, observedAt, version }: GroupState): boolean =>
-  settledBy !== null && !isSettledBy(observedAt, timeOfVersion(version));
+const isUnconfirmed = ({ confirmedBy, observedAt, version }: GroupState): boolean =>
+  confirmedBy !== null && !isConfirmedBy(observedAt, timeOfVersion(version));
 
 function tiesInBatch(
   states: readonly GroupState[],

@@ -5,7 +5,7 @@ import { type MirrorResource, namedGroups } from "../resources/resource.ts";
 import type { GroupState, ObjectKey } from "../snapshot.ts";
 import { latestPlausible } from "../version.ts";
 import { applyStates, defaultWriterLimits, limitWriter } from "./apply.ts";
-import type { Written } from "./write-rows.ts";
+import type { WriteResult } from "./write-rows.ts";
 
 /** Who decided to heal an object, and why. */
 export interface Decision {
@@ -14,15 +14,15 @@ export interface Decision {
 }
 
 /** The row as the person saw it before deciding to overwrite it. */
-export interface SeenRow {
+export interface RowBeforeHeal {
   /** SHA-256 of the row as JSON; null if there is no row. */
   sha256: string | null;
   /** Version columns dated in the future. */
   futureVersions: string[];
 }
 
-export type Overwriting =
-  | { kind: "written"; written: Written; changedColumns: string[] }
+export type OverwriteResult =
+  | { kind: "written"; written: WriteResult; changedColumns: string[] }
   /** The row has changed since the person saw it. Nothing was written. */
   | { kind: "changed" };
 
@@ -30,11 +30,11 @@ const versionColumns = ({ groups }: MirrorResource): string[] =>
   Object.values(groups).map(({ versionColumn }) => versionColumn);
 
 /** Reads a row's hash, and which of its versions are dated in the future at `observedAt`, the service's `Date`. */
-export async function seeRow(
+export async function readRowBeforeHeal(
   db: Knex,
   { resource, id }: ObjectKey,
   observedAt: string,
-): Promise<SeenRow> {
+): Promise<RowBeforeHeal> {
   const row = await readRow(db, resourceNamed(resource), id, { isLocked: false });
   const limit = latestPlausible(observedAt);
   const isFuture = (column: string) => textOf(row?.row[column]).slice(0, 27) > limit;
@@ -54,15 +54,15 @@ export async function seeRow(
 export async function overwriteObject(
   trx: Knex.Transaction,
   object: ObjectKey,
-  shown: { states: readonly GroupState[]; observedAt: string; seen: SeenRow },
+  shown: { states: readonly GroupState[]; observedAt: string; seen: RowBeforeHeal },
   { by, reason }: Decision,
-): Promise<Overwriting> {
+): Promise<OverwriteResult> {
   const { resource, id } = object;
   const described = resourceNamed(resource);
   await limitWriter(trx, defaultWriterLimits);
   const before = await readRow(trx, described, id, { isLocked: true });
   if ((before?.sha256 ?? null) !== shown.seen.sha256) return { kind: "changed" };
-  await forgetVersions(trx, object, shown);
+  await resetVersions(trx, object, shown);
   const written = await applyStates(trx, shown.states);
   const after = await readRow(trx, described, id, { isLocked: false });
   if (after === undefined) throw new TypeError(`the states of ${resource} ${id} made no row`);
@@ -153,7 +153,7 @@ const keyOf = ({ group, id }: GroupState) => ({ group, id });
  * Resets stored versions so that the shown states win. A group that is not shown is emptied if its version is in the
  * future, or if it was never seen, so that its fields come from no state. Its next snapshot fills it again.
  */
-async function forgetVersions(
+async function resetVersions(
   trx: Knex.Transaction,
   object: ObjectKey,
   { states, observedAt }: { states: readonly GroupState[]; observedAt: string },

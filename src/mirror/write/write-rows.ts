@@ -5,7 +5,7 @@ import { type GivenColumn, groupFields, tableStatement } from "./upsert-statemen
 import { sqlArray } from "../../platform/postgres/values.ts";
 
 /** The effect of a write. */
-export interface Written {
+export interface WriteResult {
   /** States new to the history. */
   recorded: Set<GroupState>;
   /** States that changed their rows. */
@@ -14,7 +14,7 @@ export interface Written {
   fresh: Set<GroupState>;
 }
 
-export type RowWriter = (trx: Knex.Transaction, rows: readonly TableRow[]) => Promise<Written>;
+export type RowWriter = (trx: Knex.Transaction, rows: readonly TableRow[]) => Promise<WriteResult>;
 
 /** A writer for one table: history and rows in one prepared statement, planned once per connection. */
 export function rowWriter(resource: MirrorResource): RowWriter {
@@ -41,7 +41,7 @@ function readAnswer(
   groups: readonly NamedGroup[],
   rows: readonly TableRow[],
   answer: readonly AnswerRow[],
-): Written {
+): WriteResult {
   const recorded = recordedStates(groups, rows, answer);
   const written = new Map(answer.flatMap((row) => (row.what === "row" ? [[row.id, row]] : [])));
   const changed = new Set<GroupState>();

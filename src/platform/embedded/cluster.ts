@@ -14,7 +14,7 @@ import { createRequire } from "node:module";
 import { basename, dirname, join } from "node:path";
 import { UnreachableError } from "../errors.ts";
 import { exists, makeNewDirectory } from "../files.ts";
-import { type Place, giveTo, runAs } from "./place.ts";
+import { type DataPlace, changeOwner, runAs } from "./place.ts";
 
 /** The database role that initdb creates and every connection logs in as. */
 export const superuser = "tallyhook";
@@ -27,7 +27,7 @@ export const serverEnvironment = { PATH: "/usr/bin:/bin", LC_ALL: "C", TZ: "UTC"
  * own message, also when the data belongs to another major version. Must run under the lock.
  */
 export async function ensureCluster(
-  place: Place,
+  place: DataPlace,
   binaries: Binaries,
   password: string,
 ): Promise<void> {
@@ -38,9 +38,9 @@ export async function ensureCluster(
   await rm(passwordFile, { force: true });
   try {
     await makeNewDirectory(unfinished, 0o700);
-    await giveTo(place.account, unfinished);
+    await changeOwner(place.account, unfinished);
     await writeFile(passwordFile, `${password}\n`, { mode: 0o600, flag: "wx" });
-    await giveTo(place.account, passwordFile);
+    await changeOwner(place.account, passwordFile);
     await initdb(place, binaries.initdb, [
       `--pgdata=${unfinished}`,
       `--username=${superuser}`,
@@ -59,7 +59,7 @@ export async function ensureCluster(
   }
 }
 
-async function initdb(place: Place, program: string, args: string[]): Promise<void> {
+async function initdb(place: DataPlace, program: string, args: string[]): Promise<void> {
   const child = spawn(program, args, {
     ...runAs(place.account),
     cwd: place.root,
@@ -90,7 +90,7 @@ export const lastLines = (output: string): string =>
     .map((line) => `    ${line}`)
     .join("\n");
 
-async function refuseOtherVersion(place: Place, { majorVersion }: Binaries): Promise<void> {
+async function refuseOtherVersion(place: DataPlace, { majorVersion }: Binaries): Promise<void> {
   const made = (await readFile(join(place.cluster, "PG_VERSION"), "utf8")).trim();
   if (made === majorVersion) return;
   throw new UnreachableError(

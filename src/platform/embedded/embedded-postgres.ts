@@ -4,21 +4,21 @@ import { join } from "node:path";
 import pg from "pg";
 import { TallyhookError, UnreachableError } from "../errors.ts";
 import { withExclusiveLock } from "../exclusive-lock.ts";
-import { makeDirectory, readIfThere, writeWhole } from "../files.ts";
+import { makeDirectory, readIfExists, writeAtomically } from "../files.ts";
 import type { Log } from "../log.ts";
 import { errorCode } from "../postgres/errors.ts";
 import { withSessionSettings } from "../postgres/session-settings.ts";
 import { processIdentity } from "../process-table.ts";
 import { ensureCluster, installBinaries } from "./cluster.ts";
-import { type Place, ensurePassword, findPlace, prepareBase } from "./place.ts";
+import { type DataPlace, ensurePassword, findPlace, prepareBase } from "./place.ts";
 import {
   type RunningServer,
   type ServerSettings,
   connectionUrl,
   findRunning,
-  launch,
+  startServer,
   logFile,
-  shutDown,
+  stopServer,
 } from "./server.ts";
 
 export interface EmbeddedPostgresOptions {
@@ -133,30 +133,30 @@ async function startOrAttach(options: EmbeddedPostgresOptions): Promise<Embedded
 }
 
 async function start(
-  place: Place,
+  place: DataPlace,
   password: string,
   options: { settings: ServerSettings; timeoutMs: number },
 ): Promise<RunningServer> {
   const binaries = await installBinaries(place.root);
   await ensureCluster(place, binaries, password);
-  return launch(place, binaries, password, options);
+  return startServer(place, binaries, password, options);
 }
 
 /** Unregisters a user, and stops the server when no other is left. Returns whether it did. */
-async function stopIfUnused(place: Place, unregister: () => Promise<void>): Promise<boolean> {
+async function stopIfUnused(place: DataPlace, unregister: () => Promise<void>): Promise<boolean> {
   return withExclusiveLock(
     place.base,
     async () => {
       await unregister();
       if ((await countUsers(place.base)) > 0) return false;
-      await shutDown(place, shutDownTimeoutMs);
+      await stopServer(place, shutDownTimeoutMs);
       return true;
     },
     { timeoutMs: lockTimeoutMs },
   );
 }
 
-async function removeIfUnused(place: Place): Promise<void> {
+async function removeIfUnused(place: DataPlace): Promise<void> {
   await withExclusiveLock(
     place.base,
     async () => {
@@ -208,7 +208,7 @@ export interface Registration {
 
 async function register(base: string): Promise<Registration> {
   const file = join(await usersDirectory(base), `${randomUUID()}.json`);
-  await writeWhole(
+  await writeAtomically(
     file,
     JSON.stringify({ pid: process.pid, identity: processIdentity(process.pid) }),
   );
@@ -221,7 +221,7 @@ async function countUsers(base: string): Promise<number> {
   const directory = await usersDirectory(base);
   for (const name of await readdir(directory)) {
     const file = join(directory, name);
-    if (name.endsWith(".json") && isAlive(await readIfThere(file))) count++;
+    if (name.endsWith(".json") && isAlive(await readIfExists(file))) count++;
     else await rm(file, { force: true });
   }
   return count;

@@ -6,16 +6,16 @@ import { chmod, lchown, lstat, mkdir, realpath, stat } from "node:fs/promises";
 import { userInfo } from "node:os";
 import { basename, dirname, join, resolve } from "node:path";
 import { UnreachableError } from "../errors.ts";
-import { exists, makeDirectory, readIfThere, writeWhole } from "../files.ts";
+import { exists, makeDirectory, readIfExists, writeAtomically } from "../files.ts";
 
-export interface Place {
+export interface DataPlace {
   /** `<data directory>/postgres`: the password, the list of users, and the location of the rest. */
   base: string;
   /** Holds the data, the binaries and the server's log; the same as `base` where the server's user can read it. */
   root: string;
   /** PGDATA. */
   cluster: string;
-  account: Account;
+  account: ServerUser;
   /** Whether `cluster` has been created. */
   isInitialised: boolean;
 }
@@ -43,8 +43,8 @@ export async function prepareBase(dataDir: string): Promise<string> {
  * Finds the server's files, or chooses a place for them and records it in `<base>/location`, so that every later start
  * finds them. Must run under the lock of `base`.
  */
-export async function findPlace(base: string): Promise<Place> {
-  const recorded = await readIfThere(join(base, "location"));
+export async function findPlace(base: string): Promise<DataPlace> {
+  const recorded = await readIfExists(join(base, "location"));
   const root = recorded === null ? base : recorded.trim();
   if (recorded !== null && !(await exists(root))) {
     throw new UnreachableError(
@@ -90,7 +90,7 @@ function refuseShellCharacters(root: string): void {
   );
 }
 
-async function makeOutside(base: string, account: Account): Promise<string> {
+async function makeOutside(base: string, account: ServerUser): Promise<string> {
   const project = basename(dirname(dirname(base))).replace(/[^\w.-]/g, "_");
   const root = join(outsideRoot, `${project}-${randomBytes(6).toString("hex")}`);
   const advice =
@@ -104,14 +104,14 @@ async function makeOutside(base: string, account: Account): Promise<string> {
     throw new UnreachableError(`${advice} (${outsideRoot} is not writable either.)`, { cause });
   }
   if (!(await canRead(account, root))) throw new UnreachableError(advice);
-  await writeWhole(join(base, "location"), `${root}\n`);
+  await writeAtomically(join(base, "location"), `${root}\n`);
   return root;
 }
 
 /** The server's password, generated once and kept beside the data with mode 600. */
-export async function ensurePassword({ base, cluster, isInitialised }: Place): Promise<string> {
+export async function ensurePassword({ base, cluster, isInitialised }: DataPlace): Promise<string> {
   const path = join(base, "password");
-  const stored = await readIfThere(path);
+  const stored = await readIfExists(path);
   if (stored !== null) return stored.trim();
   if (isInitialised) {
     throw new UnreachableError(
@@ -120,18 +120,18 @@ export async function ensurePassword({ base, cluster, isInitialised }: Place): P
     );
   }
   const password = randomBytes(24).toString("base64url");
-  await writeWhole(path, `${password}\n`);
+  await writeAtomically(path, `${password}\n`);
   return password;
 }
 
 /** The system user that the server runs as. `null` means our own: only root has to switch to another. */
-export type Account = { uid: number; gid: number; name: string } | null;
+export type ServerUser = { uid: number; gid: number; name: string } | null;
 
 /** PostgreSQL refuses to run as root. These users exist on most systems, so none has to be created. */
 const candidates = ["postgres", "nobody", "daemon"];
 
 /** The owner of existing data stays the same, also when root starts what a user created. */
-async function ownerOf(cluster: string): Promise<Account> {
+async function ownerOf(cluster: string): Promise<ServerUser> {
   const { uid, gid } = await stat(cluster);
   if (uid === process.getuid?.()) return null;
   if (process.getuid?.() === 0) return { uid, gid, name: nameOf(uid) };
@@ -142,7 +142,7 @@ async function ownerOf(cluster: string): Promise<Account> {
  * Who will own the data to be created in `base`: ourselves; for root, the user who owns the directory, or else an
  * existing user meant for such purposes.
  */
-async function unprivilegedAccount(base: string): Promise<Account> {
+async function unprivilegedAccount(base: string): Promise<ServerUser> {
   const { uid, gid } = await stat(base);
   if (process.getuid?.() !== 0) {
     refuseForeign(uid, base);
@@ -188,11 +188,11 @@ function refuseNameless(): void {
 }
 
 /** The options of `spawn` that make a child run as the account. */
-export const runAs = (account: Account): { uid?: number; gid?: number } =>
+export const runAs = (account: ServerUser): { uid?: number; gid?: number } =>
   account === null ? {} : { uid: account.uid, gid: account.gid };
 
 /** Gives a file or directory to the account; for a link, the link itself. */
-export async function giveTo(account: Account, path: string): Promise<void> {
+export async function changeOwner(account: ServerUser, path: string): Promise<void> {
   if (account !== null) await lchown(path, account.uid, account.gid);
 }
 
@@ -200,7 +200,7 @@ export async function giveTo(account: Account, path: string): Promise<void> {
  * Whether the account can pass through every directory down to `directory` and read it. A shell that runs as the
  * account tries it, since mode bits ignore ACLs, mounts and mapped users.
  */
-export async function canRead(account: Account, directory: string): Promise<boolean> {
+export async function canRead(account: ServerUser, directory: string): Promise<boolean> {
   if (account === null) return true;
   const shell = spawn("/bin/sh", ["-c", 'cd -P -- "$1" && [ -r . ]', "sh", directory], {
     ...runAs(account),
@@ -220,7 +220,7 @@ export async function canRead(account: Account, directory: string): Promise<bool
 const nameOf = (uid: number): string =>
   systemAccounts().find((account) => account.uid === uid)?.name ?? `with id ${uid}`;
 
-function systemAccounts(): NonNullable<Account>[] {
+function systemAccounts(): NonNullable<ServerUser>[] {
   let passwd: string;
   try {
     passwd = readFileSync("/etc/passwd", "utf8");

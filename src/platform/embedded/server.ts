@@ -5,12 +5,12 @@ import { join } from "node:path";
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import { UnreachableError } from "../errors.ts";
-import { openLogFile, readIfThere, writeWhole } from "../files.ts";
+import { openLogFile, readIfExists, writeAtomically } from "../files.ts";
 import { errorCode } from "../postgres/errors.ts";
 import { withSessionSettings } from "../postgres/session-settings.ts";
 import { commandLine } from "../process-table.ts";
 import { type Binaries, lastLines, serverEnvironment, superuser } from "./cluster.ts";
-import { type Place, runAs } from "./place.ts";
+import { type DataPlace, runAs } from "./place.ts";
 
 /** Options of the server (`-c name=value`). */
 export type ServerSettings = Readonly<Record<string, string>>;
@@ -42,8 +42,8 @@ const maxLogBytes = 10_000_000;
  * it, and waits until it accepts connections. A server that exits early (its port was taken meanwhile, children of a
  * killed server still hold its memory) is started again for some seconds.
  */
-export async function launch(
-  place: Place,
+export async function startServer(
+  place: DataPlace,
   binaries: Binaries,
   password: string,
   options: { settings: ServerSettings; timeoutMs: number },
@@ -59,7 +59,7 @@ export async function launch(
     );
     const isReady = await waitUntilReady(server, place, port, password, options.timeoutMs);
     if (isReady && server.pid !== undefined) {
-      await writeWhole(join(place.base, "port"), `${port}\n`);
+      await writeAtomically(join(place.base, "port"), `${port}\n`);
       return { pid: server.pid, port };
     }
     if (performance.now() - startedMs > Math.min(retryMs, options.timeoutMs)) {
@@ -78,7 +78,7 @@ export async function launch(
  * a checkpoint is written); after `timeoutMs` immediate shutdown, which costs a recovery at the next start. Does
  * nothing when none runs. Returns when the server has ended.
  */
-export async function shutDown(place: Place, timeoutMs: number): Promise<void> {
+export async function stopServer(place: DataPlace, timeoutMs: number): Promise<void> {
   for (const signal of ["SIGINT", "SIGQUIT", "SIGKILL"] as const) {
     const recorded = await readPostmasterPid(place.cluster);
     if (recorded === null || !isPostmaster(recorded.pid, place.cluster)) return;
@@ -99,7 +99,7 @@ interface SpawnedServer {
 }
 
 async function spawnServer(
-  place: Place,
+  place: DataPlace,
   binaries: Binaries,
   settings: ServerSettings,
   port: number,
@@ -133,7 +133,7 @@ async function spawnServer(
 /** False when the process ended before it accepted connections. */
 async function waitUntilReady(
   server: SpawnedServer,
-  place: Place,
+  place: DataPlace,
   port: number,
   password: string,
   timeoutMs: number,
@@ -157,8 +157,8 @@ async function waitUntilReady(
 }
 
 /** The port of the last run when it is free, so that a remembered URL still reaches the server. */
-async function choosePort(place: Place): Promise<number> {
-  const last = Number(await readIfThere(join(place.base, "port")));
+async function choosePort(place: DataPlace): Promise<number> {
+  const last = Number(await readIfExists(join(place.base, "port")));
   return freePort(last).catch(() => freePort(0));
 }
 
@@ -173,7 +173,7 @@ function freePort(preferred: number): Promise<number> {
   });
 }
 
-async function openLog(place: Place): Promise<FileHandle> {
+async function openLog(place: DataPlace): Promise<FileHandle> {
   const path = logFile(place);
   const size = await stat(path).then(
     (found) => found.size,
@@ -183,7 +183,7 @@ async function openLog(place: Place): Promise<FileHandle> {
   return openLogFile(path, 0o640);
 }
 
-async function logTail(place: Place): Promise<string> {
+async function logTail(place: DataPlace): Promise<string> {
   const text = await readFile(logFile(place), "utf8").catch(() => "(no log)");
   return text.slice(-2_000).trim();
 }
@@ -195,7 +195,7 @@ export interface RunningServer {
 
 const pollMs = 20;
 
-export const logFile = (place: Place): string => join(place.root, "server.log");
+export const logFile = (place: DataPlace): string => join(place.root, "server.log");
 
 /** `sslmode` is explicit: otherwise a PGSSLMODE meant for another server would apply to this one. */
 export const connectionUrl = (port: number, password: string, database: string): string =>
@@ -207,7 +207,7 @@ export const connectionUrl = (port: number, password: string, database: string):
  * server rejects the stored password or is not ready in time.
  */
 export async function findRunning(
-  place: Place,
+  place: DataPlace,
   password: string,
   timeoutMs: number,
 ): Promise<RunningServer | null> {
@@ -227,7 +227,7 @@ export async function findRunning(
  * True when the server on `port` accepts our login and serves this data; false while it is not ready. Throws
  * `UnreachableError` where waiting would not help.
  */
-async function tryLogin(port: number, password: string, place: Place): Promise<boolean> {
+async function tryLogin(port: number, password: string, place: DataPlace): Promise<boolean> {
   const client = new pg.Client({
     connectionString: withSessionSettings(connectionUrl(port, password, "postgres")),
     connectionTimeoutMillis: 2_000,
@@ -261,7 +261,7 @@ async function tryLogin(port: number, password: string, place: Place): Promise<b
 async function readPostmasterPid(
   cluster: string,
 ): Promise<{ pid: number; port: number | null } | null> {
-  const lines = (await readIfThere(join(cluster, "postmaster.pid")))?.split("\n") ?? [];
+  const lines = (await readIfExists(join(cluster, "postmaster.pid")))?.split("\n") ?? [];
   const pid = Math.abs(Number(lines[0]));
   if (!(pid > 0)) return null;
   return { pid, port: Number(lines[3]) || null };
@@ -270,7 +270,7 @@ async function readPostmasterPid(
 const isPostmaster = (pid: number, cluster: string): boolean =>
   commandLine(pid)?.includes(` -D ${cluster} `) === true;
 
-const notReady = (place: Place, timeoutMs: number) =>
+const notReady = (place: DataPlace, timeoutMs: number) =>
   new UnreachableError(
     `The embedded PostgreSQL is not ready after ${timeoutMs / 1000} s; it may still be recovering. ` +
       `See ${logFile(place)}. Start again to wait longer.`,

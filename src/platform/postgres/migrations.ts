@@ -2,7 +2,7 @@ import { readdir } from "node:fs/promises";
 import type { Knex } from "knex";
 import { ConfigurationError } from "../errors.ts";
 import { someOf } from "../readable-text.ts";
-import { hasTable, replaceObjects } from "./schema-objects.ts";
+import { tableExists, replaceObjects } from "./schema-objects.ts";
 import { readSqlFile, runSqlFile } from "./sql-file.ts";
 
 /** The parts of a database schema. Each part may depend on those before it. */
@@ -111,7 +111,7 @@ async function migrationNames(folder: URL): Promise<string[]> {
 }
 
 async function appliedMigrations(db: Knex): Promise<string[]> {
-  return (await hasTable(db, ledger)) ? db(ledger).orderBy("id").pluck<string[]>("name") : [];
+  return (await tableExists(db, ledger)) ? db(ledger).orderBy("id").pluck<string[]>("name") : [];
 }
 
 async function refuseNewerSchema(db: Knex, migrations: URL): Promise<void> {
@@ -132,7 +132,7 @@ const lastOfVersion01 = "0054_open_lists_read";
  * so they are recorded as applied. A database that is not at the last of the 43 must be brought there first.
  */
 async function makeLedger(trx: Knex.Transaction, migrations: URL): Promise<void> {
-  const isOfVersion01 = await hasTable(trx, `${ledger}_lock`);
+  const isOfVersion01 = await tableExists(trx, `${ledger}_lock`);
   if (isOfVersion01) {
     const applied = await appliedMigrations(trx);
     if (!applied.includes(lastOfVersion01)) {

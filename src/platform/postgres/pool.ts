@@ -26,7 +26,7 @@ export interface DatabaseOptions {
    * When a statement's connection receives nothing for this time, both are abandoned. Must exceed the time that any
    * statement needs to its first row. For processes that run for ever; unlimited by default.
    */
-  silenceMs?: number;
+  receiveTimeoutMs?: number;
   log?: Log;
 }
 
@@ -35,8 +35,9 @@ export interface DatabaseOptions {
  * Does not connect yet. Close with `db.destroy()`.
  */
 export function createDatabase(options: DatabaseOptions): Knex {
-  const { url, poolMax, applicationName, silenceMs, log } = options;
-  const watch = silenceMs === undefined ? undefined : limitSilence(silenceMs, disposeOfLater);
+  const { url, poolMax, applicationName, receiveTimeoutMs, log } = options;
+  const watch =
+    receiveTimeoutMs === undefined ? undefined : closeUnanswered(receiveTimeoutMs, disposeOfLater);
   return knex({
     client: "pg",
     connection: {
@@ -77,8 +78,8 @@ interface WatchedClient {
  * the pool's others, each of which would cost the same wait again. An idle connection may be silent: it may hold a
  * lock.
  */
-function limitSilence(
-  silenceMs: number,
+function closeUnanswered(
+  receiveTimeoutMs: number,
   distrust: (others: readonly WatchedClient[], reason: Error) => void,
 ): (client: WatchedClient) => void {
   const clients = new Set<WatchedClient>();
@@ -86,9 +87,11 @@ function limitSilence(
     const { stream } = client.connection;
     clients.add(client);
     stream.once("close", () => clients.delete(client));
-    stream.setTimeout(silenceMs, () => {
+    stream.setTimeout(receiveTimeoutMs, () => {
       if (client.readyForQuery) return;
-      const reason = new Error(`the database connection received nothing for ${silenceMs} ms`);
+      const reason = new Error(
+        `the database connection received nothing for ${receiveTimeoutMs} ms`,
+      );
       distrust([...clients], reason);
       stream.destroy(reason);
     });
@@ -120,7 +123,7 @@ export interface PoolOptions {
   queryTimeoutMs?: number;
   idleTimeoutMs?: number;
   /** As in `DatabaseOptions`, but closes every connection of the pool. */
-  silenceMs?: number;
+  receiveTimeoutMs?: number;
   log?: Log;
 }
 
@@ -149,8 +152,8 @@ export function createPool(options: PoolOptions): pg.Pool {
   pool.on("error", onError);
   // Between connect() and release() the pool does not listen; an error event without a listener is fatal.
   pool.on("connect", (client) => client.on("error", () => {}));
-  if (options.silenceMs !== undefined) {
-    const watch = limitSilence(options.silenceMs, destroyAll);
+  if (options.receiveTimeoutMs !== undefined) {
+    const watch = closeUnanswered(options.receiveTimeoutMs, destroyAll);
     pool.on("connect", (client) => watch(client as unknown as WatchedClient));
   }
   return pool;

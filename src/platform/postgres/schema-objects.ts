@@ -277,12 +277,12 @@ async function record(
 }
 
 async function readRecord(db: Knex): Promise<RecordedObject[]> {
-  return (await hasTable(db, recordTable))
+  return (await tableExists(db, recordTable))
     ? db<RecordedObject>(recordTable).orderBy(["kind", "name"])
     : [];
 }
 
-export async function hasTable(db: Knex, name: string): Promise<boolean> {
+export async function tableExists(db: Knex, name: string): Promise<boolean> {
   const { rows } = await db.raw<{ rows: { there: boolean }[] }>(
     "select to_regclass(?) is not null as there",
     [name],

@@ -26,7 +26,7 @@ export async function inTransaction<T>(
 }
 
 /** 40P01 deadlock, 40001 serialization failure, 55P03 lock time-out: a retry can succeed. */
-export function isSerializationFailure(error: unknown): boolean {
+export function isRetryableConflict(error: unknown): boolean {
   const code = (error as { code?: unknown }).code;
   return code === "40P01" || code === "40001" || code === "55P03";
 }
@@ -34,7 +34,7 @@ export function isSerializationFailure(error: unknown): boolean {
 const maxTries = 5;
 
 /** Repeats a whole transaction that failed because of a concurrent one. */
-export async function withRetries<T>(
+export async function retryOnConflict<T>(
   { random }: { random: Random },
   transaction: () => Promise<T>,
 ): Promise<T> {
@@ -42,7 +42,7 @@ export async function withRetries<T>(
     try {
       return await transaction();
     } catch (error) {
-      if (attempt === maxTries || !isSerializationFailure(error)) throw error;
+      if (attempt === maxTries || !isRetryableConflict(error)) throw error;
       await sleep(20 * attempt * (1 + random()));
     }
   }

@@ -4,45 +4,48 @@ import type { NewsSource, Tell } from "../../mirror/listener.ts";
 import type { GroupState } from "../../mirror/snapshot.ts";
 import { timeOfVersion } from "../../mirror/version.ts";
 import { applyStates, newStates } from "../../mirror/write/apply.ts";
-import type { Tally, Verdict } from "../coverage/ledger.ts";
+import type { Tally, ObjectClass } from "../coverage/ledger.ts";
 import { createdAt, driftFindings, driftKey, withRemedy } from "../findings/drift-findings.ts";
-import { type Sighting, healFindings, recordFindings } from "../findings/findings.ts";
+import { type FoundIn, healFindings, recordFindings } from "../findings/findings.ts";
 import { type NewRecheck, addRechecks } from "../recheck/rechecks.ts";
 import {
   type Classified,
-  type Sorted,
+  type Triaged,
   classify,
   hasDifferences,
   triage,
   statesOf,
 } from "./classify.ts";
 import { settledAmong } from "./settlement.ts";
-import type { PageLook } from "./snapshot.ts";
+import type { DecodedAnswer } from "./decode-answer.ts";
 
-export interface SettleContext {
+export interface ApplyContext {
   run: number;
   graceMs: number;
   /** Records findings and changes nothing in the mirror. */
   reportOnly: boolean;
   /** Alerts of an initial import cover only what still matters, and apply to everything that this run writes. */
-  firstFill: boolean;
+  isInitialImport: boolean;
   /** An object missing here that last changed before this time is imported and is not drift. Fixed form; null: none. */
   importedUntil: string | null;
 }
 
-/** Compares an answer with the mirror. Only reads; `settle` applies the result. Null where both are exactly equal. */
-export async function compareLook(
+/**
+ * Compares an answer with the mirror. Only reads; `applyDifferences` applies the result. Null where both are exactly
+ * equal.
+ */
+export async function compareAnswer(
   db: Knex,
-  look: PageLook,
-  { graceMs }: Pick<SettleContext, "graceMs">,
-  { isConfirmed }: { isConfirmed: boolean },
-): Promise<Sorted | null> {
+  look: DecodedAnswer,
+  { graceMs }: Pick<ApplyContext, "graceMs">,
+  { isRecheck }: { isRecheck: boolean },
+): Promise<Triaged | null> {
   const differing = await compareStates(db, look.states);
   if (differing.length === 0) return null;
   const { observedAt, states } = look;
   const classified = differing.map((object) => classify(object, { observedAt, graceMs }));
   const settled = await settledAmong(db, classified, states);
-  return triage(classified, { isConfirmed, settled });
+  return triage(classified, { isRecheck, settled });
 }
 
 /**
@@ -51,20 +54,20 @@ export async function compareLook(
  * confirmed answer cannot heal stays open. Returns the number of objects by classification. Needs a transaction; may
  * fail with 40P01 or 40001.
  */
-export async function settle(
+export async function applyDifferences(
   trx: Knex.Transaction,
-  context: SettleContext,
-  look: PageLook,
-  { apply, recheck, overtaken }: Sorted,
-  { isConfirmed, tell }: { isConfirmed: boolean; tell: Tell },
+  context: ApplyContext,
+  look: DecodedAnswer,
+  { apply, recheck, overtaken }: Triaged,
+  { isRecheck, tell }: { isRecheck: boolean; tell: Tell },
 ): Promise<Tally> {
-  const sighting: Sighting = { run: context.run, seenAt: new Date(look.observedAt) };
+  const sighting: FoundIn = { run: context.run, seenAt: new Date(look.observedAt) };
   const { importedUntil } = context;
   const drifted = apply.filter((classified) => isDrift(classified, importedUntil));
   // Before the writes: causes are read from the history, which must not contain the written states yet.
   const findings = await driftFindings(trx, drifted);
   const { healed, unhealed, written } = await heal(trx, context, apply);
-  const left = isConfirmed || context.reportOnly ? await stillDiffering(trx, unhealed) : [];
+  const left = isRecheck || context.reportOnly ? await stillDiffering(trx, unhealed) : [];
   const found = new Set([...healed, ...left].map(keyOf));
   const refused = new Set(context.reportOnly ? [] : left.map(keyOf));
   await recordFindings(
@@ -79,7 +82,7 @@ export async function settle(
   for (const [source, states] of bySource(written, context)) {
     if (states.length > 0) await tell(trx, { states }, source);
   }
-  const again = isConfirmed || context.reportOnly ? recheck : [...recheck, ...unhealed];
+  const again = isRecheck || context.reportOnly ? recheck : [...recheck, ...unhealed];
   await addRechecks(
     trx,
     { run: context.run, noticedAt: sighting.seenAt },
@@ -87,14 +90,14 @@ export async function settle(
   );
   return tallyOf([
     ...[...healed, ...left].map((classified) => verdictOf(classified, importedUntil)),
-    ...again.map((): Verdict => "doubtful"),
-    ...overtaken.map((): Verdict => "overtaken"),
+    ...again.map((): ObjectClass => "doubtful"),
+    ...overtaken.map((): ObjectClass => "overtaken"),
   ]);
 }
 
 async function heal(
   trx: Knex.Transaction,
-  { reportOnly }: SettleContext,
+  { reportOnly }: ApplyContext,
   classified: readonly Classified[],
 ): Promise<{ healed: Classified[]; unhealed: Classified[]; written: GroupState[] }> {
   if (reportOnly) return { healed: [], unhealed: [...classified], written: [] };
@@ -121,14 +124,14 @@ const rechecksOf = (
   seenAt: Date,
   graceMs: number,
 ): NewRecheck[] =>
-  object.groups.map(({ state: { settledBy } }) => ({
-    ...(settledBy ?? { resource, id }),
+  object.groups.map(({ state: { confirmedBy } }) => ({
+    ...(confirmedBy ?? { resource, id }),
     why: classification.kind === "mismatch" ? "mismatch" : "young",
     dueAt: new Date(seenAt.getTime() + graceMs),
-    createdAt: settledBy === null || settledBy.id === id ? createdAt(object) : null,
+    createdAt: confirmedBy === null || confirmedBy.id === id ? createdAt(object) : null,
   }));
 
-const verdictOf = (classified: Classified, importedUntil: string | null): Verdict =>
+const verdictOf = (classified: Classified, importedUntil: string | null): ObjectClass =>
   isImported(classified, importedUntil) ? "imported" : classified.classification.kind;
 
 const keyOf = ({ classification, resource, id }: Classified): string =>
@@ -141,10 +144,10 @@ const keyOf = ({ classification, resource, id }: Classified): string =>
  */
 function bySource(
   written: readonly GroupState[],
-  { firstFill, importedUntil }: Pick<SettleContext, "firstFill" | "importedUntil">,
+  { isInitialImport, importedUntil }: Pick<ApplyContext, "isInitialImport" | "importedUntil">,
 ): [NewsSource, GroupState[]][] {
   const isOld = (state: GroupState): boolean =>
-    firstFill || (importedUntil !== null && timeOfVersion(state.version) < importedUntil);
+    isInitialImport || (importedUntil !== null && timeOfVersion(state.version) < importedUntil);
   return [
     ["import", written.filter(isOld)],
     ["reconciliation", written.filter((state) => !isOld(state))],
@@ -162,7 +165,7 @@ const isImported = (
   importedUntil !== null &&
   object.groups.every(({ state }) => timeOfVersion(state.version) < importedUntil);
 
-function tallyOf(verdicts: readonly Verdict[]): Tally {
+function tallyOf(verdicts: readonly ObjectClass[]): Tally {
   const tally: Tally = {};
   for (const verdict of verdicts) tally[verdict] = (tally[verdict] ?? 0) + 1;
   return tally;

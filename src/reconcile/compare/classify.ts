@@ -2,7 +2,7 @@ import type { DifferentGroup, DifferentObject } from "../../mirror/compare/compa
 import type { GroupState, Resource } from "../../mirror/snapshot.ts";
 import { timeOfVersion } from "../../mirror/version.ts";
 import type { Difference } from "../findings/findings.ts";
-import { differencesOf, unknownDifferences } from "./differences.ts";
+import { differencesOf, newDifferences } from "./differences.ts";
 
 /** An object that differs, and its classification. */
 export interface Classified {
@@ -13,7 +13,7 @@ export interface Classified {
 }
 
 /** Differing objects, by what is to be done about them. */
-export interface Sorted {
+export interface Triaged {
   /** To be written at once, from the answer. */
   apply: Classified[];
   /** To be read again, after the grace. */
@@ -21,9 +21,9 @@ export interface Sorted {
   overtaken: Classified[];
 }
 
-export interface SortOptions {
+export interface TriageOptions {
   /** This is the recheck, after the grace: its result is final. */
-  isConfirmed: boolean;
+  isRecheck: boolean;
   /** Which objects are behind by a settlement alone (`settledAmong`). */
   settled: ReadonlySet<Classified>;
 }
@@ -31,19 +31,19 @@ export interface SortOptions {
 /** Decides what to do about each difference. Pure. */
 export function triage(
   differing: readonly Classified[],
-  { isConfirmed, settled }: SortOptions,
-): Sorted {
-  const sorted: Sorted = { apply: [], recheck: [], overtaken: [] };
+  { isRecheck, settled }: TriageOptions,
+): Triaged {
+  const sorted: Triaged = { apply: [], recheck: [], overtaken: [] };
   for (const one of differing) {
     const classified: Classified = settled.has(one)
       ? { ...one, classification: { kind: "settled" } }
       : one;
-    sorted[placeOf(classified.classification, isConfirmed)].push(classified);
+    sorted[placeOf(classified.classification, isRecheck)].push(classified);
   }
   return sorted;
 }
 
-function placeOf(classification: Classification, isConfirmed: boolean): keyof Sorted {
+function placeOf(classification: Classification, isRecheck: boolean): keyof Triaged {
   switch (classification.kind) {
     case "filled":
     case "settled":
@@ -51,10 +51,10 @@ function placeOf(classification: Classification, isConfirmed: boolean): keyof So
     case "overtaken":
       return "overtaken";
     case "mismatch":
-      return isConfirmed ? "apply" : "recheck";
+      return isRecheck ? "apply" : "recheck";
     case "missing_here":
     case "behind":
-      return classification.isYoung && !isConfirmed ? "recheck" : "apply";
+      return classification.isYoung && !isRecheck ? "recheck" : "apply";
   }
 }
 
@@ -80,7 +80,7 @@ export const hasDifferences = (
 ): classification is Extract<Classification, { differences: Difference[] }> =>
   "differences" in classification;
 
-export interface Look {
+export interface AnswerFacts {
   /** The service's `Date` of the page, fixed form. */
   observedAt: string;
   graceMs: number;
@@ -96,12 +96,12 @@ const overtakenWithinMs = 5 * 60_000;
  * Classifies a difference by the order of versions that the worker uses. Newer at the service: behind. Newer here:
  * overtaken. The same version with other content: mismatch. Pure.
  */
-export function classify(object: DifferentObject, look: Look): Classified {
+export function classify(object: DifferentObject, look: AnswerFacts): Classified {
   const { resource, id } = object;
   return { resource, id, object, classification: classificationOf(object, look) };
 }
 
-function classificationOf(object: DifferentObject, look: Look): Classification {
+function classificationOf(object: DifferentObject, look: AnswerFacts): Classification {
   const { stored, groups } = object;
   if (stored === null) {
     return {
@@ -120,8 +120,12 @@ function classificationOf(object: DifferentObject, look: Look): Classification {
 
 type GroupKind = "filled" | "overtaken" | "behind" | "mismatch";
 
-function classifyGroup(object: DifferentObject, group: DifferentGroup, look: Look): GroupKind {
-  if (unknownDifferences(object, group).length === 0) return "filled";
+function classifyGroup(
+  object: DifferentObject,
+  group: DifferentGroup,
+  look: AnswerFacts,
+): GroupKind {
+  if (newDifferences(object, group).length === 0) return "filled";
   const here = group.storedVersion === "" ? otherTime(object) : timeOfVersion(group.storedVersion);
   const there = timeOfVersion(group.state.version);
   if (here < there) return "behind";
@@ -136,7 +140,7 @@ function otherTime({ stored }: DifferentObject): string {
   return typeof version === "string" ? timeOfVersion(version) : "";
 }
 
-function isYoung(groups: readonly DifferentGroup[], { observedAt, graceMs }: Look): boolean {
+function isYoung(groups: readonly DifferentGroup[], { observedAt, graceMs }: AnswerFacts): boolean {
   const newest = Math.max(...groups.map(({ state }) => Date.parse(timeOfVersion(state.version))));
   return newest > Date.parse(observedAt) - graceMs;
 }

@@ -14,7 +14,7 @@ import type { Difference } from "../findings/findings.ts";
 type Json = Readonly<Record<string, unknown>>;
 
 /** Fields that say when an object changed, not what changed. */
-export const bookkeeping: ReadonlySet<string> = new Set([
+export const changeTimeFields: ReadonlySet<string> = new Set([
   "source_updated_at",
   "version",
   "updated_at",
@@ -39,7 +39,7 @@ export function differencesOf(object: DifferentObject): Difference[] {
  * The differences of a group that are new to the mirror. It holds a transaction twice: as itself and as embedded in its
  * order. What one of the two already has was not missed. Pure.
  */
-export function unknownDifferences(object: DifferentObject, group: DifferentGroup): Difference[] {
+export function newDifferences(object: DifferentObject, group: DifferentGroup): Difference[] {
   const differences = groupDifferences(object, group);
   if (object.resource !== "transaction") return differences;
   const other = (
@@ -47,7 +47,7 @@ export function unknownDifferences(object: DifferentObject, group: DifferentGrou
   ) as Json | null | undefined;
   return differences.filter(({ field, service }) =>
     // Columns hold the values of the newer of the two: where a column is wrong, the mirror is wrong.
-    group.columns.includes(field) ? !bookkeeping.has(field) : !isSame(other?.[field], service),
+    group.columns.includes(field) ? !changeTimeFields.has(field) : !isSame(other?.[field], service),
   );
 }
 
@@ -97,7 +97,7 @@ function isSame(a: unknown, b: unknown): boolean {
 
 const rank = (booked: readonly string[], field: string): number => {
   const at = booked.indexOf(field);
-  return at === -1 ? (bookkeeping.has(field) ? booked.length + 1 : booked.length) : at;
+  return at === -1 ? (changeTimeFields.has(field) ? booked.length + 1 : booked.length) : at;
 };
 
 /** Personal data is not copied into findings: the name of the field is enough. */
@@ -126,7 +126,7 @@ const hidden = "(differs)";
  */
 function shownValue(resource: MirrorResource, field: string, value: unknown): unknown {
   if (isAbsent(value)) return null;
-  if (bookkeeping.has(field)) return value;
+  if (changeTimeFields.has(field)) return value;
   const holds = allColumns(resource)[field]?.holds;
   if (holds !== undefined) return holds === "personal" ? hidden : value;
   const kept = withoutPersonalField(field, value);

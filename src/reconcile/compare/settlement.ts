@@ -3,7 +3,7 @@ import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import type { GroupState } from "../../mirror/snapshot.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import type { Classified } from "./classify.ts";
-import { bookkeeping } from "./differences.ts";
+import { changeTimeFields } from "./differences.ts";
 
 /*
  * What a settlement is stands in SQL (`reports.is_settlement`, `reports.is_settled_since`): the delivery statement asks
@@ -58,7 +58,7 @@ function saleWithOtherStatus({ resource, object, classification }: Classified, n
   if (classification.kind !== "behind" || resource !== "transaction") return [];
   if (object.stored?.["type"] !== "sale") return [];
   const [status, ...others] = classification.differences.filter(
-    ({ field }) => !bookkeeping.has(field),
+    ({ field }) => !changeTimeFields.has(field),
   );
   if (status?.field !== "status" || others.length > 0) return [];
   return [{ n, before: String(status.mirror), after: String(status.service) }];
@@ -67,7 +67,7 @@ function saleWithOtherStatus({ resource, object, classification }: Classified, n
 /** An order in which nothing but its time differs. */
 function orderWithOtherTime({ resource, id, object, classification }: Classified, n: number) {
   if (classification.kind !== "behind" || resource !== "order") return [];
-  if (!classification.differences.every(({ field }) => bookkeeping.has(field))) return [];
+  if (!classification.differences.every(({ field }) => changeTimeFields.has(field))) return [];
   // The fixed form of times sorts as text.
   const [changedAt = ""] = object.groups
     .map(({ state }) => state.updatedAt)

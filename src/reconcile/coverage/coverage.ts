@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { Resource } from "../../mirror/snapshot.ts";
-import { bound, slicedResources } from "./slice.ts";
+import { boundText, slicedResources } from "./slice.ts";
 
 /** A slice that was read to its end and showed every object within its bounds. Null: open on that side. */
 export interface ReadInterval {
@@ -100,8 +100,8 @@ async function intervalsOf(
   );
   return rows.map((row) => ({
     resource: row.resource,
-    from: row.created_from === null ? null : bound(row.created_from),
-    before: row.created_before === null ? null : bound(row.created_before),
+    from: row.created_from === null ? null : boundText(row.created_from),
+    before: row.created_before === null ? null : boundText(row.created_before),
   }));
 }
 
@@ -118,7 +118,9 @@ interface IntervalRow {
  */
 export async function coveredUntil(db: Knex, t0: Date): Promise<Date | null> {
   const intervals = await intervalsOf(db, "walked", {});
-  const ends = slicedResources.map((resource) => contiguousUntil(intervals, resource, bound(t0)));
+  const ends = slicedResources.map((resource) =>
+    contiguousUntil(intervals, resource, boundText(t0)),
+  );
   if (ends.includes(null)) return null;
   return new Date(Math.min(...ends.map((end) => Date.parse(end ?? ""))));
 }

@@ -3,10 +3,10 @@ import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import type { WireObject } from "../../contract/wire-types.ts";
 import type { Resource } from "../../mirror/snapshot.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
-import { bound } from "./slice.ts";
+import { boundText } from "./slice.ts";
 import type { Slice } from "./slice.ts";
 
-export type Verdict =
+export type ObjectClass =
   | "equal"
   | "filled"
   | "settled"
@@ -19,7 +19,7 @@ export type Verdict =
   | "unreadable";
 
 /** Number of objects of a slice by classification. */
-export type Tally = Partial<Record<Verdict, number>>;
+export type Tally = Partial<Record<ObjectClass, number>>;
 
 /** The position of a walk: the cursor of the next page, and where the last one ended. */
 export interface Checkpoint {
@@ -71,8 +71,8 @@ const toSlice = (row: SliceRow): LedgerSlice => ({
   path: row.path,
   filter: row.filter,
   direction: row.direction,
-  createdFrom: row.created_from === null ? null : bound(row.created_from),
-  createdBefore: row.created_before === null ? null : bound(row.created_before),
+  createdFrom: row.created_from === null ? null : boundText(row.created_from),
+  createdBefore: row.created_before === null ? null : boundText(row.created_before),
   isClosed: row.is_closed,
   closesCycle: row.closes_cycle,
   reason: row.reason,
@@ -164,7 +164,7 @@ export async function restartSlice(
  * Fails the slices whose list omitted existing objects, since they cannot prove completeness. One statement; returns
  * the number of slices.
  */
-export async function failSlicesThatLost(db: Knex, run: number): Promise<number> {
+export async function failIncompleteSlices(db: Knex, run: number): Promise<number> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `update reconcile.coverage c set state = 'failed',
        note = format('the list omitted existing objects within the bounds of the slice: %s', lost.n)

@@ -76,7 +76,7 @@ export function sliceQuery(
 }
 
 /** A time in the form of slice bounds. */
-export function bound(at: Date): string {
+export function boundText(at: Date): string {
   const text = canonicalTimestamp(at.toISOString());
   if (text === null) throw new RangeError("the time must lie between the years 0001 and 9999");
   return text;

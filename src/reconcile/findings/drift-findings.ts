@@ -2,21 +2,21 @@ import type { Knex } from "knex";
 import { canonicalTimestamp } from "../../contract/timestamp.ts";
 import { type InboxTrace, traceEvents } from "../../inbox/queries.ts";
 import type { DifferentObject } from "../../mirror/compare/compare-states.ts";
-import { type InconsistentRow, inconsistentRows } from "../../mirror/compare/inconsistent-rows.ts";
+import { type InconsistentRow, handEditedRows } from "../../mirror/compare/hand-edited-rows.ts";
 import { resourceNamed } from "../../mirror/resources.ts";
 import { bookedFields } from "../../mirror/resources/resource.ts";
 import type { GroupState, Resource } from "../../mirror/snapshot.ts";
 import { findRecorded } from "../../mirror/write/apply.ts";
 import { type Classified, hasDifferences } from "../compare/classify.ts";
-import { bookkeeping } from "../compare/differences.ts";
-import { bound } from "../coverage/slice.ts";
+import { changeTimeFields } from "../compare/differences.ts";
+import { boundText } from "../coverage/slice.ts";
 import {
   type Difference,
   type Finding,
   type FindingCause,
   type FindingClass,
   type Severity,
-  type Sighting,
+  type FoundIn,
   healUnseenFindings,
   recordFindings,
 } from "./findings.ts";
@@ -181,10 +181,10 @@ function isAnnounced({ resource, differences }: CauseFacts): boolean {
   const isOver =
     resource === "subscription" &&
     differences.some(({ field, service }) => field === "status" && service === "completed");
-  const { announced } = resourceNamed(resource);
+  const { announcedFields } = resourceNamed(resource);
   return differences.some(
     ({ field, service }) =>
-      announced?.has(field) === true && !(isOver && endOfSubscription[field] === service),
+      announcedFields?.has(field) === true && !(isOver && endOfSubscription[field] === service),
   );
 }
 
@@ -200,7 +200,8 @@ export function causeOf(facts: CauseFacts): FindingCause {
     facts.class === "missing_here" ||
     isAnnounced(facts) ||
     // An order changes only through its charges and refunds: a second partial refund changes nothing but its time.
-    (facts.resource === "order" && facts.differences.every(({ field }) => bookkeeping.has(field)));
+    (facts.resource === "order" &&
+      facts.differences.every(({ field }) => changeTimeFields.has(field)));
   return shouldHaveEvent ? "missed_webhook" : "out_of_band_edit";
 }
 
@@ -228,7 +229,7 @@ export async function correctLateCauses(db: Knex, since: Date): Promise<number> 
 /** Records objects that the service shows in an unreadable form: they cannot be proved equal. */
 export async function recordUnreadable(
   db: Knex,
-  sighting: Sighting,
+  sighting: FoundIn,
   objects: readonly { resource: Resource; id: string; reason: string; createdAt?: string | null }[],
 ): Promise<void> {
   await recordFindings(
@@ -252,12 +253,12 @@ export async function recordUnreadable(
 }
 
 /**
- * Records rows of the mirror that were edited by hand where no list of the service shows it (`inconsistentRows`), with
+ * Records rows of the mirror that were edited by hand where no list of the service shows it (`handEditedRows`), with
  * the command that repairs them. Heals the findings on rows that are correct again. Leaves out objects that this run
  * found unknown or unreadable at the service: `heal` could not write them. Reads every row. Idempotent.
  */
-export async function checkRows(db: Knex, sighting: Sighting): Promise<void> {
-  for await (const rows of inconsistentRows(db, bound(sighting.seenAt))) {
+export async function recordEditedRows(db: Knex, sighting: FoundIn): Promise<void> {
+  for await (const rows of handEditedRows(db, boundText(sighting.seenAt))) {
     const unshown = await unshownAmong(db, sighting, rows);
     const edited = rows.filter(({ resource, id }) => !unshown.has(driftKey("", resource, id)));
     await recordFindings(db, sighting, edited.map(editedRow));
@@ -267,7 +268,7 @@ export async function checkRows(db: Knex, sighting: Sighting): Promise<void> {
 
 async function unshownAmong(
   db: Knex,
-  { run }: Sighting,
+  { run }: FoundIn,
   rows: readonly InconsistentRow[],
 ): Promise<ReadonlySet<string>> {
   const recorded = await db("reconcile.findings")

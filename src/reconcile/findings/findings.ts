@@ -54,7 +54,7 @@ export interface Finding {
 }
 
 /** Which run saw a finding, and when in service time. `run` is null where no run found it. */
-export interface Sighting {
+export interface FoundIn {
   run: number | null;
   seenAt: Date;
 }
@@ -84,7 +84,7 @@ const startsNewLife = `(f.state = 'healed' or f.state = 'acknowledged' and (
  */
 export async function recordFindings(
   db: Knex,
-  { run, seenAt }: Sighting,
+  { run, seenAt }: FoundIn,
   findings: readonly Finding[],
 ): Promise<RecordedFinding[]> {
   const unique = [...new Map(findings.map((finding) => [finding.key, finding])).values()];
@@ -145,7 +145,7 @@ export async function recordFindings(
 /** Heals the unhealed findings among these keys and returns their number. One statement, idempotent. */
 export async function healFindings(
   db: Knex,
-  { run, seenAt }: Sighting,
+  { run, seenAt }: FoundIn,
   keys: readonly string[],
 ): Promise<number> {
   if (keys.length === 0) return 0;
@@ -161,7 +161,7 @@ export async function healFindings(
  */
 export async function healUnseenFindings(
   db: Knex,
-  { run, seenAt }: Sighting,
+  { run, seenAt }: FoundIn,
   of: { class: FindingClass; identity?: string },
 ): Promise<number> {
   return (
@@ -261,12 +261,12 @@ export async function countFindings(db: Knex): Promise<Record<FindingState, numb
 
 /**
  * Heals drift findings that a run did not see again although it read where they had to show: in a closed slice read to
- * its end, or by id. Leaves out rows edited by hand (`checkRows`), since no read shows their fault. For the end of a
- * run. One statement; returns the number of findings.
+ * its end, or by id. Leaves out rows edited by hand (`recordEditedRows`), since no read shows their fault. For the end
+ * of a run. One statement; returns the number of findings.
  */
 export async function healCoveredFindings(
   db: Knex,
-  { run, seenAt }: Sighting & { run: number },
+  { run, seenAt }: FoundIn & { run: number },
 ): Promise<number> {
   const { rowCount } = await db.raw<{ rowCount: number }>(
     `update reconcile.findings f set state = 'healed', healed_at = :seenAt, run = :run

@@ -1,4 +1,4 @@
-import type { Identity } from "./invariant.ts";
+import type { Invariant } from "./invariant.ts";
 
 const wasChargedBack = `
   exists (select from mirror.versions v
@@ -9,7 +9,7 @@ const wasChargedBack = `
 const disputed = `
   mirror.chargebacks c join order_facts o on o.id = c.order_id`;
 
-export const chargebacks: readonly Identity[] = [
+export const chargebacks: readonly Invariant[] = [
   {
     // Observed only: the interface does not say whether a dismissal restores the sale's status, nor whether every
     // chargeback shows on both order and sale.
@@ -17,7 +17,7 @@ export const chargebacks: readonly Identity[] = [
     severity: "critical",
     mode: "observe",
     subject: "order",
-    holds: "an order is in a chargeback status exactly when its sale is or was charged back",
+    rule: "an order is in a chargeback status exactly when its sale is or was charged back",
     breaches: `
       select id, currency, total as at_risk,
              case when disputed then 'a sale that was charged back' else 'a chargeback status' end as expected,
@@ -33,7 +33,7 @@ export const chargebacks: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "order",
-    holds: "a chargeback follows the captured sale, and then ends once: accepted or dismissed",
+    rule: "a chargeback follows the captured sale, and then ends once: accepted or dismissed",
     breaches: `
       select o.id, o.currency, o.total as at_risk, 'a sale captured before ' || min(v.source_updated_at) as expected,
              'captured at ' || o.captured_at as found
@@ -62,7 +62,7 @@ export const chargebacks: readonly Identity[] = [
     severity: "critical",
     mode: "enforce",
     subject: "order",
-    holds: "no refund follows a chargeback, and no fully refunded order is charged back",
+    rule: "no refund follows a chargeback, and no fully refunded order is charged back",
     breaches: `
       select o.id, o.currency, least(o.refunded, o.total) as at_risk, 'a refund or a chargeback, not both' as expected,
              o.refunded || ' refunded, charged back at ' || c.opened_at as found
@@ -76,7 +76,7 @@ export const chargebacks: readonly Identity[] = [
     severity: "critical",
     mode: "observe",
     subject: "order",
-    holds: "refunds and the charged-back sale together do not exceed the order's total",
+    rule: "refunds and the charged-back sale together do not exceed the order's total",
     breaches: `
       select o.id, o.currency, o.refunded as at_risk, 'at most ' || o.total as expected,
              o.refunded || ' refunded and ' || c.amount || ' charged back' as found
@@ -89,7 +89,7 @@ export const chargebacks: readonly Identity[] = [
     severity: "warning",
     mode: "enforce",
     subject: "chargeback",
-    holds: "a chargeback ends within 120 days",
+    rule: "a chargeback ends within 120 days",
     breaches: `
       select c.key as id, c.currency, c.amount as at_risk, 'accepted or dismissed within 120 days' as expected,
              'open since ' || c.opened_at as found

@@ -6,21 +6,21 @@ import { type Finding, healFindings, recordFindings } from "../findings/findings
 import { chargebacks } from "./chargebacks.ts";
 import {
   type Breach,
-  type Identity,
-  type IdentityMode,
-  type IdentityMoment,
-  type IdentitySeverity,
+  type Invariant,
+  type InvariantMode,
+  type InvariantMoment,
+  type InvariantSeverity,
   gatherFacts,
 } from "./invariant.ts";
 import { orderAmounts, orderCharges, refunds } from "./orders.ts";
-import { records } from "./records.ts";
+import { recordInvariants } from "./records.ts";
 import { subscriptionCharges, subscriptionStates } from "./subscriptions.ts";
-import { sums } from "./sums.ts";
+import { controlSums } from "./sums.ts";
 
-export interface IdentityResult {
+export interface InvariantResult {
   name: string;
-  severity: IdentitySeverity;
-  mode: Exclude<IdentityMode, "off">;
+  severity: InvariantSeverity;
+  mode: Exclude<InvariantMode, "off">;
   /** Subjects that break it. */
   breaches: number;
   /** Findings that are new or reopened. */
@@ -28,9 +28,9 @@ export interface IdentityResult {
   healed: number;
 }
 
-export interface IdentityOptions {
+export interface InvariantOptions {
   /** The modes set by RECONCILE_IDENTITIES. */
-  modes: Readonly<Record<string, IdentityMode>>;
+  modes: Readonly<Record<string, InvariantMode>>;
   /** Null outside a run. */
   run: number | null;
   timeZone: string;
@@ -41,13 +41,13 @@ export interface IdentityOptions {
  * breaches open, resolved ones heal, and findings on objects that changed since `asOf` stay as they are. Opens its own
  * transactions and only reads the mirror. Idempotent.
  */
-export async function checkIdentities(
+export async function checkInvariants(
   db: Knex,
-  { now, asOf }: Pick<IdentityMoment, "now" | "asOf">,
-  { modes, run, timeZone }: IdentityOptions,
-): Promise<IdentityResult[]> {
-  const modeOf = identityModesOf(modes);
-  const checked = allIdentities.flatMap((identity) => {
+  { now, asOf }: Pick<InvariantMoment, "now" | "asOf">,
+  { modes, run, timeZone }: InvariantOptions,
+): Promise<InvariantResult[]> {
+  const modeOf = invariantModesOf(modes);
+  const checked = allInvariants.flatMap((identity) => {
     const mode = modeOf.get(identity.name) ?? identity.mode;
     return mode === "off" ? [] : [{ identity, mode }];
   });
@@ -64,7 +64,7 @@ export async function checkIdentities(
     { isolationLevel: "repeatable read" },
   );
   await markModes(db, modeOf);
-  const summary: IdentityResult[] = [];
+  const summary: InvariantResult[] = [];
   for (const [n, { identity, mode }] of checked.entries()) {
     const { breaches, total, examined } = results[n] ?? { breaches: [], total: 0, examined: [] };
     const findings = breaches.map((breach) => findingOf(identity, mode, breach));
@@ -86,7 +86,7 @@ export async function checkIdentities(
 }
 
 /** Sets the current mode on open findings, also on those of an invariant that was turned off. */
-async function markModes(db: Knex, modes: ReadonlyMap<string, IdentityMode>): Promise<void> {
+async function markModes(db: Knex, modes: ReadonlyMap<string, InvariantMode>): Promise<void> {
   await db.raw(
     `update reconcile.findings f set evidence = f.evidence || jsonb_build_object('mode', m.mode)
      from unnest(?::text[], ?::text[]) as m(identity, mode)
@@ -96,7 +96,7 @@ async function markModes(db: Knex, modes: ReadonlyMap<string, IdentityMode>): Pr
   );
 }
 
-const findingOf = (identity: Identity, mode: IdentityMode, breach: Breach): Finding => ({
+const findingOf = (identity: Invariant, mode: InvariantMode, breach: Breach): Finding => ({
   key: `identity:${identity.name}:${breach.resource}:${breach.id}`,
   class: "identity",
   identity: identity.name,
@@ -108,21 +108,21 @@ const findingOf = (identity: Identity, mode: IdentityMode, breach: Breach): Find
   amountAtRiskMinor: breach.atRiskMinor,
   currency: breach.currency,
   cause: null,
-  evidence: { mode, holds: identity.holds },
+  evidence: { mode, holds: identity.rule },
 });
 
 /**
  * The mode of every invariant: its default, or what RECONCILE_IDENTITIES sets. Throws `ConfigurationError` with the
  * names that are no invariants.
  */
-function identityModesOf(
-  settings: Readonly<Record<string, IdentityMode>>,
-): ReadonlyMap<string, IdentityMode> {
-  const modes = new Map(allIdentities.map(({ name, mode }) => [name, mode]));
+function invariantModesOf(
+  settings: Readonly<Record<string, InvariantMode>>,
+): ReadonlyMap<string, InvariantMode> {
+  const modes = new Map(allInvariants.map(({ name, mode }) => [name, mode]));
   for (const [name, mode] of Object.entries(settings)) {
     if (!modes.has(name)) {
       const nearest = nearestName(name, modes.keys());
-      const known = allIdentities.map((identity) => identity.name).join(", ");
+      const known = allInvariants.map((identity) => identity.name).join(", ");
       const hint = nearest === null ? ` There are ${known}.` : ` Did you mean ${nearest}?`;
       throw new ConfigurationError(`RECONCILE_IDENTITIES: there is no invariant ${name}.${hint}`);
     }
@@ -132,15 +132,15 @@ function identityModesOf(
 }
 
 /** Every invariant, in the order in which people read them. */
-export const allIdentities: readonly Identity[] = [
+export const allInvariants: readonly Invariant[] = [
   ...orderAmounts,
   ...orderCharges,
   ...refunds,
   ...chargebacks,
   ...subscriptionCharges,
   ...subscriptionStates,
-  ...records,
-  ...sums,
+  ...recordInvariants,
+  ...controlSums,
 ];
 
 /** If a fault is everywhere, a thousand breaches are evidence enough, and nobody can read more. */
@@ -167,7 +167,7 @@ interface BreachRow {
 /** The subjects that break an invariant. Needs the transaction in which the facts were gathered. */
 async function findBreaches(
   trx: Knex.Transaction,
-  { subject, breaches }: Identity,
+  { subject, breaches }: Invariant,
 ): Promise<BreachesFound> {
   const { rows } = await trx.raw<{ rows: BreachRow[] }>(
     `select coalesce(to_jsonb(breach)->>'resource', cast(:subject as text)) as resource, id, currency, at_risk,
@@ -197,7 +197,7 @@ async function findBreaches(
  */
 async function findExamined(
   trx: Knex.Transaction,
-  { name, examined }: Identity,
+  { name, examined }: Invariant,
 ): Promise<string[]> {
   const wasExamined =
     examined === undefined

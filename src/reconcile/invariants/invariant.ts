@@ -1,25 +1,25 @@
 import type { Knex } from "knex";
 
 /** The severity of a broken invariant: wrong money (critical), a wrong state (high), an oddity (warning). */
-export type IdentitySeverity = "critical" | "high" | "warning";
+export type InvariantSeverity = "critical" | "high" | "warning";
 
 /** `enforce`: a breach counts; `observe`: it is recorded but does not count; `off`: not checked. */
-export type IdentityMode = "enforce" | "observe" | "off";
+export type InvariantMode = "enforce" | "observe" | "off";
 
 /** What a breach is about; `currency` and `day` for sums. */
-export type IdentitySubject =
+export type InvariantSubject =
   "order" | "transaction" | "subscription" | "customer" | "chargeback" | "currency" | "day";
 
 /** A rule that holds for every correct mirror. */
-export interface Identity {
+export interface Invariant {
   /** Stable: settings, findings and reports refer to it. */
   name: string;
-  severity: IdentitySeverity;
+  severity: InvariantSeverity;
   /** The default, unless RECONCILE_IDENTITIES sets another. */
-  mode: IdentityMode;
-  subject: IdentitySubject;
+  mode: InvariantMode;
+  subject: InvariantSubject;
   /** The rule, for people. */
-  holds: string;
+  rule: string;
   /**
    * SQL over the facts (`gatherFacts`) and the mirror that returns one row per breach. `id` of the subject; `currency`;
    * `at_risk` in its minor units (null where no amount is known); `expected` and `found` as text; `resource` where it
@@ -33,7 +33,7 @@ export interface Identity {
 
 /** One subject that breaks an invariant. */
 export interface Breach {
-  resource: IdentitySubject;
+  resource: InvariantSubject;
   id: string;
   currency: string | null;
   /** Minor units; null where no amount is known. */
@@ -123,7 +123,7 @@ const tables = [
 ];
 
 /** The moment at which invariants are checked. */
-export interface IdentityMoment {
+export interface InvariantMoment {
   /** The service's clock, which decides what is overdue. */
   now: Date;
   /** Objects that changed at the service at or after this time are not examined yet. */
@@ -138,7 +138,7 @@ export interface IdentityMoment {
  * Creates the facts. Needs a transaction, with REPEATABLE READ for one consistent moment; the tables are dropped at its
  * end.
  */
-export async function gatherFacts(trx: Knex.Transaction, moment: IdentityMoment): Promise<void> {
+export async function gatherFacts(trx: Knex.Transaction, moment: InvariantMoment): Promise<void> {
   for (const [n, sql] of tables.entries()) {
     await (n === 0 ? trx.raw(sql, { ...moment }) : trx.raw(sql));
   }

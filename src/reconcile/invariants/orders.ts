@@ -1,4 +1,4 @@
-import { type Identity, numberAt } from "./invariant.ts";
+import { type Invariant, numberAt } from "./invariant.ts";
 
 const couponNumber = (key: string): string => numberAt("coupon", key);
 
@@ -20,13 +20,13 @@ const discountBreaches = (formula: string, kind: string): string => `
   ) compared
   where discount_amount > allowed or (is_exact and discount_amount < allowed)`;
 
-export const orderAmounts: readonly Identity[] = [
+export const orderAmounts: readonly Invariant[] = [
   {
     name: "total",
     severity: "critical",
     mode: "enforce",
     subject: "order",
-    holds: "total = subtotal − discount_amount",
+    rule: "total = subtotal − discount_amount",
     breaches: `
       select id, currency, abs(total - subtotal + discount_amount) as at_risk,
              cast(subtotal - discount_amount as text) as expected, cast(total as text) as found
@@ -37,7 +37,7 @@ export const orderAmounts: readonly Identity[] = [
     severity: "critical",
     mode: "enforce",
     subject: "order",
-    holds: "0 ≤ discount_amount ≤ subtotal",
+    rule: "0 ≤ discount_amount ≤ subtotal",
     breaches: `
       select id, currency, greatest(discount_amount - subtotal, -discount_amount) as at_risk,
              '0 to ' || subtotal as expected, cast(discount_amount as text) as found
@@ -48,7 +48,7 @@ export const orderAmounts: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "order",
-    holds: "without a coupon the discount is 0",
+    rule: "without a coupon the discount is 0",
     breaches: `
       select id, currency, abs(discount_amount) as at_risk, '0' as expected, cast(discount_amount as text) as found
       from order_facts where coupon is null and discount_amount <> 0`,
@@ -58,7 +58,7 @@ export const orderAmounts: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "order",
-    holds: "a coupon with an amount gives min(amount, eligible total)",
+    rule: "a coupon with an amount gives min(amount, eligible total)",
     breaches: discountBreaches("least(amount_off, subtotal)", "amount_off"),
   },
   {
@@ -66,7 +66,7 @@ export const orderAmounts: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "order",
-    holds: "a coupon with a percentage gives min(floor(eligible total · percentage / 100), cap)",
+    rule: "a coupon with a percentage gives min(floor(eligible total · percentage / 100), cap)",
     breaches: discountBreaches("least(floor(subtotal * percentage / 100), cap)", "percentage"),
   },
   {
@@ -74,7 +74,7 @@ export const orderAmounts: readonly Identity[] = [
     severity: "warning",
     mode: "enforce",
     subject: "order",
-    holds: "a coupon has exactly one of percentage and amount, and a cap only with a percentage",
+    rule: "a coupon has exactly one of percentage and amount, and a cap only with a percentage",
     breaches: `
       select id, currency, discount_amount as at_risk, 'one of percentage and amount' as expected,
              concat_ws(', ', 'percentage ' || (coupon->>'percentage'), 'amount ' || (coupon->>'amount'),
@@ -86,13 +86,13 @@ export const orderAmounts: readonly Identity[] = [
   },
 ];
 
-export const orderCharges: readonly Identity[] = [
+export const orderCharges: readonly Invariant[] = [
   {
     name: "one_sale",
     severity: "critical",
     mode: "enforce",
     subject: "order",
-    holds: "an order has at most one captured or unsettled sale",
+    rule: "an order has at most one captured or unsettled sale",
     breaches: `
       select id, currency, captured_amount + unsettled_amount - total as at_risk,
              'at most 1 captured or unsettled sale' as expected,
@@ -105,7 +105,7 @@ export const orderCharges: readonly Identity[] = [
     severity: "critical",
     mode: "enforce",
     subject: "order",
-    holds: "the amount of a captured or unsettled sale is the order's total",
+    rule: "the amount of a captured or unsettled sale is the order's total",
     breaches: `
       select o.id, o.currency, cast(sum(abs(t.amount - o.total)) as bigint) as at_risk,
              cast(o.total as text) as expected, string_agg(cast(t.amount as text), ', ' order by t.id) as found
@@ -117,7 +117,7 @@ export const orderCharges: readonly Identity[] = [
     severity: "critical",
     mode: "enforce",
     subject: "order",
-    holds:
+    rule:
       "a paid or charged-back order has a captured or unsettled sale (none for a total of 0); a failed order has no " +
       "captured sale, and has a failure_code",
     breaches: `
@@ -136,8 +136,7 @@ export const orderCharges: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "order",
-    holds:
-      "currency, customer and payment method are equal on an order and its captured or unsettled sale",
+    rule: "currency, customer and payment method are equal on an order and its captured or unsettled sale",
     breaches: `
       select id, currency, max(amount) as at_risk, min(expected) as expected, min(found) as found
       from (
@@ -155,7 +154,7 @@ export const orderCharges: readonly Identity[] = [
     severity: "warning",
     mode: "enforce",
     subject: "order",
-    holds: "each sale counts as one attempt, and the count never falls",
+    rule: "each sale counts as one attempt, and the count never falls",
     breaches: `
       select o.id, o.currency, null::bigint as at_risk, o.sales || ' attempts' as expected,
              greatest(o.attempt_count, t.attempts) || ' attempts' as found
@@ -181,7 +180,7 @@ export const orderCharges: readonly Identity[] = [
     severity: "warning",
     mode: "enforce",
     subject: "order",
-    holds: "a customer does not pay for the same items at the same total twice within 10 minutes",
+    rule: "a customer does not pay for the same items at the same total twice within 10 minutes",
     breaches: `
       select later.id, later.currency, later.total as at_risk, 'one order' as expected,
              'the same as ' || later.former as found
@@ -200,13 +199,13 @@ export const orderCharges: readonly Identity[] = [
   },
 ];
 
-export const refunds: readonly Identity[] = [
+export const refunds: readonly Invariant[] = [
   {
     name: "refund_cap",
     severity: "critical",
     mode: "enforce",
     subject: "order",
-    holds: "succeeded refunds do not exceed the order's total",
+    rule: "succeeded refunds do not exceed the order's total",
     breaches: `
       select id, currency, refunded - total as at_risk, 'at most ' || total as expected,
              cast(refunded as text) as found
@@ -218,7 +217,7 @@ export const refunds: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "order",
-    holds: "succeeded: no refunds; partially_refunded: less than the total; refunded: the total",
+    rule: "succeeded: no refunds; partially_refunded: less than the total; refunded: the total",
     breaches: `
       select id, currency, abs(case status when 'succeeded' then 0 else total end - least(refunded, total)) as at_risk,
              status as expected, refunded || ' of ' || total || ' refunded' as found
@@ -233,7 +232,7 @@ export const refunds: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "order",
-    holds: "an order is refund_failed when its latest refund failed",
+    rule: "an order is refund_failed when its latest refund failed",
     breaches: `
       select o.id, o.currency, coalesce(r.amount, o.total) as at_risk, 'a failed latest refund' as expected,
              coalesce('latest refund ' || r.status, 'no refund') as found
@@ -249,7 +248,7 @@ export const refunds: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "transaction",
-    holds: "a refund follows a captured or unsettled sale of its order",
+    rule: "a refund follows a captured or unsettled sale of its order",
     breaches: `
       select r.id, r.currency, r.amount as at_risk, 'a sale before ' || r.created_at as expected,
              coalesce('sold at ' || min(s.created_at), 'no sale') as found

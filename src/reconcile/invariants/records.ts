@@ -1,5 +1,5 @@
 import { mirrorResources } from "../../mirror/resources.ts";
-import type { Identity } from "./invariant.ts";
+import type { Invariant } from "./invariant.ts";
 
 /** Where each resource's rows are read: from the facts where there are some, which leave out what is in flight. */
 const rowsOf = new Map([
@@ -22,14 +22,13 @@ const afterFiveBusinessDays = (at: string): string => `
      when 6 then date_trunc('day', ${at}, 'UTC') + interval '2 days'
      when 7 then date_trunc('day', ${at}, 'UTC') + interval '1 day' else ${at} end + interval '7 days')`;
 
-export const records: readonly Identity[] = [
+export const recordInvariants: readonly Invariant[] = [
   {
     name: "pending_age",
     severity: "high",
     mode: "enforce",
     subject: "order",
-    holds:
-      "an order is pending for at most 15 minutes, a transaction pending or in progress for at most 5 business days",
+    rule: "an order is pending for at most 15 minutes, a transaction pending or in progress for at most 5 business days",
     breaches: `
       select 'order' as resource, id, currency, total as at_risk, 'paid or failed within 15 minutes' as expected,
              'pending since ' || created_at as found
@@ -45,7 +44,7 @@ export const records: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "transaction",
-    holds: "only an authorisation has no order",
+    rule: "only an authorisation has no order",
     breaches: `
       select id, currency, amount as at_risk, 'an order' as expected, type || ' without an order' as found
       from transaction_facts where order_id is null and type is distinct from 'auth'`,
@@ -56,7 +55,7 @@ export const records: readonly Identity[] = [
     severity: "critical",
     mode: "enforce",
     subject: "transaction",
-    holds: "what moves money is a sale or a refund, and has a time, an amount and a currency",
+    rule: "what moves money is a sale or a refund, and has a time, an amount and a currency",
     breaches: `
       select id, currency, amount as at_risk, 'a sale or refund with a time, an amount and a currency' as expected,
              coalesce(type, 'no type') || ', ' || status || concat(
@@ -74,7 +73,7 @@ export const records: readonly Identity[] = [
     severity: "warning",
     mode: "enforce",
     subject: "order",
-    holds: "an order number is unique and has 8 alphanumeric characters",
+    rule: "an order number is unique and has 8 alphanumeric characters",
     breaches: `
       select id, currency, null::bigint as at_risk, '8 alphanumeric characters, unique' as expected,
              coalesce(order_number, 'none') as found
@@ -86,7 +85,7 @@ export const records: readonly Identity[] = [
     severity: "warning",
     mode: "enforce",
     subject: "order",
-    holds: "created_at ≤ updated_at, and updated_at never goes back from one read to the next",
+    rule: "created_at ≤ updated_at, and updated_at never goes back from one read to the next",
     breaches: `
       select resource, id, null as currency, null::bigint as at_risk, 'updated at or after ' || created_at as expected,
              'updated at ' || updated_at as found

@@ -1,4 +1,4 @@
-import { type Identity, numberAt, smallNumberAt } from "./invariant.ts";
+import { type Invariant, numberAt, smallNumberAt } from "./invariant.ts";
 
 /**
  * SQL for the number of the first cycle. The interface does not state it: the one with which most subscriptions begin.
@@ -13,13 +13,13 @@ const wouldDiscount = `
   coalesce(${numberAt("s.coupon", "amount")} > 0
            or floor(o.subtotal * ${numberAt("s.coupon", "percentage")} / 100) > 0, false)`;
 
-export const subscriptionCharges: readonly Identity[] = [
+export const subscriptionCharges: readonly Invariant[] = [
   {
     name: "cycles",
     severity: "critical",
     mode: "enforce",
     subject: "subscription",
-    holds: "the paid cycles of a subscription have no gap, from the first on",
+    rule: "the paid cycles of a subscription have no gap, from the first on",
     breaches: `
       select o.subscription_id as id, min(o.currency) as currency,
              max(s.amount) * (max(o.cycle) - first.n + 1 - count(distinct o.cycle)) as at_risk,
@@ -36,7 +36,7 @@ export const subscriptionCharges: readonly Identity[] = [
     severity: "critical",
     mode: "enforce",
     subject: "subscription",
-    holds: "a cycle has at most one paid order",
+    rule: "a cycle has at most one paid order",
     breaches: `
       select id, min(currency) as currency, cast(sum(too_much) as bigint) as at_risk, 'one order a cycle' as expected,
              string_agg('cycle ' || cycle || ': ' || orders || ' orders', ', ' order by cycle) as found
@@ -54,7 +54,7 @@ export const subscriptionCharges: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "order",
-    holds: "a cycle costs the plan's amount before discounts; the first one at least that",
+    rule: "a cycle costs the plan's amount before discounts; the first one at least that",
     breaches: `
       select o.id, o.currency, abs(o.subtotal - s.amount) as at_risk,
              case when o.cycle = first.n then 'at least ' else '' end || s.amount as expected,
@@ -72,7 +72,7 @@ export const subscriptionCharges: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "order",
-    holds: "a coupon discounts the first cycle (once), the first n (repeating) or all (forever)",
+    rule: "a coupon discounts the first cycle (once), the first n (repeating) or all (forever)",
     breaches: `
       select id, currency, at_risk, case when is_due then 'discounted' else 'no discount' end as expected,
              'cycle ' || cycle || ' with a discount of ' || discount_amount as found
@@ -93,7 +93,7 @@ export const subscriptionCharges: readonly Identity[] = [
     severity: "critical",
     mode: "enforce",
     subject: "subscription",
-    holds: "an active subscription is charged within 24 hours of its next_billing_date",
+    rule: "an active subscription is charged within 24 hours of its next_billing_date",
     breaches: `
       select s.id, s.currency, s.amount as at_risk, s.next_billing_date as at,
              'an order since ' || s.next_billing_date as expected, 'none' as found
@@ -107,7 +107,7 @@ export const subscriptionCharges: readonly Identity[] = [
     severity: "critical",
     mode: "enforce",
     subject: "order",
-    holds: "no order is created after a subscription was canceled or completed",
+    rule: "no order is created after a subscription was canceled or completed",
     breaches: `
       select o.id, o.currency, o.total as at_risk, 'none after ' || ended.at as expected,
              'created ' || o.created_at as found
@@ -144,13 +144,13 @@ const periodEnd = `
                                      extract(day from s.start_date at time zone 'UTC')::int) as anchor) a
      ) at time zone 'UTC' end)`;
 
-export const subscriptionStates: readonly Identity[] = [
+export const subscriptionStates: readonly Invariant[] = [
   {
     name: "stalled_dunning",
     severity: "high",
     mode: "enforce",
     subject: "subscription",
-    holds: "a retry is made within 24 hours after it was due",
+    rule: "a retry is made within 24 hours after it was due",
     breaches: `
       select s.id, s.currency, latest.total as at_risk, s.next_retry_at as at,
              'an attempt since ' || s.next_retry_at as expected, 'none' as found
@@ -165,7 +165,7 @@ export const subscriptionStates: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "subscription",
-    holds: "a subscription is past_due, and not active, exactly when its latest cycle failed",
+    rule: "a subscription is past_due, and not active, exactly when its latest cycle failed",
     breaches: `
       select s.id, s.currency, latest.total as at_risk, latest.created_at as at,
              case when s.status = 'active' then 'a latest cycle that did not fail' else 'a latest cycle that failed' end
@@ -180,7 +180,7 @@ export const subscriptionStates: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "subscription",
-    holds: "a failed subscription has one order: failed, without a cycle",
+    rule: "a failed subscription has one order: failed, without a cycle",
     breaches: `
       select s.id, s.currency, max(o.captured_amount) as at_risk, 'one failed order without a cycle' as expected,
              coalesce(string_agg(o.status || coalesce(' in cycle ' || o.cycle, ''), ', ' order by o.created_at, o.id),
@@ -195,7 +195,7 @@ export const subscriptionStates: readonly Identity[] = [
     severity: "warning",
     mode: "enforce",
     subject: "subscription",
-    holds: "a period ends one cycle after its start, where the next billing is",
+    rule: "a period ends one cycle after its start, where the next billing is",
     breaches: `
       select id, currency, null::bigint as at_risk, cast(due as text) as expected,
              concat_ws(', ', 'ends ' || current_period_end, 'next billing ' || next_billing_date) as found
@@ -212,8 +212,7 @@ export const subscriptionStates: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "subscription",
-    holds:
-      "the current cycle is not beyond the last one, and in the last one the subscription is completed",
+    rule: "the current cycle is not beyond the last one, and in the last one the subscription is completed",
     breaches: `
       select id, currency, null::bigint as at_risk, 'at most ' || total_billing_cycles || ', then completed' as expected,
              status || ' in cycle ' || current_billing_cycle as found
@@ -227,7 +226,7 @@ export const subscriptionStates: readonly Identity[] = [
     severity: "warning",
     mode: "enforce",
     subject: "subscription",
-    holds: "canceled_at is set exactly on a canceled subscription",
+    rule: "canceled_at is set exactly on a canceled subscription",
     breaches: `
       select id, currency, null::bigint as at_risk,
              case when status = 'canceled' then 'a time' else 'none' end as expected,
@@ -239,7 +238,7 @@ export const subscriptionStates: readonly Identity[] = [
     severity: "high",
     mode: "enforce",
     subject: "customer",
-    holds: "a deleted customer has no active or paused subscription",
+    rule: "a deleted customer has no active or paused subscription",
     breaches: `
       select c.id, min(s.currency) as currency, cast(sum(s.amount) as bigint) as at_risk, c.deleted_at as at,
              'no live subscription' as expected, string_agg(s.id || ' ' || s.status, ', ' order by s.id) as found

@@ -1,4 +1,4 @@
-import type { Identity } from "./invariant.ts";
+import type { Invariant } from "./invariant.ts";
 
 /** The balance of each currency by the orders' statuses alone, without their history. */
 const byOrders = `
@@ -57,14 +57,13 @@ const days = `
            coalesce(here.n, 0) as mirror_count, coalesce(here.total, 0) as mirror_sum
   ) f`;
 
-export const sums: readonly Identity[] = [
+export const controlSums: readonly Invariant[] = [
   {
     name: "roll_forward",
     severity: "critical",
     mode: "enforce",
     subject: "currency",
-    holds:
-      "sales (captured and unsettled) − refunds − chargebacks + dismissed ones = the balance by the orders' statuses",
+    rule: "sales (captured and unsettled) − refunds − chargebacks + dismissed ones = the balance by the orders' statuses",
     breaches: `
       select id, id as currency, cast(abs(moved - closing) as bigint) as at_risk, cast(closing as text) as expected,
              sales || case when unsettled > 0 then ' + ' || unsettled || ' unsettled' else '' end || ' − ' || refunds
@@ -83,7 +82,7 @@ export const sums: readonly Identity[] = [
     severity: "critical",
     mode: "enforce",
     subject: "day",
-    holds: "by day, currency, type and status, the transactions' count and sum equal the service's",
+    rule: "by day, currency, type and status, the transactions' count and sum equal the service's",
     breaches: `
       select id, currency, cast(max(abs(service_sum - mirror_sum)) as bigint) as at_risk,
              min(service_count || ' with a sum of ' || service_sum) as expected,

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import type { Resource } from "../../mirror/snapshot.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
-import type { UnreadableObject } from "../compare/snapshot.ts";
+import type { UnreadableObject } from "../compare/decode-answer.ts";
 import { andNotAbsent, mirrorTableOf } from "../coverage/slice.ts";
 
 /** Why an object is read again by its id. */
@@ -126,7 +126,7 @@ export async function recheckUnlisted(
  * this run has read them. Open items and rows out of time are left out: this run finds its own. One statement;
  * idempotent.
  */
-export async function adoptRechecks(db: Knex, run: number): Promise<void> {
+export async function takeOverRechecks(db: Knex, run: number): Promise<void> {
   await db.raw(
     `with left_over as (
        update reconcile.doubts d set state = 'settled', outcome = format('left to run %s', cast(:run as bigint))

@@ -4,13 +4,17 @@ import { isObjectId } from "../../client/service-client.ts";
 import { isObject } from "../../contract/wire-types.ts";
 import { ServiceAnswerError, ServiceRefusedError } from "../../client/service-errors.ts";
 import type { Tell } from "../../mirror/listener.ts";
-import { readPlace, resourceNamed } from "../../mirror/resources.ts";
+import { readEndpointOf, resourceNamed } from "../../mirror/resources.ts";
 import { readTime } from "../../mirror/resources/resource.ts";
 import { keepUnbelieved } from "../../mirror/write/apply.ts";
 import type { Clock } from "../../platform/clock.ts";
-import { inTransaction, withRetries } from "../../platform/postgres/transactions.ts";
-import { type SettleContext, compareLook, settle } from "../compare/apply-differences.ts";
-import { type PageLook, lookAt } from "../compare/snapshot.ts";
+import { inTransaction, retryOnConflict } from "../../platform/postgres/transactions.ts";
+import {
+  type ApplyContext,
+  compareAnswer,
+  applyDifferences,
+} from "../compare/apply-differences.ts";
+import { type DecodedAnswer, decodeAnswer } from "../compare/decode-answer.ts";
 import { recordUnreadable } from "../findings/drift-findings.ts";
 import type { WalkDeps } from "../walk/walk-slice.ts";
 import {
@@ -22,19 +26,19 @@ import {
 } from "./rechecks.ts";
 import { type TombstoneLimits, absenceLimit, countAbsent } from "./tombstones.ts";
 
-export interface ConfirmDeps extends WalkDeps {
+export interface RecheckDeps extends WalkDeps {
   /** This machine's clock. */
   clock: Clock;
   /** The service's "now". */
   serviceClock: Clock;
 }
 
-export interface ConfirmContext extends SettleContext {
+export interface RecheckContext extends ApplyContext {
   cause: string;
   limits: TombstoneLimits;
   signal: AbortSignal;
   /** Tells how many objects are left to read, and for how long nothing is read meanwhile: it may be minutes. */
-  onDoubts(left: number, waitMs: number): void;
+  onRechecks(left: number, waitMs: number): void;
 }
 
 const parallelReads = 4;
@@ -48,7 +52,7 @@ const maxReads = 2;
  * healed, or a finding stays open. An object that the service does not know twice, a grace apart, is absent. Stops if
  * too many would be absent. Throws the client's errors and the signal's reason.
  */
-export async function runRechecks(deps: ConfirmDeps, context: ConfirmContext): Promise<void> {
+export async function runRechecks(deps: RecheckDeps, context: RecheckContext): Promise<void> {
   const { db, clock, serviceClock } = deps;
   // If the service's clock stands still, the wait must still end: twice the grace is enough for two reads.
   const giveUpWaitingAt = clock.now().getTime() + 2 * context.graceMs + pollMs;
@@ -57,14 +61,14 @@ export async function runRechecks(deps: ConfirmDeps, context: ConfirmContext): P
     context.signal.throwIfAborted();
     const { waiting, nextDueAt, lastDueAt } = await waitingRechecks(db, context.run);
     if (waiting === 0 || nextDueAt === null || lastDueAt === null) {
-      context.onDoubts(0, 0);
+      context.onRechecks(0, 0);
       return;
     }
     if ((await countAbsent(db, context.run)) > limit) return;
     const isImpatient = clock.now().getTime() > giveUpWaitingAt;
     const now = isImpatient ? nextDueAt : serviceClock.now();
     const isEarly = nextDueAt > now;
-    context.onDoubts(waiting, isEarly ? lastDueAt.getTime() - now.getTime() : 0);
+    context.onRechecks(waiting, isEarly ? lastDueAt.getTime() - now.getTime() : 0);
     if (isEarly) {
       const waitMs = Math.min(pollMs, nextDueAt.getTime() - now.getTime());
       await sleep(waitMs, undefined, { signal: context.signal });
@@ -82,8 +86,8 @@ export async function runRechecks(deps: ConfirmDeps, context: ConfirmContext): P
 }
 
 async function confirmOne(
-  deps: ConfirmDeps,
-  context: ConfirmContext,
+  deps: RecheckDeps,
+  context: RecheckContext,
   recheck: Recheck,
   isImpatient: boolean,
 ): Promise<void> {
@@ -96,9 +100,9 @@ async function confirmOne(
   const items = isObject(body) && body["id"] === recheck.id ? [body] : [];
   const [object] = items;
   const createdAt = object === undefined ? null : readTime(object, "created_at");
-  const look = lookAt({ resource, date, cause, expectsOrder: false }, items);
+  const look = decodeAnswer({ resource, date, cause, expectsOrder: false }, items);
   await deps.listener.tellWithin(deps.log, (tell) =>
-    withRetries(deps, () =>
+    retryOnConflict(deps, () =>
       inTransaction(deps.db, async (trx) => {
         const update = await concludeFound(trx, context, tell, { recheck, look, createdAt });
         await updateRecheck(trx, context.run, recheck, update);
@@ -109,14 +113,14 @@ async function confirmOne(
 
 /** The refusal of one object does not stop the others. A missing permission or an outage stops the run. */
 async function readAgain(
-  { client }: ConfirmDeps,
-  { signal }: ConfirmContext,
+  { client }: RecheckDeps,
+  { signal }: RecheckContext,
   { resource, id }: Recheck,
 ): Promise<ServiceAnswer | { refusal: string }> {
-  const { endpoint, query } = readPlace(resource);
+  const { endpoint, query } = readEndpointOf(resource);
   if (!isObjectId(id)) return { refusal: "no URL can be made of its id" };
   try {
-    return await client.get(endpoint, { params: { id }, query }, { lane: "walk", signal });
+    return await client.get(endpoint, { params: { id }, query }, { priority: "walk", signal });
   } catch (error) {
     const isItsOwn =
       error instanceof ServiceAnswerError ||
@@ -127,8 +131,8 @@ async function readAgain(
 }
 
 async function concludeRefused(
-  { db, serviceClock }: ConfirmDeps,
-  { run }: ConfirmContext,
+  { db, serviceClock }: RecheckDeps,
+  { run }: RecheckContext,
   recheck: Recheck,
   reason: string,
 ): Promise<void> {
@@ -139,10 +143,10 @@ async function concludeRefused(
 }
 
 async function concludeFound(
-  trx: Parameters<typeof settle>[0],
-  context: ConfirmContext,
+  trx: Parameters<typeof applyDifferences>[0],
+  context: RecheckContext,
   tell: Tell,
-  { recheck, look, createdAt }: { recheck: Recheck; look: PageLook; createdAt: string | null },
+  { recheck, look, createdAt }: { recheck: Recheck; look: DecodedAnswer; createdAt: string | null },
 ): Promise<RecheckUpdate> {
   const { run, graceMs } = context;
   const seenAt = new Date(look.observedAt);
@@ -154,12 +158,12 @@ async function concludeFound(
     await recordUnreadable(trx, { run, seenAt }, [{ ...recheck, reason, createdAt }]);
     return { state: "settled", outcome: "unreadable", createdAt };
   }
-  const isConfirmed = recheck.why === "mismatch" || recheck.reads + 1 >= maxReads;
-  const sorted = await compareLook(trx, look, { graceMs }, { isConfirmed });
+  const isRecheck = recheck.why === "mismatch" || recheck.reads + 1 >= maxReads;
+  const sorted = await compareAnswer(trx, look, { graceMs }, { isRecheck });
   if (sorted === null) return { state: "settled", outcome: outcomeWhenEqual(recheck, look) };
   const isUncertain = sorted.recheck.length > 0;
-  const how = { isConfirmed: true, tell };
-  const tally = await settle(trx, context, look, { ...sorted, recheck: [] }, how);
+  const how = { isRecheck: true, tell };
+  const tally = await applyDifferences(trx, context, look, { ...sorted, recheck: [] }, how);
   if (isUncertain) {
     return {
       state: "waiting",
@@ -172,7 +176,7 @@ async function concludeFound(
 }
 
 /** A list that should have shown an object omitted it. Only a soft deletion, which a list may hide, explains that. */
-function outcomeWhenEqual({ why, resource }: Recheck, { states }: PageLook): string {
+function outcomeWhenEqual({ why, resource }: Recheck, { states }: DecodedAnswer): string {
   const isDeleted =
     resourceNamed(resource).absence !== undefined &&
     states.some(({ columns }) => columns["deleted"]);
@@ -180,8 +184,8 @@ function outcomeWhenEqual({ why, resource }: Recheck, { states }: PageLook): str
 }
 
 async function concludeMissing(
-  { db }: ConfirmDeps,
-  { run, graceMs }: ConfirmContext,
+  { db }: RecheckDeps,
+  { run, graceMs }: RecheckContext,
   recheck: Recheck,
   { date, isImpatient }: { date: Date; isImpatient: boolean },
 ): Promise<void> {

@@ -3,8 +3,8 @@ import { applyStates } from "../../mirror/write/apply.ts";
 import { mirrorResources, resourceNamed } from "../../mirror/resources.ts";
 import type { Resource } from "../../mirror/snapshot.ts";
 import { driftKey } from "../findings/drift-findings.ts";
-import { type Finding, type Sighting, healFindings, recordFindings } from "../findings/findings.ts";
-import { bound } from "../coverage/slice.ts";
+import { type Finding, type FoundIn, healFindings, recordFindings } from "../findings/findings.ts";
+import { boundText } from "../coverage/slice.ts";
 
 export interface TombstoneLimits {
   maxTombstones: number;
@@ -36,7 +36,7 @@ export async function countAbsent(db: Knex, run: number): Promise<number> {
  * Ends a run in which too many objects are absent: none of its absences counts. The rechecks still waiting are
  * concluded too, so that the run is not resumed.
  */
-export async function concludeNothing(db: Knex, run: number): Promise<void> {
+export async function discardAbsences(db: Knex, run: number): Promise<void> {
   await db("reconcile.doubts")
     .where({ run })
     .whereNot("state", "settled")
@@ -64,14 +64,14 @@ export async function concludeAbsent(
   const absent = await absentObjects(trx, run);
   if (absent.length === 0) return 0;
   const seenAt = new Date(Math.max(...absent.map(({ due_at }) => due_at.getTime())));
-  const sighting: Sighting = { run, seenAt };
+  const sighting: FoundIn = { run, seenAt };
   await recordFindings(trx, sighting, absent.map(asFinding));
   for (const { name, table, absence } of reportOnly ? [] : mirrorResources) {
     const deleted = absent.filter(({ resource }) => resource === name);
     if (absence === undefined || deleted.length === 0) continue;
     await applyStates(
       trx,
-      deleted.map(({ id, due_at }) => absence.state(id, bound(due_at), cause)),
+      deleted.map(({ id, due_at }) => absence.state(id, boundText(due_at), cause)),
     );
     const ids = deleted.map(({ id }) => id);
     // A tombstone that is not later than what the row shows has no effect: its finding stays open.

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { Log } from "../../platform/log.ts";
 import { type Coverage, computeCoverage, readIntervals } from "../coverage/coverage.ts";
 import type { Tally } from "../coverage/ledger.ts";
-import { bound } from "../coverage/slice.ts";
+import { boundText } from "../coverage/slice.ts";
 import { driftClasses } from "../findings/findings.ts";
 import { answeredRange } from "../plan.ts";
 import { type Run, finishRun } from "./runs.ts";
@@ -22,12 +22,12 @@ export interface RunEndListener {
   runEnded(deps: { db: Knex; log: Log }, run: EndedRun): Promise<void>;
 }
 
-export type EndedRun = Pick<Run, "id" | "kind" | "firstFill"> &
+export type EndedRun = Pick<Run, "id" | "kind" | "isInitialImport"> &
   Pick<ReconcileResult, "complete" | "error"> &
   RunTotals;
 
 /** Computes a run's totals and whether it is complete, ends it, and tells the listener. */
-export async function finish(
+export async function finishReconciliation(
   { db, log, listener }: { db: Knex; log: Log; listener: RunEndListener },
   run: Run,
   probeCalls: number,
@@ -40,8 +40,8 @@ export async function finish(
     coverage = await coverageOf(trx, run);
     return isProved(totals, coverage);
   });
-  const { kind, id, firstFill } = run;
-  await listener.runEnded({ db, log }, { id, kind, firstFill, complete, error, ...totals });
+  const { kind, id, isInitialImport } = run;
+  await listener.runEnded({ db, log }, { id, kind, isInitialImport, complete, error, ...totals });
   return {
     run: { ...run, state: complete ? "complete" : "incomplete" },
     totals,
@@ -63,11 +63,11 @@ async function coverageOf(db: Knex, run: Run): Promise<Coverage> {
   const { id, kind, t0 } = run;
   if (kind === "range") {
     const { from, before } = answeredRange(run);
-    const range = { from: bound(from), until: bound(before) };
+    const range = { from: boundText(from), until: boundText(before) };
     return computeCoverage(await readIntervals(db, { run: id }), range);
   }
   const intervals = await readIntervals(db, { freshAt: t0 });
-  return computeCoverage(intervals, { from: null, until: bound(t0) });
+  return computeCoverage(intervals, { from: null, until: boundText(t0) });
 }
 
 /** What a run did, computed from its ledger, its rechecks and its findings. */

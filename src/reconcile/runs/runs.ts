@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { dayText, localTimeIn, timeText } from "../../platform/local-time.ts";
-import { type Slice, bound } from "../coverage/slice.ts";
+import { type Slice, boundText } from "../coverage/slice.ts";
 
 export type RunKind = "nightly" | "full" | "range" | "import";
 export type RunState = "running" | "complete" | "incomplete" | "abandoned";
@@ -15,7 +15,7 @@ export interface Run {
   rangeTo: Date | null;
   reportOnly: boolean;
   /** The run is the initial import: what is missing here is imported, not drift. */
-  firstFill: boolean;
+  isInitialImport: boolean;
   pageSize: number | null;
   state: RunState;
 }
@@ -41,7 +41,7 @@ export async function openRun(
         range_from: run.rangeFrom,
         range_to: run.rangeTo,
         report_only: run.reportOnly,
-        first_fill: run.firstFill,
+        first_fill: run.isInitialImport,
         page_size: run.pageSize,
         rotation_nights: rotationNights,
       })
@@ -92,7 +92,7 @@ const toRun = (row: RunRow): Run => ({
   rangeFrom: row.range_from,
   rangeTo: row.range_to,
   reportOnly: row.report_only,
-  firstFill: row.first_fill,
+  isInitialImport: row.first_fill,
   pageSize: row.page_size,
   state: row.state,
 });
@@ -112,7 +112,7 @@ const isUnfinished = (run: string): string =>
      or exists (select from reconcile.doubts d where d.run = ${run}.id and d.state = 'waiting')))`;
 
 /** Whether a run can be resumed. */
-export async function canGoOn(db: Knex, runId: number): Promise<boolean> {
+export async function canResume(db: Knex, runId: number): Promise<boolean> {
   const row = await db("reconcile.runs")
     .where({ id: runId })
     .whereRaw(isUnfinished("runs"))
@@ -137,8 +137,8 @@ export async function findInterrupted(
   const row = await db("reconcile.runs")
     .where({ kind, report_only: reportOnly })
     .whereRaw("range_from is not distinct from ? and range_to is not distinct from ?", [
-      rangeFrom === null ? null : bound(rangeFrom),
-      rangeTo === null ? null : bound(rangeTo),
+      rangeFrom === null ? null : boundText(rangeFrom),
+      rangeTo === null ? null : boundText(rangeTo),
     ] as string[])
     .where("t0", ">=", since)
     .whereNot("state", "abandoned")
@@ -222,7 +222,7 @@ export function nightlyKey(due: Date, timeZone: string): string {
 }
 
 /** The key of the newest nightly run, if it is at work or can be resumed; null otherwise. */
-export async function interruptedNight(db: Knex): Promise<string | null> {
+export async function resumableNightlyKey(db: Knex): Promise<string | null> {
   const row = await db("reconcile.runs as r")
     .where("r.kind", "nightly")
     .orderBy("r.id", "desc")
@@ -237,7 +237,7 @@ export async function interruptedNight(db: Knex): Promise<string | null> {
  * The start of the last run that answers for everything, by this machine's clock; null when there was none. A run that
  * is at work or interrupted counts: it will be resumed.
  */
-export async function lastWholeRun(db: Knex): Promise<Date | null> {
+export async function lastFullAnswerStart(db: Knex): Promise<Date | null> {
   const row = await db("reconcile.runs")
     .whereIn("kind", ["nightly", "full", "import"])
     .whereNot("state", "abandoned")

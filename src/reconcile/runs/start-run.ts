@@ -6,7 +6,7 @@ import { listPageSchema } from "../../contract/lists.ts";
 import { firstEventAt } from "../../inbox/queries.ts";
 import { TallyhookError } from "../../platform/errors.ts";
 import { coveredUntil } from "../coverage/coverage.ts";
-import { bound } from "../coverage/slice.ts";
+import { boundText } from "../coverage/slice.ts";
 import { makePlan } from "../plan.ts";
 import { type ReconcileSettings, dayMs } from "../settings.ts";
 import {
@@ -50,7 +50,7 @@ export async function withRunLock<T>(db: Knex, work: () => Promise<T>): Promise<
   }
 }
 
-export interface Probed {
+export interface ProbeResult {
   pageSize: number;
   calls: number;
   /** The service's `Date`. */
@@ -65,13 +65,13 @@ export async function probePageSize(
   client: Pick<ServiceClient, "get">,
   sizes: readonly number[],
   signal: AbortSignal,
-): Promise<Probed> {
+): Promise<ProbeResult> {
   for (const [n, size] of sizes.entries()) {
     try {
       const { body, date } = await client.get(
         listOrders,
         { query: { limit: String(size) } },
-        { lane: "walk", signal },
+        { priority: "walk", signal },
       );
       const page = listPageSchema.safeParse(body);
       const isCapped = page.success && page.data.has_more && page.data.data.length > 0;
@@ -117,10 +117,10 @@ export async function resumeOrStart(
     }
   }
   // A report-only run imports nothing: what is missing stays missing.
-  const firstFill = !reportOnly && (await isInitialImport(db, wanted));
+  const isInitialImport = !reportOnly && (await isFirstImport(db, wanted));
   const slices = await makePlan(db, settings, wanted);
-  const newKey = runKey ?? `${kind}:${bound(date)}:${crypto.randomUUID()}`;
-  const made = { ...wanted, runKey: newKey, firstFill, pageSize, rotationNights };
+  const newKey = runKey ?? `${kind}:${boundText(date)}:${crypto.randomUUID()}`;
+  const made = { ...wanted, runKey: newKey, isInitialImport, pageSize, rotationNights };
   const run = await openRun(db, made, slices);
   if (run === null) {
     throw new TallyhookError(`Another process has just opened the run ${newKey}. Run it again.`);
@@ -132,7 +132,7 @@ export async function resumeOrStart(
 const always = "9999-12-31T23:59:59.999999Z";
 
 /** Whether a run is the initial import: once everything was read, an object missing here was missed. */
-async function isInitialImport(db: Knex, { kind, t0 }: Pick<Run, "kind" | "t0">): Promise<boolean> {
+async function isFirstImport(db: Knex, { kind, t0 }: Pick<Run, "kind" | "t0">): Promise<boolean> {
   if (await isMirrorEmpty(db)) return true;
   return kind === "import" && (await coveredUntil(db, t0)) === null;
 }
@@ -143,10 +143,10 @@ async function isInitialImport(db: Knex, { kind, t0 }: Pick<Run, "kind" | "t0">)
  */
 export async function importedUntil(
   db: Knex,
-  { firstFill, reportOnly, t0 }: Pick<Run, "firstFill" | "reportOnly" | "t0">,
+  { isInitialImport, reportOnly, t0 }: Pick<Run, "isInitialImport" | "reportOnly" | "t0">,
 ): Promise<string | null> {
-  if (firstFill) return always;
+  if (isInitialImport) return always;
   if (reportOnly || (await coveredUntil(db, t0)) !== null) return null;
   const first = await firstEventAt(db);
-  return first === null ? null : bound(first);
+  return first === null ? null : boundText(first);
 }

@@ -7,9 +7,9 @@ import {
 import { recordFindings } from "../findings/findings.ts";
 import { type LedgerSlice, closeSlice, pendingSlices, restartSlice } from "../coverage/ledger.ts";
 import { estimatePlan } from "../plan.ts";
-import { UnorderedPage } from "./page-order.ts";
+import { UnusablePage } from "./page-span.ts";
 import type { Run } from "../runs/runs.ts";
-import type { SettleContext } from "../compare/apply-differences.ts";
+import type { ApplyContext } from "../compare/apply-differences.ts";
 import type { ReconcileSettings } from "../settings.ts";
 import { type WalkContext, type WalkDeps, walkSlice } from "./walk-slice.ts";
 
@@ -40,7 +40,7 @@ interface WalkAll {
  */
 export async function walkAll(
   deps: WalkDeps,
-  shared: SettleContext & Pick<WalkContext, "cause" | "signal">,
+  shared: ApplyContext & Pick<WalkContext, "cause" | "signal">,
   { run, settings, failedSince, onProgress }: WalkAll,
 ): Promise<WalkProgress> {
   const slices = await pendingSlices(deps.db, run.id);
@@ -70,7 +70,7 @@ export async function walkAll(
     },
   };
   for (const slice of slices) {
-    await walkOrClose(deps, context, slice);
+    await walkWithRetries(deps, context, slice);
     progress.slicesDone += 1;
     onProgress({ ...progress });
   }
@@ -80,7 +80,7 @@ export async function walkAll(
 /** Waits after an outage, on top of the client's own repeats, which last only seconds. */
 const outageWaitsMs = [5_000, 30_000] as const;
 
-async function walkOrClose(
+async function walkWithRetries(
   deps: WalkDeps,
   context: WalkContext,
   slice: LedgerSlice,
@@ -126,7 +126,7 @@ async function close(
 ): Promise<void> {
   const isRefused =
     error instanceof ServiceRefusedError && error.status !== 401 && error.status !== 403;
-  if (!isRefused && !(error instanceof UnorderedPage) && !(error instanceof ServiceAnswerError))
+  if (!isRefused && !(error instanceof UnusablePage) && !(error instanceof ServiceAnswerError))
     throw error;
   const note = error.message;
   const isCheck = slice.step === "order_check" && !(error instanceof ServiceAnswerError);

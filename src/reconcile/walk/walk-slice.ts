@@ -4,11 +4,15 @@ import type { Listener, Tell } from "../../mirror/listener.ts";
 import { resourceNamed } from "../../mirror/resources.ts";
 import { keepUnbelieved } from "../../mirror/write/apply.ts";
 import type { Log } from "../../platform/log.ts";
-import { inTransaction, withRetries } from "../../platform/postgres/transactions.ts";
+import { inTransaction, retryOnConflict } from "../../platform/postgres/transactions.ts";
 import type { Random } from "../../platform/random.ts";
-import { type SettleContext, compareLook, settle } from "../compare/apply-differences.ts";
-import type { Sorted } from "../compare/classify.ts";
-import { type PageLook, lookAt } from "../compare/snapshot.ts";
+import {
+  type ApplyContext,
+  compareAnswer,
+  applyDifferences,
+} from "../compare/apply-differences.ts";
+import type { Triaged } from "../compare/classify.ts";
+import { type DecodedAnswer, decodeAnswer } from "../compare/decode-answer.ts";
 import {
   type LedgerSlice,
   type PageProgress,
@@ -21,8 +25,8 @@ import {
 import { sliceQuery } from "../coverage/slice.ts";
 import { recordUnreadable } from "../findings/drift-findings.ts";
 import { addRechecks, addUnreadable, recheckUnlisted } from "../recheck/rechecks.ts";
-import { noteSeenOpenItems, openResources } from "../recheck/unseen.ts";
-import { type PageSpan, type Shown, orderOf, shownTogether } from "./page-order.ts";
+import { recordReadOpenItems, openResources } from "../recheck/unread.ts";
+import { type PageSpan, type ShownObjects, spanOfPage, joinedRanges } from "./page-span.ts";
 
 export interface WalkDeps {
   db: Knex;
@@ -32,7 +36,7 @@ export interface WalkDeps {
   listener: Listener;
 }
 
-export interface WalkContext extends SettleContext {
+export interface WalkContext extends ApplyContext {
   cause: string;
   pageSize: number;
   pagesPerCheckpoint: number;
@@ -46,7 +50,7 @@ export interface WalkContext extends SettleContext {
 
 /**
  * Reads a slice from its checkpoint to its end, heals page by page, and completes it in the ledger. A page's checkpoint
- * commits with the page's changes; pages without changes share one. Throws the client's errors, `UnorderedPage`,
+ * commits with the page's changes; pages without changes share one. Throws the client's errors, `UnusablePage`,
  * `CheckpointConflict`, and the signal's reason.
  */
 export async function walkSlice(
@@ -64,7 +68,7 @@ export async function walkSlice(
         ...(cursor === null ? {} : { starting_after: cursor }),
       },
     },
-    { lane: "walk", signal: context.signal },
+    { priority: "walk", signal: context.signal },
   );
   // A page may show again what the page before is healing: it is compared ahead of time only after one without changes.
   const calm = { isCalm: true };
@@ -72,7 +76,7 @@ export async function walkSlice(
     context.signal.throwIfAborted();
     const sorted = await (calm.isCalm && decoded.early !== null
       ? decoded.early
-      : compareLook(deps.db, decoded.look, context, { isConfirmed: false }));
+      : compareAnswer(deps.db, decoded.look, context, { isRecheck: false }));
     calm.isCalm = sorted === null;
     walk = await workOnPage(deps, context, walk, decoded, sorted);
     context.onPage(decoded.page.items.length);
@@ -83,9 +87,9 @@ export async function walkSlice(
 interface DecodedPage {
   page: ServicePage;
   span: PageSpan;
-  look: PageLook;
+  look: DecodedAnswer;
   /** The comparison, if it was started while the page before was being processed. */
-  early: Promise<Sorted | null> | null;
+  early: Promise<Triaged | null> | null;
 }
 
 async function* decodedPages(
@@ -99,11 +103,11 @@ async function* decodedPages(
   const expectsOrder = slice.filter["expand"] === "order";
   const { resource } = slice;
   for await (const page of pages) {
-    const span = orderOf(slice, checkpoint, page);
+    const span = spanOfPage(slice, checkpoint, page);
     ({ checkpoint } = span);
     const of = { resource, date: page.date, cause: context.cause, expectsOrder };
-    const look = lookAt(of, page.items);
-    const early = calm.isCalm ? compareLook(db, look, context, { isConfirmed: false }) : null;
+    const look = decodeAnswer(of, page.items);
+    const early = calm.isCalm ? compareAnswer(db, look, context, { isRecheck: false }) : null;
     // The consumer may stop before it awaits this; its failure must not become an unhandled rejection.
     early?.catch(() => {});
     yield { page, span, look, early };
@@ -118,7 +122,7 @@ interface Walk {
   progress: PageProgress;
   /** Of the pages that the ledger has not recorded yet. */
   sums: SummedTransaction[];
-  shown: Shown | null;
+  shown: ShownObjects | null;
 }
 
 async function workOnPage(
@@ -126,7 +130,7 @@ async function workOnPage(
   context: WalkContext,
   { slice, stored, progress, sums, shown }: Walk,
   { page, span, look }: DecodedPage,
-  sorted: Sorted | null,
+  sorted: Triaged | null,
 ): Promise<Walk> {
   const { db } = deps;
   const isSummed = slice.resource === "transaction" && slice.isClosed;
@@ -141,7 +145,7 @@ async function workOnPage(
       tally: progress.tally,
     },
     sums: isSummed ? [...sums, ...summedTransactions(page.items)] : sums,
-    shown: shownTogether(slice, shown, span.range),
+    shown: joinedRanges(slice, shown, span.range),
   };
   const hasChanges = sorted !== null || look.unread.length > 0 || look.unreadable.length > 0;
   const isDue = walk.progress.pages - stored >= context.pagesPerCheckpoint;
@@ -151,12 +155,12 @@ async function workOnPage(
   }
   await noteUnlisted(db, context, slice, walk.shown, page);
   const written = await deps.listener.tellWithin(deps.log, (tell) =>
-    withRetries(deps, () =>
+    retryOnConflict(deps, () =>
       inTransaction(db, async (trx) => {
         const tally =
           sorted === null
             ? {}
-            : await settle(trx, context, look, sorted, { isConfirmed: false, tell });
+            : await applyDifferences(trx, context, look, sorted, { isRecheck: false, tell });
         await noteUnread(trx, context, look, tell);
         const next = { ...walk.progress, tally: added(progress.tally, look, tally) };
         const key = { run: slice.run, slice: slice.number };
@@ -200,7 +204,7 @@ async function noteUnlisted(
   db: Knex,
   { run }: NoteContext,
   slice: LedgerSlice,
-  shown: Shown | null,
+  shown: ShownObjects | null,
   { date }: ServicePage,
 ): Promise<void> {
   if (!slice.isClosed || shown === null) return;
@@ -212,12 +216,12 @@ async function noteUnlisted(
 async function noteOpenItems(
   db: Knex,
   { run, failedSince }: NoteContext,
-  { objects }: PageLook,
+  { objects }: DecodedAnswer,
 ): Promise<void> {
   if (failedSince === null) return;
   for (const resource of openResources) {
     const ids = objects.flatMap((object) => (object.resource === resource ? [object.id] : []));
-    await noteSeenOpenItems(db, { run, failedSince }, { resource, ids });
+    await recordReadOpenItems(db, { run, failedSince }, { resource, ids });
   }
 }
 
@@ -228,7 +232,7 @@ async function noteOpenItems(
 async function noteUnread(
   trx: Knex.Transaction,
   { run }: NoteContext,
-  look: PageLook,
+  look: DecodedAnswer,
   tell: Tell,
 ): Promise<void> {
   const noticedAt = new Date(look.observedAt);
@@ -244,7 +248,7 @@ async function noteUnread(
 }
 
 /** Adds a page's classifications to a tally. Objects without one are equal. */
-function added(before: Tally, look: PageLook, page: Tally): Tally {
+function added(before: Tally, look: DecodedAnswer, page: Tally): Tally {
   const sum: Tally = { ...before };
   const shown = new Set(look.objects.map(({ resource, id }) => `${resource}:${id}`)).size;
   const others = Object.values(page).reduce((all, n) => all + n, 0);

@@ -1,7 +1,7 @@
 import { type Exponents, amountText } from "./currencies.ts";
 
 /** A row by column name. A closed month may have been frozen with other columns than those of today. */
-export type Cells = Readonly<Record<string, string | null>>;
+export type RowByColumn = Readonly<Record<string, string | null>>;
 
 /** What a bar or a part of a column stands for. Each tone has its own colour and fill. */
 export type Tone = "base" | "gain" | "loss" | "other";
@@ -52,11 +52,14 @@ export interface Column {
 export type Figure = BarFigure | ColumnFigure;
 
 /** Makes figures from all rows of a report. A figure never mixes currencies. Pure. */
-export type MakeFigures = (rows: readonly Cells[], exponents: Exponents) => Figure[];
+export type MakeFigures = (rows: readonly RowByColumn[], exponents: Exponents) => Figure[];
 
 /** Groups rows by their value in a column, in the order of the values. */
-export function groupBy(rows: readonly Cells[], column: string): [key: string, rows: Cells[]][] {
-  const groups = new Map<string, Cells[]>();
+export function groupBy(
+  rows: readonly RowByColumn[],
+  column: string,
+): [key: string, rows: RowByColumn[]][] {
+  const groups = new Map<string, RowByColumn[]>();
   for (const row of rows) {
     const key = row[column] ?? "";
     const group = groups.get(key);
@@ -67,7 +70,7 @@ export function groupBy(rows: readonly Cells[], column: string): [key: string, r
 }
 
 /** The exact sum of a column. A missing value counts as zero. */
-export const sumOf = (rows: readonly Cells[], column: string): bigint =>
+export const sumOf = (rows: readonly RowByColumn[], column: string): bigint =>
   rows.reduce((sum, row) => sum + BigInt(row[column] ?? "0"), 0n);
 
 /** A column that moves a balance: `1` adds to it, `-1` subtracts from it. */
@@ -120,7 +123,8 @@ export const balanceSteps =
       };
     });
 
-const amountOf = (row: Cells | undefined, column: string): bigint => BigInt(row?.[column] ?? "0");
+const amountOf = (row: RowByColumn | undefined, column: string): bigint =>
+  BigInt(row?.[column] ?? "0");
 
 const balanceBar = (label: string, balance: bigint, print: (minor: bigint) => string): Bar => ({
   label,

@@ -76,13 +76,13 @@ export async function resolvePeriod(db: Knex, days: Days, timeZone: string): Pro
  * transaction that writes is cut off after 30 s (`transactionMs` in mirror/write/apply.ts). So a minute later nothing
  * can be added to the history of that time, and a repeat gives the same bytes.
  */
-export const settledAfterSeconds = 60;
+export const historyFixedAfterSeconds = 60;
 
 /** The latest time that a report can be made as of, by the database's clock. One statement. */
 export async function latestAsOf(db: Knex): Promise<Date> {
   const { rows } = await db.raw<{ rows: { at: Date }[] }>(
     `select date_trunc('milliseconds', clock_timestamp() - make_interval(secs => ?)) as at`,
-    [settledAfterSeconds],
+    [historyFixedAfterSeconds],
   );
   const [row] = rows;
   if (row === undefined) throw new Error("the database did not tell the time");
@@ -90,7 +90,7 @@ export async function latestAsOf(db: Knex): Promise<Date> {
 }
 
 /** Throws `UsageError` if the history of that time may still grow. */
-export async function assertSettled(db: Knex, asOf: Date): Promise<void> {
+export async function assertHistoryFixed(db: Knex, asOf: Date): Promise<void> {
   const latest = await latestAsOf(db);
   if (asOf <= latest) return;
   throw new UsageError(

@@ -1,6 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Knex } from "knex";
-import { type About, type Proof, readProof } from "./about.ts";
+import { type ReportFacts, type Proof, readProof } from "./report-facts.ts";
 import type { AccountMap } from "./account-map.ts";
 import type { Period } from "./period.ts";
 import type { Column, Report, Row } from "./report.ts";
@@ -17,9 +17,9 @@ const rowsAtOnce = 5_000;
  */
 export async function readReport(
   trx: Knex.Transaction,
-  question: Question,
+  question: ReportQuery,
   take: TakeRows,
-): Promise<About> {
+): Promise<ReportFacts> {
   const { report, period, asOf, currency } = question;
   const proof = await readProof(trx, period, asOf);
   const hash = createRowHash(report.columns);
@@ -92,7 +92,7 @@ async function timeOf(trx: Knex.Transaction): Promise<string> {
 }
 
 /** Which report to read, and for what period, time, currency and settings. */
-export interface Question {
+export interface ReportQuery {
   report: Report;
   period: Period;
   /** ISO 8601; null: what the mirror holds now. */
@@ -105,7 +105,7 @@ export interface Question {
 }
 
 /** The statement that reads the rows, every cell as text. Pure. */
-function rowsQuery({ report, period, asOf, currency, accounts, region, finalUntil }: Question): {
+function rowsQuery({ report, period, asOf, currency, accounts, region, finalUntil }: ReportQuery): {
   sql: string;
   bindings: (string | null)[];
 } {

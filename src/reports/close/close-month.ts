@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { UsageError } from "../../platform/errors.ts";
-import type { About } from "../base/about.ts";
+import type { ReportFacts } from "../base/report-facts.ts";
 import type { AccountMap } from "../base/account-map.ts";
 import { type Period, latestAsOf, parseDays, resolvePeriod } from "../base/period.ts";
 import {
@@ -15,7 +15,7 @@ import { allReports } from "../catalogue/all.ts";
 import { type CloseFacts, type Member, manifestText, sha256Of } from "./manifest.ts";
 import { digestOf, freezeEvidence, rowsMember, storedMembers } from "./members.ts";
 import { assertClosable, whyNotProved } from "./refusal.ts";
-import { assertNone, factColumns, memberProblems, readIntactCloses } from "./verify.ts";
+import { assertUnbroken, closeFactColumns, memberProblems, readIntactCloses } from "./verify.ts";
 
 export interface CloseRequest {
   /** `YYYY-MM`. */
@@ -48,7 +48,7 @@ export interface ClosePreview {
   verdict: string;
   reason: string | null;
   by: string;
-  reports: readonly About[];
+  reports: readonly ReportFacts[];
   booked: readonly Booked[];
   /** Why the close would be refused; null if it would not. */
   refusal: string | null;
@@ -64,7 +64,7 @@ export interface Close {
   /** Hash of the manifest. Through it, it covers all that was frozen and the close before. */
   sha256: string;
   previousSha256: string | null;
-  reports: readonly About[];
+  reports: readonly ReportFacts[];
 }
 
 /**
@@ -136,7 +136,7 @@ interface MonthRead {
   period: Period;
   verdict: string;
   /** In the catalogue's order. */
-  abouts: About[];
+  abouts: ReportFacts[];
   refusal: string | null;
   /** `sha256` of the close before; null for the first close. */
   previous: string | null;
@@ -156,10 +156,10 @@ async function readMonth(
   // The opening balance depends on the movements booked before; the rows printed then do not matter here.
   for (const close of closes) {
     const isBooked = (member: string): boolean => member === "movements";
-    assertNone(close.facts.month, await memberProblems(trx, close, isBooked));
+    assertUnbroken(close.facts.month, await memberProblems(trx, close, isBooked));
   }
   const asOf = at.toISOString();
-  const abouts: About[] = [];
+  const abouts: ReportFacts[] = [];
   const differing = new Map<string, string[]>();
   for (const report of allReports) {
     const [take, days] = [takeOf(report), daysThatDiffer(report)];
@@ -223,7 +223,7 @@ async function freezeAbout(
   trx: Knex.Transaction,
   close: string,
   { name, columns }: Report,
-  about: About | undefined,
+  about: ReportFacts | undefined,
 ): Promise<void> {
   if (about?.report !== name) throw new Error(`${name} was not read`);
   await trx("reports.closed_reports").insert({
@@ -282,7 +282,7 @@ async function seal(
   trx: Knex.Transaction,
   { id, period, asOf, verdict, reason, previous }: ToSeal,
   { month, timeZone, by }: CloseRequest,
-  abouts: readonly About[],
+  abouts: readonly ReportFacts[],
 ): Promise<Close> {
   const members: Member[] = [];
   for (const source of await storedMembers(trx, id)) {
@@ -336,7 +336,7 @@ async function seal(
 }
 
 /** Asserts that the hash printed on each report is the one in the manifest. */
-function assertRowsAreThose(abouts: readonly About[], members: readonly Member[]): void {
+function assertRowsAreThose(abouts: readonly ReportFacts[], members: readonly Member[]): void {
   for (const { report, sha256 } of abouts) {
     const member = members.find(({ name }) => name === rowsMember(report));
     if (member?.sha256 !== sha256)
@@ -350,7 +350,7 @@ async function factsOf(
   row: Readonly<Record<string, string | null>>,
 ): Promise<CloseFacts> {
   const { rows } = await trx.raw<{ rows: CloseFacts[] }>(
-    `select ${factColumns}
+    `select ${closeFactColumns}
      from jsonb_populate_record(null::reports.closes,
             ?::jsonb || jsonb_build_object('closed_at', clock_timestamp())) c`,
     [JSON.stringify(row)],

@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { UsageError } from "../../platform/errors.ts";
-import type { About } from "../base/about.ts";
+import type { ReportFacts } from "../base/report-facts.ts";
 import type { Exponents } from "../base/currencies.ts";
 import type { Period } from "../base/period.ts";
 import { type TakeRows, createRowHash } from "../base/read-report.ts";
@@ -8,14 +8,14 @@ import type { Column, Report, Row } from "../base/report.ts";
 import type { Write } from "../render/rendering.ts";
 import { type BrokenMember, type Member, memberDifferences, membersOf } from "./manifest.ts";
 import { digestOf, evidenceMember, rowsMember, storedMembers } from "./members.ts";
-import { type StoredClose, assertNone, memberProblems, readIntactCloses } from "./verify.ts";
+import { type StoredClose, assertUnbroken, memberProblems, readIntactCloses } from "./verify.ts";
 
 /** A report as a close froze it. */
 export interface FrozenReport {
   close: StoredClose;
   report: string;
   columns: readonly Column[];
-  about: About;
+  about: ReportFacts;
   /** Decimals of the currencies at that time; null if an earlier version closed the month. */
   exponents: Exponents | null;
 }
@@ -36,7 +36,7 @@ export async function findFrozen(
   if (close === undefined) return null;
   const { month } = close.facts;
   const others = (member: string): boolean => !member.endsWith("/rows");
-  assertNone(month, await memberProblems(db, close, others));
+  assertUnbroken(month, await memberProblems(db, close, others));
   const { rows } = await db.raw<{ rows: Pick<FrozenReport, "columns" | "about">[] }>(
     `select columns, about from reports.closed_reports where close = ? and report = ?`,
     [close.facts.snapshot, name],
@@ -84,7 +84,7 @@ export async function readFrozen(
   { close, report, columns, about }: FrozenReport,
   currency: string | null,
   take: TakeRows,
-): Promise<About> {
+): Promise<ReportFacts> {
   const given = createRowHash(columns);
   const currencyAt = columns.findIndex(({ name }) => name === "currency");
   let isFirst = true;
@@ -100,9 +100,9 @@ export async function readFrozen(
     given.add(wanted);
     if (wanted.length > 0) await take(wanted);
   });
-  if ("problem" in found) assertNone(close.facts.month, [`${name}: ${found.problem}`]);
+  if ("problem" in found) assertUnbroken(close.facts.month, [`${name}: ${found.problem}`]);
   else if (found.sha256 !== about.sha256) {
-    assertNone(close.facts.month, [`${name} differs from what was sealed`]);
+    assertUnbroken(close.facts.month, [`${name} differs from what was sealed`]);
   }
   return { ...about, currency, ...given.digest() };
 }
@@ -135,7 +135,7 @@ export async function writeBundle(db: Knex, month: string, write: Write): Promis
         const put = (batch: readonly string[]) => write(batch.map((line) => `${line}\n`).join(""));
         found.push(await digestOf(source, put));
       }
-      assertNone(month, memberDifferences(membersOf(manifest), found));
+      assertUnbroken(month, memberDifferences(membersOf(manifest), found));
       return close;
     },
     { isolationLevel: "repeatable read", readOnly: true },

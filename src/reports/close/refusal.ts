@@ -1,8 +1,8 @@
 import type { Knex } from "knex";
 import { UsageError } from "../../platform/errors.ts";
 import { counted, someOf } from "../../platform/readable-text.ts";
-import { type About, readProof } from "../base/about.ts";
-import { type Period, settledAfterSeconds } from "../base/period.ts";
+import { type ReportFacts, readProof } from "../base/report-facts.ts";
+import { type Period, historyFixedAfterSeconds } from "../base/period.ts";
 
 interface LastClose {
   month: string;
@@ -70,7 +70,7 @@ interface Unproved {
   period: Period;
   /** ISO 8601. */
   asOf: string;
-  abouts: readonly About[];
+  abouts: readonly ReportFacts[];
   /** For each report, the days that make it fail. */
   differing: ReadonlyMap<string, readonly string[]>;
 }
@@ -124,7 +124,7 @@ export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string
 }
 
 /** One line for each verdict other than PASS: `INCOMPLETE: all 14 reports.`, or their names. Pure. */
-function verdictLines(abouts: readonly About[]): string[] {
+function verdictLines(abouts: readonly ReportFacts[]): string[] {
   const byVerdict = new Map<string, string[]>();
   for (const { report, proof } of abouts) {
     if (proof.verdict === "PASS") continue;
@@ -146,7 +146,7 @@ async function secondsUntilProved(db: Knex, period: Period, asOf: string): Promi
   if (now.verdict !== "PASS") return null;
   const { rows } = await db.raw<{ rows: { seconds: number | null }[] }>(
     `select ceil(extract(epoch from
-              max(recorded_at) + make_interval(secs => :settledAfterSeconds) - clock_timestamp()))::int as seconds
+              max(recorded_at) + make_interval(secs => :historyFixedAfterSeconds) - clock_timestamp()))::int as seconds
      from (
        select max(s.recorded_at) as recorded_at from reconcile.run_states s
        union all
@@ -154,7 +154,7 @@ async function secondsUntilProved(db: Knex, period: Period, asOf: string): Promi
        union all
        select max(d.settled_at) from reconcile.doubts d
      ) last where recorded_at > cast(:asOf as timestamptz)`,
-    { settledAfterSeconds, asOf },
+    { historyFixedAfterSeconds, asOf },
   );
   const seconds = rows[0]?.seconds ?? null;
   return seconds === null ? null : Math.max(seconds, 1);

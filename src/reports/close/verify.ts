@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import { TallyhookError, exitCodes } from "../../platform/errors.ts";
-import type { About } from "../base/about.ts";
+import type { ReportFacts } from "../base/report-facts.ts";
 import { allReports } from "../catalogue/all.ts";
 import {
   type BrokenMember,
@@ -14,12 +14,12 @@ import {
 import { digestOf, rowsMember, storedMembers, utcText } from "./members.ts";
 
 /** What the seal of a close covers. `rows` and `results` come from earlier versions. */
-export type Covers = "rows" | "results" | "everything";
+export type SealScope = "rows" | "results" | "everything";
 
 /** A row of `reports.closes`. */
 export interface StoredClose {
   facts: CloseFacts;
-  covers: Covers;
+  covers: SealScope;
   sha256: string;
   /** Null if an earlier version closed the month. */
   manifest: string | null;
@@ -32,21 +32,21 @@ export interface CloseCheck {
   closedAt: string;
   closedBy: string | null;
   verdict: string;
-  covers: Covers;
+  covers: SealScope;
   sha256: string;
   /** One sentence each; empty if the close is what was sealed. */
   problems: string[];
 }
 
 /** SQL for the facts of a row `c` of `reports.closes`. */
-export const factColumns = `c.id::text as snapshot, to_char(c.month, 'YYYY-MM') as month, c.time_zone,
+export const closeFactColumns = `c.id::text as snapshot, to_char(c.month, 'YYYY-MM') as month, c.time_zone,
   ${utcText("c.from_at")} as "from", ${utcText("c.to_at")} as "to", ${utcText("c.as_of")} as as_of,
   ${utcText("c.closed_at")} as closed_at, c.closed_by, c.verdict, c.reason, c.previous_sha256`;
 
 /** All closes, the oldest month first. One statement. */
 export async function readCloses(db: Knex): Promise<StoredClose[]> {
   const { rows } = await db.raw<{ rows: (CloseFacts & Omit<StoredClose, "facts">)[] }>(
-    `select ${factColumns}, c.sha256_covers as covers, c.sha256, c.manifest
+    `select ${closeFactColumns}, c.sha256_covers as covers, c.sha256, c.manifest
      from reports.closes c order by c.month, c.id`,
   );
   return rows.map(({ covers, sha256, manifest, ...facts }) => ({
@@ -116,7 +116,9 @@ async function formerProblems(
   { facts, covers, sha256 }: Omit<StoredClose, "manifest">,
   wanted: (member: string) => boolean,
 ): Promise<string[]> {
-  const { rows } = await db.raw<{ rows: { about: About; as_of: Date; is_consistent: boolean }[] }>(
+  const { rows } = await db.raw<{
+    rows: { about: ReportFacts; as_of: Date; is_consistent: boolean }[];
+  }>(
     `select r.about, c.as_of,
             r.sha256 = r.about->>'sha256' and r.row_count::text = r.about->>'rows' as is_consistent
      from reports.closes c join reports.closed_reports r on r.close = c.id where c.id = ?`,
@@ -210,14 +212,14 @@ const isManifestSound = ({ covers, manifest, sha256 }: StoredClose): boolean =>
 export async function readIntactCloses(db: Knex): Promise<StoredClose[]> {
   const closes = await readCloses(db);
   for (const [at, close] of closes.entries()) {
-    assertNone(close.facts.month, rowProblems(close, closes[at - 1] ?? null));
+    assertUnbroken(close.facts.month, rowProblems(close, closes[at - 1] ?? null));
   }
-  assertNone(null, await tablesWithOrphans(db, ["closed_reports"]));
+  assertUnbroken(null, await tablesWithOrphans(db, ["closed_reports"]));
   return closes;
 }
 
 /** Throws `BrokenSealError` with the problems of one month, or of all closes if `month` is null; none: returns. */
-export function assertNone(month: string | null, problems: readonly string[]): void {
+export function assertUnbroken(month: string | null, problems: readonly string[]): void {
   const [first, ...others] = problems;
   if (first === undefined) return;
   const of = month === null ? "The closed months are" : `The close of ${month} is`;
@@ -228,7 +230,7 @@ export function assertNone(month: string | null, problems: readonly string[]): v
   );
 }
 
-type SignedReport = Pick<About, "report" | "period" | "proof" | "rows" | "sha256">;
+type SignedReport = Pick<ReportFacts, "report" | "period" | "proof" | "rows" | "sha256">;
 
 /** What a close of an earlier version states about its month. */
 interface Stated {

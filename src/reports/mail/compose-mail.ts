@@ -1,7 +1,7 @@
 import { html } from "../../platform/html.ts";
 import type { Attachment, Mail } from "../../platform/mail.ts";
 import { counted } from "../../platform/readable-text.ts";
-import { type About, type Verdict, resultLine } from "../base/about.ts";
+import { type ReportFacts, type Verdict, resultLine } from "../base/report-facts.ts";
 import type { Format } from "../render/formats.ts";
 import { type ReportDeps, type ReportRequest, writeReport } from "../write-report.ts";
 
@@ -68,7 +68,7 @@ const zoneOf = ([first]: readonly AttachedReport[]): string =>
   `days of ${first?.about.period.timeZone}`;
 
 /** The command that gives the same rows again; for a closed month, the frozen ones. Pure. */
-function commandFor({ report, period, asOf, close }: About): string {
+function commandFor({ report, period, asOf, close }: ReportFacts): string {
   const time = close === null ? ` --as-of ${asOf}` : "";
   return `tallyhook report ${report} --from ${period.from} --to ${period.to}${time}`;
 }
@@ -83,25 +83,27 @@ const contentTypes: Readonly<Record<MailFormat, string>> = {
   json: "application/json",
 };
 
-/** The most of one file. Mailboxes commonly take 20 to 25 MB a mail, base64 adds a third, and a mail has several files. */
+/**
+ * The most of one file. Mailboxes commonly take 20 to 25 MB a mail, base64 adds a third, and a mail has several files.
+ */
 const mostBytes = 8 * 1024 * 1024;
 
 export interface AttachedReport {
-  about: About;
+  about: ReportFacts;
   attachments: Attachment[];
   /** Formats whose file was too large to be mailed. */
   leftOut: MailFormat[];
 }
 
 /** Renders a report once for each format. Throws `UsageError` if that is not possible. */
-export async function attachReport(
+export async function renderAttachments(
   deps: Omit<ReportDeps, "write">,
   request: Omit<ReportRequest, "format">,
   formats: readonly [MailFormat, ...MailFormat[]],
 ): Promise<AttachedReport> {
   const attachments: Attachment[] = [];
   const leftOut: MailFormat[] = [];
-  let about: About | undefined;
+  let about: ReportFacts | undefined;
   for (const format of formats) {
     const sink = createSink();
     about = await writeReport({ ...deps, write: sink.write }, { ...request, format });

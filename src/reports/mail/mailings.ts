@@ -88,7 +88,7 @@ export async function orderMailing(
 }
 
 /** Whether any mail was ever ordered. */
-export async function isAnythingOrdered(db: Knex): Promise<boolean> {
+export async function hasEverMailed(db: Knex): Promise<boolean> {
   return (await db("reports.mailings").first("key")) !== undefined;
 }
 
@@ -106,7 +106,7 @@ export async function takeDueMailing(db: Knex): Promise<Mailing | null> {
   return rows[0] ?? null;
 }
 
-export async function settleSent(db: Knex, key: string): Promise<void> {
+export async function recordSent(db: Knex, key: string): Promise<void> {
   await db("reports.mailings")
     .where({ key })
     .update({ state: "sent", settled_at: db.fn.now(), error: null });
@@ -116,7 +116,7 @@ export async function settleSent(db: Knex, key: string): Promise<void> {
  * Records a failed attempt. Returns the time of the next one; null if the mail is given up, because it would be refused
  * again or has been tried for two days.
  */
-export async function settleFailed(
+export async function recordFailedAttempt(
   db: Knex,
   { key, attempts }: Pick<Mailing, "key" | "attempts">,
   { code, isRetryable }: { code: string; isRetryable: boolean },

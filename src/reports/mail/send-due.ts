@@ -1,13 +1,18 @@
 import type { Log } from "../../platform/log.ts";
 import { MailNotSent, type Mailer } from "../../platform/mail.ts";
 import type { ReportDeps } from "../write-report.ts";
-import { type AttachedReport, type MailFormat, attachReport, composeMail } from "./compose-mail.ts";
+import {
+  type AttachedReport,
+  type MailFormat,
+  renderAttachments,
+  composeMail,
+} from "./compose-mail.ts";
 import {
   type MailPlan,
   type Mailing,
   reportsOf,
-  settleFailed,
-  settleSent,
+  recordFailedAttempt,
+  recordSent,
   takeDueMailing,
 } from "./mailings.ts";
 
@@ -48,12 +53,12 @@ async function sendOne(
       const { messageId } = mailing;
       await deps.mailer.send(composeMail([first, ...rest], { to: settings.to, messageId }));
     }
-    await settleSent(deps.db, mailing.key);
+    await recordSent(deps.db, mailing.key);
     log.info({ recipients: settings.to.length }, "reports were mailed");
   } catch (err) {
     const { code, isRetryable } =
       err instanceof MailNotSent ? err : { code: "REPORT", isRetryable: true };
-    const again = await settleFailed(deps.db, mailing, { code, isRetryable });
+    const again = await recordFailedAttempt(deps.db, mailing, { code, isRetryable });
     if (again === null) {
       log.error(
         { err },
@@ -86,7 +91,7 @@ async function attachAll(
       currency: undefined,
       accounts: undefined,
     };
-    attached.push(await attachReport(deps, request, [first, ...others]));
+    attached.push(await renderAttachments(deps, request, [first, ...others]));
   }
   return attached;
 }

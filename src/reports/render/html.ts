@@ -1,8 +1,8 @@
 import { type Html, html } from "../../platform/html.ts";
-import { counted, visible } from "../../platform/readable-text.ts";
-import { type About, aboutLines } from "../base/about.ts";
+import { counted, withoutControls } from "../../platform/readable-text.ts";
+import { type ReportFacts, factLines } from "../base/report-facts.ts";
 import { type Exponents, grouped } from "../base/currencies.ts";
-import type { Cells } from "../base/figure.ts";
+import type { RowByColumn } from "../base/figure.ts";
 import type { Column, Row } from "../base/report.ts";
 import {
   type Rendering,
@@ -19,12 +19,12 @@ const shownRows = 2_000;
 const portraitColumns = 9;
 
 /**
- * Renders a page for people: the facts about the report, charts and rows. It keeps only the rows that are shown, but all
- * rows of a report with charts: those reports have few rows, because each row is a sum.
+ * Renders a page for people: the facts about the report, charts and rows. It keeps only the rows that are shown, but
+ * all rows of a report with charts: those reports have few rows, because each row is a sum.
  */
 export function renderHtml({ report, columns, exponents, write }: RenderingInput): Rendering {
   const shown: Row[] = [];
-  const charted: Cells[] = [];
+  const charted: RowByColumn[] = [];
   const totals = createTotals(columns);
   return {
     rows(rows) {
@@ -54,8 +54,8 @@ const signs = { PASS: "✓", FAIL: "✕", INCOMPLETE: "…" } as const;
  * A self-contained page: no script, and a content security policy that forbids loading anything. Wide tables are
  * printed in landscape. Pure.
  */
-function renderPage(about: About, body: readonly (Html | null)[], isWide: boolean): string {
-  const lines = new Map(aboutLines(about));
+function renderPage(about: ReportFacts, body: readonly (Html | null)[], isWide: boolean): string {
+  const lines = new Map(factLines(about));
   const [title, result] = [titleOf(about.report), lines.get("Result") ?? ""];
   for (const label of ["Report", "Result", "Note"]) lines.delete(label);
   const { from, to } = about.period;
@@ -96,7 +96,7 @@ function renderPage(about: About, body: readonly (Html | null)[], isWide: boolea
             <p>Date</p>
           </div>
           <footer class="foot">
-            ${aboutLines(about).find(([label]) => label === "Note")?.[1] ?? ""} Amounts in different
+            ${factLines(about).find(([label]) => label === "Note")?.[1] ?? ""} Amounts in different
             currencies are never added.
           </footer>
         </main>
@@ -105,7 +105,7 @@ function renderPage(about: About, body: readonly (Html | null)[], isWide: boolea
   return page.markup;
 }
 
-function renderVerdict({ proof: { verdict } }: About, result: string): Html {
+function renderVerdict({ proof: { verdict } }: ReportFacts, result: string): Html {
   const why = result.slice(verdict.length).replace(/^ \((.*)\)$|^: /, "$1");
   const said = why === "" ? "Everything was read, and no serious finding is open." : capital(why);
   return html`<div class="verdict ${verdict}" role="status">
@@ -115,7 +115,7 @@ function renderVerdict({ proof: { verdict } }: About, result: string): Html {
 
 const renderLine = ([label, value]: readonly [string, string]): Html =>
   html`<dt>${label}</dt>
-    <dd class="${label === "SHA-256" ? "hash" : "text"}">${visible(value)}</dd>`;
+    <dd class="${label === "SHA-256" ? "hash" : "text"}">${withoutControls(value)}</dd>`;
 
 const capital = (text: string): string => text.slice(0, 1).toUpperCase() + text.slice(1);
 
@@ -189,7 +189,7 @@ const isId = (cell: string | null): boolean => cell !== null && /^[0-9a-f-]{20,}
 
 function print(cell: string, kind: Column["kind"]): string {
   if (kind === "money" || kind === "count") return grouped(cell);
-  return kind === "time" ? cell.slice(0, 19).replace("T", " ") : visible(cell);
+  return kind === "time" ? cell.slice(0, 19).replace("T", " ") : withoutControls(cell);
 }
 
 function classOf(kind: Column["kind"]): string {

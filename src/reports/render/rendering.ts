@@ -1,5 +1,5 @@
-import { amountIn } from "../../platform/money.ts";
-import type { About } from "../base/about.ts";
+import { amountWithoutCode } from "../../platform/money.ts";
+import type { ReportFacts } from "../base/report-facts.ts";
 import type { Exponents } from "../base/currencies.ts";
 import type { Cell, Column, Report, Row } from "../base/report.ts";
 
@@ -16,7 +16,7 @@ export interface RenderingInput {
 /** Takes the rows as they come, then the facts about them: one pass, whatever the number of rows. */
 export interface Rendering {
   rows(rows: readonly Row[]): Promise<void>;
-  end(about: About): Promise<void>;
+  end(about: ReportFacts): Promise<void>;
 }
 
 export interface Totals {
@@ -61,7 +61,7 @@ export function readable(columns: readonly Column[], row: Row, exponents: Expone
   return row.map((cell, n) => {
     if (cell === null) return null;
     const kind = columns[n]?.kind;
-    if (kind === "money") return amountIn(cell, currency, exponents);
+    if (kind === "money") return amountWithoutCode(cell, currency, exponents);
     return kind === "month" ? cell.slice(0, 7) : cell;
   });
 }

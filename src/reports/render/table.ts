@@ -1,6 +1,6 @@
 import Table from "cli-table3";
-import { counted, visible } from "../../platform/readable-text.ts";
-import { aboutLines } from "../base/about.ts";
+import { counted, withoutControls } from "../../platform/readable-text.ts";
+import { factLines } from "../base/report-facts.ts";
 import type { Cell, Row } from "../base/report.ts";
 import { type Rendering, type RenderingInput, createTotals, readable } from "./rendering.ts";
 
@@ -18,8 +18,8 @@ export function renderTable({ columns, exponents, write }: RenderingInput): Rend
     },
     async end(about) {
       const width = 10;
-      const head = aboutLines(about).map(
-        ([label, value]) => `${label.padEnd(width)} ${visible(value)}\n`,
+      const head = factLines(about).map(
+        ([label, value]) => `${label.padEnd(width)} ${withoutControls(value)}\n`,
       );
       const table = new Table({
         head: columns.map(({ name }) => name.replaceAll("_", " ")),
@@ -29,7 +29,7 @@ export function renderTable({ columns, exponents, write }: RenderingInput): Rend
         style: { head: [], border: [], compact: true },
       });
       const print = (row: Row) =>
-        readable(columns, row, exponents).map((cell: Cell) => visible(cell ?? ""));
+        readable(columns, row, exponents).map((cell: Cell) => withoutControls(cell ?? ""));
       for (const row of shown) table.push(print(row));
       for (const { cells } of totals.rows()) {
         const [, ...rest] = print(cells);

@@ -1,7 +1,7 @@
 import { Zip, ZipDeflate } from "fflate";
 import { decimalText, minorDigits } from "../../platform/money.ts";
-import { visible } from "../../platform/readable-text.ts";
-import { aboutLines } from "../base/about.ts";
+import { withoutControls } from "../../platform/readable-text.ts";
+import { factLines } from "../base/report-facts.ts";
 import type { Exponents } from "../base/currencies.ts";
 import type { Cell, Column, Row } from "../base/report.ts";
 import { type Rendering, type RenderingInput, type Write, createTotals } from "./rendering.ts";
@@ -80,7 +80,7 @@ export function renderXlsx(
         await zip.append(rowXml(cells, ++at, currency === null ? "sum" : `sum ${currency}`));
       }
       await openSheet("about", [12, 110], false);
-      for (const line of aboutLines(about)) await zip.append(textRow(line, ++at, [true, false]));
+      for (const line of factLines(about)) await zip.append(textRow(line, ++at, [true, false]));
       await zip.append(sheetEnd);
       await zip.open("xl/workbook.xml");
       await zip.append(workbookXml(sheets));
@@ -162,7 +162,7 @@ const valueXml = (value: string | number, style: CellStyle, ref: string, isBold:
   `<c r="${ref}" s="${styleNumber(style, isBold)}"><v>${value}</v></c>`;
 
 const textXml = (text: string, ref: string, isBold: boolean): string =>
-  `<c r="${ref}" s="${styleNumber("text", isBold)}" t="inlineStr"><is><t xml:space="preserve">${escapeXml(visible(text))}</t></is></c>`;
+  `<c r="${ref}" s="${styleNumber("text", isBold)}" t="inlineStr"><is><t xml:space="preserve">${escapeXml(withoutControls(text))}</t></is></c>`;
 
 /** Also escapes what looks like a spreadsheet's escape (ECMA-376, 22.9.2.19), and replaces what XML does not allow. */
 const escapeXml = (text: string): string =>

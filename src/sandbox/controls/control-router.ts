@@ -8,7 +8,7 @@ import {
   addRedeliver,
   addSignatureCheck,
 } from "./deliveries.ts";
-import { addFaults, addSwitches } from "./faults.ts";
+import { addFaults, addSettings } from "./faults.ts";
 import { addAccount, addKeys, addMerchants } from "./merchants.ts";
 import { addOrderControls, addPlans, addTeamMembers, addTokens } from "./outside-the-api.ts";
 import { addOverview, addReset, addSnapshot } from "./overview.ts";
@@ -32,7 +32,7 @@ export function createControlRouter(deps: ControlDeps): Router {
     addTokens,
     addJobs,
     addFaults,
-    addSwitches,
+    addSettings,
     addDeliveries,
     addRedeliver,
     addSignatureCheck,

@@ -30,7 +30,7 @@ export function addFaults(router: Router, { state }: ControlDeps): void {
 }
 
 /** `GET|PUT /_sandbox/switches`: PUT changes the given settings; the others stay as they are. */
-export function addSwitches(router: Router, { state }: ControlDeps): void {
+export function addSettings(router: Router, { state }: ControlDeps): void {
   addControl(router, {
     method: "GET",
     path: "/switches",

@@ -27,7 +27,7 @@ export interface Timeline extends Clock {
   /** The number of the last move of the clock, if it ended after `dueMs`; null for what was due at its end or later. */
   movePassing(dueMs: number): number | null;
   /** Runs `work` with the clock stopped until it returns; asynchronous work returns at its first wait. */
-  atOneMoment<T>(work: () => T): T;
+  withClockStopped<T>(work: () => T): T;
   schedule(job: Job): void;
   /** Whether a job is due and has not run yet. */
   hasDue(): boolean;
@@ -189,7 +189,7 @@ export function createTimeline(deps: TimelineDeps): Timeline {
     iso,
     momentOf: (dueMs) => (dueMs <= movedToMs ? dueMs : nowMs()),
     movePassing: (dueMs) => (dueMs < movedToMs ? moves : null),
-    atOneMoment: (work) => standingAt(nowMs(), work),
+    withClockStopped: (work) => standingAt(nowMs(), work),
     get mode() {
       return mode;
     },

@@ -153,11 +153,11 @@ export function faultNames(plan: FaultPlan): (keyof FaultPlan)[] {
 /** The faults of one request. `before` happens instead of the work, `after` to the answer once the work is done. */
 export interface ApiFaultPlan {
   slowMs: number;
-  before: Spoil | null;
-  after: Spoil | null;
+  before: DamagedAnswer | null;
+  after: DamagedAnswer | null;
 }
 
-export type Spoil =
+export type DamagedAnswer =
   | { kind: "cut" }
   | { kind: "html" }
   | { kind: "code"; code: string; param: string | null; retryAfterSeconds: number };
@@ -175,7 +175,7 @@ export function drawApiFaults(random: Random, { api }: Faults): ApiFaultPlan {
   const error429 = random() < api.error_429.rate;
   const cutAfter = random() < api.cut_after.rate;
   const retryAfterSeconds = api.error_429.retry_after_seconds;
-  let before: Spoil | null = null;
+  let before: DamagedAnswer | null = null;
   if (cut) before = { kind: "cut" };
   else if (html) before = { kind: "html" };
   else if (error500) before = { kind: "code", code: "internal_error", ...noWait };

@@ -25,7 +25,7 @@ export function idempotencyKey(header: string | undefined, rule: Idempotency): s
  * Only 2xx answers are stored. `resumes` names the order that an earlier request left pending. The scope of a key is
  * the endpoint with its path.
  */
-export async function onceAKey(
+export async function oncePerKey(
   space: { readonly time: { nowMs(): number }; readonly idempotency: IdempotencyStore },
   request: { key: string; endpoint: string; body: unknown },
   execute: (resumes: string | null) => Answer | Promise<Answer>,

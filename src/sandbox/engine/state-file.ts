@@ -5,10 +5,10 @@ import { ConfigurationError, UnreachableError } from "../../platform/errors.ts";
 import { withExclusiveLock } from "../../platform/exclusive-lock.ts";
 import {
   makePrivateDirectory,
-  readIfThere,
-  tryToWrite,
-  unfinishedOf,
-  writeWhole,
+  readIfExists,
+  assertWritable,
+  temporaryName,
+  writeAtomically,
 } from "../../platform/files.ts";
 import type { Log } from "../../platform/log.ts";
 import { errorCode } from "../../platform/postgres/errors.ts";
@@ -66,7 +66,7 @@ export async function readStateFile(
   takeUp: (dump: StateDump) => void,
 ): Promise<void> {
   try {
-    const text = await readIfThere(path);
+    const text = await readIfExists(path);
     if (text !== null) takeUp(stateOf(JSON.parse(text)));
   } catch (cause) {
     if (cause instanceof UnreachableError) throw cause;
@@ -100,13 +100,13 @@ function whyNot(cause: unknown): string {
 
 /** Removes a state file. The caller holds its lock, which stays. */
 export async function removeStateFile(path: string): Promise<void> {
-  for (const each of [path, unfinishedOf(path)]) await rm(each, { force: true });
+  for (const each of [path, temporaryName(path)]) await rm(each, { force: true });
 }
 
 /** Throws `ConfigurationError` where a state cannot be written, before the first change and not at the end. */
 export async function assertStatePlace(path: string): Promise<void> {
   try {
-    await tryToWrite(path);
+    await assertWritable(path);
   } catch (cause) {
     throw cannotBeWritten(path, cause);
   }
@@ -148,7 +148,7 @@ export function keepStateFile(deps: {
     const revision = current.revision();
     if (written?.state === current && written.revision === revision) return 0;
     const startedMs = performance.now();
-    await writeWhole(path, jsonPieces(dumpState(current, wallClock)));
+    await writeAtomically(path, jsonPieces(dumpState(current, wallClock)));
     written = { state: current, revision };
     return performance.now() - startedMs;
   }

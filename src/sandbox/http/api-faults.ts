@@ -1,7 +1,7 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import type { Endpoint } from "../../contract/endpoint.ts";
 import { ApiError, statusOf } from "../engine/api-error.ts";
-import { type Spoil, drawApiFaults, takeForced } from "../engine/faults.ts";
+import { type DamagedAnswer, drawApiFaults, takeForced } from "../engine/faults.ts";
 import { rateHeaders, retryAfter } from "../engine/rate-limit.ts";
 import type { State } from "../engine/state.ts";
 
@@ -15,7 +15,7 @@ export interface ApiFaults {
 export function apiFaultsFor(state: State, endpoint: Endpoint): ApiFaults {
   const plan = drawApiFaults(state.chance.api, state.faults);
   const forced = takeForced(state.faults, endpoint);
-  const strike = (spoil: Spoil | null) => {
+  const strike = (spoil: DamagedAnswer | null) => {
     if (spoil !== null) throw spoiled(state, spoil);
   };
   return {
@@ -25,11 +25,11 @@ export function apiFaultsFor(state: State, endpoint: Endpoint): ApiFaults {
   };
 }
 
-function forcedSpoil({ code, param }: { code: string; param: string | null }): Spoil {
+function forcedSpoil({ code, param }: { code: string; param: string | null }): DamagedAnswer {
   return { kind: "code", code, param, retryAfterSeconds: 1 };
 }
 
-function spoiled(state: State, spoil: Spoil): Error {
+function spoiled(state: State, spoil: DamagedAnswer): Error {
   if (spoil.kind !== "code") return new SpoiledAnswer(spoil.kind);
   const { code, param, retryAfterSeconds } = spoil;
   const refusal = new ApiError(code, "A fault of the sandbox (PUT /_sandbox/faults).", param);

@@ -4,7 +4,7 @@ import type { Endpoint, EndpointRequest, Permission } from "../../contract/endpo
 import { type Answer, bodyOf } from "../engine/answer.ts";
 import { ApiError } from "../engine/api-error.ts";
 import { effectiveVersion } from "../engine/api-versions.ts";
-import { idempotencyKey, onceAKey } from "../engine/idempotency.ts";
+import { idempotencyKey, oncePerKey } from "../engine/idempotency.ts";
 import { type ApiKey, isAllowedAddress } from "../engine/keys.ts";
 import { countRequest, rateCategory } from "../engine/rate-limit.ts";
 import type { Space } from "../engine/space.ts";
@@ -87,14 +87,14 @@ async function serve(
       body: validate(endpoint.body, sent),
       resumes,
     };
-    return state.time.atOneMoment(() => handle(space, checked, state));
+    return state.time.withClockStopped(() => handle(space, checked, state));
   };
   faults.before();
   const called = `${endpoint.method} ${ctx.path}`;
   const answer =
     idempotency === null
       ? await execute(null)
-      : await onceAKey(space, { key: idempotency, endpoint: called, body: sent }, execute);
+      : await oncePerKey(space, { key: idempotency, endpoint: called, body: sent }, execute);
   faults.after();
   return answer;
 }

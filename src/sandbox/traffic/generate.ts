@@ -7,7 +7,7 @@ import { type TrafficCounts, createScript, dayMs } from "./script.ts";
 import { planShopping } from "./shopping.ts";
 import { planSubscribing } from "./subscribing.ts";
 
-export interface TrafficWish {
+export interface TrafficOptions {
   orders: number;
   subscriptions: number;
   refunds: number;
@@ -38,7 +38,7 @@ const ordersPerCustomer = 3;
 export async function generateTraffic(
   state: State,
   space: Space,
-  wish: TrafficWish,
+  wish: TrafficOptions,
 ): Promise<TrafficResult> {
   if (wish.past) beginEarlier(state, space, wish.days);
   const eventsBefore = state.events.total;
@@ -84,7 +84,7 @@ function beginEarlier(state: State, space: Space, days: number): void {
 }
 
 /** Fits the wish to the number of orders. Each order has one kind; what exceeds the orders is left out. */
-function withinOrders({ orders, declines, chargebacks, refunds }: TrafficWish) {
+function withinOrders({ orders, declines, chargebacks, refunds }: TrafficOptions) {
   const declined = Math.min(declines, orders);
   const disputed = Math.min(chargebacks, orders - declined);
   const refunded = Math.min(refunds, orders - declined - disputed);

@@ -24,7 +24,7 @@ import {
 } from "../resources/payment-methods/payment-method-operations.ts";
 import type { PaymentMethodRecord } from "../resources/payment-methods/payment-method.ts";
 import type { PlanRecord } from "../resources/plans/plan.ts";
-import { type Stage, between, chance, dayMs, pick } from "./script.ts";
+import { type TrafficContext, between, happens, dayMs, pick } from "./script.ts";
 
 const firstNames = [
   "Ada",
@@ -72,7 +72,7 @@ export interface Market {
   readonly campaigns: Campaigns;
 }
 
-export function createPeople(stage: Stage, expected: number): People {
+export function createPeople(stage: TrafficContext, expected: number): People {
   const { space, random, counts } = stage;
   const present: string[] = [];
 
@@ -84,10 +84,10 @@ export function createPeople(stage: Stage, expected: number): People {
       email: `${first_name}.${last_name}.${tag}@example.test`.toLowerCase(),
       first_name,
       last_name,
-      phone: chance(random, 0.3) ? `+${space.ids.processorId()}` : null,
-      company: chance(random, 0.1) ? `${last_name} & Co` : null,
-      shipping_address: chance(random, 0.5) ? addressOf(first_name, last_name) : null,
-      metadata: chance(random, 0.2) ? { source: "traffic", tag } : {},
+      phone: happens(random, 0.3) ? `+${space.ids.processorId()}` : null,
+      company: happens(random, 0.1) ? `${last_name} & Co` : null,
+      shipping_address: happens(random, 0.5) ? addressOf(first_name, last_name) : null,
+      metadata: happens(random, 0.2) ? { source: "traffic", tag } : {},
       svc_gateway_customer_vault_id: vaultCard(pick(random, goodCards)).vaultId,
     });
     counts.customers += 1;
@@ -104,8 +104,8 @@ export function createPeople(stage: Stage, expected: number): People {
 
   function planEdits(id: string): void {
     const laterMs = () => space.time.nowMs() + between(random, 0.01, 12) * dayMs;
-    if (chance(random, editRate)) stage.at(laterMs(), () => edit(id));
-    if (chance(random, softDeletionRate)) stage.at(laterMs(), () => leave(id));
+    if (happens(random, editRate)) stage.at(laterMs(), () => edit(id));
+    if (happens(random, softDeletionRate)) stage.at(laterMs(), () => leave(id));
   }
 
   function edit(id: string): void {
@@ -118,7 +118,7 @@ export function createPeople(stage: Stage, expected: number): People {
       counts.customer_edits += 1;
     };
     change();
-    if (!chance(random, stage.tieRate)) return;
+    if (!happens(random, stage.tieRate)) return;
     stage.tied(() => {
       const edited = space.customers.get(id) ?? customer;
       updateCustomer(space, edited, { company: `${company} (renamed)` });
@@ -220,7 +220,7 @@ export function createCampaigns(space: Space, random: Random): Campaigns {
     currency: string,
     quote: (code: string) => CouponQuote,
   ): CouponQuote | null {
-    if (!chance(random, rate)) return null;
+    if (!happens(random, rate)) return null;
     const fitting = promos.filter((terms) => (terms.currency ?? "usd") === currency);
     if (fitting.length === 0) return null;
     try {

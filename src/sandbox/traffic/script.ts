@@ -4,7 +4,7 @@ import type { Space } from "../engine/space.ts";
 import { createHeap } from "../engine/heap.ts";
 
 /** What generated traffic acts with. */
-export interface Stage {
+export interface TrafficContext {
   readonly space: Space;
   readonly random: Random;
   readonly startMs: number;
@@ -41,7 +41,7 @@ interface Step {
   act: () => void;
 }
 
-export interface Script extends Stage {
+export interface Script extends TrafficContext {
   /** Runs all steps in order of time. `moveTo` sets the clock before each. */
   play(moveTo: (ms: number) => void): Promise<void>;
 }
@@ -109,7 +109,7 @@ export function createScript(
 
 export const dayMs = 86_400_000;
 
-export function chance(random: Random, probability: number): boolean {
+export function happens(random: Random, probability: number): boolean {
   return random() < probability;
 }
 

@@ -12,7 +12,7 @@ import { type OrderRecord, priceOf } from "../resources/orders/order.ts";
 import type { PaymentMethodRecord } from "../resources/payment-methods/payment-method.ts";
 import type { ProductRecord } from "../resources/products/product.ts";
 import type { Market } from "./market.ts";
-import { type Stage, between, chance, dayMs, pick, pickWeighted } from "./script.ts";
+import { type TrafficContext, between, happens, dayMs, pick, pickWeighted } from "./script.ts";
 
 const decliningCards = [
   ["card_visa_declined", 3],
@@ -30,7 +30,7 @@ const retryRate = 0.5;
 const voidRate = 0.01;
 
 /** How many orders of each kind; the kinds together are at most `orders`. */
-export interface ShoppingWish {
+export interface ShoppingOptions {
   orders: number;
   refunds: number;
   declines: number;
@@ -40,7 +40,7 @@ export interface ShoppingWish {
 /**
  * Plans one-time orders over the whole span: most succeed, some are declined, refunded, voided or charged back later.
  */
-export function planShopping(stage: Stage, market: Market, wish: ShoppingWish): void {
+export function planShopping(stage: TrafficContext, market: Market, wish: ShoppingOptions): void {
   const { random } = stage;
   const kinds = shuffled(stage, [
     ...Array<() => void>(wish.declines).fill(() => declinedOrder(stage, market)),
@@ -54,7 +54,7 @@ export function planShopping(stage: Stage, market: Market, wish: ShoppingWish): 
   for (const place of kinds) stage.at(stage.startMs + span * random(), place);
 }
 
-function shuffled<T>({ random }: Stage, entries: T[]): T[] {
+function shuffled<T>({ random }: TrafficContext, entries: T[]): T[] {
   for (let i = entries.length - 1; i > 0; i--) {
     const other = Math.floor(random() * (i + 1));
     [entries[i], entries[other]] = [entries[other] as T, entries[i] as T];
@@ -62,7 +62,7 @@ function shuffled<T>({ random }: Stage, entries: T[]): T[] {
   return entries;
 }
 
-function buy(stage: Stage, market: Market, token?: string): OrderRecord {
+function buy(stage: TrafficContext, market: Market, token?: string): OrderRecord {
   const { counts } = stage;
   const { people } = market;
   const customer = people.anyone();
@@ -74,13 +74,13 @@ function buy(stage: Stage, market: Market, token?: string): OrderRecord {
 }
 
 function place(
-  stage: Stage,
+  stage: TrafficContext,
   { campaigns }: Market,
   customerId: string,
   card: PaymentMethodRecord,
 ): OrderRecord {
   const { space, random } = stage;
-  const currency = chance(random, 0.85) ? "usd" : "eur";
+  const currency = happens(random, 0.85) ? "usd" : "eur";
   const offered = space.products
     .all()
     .filter((product) => product.active && product.pricing.currency === currency);
@@ -103,9 +103,9 @@ function place(
     price,
     appliedCoupon: quote?.applied ?? null,
     currency,
-    description: chance(random, 0.2) ? "Traffic of the sandbox" : null,
+    description: happens(random, 0.2) ? "Traffic of the sandbox" : null,
     shippingAddress: space.customers.get(customerId)?.shipping_address ?? null,
-    metadata: chance(random, 0.1) ? { campaign: "autumn" } : {},
+    metadata: happens(random, 0.1) ? { campaign: "autumn" } : {},
   });
   if (quote !== null) {
     redeem(space, quote, order);
@@ -114,19 +114,19 @@ function place(
   return order;
 }
 
-function later(stage: Stage, leastDays: number, mostDays: number, act: () => void): void {
+function later(stage: TrafficContext, leastDays: number, mostDays: number, act: () => void): void {
   stage.at(stage.space.time.nowMs() + between(stage.random, leastDays, mostDays) * dayMs, act);
 }
 
 /** Reads the order again, since it may have changed. */
-function withOrder(stage: Stage, id: string, act: (order: OrderRecord) => void): void {
+function withOrder(stage: TrafficContext, id: string, act: (order: OrderRecord) => void): void {
   const current = stage.space.orders.get(id);
   if (current !== undefined) act(current);
 }
 
-function plainOrder(stage: Stage, market: Market): void {
+function plainOrder(stage: TrafficContext, market: Market): void {
   const { id } = buy(stage, market);
-  if (!chance(stage.random, voidRate)) return;
+  if (!happens(stage.random, voidRate)) return;
   later(stage, 0, 0.2, () =>
     withOrder(stage, id, (current) => {
       voidOrder(stage.space, current);
@@ -135,21 +135,21 @@ function plainOrder(stage: Stage, market: Market): void {
   );
 }
 
-function declinedOrder(stage: Stage, market: Market): void {
+function declinedOrder(stage: TrafficContext, market: Market): void {
   const { id } = buy(stage, market, pickWeighted(stage.random, decliningCards));
   const retry = () =>
     withOrder(stage, id, (current) => {
       retryOrder(stage.space, current);
       stage.counts.retries += 1;
     });
-  if (!chance(stage.random, retryRate)) return;
+  if (!happens(stage.random, retryRate)) return;
   later(stage, 0, 2, retry);
-  if (chance(stage.random, retryRate)) later(stage, 2, 5, retry);
+  if (happens(stage.random, retryRate)) later(stage, 2, 5, retry);
 }
 
-function refundedOrder(stage: Stage, market: Market): void {
+function refundedOrder(stage: TrafficContext, market: Market): void {
   const { random } = stage;
-  const token = chance(random, 0.05) ? "card_refund_failed_once" : undefined;
+  const token = happens(random, 0.05) ? "card_refund_failed_once" : undefined;
   const { id, total } = buy(stage, market, token);
   const refund = (amount?: number) => () =>
     withOrder(stage, id, (current) => {
@@ -157,7 +157,7 @@ function refundedOrder(stage: Stage, market: Market): void {
       stage.counts.refunds += 1;
     });
   const part = Math.max(1, Math.floor(total * between(random, 0.1, 0.6)));
-  const isTied = chance(random, stage.tieRate);
+  const isTied = happens(random, stage.tieRate);
   if (isTied) stage.tied(refund(part));
   if (token !== undefined) retryFailedRefund(stage, id);
   const kind = pickWeighted(random, [
@@ -170,8 +170,8 @@ function refundedOrder(stage: Stage, market: Market): void {
   if (kind === "partial, then the rest") later(stage, 4, 9, refund());
 }
 
-function retryFailedRefund(stage: Stage, id: string): void {
-  if (!chance(stage.random, retryRate)) return;
+function retryFailedRefund(stage: TrafficContext, id: string): void {
+  if (!happens(stage.random, retryRate)) return;
   later(stage, 8, 12, () =>
     withOrder(stage, id, (current) => {
       if (current.status !== "refund_failed") return;
@@ -181,14 +181,14 @@ function retryFailedRefund(stage: Stage, id: string): void {
   );
 }
 
-function disputedOrder(stage: Stage, market: Market): void {
+function disputedOrder(stage: TrafficContext, market: Market): void {
   const { random, space, counts } = stage;
-  const byCard = chance(random, 0.3);
+  const byCard = happens(random, 0.3);
   const { id, total } = buy(stage, market, byCard ? "card_chargeback" : undefined);
   if (byCard) {
     counts.chargebacks += 1;
   } else {
-    if (chance(random, 0.15)) {
+    if (happens(random, 0.15)) {
       later(stage, 0, 1, () =>
         withOrder(stage, id, (current) => {
           refundOrder(space, current, Math.max(1, Math.floor(total / 4)));

@@ -10,7 +10,7 @@ import {
   resolveBillingCycle,
 } from "../resources/subscriptions/subscription.ts";
 import type { Market } from "./market.ts";
-import { type Stage, between, chance, dayMs, pick, pickWeighted } from "./script.ts";
+import { type TrafficContext, between, happens, dayMs, pick, pickWeighted } from "./script.ts";
 
 /**
  * The cards of subscribers: dunning that recovers at the first or second retry, dunning that fails, declined first
@@ -38,21 +38,25 @@ const cadences = [
 /** The share of the span in which subscriptions begin, so that renewals and their dunning happen within it. */
 const latestBegin = 0.5;
 
-export function planSubscribing(stage: Stage, market: Market, subscriptions: number): void {
+export function planSubscribing(
+  stage: TrafficContext,
+  market: Market,
+  subscriptions: number,
+): void {
   const span = (stage.endMs - stage.startMs) * latestBegin;
   for (let i = 0; i < subscriptions; i++) {
     stage.at(stage.startMs + span * stage.random(), () => subscribe(stage, market));
   }
 }
 
-function subscribe(stage: Stage, market: Market): void {
+function subscribe(stage: TrafficContext, market: Market): void {
   const { space, random, counts } = stage;
   const { people, campaigns } = market;
   const customer = people.anyone();
   const token = pickWeighted(random, subscriberCards);
   const card = token === null ? people.goodCard(customer) : people.cardOf(customer, token);
   const plan = choosePlan(stage);
-  const isLimited = chance(random, 0.1);
+  const isLimited = happens(random, 0.1);
   const { interval, interval_count } = plan.billing_cycle;
   const coupon = campaigns.forPlan(customer.id, plan);
   const subscription = createSubscription(space, {
@@ -61,7 +65,7 @@ function subscribe(stage: Stage, market: Market): void {
     card,
     billingCycle: resolveBillingCycle({ interval, interval_count }, space.time.now()),
     totalCycles: isLimited ? 1 + Math.floor(random() * 4) : 0,
-    endDate: chance(random, 0.03) ? inDays(stage, 20) : null,
+    endDate: happens(random, 0.03) ? inDays(stage, 20) : null,
     shippingAddress: customer.shipping_address,
     coupon,
   });
@@ -71,7 +75,7 @@ function subscribe(stage: Stage, market: Market): void {
   planChanges(stage, market, subscription.id);
 }
 
-function choosePlan({ space, random }: Stage): PlanRecord {
+function choosePlan({ space, random }: TrafficContext): PlanRecord {
   const cadence = pickWeighted(random, cadences);
   const plans = space.plans
     .all()
@@ -83,40 +87,40 @@ function choosePlan({ space, random }: Stage): PlanRecord {
 }
 
 /** Midnight of a future day, since end dates are dates. */
-function inDays({ space }: Stage, days: number): Date {
+function inDays({ space }: TrafficContext, days: number): Date {
   const date = new Date(space.time.nowMs() + days * dayMs);
   date.setUTCHours(0, 0, 0, 0);
   return date;
 }
 
-function planChanges(stage: Stage, market: Market, id: string): void {
+function planChanges(stage: TrafficContext, market: Market, id: string): void {
   const { space, random, counts } = stage;
   const later = (act: (subscription: SubscriptionRecord) => void) =>
     stage.at(space.time.nowMs() + between(random, 1, 14) * dayMs, () => {
       const current = space.subscriptions.get(id);
       if (current !== undefined) act(current);
     });
-  if (chance(random, 0.12)) {
+  if (happens(random, 0.12)) {
     later((current) => {
       cancelSubscription(space, current);
       counts.cancellations += 1;
     });
   }
-  if (chance(random, 0.06)) {
+  if (happens(random, 0.06)) {
     later((current) => {
       const owner = space.customers.get(current.customer_id);
       if (owner === undefined || owner.deleted) return;
       changeSubscription(space, current, { card: market.people.cardOf(owner, "card_mastercard") });
     });
   }
-  if (chance(random, 0.04)) {
+  if (happens(random, 0.04)) {
     later((current) =>
       changeSubscription(space, current, {
         billingCycle: { interval: "month", interval_count: 1, anchor_day: 31 },
       }),
     );
   }
-  if (chance(random, 0.03)) {
+  if (happens(random, 0.03)) {
     later((current) => {
       const shippingAddress = storeAddress(space, current.customer_id, {
         full_name: "Moved Subscriber",

@@ -2,9 +2,9 @@ import type { Knex } from "knex";
 import { openChannels } from "../../../src/alerts/channels/channel-kinds.ts";
 import type { AlertMessage } from "../../../src/alerts/message.ts";
 import {
-  type LaneOptions,
+  type SenderOptions,
   type RunningSender,
-  defaultLaneOptions,
+  defaultSenderOptions,
   startSender,
 } from "../../../src/alerts/outbox/sender.ts";
 import type { ChannelSettings } from "../../../src/alerts/channels/channel-kinds.ts";
@@ -82,7 +82,7 @@ export interface TestSender extends RunningSender {
 export function startTestSender(
   db: Knex,
   urls: Readonly<Record<string, string>>,
-  { clock = wallClock, ...options }: Partial<LaneOptions> & { clock?: Clock } = {},
+  { clock = wallClock, ...options }: Partial<SenderOptions> & { clock?: Clock } = {},
 ): TestSender {
   const secrets = Object.fromEntries(
     Object.entries(urls).map(([name, url]) => [`ALERT_${name.toUpperCase()}`, url]),
@@ -108,7 +108,7 @@ export function startTestSender(
     channelDeps({ privateHosts: ["127.0.0.1"], secrets, smtp }),
   );
   const sender = startSender({ db, log, clock, random: seededRandom("sender") }, channels, {
-    ...defaultLaneOptions,
+    ...defaultSenderOptions,
     pollMs: 10,
     ...options,
   });

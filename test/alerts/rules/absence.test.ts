@@ -10,7 +10,7 @@ import {
 } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { emptyAll } from "../../worker/worker-stand.ts";
-import { deliver, messagesOf } from "../story-stand.ts";
+import { deliver, messagesOf } from "../timeline-stand.ts";
 import { declined, event, looksBack, standing, sweep, unresolved } from "../sweep-stand.ts";
 
 const database = useTestDatabase();

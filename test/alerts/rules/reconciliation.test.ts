@@ -4,7 +4,7 @@ import { type RunOutcome, assessRun } from "../../../src/alerts/rules/reconcilia
 import { createLog } from "../../../src/platform/log.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
 import { acceptAlerts, refuseAlerts } from "../refused-alerts.ts";
-import { messagesOf, sendDue } from "../story-stand.ts";
+import { messagesOf, sendDue } from "../timeline-stand.ts";
 import { unresolved } from "../sweep-stand.ts";
 import { emptyAlerts, testAlertContext } from "../test-alert-context.ts";
 
@@ -26,7 +26,7 @@ beforeEach(async () => {
 const outcome = (id: number, fields: Partial<RunOutcome> = {}): RunOutcome => ({
   id,
   kind: "nightly",
-  firstFill: false,
+  isInitialImport: false,
   complete: true,
   error: null,
   healed: {},

@@ -3,12 +3,12 @@ import type { AlertMessage } from "../../../src/alerts/message.ts";
 import { beforeAll, beforeEach, expect, test } from "vitest";
 import { assess } from "../../../src/alerts/assess.ts";
 import type { FoundBy } from "../../../src/alerts/alert-context.ts";
-import { applyObservations } from "../../../src/mirror/write/apply.ts";
+import { applySnapshots } from "../../../src/mirror/write/apply.ts";
 import { applyBatch } from "../../../src/worker/apply-batch.ts";
 import { at, sampleOrder, shown } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { applyDeps, emptyAll } from "../../worker/worker-stand.ts";
-import { messagesOf, storeBodies } from "../story-stand.ts";
+import { messagesOf, storeBodies } from "../timeline-stand.ts";
 import { standingClock, sweep } from "../sweep-stand.ts";
 import { testAlertContext, toldTo } from "../test-alert-context.ts";
 
@@ -25,7 +25,7 @@ const alertContext = testAlertContext({ clock, serviceClock: clock });
 async function learn(orders: object[], foundBy: FoundBy = "event"): Promise<void> {
   await db.transaction(async (trx) => {
     const observations = orders.map((order) => shown("order", sampleOrder({ ...order })));
-    const { written } = await applyObservations(trx, observations);
+    const { written } = await applySnapshots(trx, observations);
     await assess(trx, alertContext, written, foundBy);
   });
 }

@@ -6,14 +6,14 @@ import { slackPayload } from "../../../src/alerts/channels/slack.ts";
 import { findAlert } from "../../../src/alerts/store.ts";
 import { redactMessages } from "../../../src/alerts/redact-messages.ts";
 import { sweepAlerts } from "../../../src/alerts/sweep.ts";
-import { lastWholeRun } from "../../../src/reconcile/runs/runs.ts";
+import { lastFullAnswerStart } from "../../../src/reconcile/runs/runs.ts";
 import { createLog } from "../../../src/platform/log.ts";
-import { applyObservations } from "../../../src/mirror/write/apply.ts";
+import { applySnapshots } from "../../../src/mirror/write/apply.ts";
 import { seededRandom } from "../../../src/platform/random.ts";
 import { sampleCustomer, sampleEntry, sampleOrder, shown } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { emptyAll } from "../../worker/worker-stand.ts";
-import { messagesOf, sendDue } from "../story-stand.ts";
+import { messagesOf, sendDue } from "../timeline-stand.ts";
 import { letPass, lostRenewal, tellings } from "./storm-stand.ts";
 import { standingClock, sweep } from "../sweep-stand.ts";
 import { settingsOf, testAlertContext } from "../test-alert-context.ts";
@@ -51,7 +51,7 @@ const many = <T>(count: number, make: (n: number) => T): T[] =>
 async function learn(orders: Order[]): Promise<void> {
   await db.transaction(async (trx) => {
     const observations = orders.map((order) => shown("order", order));
-    const { written } = await applyObservations(trx, observations);
+    const { written } = await applySnapshots(trx, observations);
     await assess(trx, alertContext, written, "event");
   });
   await sendDue(db);
@@ -287,7 +287,7 @@ describe("quiet hours", () => {
       .select<{ stage: string; state: string; due_at: Date }[]>("stage", "state", "due_at");
   const learnAs = async (own: ReturnType<typeof testAlertContext>, orders: Order[]) =>
     db.transaction(async (trx) => {
-      const { written } = await applyObservations(
+      const { written } = await applySnapshots(
         trx,
         orders.map((order) => shown("order", order)),
       );
@@ -334,7 +334,7 @@ describe("quiet hours", () => {
 
   async function sweepOnly(own: ReturnType<typeof testAlertContext>): Promise<void> {
     const log = createLog({ level: "silent", name: "test", destination: { write: () => {} } });
-    await sweepAlerts({ db, log, lastWholeRun }, own);
+    await sweepAlerts({ db, log, lastFullAnswerStart }, own);
   }
 });
 
@@ -406,7 +406,7 @@ test.each([
 
 test("an erased customer is in no list any more", async () => {
   await db.transaction((trx) =>
-    applyObservations(trx, [
+    applySnapshots(trx, [
       shown("customer", sampleCustomer({ id: "customer-7", email: "ada@example.com" })),
     ]),
   );

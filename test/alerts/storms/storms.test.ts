@@ -4,7 +4,7 @@ import { applyBatch } from "../../../src/worker/apply-batch.ts";
 import { at, sampleEntry, sampleOrder } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { applyDeps } from "../../worker/worker-stand.ts";
-import { storeBodies } from "../story-stand.ts";
+import { storeBodies } from "../timeline-stand.ts";
 import { sweep, unresolved } from "../sweep-stand.ts";
 import { settingsOf, testAlertContext, toldTo } from "../test-alert-context.ts";
 

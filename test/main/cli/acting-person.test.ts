@@ -1,7 +1,7 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { expect, inject, test } from "vitest";
-import { personAtWork } from "../../../src/main/cli/acting-person.ts";
+import { requirePerson } from "../../../src/main/cli/acting-person.ts";
 import { registerAlerts } from "../../../src/main/cli/alerts.ts";
 import { registerClose } from "../../../src/main/cli/close.ts";
 import { registerCustomers } from "../../../src/main/cli/customers.ts";
@@ -82,8 +82,8 @@ test.each([
   ["nobody, in the program's own image", { name: "node", sudoUser: null }, null],
   ["nobody, by a name of several lines", { name: "a\nb", sudoUser: null }, null],
 ])("whoever does something is %s", (_, user, person) => {
-  if (person === null) expect(() => personAtWork(user)).toThrow("--by");
-  else expect(personAtWork(user)).toBe(person);
+  if (person === null) expect(() => requirePerson(user)).toThrow("--by");
+  else expect(requirePerson(user)).toBe(person);
 });
 
 test("sudo's user is read from its variable", async () => {

@@ -4,7 +4,7 @@ import { join } from "node:path";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { registerAlerts } from "../../../src/main/cli/alerts.ts";
 import { registerDoctor } from "../../../src/main/cli/doctor/doctor.ts";
-import type { Finding } from "../../../src/main/cli/doctor/finding.ts";
+import type { CheckResult } from "../../../src/main/cli/doctor/check-result.ts";
 import {
   type ChannelServer,
   answering,
@@ -120,7 +120,7 @@ test("doctor looks at settings, secrets and hosts of every channel, and sends no
     env: { ...env, DATABASE_URL: "postgres://127.0.0.1:1/none" },
   });
   process.exitCode = before;
-  const { findings } = JSON.parse(out) as { findings: Finding[] };
+  const { findings } = JSON.parse(out) as { findings: CheckResult[] };
   const of = (name: string) => findings.find(({ check }) => check === name);
   expect(of("alerts")).toMatchObject({
     status: "warning",
@@ -145,7 +145,7 @@ test("doctor says where wrong settings are", async () => {
     env: { ALERT_SETTINGS_FILE: file, DATABASE_URL: "postgres://127.0.0.1:1/none" },
   });
   process.exitCode = before;
-  const { findings } = JSON.parse(out) as { findings: Finding[] };
+  const { findings } = JSON.parse(out) as { findings: CheckResult[] };
   expect(findings.filter(({ check }) => check.startsWith("alerts"))).toMatchObject([
     {
       status: "failed",

@@ -4,7 +4,7 @@ import { noSubject } from "../../../src/alerts/timeline.ts";
 import { beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { registerAlerts } from "../../../src/main/cli/alerts.ts";
 import { registerCustomers } from "../../../src/main/cli/customers.ts";
-import { deliver, oneByOne } from "../../alerts/story-stand.ts";
+import { deliver, oneByOne } from "../../alerts/timeline-stand.ts";
 import { standingClock, sweep } from "../../alerts/sweep-stand.ts";
 import { settingsOf, testAlertContext } from "../../alerts/test-alert-context.ts";
 import { sampleCustomer, sampleOrder } from "../../mirror/samples.ts";

@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { registerCustomers } from "../../../src/main/cli/customers.ts";
 import { replayEvents } from "../../../src/inbox/retention.ts";
 import { compareStates } from "../../../src/mirror/compare/compare-states.ts";
-import { applyObservations } from "../../../src/mirror/write/apply.ts";
-import type { Observation } from "../../../src/mirror/snapshot.ts";
+import { applySnapshots } from "../../../src/mirror/write/apply.ts";
+import type { Snapshot } from "../../../src/mirror/snapshot.ts";
 import { decode } from "../../../src/mirror/resources.ts";
 import { recordFindings } from "../../../src/reconcile/findings/findings.ts";
 import { applyBatch } from "../../../src/worker/apply-batch.ts";
@@ -84,7 +84,7 @@ const erase = (...args: string[]): Promise<CommandRun> =>
     env: { DATABASE_URL: database.url },
   });
 
-const observations = (updatedAt = at(0)): Observation[] => [
+const observations = (updatedAt = at(0)): Snapshot[] => [
   seen("customer", { ...customer, updated_at: updatedAt }, 900),
   seen("order", { ...order, updated_at: updatedAt }, 900),
   seen("transaction", { ...sale, updated_at: updatedAt }, 900),
@@ -401,7 +401,7 @@ describe("customers erase", () => {
     const writer = await database.db.transaction();
     await writer.raw("select 1 from mirror.erasures");
     const erased = erase("customer-1", "--yes");
-    await applyObservations(writer, [
+    await applySnapshots(writer, [
       seen("customer", { ...customer, first_name: "Janet", updated_at: at(60) }, 960),
     ]);
     await writer.commit();

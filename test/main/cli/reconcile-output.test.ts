@@ -88,7 +88,7 @@ test.each([
   ["range", totals({}), "What was created in the range equals the service."],
 ] as const)("what a %s run says is no more than it has read", (kind, counted, verdict) => {
   const out = new PassThrough();
-  const run = { id: 1, runKey: "k", kind, t0, ...range, reportOnly: false, firstFill: false };
+  const run = { id: 1, runKey: "k", kind, t0, ...range, reportOnly: false, isInitialImport: false };
   const result: ReconcileResult = {
     run: { ...run, pageSize: 10, state: "complete" },
     totals: counted,

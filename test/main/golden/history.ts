@@ -1,14 +1,14 @@
 import type { Knex } from "knex";
 import { testAlertContext, toldTo } from "../../alerts/test-alert-context.ts";
-import { eventsSoFar, sendDue, storeBodies } from "../../alerts/story-stand.ts";
+import { eventsSoFar, sendDue, storeBodies } from "../../alerts/timeline-stand.ts";
 import { standingClock } from "../../alerts/sweep-stand.ts";
 import { type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
 import { applyDeps } from "../../worker/worker-stand.ts";
 import { applyBatch } from "../../../src/worker/apply-batch.ts";
 
 /**
- * A shop's two months in a sandbox, the same in every run, and what it sent applied as workers do it. The sandbox stands
- * at a time of its own, long ago.
+ * A shop's two months in a sandbox, the same in every run, and what it sent applied as workers do it. The sandbox
+ * stands at a time of its own, long ago.
  */
 export async function playShop(db: Knex): Promise<TestSandbox> {
   const sandbox = await startTestSandbox("golden");

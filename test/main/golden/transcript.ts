@@ -7,7 +7,7 @@ import { registerCommands } from "../../../src/main/commands.ts";
 import { loadConfig } from "../../../src/main/config/config.ts";
 import { TallyhookError, exitCodes } from "../../../src/platform/errors.ts";
 import { withRoleAdvice } from "../../../src/platform/postgres/errors.ts";
-import { visibleMessage } from "../../../src/platform/readable-text.ts";
+import { printableMessage } from "../../../src/platform/readable-text.ts";
 import { runCommand } from "../cli/command-line.ts";
 
 /** What a command line printed, and how it ended. */
@@ -62,7 +62,7 @@ function endOf(thrown: unknown, env: Given["env"]): { said: string; code: number
     return { said: "", code: thrown.exitCode === 0 ? 0 : exitCodes.usage };
   const error = withServiceAdvice(withRoleAdvice(thrown), loadConfig(env).config);
   if (!(error instanceof TallyhookError)) throw error;
-  return { said: `tallyhook: ${visibleMessage(error.message)}\n`, code: error.exitCode };
+  return { said: `tallyhook: ${printableMessage(error.message)}\n`, code: error.exitCode };
 }
 
 /** Runs it as a process of its own, compiled, as a deployment does. */

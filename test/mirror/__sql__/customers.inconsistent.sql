@@ -1,4 +1,4 @@
--- Finds rows with columns that no state explains (compare/inconsistent-rows.ts).
+-- Finds rows with columns that no state explains (compare/hand-edited-rows.ts).
 -- Generated for mirror.customers; test/mirror/generated-sql.test.ts holds this file against it.
 
 select cast($1 as text) as resource, id, columns

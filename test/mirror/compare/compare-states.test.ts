@@ -1,6 +1,6 @@
 import { afterAll, beforeAll, expect, test } from "vitest";
 import { compareStates } from "../../../src/mirror/compare/compare-states.ts";
-import type { GroupState, Observation } from "../../../src/mirror/snapshot.ts";
+import type { GroupState, Snapshot } from "../../../src/mirror/snapshot.ts";
 import { decode, mirrorResources } from "../../../src/mirror/resources.ts";
 import { listed } from "../../reconcile/sandbox-observations.ts";
 import { startTestSandbox } from "../../sandbox/harness.ts";
@@ -8,7 +8,7 @@ import { type ReconcileStand, createReconcileStand } from "../../reconcile/recon
 import { statementsOf } from "../../support/statements-of.ts";
 
 let stand: ReconcileStand;
-let shown: Observation[];
+let shown: Snapshot[];
 
 beforeAll(async () => {
   const sandbox = await startTestSandbox("compare");

@@ -18,7 +18,7 @@ import {
   seen,
   shown,
 } from "../samples.ts";
-import type { Observation } from "../../../src/mirror/snapshot.ts";
+import type { Snapshot } from "../../../src/mirror/snapshot.ts";
 
 const database = useTestDatabase();
 beforeEach(async () => {
@@ -75,8 +75,8 @@ const about = (who: string, status: string, changed: number): object[] => [
   }),
 ];
 const resources = ["customer", "order", "transaction", "subscription"] as const;
-type See = (resource: (typeof resources)[number], object: Record<string, unknown>) => Observation;
-const observed = (objects: object[], see: See): Observation[] =>
+type See = (resource: (typeof resources)[number], object: Record<string, unknown>) => Snapshot;
+const observed = (objects: object[], see: See): Snapshot[] =>
   objects.map((object, n) => see(resources[n] ?? "customer", object as Record<string, unknown>));
 
 test.each<[string, (status: string, changed: number) => object[][]]>([

@@ -8,11 +8,8 @@ import {
   withoutPersonalData,
   withoutPersonalField,
 } from "../../../src/mirror/privacy/personal-data.ts";
-import { arrivalOf, redactedArrival } from "../../../src/mirror/privacy/redact-events.ts";
-import {
-  type EnvelopePlaces,
-  defaultEnvelopePlaces,
-} from "../../../src/contract/event-envelope.ts";
+import { parsedEventOf, redactedEvent } from "../../../src/mirror/privacy/redact-events.ts";
+import { type EnvelopePaths, defaultEnvelopePaths } from "../../../src/contract/event-envelope.ts";
 import { customerSchema } from "../../../src/contract/resources/customers.ts";
 import { orderSchema } from "../../../src/contract/resources/orders.ts";
 import { planSchema } from "../../../src/contract/resources/plans.ts";
@@ -176,9 +173,9 @@ describe("the body of an event", () => {
     objects: new Set(["o-1"]),
     contacts: new Set(["jane@example.com", "+15550100"]),
   };
-  const left = (body: unknown, places: EnvelopePlaces = defaultEnvelopePlaces): unknown => {
+  const left = (body: unknown, places: EnvelopePaths = defaultEnvelopePaths): unknown => {
     const raw = Buffer.from(JSON.stringify(body));
-    const kept = redactedArrival(places, arrivalOf(raw), people);
+    const kept = redactedEvent(places, parsedEventOf(raw), people);
     return kept === null ? "untouched" : JSON.parse(kept.raw?.toString("utf8") ?? "null");
   };
   const event = (object: unknown, type = "order.created", more = {}): object => ({
@@ -263,7 +260,7 @@ describe("the body of an event", () => {
     '{"id":"e","customer":{"id":"c-1","name":"Jane"},"customer":{"id":"c-2"}}',
     '{"id":"e","to":"jane@example.com","to":"joe@example.com"}',
   ])("loses what is theirs under a key that is said again: %s", (text) => {
-    const of = (raw: Buffer) => redactedArrival(defaultEnvelopePlaces, arrivalOf(raw), people);
+    const of = (raw: Buffer) => redactedEvent(defaultEnvelopePaths, parsedEventOf(raw), people);
     const kept = of(Buffer.from(text))?.raw?.toString("utf8") ?? "nothing";
     expect(kept).not.toMatch(/jane|j@x/i);
     expect(JSON.parse(kept)).toMatchObject({ id: "e" });
@@ -278,7 +275,7 @@ describe("the body of an event", () => {
       `{"id":"e","note":"Jane, c-1","note":"x","customer_id":"c-2","data":${deep('"Jane"')}}`,
     ]) {
       const raw = Buffer.from(text);
-      const kept = redactedArrival(defaultEnvelopePlaces, arrivalOf(raw), people);
+      const kept = redactedEvent(defaultEnvelopePaths, parsedEventOf(raw), people);
       expect(JSON.parse(kept?.raw?.toString("utf8") ?? "null")).toMatchObject({ id: "e" });
       expect(kept?.raw?.toString("utf8")).not.toContain("Jane");
     }
@@ -286,7 +283,7 @@ describe("the body of an event", () => {
 
   it("is emptied where it is no JSON and names them, and only then", () => {
     const of = (text: string): unknown =>
-      redactedArrival(defaultEnvelopePlaces, arrivalOf(Buffer.from(text)), people);
+      redactedEvent(defaultEnvelopePaths, parsedEventOf(Buffer.from(text)), people);
     expect(of("Jane is c-1, we think")).toEqual({ raw: null, body: undefined });
     expect(of('{"email": "Jane@Example.com"')).toEqual({ raw: null, body: undefined });
     expect(of("somebody is c-12")).toBeNull();

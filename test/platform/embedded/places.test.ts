@@ -16,7 +16,7 @@ import { dirname, join } from "node:path";
 import { afterEach, describe, expect, test } from "vitest";
 import { installBinaries } from "../../../src/platform/embedded/cluster.ts";
 import { startEmbeddedPostgres } from "../../../src/platform/embedded/embedded-postgres.ts";
-import { type Account, canRead, prepareBase } from "../../../src/platform/embedded/place.ts";
+import { type ServerUser, canRead, prepareBase } from "../../../src/platform/embedded/place.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { makeDataDir } from "../../support/data-directory.ts";
 import { projectRoot, startHolder } from "../../support/holder.ts";
@@ -25,7 +25,7 @@ import { withServer } from "../../support/server-commands.ts";
 const log = createLog({ level: "silent", name: "test" });
 const isRoot = process.getuid?.() === 0;
 /** An id that no account has need of: the tests' user is not the one that root would pick. */
-const user: Account = { uid: 1, gid: 1, name: "daemon" };
+const user: ServerUser = { uid: 1, gid: 1, name: "daemon" };
 const userCanRun =
   isRoot && (await canRead(user, projectRoot)) && (await canRead(user, dirname(process.execPath)));
 

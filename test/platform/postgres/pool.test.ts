@@ -268,11 +268,11 @@ test("a server that the migrations cannot run on is refused with its version, be
 });
 
 describe("connections that fall silent for good while new ones work", () => {
-  const silenceMs = 500;
+  const receiveTimeoutMs = 500;
 
   test("are given up by a Knex once a statement had no answer for so long, the idle ones with it", async () => {
     const proxy = await startStallingProxy(database.url);
-    const options = { url: proxy.url, poolMax: 4, applicationName: "silent", silenceMs };
+    const options = { url: proxy.url, poolMax: 4, applicationName: "silent", receiveTimeoutMs };
     const db = createDatabase(options);
     try {
       await Promise.all([1, 2, 3, 4].map(() => db.raw("select pg_sleep(0.05)")));
@@ -288,7 +288,12 @@ describe("connections that fall silent for good while new ones work", () => {
 
   test("are given up by a pool of the driver all at once", async () => {
     const proxy = await startStallingProxy(database.url);
-    const pool = createPool({ url: proxy.url, max: 4, applicationName: "silent", silenceMs });
+    const pool = createPool({
+      url: proxy.url,
+      max: 4,
+      applicationName: "silent",
+      receiveTimeoutMs,
+    });
     try {
       await Promise.all([1, 2, 3, 4].map(() => pool.query("select pg_sleep(0.05)")));
       proxy.strand();
@@ -301,7 +306,7 @@ describe("connections that fall silent for good while new ones work", () => {
   });
 
   test("stay where they idle, since a lock may be held by one", async () => {
-    const options = { url: database.url, poolMax: 1, applicationName: "idle", silenceMs };
+    const options = { url: database.url, poolMax: 1, applicationName: "idle", receiveTimeoutMs };
     const db = createDatabase(options);
     const pid = async () =>
       (await db.raw("select pg_backend_pid() as pid, pg_sleep(0.3)")).rows[0].pid;

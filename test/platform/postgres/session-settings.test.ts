@@ -25,7 +25,7 @@ import { allReports } from "../../../src/reports/catalogue/all.ts";
 import { testKey } from "../../../src/sandbox/engine/keys.ts";
 import { createServiceClient } from "../../../src/client/service-client.ts";
 import { applyBatch } from "../../../src/worker/apply-batch.ts";
-import { alertRows, eventsSoFar } from "../../alerts/story-stand.ts";
+import { alertRows, eventsSoFar } from "../../alerts/timeline-stand.ts";
 import { sweep } from "../../alerts/sweep-stand.ts";
 import { testAlertContext, toldTo } from "../../alerts/test-alert-context.ts";
 import { startStand } from "../../receiver/receiver-stand.ts";

@@ -1,6 +1,6 @@
 import { expect, test } from "vitest";
 import { seededRandom } from "../../../src/platform/random.ts";
-import { withRetries } from "../../../src/platform/postgres/transactions.ts";
+import { retryOnConflict } from "../../../src/platform/postgres/transactions.ts";
 
 const deps = { random: seededRandom("retries") };
 const failing = (code: string, times: number) => {
@@ -16,18 +16,18 @@ const failing = (code: string, times: number) => {
 test.each(["40P01", "40001", "55P03"])(
   "repeats a transaction that failed with %s",
   async (code) => {
-    expect(await withRetries(deps, failing(code, 2).transaction)).toBe(3);
+    expect(await retryOnConflict(deps, failing(code, 2).transaction)).toBe(3);
   },
 );
 
 test("gives up after five tries", async () => {
   const always = failing("40P01", 99);
-  await expect(withRetries(deps, always.transaction)).rejects.toMatchObject({ code: "40P01" });
+  await expect(retryOnConflict(deps, always.transaction)).rejects.toMatchObject({ code: "40P01" });
   expect(always.tries()).toBe(5);
 });
 
 test.each(["23505", "57P01"])("does not repeat what failed with %s", async (code) => {
   const once = failing(code, 1);
-  await expect(withRetries(deps, once.transaction)).rejects.toMatchObject({ code });
+  await expect(retryOnConflict(deps, once.transaction)).rejects.toMatchObject({ code });
   expect(once.tries()).toBe(1);
 });

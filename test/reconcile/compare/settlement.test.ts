@@ -1,6 +1,6 @@
 import { beforeEach, expect, test } from "vitest";
-import { compareLook } from "../../../src/reconcile/compare/apply-differences.ts";
-import { lookAt } from "../../../src/reconcile/compare/snapshot.ts";
+import { compareAnswer } from "../../../src/reconcile/compare/apply-differences.ts";
+import { decodeAnswer } from "../../../src/reconcile/compare/decode-answer.ts";
 import { applyStates } from "../../../src/mirror/write/apply.ts";
 import { apply, at, sampleEntry, sampleOrder, shown } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
@@ -53,7 +53,7 @@ test.each(cases)(
     await apply(db, shown("order", sampleOrder(order)));
     const transactions = entries.map((entry) => sampleEntry({ ...entry }));
     const changed = sampleOrder({ ...order, transactions, updated_at: at(changedAfter) });
-    const look = lookAt(
+    const look = decodeAnswer(
       {
         resource: "order",
         date: new Date(at(dayLater)),
@@ -62,7 +62,7 @@ test.each(cases)(
       },
       [changed],
     );
-    const sorted = await compareLook(db, look, { graceMs: 60_000 }, { isConfirmed: false });
+    const sorted = await compareAnswer(db, look, { graceMs: 60_000 }, { isRecheck: false });
     const ofOrder = sorted?.apply.find(({ resource }) => resource === "order");
     expect(ofOrder?.classification.kind).toBe(isSettlement ? "settled" : "behind");
 

@@ -2,8 +2,8 @@ import { beforeEach, describe, expect, it } from "vitest";
 import { ConfigurationError } from "../../../src/platform/errors.ts";
 import { addDailySums, clearDailySums } from "../../../src/reconcile/coverage/ledger.ts";
 import { acknowledgeFinding } from "../../../src/reconcile/findings/findings.ts";
-import { checkIdentities } from "../../../src/reconcile/invariants/check-invariants.ts";
-import type { IdentityMode } from "../../../src/reconcile/invariants/invariant.ts";
+import { checkInvariants } from "../../../src/reconcile/invariants/check-invariants.ts";
+import type { InvariantMode } from "../../../src/reconcile/invariants/invariant.ts";
 import { emptyMirror } from "../../mirror/copies.ts";
 import { at } from "../../mirror/samples.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
@@ -36,11 +36,11 @@ async function check({
 }: {
   at?: Date;
   asOf?: Date;
-  modes?: Record<string, IdentityMode>;
+  modes?: Record<string, InvariantMode>;
   run?: number | null;
 } = {}) {
   const options = { modes, run, timeZone: "Europe/Berlin" };
-  return (await checkIdentities(database.db, { now: moment, asOf }, options)).filter(
+  return (await checkInvariants(database.db, { now: moment, asOf }, options)).filter(
     ({ breaches, opened, healed }) => breaches + opened + healed > 0,
   );
 }

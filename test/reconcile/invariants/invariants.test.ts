@@ -1,8 +1,8 @@
 import { beforeEach, describe, expect, it } from "vitest";
-import type { Observation } from "../../../src/mirror/snapshot.ts";
+import type { Snapshot } from "../../../src/mirror/snapshot.ts";
 import {
-  allIdentities,
-  checkIdentities,
+  allInvariants,
+  checkInvariants,
 } from "../../../src/reconcile/invariants/check-invariants.ts";
 import { emptyMirror } from "../../mirror/copies.ts";
 import { at } from "../../mirror/samples.ts";
@@ -42,9 +42,9 @@ interface FindingRow {
 }
 
 /** What is open: `identity of object`, with what is at risk. */
-async function check(observations: readonly Observation[]): Promise<Record<string, number | null>> {
+async function check(observations: readonly Snapshot[]): Promise<Record<string, number | null>> {
   await applyAll(database.db, observations);
-  await checkIdentities(database.db, moment, options);
+  await checkInvariants(database.db, moment, options);
   const rows = await database.db<FindingRow>("reconcile.findings").whereNot("state", "healed");
   return Object.fromEntries(
     rows.map(({ identity, object_id, amount_at_risk_minor: risk }) => [
@@ -60,10 +60,10 @@ const entry = { id: "entry", type: "sale", status: "succeeded", amount: 1_000 };
 const unsettled = { status: "in_progress", created_at: at(8 * days), updated_at: at(8 * days) };
 
 /**
- * The smallest fault of each identity, added to the whole mirror, and all that is found: where money is wrong, the ledger does not add up
- * either.
+ * The smallest fault of each identity, added to the whole mirror, and all that is found: where money is wrong, the
+ * ledger does not add up either.
  */
-const faults: Record<string, [what: string, Observation[], Record<string, number | null>][]> = {
+const faults: Record<string, [what: string, Snapshot[], Record<string, number | null>][]> = {
   total: [
     [
       "a total that is not net of the discount",
@@ -739,7 +739,7 @@ describe("the smallest fault", () => {
   });
 
   it("is known for every identity", () => {
-    const names = allIdentities.map(({ name }) => name).filter((name) => name !== "control");
+    const names = allInvariants.map(({ name }) => name).filter((name) => name !== "control");
     expect(Object.keys(faults).sort()).toEqual(names.sort());
   });
 });

@@ -1,7 +1,7 @@
 import { beforeEach, describe, expect, it } from "vitest";
 import {
-  type IdentityResult,
-  checkIdentities,
+  type InvariantResult,
+  checkInvariants,
 } from "../../../src/reconcile/invariants/check-invariants.ts";
 import { emptyMirror } from "../../mirror/copies.ts";
 import { type TestSandbox, startTestSandbox } from "../../sandbox/harness.ts";
@@ -17,10 +17,10 @@ beforeEach(async () => {
   await database.db.raw("truncate reconcile.findings restart identity cascade");
 });
 
-async function check(): Promise<IdentityResult[]> {
+async function check(): Promise<InvariantResult[]> {
   const { clock } = await sandbox.control("GET", "");
   const now = new Date(Date.parse(clock.now) + 60_000);
-  const results = await checkIdentities(
+  const results = await checkInvariants(
     database.db,
     { now, asOf: now },
     { modes: {}, run: null, timeZone: "UTC" },

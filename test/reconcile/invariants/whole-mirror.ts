@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
-import { applyObservations } from "../../../src/mirror/write/apply.ts";
-import type { Observation, Resource } from "../../../src/mirror/snapshot.ts";
+import { applySnapshots } from "../../../src/mirror/write/apply.ts";
+import type { Snapshot, Resource } from "../../../src/mirror/snapshot.ts";
 import { at, seen, shown } from "../../mirror/samples.ts";
 
 type Wire = Record<string, unknown>;
@@ -84,14 +84,14 @@ export const customer = (id: string, fields: Wire = {}): Wire => ({
 export const couponOf = (fields: Wire): Wire => ({ id: "coupon-1", code: "TEN", ...fields });
 
 /** What the service's lists show. */
-export const listed = (resource: Resource, object: Wire): Observation =>
+export const listed = (resource: Resource, object: Wire): Snapshot =>
   seen(resource, object, 9 * days);
 
 /** What an event showed: a state of the past. */
-export const told = (resource: Resource, object: Wire): Observation => shown(resource, object);
+export const told = (resource: Resource, object: Wire): Snapshot => shown(resource, object);
 
 /** An order and its sale, as the lists show them. */
-export const paidOrder = (id: string, fields: Wire = {}, saleFields: Wire = {}): Observation[] => [
+export const paidOrder = (id: string, fields: Wire = {}, saleFields: Wire = {}): Snapshot[] => [
   listed("order", order(id, fields)),
   listed("transaction", sale(id, saleFields)),
 ];
@@ -101,7 +101,7 @@ export const cycle = (
   n: number | null,
   fields: Wire = {},
   saleFields: Wire = {},
-): Observation[] =>
+): Snapshot[] =>
   paidOrder(
     `${subscriptionId}-${n}`,
     { subscription_id: subscriptionId, subscription_cycle: n, ...fields },
@@ -115,7 +115,7 @@ export const declinedCycle = (subscriptionId: string, n: number | null, fields: 
   cycle(subscriptionId, n, { ...declined, ...fields }, { status: "failed" });
 
 /** One of everything that may be, and every identity holds. */
-export function wholeMirror(): Observation[] {
+export function wholeMirror(): Snapshot[] {
   return [
     listed("customer", customer("customer-1")),
     ...paidOrder("plain"),
@@ -228,5 +228,5 @@ export function wholeMirror(): Observation[] {
   ];
 }
 
-export const applyAll = (db: Knex, observations: readonly Observation[]): Promise<unknown> =>
-  db.transaction((trx) => applyObservations(trx, observations));
+export const applyAll = (db: Knex, observations: readonly Snapshot[]): Promise<unknown> =>
+  db.transaction((trx) => applySnapshots(trx, observations));

@@ -1,7 +1,7 @@
 import { createHash } from "node:crypto";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { recordFindings } from "../../../src/reconcile/findings/findings.ts";
-import type { About } from "../../../src/reports/base/about.ts";
+import type { ReportFacts } from "../../../src/reports/base/report-facts.ts";
 import { defaultAccounts } from "../../../src/reports/base/account-map.ts";
 import { findReport } from "../../../src/reports/catalogue/all.ts";
 import { closeMonth } from "../../../src/reports/close/close-month.ts";
@@ -34,7 +34,7 @@ const byForce = (...statements: string[]) =>
     for (const sql of statements) await trx.raw(sql.replaceAll("?", "\\?"));
   });
 
-const readReport = async (name: string): Promise<About> => {
+const readReport = async (name: string): Promise<ReportFacts> => {
   const found = await findFrozen(database.db, may, findReport(name));
   if (found === null) throw new Error(`${name} of May is not frozen`);
   return readFrozen(database.db, found, null, () => {});
@@ -413,7 +413,9 @@ describe("a close of an earlier version", () => {
     "whose hash covers %s is verified by it, is linked by the next one, and can be read",
     async (covers) => {
       const { db } = database;
-      const abouts = await db("reports.closed_reports").where({ close: 1 }).pluck<About[]>("about");
+      const abouts = await db("reports.closed_reports")
+        .where({ close: 1 })
+        .pluck<ReportFacts[]>("about");
       const [row] = await db("reports.closes").where({ id: 1 }).select("as_of");
       const asOf = (row.as_of as Date).toISOString();
       const sha256 =

@@ -60,10 +60,10 @@ async function runDemo(context: CliContext, seed: string, quiet: boolean): Promi
       LOG_LEVEL: "error",
     });
     // Loaded on demand, since it is nearly all of the program: help needs none of it.
-    const { proveMainJob } = await import("./prove.ts");
+    const { proveRecovery } = await import("./prove.ts");
     const runtime = createRuntime(loaded, log);
     try {
-      return await proveMainJob(runtime, {
+      return await proveRecovery(runtime, {
         seed,
         startedAt,
         say,

@@ -46,7 +46,7 @@ const quietTimeoutMs = 45_000;
  * Sends the sandbox's traffic through a faulty network, waits until all events are applied, heals what was lost and
  * compares every object with the sandbox's own state. The runtime's database must be empty.
  */
-export async function proveMainJob(runtime: Runtime, options: DemoOptions): Promise<DemoResult> {
+export async function proveRecovery(runtime: Runtime, options: DemoOptions): Promise<DemoResult> {
   const { seed, say, signal } = options;
   signal.throwIfAborted();
   await migrateAll(runtime);

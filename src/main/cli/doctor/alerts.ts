@@ -7,10 +7,10 @@ import type { AlertSettings } from "../../../alerts/settings.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { alertChannelDeps, alertSettings } from "../../alerts.ts";
 import type { Runtime } from "../../runtime.ts";
-import { type Finding, check, failed, ok, skipped, warning } from "./finding.ts";
+import { type CheckResult, check, failed, ok, skipped, warning } from "./check-result.ts";
 
 /** Checks the settings, each channel and the undeliverable messages. Resolves host names and sends nothing. */
-export async function examineAlerts(runtime: Runtime, database: Finding): Promise<Finding[]> {
+export async function checkAlerts(runtime: Runtime, database: CheckResult): Promise<CheckResult[]> {
   const readable = await check("alerts", async () => describe(runtime, alertSettings(runtime)));
   if (readable.status === "failed") return [readable];
   const settings = alertSettings(runtime);
@@ -23,7 +23,7 @@ export async function examineAlerts(runtime: Runtime, database: Finding): Promis
   return [readable, ...each, await check("alerts unsent", () => checkUnsent(runtime, database))];
 }
 
-function describe({ config, secrets }: Runtime, settings: AlertSettings): Finding {
+function describe({ config, secrets }: Runtime, settings: AlertSettings): CheckResult {
   const on = Object.values(settings.rules).filter(({ enabled }) => enabled).length;
   const from = config.alerts.settingsFile ?? "defaults";
   const used = JSON.stringify(settings.channels);
@@ -43,7 +43,7 @@ async function checkChannel(
   check: string,
   settings: ChannelSettings,
   deps: ChannelDeps,
-): Promise<Finding> {
+): Promise<CheckResult> {
   const { channel, problem } = tryOpen(settings, deps);
   if (problem !== undefined) return failed(check, problem, null);
   const { host, kind } = channel;
@@ -58,7 +58,7 @@ async function checkChannel(
   return failed(check, `${host} has no address`, "check the name, and this machine's DNS");
 }
 
-async function checkUnsent(runtime: Runtime, database: Finding): Promise<Finding> {
+async function checkUnsent(runtime: Runtime, database: CheckResult): Promise<CheckResult> {
   if (database.status === "failed") {
     return skipped("alerts unsent", "the database is not ready");
   }
@@ -77,12 +77,12 @@ async function checkUnsent(runtime: Runtime, database: Finding): Promise<Finding
 const lateAfterSeconds = { worker: 120, scheduler: 300 };
 
 /** Checks that a worker applies events and that a scheduler starts the timed tasks. */
-export async function examineWork(runtime: Pick<Runtime, "db">): Promise<Finding[]> {
+export async function examineWork(runtime: Pick<Runtime, "db">): Promise<CheckResult[]> {
   const beats = await readHeartbeats(await runtime.db());
   return [workers(beats), scheduler(beats)];
 }
 
-function workers({ workerAgesSeconds: ages }: Heartbeats): Finding {
+function workers({ workerAgesSeconds: ages }: Heartbeats): CheckResult {
   const alive = ages.filter((age) => age <= lateAfterSeconds.worker).length;
   const [newestMissing] = ages.filter((age) => age > lateAfterSeconds.worker);
   if (alive === 0) {
@@ -104,7 +104,7 @@ function workers({ workerAgesSeconds: ages }: Heartbeats): Finding {
       );
 }
 
-function scheduler({ workerAgesSeconds, schedulerAgeSeconds: age }: Heartbeats): Finding {
+function scheduler({ workerAgesSeconds, schedulerAgeSeconds: age }: Heartbeats): CheckResult {
   if (!workerAgesSeconds.some((each) => each <= lateAfterSeconds.worker)) {
     return skipped("scheduler", "no worker runs");
   }

@@ -5,10 +5,10 @@ import { someOf } from "../../../platform/readable-text.ts";
 import { queuePoolSizes } from "../../../queue/backend.ts";
 import { type Runtime, poolSizes } from "../../runtime.ts";
 import { pendingSchema } from "../../schema.ts";
-import { type Finding, failed, ok, skipped, warning } from "./finding.ts";
+import { type CheckResult, failed, ok, skipped, warning } from "./check-result.ts";
 
 /** Checks that the database answers and has the tables of this version. */
-export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<Finding> {
+export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<CheckResult> {
   const db = await runtime.db();
   const pending = await pendingSchema(db);
   if (pending.length > 0) {
@@ -27,7 +27,7 @@ export async function checkDatabase(runtime: Pick<Runtime, "db">): Promise<Findi
 /**
  * Checks that functions, views and triggers are unchanged since `migrate` created them. The database must be migrated.
  */
-export async function checkSchemaText(runtime: Pick<Runtime, "db">): Promise<Finding> {
+export async function checkSchemaText(runtime: Pick<Runtime, "db">): Promise<CheckResult> {
   const check = "schema text";
   const changed = await changedObjects(await runtime.db());
   if (changed === null) {
@@ -114,7 +114,7 @@ function connectionsNeeded(queueOnPostgres: boolean): number {
 }
 
 /** Checks the role, and the server settings that harm this program, as its connections see them. One line each. */
-export async function checkServer(runtime: Pick<Runtime, "db" | "config">): Promise<Finding[]> {
+export async function checkServer(runtime: Pick<Runtime, "db" | "config">): Promise<CheckResult[]> {
   const facts = await readServerFacts(await runtime.db());
   const needed = connectionsNeeded(runtime.config.queueBackend === "postgres");
   const troubles = findTroubles(facts, needed);
@@ -138,7 +138,7 @@ export async function checkServer(runtime: Pick<Runtime, "db" | "config">): Prom
 function examineRole(
   { role, isSuperuser, mayWrite, database }: ServerFacts,
   kind: "embedded" | "external",
-): Finding {
+): CheckResult {
   const check = "database role";
   if (kind === "embedded") return skipped(check, "the embedded PostgreSQL is Tallyhook's own");
   if (!mayWrite) {

@@ -8,7 +8,7 @@ import { optionalRooms } from "../../optional-rooms.ts";
 import { type Runtime, serviceLocation } from "../../runtime.ts";
 import { type CliContext, withServiceAdvice } from "../context.ts";
 import { checkDatabase, checkSchemaText, checkServer } from "./database.ts";
-import { type Finding, check, checkAll, failed, ok, skipped, warning } from "./finding.ts";
+import { type CheckResult, check, checkAll, failed, ok, skipped, warning } from "./check-result.ts";
 import { checkSecrets } from "./secrets.ts";
 
 /**
@@ -51,9 +51,9 @@ const needDatabase = [
 ];
 
 /** Checks everything a deployment needs. A check that fails does not hide the others. */
-async function examine(runtime: Runtime): Promise<Finding[]> {
+async function examine(runtime: Runtime): Promise<CheckResult[]> {
   const { reports, endpoint, alerts } = optionalRooms;
-  const findings: Finding[] = [
+  const findings: CheckResult[] = [
     ok(
       "configuration",
       `database ${runtime.config.database}, queue on ${runtime.config.queueBackend}`,
@@ -72,17 +72,17 @@ async function examine(runtime: Runtime): Promise<Finding[]> {
       findings.push(...(await checkAll("worker", () => alerts.examineWork(runtime))));
     }
     findings.push(await check("signing secrets", () => checkSecrets(runtime)));
-    if (reports !== undefined) findings.push(await check("proof", () => reports.examine(runtime)));
+    if (reports !== undefined) findings.push(await check("proof", () => reports.check(runtime)));
   }
   findings.push(...(await checkService(runtime)));
   if (endpoint !== undefined) {
-    findings.push(await check("endpoint", () => endpoint.examine(runtime, database)));
+    findings.push(await check("endpoint", () => endpoint.check(runtime, database)));
   }
-  if (alerts !== undefined) findings.push(...(await alerts.examine(runtime, database)));
+  if (alerts !== undefined) findings.push(...(await alerts.check(runtime, database)));
   return findings;
 }
 
-async function checkInbox(runtime: Runtime): Promise<Finding> {
+async function checkInbox(runtime: Runtime): Promise<CheckResult> {
   const counts = await countByState(await runtime.db());
   const detail = Object.entries(counts)
     .map(([state, n]) => `${state} ${n}`)
@@ -95,7 +95,7 @@ async function checkInbox(runtime: Runtime): Promise<Finding> {
     : ok("inbox", detail);
 }
 
-async function checkQueue(runtime: Runtime): Promise<Finding> {
+async function checkQueue(runtime: Runtime): Promise<CheckResult> {
   const { queueBackend } = runtime.config;
   try {
     await (await runtime.queue()).ping();
@@ -110,7 +110,7 @@ async function checkQueue(runtime: Runtime): Promise<Finding> {
   return ok("queue", `${queueBackend} answers`);
 }
 
-async function checkService(runtime: Runtime): Promise<Finding[]> {
+async function checkService(runtime: Runtime): Promise<CheckResult[]> {
   const { config, secrets, wallClock } = runtime;
   if (config.service.kind === "sandbox") {
     return [skipped("service", "SVC_BASE_URL is not set, so the sandbox is the service")];
@@ -150,7 +150,7 @@ const marks = {
   skipped: pc.dim("skipped"),
 };
 
-function line({ check: name, status, detail, remedy }: Finding): string {
+function line({ check: name, status, detail, remedy }: CheckResult): string {
   const advice = remedy === null ? "" : `\n        ${" ".repeat(18)}→ ${remedy}`;
   return `${marks[status]} ${name.padEnd(18)} ${detail}${advice}`;
 }

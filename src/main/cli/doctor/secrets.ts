@@ -1,17 +1,17 @@
 import { counted } from "../../../platform/readable-text.ts";
 import type { Encryption } from "../../../platform/encryption.ts";
 import { someOf } from "../../../platform/readable-text.ts";
-import { type SecretRow, listUnendedSecretRows } from "../../../receiver/secrets-store.ts";
+import { type SecretRow, listCurrentSecretRows } from "../../../receiver/secrets-store.ts";
 import { isUsableRow } from "../../../receiver/secrets-overview.ts";
 import type { Runtime } from "../../runtime.ts";
-import { type Finding, failed, ok } from "./finding.ts";
+import { type CheckResult, failed, ok } from "./check-result.ts";
 
 const check = "signing secrets";
 
 /** Checks that there is a secret to verify with, and that the current key decrypts each stored one. */
-export async function checkSecrets(runtime: Runtime): Promise<Finding> {
+export async function checkSecrets(runtime: Runtime): Promise<CheckResult> {
   const { config, secrets } = runtime;
-  const rows = await listUnendedSecretRows(await runtime.db(), runtime.wallClock.now());
+  const rows = await listCurrentSecretRows(await runtime.db(), runtime.wallClock.now());
   const fromEnvironment = secrets.webhookSecrets.length;
   const detail = `${fromEnvironment} from the environment, ${rows.length} in the database`;
   if (rows.length > 0) {
@@ -37,7 +37,7 @@ function keyIsWrong(
   { config }: Pick<Runtime, "config">,
   rows: readonly SecretRow[],
   closed: readonly SecretRow[],
-): Finding {
+): CheckResult {
   const which =
     config.encryptionKey === "local"
       ? `the key in ${config.dataDir}/encryption-key`

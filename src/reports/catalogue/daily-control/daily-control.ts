@@ -1,6 +1,6 @@
 import { counted } from "../../../platform/readable-text.ts";
 import { type Exponents, amountText, shortAmount } from "../../base/currencies.ts";
-import { type Cells, type Column, type Figure, groupBy, sumOf } from "../../base/figure.ts";
+import { type RowByColumn, type Column, type Figure, groupBy, sumOf } from "../../base/figure.ts";
 import {
   type Report,
   count,
@@ -46,7 +46,7 @@ const marks: readonly { outcome: string; sign: string; meaning: string }[] = [
 ];
 
 /** The mirror's sums of each day, marked where the service's list differs; one figure for each currency. */
-function controlTotals(rows: readonly Cells[], exponents: Exponents): Figure[] {
+function controlTotals(rows: readonly RowByColumn[], exponents: Exponents): Figure[] {
   return groupBy(rows, "currency").map(([currency, own]): Figure => {
     const byDay = everyDay(groupBy(own, "day"));
     const isByDay = byDay.length <= mostDays;
@@ -82,10 +82,10 @@ const markedText = (marked: number): string =>
     : `${marked} marked because of a difference from the service's list, a gap or a later change`;
 
 /** Adds the days between that have no row, so that a gap in time shows as a gap. */
-function everyDay(days: readonly [string, Cells[]][]): [string, Cells[]][] {
+function everyDay(days: readonly [string, RowByColumn[]][]): [string, RowByColumn[]][] {
   const known = new Map(days);
   const [first, last] = [days[0]?.[0] ?? "", days.at(-1)?.[0] ?? ""];
-  const all: [string, Cells[]][] = [];
+  const all: [string, RowByColumn[]][] = [];
   for (let day = first; day !== "" && day <= last; day = dayAfter(day)) {
     all.push([day, known.get(day) ?? []]);
   }
@@ -96,15 +96,15 @@ const dayAfter = (day: string): string =>
   new Date(Date.parse(`${day}T00:00:00Z`) + 86_400_000).toISOString().slice(0, 10);
 
 /** The same rule as `reports.is_captured`, for rows of a report. Pure. */
-export const isCaptured = ({ type, status }: Cells): boolean =>
+export const isCaptured = ({ type, status }: RowByColumn): boolean =>
   type === "sale" && (status === "succeeded" || status === "chargeback");
 
 /** The same rule as `reports.is_refunded`. Pure. */
-export const isRefunded = ({ type, status }: Cells): boolean =>
+export const isRefunded = ({ type, status }: RowByColumn): boolean =>
   type === "refund" && status === "succeeded";
 
-function columnOf(label: string, rows: readonly Cells[]): Column {
-  const of = (isWanted: (row: Cells) => boolean) =>
+function columnOf(label: string, rows: readonly RowByColumn[]): Column {
+  const of = (isWanted: (row: RowByColumn) => boolean) =>
     Number(sumOf(rows.filter(isWanted), "mirror_sum"));
   return {
     label,

@@ -1,5 +1,5 @@
 import { type Exponents, amountText, grouped } from "../../base/currencies.ts";
-import { type Cells, type Figure, groupBy, sumOf } from "../../base/figure.ts";
+import { type RowByColumn, type Figure, groupBy, sumOf } from "../../base/figure.ts";
 import { type Report, percent, summedCount, summedMoney, text } from "../../base/report.ts";
 
 export const declines: Report = {
@@ -19,7 +19,7 @@ export const declines: Report = {
 };
 
 /** Declined attempts by code, the most frequent first; one figure for each currency. */
-function declineShares(rows: readonly Cells[], exponents: Exponents): Figure[] {
+function declineShares(rows: readonly RowByColumn[], exponents: Exponents): Figure[] {
   return groupBy(rows, "currency").map(([currency, own]): Figure => {
     const all = sumOf(own, "declines");
     const codes = groupBy(own, "failure_code")

@@ -1,5 +1,12 @@
 import { type Exponents, amountText, grouped } from "../../base/currencies.ts";
-import { type Bar, type Cells, type Figure, type Tone, groupBy, sumOf } from "../../base/figure.ts";
+import {
+  type Bar,
+  type RowByColumn,
+  type Figure,
+  type Tone,
+  groupBy,
+  sumOf,
+} from "../../base/figure.ts";
 import {
   type Report,
   day,
@@ -55,7 +62,7 @@ const ends: readonly { column: string; amount?: string; label: string; tone: Ton
 ];
 
 /** How the declined renewals of all weeks left dunning, step by step down to none; one figure for each currency. */
-function dunningSteps(rows: readonly Cells[], exponents: Exponents): Figure[] {
+function dunningSteps(rows: readonly RowByColumn[], exponents: Exponents): Figure[] {
   return groupBy(rows, "currency").map(([currency, own]): Figure => {
     const entered = sumOf(own, "entered");
     const amount = (column: string) => amountText(sumOf(own, column), currency, exponents);

@@ -1,4 +1,4 @@
-import { type Cells, type Figure, groupBy } from "../../base/figure.ts";
+import { type RowByColumn, type Figure, groupBy } from "../../base/figure.ts";
 import { type Report, count, month, percent, text } from "../../base/report.ts";
 
 export const networkMonitor: Report = {
@@ -20,8 +20,10 @@ export const networkMonitor: Report = {
   figures: networkRatios,
 };
 
-/** The chargeback ratio of each month against the threshold of a programme; brands without a programme have no figure. */
-function networkRatios(rows: readonly Cells[]): Figure[] {
+/**
+ * The chargeback ratio of each month against the threshold of a programme; brands without a programme have no figure.
+ */
+function networkRatios(rows: readonly RowByColumn[]): Figure[] {
   return groupBy(
     rows.filter((row) => row["programme"] !== null),
     "brand",

@@ -1,5 +1,5 @@
 import { type Exponents, amountText, shortAmount } from "../../base/currencies.ts";
-import { type Cells, type Figure, groupBy, sumOf } from "../../base/figure.ts";
+import { type RowByColumn, type Figure, groupBy, sumOf } from "../../base/figure.ts";
 import { type Report, summedCount, summedMoney, text, time } from "../../base/report.ts";
 
 export const pastDueAging: Report = {
@@ -21,7 +21,7 @@ export const pastDueAging: Report = {
 const ages = ["0-7", "8-14", "15-30", "31-60", "61+"];
 
 /** What is past due, by age in days; one figure for each currency. */
-function aging(rows: readonly Cells[], exponents: Exponents): Figure[] {
+function aging(rows: readonly RowByColumn[], exponents: Exponents): Figure[] {
   return groupBy(rows, "currency").map(([currency, own]): Figure => {
     const byAge = new Map(groupBy(own, "days_past_due"));
     const columns = ages.map((age) => {

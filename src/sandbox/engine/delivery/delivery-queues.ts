@@ -1,7 +1,7 @@
 import type { AttemptKind, Delivery } from "./delivery-log.ts";
 
 /** A delivery queue for each endpoint, so that one that answers slowly does not delay another. */
-export interface Lanes {
+export interface DeliveryQueues {
   /** In all queues: waiting, held back, delayed or in progress. */
   readonly pending: number;
   push(endpointId: string, sending: Sending): void;
@@ -12,12 +12,12 @@ export interface Lanes {
   close(): void;
 }
 
-export interface LanesDeps extends Pick<LaneDeps, "send"> {
+export interface DeliveryQueuesDeps extends Pick<DeliveryQueueDeps, "send"> {
   concurrency: (endpointId: string) => number;
 }
 
-export function createLanes({ send, concurrency }: LanesDeps): Lanes {
-  const lanes = new Map<string, Lane>();
+export function createDeliveryQueues({ send, concurrency }: DeliveryQueuesDeps): DeliveryQueues {
+  const lanes = new Map<string, DeliveryQueue>();
   let waiters: (() => void)[] = [];
 
   function pending(): number {
@@ -40,7 +40,7 @@ export function createLanes({ send, concurrency }: LanesDeps): Lanes {
     push(endpointId, sending) {
       let lane = lanes.get(endpointId);
       if (lane === undefined) {
-        lane = createLane({ send, concurrency: () => concurrency(endpointId), onQuiet });
+        lane = createDeliveryQueue({ send, concurrency: () => concurrency(endpointId), onQuiet });
         lanes.set(endpointId, lane);
       }
       lane.push(sending);
@@ -71,7 +71,7 @@ export interface Sending {
 }
 
 /** The delivery queue of one endpoint: what waits, what is held back, and a bounded number in progress. */
-export interface Lane {
+export interface DeliveryQueue {
   /** Waiting, held back, delayed or in progress. */
   readonly pending: number;
   push(sending: Sending): void;
@@ -80,7 +80,7 @@ export interface Lane {
   close(): void;
 }
 
-export interface LaneDeps {
+export interface DeliveryQueueDeps {
   concurrency: () => number;
   /** Never rejects. */
   send: (sending: Sending) => Promise<void>;
@@ -98,7 +98,7 @@ interface Held {
 /** The consumed front of the queue is cut off at this length. */
 const spentLimit = 1024;
 
-function createLane(deps: LaneDeps): Lane {
+function createDeliveryQueue(deps: DeliveryQueueDeps): DeliveryQueue {
   let queue: Sending[] = [];
   let head = 0;
   let underWay = 0;

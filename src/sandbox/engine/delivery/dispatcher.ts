@@ -20,7 +20,7 @@ import {
   type DeliveryLogDump,
   createDeliveryLog,
 } from "./delivery-log.ts";
-import { type Sending, createLanes } from "./delivery-queues.ts";
+import { type Sending, createDeliveryQueues } from "./delivery-queues.ts";
 
 /** Sends events to webhook endpoints: signed, retried by the schedule, damaged by the faults. */
 export interface Dispatcher {
@@ -64,7 +64,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   /** Endpoints that were unreachable last time. One delivery at a time finds out whether they are reachable again. */
   const unreachable = new Set<string>();
   const unlessAbsent = createAbsentHosts();
-  const lanes = createLanes({
+  const lanes = createDeliveryQueues({
     send,
     concurrency: (id) => (unreachable.has(id) ? 1 : deps.settings().delivery_concurrency),
   });
@@ -112,7 +112,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const result = await unlessAbsent(endpoint.url, deps.time.movePassing(dueMs), () =>
       attempt(deps, delivery.event, endpoint, { at, kind }),
     );
-    settle(sending, at, result);
+    recordAttempt(sending, at, result);
     if (!result.unreachable) unreachable.delete(endpoint.id);
     else if (endpointOf(delivery)?.url === endpoint.url) failWaiting(endpoint.id, result);
   }
@@ -127,7 +127,11 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     if (delivery.status === "pending") delivery.status = "canceled";
   }
 
-  function settle({ delivery, kind }: Sending, at: string, { status, error }: PostResult): void {
+  function recordAttempt(
+    { delivery, kind }: Sending,
+    at: string,
+    { status, error }: PostResult,
+  ): void {
     counts.sent += 1;
     if (kind === "corrupt") counts.corrupted += 1;
     const made: DeliveryAttempt = { at, status, error, kind };
@@ -143,7 +147,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   function failWaiting(endpointId: string, result: PostResult): void {
     unreachable.add(endpointId);
     for (const sending of lanes.takeReady(endpointId)) {
-      settle(sending, new Date(deps.time.momentOf(sending.dueMs)).toISOString(), result);
+      recordAttempt(sending, new Date(deps.time.momentOf(sending.dueMs)).toISOString(), result);
     }
   }
 

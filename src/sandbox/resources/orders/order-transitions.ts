@@ -1,10 +1,7 @@
 import { ApiError } from "../../engine/api-error.ts";
 import type { Space } from "../../engine/space.ts";
 import { type Outcome, outcomeOf, testCards } from "../payment-methods/test-cards.ts";
-import {
-  settleRetriedCycle,
-  settleRetriedFirstCharge,
-} from "../subscriptions/bill-subscription.ts";
+import { applyRetriedCycle, applyRetriedFirstCharge } from "../subscriptions/bill-subscription.ts";
 import type { TransactionRecord, TransactionStatus } from "../transactions/transaction.ts";
 import {
   announceOutcome,
@@ -56,9 +53,9 @@ export function retryOrder(space: Space, order: OrderRecord): OrderRecord {
           next_retry_at: isInDunning ? subscription.next_retry_at : null,
         },
   );
-  if (isFirstCharge) settleRetriedFirstCharge(space, subscription, retried);
+  if (isFirstCharge) applyRetriedFirstCharge(space, subscription, retried);
   else if (subscription !== undefined && isInDunning) {
-    settleRetriedCycle(space, subscription, retried);
+    applyRetriedCycle(space, subscription, retried);
   }
   return retried;
 }

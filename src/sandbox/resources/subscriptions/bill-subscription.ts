@@ -84,7 +84,7 @@ export function retryIfDue(space: Space, id: string): void {
   const retried = chargeOrder(space, order, cardFor(space, subscription, order));
   announceOutcome(space, retried, { attempt_count: attemptsOf(retried), next_retry_at });
   const counted = { ...subscription, next_retry_at, dunning: { ...dunning, retries } };
-  settleRetriedCycle(space, counted, retried);
+  applyRetriedCycle(space, counted, retried);
   if (retried.status === "failed" && next !== null) {
     space.schedule("dunning", id, next.getTime());
   }
@@ -220,7 +220,7 @@ function settlePaidCycle(
 }
 
 /** Handles a retry of the renewal in dunning, whether by the dunning job or by hand. */
-export function settleRetriedCycle(
+export function applyRetriedCycle(
   space: Space,
   subscription: SubscriptionRecord,
   order: OrderRecord,
@@ -242,7 +242,7 @@ export function settleRetriedCycle(
  * Handles a retry of the first charge. Once it is approved, the first cycle is paid and current. The subscription stays
  * `failed` and bills nothing more.
  */
-export function settleRetriedFirstCharge(
+export function applyRetriedFirstCharge(
   space: Space,
   subscription: SubscriptionRecord,
   order: OrderRecord,

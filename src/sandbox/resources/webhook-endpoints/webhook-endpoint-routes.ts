@@ -9,7 +9,7 @@ import { type Mounted, mounted } from "../../http/mount.ts";
 import { find } from "../find.ts";
 import {
   type WebhookEndpointRecord,
-  judgeWebhookUrl,
+  checkWebhookUrl,
   webhookEndpointBody,
 } from "./webhook-endpoint.ts";
 
@@ -158,7 +158,7 @@ function rotateSecret(
 function assertAcceptable(space: Space, input: WebhookEndpointInput): void {
   const { url, enabled_events, api_version } = input;
   if (url !== undefined) {
-    const verdict = judgeWebhookUrl(url, space.settings().allow_http_endpoints);
+    const verdict = checkWebhookUrl(url, space.settings().allow_http_endpoints);
     if (verdict === "malformed") throw new ApiError("invalid_format", "must be a URL", "url");
     if (verdict === "insecure") {
       throw new ApiError("webhook_endpoint_invalid", "The URL must be https.", "url");

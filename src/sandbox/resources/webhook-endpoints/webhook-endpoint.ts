@@ -48,13 +48,13 @@ export function liveSecrets(endpoint: WebhookEndpointRecord, nowIso: string): st
     .map(({ value }) => value);
 }
 
-export type UrlVerdict = "ok" | "malformed" | "insecure";
+export type UrlCheck = "ok" | "malformed" | "insecure";
 
 /** Which webhook URLs are accepted: https, and http where the setting `allow_http_endpoints` permits it. */
-export function judgeWebhookUrl(
+export function checkWebhookUrl(
   text: string,
   allowHttp: Settings["allow_http_endpoints"],
-): UrlVerdict {
+): UrlCheck {
   if (!URL.canParse(text)) return "malformed";
   const url = new URL(text);
   if (url.protocol === "https:") return "ok";

@@ -1,9 +1,9 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
-import { beat, schedulerBeat } from "../../../../src/alerts/rules/watch-absence.ts";
+import { recordHeartbeat, schedulerBeat } from "../../../../src/alerts/rules/watch-absence.ts";
 import { registerDoctor } from "../../../../src/main/cli/doctor/doctor.ts";
-import type { Finding } from "../../../../src/main/cli/doctor/finding.ts";
+import type { CheckResult } from "../../../../src/main/cli/doctor/check-result.ts";
 import { createEncryption } from "../../../../src/platform/encryption.ts";
 import { migrateSchema } from "../../../../src/main/schema.ts";
 import { migrateQueueSchema } from "../../../../src/queue/backend.ts";
@@ -25,8 +25,8 @@ beforeAll(async () => {
 beforeEach(async () => {
   await emptyInbox(database.db);
   await database.db.raw("truncate receiver.secrets, alerts.heartbeats");
-  await beat(database.db, "worker:1:a");
-  await beat(database.db, schedulerBeat);
+  await recordHeartbeat(database.db, "worker:1:a");
+  await recordHeartbeat(database.db, schedulerBeat);
 });
 // The command tells of failures by the exit code of its process, which here is the one of the tests.
 afterEach(() => {
@@ -58,7 +58,10 @@ async function examine(env: Record<string, string | undefined> = {}) {
   const run = await runCommand(registerDoctor, ["doctor", "--json"], { env: environment(env) });
   expect(run.error).toBeNull();
   const { exitCode } = process;
-  const { healthy, findings } = JSON.parse(run.out) as { healthy: boolean; findings: Finding[] };
+  const { healthy, findings } = JSON.parse(run.out) as {
+    healthy: boolean;
+    findings: CheckResult[];
+  };
   const of = (name: string) => findings.find(({ check }) => check === name);
   const all = (name: string) => findings.filter(({ check }) => check === name);
   return { healthy, findings, of, all, exitCode, out: run.out };
@@ -200,7 +203,7 @@ describe("who works, as doctor sees it", () => {
   });
 
   test("one worker of two that missed its heartbeat is a warning", async () => {
-    await beat(database.db, "worker:2:b");
+    await recordHeartbeat(database.db, "worker:2:b");
     await heard("worker:2:b", 14);
     expect((await examine()).of("worker")).toMatchObject({
       status: "warning",
@@ -361,7 +364,7 @@ describe("settings of the server, as doctor sees them", () => {
   beforeEach(async () => {
     own = await createTestDatabase();
     name = new URL(own.url).pathname.slice(1);
-    await beat(own.db, "worker:1:a");
+    await recordHeartbeat(own.db, "worker:1:a");
   });
   afterEach(() => own.destroy());
   const server = async () => examine({ DATABASE_URL: own.url });

@@ -1,9 +1,14 @@
 import { readTime } from "../../mirror/resources/resource.ts";
 import { storable } from "../../platform/postgres/values.ts";
-import { type GroupState, type ObjectKey, type Resource, observed } from "../../mirror/snapshot.ts";
+import {
+  type GroupState,
+  type ObjectKey,
+  type Resource,
+  snapshotFrom,
+} from "../../mirror/snapshot.ts";
 import { decode } from "../../mirror/resources.ts";
 import { type WireObject, asObject, wireId } from "../../contract/wire-types.ts";
-import { bound } from "../coverage/slice.ts";
+import { boundText } from "../coverage/slice.ts";
 
 export interface UnreadableObject {
   resource: Resource;
@@ -14,7 +19,7 @@ export interface UnreadableObject {
 }
 
 /** What one answer of the service shows, decoded. */
-export interface PageLook {
+export interface DecodedAnswer {
   /** The service's `Date`, fixed form. */
   observedAt: string;
   states: GroupState[];
@@ -29,7 +34,7 @@ export interface PageLook {
 }
 
 /** Decodes an answer's objects of one resource, and the orders embedded in its transactions. Pure. */
-export function lookAt(
+export function decodeAnswer(
   {
     resource,
     date,
@@ -43,9 +48,9 @@ export function lookAt(
     expectsOrder: boolean;
   },
   items: readonly WireObject[],
-): PageLook {
-  const look: PageLook = {
-    observedAt: bound(date),
+): DecodedAnswer {
+  const look: DecodedAnswer = {
+    observedAt: boundText(date),
     states: [],
     objects: [],
     unread: [],
@@ -53,7 +58,7 @@ export function lookAt(
     unbelieved: [],
   };
   const add = (of: Resource, object: WireObject) => {
-    const decoded = decode(observed(of, object, look.observedAt, cause));
+    const decoded = decode(snapshotFrom(of, object, look.observedAt, cause));
     if (decoded.ok) {
       look.objects.push({ resource: of, id: decoded.id });
       look.states.push(...decoded.states.filter(({ isBelieved }) => isBelieved));
@@ -65,7 +70,7 @@ export function lookAt(
         look.unreadable.push({ resource: of, id: decoded.id, reason, createdAt });
       }
       look.unread.push(...decoded.unread.map((key) => ({ ...key, why: "thin" as const })));
-    } else if (decoded.thin) {
+    } else if (decoded.partial) {
       look.unread.push({ resource: of, id: decoded.id, why: "thin" });
     } else {
       const id = typeof object["id"] === "string" ? storable(object["id"]).slice(0, 255) : "(none)";

@@ -21,7 +21,7 @@ import {
   messagesOf,
   oneByOne,
   sendDue,
-} from "./story-stand.ts";
+} from "./timeline-stand.ts";
 import { looksBack, standingClock, sweep } from "./sweep-stand.ts";
 import { settingsOf, testAlertContext } from "./test-alert-context.ts";
 

@@ -6,16 +6,16 @@ import type { ShownRange } from "../recheck/rechecks.ts";
 import type { Checkpoint, LedgerSlice } from "../coverage/ledger.ts";
 
 /** The page is out of order, without creation times, or the same as before, so a walk cannot go on from it. */
-export class UnorderedPage extends TallyhookError {}
+export class UnusablePage extends TallyhookError {}
 
 /** A range of creation times in which every object was shown, and the ids of those objects. */
-export type Shown = Pick<ShownRange, "after" | "before" | "shownIds">;
+export type ShownObjects = Pick<ShownRange, "after" | "before" | "shownIds">;
 
 /** The part of a slice that a page covers. */
 export interface PageSpan {
   checkpoint: Checkpoint;
   /** The creation times within which the page shows everything; null where it adds nothing to compare with. */
-  range: Shown | null;
+  range: ShownObjects | null;
   /** The slice ends with this page. */
   isEnd: boolean;
 }
@@ -28,9 +28,9 @@ type Walked = Pick<
 /**
  * Checks that a page continues in order of creation, and finds the range of creation times within which it shows
  * everything. More objects with its last creation time may follow, so that time belongs to the next page's range. Pure;
- * throws `UnorderedPage`.
+ * throws `UnusablePage`.
  */
-export function orderOf(slice: Walked, checkpoint: Checkpoint, page: ServicePage): PageSpan {
+export function spanOfPage(slice: Walked, checkpoint: Checkpoint, page: ServicePage): PageSpan {
   const isNewestFirst = slice.direction === "newest_first";
   // A value that the database cannot hold must not end the walk: that object is recorded as unreadable.
   const shown = page.items.map((item) => ({ id: storable(item.id), at: createdAt(slice, item) }));
@@ -41,7 +41,7 @@ export function orderOf(slice: Walked, checkpoint: Checkpoint, page: ServicePage
   }
   const isCircle = shown.length > 0 && shown.every(({ id }) => checkpoint.boundaryIds.includes(id));
   if (isCircle) {
-    throw new UnorderedPage(
+    throw new UnusablePage(
       `GET ${slice.path}: the list repeats itself (a page shows only objects of the page before), so it has no end.`,
     );
   }
@@ -66,11 +66,11 @@ export function orderOf(slice: Walked, checkpoint: Checkpoint, page: ServicePage
 }
 
 /** Joins the ranges of consecutive pages. Pure. */
-export function shownTogether(
+export function joinedRanges(
   { direction }: Pick<Walked, "direction">,
-  earlier: Shown | null,
-  later: Shown | null,
-): Shown | null {
+  earlier: ShownObjects | null,
+  later: ShownObjects | null,
+): ShownObjects | null {
   if (earlier === null || later === null) return earlier ?? later;
   const [newer, older] = direction === "newest_first" ? [earlier, later] : [later, earlier];
   const shownIds = [...earlier.shownIds, ...later.shownIds];
@@ -100,15 +100,15 @@ function spanOf(
 function createdAt({ path }: Walked, item: Readonly<Record<string, unknown>>): string {
   const at = typeof item["created_at"] === "string" ? canonicalTimestamp(item["created_at"]) : null;
   if (at === null) {
-    throw new UnorderedPage(
+    throw new UnusablePage(
       `GET ${path}: an object has no readable created_at, so its place in the list is unknown.`,
     );
   }
   return at;
 }
 
-const unordered = ({ path, direction }: Walked): UnorderedPage =>
-  new UnorderedPage(
+const unordered = ({ path, direction }: Walked): UnusablePage =>
+  new UnusablePage(
     `GET ${path}: the list is not in the order of creation (${direction === "newest_first" ? "newest" : "oldest"} first), ` +
       "so reading it proves nothing.",
   );

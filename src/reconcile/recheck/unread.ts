@@ -7,7 +7,7 @@ import { andNotAbsent, mirrorTableOf, slicedResources } from "../coverage/slice.
 import type { Run } from "../runs/runs.ts";
 
 /** Queues rechecks for objects that no slice of the run has shown, or can show. Nothing for a range. */
-export async function recheckUnseen(
+export async function recheckUnread(
   { db, serviceClock }: { db: Knex; serviceClock: Clock },
   { run: { id: run, kind, t0 }, failedSince }: { run: Run; failedSince: Date },
 ): Promise<void> {
@@ -23,14 +23,14 @@ export async function recheckUnseen(
 }
 
 /** The resources with objects that can change without a new object to reveal it. */
-export const openResources: readonly Resource[] = mirrorResources.flatMap(({ name, openItems }) =>
-  openItems === undefined ? [] : [name],
+export const openResources: readonly Resource[] = mirrorResources.flatMap(
+  ({ name, openCondition }) => (openCondition === undefined ? [] : [name]),
 );
 
-const openWhere = (resource: Resource): string => resourceNamed(resource).openItems ?? "false";
+const openWhere = (resource: Resource): string => resourceNamed(resource).openCondition ?? "false";
 
 /** Notes which of the objects just read are open items in the mirror. One statement; idempotent. */
-export async function noteSeenOpenItems(
+export async function recordReadOpenItems(
   db: Knex,
   { run, failedSince }: { run: number; failedSince: Date },
   { resource, ids }: { resource: Resource; ids: readonly string[] },

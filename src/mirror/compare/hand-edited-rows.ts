@@ -21,7 +21,7 @@ const batchSize = 1_000;
  * hash that is not its version's. Yields them in batches. Reads every row, so it is meant for full runs. `seenAt`: the
  * service's time.
  */
-export async function* inconsistentRows(
+export async function* handEditedRows(
   db: Knex,
   seenAt: string,
 ): AsyncGenerator<InconsistentRow[], void, undefined> {

@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import type { ReconcileDeps } from "../../reconcile/reconcile.ts";
 import type { RunListener } from "../../reconcile/run-listener.ts";
 import type { ScheduledTask } from "../../worker/start-worker.ts";
-import type { Finding } from "../cli/doctor/finding.ts";
+import type { CheckResult } from "../cli/doctor/check-result.ts";
 import type { Config } from "../config/config.ts";
 import type { Runtime } from "../runtime.ts";
 
@@ -31,9 +31,9 @@ export interface RunningSandbox {
 
 export interface EndpointRoom {
   /** The nightly check of this deployment's endpoint. */
-  watch(runtime: Pick<Runtime, "config">): NonNullable<ReconcileDeps["watchEndpoint"]>;
+  watch(runtime: Pick<Runtime, "config">): NonNullable<ReconcileDeps["checkEndpoint"]>;
   /** The endpoint's check of the doctor. */
-  examine(runtime: Runtime, database: Finding): Promise<Finding>;
+  check(runtime: Runtime, database: CheckResult): Promise<CheckResult>;
 }
 
 export interface ReportsRoom {
@@ -60,7 +60,7 @@ export interface ReportsRoom {
     >;
   };
   /** The proof's check of the doctor. */
-  examine(runtime: Pick<Runtime, "db">): Promise<Finding>;
+  check(runtime: Pick<Runtime, "db">): Promise<CheckResult>;
 }
 
 export interface AlertsRoom {
@@ -86,7 +86,7 @@ export interface AlertsRoom {
     },
   ): Promise<Record<string, number>>;
   /** The doctor's checks of worker and scheduler, by their heartbeats. */
-  examineWork(runtime: Pick<Runtime, "db">): Promise<Finding[]>;
+  examineWork(runtime: Pick<Runtime, "db">): Promise<CheckResult[]>;
   /** The doctor's checks of settings, channels and messages. */
-  examine(runtime: Runtime, database: Finding): Promise<Finding[]>;
+  check(runtime: Runtime, database: CheckResult): Promise<CheckResult[]>;
 }

@@ -3,7 +3,7 @@ import { counted } from "../../platform/readable-text.ts";
 import type { Period } from "./period.ts";
 
 /** The frozen month that rows come from. */
-export interface CloseMark {
+export interface FrozenMonth {
   month: string;
   /** The number of the close. */
   id: string;
@@ -17,7 +17,7 @@ export interface CloseMark {
 }
 
 /** The facts printed above or below the rows, so that a person can sign them off. */
-export interface About {
+export interface ReportFacts {
   report: string;
   explains: string;
   period: Period;
@@ -25,7 +25,7 @@ export interface About {
   asOf: string;
   isLive: boolean;
   currency: string | null;
-  close: CloseMark | null;
+  close: FrozenMonth | null;
   proof: Proof;
   rows: number;
   /** Of the column names and the rows, one JSON array a line. */
@@ -36,7 +36,7 @@ export interface About {
 const notShown = "Gross amounts: the service does not report fees and payouts.";
 
 /** The facts as lines, in the same order for every format. Pure. */
-export function aboutLines(about: About): [label: string, value: string][] {
+export function factLines(about: ReportFacts): [label: string, value: string][] {
   const { period, proof, close } = about;
   return [
     ["Report", `${about.report}: ${about.explains}`],
@@ -70,7 +70,7 @@ function coverageLine({ coveragePercent, readUntil, lastRun }: Proof): string {
 }
 
 /** The verdict in a sentence, and what to do about it. Pure. */
-export function resultLine({ proof, period }: Pick<About, "proof" | "period">): string {
+export function resultLine({ proof, period }: Pick<ReportFacts, "proof" | "period">): string {
   const { verdict, openFindings, openWarnings } = proof;
   if (verdict === "INCOMPLETE") {
     return `INCOMPLETE: not everything before ${period.toUtc} was read and proved ("tallyhook reconcile" reads the rest)`;

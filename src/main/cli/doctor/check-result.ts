@@ -1,7 +1,7 @@
 import { TallyhookError } from "../../../platform/errors.ts";
 import { withRoleAdvice } from "../../../platform/postgres/errors.ts";
 
-export interface Finding {
+export interface CheckResult {
   check: string;
   status: "ok" | "warning" | "failed" | "skipped";
   detail: string;
@@ -10,14 +10,17 @@ export interface Finding {
 }
 
 /** Runs a check. An unexpected error becomes a finding that does not show its message. */
-export async function check(name: string, run: () => Promise<Finding>): Promise<Finding> {
+export async function check(name: string, run: () => Promise<CheckResult>): Promise<CheckResult> {
   const [found] = await checkAll(name, async () => [await run()]);
   if (found === undefined) throw new Error(`the check ${name} found nothing`);
   return found;
 }
 
 /** The same for a check with several findings. */
-export async function checkAll(name: string, run: () => Promise<Finding[]>): Promise<Finding[]> {
+export async function checkAll(
+  name: string,
+  run: () => Promise<CheckResult[]>,
+): Promise<CheckResult[]> {
   try {
     return await run();
   } catch (unclear) {
@@ -28,23 +31,23 @@ export async function checkAll(name: string, run: () => Promise<Finding[]>): Pro
   }
 }
 
-export const ok = (name: string, detail: string): Finding => ({
+export const ok = (name: string, detail: string): CheckResult => ({
   check: name,
   status: "ok",
   detail,
   remedy: null,
 });
-export const skipped = (name: string, detail: string): Finding => ({
+export const skipped = (name: string, detail: string): CheckResult => ({
   ...ok(name, detail),
   status: "skipped",
 });
-export const warning = (name: string, detail: string, remedy: string): Finding => ({
+export const warning = (name: string, detail: string, remedy: string): CheckResult => ({
   check: name,
   status: "warning",
   detail,
   remedy,
 });
-export const failed = (name: string, detail: string, remedy: string | null): Finding => ({
+export const failed = (name: string, detail: string, remedy: string | null): CheckResult => ({
   check: name,
   status: "failed",
   detail,
