@@ -78,12 +78,15 @@ export type ServiceClientOptions = CallSettings & {
   deadlineMs: number;
 };
 
+/** The retry schedule of calls to the service. */
+const callRetryPolicy = { maxAttempts: 6, baseDelayMs: 500, maxDelayMs: 30_000 };
+
 const defaultOptions: Readonly<ServiceClientOptions> = {
   maxConcurrent: 4,
   deadlineMs: 60_000,
   tryTimeoutMs: 15_000,
   maxAnswerBytes: 16 * 1024 * 1024,
-  retry: { maxAttempts: 6, baseDelayMs: 500, maxDelayMs: 30_000 },
+  retry: callRetryPolicy,
 };
 
 /**
