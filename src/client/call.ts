@@ -9,9 +9,10 @@ import {
 } from "../platform/http/exchange.ts";
 import type { Log } from "../platform/log.ts";
 import type { Random } from "../platform/random.ts";
+import type { RetryPolicy } from "../platform/retry-delay.ts";
 import type { CallPriority, CallGate, Pace, Sleep } from "./pace.ts";
 import { type ReadAnswer, readAnswer } from "./read-answer.ts";
-import { type RetryPolicy, decideRetry } from "./retry-decision.ts";
+import { decideRetry } from "./retry-decision.ts";
 import {
   type FailedRequest,
   ServiceUnavailableError,

@@ -1,17 +1,11 @@
 import type { Random } from "../platform/random.ts";
+import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 
 /** How one attempt failed. */
 export type FailedCallAttempt =
   | { kind: "answer"; status: number; code: string | null; retryAfterMs: number | null }
   /** A refused or cut connection, a time-out, an unreadable answer: the outcome at the service is unknown. */
   | { kind: "no_answer" };
-
-export type RetryPolicy = {
-  maxAttempts: number;
-  /** The wait after the first failure; it doubles with each further one. */
-  baseDelayMs: number;
-  maxDelayMs: number;
-};
 
 export type RetryFacts = {
   failed: FailedCallAttempt;
@@ -51,11 +45,11 @@ export function decideRetry(
 ): RetryDecision {
   const { failed, attempt, remainingMs } = facts;
   const askedMs = failed.kind === "answer" ? failed.retryAfterMs : null;
-  if (!facts.repeatable || !isTransient(failed) || attempt >= policy.maxAttempts) {
+  const backoffMs = retryDelayMs(policy, attempt, random);
+  if (!facts.repeatable || !isTransient(failed) || backoffMs === null) {
     return { retry: false, afterMs: askedMs };
   }
-  const afterMs =
-    askedMs === null ? backoffMs(random, attempt, policy) : askedMs + jitterMs(random, askedMs);
+  const afterMs = askedMs === null ? backoffMs : askedMs + jitterMs(random, askedMs);
   return afterMs < remainingMs ? { retry: true, afterMs } : { retry: false, afterMs: askedMs };
 }
 
@@ -63,12 +57,6 @@ function isTransient(failed: FailedCallAttempt): boolean {
   if (failed.kind === "no_answer") return true;
   if (failed.code !== null && transientCodes.has(failed.code)) return true;
   return failed.status === 429 || (failed.status >= 500 && failed.status !== 501);
-}
-
-/** Between half and all of the doubled delay. */
-function backoffMs(random: Random, attempt: number, policy: Readonly<RetryPolicy>): number {
-  const ceiling = Math.min(policy.maxDelayMs, policy.baseDelayMs * 2 ** (attempt - 1));
-  return Math.round(ceiling * (0.5 + random() / 2));
 }
 
 /** Never earlier than asked; later by up to a tenth, or by up to a quarter of a second if that is more. */

@@ -1,7 +1,9 @@
 import type { Random } from "./random.ts";
 
 export interface RetryPolicy {
+  /** The first attempt counts too. */
   maxAttempts: number;
+  /** The longest delay after the first failure; it doubles with each further one. */
   baseDelayMs: number;
   maxDelayMs: number;
 }
