@@ -17,7 +17,7 @@ import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 import { type Interpretation, interpretEvent } from "./interpret-event.ts";
 import { refetchesForAlerts, completedEventsOf, requiredRefetches } from "./outcomes.ts";
 
-/** About 1 s, 2 s, 4 s … 1 h: the last of 16 attempts comes after about five hours. */
+/** Up to 1 s, 2 s, 4 s … 1 h: the last of 16 attempts comes two to four hours after the first. */
 export const eventRetryPolicy: RetryPolicy = {
   maxAttempts: 16,
   baseDelayMs: 1_000,
