@@ -11,6 +11,8 @@ export interface ChannelKind<Settings extends KindSettings = KindSettings> {
   readonly settings: Settings;
   /** How long a list in one message may be. Beyond that a channel would refuse the message, or cut it. */
   readonly list: ListLimits;
+  /** Messages of one alert are an incident there, which stays open and may keep waking people until its end is sent. */
+  readonly keepsIncidents?: true;
   /** Opens a channel without contacting it. Throws `CannotOpen`. */
   open(settings: z.infer<Settings>, deps: ChannelDeps): Channel;
 }

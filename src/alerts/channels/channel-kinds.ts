@@ -66,6 +66,10 @@ export function tryOpen(settings: ChannelSettings, deps: ChannelDeps): Opened {
   }
 }
 
+/** Whether a kind of channel keeps incidents. False for a channel that the settings no longer have. Pure. */
+export const keepsIncidents = (kind: ChannelSettings["kind"] | undefined): boolean =>
+  kind !== undefined && kindNamed(kind).keepsIncidents === true;
+
 /**
  * Splits a list into as many messages as a channel needs to show every item; each has at least one item. A channel that
  * the settings no longer have gets one list. Pure.

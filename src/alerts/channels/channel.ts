@@ -9,8 +9,6 @@ export interface Channel {
   readonly kind: string;
   /** The host that the channel connects to; null where there is none. */
   readonly host: string | null;
-  /** Messages of one alert are an incident there, open until its end is sent. */
-  readonly keepsIncidents?: boolean;
   /**
    * Resolves with a short form of the answer once the other side has accepted the message. Throws `DeliveryFailed`. A
    * repeat has the same key, so that the receiver can recognize it.

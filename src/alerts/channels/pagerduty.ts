@@ -32,6 +32,7 @@ export const pagerDuty = channelKind({
   }),
   // PagerDuty accepts events of up to 512 KiB.
   list: { size: 100_000, sizeOf: asJson },
+  keepsIncidents: true,
   open: ({ url, routingKeyFrom }, deps) =>
     createPagerDutyChannel(httpTo(url, "url", deps), secret(routingKeyFrom, deps)),
 });
@@ -40,7 +41,6 @@ function createPagerDutyChannel(http: HttpPost, routingKey: string): Channel {
   return {
     kind: "pagerduty",
     host: http.host,
-    keepsIncidents: true,
     send: (message, { signal }) =>
       http.post(
         JSON.stringify({ routing_key: routingKey, ...pagerDutyEvent(message) }),

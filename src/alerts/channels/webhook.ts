@@ -18,6 +18,7 @@ export const webhook = channelKind({
     secretFrom: fromVariable,
   }),
   list: { size: 200_000, sizeOf: asJson },
+  keepsIncidents: true,
   open({ urlFrom, secretFrom }, deps) {
     const { scheme, clock } = deps;
     const signingSecret = secret(secretFrom, deps);

@@ -8,6 +8,7 @@ import {
 } from "../../platform/local-time.ts";
 import { durationText } from "../../platform/readable-text.ts";
 import { type AlertContext, zoneOf } from "../alert-context.ts";
+import { keepsIncidents } from "../channels/channel-kinds.ts";
 import { composeMessage, customerFacts, linksOf, noticedText } from "../compose-message.ts";
 import type { AlertSettings } from "../settings.ts";
 import type { Transition, Timeline } from "../timeline.ts";
@@ -81,7 +82,7 @@ async function announceEnds(
     heard.flatMap(({ one, atOnce }) =>
       atOnce.map((channel) => ({
         ...rowOf(withDuration(one), channel, customers, alertContext),
-        notBefore: keepsIncidents(alertContext.settings, channel)
+        notBefore: keepsIncidents(alertContext.settings.channels[channel]?.kind)
           ? null
           : quietEnd(alertContext, one.stage),
       })),
@@ -191,12 +192,6 @@ export function routeOf(
   };
 }
 
-/** Whether an incident stays open on this channel, and keeps waking people, until its end is sent. Pure. */
-export function keepsIncidents({ channels }: AlertContext["settings"], channel: string): boolean {
-  const kind = channels[channel]?.kind;
-  return kind === "pagerduty" || kind === "webhook";
-}
-
 /**
  * The route of an alert's end: at once where people got a message about the alert; in the next digest where it was
  * listed in one, or where nothing is lost by waiting. Pure.
@@ -207,7 +202,9 @@ function endRouteOf(
   { told, listed }: { told: readonly string[]; listed: readonly string[] },
 ): { atOnce: readonly string[]; inDigest: readonly string[] } {
   const mayWait = stage.canWait && settings.digests.when !== "off";
-  const atOnce = told.filter((channel) => !mayWait || keepsIncidents(settings, channel));
+  const atOnce = told.filter(
+    (channel) => !mayWait || keepsIncidents(settings.channels[channel]?.kind),
+  );
   const others = [...told, ...listed].filter((channel) => !atOnce.includes(channel));
   return { atOnce, inDigest: [...new Set(others)] };
 }

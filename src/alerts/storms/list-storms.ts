@@ -3,10 +3,10 @@ import { moneyText } from "../../platform/money.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 import { counted } from "../../platform/readable-text.ts";
 import type { AlertContext } from "../alert-context.ts";
-import { listParts } from "../channels/channel-kinds.ts";
+import { keepsIncidents, listParts } from "../channels/channel-kinds.ts";
 import { composeMessage, customerNames } from "../compose-message.ts";
 import { type AlertFact, type AlertItem, type AlertSeverity, alertSeverities } from "../message.ts";
-import { keepsIncidents, quietEnd } from "../outbox/announce.ts";
+import { quietEnd } from "../outbox/announce.ts";
 import { queueMessages } from "../outbox/outbox.ts";
 import { clear, raise } from "../raise-conditions.ts";
 import { type Part, byMoney, listTitle, sumTexts, sumsInTitle } from "../rules/wording.ts";
@@ -147,7 +147,7 @@ async function tellLists(
         const items = alerts.map(listItem);
         const message = composeMessage({ key, occurrence, channel, stage, items });
         // The list joins an incident that has already woken people. It must not open it again in the morning.
-        const joins = keepsIncidents(alertContext.settings, channel) && woken.has(channel);
+        const joins = keepsIncidents(kind) && woken.has(channel);
         const notBefore = joins ? null : quietEnd(alertContext, stage);
         await queueMessages(trx, [
           { channel, alertId: storm.id, message, notBefore, isList: true },

@@ -1,7 +1,7 @@
 import { randomUUID } from "node:crypto";
 import Table from "cli-table3";
 import { type Command, InvalidArgumentError, Option } from "commander";
-import { tryOpen } from "../../alerts/channels/channel-kinds.ts";
+import { keepsIncidents, tryOpen } from "../../alerts/channels/channel-kinds.ts";
 import { type Channel, DeliveryFailed } from "../../alerts/channels/channel.ts";
 import { acknowledgeAlert } from "../../alerts/escalation.ts";
 import { type AlertSeverity, alertSeverities } from "../../alerts/message.ts";
@@ -325,7 +325,7 @@ export async function testChannel(
         run: randomUUID(),
         at: runtime.wallClock.now(),
         all: all === true,
-        endsAll: channel.keepsIncidents === true,
+        endsAll: keepsIncidents(chosen.kind),
       });
       for (const { what, message } of samples) {
         const answer = await sendSample(name, channel, message);

@@ -49,7 +49,8 @@ afterAll(async () => {
   await rm(directory, { recursive: true });
 });
 
-const testChannel = (name: string) => runCommand(registerAlerts, ["alerts", "test", name], { env });
+const testChannel = (name: string, more: Record<string, string> = {}) =>
+  runCommand(registerAlerts, ["alerts", "test", name], { env: { ...env, ...more } });
 const bodies = () => server.posts.map(({ body }) => JSON.parse(body) as Record<string, unknown>);
 
 describe("tallyhook alerts test", () => {
@@ -89,6 +90,21 @@ describe("tallyhook alerts test", () => {
       bodies().flatMap((event) => (event["event_action"] === action ? [event["dedup_key"]] : []));
     expect(keysOf("trigger")).toHaveLength(4);
     expect(keysOf("resolve")).toEqual(expect.arrayContaining(keysOf("trigger")));
+  });
+
+  test("leaves no incident open at a webhook's receiver", async () => {
+    await testChannel("crm", {
+      ALERT_CRM_URL: `${server.url}/alerts`,
+      ALERT_CRM_SECRET: `whsec_${Buffer.from("hunter2 hunter2 hunter2 hunter2").toString("base64")}`,
+    });
+    const keysOf = (type: string) =>
+      bodies().flatMap((event) =>
+        event["type"] === type
+          ? [(event["data"] as { object: { dedup_key: string } }).object.dedup_key]
+          : [],
+      );
+    expect(keysOf("alert.trigger")).toHaveLength(4);
+    expect(keysOf("alert.resolve")).toEqual(expect.arrayContaining(keysOf("alert.trigger")));
   });
 
   test.each([
