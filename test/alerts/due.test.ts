@@ -49,7 +49,7 @@ test("the last retry is near: it stands on the day's list, once", async () => {
     "1 before the last retry (10.00 USD)",
   ]);
   expect((await digests())[0]?.items.map(({ title }) => title)).toEqual([
-    "10.00 USD renewal: last retry 8 Mar 12:00. Write to the customer before it",
+    "10.00 USD renewal: last retry 8 Mar 12:00. Contact the customer first",
   ]);
 });
 
@@ -216,8 +216,8 @@ test("who was asked for something hears on the list that it has ended; incidents
     severity: "info",
     advice: "Ended: stop reminding these customers.",
     items: [
-      { title: "10.00 USD paid after all, j…@e….com: after 1 declined attempt" },
-      { title: "10.00 USD paid after all, j…@e….com: after 4 declined attempts" },
+      { title: "10.00 USD recovered, j…@e….com: after 1 declined attempt" },
+      { title: "10.00 USD recovered, j…@e….com: after 4 declined attempts" },
     ],
   });
 });

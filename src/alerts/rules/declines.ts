@@ -45,7 +45,7 @@ export function declineTimeline(order: DeclinedOrder, wording: Wording): Timelin
   const told: Told = { order, kind: kindOf(order), ...wording };
   const end = endStage(told, last);
   const next = nextRetryAfter(order, last.number);
-  // An ended decline has no next retry, whether or not one was known.
+  // Once a decline has ended, the retry that was planned is not shown: titles say none, facts say "unknown".
   const ahead = end === null ? next : "unknown";
   const stages: [Transition, ...Transition[]] = [attemptStage(told, first, ahead, "opened")];
   for (const attempt of attempts.slice(1)) {
@@ -211,8 +211,8 @@ function finalStage(told: Told, attempt: Attempt): Transition {
     ...titled(lostHeadline(amountOf(order), attempt.number)),
     advice:
       "No retry follows. Ask the customer to pay another way (a new order with another card, a bank transfer), or " +
-      "cancel the subscription so that nobody is served unpaid. Retry by hand at the service only once the customer " +
-      "says that the card will work.",
+      "cancel the subscription so that you provide nothing unpaid. Retry by hand at the service only after the " +
+      "customer confirms that the card will work.",
     facts: factsOf(told, attempt, declineGroupOf(attempt.failureCode), null),
     canWait: severity !== "critical",
     evenInStorm: true,
@@ -236,8 +236,8 @@ function endStage(told: Told, last: Attempt): Transition | null {
     ...titled(endHeadline(leadTexts[kind](order), { isPaid: paid !== null, tries: last.number })),
     advice:
       paid === null
-        ? "Stop collecting this payment. Write off what was delivered unpaid, or bill it by hand."
-        : "Stop reminding the customer. Give back the access or deliveries that you held back.",
+        ? "Stop collecting this payment. If you delivered anything for it, write it off or invoice it yourself."
+        : "Stop reminding the customer. Restore access, and release deliveries that you held back.",
     facts: [
       { label: paid === null ? "Lost" : "Recovered", value: amountOf(order) },
       { label: "Declined attempts", value: String(last.number) },
@@ -254,7 +254,7 @@ export const endHeadline = (
   what: string,
   { isPaid, tries }: { isPaid: boolean; tries: number },
 ): Headline => ({
-  lead: `${what} ${isPaid ? "paid after all" : "not paid"}`,
+  lead: `${what} ${isPaid ? "recovered" : "lost"}`,
   cause: `${isPaid ? "" : "subscription canceled "}after ${counted(tries, "declined attempt")}`,
 });
 
@@ -316,8 +316,9 @@ interface Row {
 }
 
 /**
- * Tells the owner once about each renewal whose last retry is near. The interface does not say which retry is the last;
- * the setting `lastAttempt` does. Needs a transaction; idempotent.
+ * Tells the owner about renewals whose last retry is near. The interface does not say which retry is the last; by the
+ * setting `lastAttempt` it is the one after that attempt. If the service makes more, the owner is told again, once
+ * before each. At most 200 renewals a call. Needs a transaction; idempotent.
  */
 export async function reportNearLastRetries(
   trx: Knex.Transaction,
@@ -361,7 +362,7 @@ function announcementOf(alertContext: AlertContext, row: Row, at: Date): Announc
     openedAt: row.opened_at,
     timeline: {
       key: row.key,
-      // The daily list reports these: one message, however many there are.
+      // Normally the daily list reports these: one message, however many there are.
       family: null,
       subject: {
         ...noSubject,
@@ -390,10 +391,13 @@ export interface NearLastRetry {
 export const lastRetryHeadline = (amount: string, retryAt: string): Headline => ({
   lead: `${amount} renewal`,
   cause: `last retry ${retryAt}`,
-  next: "Write to the customer before it",
+  next: "Contact the customer first",
 });
 
-/** Tells the owner that one retry is left. It goes on the daily list, which is sent before that retry. Pure. */
+/**
+ * Tells the owner that one retry is left. It waits for the daily list unless it is critical or there are no digests.
+ * That list comes before the retry only if `withinHours` is more than a day. Pure.
+ */
 export function lastRetryTransition(
   { amount, attempts, retryAt }: NearLastRetry,
   { rules, localTime, shortTime }: Wording,
@@ -408,8 +412,8 @@ export function lastRetryTransition(
     severity,
     ...titled(lastRetryHeadline(amount, shortTime(retryAt))),
     advice:
-      "Write to the customer, or call, before the last retry. If it fails, the renewal is lost. Ask them to put " +
-      "money on the account, or to pay another way.",
+      "Write to the customer, or call, before the last retry. If it fails, the renewal is lost. Ask them to make " +
+      "sure that funds are available, or to pay another way.",
     facts: [
       { label: "Amount", value: amount },
       { label: "Declined attempts", value: String(attempts) },
