@@ -56,7 +56,7 @@ import {
   type Subject,
   conditionTimeline,
   endTransition,
-  mostSevereTransition,
+  lastActiveTransition,
   noSubject,
 } from "./timeline.ts";
 import { describedEnd, undescribedCondition } from "./undescribed.ts";
@@ -401,7 +401,7 @@ function listSamples(alertContext: AlertContext, family: Family, at: Date): Samp
       ? chargebackTimeline(sampleChargeback(at), wordingOf(alertContext))
       : declineTimeline(declined(at, "expired_card"), wordingOf(alertContext));
   if (timeline === null) return [];
-  const { rule, severity, title, advice } = mostSevereTransition(timeline);
+  const { rule, severity, title, advice } = lastActiveTransition(timeline);
   const { amountMinor, currency } = timeline;
   const listed: ListedAlert = {
     id: sampleAlert,

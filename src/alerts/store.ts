@@ -6,7 +6,7 @@ import {
   type PlannedChange,
   type StoredAlert,
   type Timeline,
-  mostSevereTransition,
+  lastActiveTransition,
   lastTransition,
 } from "./timeline.ts";
 
@@ -82,13 +82,13 @@ export async function writeAlerts(
 
 function rowOf(timeline: Timeline, occurrence: number): Record<string, unknown> {
   const { key, subject, amountMinor, currency, facts, stages } = timeline;
-  const [last, gravest] = [lastTransition(timeline), mostSevereTransition(timeline)];
+  const [last, active] = [lastTransition(timeline), lastActiveTransition(timeline)];
   const isResolved = last.change === "resolved";
   return {
     key,
     occurrence,
-    rule: gravest.rule,
-    severity: gravest.severity,
+    rule: active.rule,
+    severity: active.severity,
     state: isResolved ? "resolved" : "open",
     stage: last.name,
     order_id: subject.orderId,
@@ -101,7 +101,7 @@ function rowOf(timeline: Timeline, occurrence: number): Record<string, unknown> 
     opened_at: stages[0].at,
     updated_at: last.at,
     resolved_at: isResolved ? last.at : null,
-    facts: { title: gravest.title, advice: gravest.advice, ...facts },
+    facts: { title: active.title, advice: active.advice, ...facts },
   };
 }
 

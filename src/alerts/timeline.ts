@@ -22,9 +22,12 @@ export interface Transition {
   facts: readonly AlertFact[];
   /** Whether it may wait for the next digest. */
   canWait: boolean;
-  /** The earlier transition that made the same request. Where that one was announced, this one is not. */
+  /** The earlier transition that made the same request. If the history has that one, this one is not announced. */
   repeats?: string;
-  /** Money or fraud that people must see at once: a storm does not hold it back until its end. */
+  /**
+   * Money or fraud that a storm does not hold back until its end. Without a storm it may still wait for a digest
+   * (`canWait`).
+   */
   evenInStorm?: boolean;
 }
 
@@ -53,8 +56,9 @@ export type Family =
   | "undescribed";
 
 /**
- * All transitions of one alert so far: a function of what is known, never of the order in which it was learned. Later
- * knowledge adds transitions and removes none.
+ * All transitions of one alert that follow from what is known now, whatever the order in which it was learned. Later
+ * knowledge may replace one: what was canceled turns out to be paid. The timeline of a condition also depends on what
+ * was sent before (`conditionTimeline`).
  */
 export interface Timeline {
   key: string;
@@ -71,8 +75,8 @@ export interface Timeline {
 export const lastTransition = ({ stages }: Pick<Timeline, "stages">): Transition =>
   stages.at(-1) ?? stages[0];
 
-/** The transition that says what the alert is about, even when the alert is over. */
-export const mostSevereTransition = ({ stages }: Pick<Timeline, "stages">): Transition =>
+/** The last transition before the end: it says what the alert is about, even when the alert is over. */
+export const lastActiveTransition = ({ stages }: Pick<Timeline, "stages">): Transition =>
   stages.findLast(({ change }) => change !== "resolved") ?? stages[0];
 
 export interface StoredAlert {
@@ -116,7 +120,7 @@ const newsMs = 48 * 3_600_000;
 
 /**
  * Whether a timeline that is not stored yet is worth an alert. An initial import brings years of history. Of that only
- * three things are: what is younger than 48 hours, open chargebacks, and dunning that continues. Pure.
+ * unresolved alerts are: those younger than 48 hours, chargebacks, and dunning with a known next retry. Pure.
  */
 export function isNews(timeline: Timeline, foundBy: FoundBy, now: Date): boolean {
   if (foundBy !== "import") return true;
@@ -137,10 +141,12 @@ export interface Condition {
   title: string;
   advice: string;
   facts: readonly AlertFact[];
-  kept?: Timeline["facts"];
+  /** Stored with the alert; `facts` are for the message only. */
+  storedFacts?: Timeline["facts"];
   subject?: Subject;
   /**
-   * Counts, and minor units by currency, that measure its growth: it is sent again each time one of them has doubled.
+   * Counts, and minor units by currency, that measure its growth: it is sent again each time one of them has at least
+   * doubled since it was last sent.
    */
   measures?: Readonly<Record<string, number>>;
   family?: Family;
@@ -153,9 +159,9 @@ export interface KnownCondition {
   facts: Readonly<Record<string, unknown>>;
 }
 
-/** The timeline of a condition: it was opened, and has doubled so many times since. Pure. */
+/** The timeline of a condition: its opening and, once it was due to be sent again, its latest growth. Pure. */
 export function conditionTimeline(condition: Condition, known: KnownCondition | null): Timeline {
-  const { key, kept, subject = noSubject, measures = {}, family, ...told } = condition;
+  const { key, storedFacts, subject = noSubject, measures = {}, family, ...told } = condition;
   const growth = growthOf(measures, known?.facts ?? null);
   const stage = (name: string, change: "opened" | "updated", at: Date): Transition => {
     return { ...told, name, change, at, canWait: false };
@@ -165,7 +171,7 @@ export function conditionTimeline(condition: Condition, known: KnownCondition | 
     subject,
     amountMinor: null,
     currency: null,
-    facts: { ...kept, ...growth.facts },
+    facts: { ...storedFacts, ...growth.facts },
     family: family ?? null,
     stages: [
       stage("opened", "opened", known?.openedAt ?? condition.at),
@@ -174,11 +180,16 @@ export function conditionTimeline(condition: Condition, known: KnownCondition | 
   };
 }
 
-/** The names of the alert's facts that keep a measure as last sent, and at its highest. */
-const toldKey = (name: string): string => `told ${name}`;
-const mostKey = (name: string): string => `most ${name}`;
+/** The facts under these keys hold a measure as last sent, and at its highest. The names are stored, so they stay. */
+const lastSentKey = (name: string): string => `told ${name}`;
+const peakPrefix = "most ";
+const peakKey = (name: string): string => `${peakPrefix}${name}`;
 
-/** How often a condition has doubled in one of its measures, and what to keep to detect the next time. Pure. */
+/**
+ * How many times a condition was due to be sent again, and what to store to detect the next time. It is due when one of
+ * its measures is at least twice what was last sent, or has risen from zero; a jump to eight times as much counts once.
+ * Pure.
+ */
 function growthOf(
   measures: Readonly<Record<string, number>>,
   known: KnownCondition["facts"] | null,
@@ -189,14 +200,15 @@ function growthOf(
   };
   const all = Object.entries(measures);
   const hasDoubled = all.some(
-    ([name, now]) => now > 0 && now >= 2 * (before(toldKey(name)) ?? now),
+    ([name, now]) => now > 0 && now >= 2 * (before(lastSentKey(name)) ?? now),
   );
   const times = (before("grown") ?? 0) + (known !== null && hasDoubled ? 1 : 0);
   const facts: Record<string, number> = times === 0 ? {} : { grown: times };
   for (const [name, now] of all) {
-    const told = before(toldKey(name));
-    facts[toldKey(name)] = told === null || hasDoubled ? Math.max(now, told ?? 0) : told;
-    facts[mostKey(name)] = Math.max(now, before(mostKey(name)) ?? 0);
+    const lastSent = before(lastSentKey(name));
+    facts[lastSentKey(name)] =
+      lastSent === null || hasDoubled ? Math.max(now, lastSent ?? 0) : lastSent;
+    facts[peakKey(name)] = Math.max(now, before(peakKey(name)) ?? 0);
   }
   return { times, facts };
 }
@@ -207,13 +219,13 @@ const atRisk = "minor units at risk in ";
 export const atRiskIn = (currency: string): string => `${atRisk}${currency}`;
 
 /** The highest measures of a condition, for the message about its end. Pure. */
-export function worstOf(facts: KnownCondition["facts"]): AlertFact[] {
-  const worst = Object.entries(facts).flatMap(([key, value]) =>
-    key.startsWith("most ") && typeof value === "number" && value > 0
-      ? [measureText(key.slice("most ".length), value)]
+export function peakFacts(facts: KnownCondition["facts"]): AlertFact[] {
+  const peaks = Object.entries(facts).flatMap(([key, value]) =>
+    key.startsWith(peakPrefix) && typeof value === "number" && value > 0
+      ? [measureText(key.slice(peakPrefix.length), value)]
       : [],
   );
-  return worst.length === 0 ? [] : [{ label: "At its worst", value: worst.join(", ") }];
+  return peaks.length === 0 ? [] : [{ label: "At its worst", value: peaks.join(", ") }];
 }
 
 const measureText = (name: string, value: number): string =>
@@ -242,7 +254,7 @@ export function endTransition(
     severity,
     title,
     advice,
-    facts: [...worstOf(facts), ...more],
+    facts: [...peakFacts(facts), ...more],
     canWait: false,
   };
 }

@@ -105,7 +105,7 @@ export function undescribedCondition(
       ...(money === null ? [] : [{ label: "Amount as shown", value: money }]),
       { label: "Reason", value: reason },
     ],
-    kept: { resource, id, reason, ...(failed === null ? {} : { failed }) },
+    storedFacts: { resource, id, reason, ...(failed === null ? {} : { failed }) },
     subject: subjectOf(resource, id),
     family: "undescribed",
     at,

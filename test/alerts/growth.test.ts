@@ -1,5 +1,10 @@
 import { expect, test } from "vitest";
-import { type Condition, atRiskIn, conditionTimeline, worstOf } from "../../src/alerts/timeline.ts";
+import {
+  type Condition,
+  atRiskIn,
+  conditionTimeline,
+  peakFacts,
+} from "../../src/alerts/timeline.ts";
 
 const at = new Date("2026-03-01T12:00:00Z");
 const broken = (measures: Record<string, number>): Condition => ({
@@ -52,8 +57,8 @@ test.each([
 
 test("what is over says how bad it was, money as money", () => {
   const { facts } = conditionTimeline(broken({ breaches: 3, [atRiskIn("USD")]: 1_250 }), null);
-  expect(worstOf(facts)).toEqual([
+  expect(peakFacts(facts)).toEqual([
     { label: "At its worst", value: "3 breaches, 12.50 USD at risk" },
   ]);
-  expect(worstOf({ title: "x" })).toEqual([]);
+  expect(peakFacts({ title: "x" })).toEqual([]);
 });

@@ -92,7 +92,7 @@ export function missingEvents(
       "/readyz, the proxy and the network in front of it, the service's status page. When webhooks arrive again, run " +
       '"npx tallyhook reconcile". It corrects the mirror where webhooks were missed.',
     facts: [{ label: "No webhooks since", value: localTime(hour) }],
-    kept: { since: hour.toISOString() },
+    storedFacts: { since: hour.toISOString() },
     at,
   };
 }
@@ -159,7 +159,7 @@ export function missingRun(
       "Until a run is complete, nothing proves that mirror and service are equal. Check that a worker runs " +
       '("npx tallyhook doctor"), then run "npx tallyhook reconcile".',
     facts: [{ label: "Last complete run", value: last === null ? "none" : localTime(last) }],
-    kept: { last_run: last?.toISOString() ?? null },
+    storedFacts: { last_run: last?.toISOString() ?? null },
     at,
   };
 }
@@ -178,7 +178,7 @@ function absenceCondition(
       { label: "Since", value: localTime(oldest) },
       { label: "For example", value: examples.join(", ") },
     ],
-    kept: { count, since: oldest.toISOString(), examples: examples.join(", ") },
+    storedFacts: { count, since: oldest.toISOString(), examples: examples.join(", ") },
     measures: { missing: count },
     at,
   };

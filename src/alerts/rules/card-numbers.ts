@@ -60,7 +60,7 @@ export function cardNumberCondition(
       { label: "Field", value: path },
       { label: "Seen in", value: `${resource} ${id}` },
     ],
-    kept: { resource, id, path },
+    storedFacts: { resource, id, path },
     family: "card-numbers",
     at,
   };

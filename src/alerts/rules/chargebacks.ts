@@ -251,7 +251,7 @@ function nearCondition(rules: AlertSettings["rules"], found: ChargebackRatio, at
       { label: "Threshold", value: String(limit) },
       ...(ratio === null ? [] : [{ label: "Share of sales", value: `${ratio} %` }]),
     ],
-    kept: { brand, programme, disputes, limit },
+    storedFacts: { brand, programme, disputes, limit },
     measures: { disputes },
     at,
   };

@@ -204,7 +204,7 @@ export function deadEventCondition(
       { label: "Event", value: eventId },
       { label: "Reason", value: reason },
     ],
-    kept: { seq, event_type: type, reason },
+    storedFacts: { seq, event_type: type, reason },
     family: "dead",
     at,
   };
@@ -231,7 +231,7 @@ export function duplicateIdCondition(
       { label: "Event", value: eventId },
       { label: "Bodies", value: String(bodies) },
     ],
-    kept: { event_id: eventId, bodies },
+    storedFacts: { event_id: eventId, bodies },
     family: "new-values",
     at,
   };
@@ -260,7 +260,7 @@ export function futureStateCondition(
       { label: "Object", value: `${resource} ${id}` },
       { label: "Dated", value: changedAt },
     ],
-    kept: { resource, id, changed_at: changedAt },
+    storedFacts: { resource, id, changed_at: changedAt },
     at,
   };
 }

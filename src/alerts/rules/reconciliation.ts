@@ -145,7 +145,7 @@ export function runConditions(rules: Rules, run: RunOutcome, at: Date): Conditio
           return { label: "At risk", value: moneyText(amount, currency) };
         }),
       ],
-      kept: { run: run.id, healed, left },
+      storedFacts: { run: run.id, healed, left },
       at,
     });
   }
@@ -172,7 +172,7 @@ function incomplete(rules: Rules, run: RunOutcome, at: Date): Condition {
       { label: "Slices that failed", value: String(failed) },
       { label: "Slices not read", value: String(pending) },
     ],
-    kept: { run: run.id, failed, pending },
+    storedFacts: { run: run.id, failed, pending },
     at,
   };
 }
@@ -211,7 +211,7 @@ export function identityCondition(rules: Rules, broken: BrokenIdentity, at: Date
       }),
       { label: "For example", value: examples.join(", ") },
     ],
-    kept: { identity: name, breaches },
+    storedFacts: { identity: name, breaches },
     measures: {
       breaches,
       ...Object.fromEntries(

@@ -83,7 +83,7 @@ export function signatureCondition(
       { label: `In ${rule.withinMinutes} minutes`, value: String(failures) },
       { label: "Accepted meanwhile", value: String(accepted) },
     ],
-    kept: { failures, accepted },
+    storedFacts: { failures, accepted },
     measures: { rejected: failures },
     at,
   };

@@ -69,7 +69,7 @@ export function unknownValueCondition(
       "It was stored as it came. Nothing is lost. Look up in the service's changelog what it means, and change the " +
       `rules and reports that should know it. ${endsByAcknowledging}`,
     facts: [{ label: `${what.charAt(0).toUpperCase()}${what.slice(1)}`, value }],
-    kept: { kind, value },
+    storedFacts: { kind, value },
     family: "new-values",
     at,
   };

@@ -69,7 +69,7 @@ export function stormCondition(
         .slice(0, 8)
         .map(([label, n]) => ({ label, value: String(n) })),
     ],
-    kept: { count: alerts, limit },
+    storedFacts: { count: alerts, limit },
     measures: { alerts },
     at,
   };

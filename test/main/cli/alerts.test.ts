@@ -194,7 +194,7 @@ test("customers erase takes out the notes of alerts that are about the person, o
             title: "something",
             advice: "",
             facts: [],
-            kept: { ...kept },
+            storedFacts: { ...kept },
             ...(subject === undefined ? {} : { subject: { ...noSubject, ...subject } }),
             at: new Date(),
           },
