@@ -69,19 +69,19 @@ export function createAppender(
   let closed = false;
 
   async function flushAll(): Promise<void> {
-    let before: FlushResult = { client: null, finish: () => {}, hung: null };
+    let previous: FlushResult = { client: null, finish: () => {}, hung: null };
     while (waiting.length > 0) {
-      const flushed = flush(deps, before.client, takeBatch(limits), limits.flushTimeoutMs);
-      before.finish();
-      before = await flushed;
-      if (before.hung !== null) refuse(takeBatch(all), before.hung);
+      const flushed = flush(deps, previous.client, takeBatch(limits), limits.flushTimeoutMs);
+      previous.finish();
+      previous = await flushed;
+      if (previous.hung !== null) refuse(takeBatch(noLimits), previous.hung);
     }
-    before.finish();
-    before.client?.release();
+    previous.finish();
+    previous.client?.release();
     flushing = null;
   }
 
-  function takeBatch({ maxRowsPerFlush, maxBytesPerFlush }: typeof all): WaitingRow[] {
+  function takeBatch({ maxRowsPerFlush, maxBytesPerFlush }: typeof noLimits): WaitingRow[] {
     let bytes = 0;
     let count = 0;
     for (const { event } of waiting) {
@@ -117,7 +117,7 @@ export function createAppender(
   };
 }
 
-const all: Pick<AppendLimits, "maxRowsPerFlush" | "maxBytesPerFlush"> = {
+const noLimits: Pick<AppendLimits, "maxRowsPerFlush" | "maxBytesPerFlush"> = {
   maxRowsPerFlush: Number.POSITIVE_INFINITY,
   maxBytesPerFlush: Number.POSITIVE_INFINITY,
 };
@@ -151,10 +151,10 @@ async function flush(
 ): Promise<FlushResult> {
   const connection: FlushConnection = { client, isGivenUp: false };
   let timer: NodeJS.Timeout | undefined;
-  const late = new Promise<Error>((resolve) => {
+  const timedOut = new Promise<Error>((resolve) => {
     timer = setTimeout(() => resolve(new Error(`not stored within ${timeoutMs} ms`)), timeoutMs);
   });
-  const outcome = await Promise.race([storeAndCount(deps, connection, batch), late]);
+  const outcome = await Promise.race([storeAndCount(deps, connection, batch), timedOut]);
   clearTimeout(timer);
   if (!(outcome instanceof Error))
     return { client: connection.client, finish: outcome, hung: null };
@@ -172,7 +172,10 @@ interface FlushConnection {
   isGivenUp: boolean;
 }
 
-/** Stores the batch, and counts repeats. Returns the step that remains once the events are stored. */
+/**
+ * Stores the batch or refuses it. Returns `finish`, so that the next flush can be sent before the answers are written.
+ * A batch with repeats is answered here, before they are counted; then nothing remains to be done. Never throws.
+ */
 async function storeAndCount(
   { pool, log, onCommitted }: FlushDeps,
   connection: FlushConnection,
@@ -234,7 +237,10 @@ export interface StoredBatch {
   answer(): void;
 }
 
-/** Stores a batch. Of two copies in one batch, the first is the new event. Releases no answer yet. */
+/**
+ * Stores a batch. Of several copies in it, only the first is inserted; the others count as repeats. Answers are written
+ * when `answer` is called.
+ */
 async function storeBatch(deps: StoreDeps, batch: readonly WaitingRow[]): Promise<StoredBatch> {
   const first = new Map<string, WaitingRow>();
   const copies: WaitingRow[] = [];
@@ -255,7 +261,7 @@ async function storeBatch(deps: StoreDeps, batch: readonly WaitingRow[]): Promis
       row.resolve({ eventId: row.event.eventId, duplicate: !newKeys.has(row.key) });
     }
     for (const { key, event, resolve } of copies) {
-      // An event that is stored as bytes only gets an id of its own.
+      // The first copy has another id by now if it was stored as bytes only. Its copies are answered with that id.
       resolve({ eventId: (first.get(key)?.event ?? event).eventId, duplicate: true });
     }
   };
@@ -322,8 +328,8 @@ export interface NewRows {
 /**
  * All bodies are sent as one binary parameter, which the server splits. The driver would hex-encode an array of Buffers
  * and escape an array of texts quote by quote; both cost more than the INSERT. The statement returns one row, since
- * reading many rows costs more than inserting them. Nearly always all rows are new; only otherwise does it list the new
- * ones.
+ * reading many rows costs more than inserting them. It lists the keys of the new rows only if some row was not new,
+ * which is rare.
  */
 const insertNew = {
   name: "inbox-append",
@@ -337,7 +343,7 @@ const insertNew = {
       insert into inbox.receipts (event_id, raw_sha256, type, api_version, event_created_at, raw, secret_id)
       select event_id, substr(joined, (n::int - 1) * 32 + 1, 32), type, api_version, created_at,
              substr($8::bytea, body_at, body_length), secret_id
-      -- One order for all receivers, so that two with the same events cannot wait for each other.
+      -- Sorted, so that receivers that insert the same events cannot deadlock.
       from input, hashes order by event_id collate "C", substr(joined, (n::int - 1) * 32 + 1, 32)
       on conflict (event_id, raw_sha256) do nothing
       returning seq, event_id, raw_sha256

@@ -154,12 +154,13 @@ const inviteBody: WebhookStep = ({ req, res }, next) => {
 const pieceOverheadBytes = 256;
 
 /** Shared by all requests: a stack trace for each would cost as much as reading the body. */
-const noRoom = new Error("The bodies under way leave no room for another piece.");
+const noRoom = new Error("The bodies in progress fill the byte budget.");
 
 /**
  * Reads the whole body, up to its limit, within the byte budget that all bodies in progress share. Takes bytes from the
  * budget chunk by chunk. When a chunk does not fit, raw-body sees a request error and releases the chunks it holds; the
- * connection stays open for the answer. A body that was read keeps its bytes of the budget until it is answered.
+ * connection stays open for the answer. A body that was read keeps its bytes of the budget until the later steps have
+ * finished, even if the deadline answered before that.
  */
 function readBody(
   deps: WebhookDeps,
@@ -220,8 +221,8 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
   // Requests that wait for a secret are most likely forged. They may use only part of the budget, so verified events
   // keep room.
   const unproved = createByteBudget(maxHeldBodyBytes / 2);
-  // Forging costs nothing. Past a small limit, such requests are told at once to retry; by then the secrets have been
-  // read.
+  // Forging costs nothing. Beyond a small limit, such requests get 503 at once. When an authentic sender retries, the
+  // secrets will have been read again.
   const waiting = createWaitingPlaces({
     max: limits.waitingForSecrets,
     maxPerAddress: limits.waitingPerAddress,
@@ -240,7 +241,10 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
     return scheme.verify({ rawHeaders, body, secrets: live, now: clock.now(), toleranceSeconds });
   }
 
-  /** False when `refresh` says so, and at once when too many requests already wait for it. */
+  /**
+   * Resolves with the result of `refresh`. False at once when it must not wait: too many requests wait already, or
+   * their bodies leave no room for this one.
+   */
   async function refreshSecrets(address: string, bodyBytes: number): Promise<boolean> {
     const cost = bodyBytes + requestOverheadBytes;
     if (!waiting.reserve(address)) return false;
@@ -254,8 +258,8 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
   }
 
   /**
-   * A secret may have been added since the last read. A failure that this would explain is verified again with the
-   * current secrets.
+   * A secret may have been added since the last read. Reads the secrets again, and verifies with those that were not
+   * tried yet; without any, the first result stands. `isCertain`: no stored secret can be missing.
    */
   async function verifyAgain(
     req: IncomingMessage,
@@ -285,18 +289,18 @@ function verifySignature(deps: WebhookDeps, options: WebhookOptions): WebhookSte
     const { req, res, state } = ctx;
     const tried = liveSecrets();
     const first = verify(req, state.raw, tried);
-    if (!isMaybeRotated(first)) return conclude(first, ctx, next);
+    if (!mayBeUnknownSecret(first)) return conclude(first, ctx, next);
     return verifyAgain(req, state.raw, tried, first).then(({ verification, isCertain }) =>
-      // A 401 would blame the sender, and that is not certain now.
-      !isCertain && isMaybeRotated(verification)
+      // Not 401: the secrets were not read again, so the signature may be valid.
+      !isCertain && mayBeUnknownSecret(verification)
         ? refuseUnverified(deps, res)
         : conclude(verification, ctx, next),
     );
   };
 }
 
-/** Failures that a secret not read yet would explain. */
-function isMaybeRotated(verification: Verification): boolean {
+/** Whether a secret that was not read yet would explain the failure. */
+function mayBeUnknownSecret(verification: Verification): boolean {
   if (verification.ok) return false;
   return verification.reason === "no_match" || verification.reason === "no_secret";
 }
@@ -320,7 +324,8 @@ function storeEvent(deps: WebhookDeps, { places }: Pick<WebhookOptions, "places"
 function confirm({ counters, log }: WebhookDeps): WebhookStep {
   const isVerbose = log.isLevelEnabled("debug");
   return ({ res, state }) => {
-    // The deadline may have passed meanwhile. The event is then stored, and its retry is a duplicate.
+    // The deadline may have answered 503 meanwhile. The event is stored all the same, and its retry will be a
+    // duplicate.
     if (res.headersSent) return;
     const { eventId, duplicate } = state.appended;
     counters[duplicate ? "duplicate" : "accepted"] += 1;

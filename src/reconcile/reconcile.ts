@@ -50,7 +50,10 @@ export interface ReconcileDeps extends RecheckDeps {
 
 export interface ReconcileRequest {
   kind: RunKind;
-  /** Unique for ever: a second run with the same key is refused. Without it the run gets a key of its own. */
+  /**
+   * Names one run for ever. The key of an unfinished run resumes it; that of a finished one gives `repeated`. Without
+   * it the run gets a key of its own.
+   */
   runKey?: string;
   /** Only for kind `range`: objects created at or after `rangeFrom` and before `rangeTo`. */
   rangeFrom?: Date;
@@ -66,16 +69,17 @@ export type ReconcileOutcome =
   | { kind: "done"; result: ReconcileResult }
   /** Another process is reconciling this database. */
   | { kind: "busy" }
-  /** A run with this key exists already. */
+  /** The run with this key is over. */
   | { kind: "repeated"; runKey: string };
 
 /**
- * Makes the mirror equal to the service and reports what it found. It walks the slices of the plan, heals page by page,
- * rechecks what is uncertain, and computes from the ledger whether anything was left out. One run at a time; an
- * interrupted run is resumed. When the signal aborts, its reason is thrown and the run stays interrupted. Idempotent: a
- * second run straight afterwards writes nothing into the mirror. Opens its own transactions; needs no receiver, worker
- * or queue. Throws the client's errors (401 and 403 at once, an unreachable service after its repeats); a run that was
- * open then ends incomplete, and can be resumed.
+ * Compares the mirror with the service, or with the requested range of it, and records what differs. Unless the run
+ * only reports, it heals the differences too. It walks the slices of the plan page by page, rechecks what is uncertain,
+ * and computes from the ledger whether anything was left out. One run at a time; an interrupted run is resumed. When
+ * the signal aborts, its reason is thrown and the run stays interrupted. Idempotent: a second run straight afterwards
+ * writes nothing into the mirror. Opens its own transactions; needs no receiver, worker or queue. Throws the client's
+ * errors (401 and 403 at once, an unreachable service after its repeats); a run that was open then ends incomplete, and
+ * can be resumed.
  */
 export async function reconcile(
   deps: ReconcileDeps,
@@ -107,7 +111,7 @@ async function reconcileAlone(
   if (known !== null) await reopenRun(deps.db, known.id);
   await abandonOthers(deps.db, run.id);
   await takeOverRechecks(deps.db, run.id);
-  const error = await work(deps, settings, run, { signal, onProgress }).catch(
+  const error = await executeRun(deps, settings, run, { signal, onProgress }).catch(
     async (failure: unknown) => {
       // An aborted run stays interrupted, to be resumed; a failed run is closed with its error.
       if (signal.aborted) throw signal.reason;
@@ -118,7 +122,10 @@ async function reconcileAlone(
   return { kind: "done", result: await finishReconciliation(deps, run, probed.calls, error) };
 }
 
-/** Records a run that read nothing, so that the refusal is reported. An interrupted run stays to be resumed. */
+/**
+ * Refuses to read another account: records a run that read nothing, with the problem as its error. An interrupted run
+ * is left as it is, to be resumed later.
+ */
 async function refuse(
   deps: ReconcileDeps,
   settings: ReconcileSettings,
@@ -146,8 +153,8 @@ async function refuse(
   return { kind: "done", result: await finishReconciliation(deps, run, calls, problem) };
 }
 
-/** All steps between plan and totals. Returns why the run cannot be complete, or null. */
-async function work(
+/** Does everything between plan and totals. Returns why the run cannot be complete, or null. */
+async function executeRun(
   deps: ReconcileDeps,
   settings: ReconcileSettings,
   run: Run,
@@ -185,8 +192,8 @@ async function work(
   if (absent > limit) {
     await discardAbsences(db, run.id);
     return (
-      `More than ${limit} objects of the mirror are unknown at the service, which looks like another account's key ` +
-      "rather than like deletions: none was marked as deleted. Check SVC_API_KEY and SVC_BASE_URL, then run again."
+      `More than ${limit} objects of the mirror are unknown at the service. That suggests an API key of another ` +
+      "account, so none was marked as deleted. Check SVC_API_KEY and SVC_BASE_URL, then run again."
     );
   }
   await db.transaction((trx) => concludeAbsent(trx, context));
@@ -199,8 +206,8 @@ async function work(
 }
 
 /**
- * Checks that follow the walk: the invariants and this deployment's endpoint. Their findings are not drift. An endpoint
- * that cannot be checked does not make the run incomplete.
+ * Checks the invariants and this deployment's endpoint, after the walk. What they find is not drift. When the endpoint
+ * cannot be checked, that is only logged: the run may still be complete.
  */
 async function runChecks(
   { db, client, log, serviceClock, checkEndpoint }: ReconcileDeps,
