@@ -13,7 +13,7 @@ export interface ClaimedEvent {
   receivedAt: Date;
   attempts: number;
   /** An earlier event has the same id and different bytes. */
-  repeatsId: boolean;
+  reusesId: boolean;
 }
 
 export interface Claim {
@@ -52,9 +52,9 @@ export async function claimEvents(
   const events: ClaimedEvent[] = [];
   const left: number[] = [];
   for (const { seq, event_id: eventId, received_at: receivedAt, raw, ...row } of rows) {
-    const { attempts, repeats_id: repeatsId } = row;
+    const { attempts, repeats_id: reusesId } = row;
     if (raw === null) left.push(Number(seq));
-    else events.push({ seq: Number(seq), eventId, receivedAt, raw, attempts, repeatsId });
+    else events.push({ seq: Number(seq), eventId, receivedAt, raw, attempts, reusesId });
   }
   return { events, left };
 }

@@ -45,7 +45,8 @@ const maxBytesPerTransaction = 8 * 1024 * 1024;
 /**
  * Applies those of the events that are still unapplied: mirror, history, alerts, refetches and inbox states in one
  * transaction. A batch that fails is halved until the faulty event is alone. That event waits for its next attempt; the
- * others are not affected. Idempotent. Throws only when the database does not answer.
+ * others are not affected. Idempotent. Throws errors that are no event's fault (`isEventFault`), such as a database
+ * that does not answer.
  */
 export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Promise<void> {
   const [only] = seqs;
@@ -118,12 +119,12 @@ function serviceAheadMs({
 }
 
 /** Takes an event's own creation time as its arrival time when that is later, so that it is always believed. */
-function believeOwnTime(meaning: Interpretation): Interpretation {
-  if (meaning.kind !== "state") return meaning;
-  const { observation } = meaning;
+function believeOwnTime(interpretation: Interpretation): Interpretation {
+  if (interpretation.kind !== "state") return interpretation;
+  const { observation } = interpretation;
   const madeAt = observation.fallbackUpdatedAt;
-  if (madeAt === null || madeAt <= (observation.receivedAt ?? "")) return meaning;
-  return { ...meaning, observation: { ...observation, receivedAt: madeAt } };
+  if (madeAt === null || madeAt <= (observation.receivedAt ?? "")) return interpretation;
+  return { ...interpretation, observation: { ...observation, receivedAt: madeAt } };
 }
 
 /** Applies what fits in one transaction. Returns the sequence numbers of the rest. */
@@ -135,38 +136,40 @@ async function applyInTransaction(
 ): Promise<number[]> {
   const { events, left } = await claimEvents(trx, seqs, maxBytesPerTransaction);
   if (events.length === 0) return left;
-  for (const { seq, eventId, repeatsId } of events) {
-    if (repeatsId)
+  for (const { seq, eventId, reusesId } of events) {
+    if (reusesId)
       log.warn({ seq, eventId }, "an event has the id of an earlier one but other bytes");
   }
   const { bodies, masked } = await readRedacted(trx, places, events);
   const aheadMs = serviceAheadMs(clocks);
-  const meanings = bodies.map((body, n) => {
+  const interpretations = bodies.map((body, n) => {
     const received = events[n]?.receivedAt.getTime() ?? 0;
     const receivedAt = canonicalTimestamp(new Date(received + aheadMs).toISOString());
-    const meaning = interpretEvent(places, { ...body, receivedAt });
-    return isClockMovable === true ? believeOwnTime(meaning) : meaning;
+    const interpretation = interpretEvent(places, { ...body, receivedAt });
+    return isClockMovable === true ? believeOwnTime(interpretation) : interpretation;
   });
   const applied = await applySnapshots(
     trx,
-    meanings.flatMap((meaning) => (meaning.kind === "state" ? [meaning.observation] : [])),
+    interpretations.flatMap((interpretation) =>
+      interpretation.kind === "state" ? [interpretation.observation] : [],
+    ),
     writerLimits,
   );
-  const settlements = completedEventsOf(events, meanings, applied);
-  const dead = settlements.filter(({ state }) => state === "dead");
+  const completed = completedEventsOf(events, interpretations, applied);
+  const dead = completed.filter(({ state }) => state === "dead");
   for (const { seq, reason } of dead) log.error({ seq, reason }, "an event is dead");
   const news = {
     states: applied.written,
-    masked: maskedObjects(settlements, masked, places),
+    masked: maskedObjects(completed, masked, places),
     future: applied.unbelieved,
     dead: dead.map(({ seq, reason }) => ({ seq, reason })),
   };
-  const missing = await tell(trx, news, "event");
+  const missingFacts = await tell(trx, news, "event");
   await requestRefetches(trx, [
-    ...requiredRefetches(meanings, applied),
-    ...refetchesForAlerts(missing),
+    ...requiredRefetches(interpretations, applied),
+    ...refetchesForAlerts(missingFacts),
   ]);
-  await completeEvents(trx, settlements);
+  await completeEvents(trx, completed);
   return left;
 }
 
@@ -174,8 +177,9 @@ async function applyInTransaction(
 export type MaskedBodies = ReadonlyMap<number, Masked<Buffer>>;
 
 /**
- * Parses the bodies of claimed events after redacting the personal data of erased people and masking card numbers. From
- * then on, the parsed and the stored bodies are the same. Needs the transaction that completes the events.
+ * Parses the bodies of events, redacts the personal data of erased people and masks card numbers. Stores what it
+ * changed, so that the parsed and the stored bodies are the same. Needs the transaction that completes or postpones the
+ * events.
  */
 async function readRedacted(
   trx: Knex.Transaction,
@@ -207,8 +211,9 @@ async function readRedacted(
 }
 
 /**
- * Does the same for an event that fails, so that no stored body keeps personal data or card numbers beyond its first
- * attempt. Needs the transaction that postpones the event. Idempotent.
+ * Redacts and masks the stored body of an event that failed (`readRedacted`), so that no stored body keeps the personal
+ * data of erased people, or card numbers, beyond its first attempt. Needs the transaction that postpones the event.
+ * Idempotent.
  */
 async function redactStoredBody(
   trx: Knex.Transaction,
@@ -228,12 +233,12 @@ async function redactStoredBody(
  * Pure.
  */
 function maskedObjects(
-  settlements: readonly Pick<CompletedEvent, "seq" | "resourceType" | "resourceId">[],
+  completed: readonly Pick<CompletedEvent, "seq" | "resourceType" | "resourceId">[],
   masked: MaskedBodies,
   places: Readonly<EnvelopePaths>,
 ): MaskedObject[] {
   const ofObject = `${places.object}.`;
-  return settlements.flatMap(({ seq, resourceType, resourceId }) => {
+  return completed.flatMap(({ seq, resourceType, resourceId }) => {
     const paths = masked
       .get(seq)
       ?.paths.map((path) => (path.startsWith(ofObject) ? path.slice(ofObject.length) : path));
@@ -275,8 +280,8 @@ async function maskStoredBodies(
 const ownErrors = [TypeError, RangeError, ReferenceError, SyntaxError];
 
 /**
- * SQLSTATE classes that do not blame an event: connection, transaction state, authorization, catalog, rollback,
- * resources, operator, system, and a plan that a migration invalidated. A statement or transaction time-out (57014,
+ * SQLSTATEs that do not blame an event: connection, transaction state, authorization, catalog, rollback, resources,
+ * operator, system, lock time-out, and a plan that a migration invalidated. A statement or transaction time-out (57014,
  * 25P04) is not among them: the event itself may take that long.
  */
 const notTheEvent = /^(08|25(?!P04)|28|3D|40|53|58|57P|55P03|0A000)/;

@@ -15,20 +15,20 @@ export const disputedTransactions = { resource: "disputed-transactions", id: "*"
  */
 export function completedEventsOf(
   events: readonly { seq: number }[],
-  meanings: readonly Interpretation[],
+  interpretations: readonly Interpretation[],
   { outcomes }: Pick<ApplyResult, "outcomes">,
 ): CompletedEvent[] {
   const remaining = outcomes.values();
   return events.map(({ seq }, n): CompletedEvent => {
-    const meaning = meanings[n];
+    const interpretation = interpretations[n];
     const nothing = { seq, reason: null, resourceType: null, resourceId: null };
-    switch (meaning?.kind) {
+    switch (interpretation?.kind) {
       case "state": {
-        const resourceType = meaning.observation.resource;
+        const resourceType = interpretation.observation.resource;
         return { ...nothing, resourceType, ...outcomeOf(remaining.next().value) };
       }
       case "read": {
-        const [object] = meaning.objects;
+        const [object] = interpretation.objects;
         const known = { resourceType: object?.resource ?? null, resourceId: object?.id ?? null };
         return object === undefined
           ? { ...nothing, state: "dead", reason: "customer_id: cannot be read" }
@@ -37,9 +37,9 @@ export function completedEventsOf(
       case "dispute":
         return { ...nothing, state: "applied", reason: "dispute: read from the service" };
       case "ignored":
-        return { ...nothing, state: "ignored", reason: meaning.reason };
+        return { ...nothing, state: "ignored", reason: interpretation.reason };
       case "unreadable":
-        return { ...nothing, state: "dead", reason: meaning.reason };
+        return { ...nothing, state: "dead", reason: interpretation.reason };
       case undefined:
         throw new TypeError("an event has no interpretation");
     }
@@ -59,7 +59,7 @@ function outcomeOf(
         reason: `dated ${outcome.changedAt}, in the future: not believed, read from the service`,
         resourceId: outcome.id,
       };
-    case "thin":
+    case "partial":
       return { state: "applied", reason: "partial: read from the service", resourceId: outcome.id };
     case "unreadable":
       return { state: "dead", reason: outcome.reason, resourceId: null };
@@ -70,19 +70,19 @@ function outcomeOf(
 
 /** The refetches that events and their outcomes require. Pure. */
 export function requiredRefetches(
-  meanings: readonly Interpretation[],
+  interpretations: readonly Interpretation[],
   applied: ApplyResult,
 ): RefetchRequest[] {
-  const observations = meanings.flatMap((meaning) =>
-    meaning.kind === "state" ? [meaning.observation] : [],
+  const observations = interpretations.flatMap((interpretation) =>
+    interpretation.kind === "state" ? [interpretation.observation] : [],
   );
   const partial = partialObjects(observations, applied.outcomes);
-  const named = meanings.flatMap((meaning) => {
-    if (meaning.kind === "state") return meaning.alsoRead;
-    return meaning.kind === "read" ? meaning.objects : [];
+  const named = interpretations.flatMap((interpretation) => {
+    if (interpretation.kind === "state") return interpretation.alsoRead;
+    return interpretation.kind === "read" ? interpretation.objects : [];
   });
-  const disputed = meanings.flatMap((meaning) =>
-    meaning.kind === "dispute" ? [disputedTransactions, ...meaning.objects] : [],
+  const disputed = interpretations.flatMap((interpretation) =>
+    interpretation.kind === "dispute" ? [disputedTransactions, ...interpretation.objects] : [],
   );
   return [
     ...refetchesAfter(applied),
@@ -122,7 +122,7 @@ export const partialObjects = (
 ): ObjectKey[] =>
   outcomes.flatMap((outcome, n) => {
     const resource = observations[n]?.resource;
-    return outcome.outcome === "thin" && resource !== undefined
+    return outcome.outcome === "partial" && resource !== undefined
       ? [{ resource, id: outcome.id }]
       : [];
   });

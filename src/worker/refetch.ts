@@ -67,47 +67,49 @@ export async function refetchDueObjects(deps: RefetchDeps): Promise<number> {
     limit: atOnce,
     leaseSeconds,
   });
-  await Promise.all(due.map((fetch) => withBackoff(deps, fetch, () => refetchOne(deps, fetch))));
+  await Promise.all(
+    due.map((refetch) => withBackoff(deps, refetch, () => refetchOne(deps, refetch))),
+  );
   return due.length;
 }
 
-async function refetchOne(deps: RefetchDeps, fetch: DueRefetch): Promise<void> {
+async function refetchOne(deps: RefetchDeps, refetch: DueRefetch): Promise<void> {
   const result = await readObject(
     { client: withBelievedDates(deps.client, deps.clock), cause: "fetch" },
-    fetch,
+    refetch,
   );
-  if (result.kind === "missing") return await applyMissing(deps, fetch, result.date);
+  if (result.kind === "missing") return await applyMissing(deps, refetch, result.date);
   if (result.kind === "unreadable")
-    return await giveUpOrRetry(deps, fetch, "the service answered with another object");
-  const problem = await applyAnswer(deps, fetch, result.page);
-  if (problem !== null) return await giveUpOrRetry(deps, fetch, problem);
-  await completeUnlessEarly(deps, fetch, result.page.date);
+    return await giveUpOrRetry(deps, refetch, "the service answered with another object");
+  const problem = await applyAnswer(deps, refetch, result.page);
+  if (problem !== null) return await giveUpOrRetry(deps, refetch, problem);
+  await completeUnlessEarly(deps, refetch, result.page.date);
 }
 
 const unknownThere = "unknown at the service";
 
-async function applyMissing(deps: RefetchDeps, fetch: DueRefetch, date: Date): Promise<void> {
+async function applyMissing(deps: RefetchDeps, refetch: DueRefetch, date: Date): Promise<void> {
   const { db, missingGraceMs } = deps;
-  const { absence } = resourceNamed(fetch.resource);
-  if (absence === undefined) return giveUpOrRetry(deps, fetch, unknownThere);
-  const missingSince = fetch.missingSince ?? date;
+  const { absence } = resourceNamed(refetch.resource);
+  if (absence === undefined) return giveUpOrRetry(deps, refetch, unknownThere);
+  const missingSince = refetch.missingSince ?? date;
   const goneForMs = date.getTime() - missingSince.getTime();
-  if (fetch.missingSince === null || goneForMs < missingGraceMs) {
+  if (refetch.missingSince === null || goneForMs < missingGraceMs) {
     const delayMs = Math.max(1_000, missingGraceMs - goneForMs);
-    return postponeRefetch(db, fetch, { delayMs, error: unknownThere, missingSince });
+    return postponeRefetch(db, refetch, { delayMs, error: unknownThere, missingSince });
   }
   // To another account's key all our objects are unknown, and the answer is the same.
   const problem = await deps.foreignAccount();
   if (problem !== null) {
-    const delayMs = backoffMs(deps, fetch);
-    return postponeRefetch(db, fetch, { delayMs, error: problem, missingSince });
+    const delayMs = backoffMs(deps, refetch);
+    return postponeRefetch(db, refetch, { delayMs, error: problem, missingSince });
   }
   const at = canonicalTimestamp(date.toISOString());
   if (at === null) throw new TypeError("the Date of the service is not a time");
   await retryOnConflict(deps, () =>
     db.transaction(async (trx) => {
-      await applyStates(trx, [absence.state(fetch.id, at, "fetch")]);
-      await completeRefetch(trx, fetch);
+      await applyStates(trx, [absence.state(refetch.id, at, "fetch")]);
+      await completeRefetch(trx, refetch);
     }),
   );
 }
@@ -161,12 +163,12 @@ export interface ReadPage {
  */
 export async function applyAnswer(
   deps: RefetchDeps,
-  fetch: Pick<DueRefetch, "resource" | "id">,
+  refetch: Pick<DueRefetch, "resource" | "id">,
   page: Pick<ReadPage, "observations" | "unread">,
 ): Promise<string | null> {
   const { observations, unread } = page;
   try {
-    return await applyTogether(deps, fetch, page);
+    return await applyTogether(deps, refetch, page);
   } catch (error) {
     if (observations.length <= 1 || !isEventFault(error)) throw error;
     deps.log.warn(
@@ -179,18 +181,18 @@ export async function applyAnswer(
       { observations: observations.slice(half), unread: [] },
     ];
     const problems: (string | null)[] = [];
-    for (const part of parts) problems.push(await applyPart(deps, fetch, part));
+    for (const part of parts) problems.push(await applyPart(deps, refetch, part));
     return problems.find((problem) => problem !== null) ?? null;
   }
 }
 
 async function applyPart(
   deps: RefetchDeps,
-  fetch: Pick<DueRefetch, "resource" | "id">,
+  refetch: Pick<DueRefetch, "resource" | "id">,
   part: Pick<ReadPage, "observations" | "unread">,
 ): Promise<string | null> {
   try {
-    return await applyAnswer(deps, fetch, part);
+    return await applyAnswer(deps, refetch, part);
   } catch (error) {
     if (!isEventFault(error)) throw error;
     const [refused] = part.observations;
@@ -214,8 +216,8 @@ async function applyTogether(
         const { ties } = applied;
         const reads = refetchesAfter({ ties, unread: [...applied.unread, ...unread, ...others] });
         const news = { states: applied.written, future: applied.unbelieved };
-        const missing = await tell(trx, news, "read");
-        await requestRefetches(trx, [...reads, ...refetchesForAlerts(missing)]);
+        const missingFacts = await tell(trx, news, "read");
+        await requestRefetches(trx, [...reads, ...refetchesForAlerts(missingFacts)]);
         return applied;
       }),
     ),
@@ -223,7 +225,7 @@ async function applyTogether(
   const problems = outcomes.flatMap((outcome, n) => {
     const shown = observations[n]?.resource;
     if (outcome.outcome === "unreadable") return [{ shown, problem: outcome.reason }];
-    const isPartial = outcome.outcome === "thin" && shown === resource;
+    const isPartial = outcome.outcome === "partial" && shown === resource;
     return isPartial ? [{ shown, problem: "required fields are missing" }] : [];
   });
   for (const { shown, problem } of problems) {
@@ -238,7 +240,7 @@ const maxUseless = 6;
 /** Does the work of one refetch. Any failure postpones it with a growing delay. Never throws. */
 export async function withBackoff(
   deps: RefetchDeps,
-  fetch: DueRefetch,
+  refetch: DueRefetch,
   work: () => Promise<void>,
 ): Promise<void> {
   const { db, log } = deps;
@@ -246,10 +248,10 @@ export async function withBackoff(
     await work();
   } catch (error) {
     const askedMs = error instanceof ServiceUnavailableError ? (error.retryAfterMs ?? 0) : 0;
-    const delayMs = Math.max(askedMs, backoffMs(deps, fetch));
-    const { resource, id, missingSince } = fetch;
+    const delayMs = Math.max(askedMs, backoffMs(deps, refetch));
+    const { resource, id, missingSince } = refetch;
     log.warn({ err: error, resource, id, delayMs }, "a refetch failed");
-    await postponeRefetch(db, fetch, { delayMs, error: safeReason(error), missingSince }).catch(
+    await postponeRefetch(db, refetch, { delayMs, error: safeReason(error), missingSince }).catch(
       (lost: unknown) => {
         log.warn(
           { err: lost },
@@ -263,19 +265,19 @@ export async function withBackoff(
 /** For unusable answers that a retry may improve: retries with backoff, then gives up. */
 export async function giveUpOrRetry(
   deps: RefetchDeps,
-  fetch: DueRefetch,
+  refetch: DueRefetch,
   problem: string,
 ): Promise<void> {
-  const { resource, id, reason, attempts } = fetch;
+  const { resource, id, reason, attempts } = refetch;
   if (attempts < maxUseless) {
-    return postponeRefetch(deps.db, fetch, { delayMs: backoffMs(deps, fetch), error: problem });
+    return postponeRefetch(deps.db, refetch, { delayMs: backoffMs(deps, refetch), error: problem });
   }
   // A dispute may have given its own id instead of the order's.
   deps.log[reason === "dispute" ? "info" : "error"](
     { resource, id, problem },
     "a refetch was given up",
   );
-  await completeRefetch(deps.db, fetch);
+  await completeRefetch(deps.db, refetch);
 }
 
 /** The longest delay after an early answer, unless the backoff is longer by then. */
@@ -284,15 +286,15 @@ const earlyMs = 60_000;
 /** Completes a refetch whose last answer had this `Date`, unless that is too early to confirm the tie it was for. */
 export async function completeUnlessEarly(
   deps: RefetchDeps,
-  fetch: DueRefetch,
+  refetch: DueRefetch,
   date: Date,
 ): Promise<void> {
-  const { notBefore } = fetch;
-  if (notBefore === null || date >= notBefore) return completeRefetch(deps.db, fetch);
+  const { notBefore } = refetch;
+  if (notBefore === null || date >= notBefore) return completeRefetch(deps.db, refetch);
   // The service's clock may be moved, so a tie may be dated years ahead: it is read again at growing intervals.
-  const maxMs = Math.max(earlyMs, backoffMs(deps, fetch));
+  const maxMs = Math.max(earlyMs, backoffMs(deps, refetch));
   const delayMs = Math.min(maxMs, notBefore.getTime() - date.getTime() + 100);
-  await postponeRefetch(deps.db, fetch, {
+  await postponeRefetch(deps.db, refetch, {
     delayMs,
     error: "answered too early to confirm the tie",
   });

@@ -22,7 +22,7 @@ export const defaultWorkerOptions: WorkerOptions = { concurrency: 2, relayInterv
 
 /** How long a loop may make no progress before it counts as hung, in milliseconds. */
 export interface StallLimits {
-  /** Loops that run statements. Waiting for the database to come back takes far less. */
+  /** Loops that do not call the service: relay and schedules. A round fails far sooner when the database is down. */
   statements: number;
   /** Loops that read from the service: one read with all its retries, and applying its answer. */
   reads: number;
@@ -43,7 +43,7 @@ const maxSeqsPerBatch = 500;
 /** Jobs taken at once, to be merged into larger batches (`mergeBatches`). */
 const jobsAtOnce = 32;
 
-/** Starts a worker: it applies events, makes refetches, runs schedules and relays lost wake-ups. */
+/** Starts a worker: it applies events, makes refetches, runs scheduled tasks, and relays events that the queue lost. */
 export function startWorker(
   deps: WorkerDeps,
   options: WorkerOptions = defaultWorkerOptions,
@@ -71,9 +71,9 @@ export function startWorker(
       return { more: false };
     },
   );
-  // Schedules are upserted at each start, since an existing one may have lost its next job. Later, a schedule is
-  // upserted again when it is gone or is that of an earlier start: a job of the old schedule, still running, may have
-  // restored it.
+  // Each start upserts all schedules, since an existing one may have lost its next job. After that, a schedule is
+  // upserted when it is gone or is the former one: a job of the former schedule, still running at the start, may have
+  // put that back.
   const upserted = new Set<string>();
   const schedules = runEvery({ log, name: "schedules" }, 10_000, async () => {
     for (const [task, { schedule }] of Object.entries(tasks)) {
@@ -155,9 +155,9 @@ export interface MergeLimits {
 }
 
 /**
- * Merges all jobs that arrive while others are being applied into one batch, as the inbox does with its INSERTs. A
- * worker that keeps up applies each job at once; one that has fallen behind applies many in one transaction. Each call
- * resolves or rejects with its batch.
+ * Merges jobs that arrive while others are being applied, as the inbox does with its INSERTs. A batch has at most
+ * `maxSeqs` numbers, or is one job, since jobs are not split. A worker that keeps up applies each job at once; one that
+ * has fallen behind applies many together. Each call resolves or rejects with its batch.
  */
 export function mergeBatches(
   apply: (seqs: readonly number[]) => Promise<void>,
@@ -179,7 +179,7 @@ export function mergeBatches(
     return batch;
   }
 
-  async function work(): Promise<void> {
+  async function applyWaiting(): Promise<void> {
     working++;
     while (waiting.length > 0) {
       const batch = takeBatch();
@@ -196,7 +196,7 @@ export function mergeBatches(
   return (seqs) =>
     new Promise((resolve, reject) => {
       waiting.push({ seqs, resolve, reject });
-      if (working < atOnce) void work();
+      if (working < atOnce) void applyWaiting();
     });
 }
 

@@ -31,13 +31,14 @@ export async function walkDisputes(
 ): Promise<number> {
   const { resource: only } = disputedTransactions;
   const due = await takeDueRefetches(deps.db, { only, limit: 1, leaseSeconds });
-  for (const fetch of due) await withBackoff(deps, fetch, () => walk(deps, fetch, stop, onPage));
+  for (const refetch of due)
+    await withBackoff(deps, refetch, () => walk(deps, refetch, stop, onPage));
   return due.length;
 }
 
 async function walk(
   deps: RefetchDeps,
-  fetch: DueRefetch,
+  refetch: DueRefetch,
   stop: AbortSignal,
   onPage: () => void,
 ): Promise<void> {
@@ -45,15 +46,15 @@ async function walk(
   let date = new Date(0);
   let pages = 0;
   for await (const page of disputePages(deps, stop)) {
-    const failed = await applyAnswer(deps, fetch, page);
+    const failed = await applyAnswer(deps, refetch, page);
     problem ??= failed;
     ({ date } = page);
-    if (++pages === maxPages) return giveUpOrRetry(deps, fetch, "the list does not end");
-    await extendLease(deps.db, fetch, leaseSeconds);
+    if (++pages === maxPages) return giveUpOrRetry(deps, refetch, "the list does not end");
+    await extendLease(deps.db, refetch, leaseSeconds);
     onPage();
   }
-  if (problem !== null) return giveUpOrRetry(deps, fetch, problem);
-  await completeUnlessEarly(deps, fetch, date);
+  if (problem !== null) return giveUpOrRetry(deps, refetch, problem);
+  await completeUnlessEarly(deps, refetch, date);
 }
 
 /** Reads the list with embedded orders. A missing order is read by its id. */

@@ -68,7 +68,7 @@ async function applyAll(db: Knex, batch: readonly Snapshot[]): Promise<ObjectKey
   const { outcomes, ties, unread } = await db.transaction((trx) => applySnapshots(trx, batch));
   const thin = outcomes.flatMap((outcome, n) => {
     if (outcome.outcome === "unreadable") throw new Error(outcome.reason);
-    return outcome.outcome === "thin" ? [{ resource: batch[n]!.resource, id: outcome.id }] : [];
+    return outcome.outcome === "partial" ? [{ resource: batch[n]!.resource, id: outcome.id }] : [];
   });
   return [...thin, ...ties, ...unread].map(({ resource, id }) => ({ resource, id }));
 }

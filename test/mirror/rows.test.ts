@@ -239,7 +239,7 @@ describe("dunning fields, which only events show", () => {
     const thin = shown("order", { id, status, attempt_count, next_retry_at, updated_at });
     const untimed = shown("order", { id, attempt_count: 3, next_retry_at: null }, at(2));
     const dunning = { attempt_count: 2, next_retry_at: new Date(at(2_000)) };
-    expect((await apply(db, thin)).outcomes).toEqual([{ outcome: "thin", id }]);
+    expect((await apply(db, thin)).outcomes).toEqual([{ outcome: "partial", id }]);
     expect(await orderRow()).toMatchObject({ ...dunning, version: "", status: null, data: null });
     await apply(db, seen("order", sampleOrder({ status: "failed", updated_at: at(1) }), 9));
     expect(await orderRow()).toMatchObject({ ...dunning, status: "failed" });
@@ -255,7 +255,7 @@ describe("dunning fields, which only events show", () => {
     const timeless = { ...shown("order", thin), fallbackUpdatedAt: null };
     const badTime = shown("order", { ...thin, updated_at: "yesterday" });
     const { outcomes } = await apply(db, timeless, badTime, seen("order", thin, 9));
-    expect(outcomes).toEqual(outcomes.map(() => ({ outcome: "thin", id: "order-1" })));
+    expect(outcomes).toEqual(outcomes.map(() => ({ outcome: "partial", id: "order-1" })));
     expect(await db("mirror.orders")).toEqual([]);
   });
 

@@ -11,7 +11,7 @@ export type Outcome =
   | { outcome: "applied" | "stale"; id: string }
   /** Dated in the future: kept in `mirror.unbelieved`; the mirror is unchanged. */
   | { outcome: "unbelieved"; id: string; changedAt: string }
-  | { outcome: "thin"; id: string }
+  | { outcome: "partial"; id: string }
   | { outcome: "unreadable"; reason: string };
 
 /** An object with a tie: events alone do not tell which of its states is the last. */
@@ -36,8 +36,9 @@ const tables = mirrorResources.map((resource) => ({ resource, write: rowWriter(r
 
 /**
  * Applies snapshots: brings each row to the newest of its stored and given states, and records every state in the
- * history. A fixed number of statements, one of them for each table, whatever the number of snapshots. Commutative and
- * idempotent. Needs a transaction. May fail with 40P01 or 40001; the whole transaction may then be repeated.
+ * history. The number of statements has a fixed maximum, whatever the number of snapshots: tables that they do not
+ * touch need none. Commutative and idempotent. Needs a transaction. May fail with a conflict (`isRetryableConflict`);
+ * the whole transaction may then be repeated.
  */
 export async function applySnapshots(
   trx: Knex.Transaction,
@@ -50,7 +51,7 @@ export async function applySnapshots(
   const outcomes = decoded.map((d): Outcome => {
     if (!d.ok) {
       return d.partial
-        ? { outcome: "thin", id: d.id }
+        ? { outcome: "partial", id: d.id }
         : { outcome: "unreadable", reason: d.reason };
     }
     const [core] = d.states;
@@ -174,7 +175,7 @@ async function findTies(
   return rows.flatMap(({ n }) => states[Number(n) - 1] ?? []);
 }
 
-/** Those of the states that the history has. One statement. */
+/** Returns the states that are already in the history. One statement. */
 export async function findRecorded(
   db: Knex,
   states: readonly GroupState[],
@@ -267,8 +268,9 @@ export const defaultWriterLimits: WriterLimits = {
 
 /**
  * Limits a writer's transaction, to 30 s by default. Reports as of a time rely on it: what was recorded more than a
- * minute ago is committed or never will be. `transaction_timeout` needs PostgreSQL 17; older servers limit only each
- * statement and each pause between statements. Idempotent within a transaction.
+ * minute ago is committed or never will be. That is certain from PostgreSQL 17 on. Older servers lack
+ * `transaction_timeout`: they limit each statement and each pause between statements, but not their sum. Idempotent
+ * within a transaction.
  */
 export async function limitWriter(
   trx: Knex.Transaction,
