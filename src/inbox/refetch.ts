@@ -33,7 +33,8 @@ export async function requestRefetches(
      select * from unnest(?::text[], ?::text[], ?::text[], ?::timestamptz[])
      on conflict (resource, id) do update
      set generation = f.generation + 1, due_at = least(f.due_at, now()), reason = excluded.reason,
-         not_before = greatest(f.not_before, excluded.not_before), attempts = 0`,
+         not_before = greatest(f.not_before, excluded.not_before), attempts = 0,
+         useless_answers = 0`,
     [
       sqlArray(fetches.map(({ resource }) => resource)),
       sqlArray(fetches.map(({ id }) => id)),
@@ -48,7 +49,10 @@ export interface DueRefetch {
   id: string;
   reason: RefetchRequest["reason"];
   generation: number;
+  /** How often it was taken, this time included. */
   attempts: number;
+  /** How many of its answers were useless. */
+  uselessAnswers: number;
   notBefore: Date | null;
   missingSince: Date | null;
 }
@@ -77,7 +81,8 @@ export async function takeDueRefetches(
              and resource is distinct from :except::text
            order by due_at limit :limit for update skip locked) due
      where f.resource = due.resource and f.id = due.id
-     returning f.resource, f.id, f.reason, f.generation, f.attempts, f.not_before, f.missing_since`,
+     returning f.resource, f.id, f.reason, f.generation, f.attempts, f.useless_answers, f.not_before,
+       f.missing_since`,
     { limit, leaseSeconds, only: only ?? null, except: except ?? null },
   );
   return rows.map((row) => ({
@@ -86,6 +91,7 @@ export async function takeDueRefetches(
     reason: row.reason,
     generation: row.generation,
     attempts: row.attempts,
+    uselessAnswers: row.useless_answers,
     notBefore: row.not_before,
     missingSince: row.missing_since,
   }));
@@ -97,6 +103,7 @@ interface RefetchRow {
   reason: RefetchRequest["reason"];
   generation: number;
   attempts: number;
+  useless_answers: number;
   not_before: Date | null;
   missing_since: Date | null;
 }
@@ -128,15 +135,26 @@ export async function completeRefetch(trx: Knex, fetch: RefetchKey): Promise<voi
     .update({ due_at: trx.fn.now(), missing_since: null });
 }
 
-/** Postpones a refetch: the service was unavailable, answered too early, or does not know the object (yet). */
+/**
+ * Postpones a refetch: the service was unavailable, answered too early, or gave no usable object (yet). The number of
+ * useless answers stays unless it is given.
+ */
 export async function postponeRefetch(
   db: Knex,
-  fetch: RefetchKey,
-  { delayMs, error, missingSince }: { delayMs: number; error: string; missingSince?: Date | null },
+  { resource, id, generation }: RefetchKey,
+  { delayMs, error, missingSince, uselessAnswers }: Postponement,
 ): Promise<void> {
   await db.raw(
     `update inbox.fetches set due_at = now() + make_interval(secs => ?::float8 / 1000), last_error = ?,
-       missing_since = ? where resource = ? and id = ? and generation = ?`,
-    [delayMs, error, missingSince ?? null, fetch.resource, fetch.id, fetch.generation],
+       missing_since = ?, useless_answers = coalesce(?, useless_answers)
+     where resource = ? and id = ? and generation = ?`,
+    [delayMs, error, missingSince ?? null, uselessAnswers ?? null, resource, id, generation],
   );
+}
+
+interface Postponement {
+  delayMs: number;
+  error: string;
+  missingSince?: Date | null;
+  uselessAnswers?: number;
 }

@@ -28,7 +28,10 @@ import {
   partialObjects,
 } from "./outcomes.ts";
 
-/** A failed refetch is retried for ever: the object is not lost, only late. */
+/**
+ * The delays after failed calls and useless answers. Failed calls never end a refetch: the object is late, not lost.
+ * Useless answers do (`maxUselessAnswers`).
+ */
 export const refetchRetryPolicy: RetryPolicy = {
   maxAttempts: Number.POSITIVE_INFINITY,
   baseDelayMs: 1_000,
@@ -54,12 +57,15 @@ export interface RefetchDeps {
 }
 
 const atOnce = 8;
-/** Longer than a refetch takes with all its retries. */
+/**
+ * Longer than an attempt takes with the client's retries. If one does take longer, another worker reads the object too,
+ * which is harmless.
+ */
 const leaseSeconds = 120;
 
 /**
- * Reads and applies the objects whose refetch is due, and returns their number. One call at a time per process is
- * enough.
+ * Reads the next few objects whose refetch is due, at the same time, and applies them. Returns how many refetches it
+ * took. One call at a time per process is enough.
  */
 export async function refetchDueObjects(deps: RefetchDeps): Promise<number> {
   const due = await takeDueRefetches(deps.db, {
@@ -79,8 +85,7 @@ async function refetchOne(deps: RefetchDeps, refetch: DueRefetch): Promise<void>
     refetch,
   );
   if (result.kind === "missing") return await applyMissing(deps, refetch, result.date);
-  if (result.kind === "unreadable")
-    return await giveUpOrRetry(deps, refetch, "the service answered with another object");
+  if (result.kind === "unreadable") return await giveUpOrRetry(deps, refetch, result.problem);
   const problem = await applyAnswer(deps, refetch, result.page);
   if (problem !== null) return await giveUpOrRetry(deps, refetch, problem);
   await completeUnlessEarly(deps, refetch, result.page.date);
@@ -98,7 +103,7 @@ async function applyMissing(deps: RefetchDeps, refetch: DueRefetch, date: Date):
     const delayMs = Math.max(1_000, missingGraceMs - goneForMs);
     return postponeRefetch(db, refetch, { delayMs, error: unknownThere, missingSince });
   }
-  // To another account's key all our objects are unknown, and the answer is the same.
+  // With another account's key, the service does not know any of our objects either.
   const problem = await deps.foreignAccount();
   if (problem !== null) {
     const delayMs = backoffMs(deps, refetch);
@@ -117,8 +122,8 @@ async function applyMissing(deps: RefetchDeps, refetch: DueRefetch, date: Date):
 export type ReadResult =
   | { kind: "found"; page: ReadPage }
   | { kind: "missing"; date: Date }
-  /** The answer does not contain the requested object, or the id cannot be used in a request. */
-  | { kind: "unreadable" };
+  /** The id cannot be used in a request, or the answer does not contain the requested object. */
+  | { kind: "unreadable"; problem: string };
 
 type Reader = { client: Pick<ServiceClient, "get">; cause: string };
 
@@ -134,13 +139,15 @@ async function readObject(
   { resource, id }: { resource: string; id: string },
 ): Promise<ReadResult> {
   if (!isResource(resource)) throw new TypeError(`there is no endpoint that reads a ${resource}`);
-  if (!isObjectId(id)) return { kind: "unreadable" };
+  if (!isObjectId(id)) return { kind: "unreadable", problem: "the id cannot be used in a request" };
   const { endpoint, query } = readEndpointOf(resource);
   const call = { params: { id }, query };
   const { status, body, date } = await client.get(endpoint, call, { deadlineMs });
   if (status === 404) return { kind: "missing", date };
   const object = asObject(body);
-  if (object?.["id"] !== id) return { kind: "unreadable" };
+  if (object?.["id"] !== id) {
+    return { kind: "unreadable", problem: "the service's answer does not contain the object" };
+  }
   const observations = [snapshotFrom(resource, object, canonicalDate(date), cause)];
   return { kind: "found", page: { observations, unread: [], date } };
 }
@@ -234,8 +241,11 @@ async function applyTogether(
   return problems.find(({ shown }) => shown === resource)?.problem ?? null;
 }
 
-/** The service may lag behind its own events. After this many useless answers the refetch is given up. */
-const maxUseless = 6;
+/**
+ * The service may lag behind its own events. With this many useless answers the refetch is given up; failed calls and
+ * early answers do not count. What the mirror then lacks stays missing until an event or a nightly run shows it.
+ */
+const maxUselessAnswers = 6;
 
 /** Does the work of one refetch. Any failure postpones it with a growing delay. Never throws. */
 export async function withBackoff(
@@ -262,15 +272,17 @@ export async function withBackoff(
   }
 }
 
-/** For unusable answers that a retry may improve: retries with backoff, then gives up. */
+/** Counts a useless answer, which a retry may improve. Retries with backoff, then gives up. */
 export async function giveUpOrRetry(
   deps: RefetchDeps,
   refetch: DueRefetch,
   problem: string,
 ): Promise<void> {
-  const { resource, id, reason, attempts } = refetch;
-  if (attempts < maxUseless) {
-    return postponeRefetch(deps.db, refetch, { delayMs: backoffMs(deps, refetch), error: problem });
+  const { resource, id, reason } = refetch;
+  const uselessAnswers = refetch.uselessAnswers + 1;
+  if (uselessAnswers < maxUselessAnswers) {
+    const delayMs = backoffMs(deps, refetch);
+    return postponeRefetch(deps.db, refetch, { delayMs, error: problem, uselessAnswers });
   }
   // A dispute may have given its own id instead of the order's.
   deps.log[reason === "dispute" ? "info" : "error"](

@@ -68,6 +68,16 @@ describe("ordering reads", () => {
     });
   });
 
+  test("useless answers are counted only where that is said, and anew from a further order on", async () => {
+    await want(wanted());
+    const error = "no object";
+    await postponeRefetch(database.db, await takeOne(), { delayMs: 0, error, uselessAnswers: 3 });
+    await postponeRefetch(database.db, await takeOne(), { delayMs: 0, error: "503" });
+    expect(await takeOne()).toMatchObject({ attempts: 3, uselessAnswers: 3 });
+    await want(wanted());
+    expect(await takeOne()).toMatchObject({ attempts: 1, uselessAnswers: 0 });
+  });
+
   test("no order is no statement", async () => {
     expect(await statementsOf(database.db, () => want())).toEqual([]);
   });

@@ -58,7 +58,7 @@ describe("a database of version 0.1", () => {
     expect((await pendingSchema(former)).length).toBeGreaterThan(0);
     const before = await rowsOf(former);
     const { applied, replaced } = await migrateSchema(former);
-    expect(applied).toEqual([]);
+    expect(applied).toEqual(["0007_useless_answers"]);
     expect(replaced.length).toBeGreaterThan(40);
     expect(await rowsOf(former)).toEqual(before);
     expect(await pendingSchema(former)).toEqual([]);

@@ -167,6 +167,8 @@ describe("a wanted read", () => {
   test("of what is no id for a path is given up, and nothing is asked", async () => {
     await want({ id: ".." });
     for (let attempt = 1; attempt <= 6; attempt++) {
+      const [row] = await waiting();
+      if (attempt > 1) expect(row.last_error).toBe("the id cannot be used in a request");
       await fetchDue();
       await makeDue();
     }
@@ -259,6 +261,26 @@ describe("a service that does not answer well", () => {
     await fetchDue();
     expect(await waiting()).toEqual([]);
     expect(await db("mirror.orders")).toEqual([]);
+  });
+
+  test.each([
+    ["failed calls", broken, {}],
+    ["early answers", shows(sampleOrder()), { reason: "tie", notBefore: at(3_600) }],
+  ] as const)("%s do not count as useless answers", async (_name, answer, request) => {
+    answers["/v1/orders/order-1"] = answer;
+    await want(request);
+    for (let attempt = 1; attempt <= 8; attempt++) {
+      await fetchDue();
+      await makeDue();
+    }
+    answers = {};
+    for (let attempt = 1; attempt <= 5; attempt++) {
+      await fetchDue();
+      expect(await waiting(), `answer ${attempt}`).toHaveLength(1);
+      await makeDue();
+    }
+    await fetchDue();
+    expect(await waiting(), "given up after six").toEqual([]);
   });
 
   test("a failing read holds up no other", async () => {
