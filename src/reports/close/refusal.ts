@@ -20,7 +20,10 @@ async function lastClose(db: Knex): Promise<LastClose | null> {
   return row ?? null;
 }
 
-/** Throws `UsageError` unless the month is over, is the next to be closed, and has the time zone of the last close. */
+/**
+ * Throws `UsageError` unless the month was over at `asOf`, is the next to be closed, and has the time zone of the last
+ * close, which was made before `asOf`.
+ */
 export async function assertClosable(
   db: Knex,
   month: string,
@@ -28,15 +31,16 @@ export async function assertClosable(
   asOf: Date,
 ): Promise<void> {
   if (asOf < new Date(toUtc)) {
+    const first = new Date(Date.parse(toUtc) + historyFixedAfterSeconds * 1000).toISOString();
     throw new UsageError(
-      `${month} can be closed a minute after it is over, at ${toUtc} (${timeZone}) or later.`,
+      `${month} is over at ${toUtc}, the end of its last day in ${timeZone}. It can be closed from ${first}.`,
     );
   }
   const last = await lastClose(db);
   if (last === null) return;
   if (month <= last.month) {
     throw new UsageError(
-      `${month} is closed: closed months end with ${last.month}. What is learned later is booked in ` +
+      `${month} cannot be closed: the books are closed through ${last.month}. What is learned later is booked in ` +
         `${monthAfter(last.month)}.`,
     );
   }
@@ -47,8 +51,9 @@ export async function assertClosable(
   }
   if (timeZone !== last.time_zone) {
     throw new UsageError(
-      `${last.month} was closed by the days of ${last.time_zone}, and TALLYHOOK_TIME_ZONE is ${timeZone}: ` +
-        `hours between the two months would be lost or counted twice. Set it back.`,
+      `${last.month} was closed in time zone ${last.time_zone}, and TALLYHOOK_TIME_ZONE is ${timeZone}: ` +
+        `hours between the two months would be lost or counted twice. ` +
+        `Set TALLYHOOK_TIME_ZONE back to ${last.time_zone}.`,
     );
   }
   if (last.closed_at > asOf) {
@@ -85,8 +90,8 @@ export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string
   const isByRows = [...differing.values()].some((days) => days.length > 0);
   if (seconds !== null && !isByRows) {
     return (
-      `${month} is not proved yet: what was read or acknowledged in the last minute is younger than the cut-off ` +
-      `of a close, which is a minute ago (${asOf}). Wait ${counted(seconds, "second")} and run it again.`
+      `${month} is not proved yet: a close is as of a minute ago (${asOf}), and what was read or acknowledged since ` +
+      `does not count yet. Wait ${counted(seconds, "second")} and run it again.`
     );
   }
   const lines = [`${month} is not proved, so nothing was frozen.`, ...verdictLines(abouts)];
@@ -94,18 +99,20 @@ export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string
   if (gaps.length > 0) {
     lines.push(`Not read: ${gaps.join("; ")}. "tallyhook reconcile" reads on.`);
   }
-  const unreadSince = await changesUnreadSince(db, period, asOf);
-  if (gaps.length === 0 && unreadSince !== null) {
+  const unread = await unreadChanges(db, period, asOf);
+  if (gaps.length === 0 && unread !== null) {
+    const since = unread.since === null ? "never been read" : `not been read since ${unread.since}`;
     lines.push(
-      `Not read since ${unreadSince}: a list that shows chargebacks, voids and settlements of older sales. ` +
-        `"tallyhook reconcile" reads it, or says why the service does not show it.`,
+      `Chargebacks, voids and settlements of older sales have ${since}. "tallyhook reconcile" reads the lists that ` +
+        `show them, or says why the service does not.`,
     );
   }
   if (proof !== undefined && proof.openFindings !== "0") {
     const found = await openFindings(db, period, asOf);
     lines.push(
-      `Open findings (${proof.openFindings}): ${found.join("; ")}. "tallyhook findings show ID" explains one; ` +
-        `heal it, or "tallyhook findings ack ID" says why it may stay.`,
+      `Open findings (${proof.openFindings}): ${someOf(found, shownAtMost)}. ` +
+        `"tallyhook findings show ID" explains one. ` +
+        `Heal it, or acknowledge it with "tallyhook findings ack ID --note REASON".`,
     );
   }
   for (const [report, days] of differing) {
@@ -117,13 +124,13 @@ export async function whyNotProved(db: Knex, unproved: Unproved): Promise<string
   }
   if (seconds !== null) {
     lines.push(
-      `What was read in the last minute is not counted in this; it is in ${counted(seconds, "second")}.`,
+      `What was recorded in the last minute does not count yet. Run it again in ${counted(seconds, "second")}.`,
     );
   }
   return [...lines, forced].join("\n");
 }
 
-/** One line for each verdict other than PASS: `INCOMPLETE: all 14 reports.`, or their names. Pure. */
+/** One line for each verdict other than PASS: `INCOMPLETE: all 15 reports.`, or their names. Pure. */
 function verdictLines(abouts: readonly ReportFacts[]): string[] {
   const byVerdict = new Map<string, string[]>();
   for (const { report, proof } of abouts) {
@@ -160,18 +167,21 @@ async function secondsUntilProved(db: Knex, period: Period, asOf: string): Promi
   return seconds === null ? null : Math.max(seconds, 1);
 }
 
-/** The time up to which changes to older objects were read; null if that covers the period. One statement. */
-async function changesUnreadSince(
+/**
+ * Since when changes to older objects were not read: `since` is null if they never were. Null if they were read up to
+ * the end of the period. One statement.
+ */
+async function unreadChanges(
   db: Knex,
   { toUtc }: Period,
   asOf: string,
-): Promise<string | null> {
-  const { rows } = await db.raw<{ rows: { since: string }[] }>(
-    `select coalesce(to_char(c.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"'), 'the beginning') as since
+): Promise<{ since: string | null } | null> {
+  const { rows } = await db.raw<{ rows: { since: string | null }[] }>(
+    `select to_char(c.at at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS"Z"') as since
      from reports.changes_read_until(?) as c(at) where c.at is null or c.at < cast(? as timestamptz)`,
     [asOf, toUtc],
   );
-  return rows[0]?.since ?? null;
+  return rows[0] ?? null;
 }
 
 /** The days, in the report's zone, that no fresh slice of a resource shows. One statement. */
@@ -202,7 +212,7 @@ async function unreadDays(db: Knex, { toUtc, timeZone }: Period, asOf: string): 
 
 const shownAtMost = 5;
 
-/** The first few findings that block the period, in words. One statement. */
+/** The findings that block the period, in words, the oldest first. One statement. */
 async function openFindings(
   db: Knex,
   { toUtc, timeZone }: Period,
@@ -213,8 +223,8 @@ async function openFindings(
             concat_ws(' ', f.severity, replace(f.class, '_', ' '), f.identity, f.resource, f.object_id) ||
             ', since ' || to_char(f.first_seen at time zone ?, 'YYYY-MM-DD') || ')' as line
      from reports.open_findings(?, ?) f where f.is_serious
-     order by f.first_seen, f.finding limit ?`,
-    [timeZone, toUtc, asOf, shownAtMost],
+     order by f.first_seen, f.finding`,
+    [timeZone, toUtc, asOf],
   );
   return rows.map(({ line }) => line);
 }

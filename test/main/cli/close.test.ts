@@ -249,7 +249,7 @@ describe("of a month that is not proved", () => {
     ]) {
       const { error } = await close(args);
       expect(error?.message).toMatch(
-        /^2025-05 is not proved yet: what was read or acknowledged in the last minute.*Wait ([1-5]?\d|60) seconds/,
+        /^2025-05 is not proved yet: a close is as of a minute ago .*read or acknowledged since.*Wait ([1-5]?\d|60) seconds/,
       );
     }
     expect(await written()).toBe(0);
@@ -286,6 +286,15 @@ describe("of a month that is not proved", () => {
     expect(out).toMatch(/2025-05 as of .*: INCOMPLETE/);
   });
 
+  test("says that changes to older sales were never read, where only ranges were", async () => {
+    await coverAll(database.db, "2025-06-01T00:00:00Z");
+    await database.db("reconcile.runs").update({ kind: "range" });
+    const { error } = await close(["2025-05", "--yes"]);
+    expect(error?.message).toMatch(
+      /^Chargebacks, voids and settlements of older sales have never been read\. "tallyhook reconcile" reads/m,
+    );
+  });
+
   test("names the findings, with their days and the command", async () => {
     await coverAll(database.db, "2025-06-01T00:00:00Z");
     await findLate("abc", "2025-05-12T23:00:00Z");
@@ -299,6 +308,17 @@ describe("of a month that is not proved", () => {
     const forced = await close(["2025-05", "--yes", "--force", "told the auditor"]);
     expect(forced.error).toBeNull();
     expect(forced.out).toContain(": FAIL.\nClose 1, by ");
+  });
+
+  test("names the first five findings, and says how many more there are", async () => {
+    await coverAll(database.db, "2025-06-01T00:00:00Z");
+    for (const day of [1, 2, 3, 4, 5, 6, 7]) await findLate(`o${day}`, `2025-05-0${day}T12:00:00Z`);
+    await letTimePass(database.db);
+    const { error } = await close(["2025-05", "--yes"]);
+    expect(error?.message).toMatch(
+      /^Open findings \(7\): .* order o1, .* order o5, since 2025-05-05\) and 2 more\. "tallyhook findings/m,
+    );
+    expect(error?.message).not.toContain("order o6");
   });
 
   test("names the report and its days where the service's list had other sums", async () => {

@@ -1,8 +1,9 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { recordFindings } from "../../../src/reconcile/findings/findings.ts";
 import { defaultAccounts } from "../../../src/reports/base/account-map.ts";
-import { latestAsOf } from "../../../src/reports/base/period.ts";
+import { historyFixedAfterSeconds, latestAsOf } from "../../../src/reports/base/period.ts";
 import { closeMonth, previewClose } from "../../../src/reports/close/close-month.ts";
+import { assertClosable } from "../../../src/reports/close/refusal.ts";
 import { findReport } from "../../../src/reports/catalogue/all.ts";
 import { findFrozen, readFrozen } from "../../../src/reports/close/frozen.ts";
 import { type TestDatabase, createTestDatabase } from "../../support/database.ts";
@@ -333,10 +334,33 @@ describe("of a month that is proved", () => {
 
   test("closes months in order, each once, and none that is not over", async () => {
     await close("2025-05");
-    await expect(close("2025-05")).rejects.toThrow("2025-05 is closed");
+    await expect(close("2025-05")).rejects.toThrow("the books are closed through 2025-05");
     await expect(close("2025-07")).rejects.toThrow("Close 2025-06 first");
     await expect(close("2025-06")).rejects.toThrow(/2025-05 was closed just now.*Wait \d+ seconds/);
-    await expect(close("2099-01")).rejects.toThrow(/after it is over, at 2099-01-31T23:00:00Z/);
+    await expect(close("2099-01")).rejects.toThrow("2099-01 is over at 2099-01-31T23:00:00Z");
+  });
+
+  test("does not say of a month before the first close that it is closed, since it has no close", async () => {
+    await close("2025-05");
+    await expect(close("2025-04")).rejects.toThrow(
+      "2025-04 cannot be closed: the books are closed through 2025-05.",
+    );
+  });
+
+  test("names the first time at which a month can be closed: a minute after its end, not its end", async () => {
+    const period = { ...may, fromUtc: "2025-04-30T22:00:00Z", toUtc: "2025-05-31T22:00:00Z" };
+    const closedAt = (now: string) =>
+      assertClosable(
+        database.db,
+        "2025-05",
+        period,
+        new Date(Date.parse(now) - historyFixedAfterSeconds * 1000),
+      );
+    const first = "2025-05-31T22:01:00.000Z";
+    await expect(closedAt("2025-05-31T22:00:59.999Z")).rejects.toThrow(
+      `can be closed from ${first}`,
+    );
+    await expect(closedAt(first)).resolves.toBeUndefined();
   });
 
   test("is refused by the days of another zone than the month before", async () => {
@@ -344,7 +368,9 @@ describe("of a month that is proved", () => {
     await letTimePass(database.db);
     const asked = { month: "2025-06", accounts: defaultAccounts, reason: null, by: "anna" };
     const request = { ...asked, timeZone: "UTC" };
-    await expect(closeMonth(database.db, request)).rejects.toThrow(/Europe\/Berlin.*Set it back/s);
+    await expect(closeMonth(database.db, request)).rejects.toThrow(
+      "Set TALLYHOOK_TIME_ZONE back to Europe/Berlin.",
+    );
   });
 
   test("is for ever: the database refuses a change, and a change by force is found", async () => {
@@ -384,7 +410,7 @@ describe("of a month that is proved", () => {
     const [done, refused] = first?.status === "fulfilled" ? [first, second] : [second, first];
     expect(done).toMatchObject({ status: "fulfilled", value: { verdict: "PASS" } });
     expect(refused).toMatchObject({
-      reason: { name: "UsageError", message: expect.stringMatching(/^2025-05 is closed/) },
+      reason: { name: "UsageError", message: expect.stringMatching(/closed through 2025-05/) },
     });
   });
 
