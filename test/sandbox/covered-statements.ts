@@ -496,6 +496,9 @@ export const coveredStatements: Readonly<Record<string, Readonly<Record<string, 
     "the clock refuses jumps that its jobs could not follow, and ends with the year 9999": "A 533",
     "controls are refused through a proxy and under a foreign name": "A 538",
   },
+  "clock.test.ts": {
+    "a jump does each job at its own time, in order, also those that jobs schedule": "A 413",
+  },
   "coupon-discount.test.ts": {
     "is the exact floor, then capped, for every total and up to 12 decimals": "S 306, 307, 308",
     "an amount takes off the smaller of itself and the total": "S 305",
@@ -534,9 +537,6 @@ export const coveredStatements: Readonly<Record<string, Readonly<Record<string, 
     "a clock that ran has gone on: what fell due meanwhile happened at its own time, and is delivered after it":
       "A 537",
     "a reset is kept too, also where as much happened after it as before": "A 537",
-  },
-  "timeline.test.ts": {
-    "a jump does each job at its own time, in order, also those that jobs schedule": "A 413",
   },
   "traffic.test.ts": {
     "has order.failed in its four cases": "S 515",

@@ -1,7 +1,7 @@
 import type Router from "@koa/router";
 import { z } from "zod";
 import { ApiError, invalidValue } from "../engine/api-error.ts";
-import type { Timeline } from "../engine/clock.ts";
+import type { SandboxClock } from "../engine/clock.ts";
 import { modes } from "../engine/keys.ts";
 import type { Space } from "../engine/space.ts";
 import type { State } from "../engine/state.ts";
@@ -55,7 +55,7 @@ export function addClock(router: Router, { state }: ControlDeps): void {
  * Refuses a time that is too far away. Planned jobs run on the way: over centuries a single subscription would keep the
  * sandbox busy without end.
  */
-function assertReachable(time: Timeline, targetMs: number): void {
+function assertReachable(time: SandboxClock, targetMs: number): void {
   const param = "now";
   if (targetMs > lastMs) throw invalidValue(param, "the clock ends with the year 9999");
   if (targetMs - time.nowMs() <= longestJumpMs || time.planned().length === 0) return;

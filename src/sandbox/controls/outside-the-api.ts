@@ -135,7 +135,7 @@ export function addOrderControls(router: Router, { state }: ControlDeps): void {
       body: nothing,
       run({ params }) {
         const { space, order } = orderAnywhere(state(), params["id"] ?? "");
-        return state().time.withClockStopped(() => orderBody(move(space, order)));
+        return state().time.freezeDuring(() => orderBody(move(space, order)));
       },
     });
   }

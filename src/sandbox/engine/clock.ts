@@ -17,17 +17,20 @@ export interface Job {
 export type ClockMode = "real" | "manual";
 
 /** The sandbox's clock, and the jobs that fall due on it. */
-export interface Timeline extends Clock {
+export interface SandboxClock extends Clock {
   nowMs(): number;
   /** `now()` as the service writes it: ISO 8601, UTC, milliseconds. */
   iso(): string;
   readonly mode: ClockMode;
-  /** The time at which a job due at `dueMs` happens: `dueMs` if the clock was moved to it or past it, otherwise now. */
-  momentOf(dueMs: number): number;
-  /** The number of the last move of the clock, if it ended after `dueMs`; null for what was due at its end or later. */
-  movePassing(dueMs: number): number | null;
+  /** The time at which a job due at `dueMs` happens: `dueMs` if the last jump reached it, otherwise now. */
+  effectiveTimeOf(dueMs: number): number;
+  /**
+   * The number of the last jump (`advance` or `setNow`) if it ended after `dueMs`; null for what was due at its end or
+   * later. What `catchUp` and `drive` do is no jump: neither makes deliveries on its way.
+   */
+  jumpOver(dueMs: number): number | null;
   /** Runs `work` with the clock stopped until it returns; asynchronous work returns at its first wait. */
-  withClockStopped<T>(work: () => T): T;
+  freezeDuring<T>(work: () => T): T;
   schedule(job: Job): void;
   /** Whether a job is due and has not run yet. */
   hasDue(): boolean;
@@ -41,10 +44,10 @@ export interface Timeline extends Clock {
    */
   catchUp(ms: number): Promise<void>;
   /**
-   * Runs `work` with the clock stopped. `work` moves it by `moveTo`, which runs the jobs that fall due on the way,
-   * except deliveries. A running clock resumes from where `work` left it.
+   * Stops the clock and lets `work` drive it by `moveTo`, which runs the jobs that fall due on the way, except
+   * deliveries. A running clock resumes from where `work` left it.
    */
-  whileStopped<T>(work: (moveTo: (ms: number) => void) => Promise<T>): Promise<T>;
+  drive<T>(work: (moveTo: (ms: number) => void) => Promise<T>): Promise<T>;
   /** The jobs that have not run yet, soonest first. */
   planned(): Job[];
   /** Sets time and mode without running anything. The caller plans the jobs again. */
@@ -52,21 +55,21 @@ export interface Timeline extends Clock {
   close(): void;
 }
 
-export interface TimelineDeps {
+export interface SandboxClockDeps {
   wallClock: Clock;
   run: (job: Job) => void;
 }
 
 /** The longest delay that `setTimeout` takes. */
 const longestTimerMs = 2 ** 31 - 1;
-/** How many jobs run before the rest of the process gets a turn. */
+/** How many jobs `advance`, `setNow` and `catchUp` run before the rest of the process gets a turn. */
 const jobsPerTurn = 200;
 
 interface QueuedJob extends Job {
   seq: number;
 }
 
-export function createTimeline(deps: TimelineDeps): Timeline {
+export function createSandboxClock(deps: SandboxClockDeps): SandboxClock {
   const isSooner = (a: QueuedJob, b: QueuedJob) =>
     a.atMs < b.atMs || (a.atMs === b.atMs && a.seq < b.seq);
   const jobs = createHeap<QueuedJob>(isSooner);
@@ -79,9 +82,9 @@ export function createTimeline(deps: TimelineDeps): Timeline {
   let fixedMs: number | null = null;
   let mode: ClockMode = "real";
   let latestMs = -Infinity;
-  /** The end of the last move of the clock. */
-  let movedToMs = -Infinity;
-  let moves = 0;
+  /** The end of the last jump. */
+  let jumpedToMs = -Infinity;
+  let jumps = 0;
   let stampedMs = Number.NaN;
   let stamp = "";
   let timer: NodeJS.Timeout | undefined;
@@ -116,7 +119,7 @@ export function createTimeline(deps: TimelineDeps): Timeline {
   function runNext(untilMs: number, withDeliveries: boolean): boolean {
     const job = popDue(untilMs, withDeliveries);
     if (job === undefined) return false;
-    standingAt(Math.max(job.atMs, nowMs()), () => deps.run(job));
+    runAt(Math.max(job.atMs, nowMs()), () => deps.run(job));
     return true;
   }
 
@@ -124,7 +127,7 @@ export function createTimeline(deps: TimelineDeps): Timeline {
    * Runs `work` with the clock fixed at `ms`. A running clock then resumes; a stopped one stays there, since what
    * follows must not be earlier.
    */
-  function standingAt<T>(ms: number, work: () => T): T {
+  function runAt<T>(ms: number, work: () => T): T {
     const ran = fixedMs === null;
     fixedMs = ms;
     latestMs = Math.max(latestMs, ms);
@@ -151,17 +154,17 @@ export function createTimeline(deps: TimelineDeps): Timeline {
   }
 
   /** Moves the clock to `targetMs` and runs every job on the way at its own time. The clock is stopped meanwhile. */
-  async function travel(targetMs: number): Promise<void> {
+  async function jumpTo(targetMs: number): Promise<void> {
     fixedMs = Math.min(nowMs(), targetMs);
-    movedToMs = targetMs;
-    moves += 1;
+    jumpedToMs = targetMs;
+    jumps += 1;
     for (let done = 1; !isClosed && runNext(targetMs, true); done++) {
       if (done % jobsPerTurn === 0) await new Promise(setImmediate);
     }
     fixedMs = targetMs;
   }
 
-  function goOnFrom(ms: number): void {
+  function resumeFrom(ms: number): void {
     latestMs = ms;
     if (mode === "manual") {
       fixedMs = ms;
@@ -187,9 +190,9 @@ export function createTimeline(deps: TimelineDeps): Timeline {
     now: () => new Date(nowMs()),
     nowMs,
     iso,
-    momentOf: (dueMs) => (dueMs <= movedToMs ? dueMs : nowMs()),
-    movePassing: (dueMs) => (dueMs < movedToMs ? moves : null),
-    withClockStopped: (work) => standingAt(nowMs(), work),
+    effectiveTimeOf: (dueMs) => (dueMs <= jumpedToMs ? dueMs : nowMs()),
+    jumpOver: (dueMs) => (dueMs < jumpedToMs ? jumps : null),
+    freezeDuring: (work) => runAt(nowMs(), work),
     get mode() {
       return mode;
     },
@@ -209,16 +212,16 @@ export function createTimeline(deps: TimelineDeps): Timeline {
     advance: (ms) =>
       exclusively(async () => {
         const targetMs = nowMs() + ms;
-        await travel(targetMs);
-        goOnFrom(targetMs);
+        await jumpTo(targetMs);
+        resumeFrom(targetMs);
       }),
     setNow: (date) =>
       exclusively(async () => {
         mode = "manual";
-        await travel(date.getTime());
-        goOnFrom(date.getTime());
+        await jumpTo(date.getTime());
+        resumeFrom(date.getTime());
       }),
-    whileStopped: (work) =>
+    drive: (work) =>
       exclusively(async () => {
         fixedMs = nowMs();
         const moveTo = (ms: number) => {
@@ -228,7 +231,7 @@ export function createTimeline(deps: TimelineDeps): Timeline {
         try {
           return await work(moveTo);
         } finally {
-          goOnFrom(nowMs());
+          resumeFrom(nowMs());
         }
       }),
     catchUp: (ms) =>
@@ -238,7 +241,7 @@ export function createTimeline(deps: TimelineDeps): Timeline {
         for (let done = 1; !isClosed && runNext(targetMs, false); done++) {
           if (done % jobsPerTurn === 0) await new Promise(setImmediate);
         }
-        goOnFrom(targetMs);
+        resumeFrom(targetMs);
       }),
     planned: () =>
       [...jobs.entries(), ...deliveries.entries()]
@@ -246,7 +249,7 @@ export function createTimeline(deps: TimelineDeps): Timeline {
         .map(({ seq: _seq, ...job }) => job),
     restore(to) {
       mode = to.mode;
-      goOnFrom(to.nowMs);
+      resumeFrom(to.nowMs);
     },
     close() {
       isClosed = true;

@@ -21,7 +21,7 @@ import {
 } from "../resources/team-members/team-member.ts";
 import type { TransactionRecord } from "../resources/transactions/transaction.ts";
 import type { WebhookEndpointRecord } from "../resources/webhook-endpoints/webhook-endpoint.ts";
-import type { Job, Timeline } from "./clock.ts";
+import type { Job, SandboxClock } from "./clock.ts";
 import type { EventSubject } from "./event-log.ts";
 import { type IdempotencyStore, createIdempotencyStore } from "./idempotency.ts";
 import type { Ids } from "./ids.ts";
@@ -34,7 +34,7 @@ export interface Space {
   readonly merchant: string;
   readonly mode: Mode;
   readonly ids: Ids;
-  readonly time: Pick<Timeline, "now" | "nowMs" | "iso">;
+  readonly time: Pick<SandboxClock, "now" | "nowMs" | "iso">;
   settings(): Settings;
   readonly customers: Table<CustomerRecord>;
   readonly paymentMethods: Table<PaymentMethodRecord>;

@@ -9,7 +9,7 @@ import {
   completeIfOver,
   retryIfDue,
 } from "../resources/subscriptions/bill-subscription.ts";
-import { type Job, type Timeline, createTimeline } from "./clock.ts";
+import { type Job, type SandboxClock, createSandboxClock } from "./clock.ts";
 import type { Transport } from "./delivery/attempt.ts";
 import { type Dispatcher, createDispatcher } from "./delivery/dispatcher.ts";
 import { type EventLog, type EventRecord, type EventSubject, createEventLog } from "./event-log.ts";
@@ -37,7 +37,7 @@ interface Chance {
 /** Everything the sandbox knows. A reset makes a new one. */
 export interface State {
   readonly seed: string;
-  readonly time: Timeline;
+  readonly time: SandboxClock;
   /** By id. No merchant sees anything of another. */
   readonly merchants: Map<string, Merchant>;
   /** The spaces of the merchant that exists from the start. */
@@ -86,7 +86,7 @@ export function createState({ wallClock, log, transport, origin }: StateDeps, se
 
   let requests = 0;
   let jobsRun = 0;
-  const time = createTimeline({
+  const time = createSandboxClock({
     wallClock,
     run(job) {
       jobsRun += 1;

@@ -87,7 +87,7 @@ async function serve(
       body: validate(endpoint.body, sent),
       resumes,
     };
-    return state.time.withClockStopped(() => handle(space, checked, state));
+    return state.time.freezeDuring(() => handle(space, checked, state));
   };
   faults.before();
   const called = `${endpoint.method} ${ctx.path}`;

@@ -43,7 +43,7 @@ export async function generateTraffic(
   if (wish.past) beginEarlier(state, space, wish.days);
   const eventsBefore = state.events.total;
   const ordersBefore = space.orders.size;
-  return state.time.whileStopped(async (moveTo) => {
+  return state.time.drive(async (moveTo) => {
     const startMs = state.time.nowMs();
     const from = state.time.iso();
     const script = createScript(

@@ -54,27 +54,27 @@ function corrupted(body: Buffer): Buffer {
 }
 
 /**
- * Makes an attempt, unless the host was already found absent during the same move of the clock. `move` is null outside
- * of a move.
+ * Makes an attempt, unless the host was already found absent during the same jump of the clock. `jump` is null outside
+ * of a jump.
  */
 export type UnlessAbsent = (
   url: string,
-  move: number | null,
+  jump: number | null,
   attempt: () => Promise<PostResult>,
 ) => Promise<PostResult>;
 
 /**
- * Tries an absent host once per move of the clock. A move over a year makes thousands of deliveries and retries within
- * seconds, and each failing attempt takes time. The first attempt to a host goes ahead of the others. After the move
+ * Tries an absent host once per jump of the clock. A jump over a year makes thousands of deliveries and retries within
+ * seconds, and each failing attempt takes time. The first attempt to a host goes ahead of the others. After the jump
  * the host is tried again.
  */
 export function createAbsentHosts(): UnlessAbsent {
   const firstAttempts = new Map<string, Promise<PostResult>>();
-  let lastMove: number | null = null;
-  return async (url, move, attempt) => {
-    if (move === null) return attempt();
-    if (move !== lastMove) firstAttempts.clear();
-    lastMove = move;
+  let lastJump: number | null = null;
+  return async (url, jump, attempt) => {
+    if (jump === null) return attempt();
+    if (jump !== lastJump) firstAttempts.clear();
+    lastJump = jump;
     const host = new URL(url).hostname;
     const first = firstAttempts.get(host);
     if (first !== undefined) {

@@ -1,7 +1,7 @@
 import { coversEvent } from "../../../contract/resources/webhook-endpoints.ts";
 import type { Random } from "../../../platform/random.ts";
 import type { WebhookEndpointRecord } from "../../resources/webhook-endpoints/webhook-endpoint.ts";
-import type { Timeline } from "../clock.ts";
+import type { SandboxClock } from "../clock.ts";
 import type { EventRecord } from "../event-log.ts";
 import { type FaultPlan, type Faults, drawFaults, faultNames, noFault } from "../faults.ts";
 import type { Table } from "../store/table.ts";
@@ -47,7 +47,7 @@ export interface Dispatcher {
 }
 
 export interface DispatcherDeps extends AttemptDeps {
-  time: Pick<Timeline, "momentOf" | "movePassing" | "nowMs" | "schedule">;
+  time: Pick<SandboxClock, "effectiveTimeOf" | "jumpOver" | "nowMs" | "schedule">;
   endpoints: (owner: Pick<EventRecord, "merchant" | "mode">) => Table<WebhookEndpointRecord>;
   faults: () => Faults;
   faultRandom: () => Random;
@@ -108,8 +108,8 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
     const { delivery, kind, dueMs } = sending;
     const endpoint = endpointOf(delivery);
     if (endpoint === undefined) return cancel(delivery);
-    const at = new Date(deps.time.momentOf(dueMs)).toISOString();
-    const result = await unlessAbsent(endpoint.url, deps.time.movePassing(dueMs), () =>
+    const at = new Date(deps.time.effectiveTimeOf(dueMs)).toISOString();
+    const result = await unlessAbsent(endpoint.url, deps.time.jumpOver(dueMs), () =>
       attempt(deps, delivery.event, endpoint, { at, kind }),
     );
     recordAttempt(sending, at, result);
@@ -147,7 +147,11 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
   function failWaiting(endpointId: string, result: PostResult): void {
     unreachable.add(endpointId);
     for (const sending of lanes.takeReady(endpointId)) {
-      recordAttempt(sending, new Date(deps.time.momentOf(sending.dueMs)).toISOString(), result);
+      recordAttempt(
+        sending,
+        new Date(deps.time.effectiveTimeOf(sending.dueMs)).toISOString(),
+        result,
+      );
     }
   }
 
@@ -172,7 +176,7 @@ export function createDispatcher(deps: DispatcherDeps): Dispatcher {
         return;
       case "later":
         delivery.failures += 1;
-        awaitRetry(delivery, deps.time.momentOf(Date.parse(at)) + next.waitSeconds * 1000);
+        awaitRetry(delivery, deps.time.effectiveTimeOf(Date.parse(at)) + next.waitSeconds * 1000);
         return;
       case "lost":
       case "failed":

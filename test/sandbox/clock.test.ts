@@ -1,13 +1,13 @@
 import { afterEach, expect, test } from "vitest";
-import { type Job, type Timeline, createTimeline } from "../../src/sandbox/engine/clock.ts";
+import { type Job, type SandboxClock, createSandboxClock } from "../../src/sandbox/engine/clock.ts";
 
 let wallMs = Date.parse("2026-01-01T00:00:00Z");
 const wallClock = { now: () => new Date(wallMs) };
-let timeline: Timeline | undefined;
+let clock: SandboxClock | undefined;
 
-function start(run: (job: Job) => void = () => undefined): Timeline {
-  timeline = createTimeline({ wallClock, run });
-  return timeline;
+function start(run: (job: Job) => void = () => undefined): SandboxClock {
+  clock = createSandboxClock({ wallClock, run });
+  return clock;
 }
 
 const job = (id: string, atMs: number, kind: Job["kind"] = "billing"): Job => ({
@@ -18,7 +18,7 @@ const job = (id: string, atMs: number, kind: Job["kind"] = "billing"): Job => ({
   mode: "test",
 });
 
-afterEach(() => timeline?.close());
+afterEach(() => clock?.close());
 
 test("advance_seconds shifts a clock that keeps running", async () => {
   const time = start();
@@ -42,7 +42,7 @@ test("now makes it manual, also in the past", async () => {
 
 test("a jump does each job at its own time, in order, also those that jobs schedule", async () => {
   const done: string[] = [];
-  const time: Timeline = start((due) => {
+  const time: SandboxClock = start((due) => {
     done.push(`${due.id}@${time.iso().slice(11, 19)}`);
     if (due.id === "first") time.schedule(job("caused", due.atMs + 60_000));
   });
@@ -64,13 +64,13 @@ test("time never runs backward when the machine's clock does", () => {
   wallMs += 5000;
 });
 
-test("stopped work moves the clock through jobs but not through deliveries, and the clock goes on from there", async () => {
+test("work that drives the clock runs jobs but no deliveries, and the clock resumes from there", async () => {
   const done: string[] = [];
   const time = start((due) => done.push(due.id));
   const base = time.nowMs();
   time.schedule(job("renewal", base + 1000));
   time.schedule(job("retry", base + 500, "delivery"));
-  await time.whileStopped(async (moveTo) => {
+  await time.drive(async (moveTo) => {
     moveTo(base + 2000);
     wallMs += 9999;
     expect(time.nowMs()).toBe(base + 2000);
@@ -82,11 +82,11 @@ test("stopped work moves the clock through jobs but not through deliveries, and 
 
 test("a job that falls due on a running clock is done", async () => {
   const done = new Promise<string>((resolve) => {
-    timeline = createTimeline({
+    clock = createSandboxClock({
       wallClock: { now: () => new Date() },
       run: (due) => resolve(due.id),
     });
-    timeline.schedule(job("soon", timeline.nowMs() + 20));
+    clock.schedule(job("soon", clock.nowMs() + 20));
   });
   expect(await done).toBe("soon");
 });
