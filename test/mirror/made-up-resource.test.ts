@@ -116,7 +116,7 @@ const parcel: MirrorResource = {
       columns: delivery,
     },
   },
-  stays: { number: "fee" },
+  keptOnErasure: { number: "fee" },
   openCondition: "m.status = 'in_progress'",
   known: {
     fields: new Set([

@@ -8,9 +8,9 @@ function keys(text: string): string[] {
 
 /**
  * The keys whose values survive an erasure in every resource: the books need them, and alone they identify nobody. A
- * key that is neither here nor among a resource's own (`stays`) is redacted, and so is every unforeseen field. A card's
- * last four digits are redacted: with brand and time they identify it. The processor's id of a transaction (in its
- * `stays`) is kept: through it the merchant can still trace the payment.
+ * key that is neither here nor among a resource's own (`keptOnErasure`) is redacted, and so is every unforeseen field.
+ * A card's last four digits are redacted: with brand and time they identify it. The processor's id of a transaction (in
+ * its `keptOnErasure`) is kept: through it the merchant can still trace the payment.
  */
 const common: SurvivingKeys = {
   id: "id customer_id order_id subscription_id transaction_id",
@@ -30,9 +30,9 @@ const common: SurvivingKeys = {
     pricing_tiers`,
 };
 
-const stays: ReadonlyMap<string, SurvivingForm> = kindOfKey([
+const keptOnErasure: ReadonlyMap<string, SurvivingForm> = kindOfKey([
   common,
-  ...mirrorResources.map((resource) => resource.stays ?? {}),
+  ...mirrorResources.map((resource) => resource.keptOnErasure ?? {}),
 ]);
 
 /** Throws if two lists disagree: a key means the same everywhere in an event. */
@@ -66,7 +66,7 @@ const maps = new Set(["metadata", "billing_details"]);
 
 /** The keys that the lists above know, for the test that compares them with the interface. */
 export const classifiedKeys: ReadonlySet<string> = new Set([
-  ...stays.keys(),
+  ...keptOnErasure.keys(),
   ...keptRedacted,
   ...maps,
 ]);
@@ -89,7 +89,7 @@ export function withoutPersonalData(value: unknown, depth = 0): unknown {
 
 /** The value of one field or column without personal data; undefined if its key is removed, too. */
 export function withoutPersonalField(key: string, field: unknown, depth = 0): unknown {
-  const kind = stays.get(key);
+  const kind = keptOnErasure.get(key);
   if (kind === undefined) {
     if (maps.has(key)) return field === null ? null : {};
     return keptRedacted.has(key) ? (field === null ? null : redacted) : undefined;

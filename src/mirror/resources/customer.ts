@@ -69,7 +69,7 @@ export const customer: MirrorResource = {
     deleted_at: (shown) =>
       `case when ${shown("content")}->'deleted' = 'true' then ${shown("at")} end`,
   },
-  stays: { reference: "default_payment_method_id", flag: "deleted absent" },
+  keptOnErasure: { reference: "default_payment_method_id", flag: "deleted absent" },
   absence: { group: absence, isAbsent, state: absentState },
   known: { fields: new Set(Object.keys(customerSchema.shape)), codes: {} },
   decode,
@@ -79,7 +79,7 @@ const { id, created_at } = customerSchema.shape;
 /** Must be present, with any value: an object without the key is partial. */
 const email = z.unknown().refine((value) => value !== undefined);
 const required = z.object({ id, email, created_at });
-const notOwn = new Set(["payment_methods", "subscriptions"]);
+const notCoreFields = new Set(["payment_methods", "subscriptions"]);
 
 function decode(observation: Snapshot): Decoded {
   const read = readObject(required, observation);
@@ -90,7 +90,7 @@ function decode(observation: Snapshot): Decoded {
     id: read.id,
     updatedAt: read.updatedAt,
     rank: object["deleted"] === true ? 9 : 0,
-    content: canonicalContent(object, notOwn),
+    content: canonicalContent(object, notCoreFields),
     confirmedBy: { resource: "customer", id: read.id },
   } as const;
   const state = groupState(observation, group, readColumns(core, object, read.updatedAt));

@@ -83,7 +83,7 @@ export const order: MirrorResource = {
       columns: {},
     },
   },
-  stays: {
+  keptOnErasure: {
     code: "order_number coupon_code",
     number: "subtotal discount_amount subscription_cycle",
     flag: "next_retry_unknown",
@@ -106,7 +106,13 @@ const { id, status, subtotal, discount_amount, total, currency, created_at } = o
 const required = z.object({ id, status, subtotal, discount_amount, total, currency, created_at });
 
 /** Expansions, and the dunning fields. Not part of the order's own state. */
-const notOwn = new Set(["customer", "items", "transactions", "attempt_count", "next_retry_at"]);
+const notCoreFields = new Set([
+  "customer",
+  "items",
+  "transactions",
+  "attempt_count",
+  "next_retry_at",
+]);
 
 /**
  * The groups of an order: its core, its items if embedded, the dunning fields if an event carries them, and its inline
@@ -132,7 +138,7 @@ function coreState(observation: Snapshot, { id: orderId, updatedAt }: Readable):
     id: orderId,
     updatedAt,
     rank: statusRank(object["status"]),
-    content: canonicalContent(object, notOwn),
+    content: canonicalContent(object, notCoreFields),
     confirmedBy: { resource: "order", id: orderId },
   } as const;
   return groupState(observation, group, readColumns(core, object, updatedAt));
@@ -169,7 +175,7 @@ function dunningState(observation: Snapshot, { id: orderId, updatedAt }: Readabl
     group: "order.dunning",
     id: orderId,
     updatedAt,
-    // No read can confirm a tie, but the number of attempts only grows.
+    // No read can confirm a tie, so the number of attempts orders it: it only grows. A rank has one digit.
     rank: Math.min(9, Math.max(0, attempts)),
     content: canonicalContent({
       attempt_count,

@@ -10,7 +10,9 @@ import type { Column, Decoded, GroupState, Snapshot, Resource } from "../snapsho
 /**
  * The complete definition of a resource. How its objects are read from the service, stored, compared, healed,
  * reconciled and erased follows from it. A new resource needs its contract, its table in a migration, one such
- * definition, and its line in resources.ts. test/mirror/made-up-resource.test.ts adds one.
+ * definition with its name in `ResourceNames`, its line in resources.ts, and resources.sql generated again
+ * (docs/extend.md). test/mirror/made-up-resource.test.ts adds one. The delivery statement counts its changes only if
+ * reports/base/last-changes.sql knows their events.
  */
 export interface MirrorResource {
   /** Its name in events, findings and the history, such as `order`. Its core group has the same name. */
@@ -40,7 +42,7 @@ export interface MirrorResource {
   /** SQL for what a snapshot of the core shows of computed columns, from its fields (`groupFields` and `content`). */
   shown?: Readonly<Record<string, (core: RowExpression) => string>>;
   /** Its own fields whose values survive an erasure (privacy/personal-data.ts). All others are redacted. */
-  stays?: SurvivingKeys;
+  keptOnErasure?: SurvivingKeys;
   /** Set if the service can delete objects for good. Otherwise no object is ever taken for deleted. */
   absence?: Absence;
   /**

@@ -74,7 +74,7 @@ export const subscription: MirrorResource = {
     },
     "subscription.detail": { versionColumn: "detail_version", inHistory: true, columns: detail },
   },
-  stays: {
+  keptOnErasure: {
     number: "current_billing_cycle total_billing_cycles",
     time: "current_period_start current_period_end next_billing_date start_date",
   },
@@ -103,7 +103,7 @@ const planMoney = planSummarySchema.pick({ amount: true });
 
 /** Only the read by id shows these. The interface describes them without names, so the names are assumed. */
 const detailKeys = Object.keys(detail);
-const notOwn = new Set(["customer", "cycles", ...detailKeys]);
+const notCoreFields = new Set(["customer", "cycles", ...detailKeys]);
 const planKeys = ["id", "name", "amount", "currency"] as const;
 
 /** A subscription's core, and its failure details if the answer or event shows them. */
@@ -134,7 +134,7 @@ function coreState(
     id: subscriptionId,
     updatedAt,
     rank: statusRank(object["status"]),
-    content: canonicalContent({ ...object, plan: summary }, notOwn),
+    content: canonicalContent({ ...object, plan: summary }, notCoreFields),
     confirmedBy: { resource: "subscription", id: subscriptionId },
   } as const;
   return groupState(observation, group, readColumns(core, object, updatedAt));

@@ -94,7 +94,7 @@ export const transaction: MirrorResource = {
                 ${row("data")}->'processor_response'->>'transaction_id')`,
   },
   shown: { status: (core) => codeSql(`${core("content")}->>'status'`) },
-  stays: {
+  keptOnErasure: {
     reference: "processor_transaction_id",
     result: "response_code avs_result cvv_result",
   },
@@ -118,7 +118,7 @@ const required = z
   .object({ id, type, status, amount, currency, order_id, created_at })
   .refine(isPlausibleAmount, { path: ["amount"], error: "must not be negative" });
 
-const notOwn = new Set(["customer", "order"]);
+const notCoreFields = new Set(["customer", "order"]);
 
 /** A transaction that is shown by itself. */
 function decode(observation: Snapshot): Decoded {
@@ -130,7 +130,7 @@ function decode(observation: Snapshot): Decoded {
     id: read.id,
     updatedAt: read.updatedAt,
     rank: statusRank(object["status"]),
-    content: canonicalContent(object, notOwn),
+    content: canonicalContent(object, notCoreFields),
     confirmedBy: { resource: "transaction", id: read.id },
   } as const;
   const state = groupState(observation, group, readColumns(shared, object, read.updatedAt));

@@ -137,6 +137,7 @@ export interface ColumnExpression {
   next: string | null;
 }
 
+/** The guard against stale states: a group that is not newer than the stored one changes nothing. */
 const isNewer = ({ versionColumn: v }: GroupDefinition): string => `excluded.${v} > t.${v}`;
 
 /** Every column of a table. A group's columns change with its version; the others derive from the groups. */
