@@ -38,12 +38,12 @@ export function triage(
     const classified: Classified = settled.has(one)
       ? { ...one, classification: { kind: "settled" } }
       : one;
-    sorted[placeOf(classified.classification, isRecheck)].push(classified);
+    sorted[bucketOf(classified.classification, isRecheck)].push(classified);
   }
   return sorted;
 }
 
-function placeOf(classification: Classification, isRecheck: boolean): keyof Triaged {
+function bucketOf(classification: Classification, isRecheck: boolean): keyof Triaged {
   switch (classification.kind) {
     case "filled":
     case "settled":
@@ -68,10 +68,10 @@ export type Classification =
   | { kind: "filled" }
   /** A sale was settled, which no event announces: applied, not drift. */
   | { kind: "settled" }
-  /** An event overtook the page: the mirror has something newer. */
+  /** An event overtook the page: the mirror has something newer, dated close to the page's `Date`. */
   | { kind: "overtaken" }
   | { kind: "missing_here" | "behind"; isYoung: boolean; differences: Difference[] }
-  /** The same version with other content, or an older version at the service than here. */
+  /** Other content with the same `updated_at`, or newer here and not dated close to the page's `Date`. */
   | { kind: "mismatch"; differences: Difference[] };
 
 /** Whether mirror and service differ in something that should have been here: only that is a finding. */
@@ -87,33 +87,35 @@ export interface AnswerFacts {
 }
 
 /**
- * The event of a change this close to the page's `Date` may have arrived between the answer and its comparison. That of
- * an older change cannot have. Nor can a time far in the future, which would count as overtaken until it comes.
+ * The event of a change this close to the page's `Date` may have arrived between the answer and its comparison. An
+ * older change cannot have raced the page. A time far in the future is no race either; without the limit it would count
+ * as overtaken until that time comes.
  */
 const overtakenWithinMs = 5 * 60_000;
 
 /**
- * Classifies a difference by the order of versions that the worker uses. Newer at the service: behind. Newer here:
- * overtaken. The same version with other content: mismatch. Pure.
+ * Classifies a difference. Not stored: missing here. A group with nothing but new data: filled. Any other group by its
+ * `updated_at`, with which versions start. Newer at the service: behind. The same: mismatch. Newer here: overtaken if
+ * close to the page's `Date`, else mismatch. Of several groups, mismatch counts first, then behind, then filled. Pure.
  */
-export function classify(object: DifferentObject, look: AnswerFacts): Classified {
+export function classify(object: DifferentObject, answer: AnswerFacts): Classified {
   const { resource, id } = object;
-  return { resource, id, object, classification: classificationOf(object, look) };
+  return { resource, id, object, classification: classificationOf(object, answer) };
 }
 
-function classificationOf(object: DifferentObject, look: AnswerFacts): Classification {
+function classificationOf(object: DifferentObject, answer: AnswerFacts): Classification {
   const { stored, groups } = object;
   if (stored === null) {
     return {
       kind: "missing_here",
-      isYoung: isYoung(groups, look),
+      isYoung: isYoung(groups, answer),
       differences: differencesOf(object),
     };
   }
-  const kinds = new Set(groups.map((group) => classifyGroup(object, group, look)));
+  const kinds = new Set(groups.map((group) => classifyGroup(object, group, answer)));
   if (kinds.has("mismatch")) return { kind: "mismatch", differences: differencesOf(object) };
   if (kinds.has("behind")) {
-    return { kind: "behind", isYoung: isYoung(groups, look), differences: differencesOf(object) };
+    return { kind: "behind", isYoung: isYoung(groups, answer), differences: differencesOf(object) };
   }
   return { kind: kinds.has("filled") ? "filled" : "overtaken" };
 }
@@ -123,18 +125,18 @@ type GroupKind = "filled" | "overtaken" | "behind" | "mismatch";
 function classifyGroup(
   object: DifferentObject,
   group: DifferentGroup,
-  look: AnswerFacts,
+  answer: AnswerFacts,
 ): GroupKind {
   if (newDifferences(object, group).length === 0) return "filled";
   const here = group.storedVersion === "" ? otherTime(object) : timeOfVersion(group.storedVersion);
   const there = timeOfVersion(group.state.version);
   if (here < there) return "behind";
   if (here === there) return "mismatch";
-  const isRecent = Math.abs(Date.parse(here) - Date.parse(look.observedAt)) < overtakenWithinMs;
+  const isRecent = Math.abs(Date.parse(here) - Date.parse(answer.observedAt)) < overtakenWithinMs;
   return isRecent ? "overtaken" : "mismatch";
 }
 
-/** The time by which the mirror knows the object through another group than the one on the page. */
+/** The `updated_at` of the object's other stored group, for a group that the mirror has not seen. */
 function otherTime({ stored }: DifferentObject): string {
   const version = stored?.["inline_version"] ?? stored?.["version"];
   return typeof version === "string" ? timeOfVersion(version) : "";

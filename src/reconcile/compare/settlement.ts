@@ -6,13 +6,13 @@ import type { Classified } from "./classify.ts";
 import { changeTimeFields } from "./differences.ts";
 
 /*
- * What a settlement is stands in SQL (`reports.is_settlement`, `reports.is_settled_since`): the delivery statement asks
- * it of the whole mirror, a run of what a page shows.
+ * SQL defines what a settlement is (reports/base/statuses.sql), since the delivery statement needs the same rule for
+ * the whole mirror: `reports.last_changes` also asks `is_settling` and `is_settlement`.
  */
 
 /**
  * Of the objects that are behind, those in which nothing but a sale's settlement differs. `shown`: all states of the
- * answer. One statement; none where no object can be one.
+ * answer. One statement, or none if no object qualifies.
  */
 export async function settledAmong(
   db: Knex,
@@ -32,7 +32,7 @@ export async function settledAmong(
      join unnest(?::text[], ?::text[], ?::text[], ?::timestamptz[], ?::timestamptz[])
        as t(order_id, type, status, made_at, updated_at) on t.order_id = o.id
      group by o.n, o.changed_at
-     -- The answer shows both: the sale was settled with the order's change, or something else changed the order.
+     -- The answer must show a sale that was settled with the order's change; else something else changed the order.
      having bool_or(reports.is_settling(t.type, t.status) and t.updated_at
               between o.changed_at - reports.same_moment() and o.changed_at + reports.same_moment())
        and reports.is_settlement(o.changed_at, max(coalesce(t.made_at, 'infinity')))`,

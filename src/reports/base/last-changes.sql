@@ -1,7 +1,8 @@
 -- The last change of each object and the event that the service documents for it; null where it documents none. It does
 -- not name the event of a chargeback: any event about the order counts. For customers only the creation is a change. A
 -- settlement (reports.is_settlement) is not a change, though it moves the order's time: then the last change is the
--- creation of the last transaction.
+-- creation of the last transaction. Each resource whose events are documented has its own part here; no event is
+-- about a transaction itself.
 create or replace function reports.last_changes(p_as_of timestamptz default null)
 returns table (resource text, id text, event text, at timestamptz)
 language sql stable parallel safe as $$

@@ -1,7 +1,14 @@
--- INCOMPLETE unless everything created before p_to was read and proved within the rotation plus one day, and changes to
--- older objects were read up to p_to. Else FAIL if a serious finding is neither healed nor acknowledged, else PASS.
+-- INCOMPLETE unless fresh slices (reports.fresh_slices) of each resource cover all that was created before p_to, and
+-- changes to older objects were read up to p_to (reports.changes_read_until). Else FAIL if a serious finding is open
+-- (reports.open_findings: critical or high, and enforced), else PASS. A report's own rows can also fail it (`failsOn`
+-- in report.ts).
 -- A balance needs all that came before it, so coverage and findings reach back to the first record. Findings about a
 -- later time affect no figure of the period and do not count.
+--
+-- coverage_percent is that of the resource with the least: `got`, what fresh slices cover, of `wanted`, the time from
+-- `start` to p_to. A slice without a lower bound has no length, so `start` is p_from, or the earliest bound of any
+-- slice if that is before.
+-- read_until is the time up to which every resource is covered without a gap and the changes are read.
 create or replace function reports.verdict(p_from timestamptz, p_to timestamptz, p_as_of timestamptz default null)
 returns table (verdict text, coverage_percent numeric, read_until timestamptz, last_run bigint, open_findings bigint,
                open_warnings bigint)
@@ -29,10 +36,10 @@ language sql stable as $$
     select count(*) filter (where f.is_serious) as serious, count(*) filter (where not f.is_serious) as warnings
     from reports.open_findings(p_to, p_as_of) f
   )
-  select case when c.is_whole is not true or k.at is null or k.at < p_to then 'INCOMPLETE'
+  select case when c.is_whole is not true or changes.at is null or changes.at < p_to then 'INCOMPLETE'
               when f.serious > 0 then 'FAIL' else 'PASS' end,
-         coalesce(c.percent, 0.00), least(c.until, coalesce(k.at, c.until)),
+         coalesce(c.percent, 0.00), least(c.until, coalesce(changes.at, c.until)),
          (select max(r.run) from reconcile.run_states r where r.state <> 'running' and r.recorded_at <= coalesce(p_as_of, 'infinity')),
          f.serious, f.warnings
-  from coverage c cross join found f cross join reports.changes_read_until(p_as_of) as k(at)
+  from coverage c cross join found f cross join reports.changes_read_until(p_as_of) as changes(at)
 $$;

@@ -1,6 +1,7 @@
 -- Changes in the period, by the last state of each object: lists do not show intermediate states. A change before the
 -- T0 of the initial import whose event was not received is not a missed delivery. In time means received within ten
--- minutes. An event may be dated a moment before the state that it shows.
+-- minutes. An event may be dated a moment before the state that it shows. Findings count for the resources that
+-- reports.last_changes knows.
 create or replace function reports.delivery_statement(p_from timestamptz, p_to timestamptz, p_zone text,
                                                       p_as_of timestamptz default null)
 returns table (resource text, event text, changes bigint, announced bigint, received bigint, in_time bigint,
