@@ -30,7 +30,7 @@ describe("a deployment on PostgreSQL alone under load", () => {
     programs = await Promise.all([deployment.startReceiver(), deployment.startWorker()]);
     sender = startSender(
       { history, random: seededRandom("postgres outages") },
-      { url: deployment.webhooksUrl, secret: webhookSecret, eventsPerSecond: 100 },
+      { url: deployment.webhooksUrl, secret: webhookSecret, eventsPerSecond: 40 },
     );
   });
 

@@ -39,7 +39,7 @@ describe.skipIf(!redisAvailable)("a deployment on Redis under load", () => {
     clockwork = startClockwork({ databaseUrl: database.url, redisUrl: `${redisUrl}/1` });
     sender = startSender(
       { history, random: seededRandom("redis outages") },
-      { url: deployment.webhooksUrl, secret: webhookSecret, eventsPerSecond: 100 },
+      { url: deployment.webhooksUrl, secret: webhookSecret, eventsPerSecond: 40 },
     );
   });
 
