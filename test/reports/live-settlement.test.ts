@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { defaultAccounts } from "../../src/reports/base/account-map.ts";
 import { closeMonth } from "../../src/reports/close/close-month.ts";
 import { businessDaysAfter } from "../../src/sandbox/resources/orders/charge-order.ts";
@@ -17,6 +17,8 @@ let sandbox: TestSandbox;
 let stand: ReconcileStand;
 
 const settlementDays = 2;
+/** Every other night has each day of the week within two weeks. `npm run torture` has them all. */
+const daysBetweenRuns = inject("isTorture") ? 1 : 2;
 const hourMs = 3_600_000;
 const dayMs = 24 * hourMs;
 /** The last month that is over by the wall: reports ask for reads of the last 31 days. */
@@ -155,6 +157,7 @@ describe("a month in which sales settle two business days after they were paid",
       await playDay(shop, start, day);
       await advanceTo(new Date(start.getTime() + dayMs + hourMs));
       await deliverAll();
+      if (day % daysBetweenRuns > 0) continue;
       const checks = { invariantModes: {} };
       const { totals, complete } = await stand.run({ kind: "nightly" }, { checks });
       const { healed, left, otherFindings } = totals;

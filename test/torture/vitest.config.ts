@@ -12,6 +12,7 @@ export default defineConfig({
       "test/mirror/any-order.test.ts",
       "test/nullable-columns.test.ts",
       "test/platform/postgres/session-settings.test.ts",
+      "test/reports/live-settlement.test.ts",
     ],
     provide: { isTorture: true },
     globalSetup: [
