@@ -137,8 +137,10 @@ async function buildErrors(copy: string): Promise<string> {
   return errors || run(copy, process.execPath, ["src/bin/copy-sql.js", "dist"]);
 }
 
-/** Returns what a command prints. */
+/** Returns what a command prints, or why it failed without a word. */
 const run = (cwd: string, command: string, args: readonly string[]): Promise<string> =>
   new Promise((resolve) => {
-    execFile(command, args, { cwd }, (_, stdout, stderr) => resolve(stdout + stderr));
+    execFile(command, args, { cwd }, (error, stdout, stderr) =>
+      resolve(stdout + stderr || (error?.message ?? "")),
+    );
   });

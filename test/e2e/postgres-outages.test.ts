@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import type { Knex } from "knex";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { seededRandom } from "../../src/platform/random.ts";
@@ -30,7 +30,11 @@ describe("a deployment on PostgreSQL alone under load", () => {
     programs = await Promise.all([deployment.startReceiver(), deployment.startWorker()]);
     sender = startSender(
       { history, random: seededRandom("postgres outages") },
-      { url: deployment.webhooksUrl, secret: webhookSecret, eventsPerSecond: 40 },
+      {
+        url: deployment.webhooksUrl,
+        secret: webhookSecret,
+        eventsPerSecond: inject("isTorture") ? 100 : 40,
+      },
     );
   });
 

@@ -1,4 +1,4 @@
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { seededRandom, systemRandom } from "../../src/platform/random.ts";
@@ -39,7 +39,11 @@ describe.skipIf(!redisAvailable)("a deployment on Redis under load", () => {
     clockwork = startClockwork({ databaseUrl: database.url, redisUrl: `${redisUrl}/1` });
     sender = startSender(
       { history, random: seededRandom("redis outages") },
-      { url: deployment.webhooksUrl, secret: webhookSecret, eventsPerSecond: 40 },
+      {
+        url: deployment.webhooksUrl,
+        secret: webhookSecret,
+        eventsPerSecond: inject("isTorture") ? 100 : 40,
+      },
     );
   });
 

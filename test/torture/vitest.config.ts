@@ -8,6 +8,8 @@ export default defineConfig({
       "test/torture/**/*.test.ts",
       // What these leave out in `npm test` (see isTorture).
       "test/bench/smoke.test.ts",
+      "test/e2e/postgres-outages.test.ts",
+      "test/e2e/redis-outages.test.ts",
       "test/e2e/silent-failover.test.ts",
       "test/mirror/any-order.test.ts",
       "test/nullable-columns.test.ts",
