@@ -130,6 +130,12 @@ async function visibleUntil(trx: Knex): Promise<string> {
   return rows[0]?.until ?? "";
 }
 
+/**
+ * Stands for a field whose name is not of the interface's form. Such a name may be personal (a map by address or name),
+ * and what is noted here outlives an erasure.
+ */
+const hiddenFieldName = "(hidden: no plain field name)";
+
 /** The names of fields, and the codes that no column shows, in states of this period. One statement. */
 async function findSeen(trx: Knex, from: string, until: string): Promise<Seen[]> {
   const groups = mirrorResources.flatMap(({ name, shared }) => [name, shared?.with ?? []].flat());
@@ -145,7 +151,8 @@ async function findSeen(trx: Knex, from: string, until: string): Promise<Seen[]>
          and resource = any(:groups::text[]) limit :maxStates
      )
      select kind, value, bool_and(is_import) as only_import from (
-       select resource || '.field' as kind, left(field, 200) as value, is_import
+       select resource || '.field' as kind, case when field ~ :plainName then field else :hiddenName end as value,
+         is_import
        from recent cross join lateral jsonb_object_keys(data) field
        union all
        select resource || '.' || c.code, left(data->>c.code, 200), is_import
@@ -155,6 +162,8 @@ async function findSeen(trx: Knex, from: string, until: string): Promise<Seen[]>
     {
       from,
       until,
+      plainName: "^[a-z][a-z0-9_]{0,63}$",
+      hiddenName: hiddenFieldName,
       groups: sqlArray(groups),
       resources: sqlArray(codes.map(({ resource }) => resource)),
       codes: sqlArray(codes.map(({ code }) => code)),

@@ -343,6 +343,21 @@ describe("what the inbox shows", () => {
     ]);
   });
 
+  test("a field whose name may be personal, without the name", async () => {
+    const { alertContext } = standing("2025-03-01T12:00:00.000Z");
+    await sweep(db, alertContext);
+    const order = sampleOrder({ "jane@example.com": true, "Jane Doe": true, items: [] });
+    await deliver(db, alertContext, [[event("order.created", order)]]);
+    await looksBack(db);
+    await sweep(db, alertContext);
+    await sweep(db, alertContext);
+    expect(await unresolved(db)).toEqual([
+      "new-value:order.field:(hidden: no plain field name) warning open",
+    ]);
+    const stored = await Promise.all([db("alerts.alerts"), db("alerts.seen_values")]);
+    expect(JSON.stringify(stored)).not.toMatch(/jane/i);
+  });
+
   test("a status, a decline code and a currency that are named nowhere", async () => {
     const { alertContext } = standing("2025-03-01T12:00:00.000Z");
     const odd = sampleOrder({
