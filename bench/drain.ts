@@ -1,20 +1,15 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
-import { createLog } from "../src/platform/log.ts";
-import { createJobQueue } from "../src/queue/job-queue.ts";
 import type { Benchmark, BenchOptions } from "./benchmark.ts";
 import { type CpuUse, meterCpu } from "./support/cpu-meter.ts";
 import { fillInbox } from "./support/fill-inbox.ts";
 import { describeCost } from "./support/format.ts";
 import { placement } from "./support/pinning.ts";
-import type { DataPlace, QueueBackend, Stand } from "./support/stand.ts";
+import type { QueueBackend, Stand } from "./support/stand.ts";
 import { leastDisturbed, whenQuiet } from "./support/quiet.ts";
 import { median } from "./support/statistics.ts";
 import { untilApplied } from "./support/system.ts";
 import { startWorker } from "./support/tallyhook.ts";
-
-/** The size of a busy receiver's jobs (queue/wake-ups.ts). */
-const seqsPerJob = 500;
 
 /** (b) How fast one worker applies a full inbox on an otherwise idle machine. */
 export const drain: Benchmark = {
@@ -42,9 +37,7 @@ export const drain: Benchmark = {
         elsewhere: (cheapest.cpu["elsewhere"] ?? 0).toFixed(2),
       };
     });
-    const notes = [
-      `jobs of ${seqsPerJob} events lie in the queue when the worker starts; timed from the first that are applied`,
-    ];
+    const notes = ["timed from the first events that are applied after the worker has started"];
     return { rows, targets: [], notes };
   },
 };
@@ -52,7 +45,6 @@ export const drain: Benchmark = {
 const oneDrain = (stand: Stand, backend: QueueBackend, options: BenchOptions) =>
   stand.withDatabase(backend, placement.all, async (place) => {
     const seqs = await fillInbox(place.databaseUrl, Math.ceil(options.seconds * 8_000));
-    await enqueue(place, seqs);
     const client = new pg.Client({ connectionString: place.databaseUrl });
     await client.connect();
     const { directory } = stand;
@@ -84,35 +76,5 @@ async function untilFirstApplied(client: pg.Client): Promise<number> {
     const applied = Number(rows[0]?.applied);
     if (applied > 0) return applied;
     await sleep(20);
-  }
-}
-
-async function enqueue(
-  { databaseUrl, redisUrl }: DataPlace,
-  seqs: readonly number[],
-): Promise<void> {
-  const queue = createJobQueue(
-    { log: createLog({ level: "warn", name: "bench" }) },
-    redisUrl === null ? { kind: "postgres", url: databaseUrl } : { kind: "redis", url: redisUrl },
-  );
-  try {
-    // A new queue may still be connecting.
-    await untilReady(() => queue.ping());
-    for (let at = 0; at < seqs.length; at += seqsPerJob) {
-      await queue.add("apply", { seqs: seqs.slice(at, at + seqsPerJob) });
-    }
-  } finally {
-    await queue.close();
-  }
-}
-
-async function untilReady(attempt: () => Promise<void>): Promise<void> {
-  for (let left = 20; ; left--) {
-    try {
-      return await attempt();
-    } catch (error) {
-      if (left === 0) throw error;
-      await sleep(100);
-    }
   }
 }

@@ -16,6 +16,7 @@ import { drain } from "./drain.ts";
 import { endToEnd } from "./end-to-end.ts";
 import { hostile } from "./hostile.ts";
 import { memory } from "./memory.ts";
+import { processes } from "./processes.ts";
 import { sandbox } from "./sandbox.ts";
 import { reconcile } from "./reconcile.ts";
 import { reports } from "./reports.ts";
@@ -29,6 +30,7 @@ const benchmarks: readonly Benchmark[] = [
   accept,
   endToEnd,
   drain,
+  processes,
   ackLatency,
   memory,
   hostile,

@@ -13,17 +13,22 @@ export interface LoadGenerator {
   stop(): Promise<void>;
 }
 
-const connections = 64;
-
-/** A generator that never repeats an event. */
-export function startLoadGenerator(place: { directory: string; cpus: CpuSet }): LoadGenerator {
+/** A generator that never repeats an event, of its own or of another. */
+export function startLoadGenerator({
+  connections = 64,
+  ...place
+}: {
+  directory: string;
+  cpus: CpuSet;
+  connections?: number;
+}): LoadGenerator {
   const generator = startProcess({
     ...place,
     name: "generator",
     file: compiled(new URL("../load/generator.ts", import.meta.url)),
     ipc: true,
   });
-  const seed = `bench-${Date.now()}`;
+  const seed = `bench-${Date.now()}-${generator.pid}`;
   let firstEvent = 0;
   const tell = (message: ToGenerator) => void generator.child.send(message);
   const hear = async () => {

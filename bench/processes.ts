@@ -1,0 +1,156 @@
+import pg from "pg";
+import type { Benchmark, BenchOptions } from "./benchmark.ts";
+import { type CpuUse, meterCpu } from "./support/cpu-meter.ts";
+import { describeCost } from "./support/format.ts";
+import { startLoadGenerator } from "./support/load-generator.ts";
+import { placement } from "./support/pinning.ts";
+import type { QueueBackend, Stand } from "./support/stand.ts";
+import { median } from "./support/statistics.ts";
+import { untilApplied } from "./support/system.ts";
+import { startReceiver, startWorker } from "./support/tallyhook.ts";
+
+/** Receivers and workers of the two deployments. */
+const deployments = [1, 4] as const;
+const connections = 64;
+
+interface Round {
+  appliedPerSecond: number;
+  cpu: CpuUse;
+  /** CPU of all programs but the load generators, in microseconds an event. */
+  cost: number;
+}
+
+/** What an event costs when several receivers and workers share one database. */
+export const processes: Benchmark = {
+  name: "processes",
+  title: "4 receivers and 4 workers beside 1 and 1, 64 connections in all, closed loop",
+  async run(stand, options, say) {
+    const rows = [];
+    const targets = [];
+    for (const backend of stand.backends) {
+      const measured = new Map<number, Round[]>(deployments.map((count) => [count, []]));
+      for (let n = 1; n <= options.rounds; n++) {
+        for (const count of deployments) {
+          const round = await oneRound(stand, backend, count, options);
+          measured.get(count)?.push(round);
+          const what = `${count} + ${count}, queue on ${backend}`;
+          say(
+            `round ${n}: ${what}: ${Math.round(round.appliedPerSecond)}/s, ${Math.round(round.cost)} µs`,
+          );
+        }
+      }
+      const [one = [], four = []] = [...measured.values()];
+      const ratio = (of: (round: Round) => number) =>
+        median(four.map((round, n) => of(round) / of(one[n] ?? round)));
+      for (const [count, rounds] of measured) {
+        const last = rounds.at(-1);
+        rows.push({
+          queue: backend,
+          processes: `${count} + ${count}`,
+          "applied/s": Math.round(median(rounds.map(({ appliedPerSecond }) => appliedPerSecond))),
+          "CPU µs an event": Math.round(median(rounds.map(({ cost }) => cost))),
+          "of which": last === undefined ? "" : describeCost(last.cpu, last.appliedPerSecond).costs,
+        });
+      }
+      const cost = ratio((round) => round.cost);
+      const rate = ratio((round) => round.appliedPerSecond);
+      targets.push(
+        {
+          what: `CPU an event, 4 + 4 to 1 + 1, queue on ${backend}`,
+          wanted: "≤ 1.25",
+          measured: cost.toFixed(2),
+          reached: cost <= 1.25,
+        },
+        {
+          what: `applied a second, 4 + 4 to 1 + 1, queue on ${backend}`,
+          wanted: "≥ 0.85",
+          measured: rate.toFixed(2),
+          reached: rate >= 0.85,
+        },
+      );
+    }
+    return { rows, targets, notes: ["all programs share the CPUs"] };
+  },
+};
+
+const oneRound = (stand: Stand, backend: QueueBackend, count: number, options: BenchOptions) =>
+  stand.withDatabase(backend, placement.all, async (place) => {
+    const closers: (() => Promise<void>)[] = [];
+    const cpus = placement.all;
+    try {
+      const { directory } = stand;
+      const { profile } = options;
+      const numbers = Array.from({ length: count }, (_, n) => n + 1);
+      const named = (name: string) => ({ directory, cpus, profile, name: `${name}-${backend}` });
+      const pids: Record<string, number> = { ...place.pids };
+      const generators = [];
+      for (const n of numbers) {
+        const worker = await startWorker(named(`worker${n}`), place);
+        closers.push(() => worker.stop());
+        const receiver = await startReceiver(named(`receiver${n}`), place);
+        closers.push(() => receiver.process.stop());
+        const generator = startLoadGenerator({
+          directory,
+          cpus,
+          connections: connections / count,
+        });
+        closers.push(() => generator.stop());
+        Object.assign(pids, {
+          [`worker${n}`]: worker.pid,
+          [`receiver${n}`]: receiver.process.pid,
+          [`generator${n}`]: generator.process.pid,
+        });
+        generators.push({ generator, port: receiver.port });
+      }
+      const client = new pg.Client({ connectionString: place.databaseUrl });
+      await client.connect();
+      closers.push(() => client.end());
+      // A new process compiles its code and fills its caches in its first seconds.
+      await load(generators, 2);
+      await untilApplied(client);
+      let stopMeter: () => CpuUse = () => ({});
+      const { accepted, startedAtMs } = await load(generators, options.seconds, () => {
+        stopMeter = meterCpu(pids);
+      });
+      await untilApplied(client);
+      const seconds = (Date.now() - startedAtMs) / 1_000;
+      const cpu = stopMeter();
+      const spent = Object.entries(cpu)
+        .filter(([name]) => !/^(?:generator|elsewhere|runner)/.test(name))
+        .reduce((sum, [, used]) => sum + used, 0);
+      const appliedPerSecond = accepted / seconds;
+      return { appliedPerSecond, cpu: summed(cpu), cost: (spent / appliedPerSecond) * 1e6 };
+    } finally {
+      for (const close of closers.reverse()) await close();
+    }
+  });
+
+type Target = { generator: ReturnType<typeof startLoadGenerator>; port: number };
+
+/** All begin together, when the last has made its requests. */
+async function load(targets: readonly Target[], seconds: number, onStart = () => {}) {
+  let waiting = targets.length;
+  const reports = await Promise.all(
+    targets.map(({ generator, port }) => {
+      const maxEvents = Math.ceil((seconds * 12_000) / targets.length);
+      return generator.run({ port, plan: { kind: "closed", seconds, maxEvents } }, () => {
+        waiting -= 1;
+        if (waiting === 0) onStart();
+      });
+    }),
+  );
+  return {
+    accepted: reports.reduce((sum, { accepted }) => sum + accepted, 0),
+    startedAtMs: Math.max(...reports.map(({ startedAtMs }) => startedAtMs)),
+  };
+}
+
+/** One figure for all workers, one for all receivers and so on. */
+function summed(cpu: CpuUse): CpuUse {
+  const sums: CpuUse = {};
+  for (const [name, used] of Object.entries(cpu)) {
+    const kind = name.replace(/\d+$/, "");
+    sums[kind] = (sums[kind] ?? 0) + used;
+  }
+  return sums;
+}
