@@ -311,7 +311,7 @@ function isRefusedValue(error: unknown): boolean {
   return typeof code === "string" && code.startsWith("22");
 }
 
-/** An event waiting to be stored, with the key that makes it unique. */
+/** An event waiting to be stored. */
 export interface PendingRow {
   event: VerifiedEvent;
   /** SHA-256 of the body, in hex. */
@@ -326,6 +326,12 @@ export interface NewRows {
 }
 
 /**
+ * What `inbox.seen` knows a body by: half of its SHA-256. The bytes alone decide what a repeat is; the event's own time
+ * beside it follows from them.
+ */
+const rowKey = ({ sha256 }: Pick<PendingRow, "sha256">): string => sha256.slice(0, 32);
+
+/**
  * All bodies are sent as one binary parameter, which the server splits. The driver would hex-encode an array of Buffers
  * and escape an array of texts quote by quote; both cost more than the INSERT. The statement returns one row, since
  * reading many rows costs more than inserting them. It lists the keys of the new rows only if some row was not new,
@@ -334,25 +340,30 @@ export interface NewRows {
 const insertNew = {
   name: "inbox-append",
   text: `
-    with input as (
-      select * from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::int[], $7::int[])
-        with ordinality as i(event_id, type, api_version, created_at, secret_id, body_at, body_length, n)
+    with input as materialized (
+      select i.*, coalesce(i.created_at, '-infinity') as seen_at
+      from unnest($1::text[], $2::text[], $3::text[], $4::timestamptz[], $5::text[], $6::int[], $7::int[], $10::uuid[])
+        with ordinality as i(event_id, type, api_version, created_at, secret_id, body_at, body_length, body, n)
     ), hashes as materialized (
       select decode($9::text, 'hex') as joined
-    ), stored as (
-      insert into inbox.receipts (event_id, raw_sha256, type, api_version, event_created_at, raw, secret_id)
-      select event_id, substr(joined, (n::int - 1) * 32 + 1, 32), type, api_version, created_at,
-             substr($8::bytea, body_at, body_length), secret_id
+    ), fresh as (
+      insert into inbox.seen (created_at, body, seq)
+      select seen_at, body, nextval('inbox.event_numbers')
       -- Sorted, so that receivers that insert the same events cannot deadlock.
-      from input, hashes order by event_id collate "C", substr(joined, (n::int - 1) * 32 + 1, 32)
-      on conflict (event_id, raw_sha256) do nothing
-      returning seq, event_id, raw_sha256
+      from (select seen_at, body from input order by seen_at, body) sorted
+      on conflict (created_at, body) do nothing
+      returning body, seq
+    ), stored as (
+      insert into inbox.receipts (seq, event_id, raw_sha256, type, api_version, event_created_at, raw, secret_id)
+      select f.seq, event_id, substr(joined, (n::int - 1) * 32 + 1, 32), type, api_version, created_at,
+             substr($8::bytea, body_at, body_length), secret_id
+      from fresh f join input using (body), hashes
     ), opened as (
-      insert into inbox.progress (seq) select seq from stored
+      insert into inbox.progress (seq) select seq from fresh
     )
-    select (select string_agg(seq::text, ',') from stored) as seqs,
-           case when (select count(*) from stored) < cardinality($1::text[])
-             then (select array_agg(encode(raw_sha256, 'hex') || ':' || event_id) from stored)
+    select (select string_agg(seq::text, ',') from fresh) as seqs,
+           case when (select count(*) from fresh) < cardinality($1::text[])
+             then (select array_agg(encode(uuid_send(body), 'hex')) from fresh)
            end as keys`,
 };
 
@@ -379,6 +390,7 @@ async function insertNewRows(client: ClientBase, rows: readonly PendingRow[]): P
       `{${rows.map(({ event }) => event.raw.length).join(",")}}`,
       Buffer.concat(rows.map(({ event }) => event.raw)),
       rows.map(({ sha256 }) => sha256).join(""),
+      `{${rows.map(rowKey).join(",")}}`,
     ],
   });
   const { seqs = null, keys = null } = found[0] ?? {};
@@ -392,11 +404,14 @@ async function insertNewRows(client: ClientBase, rows: readonly PendingRow[]): P
  */
 export async function insertNoRows(client: ClientBase): Promise<void> {
   await client.query(
-    `with stored as (
-       insert into inbox.receipts (event_id, raw_sha256, raw, secret_id)
-       select '', ''::bytea, ''::bytea, '' where false returning seq
+    `with fresh as (
+       insert into inbox.seen (created_at, body, seq)
+       select '-infinity', gen_random_uuid(), nextval('inbox.event_numbers') where false returning seq
+     ), stored as (
+       insert into inbox.receipts (seq, event_id, raw_sha256, raw, secret_id)
+       select seq, '', '', '', '' from fresh
      )
-     insert into inbox.progress (seq) select seq from stored`,
+     insert into inbox.progress (seq) select seq from fresh`,
   );
 }
 
@@ -408,20 +423,19 @@ function textArray(values: readonly (string | null)[]): string | readonly (strin
   return needsCare ? values : `{"${values.join('","')}"}`;
 }
 
-/** The unique key of a row: its bytes and its event id, in the form that the server returns. */
-const rowKey = ({ event, sha256 }: PendingRow): string =>
-  `${sha256}:${event.eventId.toWellFormed()}`;
-
 const countRepeats = {
   name: "inbox-count-repeats",
   text: `
-    insert into inbox.repeats as known (seq, times)
-    select r.seq, sum(i.times)
-    from unnest($1::text[], $2::int[], $3::text[]) as i(event_id, times, sha256)
-      join inbox.receipts r
-        on r.event_id = i.event_id and r.raw_sha256 = decode(i.sha256, 'hex')
-    group by r.seq order by r.seq
-    on conflict (seq) do update set times = known.times + excluded.times`,
+    with given as (
+      select coalesce(created_at, '-infinity') as created_at, body, times
+      from unnest($1::timestamptz[], $2::uuid[], $3::int[]) as i(created_at, body, times)
+    ), locked as materialized (
+      select created_at, body, times from inbox.seen join given using (created_at, body)
+      -- Sorted, so that receivers that count the same repeats cannot deadlock.
+      order by created_at, body for update of seen
+    )
+    update inbox.seen s set repeats = s.repeats + l.times
+    from locked l where s.created_at = l.created_at and s.body = l.body`,
 };
 
 /** Counts repeated deliveries of rows that are already stored. */
@@ -432,9 +446,9 @@ async function countRepeatedRows(
   await client.query({
     ...countRepeats,
     values: [
-      repeats.map(({ row }) => row.event.eventId),
+      repeats.map(({ row }) => row.event.createdAt),
+      repeats.map(({ row }) => rowKey(row)),
       repeats.map(({ times }) => times),
-      repeats.map(({ row }) => row.sha256),
     ],
   });
 }

@@ -8,12 +8,9 @@ export type EventState = (typeof eventStates)[number];
 /** A stored event that a worker has locked for the length of its transaction. */
 export interface ClaimedEvent {
   seq: number;
-  eventId: string;
   raw: Buffer;
   receivedAt: Date;
   attempts: number;
-  /** An earlier event has the same id and different bytes. */
-  reusesId: boolean;
 }
 
 export interface Claim {
@@ -22,39 +19,106 @@ export interface Claim {
   left: number[];
 }
 
+export interface NextClaim extends Claim {
+  /** No other transaction was applying events when this one began to. */
+  leads: boolean;
+}
+
+/** The limits of one claim. */
+export interface ClaimLimits {
+  rows: number;
+  /** Bytes of bodies, but at least one body: bounds a worker's memory whatever is sent. */
+  bytes: number;
+}
+
+/** Reads the bytes of the rows in the expression `locked`, in order of arrival, up to a number of bytes. */
+const readLocked = `
+  claimed as materialized (
+    select l.seq, l.attempts, r.received_at, r.raw
+    from locked l cross join lateral (
+      -- Without the offset a planner that takes the tables for small would read all of them.
+      select received_at, raw from inbox.receipts where seq = l.seq and raw is not null offset 0
+    ) r
+  ), sized as (
+    select c.*, sum(octet_length(raw)) over (order by seq rows between unbounded preceding and 1 preceding) as before
+    from claimed c
+  ), taken as (
+    select seq, attempts, received_at, case when coalesce(before, 0) < :bytes then raw end as raw from sized
+  )`;
+
 /**
- * Locks the rows that are still unapplied and that no other worker has locked. Skips failed rows that are not due yet:
- * a job may come late or twice and must not use up their attempts. Reads the rows in order of arrival, up to `maxBytes`
- * of bodies but at least one, which bounds a worker's memory whatever is sent. Must run in a transaction; its end
- * releases the locks.
+ * Locks those of the events that are still unapplied and that no other worker has locked, and reads them. Skips failed
+ * ones that are not due yet: they may be asked for late or twice, and that must not use up their attempts. Must run in
+ * a transaction; its end releases the locks.
  */
 export async function claimEvents(
   trx: Knex.Transaction,
   seqs: readonly number[],
-  maxBytes: number,
+  { bytes }: Pick<ClaimLimits, "bytes">,
 ): Promise<Claim> {
+  if (seqs.length === 0) return { events: [], left: [] };
   const { rows } = await trx.raw<{ rows: ClaimedRow[] }>(
-    `with claimed as materialized (
-       select p.seq, p.attempts, r.event_id, r.received_at, r.raw, exists (
-         select from inbox.receipts o where o.event_id = r.event_id and o.seq < r.seq) as repeats_id
-       from inbox.progress p join inbox.receipts r using (seq)
-       where p.seq = any(?::bigint[]) and r.raw is not null
-         and (p.state = 'received' or (p.state = 'failed' and p.next_attempt_at <= now()))
-       order by p.seq for update of p skip locked
-     ), sized as (
-       select c.*, sum(octet_length(raw)) over (order by seq rows unbounded preceding exclude current row) as before
-       from claimed c
-     )
-     select seq, attempts, event_id, received_at, repeats_id, case when coalesce(before, 0) < ? then raw end as raw
-     from sized order by seq`,
-    [sqlArray(seqs), maxBytes],
+    `with locked as materialized (
+       select seq, attempts from inbox.progress
+       where seq = any(:seqs::bigint[]) and seq between :first and :last
+         and (state = 'received' or (state = 'failed' and next_attempt_at <= now()))
+       order by seq for update skip locked
+     ), ${readLocked}
+     select * from taken order by seq`,
+    { seqs: sqlArray(seqs), first: Math.min(...seqs), last: Math.max(...seqs), bytes },
   );
+  return readClaim(rows);
+}
+
+/** Whoever holds it leads; see `claimNext`. An arbitrary fixed number. */
+const leaderLock = 7_255_011_935;
+
+/**
+ * Locks the oldest events with a number above `after` that no worker has tried yet, whoever received them, and reads
+ * them. Must run in a transaction, whose end releases the locks.
+ *
+ * `leads` tells one of all transactions at work from the others. Only it should apply a few events: a batch costs as
+ * much as hundreds of events, so many workers with small batches cost several times as much as one with large ones.
+ */
+export async function claimNext(
+  trx: Knex.Transaction,
+  after: number,
+  limits: ClaimLimits,
+): Promise<NextClaim> {
+  const { rows } = await trx
+    .raw<{ rows: (ClaimedRow & { leads: boolean })[] }>(
+      `with leader as materialized (
+         select pg_try_advisory_xact_lock(:leaderLock) as leads
+       ), locked as materialized (
+         select seq, attempts from inbox.progress
+         where state = 'received' and seq > :after
+         order by seq limit :rows for update skip locked
+       ), ${readLocked}
+       select leads, taken.* from leader left join taken on true order by seq`,
+      { leaderLock, after, ...limits },
+    )
+    .options({ name: "inbox-claim" });
+  const leads = rows[0]?.leads === true;
+  return { leads, ...readClaim(rows.filter(({ seq }) => seq !== null)) };
+}
+
+/** Whether `claimNext` may find something: a look that costs a tenth of a claim. */
+export async function isAnyUnapplied(db: Knex, after: number): Promise<boolean> {
+  const { rows } = await db
+    .raw<{ rows: unknown[] }>(
+      "select from inbox.progress where state = 'received' and seq > ? order by seq limit 1",
+      [after],
+    )
+    .options({ name: "inbox-look" });
+  return rows.length > 0;
+}
+
+function readClaim(rows: readonly ClaimedRow[]): Claim {
   const events: ClaimedEvent[] = [];
   const left: number[] = [];
-  for (const { seq, event_id: eventId, received_at: receivedAt, raw, ...row } of rows) {
-    const { attempts, repeats_id: reusesId } = row;
+  for (const { seq, received_at: receivedAt, raw, attempts } of rows) {
     if (raw === null) left.push(Number(seq));
-    else events.push({ seq: Number(seq), eventId, receivedAt, raw, attempts, reusesId });
+    else events.push({ seq: Number(seq), receivedAt, raw, attempts });
   }
   return { events, left };
 }
@@ -62,10 +126,8 @@ export async function claimEvents(
 interface ClaimedRow {
   seq: string;
   attempts: number;
-  event_id: string;
   received_at: Date;
   raw: Buffer | null;
-  repeats_id: boolean;
 }
 
 /** The result of processing one event. */
@@ -83,6 +145,7 @@ export async function completeEvents(
   completedEvents: readonly CompletedEvent[],
 ): Promise<void> {
   if (completedEvents.length === 0) return;
+  const seqs = completedEvents.map(({ seq }) => seq);
   await trx.raw(
     `update inbox.progress p
      set state = s.state, reason = s.reason, resource_type = s.resource_type, resource_id = s.resource_id,
@@ -90,13 +153,16 @@ export async function completeEvents(
          object_known_at = coalesce(p.object_known_at, case when s.resource_id is not null then now() end)
      from unnest(?::bigint[], ?::text[], ?::text[], ?::text[], ?::text[])
        as s(seq, state, reason, resource_type, resource_id)
-     where p.seq = s.seq`,
+     where p.seq = s.seq and p.seq = any(?::bigint[]) and p.seq between ? and ?`,
     [
-      sqlArray(completedEvents.map(({ seq }) => seq)),
+      sqlArray(seqs),
       sqlArray(completedEvents.map(({ state }) => state)),
       sqlArray(completedEvents.map(({ reason }) => reason)),
       sqlArray(completedEvents.map(({ resourceType }) => resourceType)),
       sqlArray(completedEvents.map(({ resourceId }) => resourceId)),
+      sqlArray(seqs),
+      Math.min(...seqs),
+      Math.max(...seqs),
     ],
   );
 }
@@ -114,9 +180,25 @@ export async function postponeEvent(
      set state = case when :delayMs::float8 is null then 'dead' else 'failed' end,
          attempts = :attempt, reason = :reason,
          settled_at = case when :delayMs::float8 is null then now() end,
-         next_attempt_at = now() + make_interval(secs => :delayMs::float8 / 1000), relayed_at = null
+         next_attempt_at = now() + make_interval(secs => :delayMs::float8 / 1000)
      where seq = :seq and state in ('received', 'failed') and attempts = :attempt - 1`,
     failed,
   );
   return rowCount > 0;
+}
+
+/**
+ * Puts an event off that could not be tried, without counting an attempt: something else is in its way. Does nothing
+ * when another worker has completed the event.
+ */
+export async function deferEvent(
+  db: Knex,
+  deferred: { seq: number; reason: string; delayMs: number },
+): Promise<void> {
+  await db.raw(
+    `update inbox.progress
+     set state = 'failed', reason = :reason, next_attempt_at = now() + make_interval(secs => :delayMs::float8 / 1000)
+     where seq = :seq and state in ('received', 'failed')`,
+    deferred,
+  );
 }

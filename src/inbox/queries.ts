@@ -120,10 +120,12 @@ export async function countOpenWork(db: Knex): Promise<{ events: number; fetches
  * When the first event ever received was created, by the service's clock where the event gives it. Null without events.
  */
 export async function firstEventAt(db: Knex): Promise<Date | null> {
-  const row = await db("inbox.receipts")
-    .orderBy("seq")
-    .first<{ at: Date } | undefined>(db.raw("coalesce(event_created_at, received_at) as at"));
-  return row?.at ?? null;
+  const { rows } = await db.raw<{ rows: { at: Date | null }[] }>(
+    `select coalesce(
+       (select first_event_at from inbox.dropped),
+       (select coalesce(event_created_at, received_at) from inbox.receipts order by seq limit 1)) as at`,
+  );
+  return rows[0]?.at ?? null;
 }
 
 /** What the inbox records of one event about an object. */

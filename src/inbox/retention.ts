@@ -25,7 +25,7 @@ export async function replayEvents(db: Knex, seqs: readonly number[]): Promise<n
        where seq = any(?::bigint[]) and r.raw is not null order by seq for update of p, r
      )
      update inbox.progress p
-     set state = 'received', attempts = 0, next_attempt_at = null, relayed_at = null, reason = null, settled_at = null
+     set state = 'received', attempts = 0, next_attempt_at = null, reason = null, settled_at = null
      from kept where p.seq = kept.seq returning p.seq`,
     [sqlArray(seqs)],
   );

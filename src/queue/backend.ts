@@ -17,10 +17,10 @@ import { z } from "zod";
 import { createPool } from "../platform/postgres/pool.ts";
 import { withSessionSettings } from "../platform/postgres/session-settings.ts";
 
-/** The queues and the payloads of their jobs: numbers and names only, never data of an event. */
+/** The queues and the payloads of their jobs: names only, never data of an event. */
 export const jobSchemas = {
-  /** Events of a committed batch of the inbox. */
-  apply: z.object({ seqs: z.array(z.int().positive()).min(1).max(5_000) }),
+  /** Events were stored. Which ones, the inbox tells. */
+  apply: z.object({}),
   /** A task that runs on a schedule. */
   schedule: z.object({ task: z.string().min(1) }),
 } as const;

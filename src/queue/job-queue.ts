@@ -54,8 +54,8 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
   const hasAnswered = new WeakSet<Queue>();
   const consumers = new Set<Consumer>();
   const outageLog = createOutageLog(log, location.kind);
-  /** The last wake-up, if the queue refused it: `ping` tries it again. Adding it twice is harmless. */
-  let refused: JobPayload<"apply"> | null = null;
+  /** The queue refused the last wake-up: `ping` tries one again. */
+  let isRefused = false;
 
   function queueOf(name: QueueName): Queue {
     const known = queues.get(name);
@@ -71,7 +71,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
     try {
       const result = await within(answerTimeoutMs, () => call(queue));
       hasAnswered.add(queue);
-      if (refused === null) outageLog.up();
+      if (!isRefused) outageLog.up();
       return result;
     } catch (cause) {
       outageLog.down(cause);
@@ -91,11 +91,11 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
     try {
       await answered(name, (queue) => queue.add(name, data));
     } catch (error) {
-      if ("seqs" in data) refused = data;
+      if (name === "apply") isRefused = true;
       throw error;
     }
-    if (refused === null) return;
-    refused = null;
+    if (!isRefused) return;
+    isRefused = false;
     outageLog.up();
   }
 
@@ -149,7 +149,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
         return known !== undefined && hasSchedule(known, schedule);
       }),
     ping: async () => {
-      if (refused !== null) return addJob("apply", refused);
+      if (isRefused) return addJob("apply", {});
       await answered("apply", (queue) => queue.getWaitingCount());
     },
     async close() {

@@ -1,55 +1,40 @@
-import { setTimeout as sleep } from "node:timers/promises";
 import type { Log } from "../platform/log.ts";
 import type { JobQueue } from "./job-queue.ts";
 
 export interface WakeUps {
-  /** Announces committed events to the workers. Never throws and never waits: a lost wake-up only costs a delay. */
-  notify(seqs: readonly number[]): void;
-  /** Adds the events that still wait. The relay recovers those that the queue refuses. */
+  /** Tells that events were committed. Never throws and never waits: a lost wake-up only costs a delay. */
+  notify(): void;
+  /** Waits for the job that is being added. */
   close(): Promise<void>;
 }
 
-/** The limit of waiting events. With so many, the queue is down, and further ones are left to the relay. */
-const maxPending = 50_000;
-const maxSeqsPerJob = 500;
-/** A job of this many events means that the receiver is busy: it then waits a little before it adds the next. */
-const busySeqs = 10;
-const busyPauseMs = 15;
+/** A worker stays awake for longer than this (worker/apply-loop.ts), so one job a second wakes it in time. */
+const betweenJobsMs = 1_000;
 
 /**
- * Turns committed batches into jobs, with one `add` in flight; events committed meanwhile share the next job. An idle
- * receiver wakes a worker at once. A busy one makes few, large jobs: the queue's cost of a job does not depend on its
- * size.
+ * Wakes a worker: by a job at once when nothing came for a while, and by one a second as long as events come. A worker
+ * that is awake finds the others by itself.
  */
 export function createWakeUps({ queue, log }: { queue: Pick<JobQueue, "add">; log: Log }): WakeUps {
-  let pending: number[] = [];
+  let addedMs = Number.NEGATIVE_INFINITY;
   let adding: Promise<void> | null = null;
-  const closing = new AbortController();
 
-  async function addAll(): Promise<void> {
-    while (pending.length > 0) {
-      const seqs = pending.splice(0, maxSeqsPerJob);
-      try {
-        await queue.add("apply", { seqs });
-      } catch (err) {
-        log.debug({ err, events: seqs.length }, "a wake-up was lost");
-        pending = [];
-      }
-      if (seqs.length >= busySeqs && seqs.length < maxSeqsPerJob) await pause();
+  async function add(): Promise<void> {
+    const startedMs = performance.now();
+    try {
+      await queue.add("apply", {});
+      addedMs = startedMs;
+    } catch (err) {
+      log.debug({ err }, "a wake-up was lost");
     }
     adding = null;
   }
 
-  const pause = () => sleep(busyPauseMs, undefined, { signal: closing.signal }).catch(() => {});
-
   return {
-    notify(seqs) {
-      if (seqs.length === 0 || pending.length > maxPending) return;
-      pending.push(...seqs);
-      adding ??= addAll();
+    notify() {
+      if (adding === null && performance.now() - addedMs >= betweenJobsMs) adding = add();
     },
     close: async () => {
-      closing.abort();
       await adding;
     },
   };

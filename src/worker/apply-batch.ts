@@ -1,7 +1,16 @@
 import type { Knex } from "knex";
 import { type EnvelopePaths, parseEventBody } from "../contract/event-envelope.ts";
 import { canonicalTimestamp } from "../contract/timestamp.ts";
-import { type CompletedEvent, claimEvents, postponeEvent, completeEvents } from "../inbox/claim.ts";
+import {
+  type Claim,
+  type ClaimedEvent,
+  type CompletedEvent,
+  claimEvents,
+  claimNext,
+  completeEvents,
+  deferEvent,
+  postponeEvent,
+} from "../inbox/claim.ts";
 import { requestRefetches } from "../inbox/refetch.ts";
 import { rewriteBatch } from "../inbox/retention.ts";
 import type { Listener, MaskedObject, Tell } from "../mirror/listener.ts";
@@ -11,7 +20,11 @@ import { clockToleranceMs } from "../mirror/version.ts";
 import { type WriterLimits, applySnapshots } from "../mirror/write/apply.ts";
 import type { Clock } from "../platform/clock.ts";
 import { type Log, safeReason } from "../platform/log.ts";
-import { inTransaction, retryOnConflict } from "../platform/postgres/transactions.ts";
+import {
+  inTransaction,
+  isRetryableConflict,
+  retryOnConflict,
+} from "../platform/postgres/transactions.ts";
 import type { Random } from "../platform/random.ts";
 import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
 import { type Interpretation, interpretEvent } from "./interpret-event.ts";
@@ -39,32 +52,114 @@ export interface ApplyDeps {
   writerLimits?: WriterLimits;
 }
 
-/** Bytes of bodies. Decoded, they take some ten times as much memory. */
-const maxBytesPerTransaction = 8 * 1024 * 1024;
+/** Bytes of bodies, decoded, take some ten times as much memory. */
+const batchLimits = { rows: 500, bytes: 8 * 1024 * 1024 };
+/** A batch of at least so many events costs little more an event than a full one. */
+const worthwhile = 250;
+/** An event that waits for so long is applied by any worker, with however few others. */
+const overdueMs = 250;
 
 /**
  * Applies those of the events that are still unapplied: mirror, history, alerts, refetches and inbox states in one
- * transaction. A batch that fails is halved until the faulty event is alone. That event waits for its next attempt; the
- * others are not affected. Idempotent. Throws errors that are no event's fault (`isEventFault`), such as a database
+ * transaction. A batch that fails is halved until the event at fault is alone. That event waits for its next attempt;
+ * the others are not affected. Idempotent. Throws errors that are no event's fault (`isEventFault`), such as a database
  * that does not answer.
  */
 export async function applyBatch(deps: ApplyDeps, seqs: readonly number[]): Promise<void> {
-  const [only] = seqs;
-  if (only === undefined) return;
+  if (seqs.length === 0) return;
   let left: readonly number[];
   try {
-    left = await deps.listener.tellWithin(deps.log, (tell) =>
-      retryOnConflict(deps, () =>
-        inTransaction(deps.db, (trx) => applyInTransaction(deps, tell, trx, seqs)),
-      ),
-    );
+    left = await applyClaimed(deps, async (trx, apply) => {
+      const claim = await claimEvents(trx, seqs, batchLimits);
+      await apply(claim);
+      return claim.left;
+    });
   } catch (error) {
-    if (!isEventFault(error)) throw error;
-    if (seqs.length === 1) return await postpone(deps, only, error);
-    deps.log.warn({ err: error, events: seqs.length }, "a batch failed and is halved");
-    return await applyHalves(deps, seqs);
+    return await applyOthers(deps, seqs, error);
   }
   await applyBatch(deps, left);
+}
+
+/** What one look into the inbox found. */
+export interface Look {
+  /** Events applied or postponed. */
+  events: number;
+  /** The highest number among them; 0 without any. */
+  last: number;
+  /** More are waiting than one batch takes. */
+  isFull: boolean;
+  /** Nobody else is applying events, so what was left alone is left to the caller. */
+  leads: boolean;
+}
+
+/**
+ * Applies the oldest events with a number above `after` that were not tried yet, up to one batch, as `applyBatch` does.
+ * While another transaction applies events, it takes only a worthwhile batch, or events that wait too long.
+ */
+export async function applyNext(deps: ApplyDeps, after: number): Promise<Look> {
+  let seqs: number[] = [];
+  let look: Look = { events: 0, last: 0, isFull: false, leads: false };
+  try {
+    await applyClaimed(deps, async (trx, apply) => {
+      const claim = await claimNext(trx, after, batchLimits);
+      const { leads, events, left } = claim;
+      look = { events: 0, last: 0, isFull: false, leads };
+      if (!leads && !isWorthwhile(deps.clock, events)) return;
+      seqs = events.map(({ seq }) => seq);
+      const isFull = left.length > 0 || events.length === batchLimits.rows;
+      look = { events: events.length, last: seqs.at(-1) ?? 0, isFull, leads };
+      await apply(claim);
+    });
+  } catch (error) {
+    await applyOthers(deps, seqs, error);
+  }
+  return look;
+}
+
+function isWorthwhile(clock: Clock, events: readonly ClaimedEvent[]): boolean {
+  const [oldest] = events;
+  if (oldest === undefined) return false;
+  const waitedMs = clock.now().getTime() - oldest.receivedAt.getTime();
+  return events.length >= worthwhile || waitedMs > overdueMs;
+}
+
+/** Runs a transaction that claims events and applies them; a concurrent one may make it start again. */
+function applyClaimed<T>(
+  deps: ApplyDeps,
+  work: (trx: Knex.Transaction, apply: (claim: Claim) => Promise<void>) => Promise<T>,
+): Promise<T> {
+  return deps.listener.tellWithin(deps.log, (tell) =>
+    retryOnConflict(deps, () =>
+      inTransaction(deps.db, (trx) =>
+        work(trx, ({ events }) => applyInTransaction(deps, tell, trx, events)),
+      ),
+    ),
+  );
+}
+
+/** How long an event waits whose object another transaction keeps locked. */
+const lockedDelayMs = 5_000;
+
+/** After a batch failed: applies all of it but the event at fault. Throws the error where it is no event's. */
+async function applyOthers(
+  deps: ApplyDeps,
+  seqs: readonly number[],
+  error: unknown,
+): Promise<void> {
+  const [only] = seqs;
+  const isLocked = isRetryableConflict(error);
+  if (only === undefined || !(isLocked || isEventFault(error))) throw error;
+  if (seqs.length > 1) {
+    deps.log.warn({ err: error, events: seqs.length }, "a batch failed and is halved");
+    return applyHalves(deps, seqs);
+  }
+  if (!isLocked) return postpone(deps, only, error);
+  deps.log.warn({ err: error, seq: only }, "an event waits for a lock");
+  await deferEvent(deps.db, {
+    seq: only,
+    reason: `not tried: ${safeReason(error)}`,
+    delayMs: lockedDelayMs,
+  });
 }
 
 /**
@@ -127,19 +222,14 @@ function believeOwnTime(interpretation: Interpretation): Interpretation {
   return { ...interpretation, observation: { ...observation, receivedAt: madeAt } };
 }
 
-/** Applies what fits in one transaction. Returns the sequence numbers of the rest. */
+/** Applies claimed events. */
 async function applyInTransaction(
   { log, places, writerLimits, isClockMovable, ...clocks }: ApplyDeps,
   tell: Tell,
   trx: Knex.Transaction,
-  seqs: readonly number[],
-): Promise<number[]> {
-  const { events, left } = await claimEvents(trx, seqs, maxBytesPerTransaction);
-  if (events.length === 0) return left;
-  for (const { seq, eventId, reusesId } of events) {
-    if (reusesId)
-      log.warn({ seq, eventId }, "an event has the id of an earlier one but other bytes");
-  }
+  events: readonly ClaimedEvent[],
+): Promise<void> {
+  if (events.length === 0) return;
   const { bodies, masked } = await readRedacted(trx, places, events);
   const aheadMs = serviceAheadMs(clocks);
   const interpretations = bodies.map((body, n) => {
@@ -170,7 +260,6 @@ async function applyInTransaction(
     ...refetchesForAlerts(missingFacts),
   ]);
   await completeEvents(trx, completed);
-  return left;
 }
 
 /** Masked bodies by sequence number, with the paths where card numbers were found. */

@@ -2,8 +2,11 @@ import { beforeEach, describe, expect, test } from "vitest";
 import {
   type CompletedEvent,
   claimEvents,
-  postponeEvent,
+  claimNext,
   completeEvents,
+  deferEvent,
+  isAnyUnapplied,
+  postponeEvent,
 } from "../../src/inbox/claim.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -13,8 +16,8 @@ const database = useTestDatabase();
 beforeEach(() => emptyInbox(database.db));
 
 const enough = 1_000_000;
-const claimUpTo = (seqs: number[], maxBytes: number) =>
-  database.db.transaction((trx) => claimEvents(trx, seqs, maxBytes));
+const claimUpTo = (seqs: number[], bytes: number) =>
+  database.db.transaction((trx) => claimEvents(trx, seqs, { bytes }));
 const claim = async (seqs: number[]) => (await claimUpTo(seqs, enough)).events;
 
 const settlement = (seq: number, given: Partial<CompletedEvent> = {}): CompletedEvent => ({
@@ -37,8 +40,8 @@ describe("claiming", () => {
       dueInSeconds: -1,
     });
     expect(await claim([second, first, second])).toMatchObject([
-      { seq: first, eventId: "evt_1", raw, attempts: 0 },
-      { seq: second, eventId: "evt_2", attempts: 4 },
+      { seq: first, raw, attempts: 0 },
+      { seq: second, attempts: 4 },
     ]);
   });
 
@@ -78,7 +81,7 @@ describe("claiming", () => {
   test("passes over rows that another worker holds, and gets them when that one gives up", async () => {
     const [mine, theirs] = [await storeRow(database.db), await storeRow(database.db)];
     const other = await database.db.transaction();
-    expect((await claimEvents(other, [theirs], enough)).events).toHaveLength(1);
+    expect((await claimEvents(other, [theirs], { bytes: enough })).events).toHaveLength(1);
     expect((await claim([mine, theirs])).map(({ seq }) => seq)).toEqual([mine]);
     await other.rollback();
     expect((await claim([mine, theirs])).map(({ seq }) => seq)).toEqual([mine, theirs]);
@@ -90,7 +93,7 @@ describe("claiming", () => {
     const claimed = await Promise.all(
       Array.from({ length: 4 }, () =>
         database.db.transaction(async (trx) => {
-          const { events } = await claimEvents(trx, seqs, enough);
+          const { events } = await claimEvents(trx, seqs, { bytes: enough });
           await completeEvents(
             trx,
             events.map(({ seq }) => settlement(seq)),
@@ -101,6 +104,60 @@ describe("claiming", () => {
     );
     expect(claimed.flat().sort((a, b) => a - b)).toEqual(seqs);
   });
+});
+
+describe("claiming the next", () => {
+  const limits = { rows: 3, bytes: enough };
+  const numbersOf = ({ events }: { events: readonly { seq: number }[] }) =>
+    events.map(({ seq }) => seq);
+
+  test("gives the oldest that nobody has tried, above a number, and says that nobody else is at work", async () => {
+    const seqs: number[] = [];
+    for (let n = 0; n < 5; n++) seqs.push(await storeRow(database.db));
+    await storeRow(database.db, { state: "failed", dueInSeconds: -1 });
+    await storeRow(database.db, { state: "applied" });
+    const next = (after: number) => database.db.transaction((trx) => claimNext(trx, after, limits));
+    expect(numbersOf(await next(0))).toEqual(seqs.slice(0, 3));
+    expect(numbersOf(await next(seqs[2]!))).toEqual(seqs.slice(3));
+    expect(await next(seqs[4]!)).toEqual({ leads: true, events: [], left: [] });
+    expect(await isAnyUnapplied(database.db, seqs[3]!)).toBe(true);
+    expect(await isAnyUnapplied(database.db, seqs[4]!)).toBe(false);
+  });
+
+  test("while another is at work, gives what that one has not taken and says so", async () => {
+    const seqs: number[] = [];
+    for (let n = 0; n < 4; n++) seqs.push(await storeRow(database.db));
+    const other = await database.db.transaction();
+    try {
+      const first = await claimNext(other, 0, limits);
+      expect([first.leads, numbersOf(first)]).toEqual([true, seqs.slice(0, 3)]);
+      const second = await database.db.transaction((trx) => claimNext(trx, 0, limits));
+      expect([second.leads, numbersOf(second)]).toEqual([false, seqs.slice(3)]);
+    } finally {
+      await other.rollback();
+    }
+    const third = await database.db.transaction((trx) => claimNext(trx, 0, limits));
+    expect([third.leads, numbersOf(third)]).toEqual([true, seqs.slice(0, 3)]);
+  });
+
+  test("takes one that is committed late, with a lower number than others", async () => {
+    const early = await database.db.transaction();
+    const seq = await storeRow(early);
+    const later = await storeRow(database.db);
+    const next = () => database.db.transaction((trx) => claimNext(trx, 0, limits));
+    expect(numbersOf(await next())).toEqual([later]);
+    await early.commit();
+    expect(numbersOf(await next())).toEqual([seq, later]);
+  });
+});
+
+test("an event that is put off has no attempt counted, and is due again afterwards", async () => {
+  const seq = await storeRow(database.db, { attempts: 2 });
+  await deferEvent(database.db, { seq, reason: "not tried", delayMs: 60_000 });
+  expect(await progressOf(database.db, seq)).toMatchObject({ state: "failed", attempts: 2 });
+  expect(await claim([seq])).toEqual([]);
+  await deferEvent(database.db, { seq, reason: "not tried", delayMs: 0 });
+  expect(await claim([seq])).toHaveLength(1);
 });
 
 describe("settling", () => {

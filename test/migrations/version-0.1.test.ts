@@ -57,10 +57,18 @@ describe("a database of version 0.1", () => {
   test("is migrated without a change to its rows", async () => {
     expect((await pendingSchema(former)).length).toBeGreaterThan(0);
     const before = await rowsOf(former);
+    const eventsBefore = await eventsOf(former);
     const { applied, replaced } = await migrateSchema(former);
-    expect(applied).toEqual(["0007_useless_answers"]);
+    expect(applied).toEqual(expect.arrayContaining(["0007_useless_answers"]));
     expect(replaced.length).toBeGreaterThan(40);
-    expect(await rowsOf(former)).toEqual(before);
+    const after = await rowsOf(former);
+    // These are partitions now.
+    for (const name of ["receipts", "progress", "repeats"]) delete before[`inbox.${name}`];
+    expect(Object.fromEntries(Object.keys(before).map((name) => [name, after[name]]))).toEqual(
+      before,
+    );
+    expect(eventsBefore.length).toBeGreaterThan(100);
+    expect(await eventsOf(former)).toEqual(eventsBefore);
     expect(await pendingSchema(former)).toEqual([]);
     expect(await migrateSchema(former)).toEqual({ applied: [], replaced: [] });
   });
@@ -94,6 +102,14 @@ describe("a database of version 0.1", () => {
 
 const ourSchemas = `('alerts', 'inbox', 'mirror', 'receiver', 'reconcile', 'reports')`;
 
+/** A hash of each event, with its bytes and its state. */
+async function eventsOf(db: Knex): Promise<unknown[]> {
+  const { rows } = await db.raw<{ rows: unknown[] }>(
+    "select seq, md5(e::text) as hash from inbox.events e order by seq",
+  );
+  return rows;
+}
+
 /** A hash of all rows of each table. */
 async function rowsOf(db: Knex): Promise<Record<string, string>> {
   const { rows: tables } = await db.raw<{ rows: { name: string }[] }>(
@@ -109,19 +125,22 @@ async function rowsOf(db: Knex): Promise<Record<string, string>> {
   return hashes;
 }
 
-/** Columns, constraints, indexes, storage, comments and sequences, a line each. */
+/** Columns, constraints, indexes, storage, comments and sequences, a line each; of partitions only their table. */
 async function schemaOf(db: Knex): Promise<string[]> {
   const { rows } = await db.raw<{ rows: { line: string }[] }>(
     `with ours as (
        select c.oid, c.relname, c.relkind, c.reloptions, n.nspname || '.' || c.relname as name
-       from pg_class c join pg_namespace n on n.oid = c.relnamespace where n.nspname in ${ourSchemas}
+       from pg_class c join pg_namespace n on n.oid = c.relnamespace
+       where n.nspname in ${ourSchemas} and not c.relispartition and not exists (
+         select from pg_index i join pg_class of on of.oid = i.indrelid
+         where i.indexrelid = c.oid and of.relispartition)
      )
      select concat_ws(' ', 'column', o.name, a.attname, format_type(a.atttypid, a.atttypmod), a.attnotnull,
                       a.attidentity, a.attstorage, a.attcollation::regcollation,
                       pg_get_expr(d.adbin, d.adrelid), col_description(o.oid, a.attnum)) as line
      from ours o join pg_attribute a on a.attrelid = o.oid and a.attnum > 0 and not a.attisdropped
      left join pg_attrdef d on d.adrelid = o.oid and d.adnum = a.attnum
-     where o.relkind in ('r', 'v')
+     where o.relkind in ('r', 'p', 'v')
      union all
      select concat_ws(' ', 'relation', o.relkind, o.name, o.reloptions::text, obj_description(o.oid, 'pg_class')) from ours o
      union all

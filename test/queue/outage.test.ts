@@ -55,7 +55,7 @@ describe.concurrent.each(testBackends)("an outage of the job queue on $name", ({
         proxy[outage]();
         const calls = [
           () => queue.ping(),
-          () => queue.add("apply", { seqs: [1] }),
+          () => queue.add("schedule", { task: "1" }),
           () => queue.upsertSchedule("tick", { everyMs: 60_000 }),
           () => queue.hasSchedule("tick", { everyMs: 60_000 }),
         ];
@@ -65,7 +65,7 @@ describe.concurrent.each(testBackends)("an outage of the job queue on $name", ({
         expect(seconds).toBeLessThan(5);
         proxy.resume();
         await untilAnswering(queue);
-        await queue.add("apply", { seqs: [2] });
+        await queue.add("schedule", { task: "2" });
         // A queue of its own, whose connections come back by themselves.
         await eventually("schedules are taken", () =>
           queue.upsertSchedule("tick", { everyMs: 60_000 }).then(() => true),
@@ -77,49 +77,49 @@ describe.concurrent.each(testBackends)("an outage of the job queue on $name", ({
   test("that was there from the start is told of, and work begins when it is over", () =>
     onLine(start, async ({ queue, proxy }) => {
       proxy.cut();
-      const got: number[] = [];
-      queue.consume("apply", async ({ seqs }) => void got.push(...seqs), { concurrency: 1 });
+      const got: string[] = [];
+      queue.consume("schedule", async ({ task }) => void got.push(task), { concurrency: 1 });
       const seconds = await secondsOf(() =>
-        expect(queue.add("apply", { seqs: [10] })).rejects.toThrow(QueueUnavailable),
+        expect(queue.add("schedule", { task: "10" })).rejects.toThrow(QueueUnavailable),
       );
       expect(seconds).toBeLessThan(5);
       proxy.resume();
       await untilAnswering(queue);
-      await queue.add("apply", { seqs: [11] });
-      await eventually("the consumer gets the job", () => got.includes(11));
+      await queue.add("schedule", { task: "11" });
+      await eventually("the consumer gets the job", () => got.includes("11"));
     }));
 
   test("a consumer works again by itself afterwards", () =>
     onLine(start, async ({ queue, proxy }) => {
-      const got: number[] = [];
-      queue.consume("apply", async ({ seqs }) => void got.push(...seqs), { concurrency: 1 });
+      const got: string[] = [];
+      queue.consume("schedule", async ({ task }) => void got.push(task), { concurrency: 1 });
       await untilAnswering(queue);
-      await queue.add("apply", { seqs: [20] });
-      await eventually("a job before", () => got.includes(20));
+      await queue.add("schedule", { task: "20" });
+      await eventually("a job before", () => got.includes("20"));
       proxy.cut();
       await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
       proxy.resume();
       await untilAnswering(queue);
-      await queue.add("apply", { seqs: [21] });
-      await eventually("a job afterwards", () => got.includes(21));
+      await queue.add("schedule", { task: "21" });
+      await eventually("a job afterwards", () => got.includes("21"));
     }));
 
   test(
     "connections that fall silent for good are given up, and producer and consumer go on over new ones",
     () =>
       onLine(start, async ({ queue, proxy }) => {
-        const got: number[] = [];
-        queue.consume("apply", async ({ seqs }) => void got.push(...seqs), { concurrency: 1 });
+        const got: string[] = [];
+        queue.consume("schedule", async ({ task }) => void got.push(task), { concurrency: 1 });
         await untilAnswering(queue);
-        await queue.add("apply", { seqs: [30] });
-        await eventually("a job before", () => got.includes(30));
+        await queue.add("schedule", { task: "30" });
+        await eventually("a job before", () => got.includes("30"));
         // New connections pass: as after a failover that nobody was told of.
         proxy.strand();
         await eventually("the producer is back", () => queue.ping().then(() => true), {
           withinMs: 60_000,
         });
-        await queue.add("apply", { seqs: [31] });
-        await eventually("the consumer is back", () => got.includes(31), { withinMs: 60_000 });
+        await queue.add("schedule", { task: "31" });
+        await eventually("the consumer is back", () => got.includes("31"), { withinMs: 60_000 });
       }),
     150_000,
   );
@@ -146,7 +146,7 @@ describe.skipIf(!redisAvailable)("a Redis that answers and takes no jobs", () =>
       await untilAnswering(queue);
       lines.length = 0;
       await admin.config("SET", "maxmemory", "1");
-      await expect(queue.add("apply", { seqs: [1] })).rejects.toThrow(QueueUnavailable);
+      await expect(queue.add("apply", {})).rejects.toThrow(QueueUnavailable);
       for (let n = 0; n < 3; n++) await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
       expect(await queue.hasSchedule("tick", { everyMs: 1_000 })).toBe(false);
       expect(lines).toHaveLength(1);
@@ -167,8 +167,8 @@ test("a connection that breaks while BullMQ makes it ready costs that attempt al
     // Holds the first contact of each instance where its connection is checked out.
     const trx = await db.transaction();
     await trx.raw("lock table bullmq.migration in access exclusive mode");
-    const got: number[] = [];
-    queue.consume("apply", async ({ seqs }) => void got.push(...seqs), { concurrency: 1 });
+    const got: string[] = [];
+    queue.consume("schedule", async ({ task }) => void got.push(task), { concurrency: 1 });
     await untilWaiting(db);
     proxy.cut();
     await trx.rollback();
@@ -177,6 +177,6 @@ test("a connection that breaks while BullMQ makes it ready costs that attempt al
     await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
     proxy.resume();
     await untilAnswering(queue);
-    await queue.add("apply", { seqs: [1] });
-    await eventually("the consumer gets the job", () => got.includes(1));
+    await queue.add("schedule", { task: "1" });
+    await eventually("the consumer gets the job", () => got.includes("1"));
   }));

@@ -138,7 +138,8 @@ test("a role that may not write the inbox is not ready", async () => {
   await own.db.raw("create role tallyhook_reader login password 'reader'");
   await own.db.raw(`grant usage on schema receiver, inbox, public to tallyhook_reader;
     grant select on all tables in schema public, receiver, inbox to tallyhook_reader;
-    grant insert on receiver.probes, inbox.progress to tallyhook_reader`);
+    grant insert on receiver.probes, inbox.progress, inbox.seen to tallyhook_reader;
+    grant usage on sequence inbox.event_numbers to tallyhook_reader`);
   const url = new URL(own.url);
   [url.username, url.password] = ["tallyhook_reader", "reader"];
   const { report } = await reportOf(url.href);

@@ -1,9 +1,10 @@
 import type { Knex } from "knex";
 import { afterAll, beforeAll, beforeEach, describe, expect, test } from "vitest";
+import { claimNext } from "../../src/inbox/claim.ts";
 import { replayEvents } from "../../src/inbox/retention.ts";
 import { applySnapshots, defaultWriterLimits } from "../../src/mirror/write/apply.ts";
 import { seededRandom } from "../../src/platform/random.ts";
-import { applyBatch, eventRetryPolicy } from "../../src/worker/apply-batch.ts";
+import { applyBatch, applyNext, eventRetryPolicy } from "../../src/worker/apply-batch.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";
 import {
   at,
@@ -185,26 +186,78 @@ describe("what an event says that cannot be applied", () => {
   });
 });
 
-test("two bodies under one id are both applied, and the second is told of by its id", async () => {
-  const deps = applyDeps(db);
-  const rows = ["pending", "succeeded"].map((status, n) => {
+test("two bodies under one id are both applied", async () => {
+  const seqs: number[] = [];
+  for (const [n, status] of ["pending", "succeeded"].entries()) {
     const data = { object: sampleOrder({ status, updated_at: at(n) }) };
     const body = JSON.stringify({ id: "evt_twice", type: "order.created", data });
-    return { eventId: "evt_twice", raw: Buffer.from(body) };
-  });
-  const seqs: number[] = [];
-  for (const row of rows) {
-    const seq = await storeRow(db, row);
-    await applyBatch(deps, [seq]);
+    const seq = await storeRow(db, { eventId: "evt_twice", raw: Buffer.from(body) });
+    await applyBatch(applyDeps(db), [seq]);
     seqs.push(seq);
   }
   expect(await statesOf(seqs)).toEqual(["applied", "applied"]);
-  const warnings = deps
-    .logged()
-    .split("\n")
-    .filter((line) => line.includes("other bytes"));
-  expect(warnings).toHaveLength(1);
-  expect(JSON.parse(warnings[0] ?? "")).toMatchObject({ eventId: "evt_twice", seq: seqs[1] });
+});
+
+test("an event whose object stays locked waits alone and counts no attempt; its neighbours are applied", async () => {
+  const other = await db.transaction();
+  const seqs: number[] = [];
+  try {
+    await applyBatch(applyDeps(db), [await storeEvent(db, "order.created", orderNamed("held"))]);
+    await other.raw("select from mirror.orders where id = 'held' for update");
+    for (const id of ["a", "held", "b"]) {
+      const object = orderNamed(id, { updated_at: at(5) });
+      seqs.push(await storeEvent(db, "order.updated", object, "2025-03-02T12:00:00.000Z"));
+    }
+    const writerLimits = { ...defaultWriterLimits, lockMs: 50 };
+    await applyBatch({ ...applyDeps(db), writerLimits }, seqs);
+    expect(await statesOf(seqs)).toEqual(["applied", "failed", "applied"]);
+    const { attempts, reason } = await progressOf(db, seqs[1]!);
+    expect([attempts, reason]).toEqual([0, "not tried: database error 55P03"]);
+  } finally {
+    await other.rollback();
+  }
+  await makeEventsDue(db);
+  await applyBatch(applyDeps(db), seqs);
+  expect(await statesOf(seqs)).toEqual(["applied", "applied", "applied"]);
+});
+
+describe("the next batch", () => {
+  const storeMany = (count: number, ageSeconds = 0) =>
+    Promise.all(
+      Array.from({ length: count }, (_, n) =>
+        storeRow(db, { raw: Buffer.from(`{"n":${n}}`), receivedAgoSeconds: ageSeconds }),
+      ),
+    );
+  /** As if another worker were at work; it has taken nothing of what is stored afterwards. */
+  const whileAnotherLeads = (work: () => Promise<void>): Promise<void> =>
+    db.transaction(async (trx) => {
+      await claimNext(trx, 0, { rows: 1, bytes: 1 });
+      await work();
+    });
+
+  test("is all that waits, and the look says when there is more than a batch", async () => {
+    await storeMany(501);
+    expect(await applyNext(applyDeps(db), 0)).toMatchObject({ events: 500, isFull: true });
+    expect(await applyNext(applyDeps(db), 0)).toMatchObject({ events: 1, isFull: false });
+    expect(await applyNext(applyDeps(db), 0)).toMatchObject({ events: 0, leads: true });
+  });
+
+  test("is nothing while another worker is at work and few events wait", () =>
+    whileAnotherLeads(async () => {
+      const seqs = await storeMany(3);
+      expect(await applyNext(applyDeps(db), 0)).toMatchObject({ events: 0, leads: false });
+      expect(new Set(await statesOf(seqs))).toEqual(new Set(["received"]));
+    }));
+
+  test.each([
+    ["many events wait", 250, 0],
+    ["one waits for too long", 1, 1],
+  ])("is taken beside another worker when %s", (_when, count, ageSeconds) =>
+    whileAnotherLeads(async () => {
+      await storeMany(count, ageSeconds);
+      expect(await applyNext(applyDeps(db), 0)).toMatchObject({ events: count, leads: false });
+    }),
+  );
 });
 
 describe("reads that events ask for", () => {
@@ -344,7 +397,7 @@ describe("a poisonous event", () => {
 describe("an event that takes too long", () => {
   test.each([
     ["its statement is cut off", { statementMs: 150, transactionMs: 20_000 }, "57014"],
-    ["its transaction is cut off", { statementMs: 20_000, transactionMs: 250 }, "25P04"],
+    ["its transaction is cut off", { statementMs: 20_000, transactionMs: 1_500 }, "25P04"],
   ])("fails alone, and its neighbours are applied: %s", async (_name, limits, code) => {
     const heal = await slowOrder(db, "slow", 5);
     try {

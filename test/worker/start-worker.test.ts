@@ -87,7 +87,7 @@ describe("a running worker", () => {
     const queue = openQueue();
     work(queue, { relayIntervalMs: 3_600_000 });
     const seq = await storeEvent(db, "order.created", sampleOrder());
-    await queue.add("apply", { seqs: [seq] });
+    await queue.add("apply", {});
     await applied(seq);
     expect(await rowOf(db, "orders", "order-1")).toMatchObject({ status: "succeeded" });
   });
@@ -121,8 +121,7 @@ describe("a running worker", () => {
     await withBareQueue({ kind: "postgres", url: database.url }, "apply", async (bare) => {
       await bare.pause();
       try {
-        const limits = { receivedAfterSeconds: 5, againAfterSeconds: 1, maxRows: 100 };
-        work(openQueue(), { relay: limits });
+        work(openQueue());
         const raw = Buffer.from(
           JSON.stringify({ type: "order.created", data: { object: sampleOrder() } }),
         );
@@ -217,23 +216,20 @@ describe("a running worker", () => {
   test("finishes what it is at when it closes, and takes nothing more", async () => {
     const queue = openQueue();
     const worker = work(queue, { relayIntervalMs: 3_600_000 });
-    const [first, second] = [
-      await storeEvent(db, "order.created", sampleOrder()),
-      await storeEvent(db, "order.created", sampleOrder({ id: "order-2" })),
-    ];
+    await queue.add("apply", {});
     const blocker = await db.transaction();
     await blocker.raw("lock table mirror.orders in exclusive mode");
-    await queue.add("apply", { seqs: [first] });
+    const first = await storeEvent(db, "order.created", sampleOrder());
     await eventually("the batch waits", async () => {
       const { rows } = await db.raw<{ rows: unknown[] }>(
         "select from pg_stat_activity where datname = current_database() and wait_event_type = 'Lock'",
       );
       return rows.length > 0;
     });
+    const second = await storeEvent(db, "order.created", sampleOrder({ id: "order-2" }));
     const closing = worker.close();
     await blocker.rollback();
     await closing;
-    await queue.add("apply", { seqs: [second] });
     expect((await progressOf(db, first)).state).toBe("applied");
     expect((await progressOf(db, second)).state).toBe("received");
   });

@@ -73,6 +73,8 @@ export async function reportUnbelieved(
 /** The most events of one step; the rest waits for the next. */
 const maxEvents = 20_000;
 const maxDuplicates = 20;
+/** An id is looked for among so many numbers before its event. All older ones would be as many partitions. */
+const duplicatesWithin = 2_000_000;
 
 /**
  * Scans the events that arrived since the last scan: how many each hour brought, new types and versions, and ids that
@@ -160,9 +162,9 @@ async function tellDuplicates(
     `select r.event_id, (select count(*) from inbox.receipts x where x.event_id = r.event_id) as bodies
      from inbox.receipts r
      where r.seq > ? and r.seq <= ?
-       and exists (select from inbox.receipts x where x.event_id = r.event_id and x.seq < r.seq)
+       and exists (select from inbox.receipts x where x.event_id = r.event_id and x.seq < r.seq and x.seq > ?)
      group by r.event_id order by r.event_id limit ?`,
-    [range.from, range.to, maxDuplicates],
+    [range.from, range.to, range.from - duplicatesWithin, maxDuplicates],
   );
   const at = alertContext.clock.now();
   const { rules } = alertContext.settings;

@@ -96,7 +96,7 @@ export async function runReceiver(
       },
       clock: wallClock,
       log,
-      onCommitted: (seqs) => wakeUps.notify(seqs),
+      onCommitted: () => wakeUps.notify(),
       degrading: [{ name: "queue", check: () => queue.ping() }],
     },
     {

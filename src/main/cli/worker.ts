@@ -1,4 +1,5 @@
 import type { Command } from "commander";
+import { keepPartitions } from "../../inbox/partitions.ts";
 import { startHealthServer } from "../../platform/http/listen.ts";
 import { accountProblem } from "../../reconcile/same-account.ts";
 import {
@@ -33,6 +34,8 @@ export function registerWorker(program: Command, context: CliContext): void {
       });
     });
 }
+
+const partitionsEveryMs = 3_600_000;
 
 export interface WorkerRole {
   /** The service to read from. Default: the configured one. */
@@ -76,6 +79,14 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
               ...(await optionalRooms.reports?.tasks(runtime)),
             }),
         ...(await alerts?.tasks(runtime)),
+        "inbox-partitions": {
+          schedule: { everyMs: partitionsEveryMs },
+          run: async () => {
+            const { eventsKeepDays: keepDays } = config;
+            const changes = await keepPartitions({ db, log }, { now: clock.now(), keepDays });
+            log.info(changes, "the partitions of the inbox are kept");
+          },
+        },
       },
     },
   );

@@ -48,6 +48,8 @@ export interface Config {
   readonly admin: { readonly host: string; readonly port: number };
   /** A worker drops a database connection whose statement has sent no byte for this long. */
   readonly databaseSilenceSeconds: number;
+  /** Events are removed so many days after they arrived. */
+  readonly eventsKeepDays: number;
   readonly sandbox: { readonly port: number };
   /** The address at which the service reaches this deployment, without a trailing slash. */
   readonly publicUrl: string | null;
@@ -180,6 +182,7 @@ function configOf(values: Values): Config {
     },
     admin: { host: values.ADMIN_HOST, port: values.ADMIN_PORT },
     databaseSilenceSeconds: values.DATABASE_SILENCE_SECONDS,
+    eventsKeepDays: values.EVENTS_KEEP_DAYS,
     sandbox: { port: values.SANDBOX_PORT },
     publicUrl: values.PUBLIC_URL,
     dataDir: resolve(values.TALLYHOOK_DATA_DIR),

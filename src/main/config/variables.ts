@@ -77,6 +77,7 @@ export const settings = {
   // In nearly every zone, daylight saving neither skips nor repeats this hour.
   RECONCILE_CRON: setting(cron, "30 3 * * *"),
   DATABASE_SILENCE_SECONDS: setting(integer(10, 86_400, "seconds"), 300),
+  EVENTS_KEEP_DAYS: setting(integer(90, 36_500, "days"), 400),
   RECONCILE_GRACE_SECONDS: optional(integer(0, 86_400, "seconds")),
   RECONCILE_MODE: setting(oneOf(["heal", "report"]), "heal"),
   RECONCILE_IDENTITIES: setting(

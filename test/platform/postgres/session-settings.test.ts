@@ -143,11 +143,11 @@ async function takeJob(url: string): Promise<void> {
   const log = createLog({ level: "silent", name: "test" });
   const queue = createJobQueue({ log }, { kind: "postgres", url });
   try {
-    const taken = new Promise<readonly number[]>((resolve) => {
-      queue.consume("apply", ({ seqs }) => Promise.resolve(resolve(seqs)), { concurrency: 1 });
+    const taken = new Promise<string>((resolve) => {
+      queue.consume("schedule", ({ task }) => Promise.resolve(resolve(task)), { concurrency: 1 });
     });
-    await queue.add("apply", { seqs: [7] });
-    expect(await taken).toEqual([7]);
+    await queue.add("schedule", { task: "tick" });
+    expect(await taken).toBe("tick");
   } finally {
     await queue.close();
   }

@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import pc from "picocolors";
 import { getAccount } from "../../../contract/resources/account.ts";
 import { countByState } from "../../../inbox/queries.ts";
+import { readPartitionHealth } from "../../../inbox/partitions.ts";
 import { exitCodes } from "../../../platform/errors.ts";
 import { QueueUnavailable } from "../../../queue/job-queue.ts";
 import { optionalRooms } from "../../optional-rooms.ts";
@@ -83,16 +84,26 @@ async function examine(runtime: Runtime): Promise<CheckResult[]> {
 }
 
 async function checkInbox(runtime: Runtime): Promise<CheckResult> {
-  const counts = await countByState(await runtime.db());
+  const db = await runtime.db();
+  const counts = await countByState(db);
   const detail = Object.entries(counts)
     .map(([state, n]) => `${state} ${n}`)
     .join(", ");
   if (counts.dead > 0) {
     return warning("inbox", detail, 'run "npx tallyhook events list --state dead"');
   }
-  return counts.failed > 0
-    ? warning("inbox", detail, 'run "npx tallyhook events list --state failed"')
-    : ok("inbox", detail);
+  if (counts.failed > 0)
+    return warning("inbox", detail, 'run "npx tallyhook events list --state failed"');
+  const { spansAhead, weeksAhead, isOverflowing } = await readPartitionHealth(
+    db,
+    runtime.wallClock.now(),
+  );
+  if (spansAhead > 0 && weeksAhead > 0 && !isOverflowing) return ok("inbox", detail);
+  return warning(
+    "inbox",
+    `${detail}; ${isOverflowing ? "events lie outside the partitions" : "no partition is ready for what comes next"}`,
+    "a worker makes them within an hour of its start: start one, and read its log for inbox-partitions",
+  );
 }
 
 async function checkQueue(runtime: Runtime): Promise<CheckResult> {

@@ -1,0 +1,337 @@
+import type { Knex } from "knex";
+import type { Log } from "../platform/log.ts";
+import { errorCode } from "../platform/postgres/errors.ts";
+import { inTransaction } from "../platform/postgres/transactions.ts";
+
+const dayMs = 86_400_000;
+const weekMs = 7 * dayMs;
+
+/** A span of numbers: one partition of `inbox.receipts` and one of `inbox.progress`. */
+export interface Span {
+  /** The number in the partitions' names: their first one, 0 for what was there before partitions. */
+  name: number;
+  /** Inclusive; below all numbers for the first partition. */
+  from: number;
+  /** Exclusive. */
+  to: number;
+}
+
+/** A week of events by their own time: one partition of `inbox.seen`. Monday, 00:00 UTC. */
+export type Week = Date;
+
+/** The least numbers of a partition, and how many weeks of events at the present rate one must hold. */
+const leastNumbers = 10_000_000;
+const weeksOfNumbers = 4;
+const spansAhead = 2;
+const weeksAhead = 4;
+/** The next partition begins after a week, unless so few numbers are left that this one is full at once. */
+const fewNumbers = 100_000;
+/** However early events are dropped: how long a repeat is recognised for certain. */
+const leastKeepDays = 90;
+
+export interface SpanFacts {
+  /** In ascending order, without the default partition. */
+  spans: readonly Span[];
+  /** The highest number given out. */
+  lastNumber: number;
+  /** When the first event of the present partition arrived; null while it has none. */
+  presentSince: Date | null;
+}
+
+export interface SpanPlan {
+  create: Span[];
+  /** The numbers go on here, though the present partition is not full. */
+  jumpTo: number | null;
+}
+
+/** Which partitions of numbers to make, and whether to go on to the next one. Pure. */
+export function planSpans({ spans, lastNumber, presentSince }: SpanFacts, now: Date): SpanPlan {
+  const present = spans.find(({ from, to }) => from <= lastNumber && lastNumber < to);
+  const ageMs = presentSince === null ? 0 : now.getTime() - presentSince.getTime();
+  const used = present === undefined ? 0 : lastNumber - Math.max(present.from, 1);
+  const perWeek = ageMs > dayMs / 24 ? (used / ageMs) * weekMs : 0;
+  const size = Math.max(leastNumbers, roundUp(perWeek * weeksOfNumbers, leastNumbers));
+  const create: Span[] = [];
+  const isFirst = spans.length === 0 && lastNumber === 0;
+  let end = isFirst ? 1 : Math.max(spans.at(-1)?.to ?? 1, roundUp(lastNumber + 1, leastNumbers));
+  const ahead = spans.filter(({ from }) => from > lastNumber);
+  for (let left = spansAhead - ahead.length; left > 0; left--) {
+    create.push({ name: end, from: end, to: end + size });
+    end += size;
+  }
+  const [next] = [...ahead, ...create];
+  const isOver = ageMs >= weekMs && next !== undefined && next.from - lastNumber > fewNumbers;
+  return { create, jumpTo: isOver ? next.from : null };
+}
+
+const roundUp = (value: number, step: number): number => Math.ceil(value / step) * step;
+
+export interface WeekPlan {
+  create: Week[];
+  drop: Week[];
+}
+
+/** Which weeks of the memory against repeats to make and to drop. Pure. */
+export function planWeeks(weeks: readonly Week[], now: Date, keepDays: number): WeekPlan {
+  const there = new Set(weeks.map((week) => week.getTime()));
+  const thisWeek = mondayOf(now).getTime();
+  const wanted = Array.from({ length: weeksAhead + 1 }, (_, n) => thisWeek + n * weekMs);
+  const forgottenMs = now.getTime() - Math.max(keepDays, leastKeepDays) * dayMs;
+  return {
+    create: wanted.filter((week) => !there.has(week)).map((week) => new Date(week)),
+    drop: weeks.filter((week) => week.getTime() + weekMs <= forgottenMs),
+  };
+}
+
+/** The Monday on or before that time, in UTC. 1970-01-05 was one. */
+function mondayOf(time: Date): Week {
+  const monday = 4 * dayMs;
+  return new Date(Math.floor((time.getTime() - monday) / weekMs) * weekMs + monday);
+}
+
+/** What `keepPartitions` did, as names of partitions. */
+export interface PartitionChanges {
+  created: string[];
+  dropped: string[];
+  /** Rows removed from partitions that could not be dropped whole. */
+  removedRows: number;
+}
+
+export interface Retention {
+  now: Date;
+  /** Events are dropped so many days after they arrived. */
+  keepDays: number;
+}
+
+/**
+ * Makes partitions ahead, goes on to the next one every week, and drops those whose events are all older than
+ * `keepDays`. Events that are not settled, and dead ones, are never dropped. Waits half a second for a lock, so that
+ * receivers do not wait for long behind it; what it did not get is done the next time. Idempotent; may run at once in
+ * several workers. Opens its own transactions.
+ */
+export async function keepPartitions(
+  { db, log }: { db: Knex; log: Log },
+  retention: Retention,
+): Promise<PartitionChanges> {
+  const changes: PartitionChanges = { created: [], dropped: [], removedRows: 0 };
+  const attempt = async (step: (trx: Knex.Transaction) => Promise<void>): Promise<void> => {
+    try {
+      await inTransaction(db, async (trx) => {
+        await trx.raw("set local lock_timeout = '500ms'");
+        await trx.raw("select pg_advisory_xact_lock(?)", [partitionLock]);
+        await step(trx);
+      });
+    } catch (err) {
+      if (errorCode(err) !== "55P03") throw err;
+      log.info({ err }, "partitions of the inbox are changed later: somebody else reads them");
+    }
+  };
+  await attempt((trx) => advanceNumbers(trx, retention.now, changes));
+  const { create, drop } = planWeeks(await readWeeks(db), retention.now, retention.keepDays);
+  for (const week of create) await attempt((trx) => createWeek(trx, week, changes));
+  for (const span of await readSpans(db)) {
+    if (!(await isOld(db, span, retention))) continue;
+    await attempt((trx) => dropSpan(trx, span, retention, changes));
+  }
+  for (const week of drop) {
+    await attempt(async (trx) => {
+      await trx.raw(`drop table if exists inbox.${weekName(week)}`);
+      changes.dropped.push(weekName(week));
+    });
+  }
+  await attempt((trx) => forgetDropped(trx, changes));
+  return changes;
+}
+
+/** Held by the one process that changes partitions. An arbitrary fixed number. */
+const partitionLock = 7_255_011_936;
+
+async function advanceNumbers(
+  trx: Knex.Transaction,
+  now: Date,
+  changes: PartitionChanges,
+): Promise<void> {
+  const spans = await readSpans(trx);
+  const { rows } = await trx.raw<{ rows: { last: string }[] }>(
+    "select case when is_called then last_value else last_value - 1 end as last from inbox.event_numbers",
+  );
+  const lastNumber = Number(rows[0]?.last ?? 0);
+  const present = spans.find(({ from, to }) => from <= lastNumber && lastNumber < to);
+  const presentSince = present === undefined ? null : await arrivedAt(trx, present, "first");
+  const { create, jumpTo } = planSpans({ spans, lastNumber, presentSince }, now);
+  for (const { name, from, to } of create) {
+    // Attached and not created in place: that would lock out all readers and writers of the other partitions.
+    await trx.raw(
+      `create table inbox.receipts_${name} (like inbox.receipts including defaults including storage);
+       create table inbox.progress_${name} (like inbox.progress including defaults including constraints)
+         with (autovacuum_vacuum_scale_factor = 0.05);
+       alter table inbox.receipts attach partition inbox.receipts_${name} for values from (${from}) to (${to});
+       alter table inbox.progress attach partition inbox.progress_${name} for values from (${from}) to (${to});
+       create index receipts_${name}_event_id on inbox.receipts_${name} (event_id)`,
+    );
+    changes.created.push(`receipts_${name}`, `progress_${name}`);
+  }
+  if (jumpTo === null) return;
+  // Far ahead of what is given out meanwhile (`fewNumbers`), so it never moves back.
+  await trx.raw("select setval('inbox.event_numbers', ?, false)", [jumpTo]);
+}
+
+/** When the first or the last event of a span arrived; null where it has none. */
+async function arrivedAt(db: Knex, span: Span, which: "first" | "last"): Promise<Date | null> {
+  const row = await db(`inbox.receipts_${span.name}`)
+    .orderBy("seq", which === "first" ? "asc" : "desc")
+    .first<{ received_at: Date } | undefined>("received_at");
+  return row?.received_at ?? null;
+}
+
+/** The numbers of the spans, ascending. One statement. */
+async function readSpans(db: Knex): Promise<Span[]> {
+  const { rows } = await db.raw<{ rows: { name: string; bound: string }[] }>(
+    `select c.relname as name, pg_get_expr(c.relpartbound, c.oid) as bound
+     from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = 'inbox.receipts'::regclass`,
+  );
+  return rows
+    .flatMap(({ name, bound }) => {
+      const [, from, to] = /FROM \((MINVALUE|'\d+')\) TO \('(\d+)'\)/.exec(bound) ?? [];
+      if (from === undefined || to === undefined) return [];
+      return [
+        {
+          name: Number(name.slice("receipts_".length)),
+          from: from === "MINVALUE" ? Number.NEGATIVE_INFINITY : Number(from.slice(1, -1)),
+          to: Number(to),
+        },
+      ];
+    })
+    .sort((a, b) => a.from - b.from);
+}
+
+async function readWeeks(db: Knex): Promise<Week[]> {
+  const { rows } = await db.raw<{ rows: { name: string }[] }>(
+    `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+     where i.inhparent = 'inbox.seen'::regclass order by 1`,
+  );
+  return rows.flatMap(({ name }) => {
+    const [, year, month, day] = /^seen_(\d{4})_(\d\d)_(\d\d)$/.exec(name) ?? [];
+    return day === undefined ? [] : [new Date(`${year}-${month}-${day}T00:00:00Z`)];
+  });
+}
+
+const weekName = (week: Week): string =>
+  `seen_${week.toISOString().slice(0, 10).replaceAll("-", "_")}`;
+
+/** Takes over what is there already of that week: a service's clock may run ahead. */
+async function createWeek(
+  trx: Knex.Transaction,
+  week: Week,
+  changes: PartitionChanges,
+): Promise<void> {
+  const name = weekName(week);
+  if ((await readWeeks(trx)).some((other) => other.getTime() === week.getTime())) return;
+  const [from, to] = [week.toISOString(), new Date(week.getTime() + weekMs).toISOString()];
+  await trx.raw(
+    `lock table inbox.seen_default in access exclusive mode;
+     create table inbox.${name} (like inbox.seen including defaults including constraints);
+     with early as (
+       delete from inbox.seen_default where created_at >= '${from}' and created_at < '${to}' returning *
+     )
+     insert into inbox.${name} select * from early;
+     alter table inbox.seen attach partition inbox.${name} for values from ('${from}') to ('${to}')`,
+  );
+  changes.created.push(name);
+}
+
+/** Whether the numbers have gone on to a later span, and its last event arrived too long ago. */
+async function isOld(db: Knex, span: Span, { now, keepDays }: Retention): Promise<boolean> {
+  const { rows } = await db.raw<{ rows: { passed: boolean }[] }>(
+    "select last_value >= ? as passed from inbox.event_numbers",
+    [span.to],
+  );
+  if (rows[0]?.passed !== true) return false;
+  const last = await arrivedAt(db, span, "last");
+  return last === null || last.getTime() < now.getTime() - keepDays * dayMs;
+}
+
+const removedAtOnce = 50_000;
+
+/** Drops a span that is old. Where something in it is not settled, only what is settled goes. */
+async function dropSpan(
+  trx: Knex.Transaction,
+  span: Span,
+  retention: Retention,
+  changes: PartitionChanges,
+): Promise<void> {
+  const isThere = (await readSpans(trx)).some(({ name }) => name === span.name);
+  if (!isThere || !(await isOld(trx, span, retention))) return;
+  const last = await arrivedAt(trx, span, "last");
+  if (last !== null) await noteDropped(trx, last);
+  const { rows } = await trx.raw<{ rows: unknown[] }>(
+    `select from inbox.progress_${span.name} where state in ('received', 'failed', 'dead') limit 1`,
+  );
+  if (rows.length > 0) {
+    const { rowCount } = await trx.raw<{ rowCount: number }>(
+      `with settled as (
+         delete from inbox.progress_${span.name} where seq in (
+           select seq from inbox.progress_${span.name} where state in ('applied', 'stale', 'ignored') limit ?)
+         returning seq
+       )
+       delete from inbox.receipts_${span.name} r using settled s where r.seq = s.seq`,
+      [removedAtOnce],
+    );
+    changes.removedRows += rowCount;
+    return;
+  }
+  await trx.raw(`drop table inbox.receipts_${span.name}, inbox.progress_${span.name}`);
+  changes.dropped.push(`receipts_${span.name}`, `progress_${span.name}`);
+}
+
+/** Keeps what is asked of events that are dropped: when the first arrived, and until when they are gone. */
+async function noteDropped(trx: Knex.Transaction, until: Date): Promise<void> {
+  await trx.raw(
+    `insert into inbox.dropped (first_event_at, until)
+     select coalesce(event_created_at, received_at), ? from inbox.receipts order by seq limit 1
+     on conflict (only_one) do update set until = greatest(inbox.dropped.until, excluded.until)`,
+    [until],
+  );
+}
+
+/**
+ * Removes from the default partition of `inbox.seen` (events without a time, or dated far off) what belongs to events
+ * that were dropped.
+ */
+async function forgetDropped(trx: Knex.Transaction, changes: PartitionChanges): Promise<void> {
+  const { rowCount } = await trx.raw<{ rowCount: number }>(
+    `with oldest as (
+       select seq from inbox.receipts order by seq limit 1
+     )
+     delete from inbox.seen_default where (created_at, body) in (
+       select created_at, body from inbox.seen_default s, oldest o where s.seq < o.seq limit ?)`,
+    [removedAtOnce],
+  );
+  changes.removedRows += rowCount;
+}
+
+/** Whether partitions are there for what arrives next. */
+export interface PartitionHealth {
+  /** Partitions of numbers after the present one. */
+  spansAhead: number;
+  /** Weeks of the memory against repeats after this one. */
+  weeksAhead: number;
+  /** Events lie in the default partition, since theirs was missing. */
+  isOverflowing: boolean;
+}
+
+/** Reads it. Three statements. */
+export async function readPartitionHealth(db: Knex, now: Date): Promise<PartitionHealth> {
+  const { rows } = await db.raw<{ rows: { last: string; overflows: boolean }[] }>(
+    `select last_value as last, exists (select from inbox.receipts_default) as overflows from inbox.event_numbers`,
+  );
+  const last = Number(rows[0]?.last ?? 0);
+  const spans = await readSpans(db);
+  const weeks = await readWeeks(db);
+  return {
+    spansAhead: spans.filter(({ from }) => from > last).length,
+    weeksAhead: weeks.filter((week) => week.getTime() > now.getTime()).length,
+    isOverflowing: rows[0]?.overflows === true,
+  };
+}

@@ -1,0 +1,197 @@
+import fc from "fast-check";
+import { beforeEach, describe, expect, inject, test } from "vitest";
+import { claimNext } from "../../src/inbox/claim.ts";
+import {
+  type Span,
+  keepPartitions,
+  planSpans,
+  planWeeks,
+  readPartitionHealth,
+} from "../../src/inbox/partitions.ts";
+import { firstEventAt } from "../../src/inbox/queries.ts";
+import { createLog } from "../../src/platform/log.ts";
+import { useTestDatabase } from "../support/use-database.ts";
+import { openInbox } from "./inbox-stand.ts";
+import { emptyInbox, storeRow, verifiedEvent } from "./stored-events.ts";
+
+const dayMs = 86_400_000;
+const log = createLog({ level: "silent", name: "test" });
+const monday = new Date("2026-11-23T00:00:00Z");
+const daysAfter = (days: number): Date => new Date(monday.getTime() + days * dayMs);
+
+describe("the plan of numbers", () => {
+  const span = (from: number, to: number): Span => ({ name: from, from, to });
+  const million = 1_000_000;
+
+  test("always has two partitions ahead of the one that is filled", () => {
+    const plan = planSpans(
+      { spans: [span(1, 10 * million)], lastNumber: 5, presentSince: monday },
+      monday,
+    );
+    expect(plan.create).toEqual([
+      span(10 * million, 20 * million),
+      span(20 * million, 30 * million),
+    ]);
+    expect(plan.jumpTo).toBeNull();
+  });
+
+  test("goes on to the next one after a week, unless this one is nearly full", () => {
+    const spans = [span(1, 10 * million), span(10 * million, 20 * million)];
+    const jump = (lastNumber: number, days: number) =>
+      planSpans({ spans, lastNumber, presentSince: monday }, daysAfter(days)).jumpTo;
+    expect(jump(50, 6.9)).toBeNull();
+    expect(jump(50, 7)).toBe(10 * million);
+    expect(jump(10 * million - 1_000, 7)).toBeNull();
+  });
+
+  test("makes partitions that hold four weeks at the present rate", () => {
+    const spans = [span(1, 10 * million)];
+    const { create } = planSpans(
+      { spans, lastNumber: 7 * million, presentSince: monday },
+      daysAfter(1),
+    );
+    for (const { from, to } of create) expect(to - from).toBe(200 * million);
+  });
+
+  test("never overlaps what is there, whatever is there", () => {
+    fc.assert(
+      fc.property(
+        fc.array(fc.integer({ min: 1, max: 50 }), { maxLength: 5 }),
+        fc.nat(600 * million),
+        fc.nat(30),
+        (sizes, lastNumber, days) => {
+          let from = 1;
+          const spans = sizes.map((size) => {
+            const made = span(from, from + size * million);
+            from = made.to;
+            return made;
+          });
+          const { create } = planSpans(
+            { spans, lastNumber, presentSince: monday },
+            daysAfter(days),
+          );
+          const all = [...spans, ...create];
+          for (const [n, { from: next }] of all.entries()) {
+            expect(next).toBeGreaterThanOrEqual(all[n - 1]?.to ?? 1);
+          }
+          expect(all.filter((each) => each.from > lastNumber).length).toBeGreaterThanOrEqual(2);
+        },
+      ),
+    );
+  });
+});
+
+test("weeks of the memory against repeats are made four ahead, and dropped when all of them is forgotten", () => {
+  const weeks = [-100, -97, -91, -90].map((days) => daysAfter(days - (((days % 7) + 7) % 7)));
+  const { create, drop } = planWeeks(weeks, daysAfter(3), 90);
+  expect(create).toEqual([0, 7, 14, 21, 28].map(daysAfter));
+  expect(drop.every((week) => week.getTime() + 7 * dayMs <= daysAfter(3 - 90).getTime())).toBe(
+    true,
+  );
+  expect(planWeeks(weeks, daysAfter(3), 5).drop, "90 days at least").toEqual(drop);
+});
+
+describe("the partitions of a database", () => {
+  const database = useTestDatabase();
+  beforeEach(() => emptyInbox(database.db));
+
+  const partitions = async (): Promise<string[]> => {
+    const { rows } = await database.db.raw<{ rows: { name: string }[] }>(
+      `select c.relname as name from pg_inherits i join pg_class c on c.oid = i.inhrelid
+       where i.inhparent::regclass::text in ('inbox.receipts', 'inbox.progress', 'inbox.seen')`,
+    );
+    return rows.map(({ name }) => name);
+  };
+  const keep = (now: Date, keepDays = 90) =>
+    keepPartitions({ db: database.db, log }, { now, keepDays });
+
+  /** A day in torture; the rest of a week passes in one step otherwise. */
+  const stepDays = inject("isTorture") ? 1 : 7;
+
+  test("over two years, tables do not grow and no event is lost before its time", async () => {
+    const { db } = database;
+    const start = new Date();
+    const stand = openInbox(database.url);
+    const counts: number[] = [];
+    for (let day = 0; day < 730; day += stepDays) {
+      const now = new Date(start.getTime() + day * dayMs);
+      await keep(now);
+      const event = verifiedEvent({ createdAt: now.toISOString() });
+      expect(await stand.appender.append(event)).toMatchObject({ duplicate: false });
+      await db("inbox.receipts").where("event_id", event.eventId).update({ received_at: now });
+      await db("inbox.progress").where({ state: "received" }).update({ state: "applied" });
+      counts.push((await partitions()).length);
+    }
+    await stand.close();
+    const rowsOf = async (table: string) => (await db(table).select("seq")).length;
+    const kept = await rowsOf("inbox.receipts");
+    expect(kept).toBeGreaterThanOrEqual(90 / stepDays);
+    expect(kept).toBeLessThan((90 + 14) / stepDays + 2);
+    expect(await rowsOf("inbox.progress")).toBe(kept);
+    expect(await rowsOf("inbox.seen")).toBeLessThan((90 + 14) / stepDays + 2);
+    const settled = counts.slice(Math.ceil(130 / stepDays));
+    expect(Math.max(...settled) - Math.min(...settled)).toBeLessThan(8);
+    expect(await firstEventAt(db), "is remembered").toEqual(start);
+  });
+
+  test("an event that is dead or not applied outlives its partition's time, and what is settled beside it does not", async () => {
+    const { db } = database;
+    const now = new Date();
+    await keep(now);
+    const dead = await storeRow(db, { state: "dead", receivedAgoSeconds: 200 * 86_400 });
+    const waiting = await storeRow(db, { receivedAgoSeconds: 200 * 86_400 });
+    await storeRow(db, { state: "applied", receivedAgoSeconds: 200 * 86_400 });
+    await keep(now);
+    const { removedRows } = await keep(now);
+    const left = await db("inbox.receipts").orderBy("seq").pluck<string[]>("seq");
+    expect(left.map(Number)).toEqual([dead, waiting]);
+    expect(removedRows).toBeGreaterThanOrEqual(0);
+  });
+
+  test("a repeat is recognised across weeks, and 89 days later", async () => {
+    const event = verifiedEvent({ createdAt: new Date().toISOString() });
+    const append = async () => {
+      const stand = openInbox(database.url);
+      const answer = await stand.appender.append({ ...event });
+      await stand.close();
+      return answer;
+    };
+    expect(await append()).toMatchObject({ duplicate: false });
+    for (let days = 0; days <= 89; days += 7) await keep(new Date(Date.now() + days * dayMs));
+    expect(await append()).toMatchObject({ duplicate: true });
+  });
+
+  test("a week whose events came before it was made takes them over", async () => {
+    const ahead = new Date(Date.now() + 100 * dayMs);
+    const event = verifiedEvent({ createdAt: ahead.toISOString() });
+    const stand = openInbox(database.url);
+    expect(await stand.appender.append({ ...event })).toMatchObject({ duplicate: false });
+    await keep(ahead);
+    expect(await stand.appender.append({ ...event })).toMatchObject({ duplicate: true });
+    await stand.close();
+  });
+
+  test("several workers may do it at once", async () => {
+    const now = new Date(Date.now() + 400 * dayMs);
+    await Promise.all([keep(now), keep(now), keep(now)]);
+    const health = await readPartitionHealth(database.db, now);
+    expect(health.weeksAhead).toBeGreaterThanOrEqual(4);
+    expect(health.spansAhead).toBeGreaterThanOrEqual(2);
+  });
+
+  test("events whose partition is missing are stored and applied all the same, and the overflow shows", async () => {
+    const { db } = database;
+    const far = 900_000_000_000;
+    expect((await readPartitionHealth(db, new Date())).isOverflowing).toBe(false);
+    await db.raw(`select setval('inbox.event_numbers', ${far})`);
+    const stand = openInbox(database.url);
+    await stand.appender.append(verifiedEvent());
+    await stand.close();
+    const { events } = await db.transaction((trx) => claimNext(trx, 0, { rows: 5, bytes: 1_000 }));
+    expect(events.map(({ seq }) => seq)).toEqual([far + 1]);
+    const health = { spansAhead: 0, isOverflowing: true };
+    expect(await readPartitionHealth(db, new Date())).toMatchObject(health);
+    await keep(new Date());
+    expect((await readPartitionHealth(db, new Date())).spansAhead).toBe(2);
+  });
+});
