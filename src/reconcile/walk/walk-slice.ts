@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import type { ServiceClient, ServicePage } from "../../client/service-client.ts";
 import type { Listener, Tell } from "../../mirror/listener.ts";
 import { resourceNamed } from "../../mirror/resources.ts";
+import type { ObjectKey } from "../../mirror/snapshot.ts";
 import { keepUnbelieved } from "../../mirror/write/apply.ts";
 import type { Log } from "../../platform/log.ts";
 import { inTransaction, retryOnConflict } from "../../platform/postgres/transactions.ts";
@@ -58,7 +59,7 @@ export async function walkSlice(
   context: WalkContext,
   slice: LedgerSlice,
 ): Promise<void> {
-  let walk: Walk = { slice, stored: slice.pages, progress: slice, sums: [], shown: null };
+  let walk: Walk = { slice, stored: slice.pages, progress: slice, sums: [], read: [], shown: null };
   const { cursor } = slice.checkpoint;
   const pages = deps.client.listPages(
     resourceNamed(slice.resource).service.list,
@@ -120,15 +121,17 @@ interface Walk {
   /** The number of pages that the ledger has recorded. */
   stored: number;
   progress: PageProgress;
-  /** Of the pages that the ledger has not recorded yet. */
+  /** Of the pages that the ledger has not recorded yet, as are `read` and `shown`. */
   sums: SummedTransaction[];
+  /** The objects shown, where open items are noted; empty elsewhere. */
+  read: ObjectKey[];
   shown: ShownObjects | null;
 }
 
 async function workOnPage(
   deps: WalkDeps,
   context: WalkContext,
-  { slice, stored, progress, sums, shown }: Walk,
+  { slice, stored, progress, sums, read, shown }: Walk,
   { page, span, look }: DecodedPage,
   sorted: Triaged | null,
 ): Promise<Walk> {
@@ -145,23 +148,25 @@ async function workOnPage(
       tally: progress.tally,
     },
     sums: isSummed ? [...sums, ...summedTransactions(page.items)] : sums,
+    read: context.failedSince === null ? read : [...read, ...look.objects],
     shown: joinedRanges(slice, shown, span.range),
   };
   const hasChanges = sorted !== null || look.unread.length > 0 || look.unreadable.length > 0;
   const isDue = walk.progress.pages - stored >= context.pagesPerCheckpoint;
   if (!hasChanges && !span.isEnd && !isDue) {
-    await noteOpenItems(db, context, look);
     return { ...walk, progress: { ...walk.progress, tally: added(progress.tally, look, {}) } };
   }
-  await noteUnlisted(db, context, slice, walk.shown, page);
   const written = await deps.listener.tellWithin(deps.log, (tell) =>
     retryOnConflict(deps, () =>
       inTransaction(db, async (trx) => {
+        await noteUnlisted(trx, context, slice, walk.shown, page);
         const tally =
           sorted === null
             ? {}
             : await applyDifferences(trx, context, look, sorted, { isRecheck: false, tell });
         await noteUnread(trx, context, look, tell);
+        // After the heal: objects that were missing are in the mirror now.
+        await noteOpenItems(trx, context, walk.read);
         const next = { ...walk.progress, tally: added(progress.tally, look, tally) };
         const key = { run: slice.run, slice: slice.number };
         await addDailySums(trx, key, context.timeZone, walk.sums);
@@ -171,9 +176,7 @@ async function workOnPage(
       }),
     ),
   );
-  // After the heal: objects that were missing are in the mirror now.
-  await noteOpenItems(db, context, look);
-  return { slice, stored: written.pages, progress: written, sums: [], shown: null };
+  return { slice, stored: written.pages, progress: written, sums: [], read: [], shown: null };
 }
 
 /** Requests the next item while the last one is being processed. */
@@ -201,7 +204,7 @@ interface NoteContext {
 
 /** Rechecks rows of the mirror that the pages of a closed slice should have shown. */
 async function noteUnlisted(
-  db: Knex,
+  trx: Knex.Transaction,
   { run }: NoteContext,
   slice: LedgerSlice,
   shown: ShownObjects | null,
@@ -209,19 +212,19 @@ async function noteUnlisted(
 ): Promise<void> {
   if (!slice.isClosed || shown === null) return;
   const { resource, number } = slice;
-  await recheckUnlisted(db, { run, noticedAt: date }, { resource, slice: number, ...shown });
+  await recheckUnlisted(trx, { run, noticedAt: date }, { resource, slice: number, ...shown });
 }
 
 /** Notes the open items that were read, so that only the others are read by id; nothing where everything is read. */
 async function noteOpenItems(
-  db: Knex,
+  trx: Knex.Transaction,
   { run, failedSince }: NoteContext,
-  { objects }: DecodedAnswer,
+  read: readonly ObjectKey[],
 ): Promise<void> {
   if (failedSince === null) return;
   for (const resource of openResources) {
-    const ids = objects.flatMap((object) => (object.resource === resource ? [object.id] : []));
-    await recordReadOpenItems(db, { run, failedSince }, { resource, ids });
+    const ids = read.flatMap((object) => (object.resource === resource ? [object.id] : []));
+    await recordReadOpenItems(trx, { run, failedSince }, { resource, ids });
   }
 }
 
