@@ -1,7 +1,12 @@
 import type { Knex } from "knex";
 import type { ServiceClient } from "../client/service-client.ts";
 import { type WebhookEndpoint, coversEvent } from "../contract/resources/webhook-endpoints.ts";
-import { healUnseenFindings, recordFindings } from "../reconcile/findings/findings.ts";
+import { inTransaction } from "../platform/postgres/transactions.ts";
+import {
+  type Finding,
+  healUnseenFindings,
+  recordFindings,
+} from "../reconcile/findings/findings.ts";
 import { type EndpointCall, findLostSecrets, findOpenCall } from "./endpoint-calls.ts";
 import { type KnownEndpoint, isSameUrl, listEndpoints, listKnownEndpoints } from "./endpoints.ts";
 
@@ -39,7 +44,7 @@ export async function inspectEndpoint(
 
 /**
  * The nightly check of the endpoint. Problems become findings of class `endpoint`, and findings whose problem is gone
- * are healed. Idempotent; opens no transaction. Throws a `ServiceError`.
+ * are healed. Idempotent; opens its own transaction. Throws a `ServiceError`.
  */
 export async function watchEndpoint(
   dependencies: WatchDependencies,
@@ -48,27 +53,26 @@ export async function watchEndpoint(
   const report = await inspectEndpoint(dependencies, url);
   if (report === null) return null;
   const sighting = { run, seenAt: report.date };
-  await recordFindings(
-    dependencies.db,
-    sighting,
-    report.problems.map(({ code, severity, subject, says, remedy }) => ({
-      key: `endpoint:${code}:${subject}`,
-      class: "endpoint",
-      identity: null,
-      severity,
-      resource: "webhook_endpoint",
-      objectId: subject,
-      // Reconciliation reads what the endpoint failed to send. The finding says nothing of the time before it was
-      // detected.
-      objectAt: report.date.toISOString(),
-      differences: [],
-      amountAtRiskMinor: null,
-      currency: null,
-      cause: null,
-      evidence: { says, remedy },
-    })),
-  );
-  await healUnseenFindings(dependencies.db, sighting, { class: "endpoint" });
+  const findings = report.problems.map(({ code, severity, subject, says, remedy }): Finding => ({
+    key: `endpoint:${code}:${subject}`,
+    class: "endpoint",
+    identity: null,
+    severity,
+    resource: "webhook_endpoint",
+    objectId: subject,
+    // Reconciliation reads what the endpoint failed to send. The finding says nothing of the time before it was
+    // detected.
+    objectAt: report.date.toISOString(),
+    differences: [],
+    amountAtRiskMinor: null,
+    currency: null,
+    cause: null,
+    evidence: { says, remedy },
+  }));
+  await inTransaction(dependencies.db, async (trx) => {
+    await recordFindings(trx, sighting, findings);
+    await healUnseenFindings(trx, sighting, { class: "endpoint" });
+  });
   return report;
 }
 

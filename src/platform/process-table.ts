@@ -1,5 +1,6 @@
 import { execFileSync } from "node:child_process";
-import { readFileSync } from "node:fs";
+import { readFileSync, readlinkSync } from "node:fs";
+import { hostname } from "node:os";
 
 /** The command line of a live process; null when no process has this id, or only a zombie. */
 export function commandLine(pid: number): string | null {
@@ -21,6 +22,45 @@ export function processIdentity(pid: number): string | null {
   const [state, startedAt] = [fields[0], fields[19]];
   if (state === "Z" || startedAt === undefined) return null;
   return `${readProc("sys/kernel/random/boot_id")?.trim() ?? ""}/${startedAt}`;
+}
+
+/** A process by name, as it may be kept where others read it. */
+export interface NamedProcess {
+  host: string;
+  pid: number;
+  /** For `hasEnded`; null where processes cannot be told apart. */
+  identity: string | null;
+}
+
+export function thisProcess(): NamedProcess {
+  const { pid } = process;
+  const [space, started] = [idSpace(), processIdentity(pid)];
+  const identity = space === null || started === null ? null : `${space} ${started}`;
+  return { host: hostname(), pid, identity };
+}
+
+/** Whether a process has ended. Null where that cannot be seen from here: on another machine, in another container. */
+export function hasEnded({
+  pid,
+  identity,
+}: Pick<NamedProcess, "pid" | "identity">): boolean | null {
+  const space = idSpace();
+  if (space === null || identity === null || !identity.startsWith(`${space} `)) return null;
+  return `${space} ${processIdentity(pid) ?? ""}` !== identity;
+}
+
+/**
+ * Where a process id means the same as here: since this boot, in this namespace of ids (a container has its own), for
+ * this user (others' processes may be hidden). Null where that is not known.
+ */
+function idSpace(): string | null {
+  const boot = readProc("sys/kernel/random/boot_id")?.trim();
+  if (boot === undefined) return null;
+  try {
+    return `${boot} ${readlinkSync("/proc/self/ns/pid")} ${process.getuid?.()}`;
+  } catch {
+    return null;
+  }
 }
 
 function readProc(path: string): string | null {

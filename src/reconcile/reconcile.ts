@@ -3,6 +3,7 @@ import { withBelievedDates } from "../client/believed-dates.ts";
 import type { ServiceClient } from "../client/service-client.ts";
 import { ServiceError } from "../client/service-errors.ts";
 import { TallyhookError } from "../platform/errors.ts";
+import { inTransaction } from "../platform/postgres/transactions.ts";
 import { failIncompleteSlices, walksEverything } from "./coverage/ledger.ts";
 import { boundText } from "./coverage/slice.ts";
 import { recordEditedRows, correctLateCauses } from "./findings/drift-findings.ts";
@@ -19,6 +20,7 @@ import {
 import { recheckUnread } from "./recheck/unread.ts";
 import type { RunListener } from "./run-listener.ts";
 import { type ReconcileResult, finishReconciliation } from "./runs/finish-run.ts";
+import { type LeaseHolder, withRunLease } from "./runs/run-lease.ts";
 import {
   type Run,
   type RunKind,
@@ -28,13 +30,7 @@ import {
   openRun,
   reopenRun,
 } from "./runs/runs.ts";
-import {
-  type ProbeResult,
-  importedUntil,
-  probePageSize,
-  resumeOrStart,
-  withRunLock,
-} from "./runs/start-run.ts";
+import { type ProbeResult, importedUntil, probePageSize, resumeOrStart } from "./runs/start-run.ts";
 import { accountProblem } from "./same-account.ts";
 import { type ReconcileSettings, dayMs } from "./settings.ts";
 import { type WalkProgress, walkAll } from "./walk/walk-all.ts";
@@ -68,37 +64,46 @@ export interface ReconcileOptions {
 export type ReconcileOutcome =
   | { kind: "done"; result: ReconcileResult }
   /** Another process is reconciling this database. */
-  | { kind: "busy" }
+  | { kind: "busy"; holder: LeaseHolder }
   /** The run with this key is over. */
   | { kind: "repeated"; runKey: string };
 
 /**
  * Compares the mirror with the service, or with the requested range of it, and records what differs. Unless the run
  * only reports, it heals the differences too. It walks the slices of the plan page by page, rechecks what is uncertain,
- * and computes from the ledger whether anything was left out. One run at a time; an interrupted run is resumed. When
- * the signal aborts, its reason is thrown and the run stays interrupted. Idempotent: a second run straight afterwards
- * writes nothing into the mirror. Opens its own transactions; needs no receiver, worker or queue. Throws the client's
- * errors (401 and 403 at once, an unreachable service after its repeats); a run that was open then ends incomplete, and
- * can be resumed.
+ * and computes from the ledger whether anything was left out. One run at a time, by a lease; an interrupted run is
+ * resumed. When the signal aborts, its reason is thrown and the run stays interrupted, as it does with `LeaseLostError`
+ * when the lease is lost. Idempotent: a second run straight afterwards writes nothing into the mirror. Needs no
+ * receiver, worker or queue. Throws the client's errors (401 and 403 at once, an unreachable service after its
+ * repeats); a run that was open then ends incomplete, and can be resumed.
+ *
+ * Every write of a run is in a transaction that was opened by `db.transaction` of the held lease: that is where an
+ * earlier holder is refused.
  */
 export async function reconcile(
   deps: ReconcileDeps,
   settings: ReconcileSettings,
   request: ReconcileRequest,
-  options: ReconcileOptions = {},
+  { signal, onProgress = () => {} }: ReconcileOptions = {},
 ): Promise<ReconcileOutcome> {
   const client = withBelievedDates(deps.client, deps.clock);
-  const outcome = await withRunLock(deps.db, () =>
-    reconcileAlone({ ...deps, client }, settings, request, options),
+  const outcome = await withRunLease(
+    deps,
+    (held) =>
+      reconcileAlone({ ...deps, client, db: held.db }, settings, request, {
+        signal: signal === undefined ? held.signal : AbortSignal.any([signal, held.signal]),
+        onProgress,
+      }),
+    signal === undefined ? {} : { signal },
   );
-  return outcome ?? { kind: "busy" };
+  return outcome.kind === "done" ? outcome.value : outcome;
 }
 
 async function reconcileAlone(
   deps: ReconcileDeps,
   settings: ReconcileSettings,
   request: ReconcileRequest,
-  { signal = new AbortController().signal, onProgress = () => {} }: ReconcileOptions,
+  { signal, onProgress }: Required<ReconcileOptions>,
 ): Promise<ReconcileOutcome> {
   const known = request.runKey === undefined ? null : await findRun(deps.db, request.runKey);
   if (known !== null && !(await canResume(deps.db, known.id))) {
@@ -108,9 +113,11 @@ async function reconcileAlone(
   const problem = await accountProblem(deps, signal);
   if (problem !== null) return refuse(deps, settings, request, probed, problem);
   const run = known ?? (await resumeOrStart(deps.db, settings, request, probed));
-  if (known !== null) await reopenRun(deps.db, known.id);
-  await abandonOthers(deps.db, run.id);
-  await takeOverRechecks(deps.db, run.id);
+  await inTransaction(deps.db, async (trx) => {
+    if (known !== null) await reopenRun(trx, known.id);
+    await abandonOthers(trx, run.id);
+    await takeOverRechecks(trx, run.id);
+  });
   const error = await executeRun(deps, settings, run, { signal, onProgress }).catch(
     async (failure: unknown) => {
       // An aborted run stays interrupted, to be resumed; a failed run is closed with its error.
@@ -185,23 +192,24 @@ async function executeRun(
   progress = await walkAll(deps, context, { run, settings, failedSince, onProgress });
   await recheckUnread(deps, { run, failedSince });
   await runRechecks(deps, context);
-  await failIncompleteSlices(db, run.id);
-  const lateSince = run.t0.getTime() - settings.rotationNights * dayMs;
-  await correctLateCauses(db, new Date(lateSince));
+  await inTransaction(db, (trx) => failIncompleteSlices(trx, run.id));
+  const lateSince = new Date(run.t0.getTime() - settings.rotationNights * dayMs);
+  await inTransaction(db, (trx) => correctLateCauses(trx, lateSince));
   const [absent, limit] = [await countAbsent(db, run.id), await absenceLimit(db, run.id, settings)];
   if (absent > limit) {
-    await discardAbsences(db, run.id);
+    await inTransaction(db, (trx) => discardAbsences(trx, run.id));
     return (
       `More than ${limit} objects of the mirror are unknown at the service. That suggests an API key of another ` +
       "account, so none was marked as deleted. Check SVC_API_KEY and SVC_BASE_URL, then run again."
     );
   }
-  await db.transaction((trx) => concludeAbsent(trx, context));
+  await inTransaction(db, (trx) => concludeAbsent(trx, context));
   if (await walksEverything(db, run.id)) {
     await recordEditedRows(db, { run: run.id, seenAt: deps.serviceClock.now() });
   }
   if (run.kind !== "range") await runChecks(deps, settings, run);
-  await healCoveredFindings(db, { run: run.id, seenAt: deps.serviceClock.now() });
+  const seenAt = deps.serviceClock.now();
+  await inTransaction(db, (trx) => healCoveredFindings(trx, { run: run.id, seenAt }));
   return null;
 }
 

@@ -8,6 +8,7 @@ import {
   ServiceRefusedError,
   ServiceUnavailableError,
 } from "../client/service-errors.ts";
+import { inTransaction } from "../platform/postgres/transactions.ts";
 import { isMirrorEmpty } from "./runs/runs.ts";
 
 interface AccountDeps {
@@ -35,7 +36,7 @@ export async function accountProblem(
   signal?: AbortSignal,
 ): Promise<string | null> {
   if (await isMirrorEmpty(db)) {
-    await db("reconcile.account").delete();
+    await inTransaction(db, (trx) => trx("reconcile.account").delete());
     return null;
   }
   const shown = await readAccountId(client, signal);
@@ -48,7 +49,7 @@ export async function accountProblem(
   if (known.length === 0) return null;
   const { isShown, missing, unanswered } = await ask(client, known, signal);
   if (isShown) {
-    if (shown !== null) await db("reconcile.account").insert({ id: shown }).onConflict().ignore();
+    if (shown !== null) await keepAccount(db, shown);
     return null;
   }
   if (missing !== null) {
@@ -57,6 +58,10 @@ export async function accountProblem(
     );
   }
   return unanswered === null ? null : unproved(unanswered);
+}
+
+async function keepAccount(db: Knex, id: string): Promise<void> {
+  await inTransaction(db, (trx) => trx("reconcile.account").insert({ id }).onConflict().ignore());
 }
 
 const foreign = (evidence: string): string =>

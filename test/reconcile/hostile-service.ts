@@ -45,6 +45,8 @@ export interface HostileService {
   objects: Record<string, Wire[]>;
   quirks: Quirks;
   requests: ListRequest[];
+  /** Who still waits for an answer sees a broken connection. */
+  breakConnections(): void;
   close(): Promise<void>;
 }
 
@@ -55,6 +57,7 @@ export async function startHostileService(orders = 30): Promise<HostileService> 
     objects: sampleObjects(orders),
     quirks: {},
     requests: [],
+    breakConnections: () => server.closeAllConnections(),
     close: async () => {
       server.closeAllConnections();
       await new Promise((resolve) => server.close(resolve));

@@ -1,3 +1,4 @@
+import { AsyncResource } from "node:async_hooks";
 import type { AlertSettings } from "../../src/alerts/settings.ts";
 import { createServiceClock, wallClock } from "../../src/platform/clock.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -14,6 +15,7 @@ import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { createServiceClient } from "../../src/client/service-client.ts";
 import { testAlertContext, toldTo } from "../alerts/test-alert-context.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
+import { watchFence } from "./watch-fence.ts";
 
 export interface ReconcileStand {
   database: TestDatabase;
@@ -28,7 +30,7 @@ export interface ReconcileStand {
 }
 
 /**
- * A database of its own and a client of the service at `baseUrl`. Without a grace, unless told. A call that takes as
+ * A run of the stand that writes outside the fence of its lease fails. A database of its own and a client of the service at `baseUrl`. Without a grace, unless told. A call that takes as
  * long as the client's limits hangs: at those of a deployment, a run on a busy machine is incomplete.
  */
 export async function createReconcileStand(
@@ -63,11 +65,12 @@ export async function createReconcileStand(
     deps,
     logged: () => lines.join(""),
     async run(request = { kind: "full" }, settings = {}, onProgress = () => {}) {
-      const outcome = await reconcile(
-        deps,
-        { ...defaultReconcileSettings, graceMs: 0, ...settings },
-        request,
-        { onProgress },
+      // A test that writes when it is told of progress is not the run.
+      const tell = AsyncResource.bind(onProgress);
+      const outcome = await watchFence(database.db, () =>
+        reconcile(deps, { ...defaultReconcileSettings, graceMs: 0, ...settings }, request, {
+          onProgress: tell,
+        }),
       );
       if (outcome.kind !== "done") throw new Error(`the run was ${outcome.kind}`);
       return outcome.result;

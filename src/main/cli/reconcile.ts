@@ -17,6 +17,7 @@ import {
   reconcile,
 } from "../../reconcile/reconcile.ts";
 import { type ReconcileResult, amountsAsText, sum } from "../../reconcile/runs/finish-run.ts";
+import type { LeaseHolder } from "../../reconcile/runs/run-lease.ts";
 import { probePageSize } from "../../reconcile/runs/start-run.ts";
 import { reconcileDeps, reconcileSettings } from "../reconciliation.ts";
 import type { Runtime } from "../runtime.ts";
@@ -139,10 +140,7 @@ async function reconcileUntilSignal(
 
 function report({ stdout, stderr }: CliContext, outcome: ReconcileOutcome, options: Options): void {
   if (outcome.kind === "busy") {
-    throw new BusyError(
-      "Another process is reconciling this database, and only one run can work at a time. Wait until it ends; table " +
-        "reconcile.runs shows it.",
-    );
+    throw new BusyError(busyText(outcome.holder));
   }
   if (outcome.kind === "repeated") {
     stdout.write(`The run ${outcome.runKey} was done already.\n`);
@@ -154,6 +152,15 @@ function report({ stdout, stderr }: CliContext, outcome: ReconcileOutcome, optio
   const reason = exitReason(outcome.result, asked);
   if (reason !== null) stderr.write(`tallyhook: ${reason}\n`);
   process.exitCode = exitCodeOf(outcome.result, asked);
+}
+
+/** Who reconciles, since when and until when. Pure. */
+export function busyText({ isOver, since, until, ...holder }: LeaseHolder): string {
+  const who = `Another process is reconciling this database: process ${holder.pid} on ${holder.host}`;
+  return isOver
+    ? `${who}. Its lease is over, but its last transaction is not yet. Run the same command again in a minute.`
+    : `${who}, since ${since.toISOString()}. It holds the lease until ${until?.toISOString()} and renews it while it ` +
+        "works. Only one run can work at a time: wait until it ends; table reconcile.runs shows it.";
 }
 
 /** Prints what a run would read and its estimated calls. Asks the service only for its page size. Changes nothing. */

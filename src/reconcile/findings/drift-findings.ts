@@ -7,6 +7,7 @@ import { resourceNamed } from "../../mirror/resources.ts";
 import { bookedFields } from "../../mirror/resources/resource.ts";
 import type { GroupState, Resource } from "../../mirror/snapshot.ts";
 import { findRecorded } from "../../mirror/write/apply.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { type Classified, hasDifferences } from "../compare/classify.ts";
 import { changeTimeFields } from "../compare/differences.ts";
 import { boundText } from "../coverage/slice.ts";
@@ -255,15 +256,16 @@ export async function recordUnreadable(
 /**
  * Records rows of the mirror that were edited by hand where no list of the service shows it (`handEditedRows`), with
  * the command that repairs them. Heals the findings on rows that are correct again. Leaves out objects that this run
- * found unknown or unreadable at the service: `heal` could not write them. Reads every row. Idempotent.
+ * found unknown or unreadable at the service: `heal` could not write them. Reads every row. Idempotent. Opens its own
+ * transactions.
  */
 export async function recordEditedRows(db: Knex, sighting: FoundIn): Promise<void> {
   for await (const rows of handEditedRows(db, boundText(sighting.seenAt))) {
     const unshown = await unshownAmong(db, sighting, rows);
     const edited = rows.filter(({ resource, id }) => !unshown.has(driftKey("", resource, id)));
-    await recordFindings(db, sighting, edited.map(editedRow));
+    await inTransaction(db, (trx) => recordFindings(trx, sighting, edited.map(editedRow)));
   }
-  await healUnseenFindings(db, sighting, { class: "edited_row" });
+  await inTransaction(db, (trx) => healUnseenFindings(trx, sighting, { class: "edited_row" }));
 }
 
 async function unshownAmong(

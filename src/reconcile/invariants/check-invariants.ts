@@ -1,8 +1,9 @@
 import type { Knex } from "knex";
 import { ConfigurationError } from "../../platform/errors.ts";
 import { nearestName } from "../../platform/nearest-name.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
-import { type Finding, healFindings, recordFindings } from "../findings/findings.ts";
+import { type Finding, type FoundIn, healFindings, recordFindings } from "../findings/findings.ts";
 import { chargebacks } from "./chargebacks.ts";
 import {
   type Breach,
@@ -63,26 +64,39 @@ export async function checkInvariants(
     },
     { isolationLevel: "repeatable read" },
   );
-  await markModes(db, modeOf);
+  await inTransaction(db, (trx) => markModes(trx, modeOf));
   const summary: InvariantResult[] = [];
   for (const [n, { identity, mode }] of checked.entries()) {
     const { breaches, total, examined } = results[n] ?? { breaches: [], total: 0, examined: [] };
     const findings = breaches.map((breach) => findingOf(identity, mode, breach));
-    const recorded = await recordFindings(db, { run, seenAt: now }, findings);
     const broken = new Set(findings.map(({ key }) => key));
     // Beyond the limit it is unknown which of the older findings still hold.
     const gone = total > breaches.length ? [] : examined.filter((key) => !broken.has(key));
+    const { opened, healed } = await record(db, { run, seenAt: now }, { findings, gone });
     const { name, severity } = identity;
     summary.push({
       name,
       severity,
       mode,
       breaches: total,
-      opened: recorded.filter(({ change }) => change !== "refreshed").length,
-      healed: await healFindings(db, { run, seenAt: now }, gone),
+      opened,
+      healed,
     });
   }
   return summary;
+}
+
+async function record(
+  db: Knex,
+  sighting: FoundIn,
+  { findings, gone }: { findings: readonly Finding[]; gone: readonly string[] },
+): Promise<Pick<InvariantResult, "opened" | "healed">> {
+  if (findings.length === 0 && gone.length === 0) return { opened: 0, healed: 0 };
+  return inTransaction(db, async (trx) => {
+    const recorded = await recordFindings(trx, sighting, findings);
+    const opened = recorded.filter(({ change }) => change !== "refreshed").length;
+    return { opened, healed: await healFindings(trx, sighting, gone) };
+  });
 }
 
 /** Sets the current mode on open findings, also on those of an invariant that was turned off. */

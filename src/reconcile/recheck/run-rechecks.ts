@@ -136,7 +136,7 @@ async function concludeRefused(
   recheck: Recheck,
   reason: string,
 ): Promise<void> {
-  await db.transaction(async (trx) => {
+  await inTransaction(db, async (trx) => {
     await recordUnreadable(trx, { run, seenAt: serviceClock.now() }, [{ ...recheck, reason }]);
     await updateRecheck(trx, run, recheck, { state: "settled", outcome: "unreadable" });
   });
@@ -192,10 +192,11 @@ async function concludeMissing(
   const since = recheck.missingSince ?? date;
   const isGraceOver = isImpatient || date.getTime() - since.getTime() >= graceMs;
   const isSecond = recheck.missingSince !== null && isGraceOver;
-  await updateRecheck(db, run, recheck, {
+  const update: RecheckUpdate = {
     state: isSecond ? "absent" : "waiting",
     outcome: "unknown at the service",
     missingSince: since,
     dueAt: isSecond ? date : new Date(since.getTime() + graceMs),
-  });
+  };
+  await inTransaction(db, (trx) => updateRecheck(trx, run, recheck, update));
 }

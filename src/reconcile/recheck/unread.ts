@@ -2,6 +2,7 @@ import type { Knex } from "knex";
 import { mirrorResources, resourceNamed } from "../../mirror/resources.ts";
 import type { Resource } from "../../mirror/snapshot.ts";
 import type { Clock } from "../../platform/clock.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { walksEverything } from "../coverage/ledger.ts";
 import { andNotAbsent, mirrorTableOf, slicedResources } from "../coverage/slice.ts";
 import type { Run } from "../runs/runs.ts";
@@ -14,11 +15,13 @@ export async function recheckUnread(
   if (kind === "range") return;
   const noticedAt = serviceClock.now();
   for (const resource of slicedResources) {
-    await recheckOutOfTime(db, { run, t0, noticedAt }, resource);
+    await inTransaction(db, (trx) => recheckOutOfTime(trx, { run, t0, noticedAt }, resource));
   }
   if (await walksEverything(db, run)) return;
   for (const resource of openResources) {
-    await recheckUnseenOpenItems(db, { run, failedSince, noticedAt }, resource);
+    await inTransaction(db, (trx) =>
+      recheckUnseenOpenItems(trx, { run, failedSince, noticedAt }, resource),
+    );
   }
 }
 

@@ -121,8 +121,8 @@ export async function canResume(db: Knex, runId: number): Promise<boolean> {
 }
 
 /**
- * The newest run that stopped early and has the same request, to be resumed. Call it under the run lock, when no run
- * can be at work. `since`: a run with an older T0 would leave out too many new objects.
+ * The newest run that stopped early and has the same request, to be resumed. Call it under the lease, when no run can
+ * be at work. `since`: a run with an older T0 would leave out too many new objects.
  */
 export async function findInterrupted(
   db: Knex,
@@ -148,7 +148,7 @@ export async function findInterrupted(
   return row === undefined ? null : toRun(row);
 }
 
-/** Abandons the other runs that never ended: nobody will resume them. Call it under the run lock. One statement. */
+/** Abandons the other runs that never ended: nobody will resume them. Call it under the lease. One statement. */
 export async function abandonOthers(db: Knex, runId: number): Promise<void> {
   await db("reconcile.runs")
     .where("state", "running")

@@ -5,6 +5,7 @@ import { ServiceRefusedError } from "../../client/service-errors.ts";
 import { listPageSchema } from "../../contract/lists.ts";
 import { firstEventAt } from "../../inbox/queries.ts";
 import { TallyhookError } from "../../platform/errors.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { coveredUntil } from "../coverage/coverage.ts";
 import { boundText } from "../coverage/slice.ts";
 import { makePlan } from "../plan.ts";
@@ -17,38 +18,6 @@ import {
   openRun,
   reopenRun,
 } from "./runs.ts";
-
-/** The advisory lock of the one run at work. An arbitrary fixed number. */
-const reconcileLock = 7_255_011_934;
-
-/**
- * Runs `work` unless another process is reconciling this database; returns null then. The lock belongs to a connection,
- * so it ends with the process, however that ends. It keeps no transaction open.
- */
-export async function withRunLock<T>(db: Knex, work: () => Promise<T>): Promise<T | null> {
-  const client = db.client as {
-    acquireConnection(): Promise<unknown>;
-    releaseConnection(connection: unknown): Promise<void>;
-  };
-  const connection = await client.acquireConnection();
-  const ask = async (sql: string): Promise<boolean> => {
-    const { rows } = await db
-      .raw<{ rows: { is_held: boolean }[] }>(sql, [reconcileLock])
-      .connection(connection);
-    return rows[0]?.is_held === true;
-  };
-  try {
-    if (!(await ask("select pg_try_advisory_lock(?) as is_held"))) return null;
-    try {
-      return await work();
-    } finally {
-      // A connection that was lost meanwhile has released the lock already.
-      await ask("select pg_advisory_unlock(?) as is_held").catch(() => false);
-    }
-  } finally {
-    await client.releaseConnection(connection);
-  }
-}
 
 export interface ProbeResult {
   pageSize: number;
@@ -97,7 +66,7 @@ const resumedWithinMs = dayMs;
 
 /**
  * Resumes the interrupted run with the same request, or opens a new one with its plan. A run with its own key never
- * resumes another. Call it under the run lock. Throws `UsageError` for a range of which nothing can be known.
+ * resumes another. Call it under the lease. Throws `UsageError` for a range of which nothing can be known.
  */
 export async function resumeOrStart(
   db: Knex,
@@ -112,7 +81,7 @@ export async function resumeOrStart(
     const since = new Date(date.getTime() - resumedWithinMs);
     const interrupted = await findInterrupted(db, wanted, { since });
     if (interrupted !== null) {
-      await reopenRun(db, interrupted.id);
+      await inTransaction(db, (trx) => reopenRun(trx, interrupted.id));
       return interrupted;
     }
   }

@@ -4,7 +4,8 @@ import {
   ServiceRefusedError,
   ServiceUnavailableError,
 } from "../../client/service-errors.ts";
-import { recordFindings } from "../findings/findings.ts";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
+import { type Finding, recordFindings } from "../findings/findings.ts";
 import { type LedgerSlice, closeSlice, pendingSlices, restartSlice } from "../coverage/ledger.ts";
 import { estimatePlan } from "../plan.ts";
 import { UnusablePage } from "./page-span.ts";
@@ -131,21 +132,23 @@ async function close(
   const note = error.message;
   const isCheck = slice.step === "order_check" && !(error instanceof ServiceAnswerError);
   log.warn({ slice: slice.number, step: slice.step, note }, "a slice was not read to its end");
-  await closeSlice(db, slice, { state: isCheck ? "skipped" : "failed", note });
-  if (!isCheck) return;
-  await recordFindings(db, { run, seenAt: slice.readAt ?? new Date(slice.createdBefore ?? 0) }, [
-    {
-      key: `unsupported_sort:${slice.path}`,
-      class: "unsupported_sort",
-      identity: null,
-      severity: "warning",
-      resource: slice.resource,
-      objectId: null,
-      differences: [],
-      amountAtRiskMinor: null,
-      currency: null,
-      cause: null,
-      evidence: { note },
-    },
-  ]);
+  const sighting = { run, seenAt: slice.readAt ?? new Date(slice.createdBefore ?? 0) };
+  await inTransaction(db, async (trx) => {
+    await closeSlice(trx, slice, { state: isCheck ? "skipped" : "failed", note });
+    if (isCheck) await recordFindings(trx, sighting, [unsupportedSort(slice, note)]);
+  });
 }
+
+const unsupportedSort = ({ path, resource }: LedgerSlice, note: string): Finding => ({
+  key: `unsupported_sort:${path}`,
+  class: "unsupported_sort",
+  identity: null,
+  severity: "warning",
+  resource,
+  objectId: null,
+  differences: [],
+  amountAtRiskMinor: null,
+  currency: null,
+  cause: null,
+  evidence: { note },
+});

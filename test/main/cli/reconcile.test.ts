@@ -4,7 +4,7 @@ import { expect, test } from "vitest";
 import { registerReconcile } from "../../../src/main/cli/reconcile.ts";
 import { createReconcileProgress } from "../../../src/main/cli/progress.ts";
 import { testKey } from "../../../src/sandbox/engine/keys.ts";
-import { withRunLock } from "../../../src/reconcile/runs/start-run.ts";
+import { withRunLease } from "../../../src/reconcile/runs/run-lease.ts";
 import type { WalkProgress } from "../../../src/reconcile/walk/walk-all.ts";
 import { startHostileService } from "../../reconcile/hostile-service.ts";
 import { startRun } from "../../reconcile/killed-runs.ts";
@@ -128,17 +128,19 @@ test("a run beside another one reads nothing and ends with the exit code of the 
       SVC_BASE_URL: service.url,
       SVC_API_KEY: testKey,
     };
-    const { error } =
-      (await withRunLock(stand.database.db, () =>
-        runCommand(registerReconcile, ["reconcile"], { env }),
-      )) ?? {};
+    const beside = await withRunLease(stand.deps, () =>
+      runCommand(registerReconcile, ["reconcile"], { env }),
+    );
+    const { error } = beside.kind === "done" ? beside.value : {};
     const documents = await readFile(
       new URL("../../../docs/operations.md", import.meta.url),
       "utf8",
     );
     const [, code] = /^\| (\d+) .*another one is at work/m.exec(documents) ?? [];
     expect(error).toMatchObject({
-      message: expect.stringContaining("Another process is reconciling this database"),
+      message: expect.stringMatching(
+        `Another process is reconciling this database: process ${process.pid} on .*, since .*Z\\. It holds the lease until`,
+      ),
       exitCode: Number(code),
     });
     expect(service.requests).toEqual([]);
