@@ -100,6 +100,7 @@ const places: readonly Place[] = [
   [/\b(full:[^"]*Z):[0-9a-f-]{36}/g, (match) => match.replace(/.{36}$/, "key-of-the-run")],
   [/\d+ s from the service's/g, "n s from the service's"],
   [/Wait \d+ seconds/g, "Wait n seconds"],
+  [/process \d+ on \S+?(?=[\s;:,"]|$)/g, "process n on host"],
   [/\u001b/g, "␛"],
 ];
 

@@ -5,6 +5,7 @@ import { countByState } from "../../../inbox/queries.ts";
 import { readPartitionHealth } from "../../../inbox/partitions.ts";
 import { exitCodes } from "../../../platform/errors.ts";
 import { QueueUnavailable } from "../../../queue/job-queue.ts";
+import { readRunLease } from "../../../reconcile/runs/run-lease.ts";
 import { optionalRooms } from "../../optional-rooms.ts";
 import { type Runtime, serviceLocation } from "../../runtime.ts";
 import { type CliContext, withServiceAdvice } from "../context.ts";
@@ -47,6 +48,7 @@ const needDatabase = [
   "queue",
   "worker",
   "scheduler",
+  "reconciliation",
   "signing secrets",
   "proof",
 ];
@@ -72,6 +74,7 @@ async function examine(runtime: Runtime): Promise<CheckResult[]> {
     if (alerts !== undefined) {
       findings.push(...(await checkAll("worker", () => alerts.examineWork(runtime))));
     }
+    findings.push(await check("reconciliation", () => checkRunLease(runtime)));
     findings.push(await check("signing secrets", () => checkSecrets(runtime)));
     if (reports !== undefined) findings.push(await check("proof", () => reports.check(runtime)));
   }
@@ -119,6 +122,29 @@ async function checkQueue(runtime: Runtime): Promise<CheckResult> {
     );
   }
   return ok("queue", `${queueBackend} answers`);
+}
+
+/** Says who reconciles. A lease that ended without being released is a run that was killed. */
+async function checkRunLease(runtime: Runtime): Promise<CheckResult> {
+  const name = "reconciliation";
+  const holder = await readRunLease(await runtime.db());
+  if (holder === null) return ok(name, "no run has worked yet");
+  const { pid, host, since, until, isOver } = holder;
+  const who = `process ${pid} on ${host}`;
+  if (!isOver) {
+    return ok(
+      name,
+      `${who} reconciles since ${since.toISOString()}; it holds the lease until ${until?.toISOString()} and renews it`,
+    );
+  }
+  return until === null
+    ? ok(name, `no run is at work; the last one was of ${who}`)
+    : warning(
+        name,
+        `${who} stopped reconciling without an end: its lease ended at ${until.toISOString()}`,
+        "see why the process ended or lost the database; a worker resumes a nightly run within 15 minutes, and the same " +
+          "command any other",
+      );
 }
 
 async function checkService(runtime: Runtime): Promise<CheckResult[]> {

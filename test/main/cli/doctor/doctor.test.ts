@@ -1,5 +1,6 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { hostname } from "node:os";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, inject, test } from "vitest";
 import { recordHeartbeat, schedulerBeat } from "../../../../src/alerts/rules/watch-absence.ts";
 import { registerDoctor } from "../../../../src/main/cli/doctor/doctor.ts";
@@ -7,6 +8,8 @@ import type { CheckResult } from "../../../../src/main/cli/doctor/check-result.t
 import { createEncryption } from "../../../../src/platform/encryption.ts";
 import { migrateSchema } from "../../../../src/main/schema.ts";
 import { migrateQueueSchema } from "../../../../src/queue/backend.ts";
+import { createLog } from "../../../../src/platform/log.ts";
+import { withRunLease } from "../../../../src/reconcile/runs/run-lease.ts";
 import { addSecret } from "../../../../src/receiver/secrets-store.ts";
 import { type TestDatabase, createTestDatabase } from "../../../support/database.ts";
 import { freePort } from "../../../support/free-port.ts";
@@ -44,6 +47,7 @@ const ofDatabase = [
   "queue",
   "worker",
   "scheduler",
+  "reconciliation",
   "signing secrets",
 ];
 
@@ -100,6 +104,31 @@ describe("tallyhook doctor", () => {
       remedy: expect.stringContaining("--state dead") as string,
     });
     expect(healthy).toBe(true);
+  });
+
+  test("says which process reconciles, and warns of one that ended without releasing its lease", async () => {
+    const { db } = database;
+    const seen = async () => (await examine()).of("reconciliation");
+    expect(await seen()).toMatchObject({ status: "ok", detail: "no run has worked yet" });
+    const during = await withRunLease(
+      { db, log: createLog({ level: "silent", name: "test" }) },
+      seen,
+    );
+    const who = `process ${process.pid} on ${hostname()}`;
+    const sinceAndUntil = /reconciles since \S+Z; it holds the lease until \S+Z and renews it/;
+    if (during.kind !== "done") throw new Error("another process holds the lease");
+    expect(during.value).toMatchObject({ status: "ok" });
+    expect(during.value?.detail).toContain(who);
+    expect(during.value?.detail).toMatch(sinceAndUntil);
+    expect(await seen()).toMatchObject({
+      status: "ok",
+      detail: `no run is at work; the last one was of ${who}`,
+    });
+    await db("reconcile.leases").update({ expires_at: db.fn.now() });
+    expect(await seen()).toMatchObject({
+      status: "warning",
+      detail: expect.stringContaining(`${who} stopped reconciling without an end`) as string,
+    });
   });
 
   test("a database that is away fails, what needs it is skipped, and the exit code is 2", async () => {
