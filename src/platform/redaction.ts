@@ -37,7 +37,7 @@ let longestFirst: readonly string[] | null = null;
 
 /**
  * Registers a secret that this process holds, so that no log line and no error message shows it, whoever echoes it.
- * Registers only the password of a URL that has one, and all of a web address that has none. Idempotent.
+ * Registers only the passwords of a URL, and all of a web address that has none. Idempotent.
  */
 export function registerSecret(secret: string): void {
   for (const value of valuesIn(secret)) {
@@ -75,14 +75,22 @@ function valuesIn(secret: string): string[] {
     const [all, beginning] = [...secret.matchAll(shape)].find(({ index }) => index === 0) ?? [];
     return all === undefined ? [] : [secret.slice(beginning?.length)];
   });
-  if (!secret.includes("://") || !URL.canParse(secret)) return [secret, ...bare];
-  const { protocol, username, password, hostname, pathname, search } = new URL(secret);
+  const url = secret.replace(severalHosts, "$1");
+  if (!secret.includes("://") || !URL.canParse(url)) return [secret, ...bare];
+  const { protocol, username, password, hostname, pathname, search, searchParams } = new URL(url);
   // A chat webhook's address is itself a secret; a database's address is not.
-  if (password === "") return /^https?:$/.test(protocol) ? [secret, pathname + search] : [];
-  const decoded = decodedOrSame(password);
+  if (password === "" && /^https?:$/.test(protocol)) return [secret, pathname + search];
+  const passwords = [...searchParams]
+    .flatMap(([name, value]) => (/password$/i.test(name) ? [value] : []))
+    .concat(password);
   const others = [username, hostname, pathname.slice(1)].map(decodedOrSame);
-  return others.includes(decoded) ? [] : [password, decoded];
+  return passwords
+    .map((each) => [each, decodedOrSame(each)])
+    .flatMap((forms) => (forms.some((form) => others.includes(form)) ? [] : forms));
 }
+
+/** `redis://:password@host1:1,host2:2/0`: `URL` takes one host. */
+const severalHosts = /^([a-z+]+:\/\/(?:[^/?#]*@)?[^/?#@,]*),[^/?#@]*/;
 
 function decodedOrSame(text: string): string {
   try {
@@ -122,15 +130,14 @@ function insideBase64(bytes: Buffer, before: number): string {
 
 /**
  * A text without secrets: those that this process holds, by value, and whatever has the shape of one. Shapes are those
- * registered with `registerSecretShapes`, the password of `user:password@` in URLs, and what follows `Bearer` or
- * `Basic`. The last line of defence, for texts that should hold none. Pure but for the known secrets; idempotent; takes
+ * registered with `registerSecretShapes`, the password of `user:password@` and of `?…password=` in URLs, and what
+ * follows `Bearer` or `Basic`. The last line of defence, for texts that should hold none. Pure but for the known secrets; idempotent; takes
  * time in proportion to the text, whatever the text is.
  */
 export function redactSecrets(text: string): string {
-  let struck = withoutPasswords(redactKnownSecrets(text)).replace(
-    /\b(Bearer) {1,4}[\w.~+/=%-]{8,}/gi,
-    `$1 ${redacted}`,
-  );
+  let struck = withoutPasswords(redactKnownSecrets(text))
+    .replace(/([?&]\w{0,32}password=)[^&#\s"]+/gi, `$1${redacted}`)
+    .replace(/\b(Bearer) {1,4}[\w.~+/=%-]{8,}/gi, `$1 ${redacted}`);
   for (const shape of shapes) struck = struck.replace(shape, `$1${redacted}`);
   return struck.replace(
     /\b(Basic) {1,4}([\w+/=%-]{8,})/gi,

@@ -1,14 +1,16 @@
+import { once } from "node:events";
 import {
   type BackendFactory,
-  type ConnectionOptions,
   type PgPool,
   type PostgresQueueBackend,
   type Processor,
-  Queue,
+  type Queue,
   type QueueOptions,
-  Worker,
+  type RedisQueueBackend,
+  type Worker,
   type WorkerOptions,
   createPostgresBackend,
+  createRedisBackend,
   runMigrations,
   withBackend,
 } from "bullmq";
@@ -16,6 +18,7 @@ import pg from "pg";
 import { z } from "zod";
 import { createPool } from "../platform/postgres/pool.ts";
 import { withSessionSettings } from "../platform/postgres/session-settings.ts";
+import { type RedisClient, type RedisUse, createRedisClient } from "./redis-client.ts";
 
 /** The queues and the payloads of their jobs: names only, never data of an event. */
 export const jobSchemas = {
@@ -53,6 +56,19 @@ const redisPrefix = "{tallyhook}";
 export interface Backend {
   queue(name: string): Queue;
   worker(name: string, processor: Processor, concurrency: number): Worker;
+  /**
+   * Resolves once the queue has a connection, and rejects with the next error. The driver of Redis keeps calls that it
+   * cannot send: those of a long outage would be without number.
+   */
+  connected(queue: Queue, signal: AbortSignal): Promise<void>;
+}
+
+/**
+ * Writes to the queue without leaving anything: its settings, as they are. A backend that only reads, or has no room,
+ * refuses it.
+ */
+export async function writeToQueue(queue: Queue): Promise<void> {
+  await queue.getBackend().setQueueMeta(queue.metaValues);
 }
 
 const queueOptions: Pick<QueueOptions, "defaultJobOptions"> = {
@@ -76,52 +92,49 @@ export function createBackend(location: BackendLocation): Backend {
   return location.kind === "redis" ? redisBackend(location.url) : postgresBackend(location.url);
 }
 
-/** BullMQ's own delay grows to 20 s: a worker would stay idle that long after Redis has recovered. */
-const reconnectDelayMs = (attempt: number): number => Math.min(attempt * 100, 1_000);
-
-/**
- * How long a connection may stay silent before it counts as broken. After an unannounced failover, the operating system
- * would drop it only after a quarter of an hour. A producer's calls take milliseconds; a worker waits up to 10 s for a
- * job.
- */
-const redisReceiveTimeoutMs = { producer: 5_000, consumer: 20_000 } as const;
-
 function redisBackend(url: string): Backend {
-  // A producer fails fast, since the relay recovers the events that it could not add; a worker retries for ever. Calls
-  // made before the first connection is ready wait for it; each call has its own time limit.
-  const producer: ConnectionOptions = {
-    url,
-    maxRetriesPerRequest: 1,
-    connectTimeout: 5_000,
-    socketTimeout: redisReceiveTimeoutMs.producer,
-  };
-  const consumer: ConnectionOptions = {
-    url,
-    connectTimeout: 5_000,
-    retryStrategy: reconnectDelayMs,
-    maxRetriesPerRequest: null,
-    socketTimeout: redisReceiveTimeoutMs.consumer,
-  };
+  const classes = withBackend(redisFactory);
   return {
     queue: (name) =>
-      new Queue(name, {
+      new classes.Queue(name, {
         ...queueOptions,
         prefix: redisPrefix,
-        connection: producer,
+        connection: { url, use: "producer" },
         skipWaitingForReady: true,
         // The check would run before the connection is ready, fail, and never be repeated: no job could be added until
         // a restart. Workers check the version.
         skipVersionCheck: true,
-      }),
+      }) as unknown as Queue,
     worker: (name, processor, concurrency) =>
-      new Worker(name, processor, {
+      new classes.Worker(name, processor, {
         ...workerOptions,
         prefix: redisPrefix,
-        connection: consumer,
+        connection: { url, use: "consumer" },
         concurrency,
-      }),
+      }) as unknown as Worker,
+    async connected(queue, signal) {
+      const client = (await queue.getBackend().client) as unknown as RedisClient;
+      if (client.status === "ready" || client.status === "end") return;
+      await once(client, "ready", { signal });
+    },
   };
 }
+
+/**
+ * Uses our own client, since BullMQ makes none for a Redis Cluster, and leaves one that it never reached connecting for
+ * ever. A worker also has a copy of it, which BullMQ closes, to wait for jobs.
+ */
+const redisFactory: BackendFactory<RedisQueueBackend, { url: string; use: RedisUse }> = (
+  name,
+  opts,
+  factoryOptions,
+) => {
+  const client = createRedisClient(opts.connection.url, opts.connection.use);
+  const backend = createRedisBackend(name, { ...opts, connection: client }, factoryOptions);
+  const close = backend.close.bind(backend);
+  backend.close = (force) => close(force).finally(() => client.disconnect());
+  return backend;
+};
 
 function postgresBackend(url: string): Backend {
   const classes = withBackend(postgresFactory);
@@ -138,6 +151,8 @@ function postgresBackend(url: string): Backend {
         connection: connection(poolSizes.worker),
         concurrency,
       }) as unknown as Worker,
+    // The pool refuses in time what it has no connection for.
+    connected: async () => {},
   };
 }
 

@@ -8,6 +8,7 @@ import {
   type QueueName,
   createBackend,
   jobSchemas,
+  writeToQueue,
 } from "./backend.ts";
 
 /** The queue cannot accept or deliver jobs now. The inbox keeps the pending work. */
@@ -38,8 +39,8 @@ export interface JobQueue {
   /** Whether the task has exactly this schedule, not that of an earlier start. Throws `QueueUnavailable`. */
   hasSchedule(task: string, schedule: Schedule): Promise<boolean>;
   /**
-   * Throws `QueueUnavailable` when the backend does not answer within two seconds or accepts no jobs. After a refused
-   * job it retries that job, since a full or read-only Redis still answers reads.
+   * Throws `QueueUnavailable` when the backend does not take a write within two seconds: it is away, read-only, full, or
+   * in the midst of a failover. Leaves nothing behind.
    */
   ping(): Promise<void>;
   close(): Promise<void>;
@@ -54,8 +55,8 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
   const hasAnswered = new WeakSet<Queue>();
   const consumers = new Set<Consumer>();
   const outageLog = createOutageLog(log, location.kind);
-  /** The queue refused the last wake-up: `ping` tries one again. */
-  let isRefused = false;
+  /** A queue that is full or only reads still answers questions: after a refused write, only a write ends the outage. */
+  let refusesWrites = false;
 
   function queueOf(name: QueueName): Queue {
     const known = queues.get(name);
@@ -66,15 +67,24 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
     return queue;
   }
 
-  async function answered<T>(name: QueueName, call: (queue: Queue) => Promise<T>): Promise<T> {
+  async function answered<T>(
+    kind: "read" | "write",
+    name: QueueName,
+    call: (queue: Queue) => Promise<T>,
+  ): Promise<T> {
     const queue = queueOf(name);
     try {
-      const result = await within(answerTimeoutMs, () => call(queue));
+      const result = await within(answerTimeoutMs, async (signal) => {
+        await backend.connected(queue, signal);
+        return call(queue);
+      });
       hasAnswered.add(queue);
-      if (!isRefused) outageLog.up();
+      if (kind === "write") refusesWrites = false;
+      if (!refusesWrites) outageLog.up();
       return result;
     } catch (cause) {
       outageLog.down(cause);
+      if (kind === "write") refusesWrites = true;
       // BullMQ on PostgreSQL never recovers from a failed first connection: the next call makes a new queue.
       if (!hasAnswered.has(queue)) {
         queues.delete(name);
@@ -87,20 +97,11 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
     }
   }
 
-  async function addJob<Name extends QueueName>(name: Name, data: JobPayload<Name>): Promise<void> {
-    try {
-      await answered(name, (queue) => queue.add(name, data));
-    } catch (error) {
-      if (name === "apply") isRefused = true;
-      throw error;
-    }
-    if (!isRefused) return;
-    isRefused = false;
-    outageLog.up();
-  }
-
   return {
-    add: async (name, payload) => addJob(name, jobSchemas[name].parse(payload) as typeof payload),
+    async add(name, payload) {
+      const data = jobSchemas[name].parse(payload);
+      await answered("write", name, (queue) => queue.add(name, data));
+    },
     consume(name, handler, { concurrency }) {
       const makeWorker = () => {
         const worker = backend.worker(
@@ -133,7 +134,7 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
       return consumer;
     },
     upsertSchedule: (task, schedule) =>
-      answered("schedule", async (queue) => {
+      answered("write", "schedule", async (queue) => {
         const known = await queue.getJobScheduler(task);
         // BullMQ would keep the old interval's offset, by which a task that was hourly would start far too late.
         if (known !== undefined && !hasSchedule(known, schedule))
@@ -144,14 +145,11 @@ export function createJobQueue({ log }: { log: Log }, location: BackendLocation)
         });
       }),
     hasSchedule: (task, schedule) =>
-      answered("schedule", async (queue) => {
+      answered("read", "schedule", async (queue) => {
         const known = await queue.getJobScheduler(task);
         return known !== undefined && hasSchedule(known, schedule);
       }),
-    ping: async () => {
-      if (isRefused) return addJob("apply", {});
-      await answered("apply", (queue) => queue.getWaitingCount());
-    },
+    ping: () => answered("write", "apply", writeToQueue),
     async close() {
       await Promise.all([...consumers].map((consumer) => consumer.close()));
       await Promise.all([...queues.values()].map(closeSoon));
@@ -185,13 +183,18 @@ function createOutageLog(log: Log, kind: string) {
   };
 }
 
-async function within<T>(timeoutMs: number, call: () => Promise<T>): Promise<T> {
+/** The signal is aborted when the time is over. */
+async function within<T>(timeoutMs: number, call: (signal: AbortSignal) => Promise<T>): Promise<T> {
+  const over = new AbortController();
   let timer: NodeJS.Timeout | undefined;
   const late = new Promise<never>((_, reject) => {
-    timer = setTimeout(() => reject(new Error(`no answer within ${timeoutMs} ms`)), timeoutMs);
+    timer = setTimeout(() => {
+      reject(new Error(`no answer within ${timeoutMs} ms`));
+      over.abort();
+    }, timeoutMs);
   });
   try {
-    return await Promise.race([call(), late]);
+    return await Promise.race([call(over.signal), late]);
   } finally {
     clearTimeout(timer);
   }

@@ -38,6 +38,21 @@ describe("a secret that this process holds", () => {
     expect(struck).toMatch(/^before .* after$/);
   });
 
+  it.each([
+    ["of several servers", "redis://app:k9-of-servers@h1:6379,h2:6379/0", ["k9-of-servers"]],
+    ["of one node", "rediss+cluster://:k8%2Bcluster@h1", ["k8+cluster", "k8%2Bcluster"]],
+    [
+      "of the Sentinels and their servers",
+      "redis+sentinel://u:k7@data,1@s1:26379,[::1]:26379/mymaster/2?sentinel_password=k6%2Fsentinel",
+      ["k7@data,1", "k6/sentinel", "k6%2Fsentinel"],
+    ],
+    ["among the parameters", "postgres://h/shop?user=app&password=k5-query-42", ["k5-query-42"]],
+  ])("is struck out where it is the password %s", (_, url, forms) => {
+    registerSecret(url);
+    for (const form of forms) expect(redactSecrets(`x ${form} y`)).toBe("x [redacted] y");
+    expect(redactSecrets("h1:6379 s1:26379 mymaster shop")).toBe("h1:6379 s1:26379 mymaster shop");
+  });
+
   it("is known as soon as it is concealed, encrypted or decrypted", () => {
     redact({ one: "held-by-config-1", many: ["held-by-config-2"], none: null });
     const key = "1f".repeat(32);
@@ -74,6 +89,10 @@ describe("a secret that this process holds", () => {
 test.each([
   ["postgres://u:pa/ss@h/d and more", "postgres://u:[redacted]@h/d and more"],
   ["redis://:1@2@h, smtp://a:b@c", "redis://:[redacted]@h, smtp://a:[redacted]@c"],
+  [
+    "redis+sentinel://:pa@ss@a:1,b:2/m/0?sentinel_password=word&x=1",
+    "redis+sentinel://:[redacted]@a:1,b:2/m/0?sentinel_password=[redacted]&x=1",
+  ],
   ["https://h:443/a and https://h/b", "https://h:443/a and https://h/b"],
   ["Authorization: Bearer abcdefgh123", "Authorization: Bearer [redacted]"],
   [`proxy said Basic ${base64("user:word")}`, "proxy said Basic [redacted]"],
@@ -105,6 +124,7 @@ describe("the time of a line", () => {
     ["at signs", (n) => `x://${"@".repeat(n)}`],
     ["halves of keys", (n) => "svc_live_sk_".repeat(n / 12)],
     ["Bearers", (n) => "Bearer  ".repeat(n / 8)],
+    ["parameters", (n) => "?password".repeat(n / 9)],
     ["Basics", (n) => "Basic aaaaaaaa".repeat(n / 14)],
     ["blanks", (n) => `Basic${" ".repeat(n)}`],
     ["slashes", (n) => "/".repeat(n)],

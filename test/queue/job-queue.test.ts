@@ -220,6 +220,17 @@ describe.each(testBackends)("the job queue on $name", ({ start }) => {
     });
   });
 
+  test("a ping leaves nothing behind, however often", async () => {
+    const queue = await open();
+    await queue.add("apply", { seqs: [1] });
+    await withBareQueue(backend.location, "apply", async (bare) => {
+      const kept = async () => [await bare.getJobCounts(), await bare.getBackend().getQueueMeta()];
+      const before = await kept();
+      await Promise.all(Array.from({ length: 50 }, () => queue.ping()));
+      expect(await kept()).toEqual(before);
+    });
+  });
+
   test("answers a ping, and closes twice without complaint", async () => {
     const queue = await open();
     await expect(queue.ping()).resolves.toBeUndefined();

@@ -5,6 +5,7 @@ import { createLog } from "../../src/platform/log.ts";
 import { type JobQueue, QueueUnavailable, createJobQueue } from "../../src/queue/job-queue.ts";
 import { type StallingProxy, startStallingProxy } from "../receiver/stalling-proxy.ts";
 import { eventually } from "../support/eventually.ts";
+import { freePort } from "../support/free-port.ts";
 import { redisAvailable, startRedis } from "../support/redis.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import {
@@ -135,30 +136,96 @@ describe.concurrent.each(testBackends)("an outage of the job queue on $name", ({
 });
 
 describe.skipIf(!redisAvailable)("a Redis that answers and takes no jobs", () => {
-  test("is an outage, told of once, until it takes one", async () => {
+  test.each([
+    ["is full", ["maxmemory", "1"], ["maxmemory", "0"]],
+    [
+      "lacks the replicas it must have",
+      ["min-replicas-to-write", "1"],
+      ["min-replicas-to-write", "0"],
+    ],
+  ] as const)(
+    "because it %s is an outage, told of once, until it takes one",
+    async (_, on, off) => {
+      const redis = await startRedis();
+      const admin = new Redis(redis.url);
+      const lines: string[] = [];
+      const destination = { write: (line: string) => void lines.push(line) };
+      const loud = createLog({ level: "info", name: "test", destination });
+      const queue = createJobQueue({ log: loud }, { kind: "redis", url: redis.url });
+      try {
+        await untilAnswering(queue);
+        lines.length = 0;
+        await admin.config("SET", ...on);
+        for (let n = 0; n < 3; n++) await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
+        await expect(queue.add("schedule", { task: "1" })).rejects.toThrow(QueueUnavailable);
+        await eventually("it answers questions", async () =>
+          queue.hasSchedule("tick", { everyMs: 1_000 }).then(() => true),
+        );
+        expect(lines).toHaveLength(1);
+        await admin.config("SET", ...off);
+        await untilAnswering(queue);
+        expect(lines[1]).toContain("the job queue answers again");
+      } finally {
+        await queue.close();
+        admin.disconnect();
+        await redis.stop();
+      }
+    },
+  );
+
+  test("because it is a replica now is an outage, after which producer and consumer go on", async () => {
     const redis = await startRedis();
     const admin = new Redis(redis.url);
-    const lines: string[] = [];
-    const destination = { write: (line: string) => void lines.push(line) };
-    const loud = createLog({ level: "info", name: "test", destination });
-    const queue = createJobQueue({ log: loud }, { kind: "redis", url: redis.url });
+    const queue = createJobQueue({ log }, { kind: "redis", url: redis.url });
+    const got: string[] = [];
+    queue.consume("schedule", async ({ task }) => void got.push(task), { concurrency: 1 });
     try {
       await untilAnswering(queue);
-      lines.length = 0;
-      await admin.config("SET", "maxmemory", "1");
-      await expect(queue.add("apply", {})).rejects.toThrow(QueueUnavailable);
-      for (let n = 0; n < 3; n++) await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
-      expect(await queue.hasSchedule("tick", { everyMs: 1_000 })).toBe(false);
-      expect(lines).toHaveLength(1);
-      await admin.config("SET", "maxmemory", "0");
-      await queue.ping();
-      expect(lines[1]).toContain("the job queue answers again");
+      await admin.replicaof("127.0.0.1", 1);
+      await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
+      await admin.replicaof("NO", "ONE");
+      await untilAnswering(queue);
+      await queue.add("schedule", { task: "1" });
+      await eventually("the consumer gets the job", () => got.includes("1"));
     } finally {
       await queue.close();
       admin.disconnect();
       await redis.stop();
     }
   });
+
+  test("and was not there for a while keeps no connection from that time", async () => {
+    const port = await freePort();
+    const queue = createJobQueue({ log }, { kind: "redis", url: `redis://127.0.0.1:${port}` });
+    for (let n = 0; n < 5; n++) await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
+    const redis = await startRedis({ port });
+    const admin = new Redis(redis.url);
+    try {
+      await untilAnswering(queue);
+      // Those of before would come back within a second.
+      await new Promise((resolve) => setTimeout(resolve, 1_200));
+      const lines = ((await admin.client("LIST")) as string).trim().split("\n");
+      expect(lines).toHaveLength(2);
+    } finally {
+      await queue.close();
+      admin.disconnect();
+      await redis.stop();
+    }
+  });
+});
+
+test("a PostgreSQL that only reads is an outage", async () => {
+  const { location, destroy } = await startPostgresBackend();
+  const url = new URL(location.url);
+  url.searchParams.set("options", "-c default_transaction_read_only=on");
+  const queue = createJobQueue({ log }, { kind: "postgres", url: url.href });
+  try {
+    await expect(queue.hasSchedule("tick", { everyMs: 1_000 })).resolves.toBe(false);
+    await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
+  } finally {
+    await queue.close();
+    await destroy();
+  }
 });
 
 test("a connection that breaks while BullMQ makes it ready costs that attempt alone", () =>

@@ -1,8 +1,12 @@
 import { expect, onTestFinished, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
 import { createDatabase, createPool } from "../../src/platform/postgres/pool.ts";
+import { createJobQueue } from "../../src/queue/job-queue.ts";
 import { createReadiness } from "../../src/receiver/readiness.ts";
 import { createTestDatabase } from "../support/database.ts";
+import { eventually } from "../support/eventually.ts";
+import { redisAvailable } from "../support/redis.ts";
+import { askRedis, startWatchedRedis } from "../support/redis-many.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { startStand, timed } from "./receiver-stand.ts";
 
@@ -56,6 +60,36 @@ test("a queue or a service that is away only degrades", async () => {
   });
   await stand.close();
 });
+
+test.skipIf(!redisAvailable)(
+  "a queue that can only be read, or whose master is away, degrades until it takes jobs again",
+  async () => {
+    const redis = await startWatchedRedis();
+    const queue = createJobQueue({ log: silent }, { kind: "redis", url: redis.url });
+    const db = createDatabase({ url: database.url, poolMax: 1, applicationName: "test" });
+    const pool = createPool({ url: database.url, max: 1, applicationName: "test" });
+    onTestFinished(async () => {
+      await Promise.all([queue.close(), db.destroy(), pool.end()]);
+      await redis.destroy();
+    });
+    const readiness = createReadiness(
+      { db, pool, log: silent, degrading: [{ name: "queue", check: () => queue.ping() }] },
+      { cacheMs: 0, timeoutMs: 60_000 },
+    );
+    const until = (status: string) =>
+      eventually(status, async () => (await readiness()).status === status);
+    const degraded = { status: "degraded", reasons: ["queue"] };
+    await until("ok");
+    const master = await redis.queueOwner();
+    await askRedis(master.port, (client) => client.config("SET", "min-replicas-to-write", "2"));
+    expect(await readiness()).toEqual(degraded);
+    await askRedis(master.port, (client) => client.config("SET", "min-replicas-to-write", "0"));
+    await until("ok");
+    await master.kill9();
+    expect(await readiness()).toEqual(degraded);
+    await until("ok");
+  },
+);
 
 test("a check that hangs does not hang the answer, and is not started twice", async () => {
   let started = 0;

@@ -1,6 +1,6 @@
 import { type ChildProcess, spawn, spawnSync } from "node:child_process";
 import { once } from "node:events";
-import { mkdtemp, rm } from "node:fs/promises";
+import { mkdtemp, rm, writeFile } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { createInterface } from "node:readline";
@@ -26,6 +26,8 @@ export interface RedisServer {
   stop(): Promise<void>;
   /** Ends the server as a crash does: no farewell to clients, nothing written. */
   kill9(): Promise<void>;
+  /** Brings it back after `kill9` where it was, with its files. */
+  restart(): Promise<void>;
   /** Empties every database, as an operator's FLUSHALL does. */
   flush(): Promise<void>;
 }
@@ -35,10 +37,14 @@ export interface RedisOptions {
   readonly port?: number;
   /** Keep an append-only file, synced at every write. Default: nothing on disk. */
   readonly appendOnly?: boolean;
+  /** Further settings of the server. */
+  readonly settings?: Readonly<Record<string, string>>;
+  /** A Sentinel with this configuration, which it rewrites. */
+  readonly sentinel?: string;
 }
 
 /** Resolves when the server says that it takes connections; rejects with its output if it ends. */
-async function ready(child: ChildProcess): Promise<void> {
+async function ready(child: ChildProcess, says: string): Promise<void> {
   const output: string[] = [];
   const lines = createInterface({ input: child.stdout! });
   const timer = setTimeout(() => child.kill("SIGKILL"), READY_WITHIN_MS);
@@ -46,7 +52,7 @@ async function ready(child: ChildProcess): Promise<void> {
     await new Promise<void>((resolve, reject) => {
       lines.on("line", (line) => {
         output.push(line);
-        if (line.includes("Ready to accept connections")) resolve();
+        if (line.includes(says)) resolve();
       });
       child.once("error", reject);
       child.once("exit", () => {
@@ -59,33 +65,43 @@ async function ready(child: ChildProcess): Promise<void> {
   }
 }
 
-async function launch(port: number, dir: string, appendOnly: boolean): Promise<ChildProcess> {
+async function launch(port: number, dir: string, options: RedisOptions): Promise<ChildProcess> {
   const settings = {
     bind: "127.0.0.1",
     port: String(port),
     dir,
-    save: "",
-    "maxmemory-policy": "noeviction",
-    appendonly: appendOnly ? "yes" : "no",
-    appendfsync: "always",
+    ...(options.sentinel === undefined ? serverSettings(options) : {}),
   };
-  const child = spawn(
-    "redis-server",
-    Object.entries(settings).flatMap(([name, value]) => [`--${name}`, value]),
-    { stdio: ["ignore", "pipe", "inherit"] },
-  );
-  await ready(child);
+  const args = Object.entries(settings).flatMap(([name, value]) => [
+    `--${name}`,
+    ...value.split(" "),
+  ]);
+  if (options.sentinel !== undefined) {
+    const file = join(dir, "sentinel.conf");
+    await writeFile(file, options.sentinel);
+    args.unshift(file, "--sentinel");
+  }
+  const child = spawn("redis-server", args, { stdio: ["ignore", "pipe", "inherit"] });
+  await ready(child, options.sentinel === undefined ? "Ready to accept connections" : "+monitor");
   return child;
 }
 
+const serverSettings = ({ appendOnly, settings }: RedisOptions) => ({
+  save: "",
+  "maxmemory-policy": "noeviction",
+  appendonly: appendOnly === true ? "yes" : "no",
+  appendfsync: "always",
+  ...settings,
+});
+
 async function launchOnFreePort(
   dir: string,
-  appendOnly: boolean,
+  options: RedisOptions,
 ): Promise<{ child: ChildProcess; port: number }> {
   for (let attempt = 1; ; attempt += 1) {
     const port = await freePort();
     try {
-      return { child: await launch(port, dir, appendOnly), port };
+      return { child: await launch(port, dir, options), port };
     } catch (error) {
       // Between choosing a port and listening on it, another process may have taken it.
       if (!redisInstalled || attempt === PORT_ATTEMPTS) throw error;
@@ -102,21 +118,26 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   clearTimeout(timer);
 }
 
+function endWithTests(child: ChildProcess): void {
+  const kill = (): void => void child.kill("SIGKILL");
+  process.once("exit", kill);
+  child.once("exit", () => process.removeListener("exit", kill));
+}
+
 /** A real redis-server of one's own on 127.0.0.1, with `noeviction` as BullMQ demands. */
 export async function startRedis(options: RedisOptions = {}): Promise<RedisServer> {
-  const appendOnly = options.appendOnly ?? false;
   const dir = await mkdtemp(join(tmpdir(), "tallyhook-redis-"));
   const launched =
     options.port === undefined
-      ? launchOnFreePort(dir, appendOnly)
-      : launch(options.port, dir, appendOnly).then((child) => ({ child, port: options.port! }));
-  const { child, port } = await launched.catch(async (error: unknown) => {
+      ? launchOnFreePort(dir, options)
+      : launch(options.port, dir, options).then((child) => ({ child, port: options.port! }));
+  const launchedAt = await launched.catch(async (error: unknown) => {
     await rm(dir, { recursive: true, force: true });
     throw error;
   });
-  const killWithTests = (): void => void child.kill("SIGKILL");
-  process.once("exit", killWithTests);
-  child.once("exit", () => process.removeListener("exit", killWithTests));
+  const { port } = launchedAt;
+  let { child } = launchedAt;
+  endWithTests(child);
 
   return {
     url: `redis://127.0.0.1:${port}`,
@@ -126,6 +147,10 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
       await rm(dir, { recursive: true, force: true });
     },
     kill9: () => end(child, "SIGKILL"),
+    restart: async () => {
+      child = await launch(port, dir, options);
+      endWithTests(child);
+    },
     flush: async () => {
       const client = new Redis(port, "127.0.0.1", { lazyConnect: true, maxRetriesPerRequest: 1 });
       try {

@@ -23,6 +23,7 @@ import {
   timeZone,
   urlWithScheme,
 } from "../../platform/setting-kinds.ts";
+import { redisUrl } from "./redis-url.ts";
 import { serviceBaseUrl } from "./service-base-url.ts";
 import {
   type Environment,
@@ -52,7 +53,7 @@ export const settings = {
       ),
     ),
   ),
-  REDIS_URL: secret(urlWithScheme(["redis", "rediss"], "redis://host:6379")),
+  REDIS_URL: secret(redisUrl),
   SVC_BASE_URL: optional(serviceBaseUrl),
   SVC_API_KEY: secret(headerToken(8)),
   SVC_WEBHOOK_SECRETS: secret(secretList(16)),
