@@ -93,6 +93,25 @@ function connect(deployment: RedisDeployment, options: RedisOptions): RedisClien
   }
 }
 
+/** A connection to one Sentinel, not yet opened. It is tried once. */
+export function sentinelClient(
+  { sentinelCredentials, isEncrypted }: Extract<RedisDeployment, { kind: "sentinel" }>,
+  { host, port }: RedisAddress,
+): Redis {
+  const client = new Redis({
+    host,
+    port,
+    ...definedCredentials(sentinelCredentials),
+    ...(isEncrypted ? { tls: {} } : {}),
+    connectTimeout: askTimeoutMs,
+    commandTimeout: askTimeoutMs,
+    retryStrategy: () => null,
+    lazyConnect: true,
+  });
+  client.on("error", () => {});
+  return client;
+}
+
 function sentinelOptions(deployment: Extract<RedisDeployment, { kind: "sentinel" }>): RedisOptions {
   const { username, password } = deployment.sentinelCredentials;
   return {

@@ -1,6 +1,7 @@
 import { describe, expect, onTestFinished, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
 import { type JobQueue, QueueUnavailable, createJobQueue } from "../../src/queue/job-queue.ts";
+import { examineRedis } from "../../src/queue/examine-redis.ts";
 import { eventually } from "../support/eventually.ts";
 import { redisAvailable } from "../support/redis.ts";
 import { type ManyRedis, startRedisCluster, startWatchedRedis } from "../support/redis-many.ts";
@@ -49,6 +50,13 @@ describe.skipIf(!redisAvailable)("the job queue behind a Sentinel", () => {
     onTestFinished(() => redis.destroy());
     await onStage(redis, async (stage) => {
       await untilWorking(stage, 1);
+      expect(await examineRedis(redis.url)).toMatchObject({
+        kind: "sentinel",
+        servers: [{ mode: "standalone", role: "master", replicas: 1, memoryPolicy: "noeviction" }],
+        sentinels: [{ error: null, hasQuorum: true, replicas: 1 }],
+      });
+      const wrong = redis.url.replace("sentinel_password=", "sentinel_password=no");
+      expect((await examineRedis(wrong)).sentinels).toMatchObject([{ error: "WRONGPASS" }]);
       const first = await redis.queueOwner();
       await first.kill9();
       await expect(stage.producer.ping()).rejects.toThrow(QueueUnavailable);
@@ -63,6 +71,10 @@ describe.skipIf(!redisAvailable)("the job queue on a Redis Cluster", () => {
   test("works by whichever node the URL names, also one that does not have the queue", async () => {
     const redis = await startRedisCluster();
     onTestFinished(() => redis.destroy());
+    expect(await examineRedis(redis.url)).toMatchObject({
+      servers: [0, 1, 2].map(() => ({ mode: "cluster", role: "master", replicas: 0 })),
+      cluster: { isUp: true, slotsServed: 16_384 },
+    });
     const owner = await redis.queueOwner();
     const others = redis.servers.filter((server) => server !== owner);
     for (const [index, { port }] of others.entries()) {

@@ -11,6 +11,7 @@ import { type Runtime, serviceLocation } from "../../runtime.ts";
 import { type CliContext, withServiceAdvice } from "../context.ts";
 import { checkDatabase, checkSchemaText, checkServer } from "./database.ts";
 import { type CheckResult, check, checkAll, failed, ok, skipped, warning } from "./check-result.ts";
+import { judgeRedis } from "./redis.ts";
 import { checkSecrets } from "./secrets.ts";
 
 /**
@@ -71,6 +72,7 @@ async function examine(runtime: Runtime): Promise<CheckResult[]> {
     findings.push(...(await checkAll("server", () => checkServer(runtime))));
     findings.push(await check("inbox", () => checkInbox(runtime)));
     findings.push(await check("queue", () => checkQueue(runtime)));
+    findings.push(...(await checkAll("redis", () => checkRedis(runtime))));
     if (alerts !== undefined) {
       findings.push(...(await checkAll("worker", () => alerts.examineWork(runtime))));
     }
@@ -118,10 +120,16 @@ async function checkQueue(runtime: Runtime): Promise<CheckResult> {
     return failed(
       "queue",
       error.message,
-      "check REDIS_URL (host, port, password) and that Redis runs; until then workers find events in PostgreSQL, with a delay",
+      "check REDIS_URL (host, port, password) and that Redis runs and can be written to; until then workers find events in PostgreSQL, with a delay",
     );
   }
-  return ok("queue", `${queueBackend} answers`);
+  return ok("queue", `${queueBackend} takes jobs`);
+}
+
+async function checkRedis({ secrets }: Runtime): Promise<CheckResult[]> {
+  if (secrets.redisUrl === null) return [];
+  const { examineRedis } = await import("../../../queue/examine-redis.ts");
+  return judgeRedis(await examineRedis(secrets.redisUrl));
 }
 
 /** Says who reconciles. A lease that ended without being released is a run that was killed. */

@@ -187,9 +187,10 @@ describe("tallyhook doctor", () => {
     async () => {
       const redis = await startRedis();
       try {
-        expect((await examine({ REDIS_URL: redis.url })).of("queue")).toMatchObject({
-          status: "ok",
-        });
+        const { of } = await examine({ REDIS_URL: redis.url });
+        for (const name of ["queue", "redis", "redis memory", "redis persistence"]) {
+          expect(of(name)).toMatchObject({ status: "ok" });
+        }
       } finally {
         await redis.stop();
       }

@@ -1,0 +1,149 @@
+import { Redis } from "ioredis";
+import { type RedisClient, createRedisClient, sentinelClient } from "./redis-client.ts";
+import { type RedisDeployment, readRedisUrl } from "./redis-url.ts";
+
+/** What a server says of itself. */
+export interface RedisServerFacts {
+  version: string;
+  /** `standalone`, `cluster` or `sentinel`. */
+  mode: string;
+  /** `master` or `slave`. */
+  role: string;
+  /** Of a master: how many replicas are connected. */
+  replicas: number;
+  memoryPolicy: string;
+  usedBytes: number;
+  /** 0: no limit. */
+  maxBytes: number;
+  keepsLog: boolean;
+  /** Null: the server does not say when it writes snapshots. */
+  writesSnapshots: boolean | null;
+  canSave: boolean;
+}
+
+export interface SentinelFacts {
+  /** The beginning of its error where it gave no answer. */
+  error: string | null;
+  hasQuorum: boolean;
+  /** Replicas that are up, as this Sentinel sees them. */
+  replicas: number;
+}
+
+export interface RedisFacts {
+  kind: RedisDeployment["kind"];
+  /** The masters that were reached: one, or all of a cluster. */
+  servers: RedisServerFacts[];
+  /** Null: not a cluster, or none of its nodes answered. */
+  cluster: { isUp: boolean; slotsServed: number } | null;
+  /** Empty where there are none. */
+  sentinels: SentinelFacts[];
+}
+
+const timeoutMs = 4_000;
+
+/** Asks the servers behind a Redis URL about themselves. Never throws for one that does not answer; changes nothing. */
+export async function examineRedis(url: string): Promise<RedisFacts> {
+  const { deployment } = readRedisUrl(url);
+  if (deployment === undefined) throw new Error("the URL of Redis is not one");
+  const client = createRedisClient(url, "producer");
+  try {
+    const [asked, sentinels] = await Promise.all([
+      inTime(askServers(client)).catch(() => null),
+      deployment.kind === "sentinel" ? Promise.all(askSentinels(deployment)) : [],
+    ]);
+    return {
+      kind: deployment.kind,
+      servers: asked?.servers ?? [],
+      cluster: asked?.cluster ?? null,
+      sentinels,
+    };
+  } finally {
+    client.disconnect();
+  }
+}
+
+async function askServers(client: RedisClient): Promise<Pick<RedisFacts, "servers" | "cluster">> {
+  if (client instanceof Redis) return { servers: [await askServer(client)], cluster: null };
+  const fields = fieldsOf(await client.cluster("INFO"));
+  return {
+    servers: await Promise.all(client.nodes("master").map(askServer)),
+    cluster: {
+      isUp: fields.get("cluster_state") === "ok",
+      slotsServed: Number(fields.get("cluster_slots_ok")),
+    },
+  };
+}
+
+async function askServer(server: Redis): Promise<RedisServerFacts> {
+  const fields = fieldsOf(await server.info());
+  // Hosted servers often refuse this.
+  const save = await server.config("GET", "save").catch(() => null);
+  const text = (name: string): string => fields.get(name) ?? "";
+  return {
+    version: text("redis_version"),
+    mode: text("redis_mode"),
+    role: text("role"),
+    replicas: Number(text("connected_slaves")),
+    memoryPolicy: text("maxmemory_policy"),
+    usedBytes: Number(text("used_memory")),
+    maxBytes: Number(text("maxmemory")),
+    keepsLog: text("aof_enabled") === "1",
+    writesSnapshots: Array.isArray(save) && save.length > 1 ? save[1] !== "" : null,
+    canSave: text("rdb_last_bgsave_status") !== "err" && text("aof_last_write_status") !== "err",
+  };
+}
+
+function askSentinels(
+  deployment: Extract<RedisDeployment, { kind: "sentinel" }>,
+): Promise<SentinelFacts>[] {
+  return deployment.sentinels.map(async (address) => {
+    const sentinel = sentinelClient(deployment, address);
+    // Of a refused password, the command says only that the connection is closed.
+    let refusal: unknown;
+    sentinel.once("error", (error) => (refusal = error));
+    try {
+      return await inTime(askSentinel(sentinel, deployment.masterName));
+    } catch (error) {
+      return { error: errorWord(refusal ?? error), hasQuorum: false, replicas: 0 };
+    } finally {
+      sentinel.disconnect();
+    }
+  });
+}
+
+async function askSentinel(sentinel: Redis, masterName: string): Promise<SentinelFacts> {
+  await sentinel.connect();
+  const replicas = (await sentinel.call("SENTINEL", "REPLICAS", masterName)) as string[][];
+  const hasQuorum = await sentinel.call("SENTINEL", "CKQUORUM", masterName).then(
+    () => true,
+    (error: unknown) => {
+      if (errorWord(error) === "NOQUORUM") return false;
+      throw error;
+    },
+  );
+  const isUp = (replica: string[]): boolean =>
+    !/down|disconnected/.test(replica[replica.indexOf("flags") + 1] ?? "down");
+  return { error: null, hasQuorum, replicas: replicas.filter(isUp).length };
+}
+
+/** The word by which a server, or the operating system, names an error. Its text may say more than people may read. */
+function errorWord(error: unknown): string {
+  const { code, message = "" } = error as { code?: unknown; message?: string };
+  return typeof code === "string" ? code : (/^[A-Z]+\b/.exec(message)?.[0] ?? "no answer");
+}
+
+const fieldsOf = (info: string): Map<string, string> =>
+  new Map(
+    info.split(/\r?\n/).flatMap((line): [string, string][] => {
+      const colon = line.indexOf(":");
+      return colon < 0 ? [] : [[line.slice(0, colon), line.slice(colon + 1)]];
+    }),
+  );
+
+async function inTime<T>(answer: Promise<T>): Promise<T> {
+  let timer: NodeJS.Timeout | undefined;
+  const late = new Promise<never>((_, reject) => {
+    timer = setTimeout(() => reject(new Error("no answer")), timeoutMs);
+  });
+  return Promise.race([answer, late]).finally(() => clearTimeout(timer));
+}
