@@ -222,7 +222,7 @@ describe.each(testBackends)("the job queue on $name", ({ start }) => {
 
   test("a ping leaves nothing behind, however often", async () => {
     const queue = await open();
-    await queue.add("apply", { seqs: [1] });
+    await queue.add("apply", {});
     await withBareQueue(backend.location, "apply", async (bare) => {
       const kept = async () => [await bare.getJobCounts(), await bare.getBackend().getQueueMeta()];
       const before = await kept();

@@ -11,7 +11,7 @@ const log = createLog({ level: "silent", name: "test" });
 
 interface Stage {
   producer: JobQueue;
-  got: number[];
+  got: string[];
 }
 
 /** A producer, and a consumer of its own. */
@@ -23,8 +23,8 @@ async function onStage(
     createJobQueue({ log }, { kind: "redis", url: redis.url }),
   );
   if (producer === undefined || consumer === undefined) throw new Error("no queue was made");
-  const got: number[] = [];
-  consumer.consume("apply", async ({ seqs }) => void got.push(...seqs), { concurrency: 1 });
+  const got: string[] = [];
+  consumer.consume("schedule", async ({ task }) => void got.push(task), { concurrency: 1 });
   try {
     await untilAnswering(producer);
     await use({ producer, got });
@@ -34,10 +34,10 @@ async function onStage(
 }
 
 /** Resolves when a job goes through; those that a failover loses are sent again, as the relay does. */
-async function untilWorking({ producer, got }: Stage, seq: number): Promise<void> {
+async function untilWorking({ producer, got }: Stage, task: string): Promise<void> {
   await eventually("a job goes through", async () => {
-    await producer.add("apply", { seqs: [seq] });
-    return eventually("it arrives", () => got.includes(seq), { withinMs: 500 });
+    await producer.add("schedule", { task });
+    return eventually("it arrives", () => got.includes(task), { withinMs: 500 });
   });
 }
 
@@ -49,7 +49,7 @@ describe.skipIf(!redisAvailable)("the job queue behind a Sentinel", () => {
     });
     onTestFinished(() => redis.destroy());
     await onStage(redis, async (stage) => {
-      await untilWorking(stage, 1);
+      await untilWorking(stage, "1");
       expect(await examineRedis(redis.url)).toMatchObject({
         kind: "sentinel",
         servers: [{ mode: "standalone", role: "master", replicas: 1, memoryPolicy: "noeviction" }],
@@ -62,7 +62,7 @@ describe.skipIf(!redisAvailable)("the job queue behind a Sentinel", () => {
       await expect(stage.producer.ping()).rejects.toThrow(QueueUnavailable);
       await untilAnswering(stage.producer);
       expect(await redis.queueOwner()).not.toBe(first);
-      await untilWorking(stage, 2);
+      await untilWorking(stage, "2");
     });
   });
 });
@@ -79,7 +79,7 @@ describe.skipIf(!redisAvailable)("the job queue on a Redis Cluster", () => {
     const others = redis.servers.filter((server) => server !== owner);
     for (const [index, { port }] of others.entries()) {
       await onStage({ url: `redis+cluster://127.0.0.1:${port}` }, async (stage) => {
-        await untilWorking(stage, index + 1);
+        await untilWorking(stage, String(index + 1));
         await stage.producer.upsertSchedule("tick", { everyMs: 60_000 });
         expect(await stage.producer.hasSchedule("tick", { everyMs: 60_000 })).toBe(true);
       });

@@ -56,7 +56,7 @@ describe.concurrent.each(testBackends)("an outage of the job queue on $name", ({
         proxy[outage]();
         const calls = [
           () => queue.ping(),
-          () => queue.add("schedule", { task: "1" }),
+          () => queue.add("apply", {}),
           () => queue.upsertSchedule("tick", { everyMs: 60_000 }),
           () => queue.hasSchedule("tick", { everyMs: 60_000 }),
         ];
@@ -66,7 +66,7 @@ describe.concurrent.each(testBackends)("an outage of the job queue on $name", ({
         expect(seconds).toBeLessThan(5);
         proxy.resume();
         await untilAnswering(queue);
-        await queue.add("schedule", { task: "2" });
+        await queue.add("apply", {});
         // A queue of its own, whose connections come back by themselves.
         await eventually("schedules are taken", () =>
           queue.upsertSchedule("tick", { everyMs: 60_000 }).then(() => true),
@@ -78,49 +78,51 @@ describe.concurrent.each(testBackends)("an outage of the job queue on $name", ({
   test("that was there from the start is told of, and work begins when it is over", () =>
     onLine(start, async ({ queue, proxy }) => {
       proxy.cut();
-      const got: string[] = [];
-      queue.consume("schedule", async ({ task }) => void got.push(task), { concurrency: 1 });
+      let jobs = 0;
+      queue.consume("apply", async () => void jobs++, { concurrency: 1 });
       const seconds = await secondsOf(() =>
-        expect(queue.add("schedule", { task: "10" })).rejects.toThrow(QueueUnavailable),
+        expect(queue.add("apply", {})).rejects.toThrow(QueueUnavailable),
       );
       expect(seconds).toBeLessThan(5);
       proxy.resume();
       await untilAnswering(queue);
-      await queue.add("schedule", { task: "11" });
-      await eventually("the consumer gets the job", () => got.includes("11"));
+      await queue.add("apply", {});
+      await eventually("the consumer gets the job", () => jobs > 0);
     }));
 
   test("a consumer works again by itself afterwards", () =>
     onLine(start, async ({ queue, proxy }) => {
-      const got: string[] = [];
-      queue.consume("schedule", async ({ task }) => void got.push(task), { concurrency: 1 });
+      let jobs = 0;
+      queue.consume("apply", async () => void jobs++, { concurrency: 1 });
       await untilAnswering(queue);
-      await queue.add("schedule", { task: "20" });
-      await eventually("a job before", () => got.includes("20"));
+      await queue.add("apply", {});
+      await eventually("a job before", () => jobs > 0);
       proxy.cut();
       await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
       proxy.resume();
       await untilAnswering(queue);
-      await queue.add("schedule", { task: "21" });
-      await eventually("a job afterwards", () => got.includes("21"));
+      const before = jobs;
+      await queue.add("apply", {});
+      await eventually("a job afterwards", () => jobs > before);
     }));
 
   test(
     "connections that fall silent for good are given up, and producer and consumer go on over new ones",
     () =>
       onLine(start, async ({ queue, proxy }) => {
-        const got: string[] = [];
-        queue.consume("schedule", async ({ task }) => void got.push(task), { concurrency: 1 });
+        let jobs = 0;
+        queue.consume("apply", async () => void jobs++, { concurrency: 1 });
         await untilAnswering(queue);
-        await queue.add("schedule", { task: "30" });
-        await eventually("a job before", () => got.includes("30"));
+        await queue.add("apply", {});
+        await eventually("a job before", () => jobs > 0);
         // New connections pass: as after a failover that nobody was told of.
         proxy.strand();
         await eventually("the producer is back", () => queue.ping().then(() => true), {
           withinMs: 60_000,
         });
-        await queue.add("schedule", { task: "31" });
-        await eventually("the consumer is back", () => got.includes("31"), { withinMs: 60_000 });
+        const before = jobs;
+        await queue.add("apply", {});
+        await eventually("the consumer is back", () => jobs > before, { withinMs: 60_000 });
       }),
     150_000,
   );
@@ -157,7 +159,7 @@ describe.skipIf(!redisAvailable)("a Redis that answers and takes no jobs", () =>
         lines.length = 0;
         await admin.config("SET", ...on);
         for (let n = 0; n < 3; n++) await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
-        await expect(queue.add("schedule", { task: "1" })).rejects.toThrow(QueueUnavailable);
+        await expect(queue.add("apply", {})).rejects.toThrow(QueueUnavailable);
         await eventually("it answers questions", async () =>
           queue.hasSchedule("tick", { everyMs: 1_000 }).then(() => true),
         );
@@ -177,16 +179,16 @@ describe.skipIf(!redisAvailable)("a Redis that answers and takes no jobs", () =>
     const redis = await startRedis();
     const admin = new Redis(redis.url);
     const queue = createJobQueue({ log }, { kind: "redis", url: redis.url });
-    const got: string[] = [];
-    queue.consume("schedule", async ({ task }) => void got.push(task), { concurrency: 1 });
+    let jobs = 0;
+    queue.consume("apply", async () => void jobs++, { concurrency: 1 });
     try {
       await untilAnswering(queue);
       await admin.replicaof("127.0.0.1", 1);
       await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
       await admin.replicaof("NO", "ONE");
       await untilAnswering(queue);
-      await queue.add("schedule", { task: "1" });
-      await eventually("the consumer gets the job", () => got.includes("1"));
+      await queue.add("apply", {});
+      await eventually("the consumer gets the job", () => jobs > 0);
     } finally {
       await queue.close();
       admin.disconnect();
@@ -234,8 +236,8 @@ test("a connection that breaks while BullMQ makes it ready costs that attempt al
     // Holds the first contact of each instance where its connection is checked out.
     const trx = await db.transaction();
     await trx.raw("lock table bullmq.migration in access exclusive mode");
-    const got: string[] = [];
-    queue.consume("schedule", async ({ task }) => void got.push(task), { concurrency: 1 });
+    let jobs = 0;
+    queue.consume("apply", async () => void jobs++, { concurrency: 1 });
     await untilWaiting(db);
     proxy.cut();
     await trx.rollback();
@@ -244,6 +246,6 @@ test("a connection that breaks while BullMQ makes it ready costs that attempt al
     await expect(queue.ping()).rejects.toThrow(QueueUnavailable);
     proxy.resume();
     await untilAnswering(queue);
-    await queue.add("schedule", { task: "1" });
-    await eventually("the consumer gets the job", () => got.includes("1"));
+    await queue.add("apply", {});
+    await eventually("the consumer gets the job", () => jobs > 0);
   }));
