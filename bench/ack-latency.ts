@@ -5,7 +5,7 @@ import { type Spread, median } from "./support/statistics.ts";
 import { untilApplied, withSystem } from "./support/system.ts";
 
 const perSecond = 1_000;
-const wantedP99Ms = 25;
+const wantedP99Ms = 20;
 
 /** (c) How long a sender waits for its 2xx while a worker applies the events. */
 export const ackLatency: Benchmark = {

@@ -7,7 +7,7 @@ import { median, spreadOf } from "./support/statistics.ts";
 import { untilApplied, withSystem } from "./support/system.ts";
 
 const perSecond = 100;
-const wantedP99Ms = 100;
+const wantedP99Ms = 50;
 
 /**
  * (e) From the 2xx, as the sender sees it, to the commit that applied the event. `settled_at` would be too early, since

@@ -1,6 +1,7 @@
 /** What the generator is told to do. Events are numbered, so that no run repeats an event of another. */
 export interface LoadOrder {
-  port: number;
+  /** Several: the connections are spread over them. */
+  port: number | readonly number[];
   connections: number;
   seed: string;
   firstEvent: number;
