@@ -1,17 +1,28 @@
+import pg from "pg";
 import type { Benchmark, BenchOptions, Target } from "./benchmark.ts";
 import { type CpuUse, meterCpu } from "./support/cpu-meter.ts";
 import { describeCpu } from "./support/format.ts";
-import { type LoadGenerator, startLoadGenerator } from "./support/load-generator.ts";
+import {
+  type LoadGenerator,
+  type SentStream,
+  newStream,
+  startLoadGenerator,
+} from "./support/load-generator.ts";
 import { type CpuSet, pinningNote, placement } from "./support/pinning.ts";
 import { whenQuiet } from "./support/quiet.ts";
 import type { DataPlace, QueueBackend, Stand } from "./support/stand.ts";
 import { median } from "./support/statistics.ts";
+import { checkStored } from "./support/stored-events.ts";
 import { type RunningServer, startOtherServer, startReceiver } from "./support/tallyhook.ts";
 
 interface Candidate {
   name: string;
   /** Several processes share the connections. */
   servers: readonly RunningServer[];
+  /** What it was sent. Candidates with one database share it. */
+  sent: SentStream;
+  /** Compares its database with what it answered, if it has one. */
+  check: () => Promise<void>;
   /** Other processes that work for this server. */
   pids: Readonly<Record<string, number>>;
   rates: number[];
@@ -33,6 +44,7 @@ export const accept: Benchmark = {
   async run(stand, options, say) {
     const { directory } = stand;
     const { profile } = options;
+    const mix = options.mix ?? "plain";
     const generator = startLoadGenerator({ directory, cpus: placement.others });
     const running: RunningServer[] = [];
     try {
@@ -44,12 +56,18 @@ export const accept: Benchmark = {
             { ...server, name: `${server.name}${suffix}` },
           ),
         );
-        others.push(candidate(label, servers));
+        others.push(candidate({ name: label, servers, sent: newStream(mix) }));
       }
       const measured = await withPlaces(stand, stand.backends, async (places) => {
         const all = [...others];
+        const clients: pg.Client[] = [];
         try {
           for (const [backend, place] of places) {
+            const sent = newStream(mix);
+            const client = new pg.Client({ connectionString: place.databaseUrl });
+            await client.connect();
+            clients.push(client);
+            const check = () => checkStored(client, sent, { isApplied: false });
             for (const processes of [1, 2]) {
               const servers = await startAll(running, processes, (cpus, suffix) =>
                 startReceiver(
@@ -58,7 +76,7 @@ export const accept: Benchmark = {
                 ),
               );
               const name = processes === 1 ? receiverName(backend) : twoReceiversName(backend);
-              all.push(candidate(name, servers, place.pids));
+              all.push(candidate({ name, servers, sent, check, pids: place.pids }));
             }
           }
           await alternate(all, generator, options, say);
@@ -66,6 +84,7 @@ export const accept: Benchmark = {
         } finally {
           // Before their databases are dropped.
           await stopAll(running);
+          for (const client of clients) await client.end();
         }
       });
       return report(stand, measured);
@@ -97,10 +116,16 @@ const otherServers = [
 ];
 
 const candidate = (
-  name: string,
-  servers: readonly RunningServer[],
-  pids: Readonly<Record<string, number>> = {},
-): Candidate => ({ name, servers, pids, rates: [], p99s: [], costs: [], cpu: {} });
+  known: Pick<Candidate, "name" | "servers" | "sent"> & Partial<Pick<Candidate, "check" | "pids">>,
+): Candidate => ({
+  check: () => Promise.resolve(),
+  pids: {},
+  rates: [],
+  p99s: [],
+  costs: [],
+  cpu: {},
+  ...known,
+});
 
 /** Starts the processes of one candidate. One has a CPU to itself; two share all of them with the rest. */
 async function startAll(
@@ -148,6 +173,7 @@ async function alternate(
     generator.run(
       {
         port: each.servers.map(({ port }) => port),
+        of: each.sent,
         plan: { kind: "closed", seconds: forSeconds, maxEvents: Math.ceil(forSeconds * 20_000) },
       },
       onStart,
@@ -160,7 +186,9 @@ async function alternate(
         const measured = await load(each, seconds, () => {
           stopMeter = meterCpu(programsOf(each, generator));
         });
-        return { result: measured, cpu: stopMeter() };
+        const used = stopMeter();
+        await each.check();
+        return { result: measured, cpu: used };
       });
       const perSecond = result.accepted / result.seconds;
       each.cpu = cpu;
@@ -221,6 +249,7 @@ function report({ backends }: Stand, candidates: readonly Candidate[]) {
     ];
   });
   const notes = [
+    `${candidates[0]?.sent.stream.mix} mix; after each round, what is stored was compared with what was answered 200`,
     pinningNote,
     "two processes of a server may use every CPU, each has a port, and the generator spreads its connections",
     "a ratio is the median of the rounds' ratios",

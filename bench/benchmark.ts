@@ -1,3 +1,4 @@
+import type { Mix } from "./load/protocol.ts";
 import type { Cell } from "./support/format.ts";
 import type { Stand } from "./support/stand.ts";
 
@@ -7,6 +8,8 @@ export interface BenchOptions {
   rounds: number;
   /** Length of the memory benchmark. Null: as long as one round of the others, at least 20 s. */
   minutes: number | null;
+  /** What the events are like. Null: what the benchmark does by itself. */
+  mix: Mix | null;
   profile: boolean;
   /** Waits until the machine is quiet, and repeats disturbed rounds. */
   patient: boolean;

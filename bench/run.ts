@@ -1,5 +1,5 @@
 /**
- * `npm run bench [-- NAME… --seconds N --rounds N --minutes N --patient --profile --json]`: runs the benchmarks on this
+ * `npm run bench [-- NAME… --seconds N --rounds N --minutes N --mix real|plain --patient --profile --json]`: runs the benchmarks on this
  * machine, side by side, with their own PostgreSQL (fsync on) under .data/bench. docs/performance.md holds the latest
  * results.
  */
@@ -53,6 +53,11 @@ const program = new Command("bench")
   .addOption(new Option("--rounds <n>", "their median counts").argParser(positive).default(5))
   .addOption(
     new Option("--minutes <n>", "of the memory benchmark").argParser(positive).default(null),
+  )
+  .addOption(
+    new Option("--mix <mix>", "of the events in accept, drain and end-to-end (which does both)")
+      .choices(["real", "plain"])
+      .default(null),
   )
   .option("--profile", "write CPU profiles and the costliest statements too (slower)", false)
   .option("--patient", "wait until the machine is quiet, repeat rounds that were disturbed", false)

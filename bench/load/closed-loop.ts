@@ -1,4 +1,4 @@
-import { type Tally, createTally } from "./tally.ts";
+import { type AcceptedEvents, type Tally, createTally } from "./tally.ts";
 import type { Connections } from "./connections.ts";
 import type { ClosedLoop } from "./protocol.ts";
 import type { SignedRequest } from "./signed-request.ts";
@@ -7,9 +7,12 @@ import type { SignedRequest } from "./signed-request.ts";
 export function runClosedLoop(
   { free }: Connections,
   { seconds }: ClosedLoop,
-  requests: readonly SignedRequest[],
+  {
+    requests,
+    acceptedEvents,
+  }: { requests: readonly SignedRequest[]; acceptedEvents: AcceptedEvents },
 ): Promise<Tally> {
-  const tally = createTally();
+  const tally = createTally(acceptedEvents);
   const endMs = performance.now() + seconds * 1_000;
   let next = 0;
   let inFlight = 0;
@@ -25,7 +28,7 @@ export function runClosedLoop(
       inFlight++;
       connection.send(request.bytes, (status) => {
         inFlight--;
-        tally.answered({ status, dueMs: nowMs, sentMs: nowMs, eventId: request.eventId });
+        tally.answered({ status, dueMs: nowMs, sentMs: nowMs, request });
         sendNext(connection);
       });
     };

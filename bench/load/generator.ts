@@ -8,6 +8,7 @@ import { openConnections } from "./connections.ts";
 import { runOpenLoop } from "./open-loop.ts";
 import type { FromGenerator, LoadOrder, LoadReport, ToGenerator } from "./protocol.ts";
 import { signedRequest } from "./signed-request.ts";
+import type { AcceptedEvents } from "./tally.ts";
 
 const tell = (message: FromGenerator): void => void process.send?.(message);
 
@@ -16,10 +17,16 @@ async function told(): Promise<ToGenerator> {
   return message;
 }
 
+/** By the seed of the stream. */
+const acceptedOf = new Map<string, AcceptedEvents>();
+
 async function carryOut(order: LoadOrder): Promise<LoadReport> {
-  const { port, connections: count, seed, firstEvent, plan } = order;
+  const { port, connections: count, stream, firstEvent, plan } = order;
+  const { seed } = stream;
   let nextEvent = firstEvent;
-  const makeRequest = () => signedRequest(seed, nextEvent++);
+  const makeRequest = () => signedRequest(stream, nextEvent++);
+  const acceptedEvents = acceptedOf.get(seed) ?? new Set();
+  acceptedOf.set(seed, acceptedEvents);
   const requests =
     plan.kind === "closed" ? Array.from({ length: plan.maxEvents }, makeRequest) : [];
   const connections = await openConnections(port, count);
@@ -30,12 +37,14 @@ async function carryOut(order: LoadOrder): Promise<LoadReport> {
     const tally = await Promise.race([
       connections.lost,
       plan.kind === "closed"
-        ? runClosedLoop(connections, plan, requests)
-        : runOpenLoop(connections, plan, { seed, makeRequest }),
+        ? runClosedLoop(connections, plan, { requests, acceptedEvents })
+        : runOpenLoop(connections, plan, { seed, makeRequest, acceptedEvents }),
     ]);
     const { user, system } = process.cpuUsage(cpuBefore);
     const cpu = (user + system) / 1_000 / (performance.now() - beforeMs);
-    return { ...tally.report(), nextEvent, cpu };
+    const report = tally.report();
+    const sent = Object.values(report.refused).reduce((sum, n) => sum + n, report.accepted);
+    return { ...report, nextEvent: firstEvent + sent, cpu };
   } finally {
     connections.close();
   }

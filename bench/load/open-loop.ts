@@ -2,7 +2,7 @@ import { seededRandom } from "../../src/platform/random.ts";
 import type { Connections } from "./connections.ts";
 import type { OpenLoop } from "./protocol.ts";
 import type { SignedRequest } from "./signed-request.ts";
-import { type Tally, createTally } from "./tally.ts";
+import { type AcceptedEvents, type Tally, createTally } from "./tally.ts";
 
 /** Number of requests prepared in advance. More are made whenever nothing is due. */
 const readyRequests = 200;
@@ -11,9 +11,13 @@ const readyRequests = 200;
 export function runOpenLoop(
   { free }: Connections,
   { seconds, perSecond, reportAcks }: OpenLoop,
-  { seed, makeRequest }: { seed: string; makeRequest: () => SignedRequest },
+  {
+    seed,
+    makeRequest,
+    acceptedEvents,
+  }: { seed: string; makeRequest: () => SignedRequest; acceptedEvents: AcceptedEvents },
 ): Promise<Tally> {
-  const tally = createTally({ keepAcks: reportAcks });
+  const tally = createTally(acceptedEvents, { keepAcks: reportAcks });
   const random = seededRandom(`${seed}:arrivals`);
   const waitMs = () => (-Math.log(1 - random()) * 1_000) / perSecond;
   const ready: SignedRequest[] = [];
@@ -37,7 +41,7 @@ export function runOpenLoop(
       connection.send(request.bytes, (status) => {
         inFlight--;
         free.push(connection);
-        tally.answered({ status, dueMs: requestDueMs, sentMs, eventId: request.eventId });
+        tally.answered({ status, dueMs: requestDueMs, sentMs, request });
         sendOverdue();
       });
     };

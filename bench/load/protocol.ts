@@ -1,9 +1,30 @@
-/** What the generator is told to do. Events are numbered, so that no run repeats an event of another. */
+/**
+ * `plain`: what a shop sends where nothing goes wrong. `real`: with repeats, disorder, declines and the rest of what
+ * goes wrong.
+ */
+export type Mix = "plain" | "real";
+
+/** A stream of numbered events. The same stream and number give the same event, byte for byte. */
+export interface EventStream {
+  mix: Mix;
+  seed: string;
+  /** When its first event was made, in ms since the epoch. The plain mix has a time of its own. */
+  sinceMs: number;
+}
+
+export interface SampleEvent {
+  id: string;
+  /** Its number in the stream; that of the first delivery where this is a repeat. */
+  number: number;
+  body: Buffer;
+}
+
+/** What the generator is told to do. */
 export interface LoadOrder {
   /** Several: the connections are spread over them. */
   port: number | readonly number[];
   connections: number;
-  seed: string;
+  stream: EventStream;
   firstEvent: number;
   plan: ClosedLoop | OpenLoop;
 }
@@ -30,6 +51,8 @@ export interface OpenLoop {
 export interface LoadReport {
   /** Answered 200. */
   accepted: number;
+  /** How many of the accepted were the first delivery of their event that was answered 200, in the whole stream. */
+  distinct: number;
   /** Every other answer, by status. */
   refused: Record<string, number>;
   /** From the first request to the last answer. */
@@ -37,7 +60,7 @@ export interface LoadReport {
   latencyMs: { p50: number; p99: number; max: number };
   /** Open loop: how late the generator itself was with its requests. Included in the latencies. */
   latenessMs: { p50: number; p99: number; max: number };
-  /** One past the last used event. */
+  /** One past the last event that was sent. */
   nextEvent: number;
   /** Share of one CPU that the generator used: near 1, the generator is the limit and not the server. */
   cpu: number;

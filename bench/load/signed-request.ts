@@ -1,20 +1,23 @@
 import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
-import { sampleEvent } from "./sample-events.ts";
+import { eventOf } from "./event-of.ts";
+import type { EventStream } from "./protocol.ts";
 
 /** Shared by the generator and every server that it sends to. */
 export const benchSecret = "whsec_for_benchmarks_only_0123456789";
 
 export interface SignedRequest {
   eventId: string;
+  /** Of the event: a repeat has that of the first delivery. */
+  number: number;
   /** The whole HTTP/1.1 request as sent. */
   bytes: Buffer;
 }
 
 const scheme = signatureScheme("svc");
 
-/** A delivery of the sample event `n`, signed now. */
-export function signedRequest(seed: string, n: number): SignedRequest {
-  const { id, body } = sampleEvent(seed, n);
+/** The delivery number `n` of a stream, signed now. */
+export function signedRequest(stream: EventStream, n: number): SignedRequest {
+  const { id, number, body } = eventOf(stream, n);
   const signature = scheme.sign({ body, secrets: [benchSecret], at: new Date(), messageId: id });
   const head = [
     "POST /webhooks HTTP/1.1",
@@ -25,5 +28,5 @@ export function signedRequest(seed: string, n: number): SignedRequest {
     ...Object.entries(signature).map(([name, value]) => `${name}: ${value}`),
     "\r\n",
   ].join("\r\n");
-  return { eventId: id, bytes: Buffer.concat([Buffer.from(head, "latin1"), body]) };
+  return { eventId: id, number, bytes: Buffer.concat([Buffer.from(head, "latin1"), body]) };
 }

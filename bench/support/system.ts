@@ -1,11 +1,18 @@
 import { setTimeout as sleep } from "node:timers/promises";
 import pg from "pg";
 import type { BenchOptions } from "../benchmark.ts";
-import { type LoadGenerator, startLoadGenerator } from "./load-generator.ts";
+import type { EventStream, Mix } from "../load/protocol.ts";
+import { type LoadGenerator, newStream, startLoadGenerator } from "./load-generator.ts";
 import { placement } from "./pinning.ts";
 import type { BenchProcess } from "./processes.ts";
 import type { QueueBackend, Stand } from "./stand.ts";
-import { startReceiver, startWorker } from "./tallyhook.ts";
+import {
+  type Placed,
+  type RunningServer,
+  startOtherServer,
+  startReceiver,
+  startWorker,
+} from "./tallyhook.ts";
 
 /** A whole deployment under load. Every program may use every CPU, as on a small server. */
 export interface System {
@@ -19,10 +26,16 @@ export interface System {
   pids: Readonly<Record<string, number>>;
 }
 
+export interface SystemOptions extends Pick<BenchOptions, "profile"> {
+  workerEnv?: Record<string, string>;
+  /** What the generator sends: the plain mix unless set. With the realistic one, the worker has its service. */
+  sends?: Mix;
+}
+
 export async function withSystem<T>(
   stand: Stand,
   backend: QueueBackend,
-  { profile, workerEnv }: Pick<BenchOptions, "profile"> & { workerEnv?: Record<string, string> },
+  { profile, workerEnv, sends = "plain" }: SystemOptions,
   work: (system: System) => Promise<T>,
 ): Promise<T> {
   const cpus = placement.all;
@@ -31,11 +44,17 @@ export async function withSystem<T>(
     const closers: (() => Promise<void>)[] = [];
     try {
       const named = (name: string) => ({ directory, cpus, profile, name: `${name}-${backend}` });
-      const worker = await startWorker(named("worker"), place, workerEnv);
+      const sent = newStream(sends);
+      const service = sends === "real" ? await startService(named("service"), sent.stream) : null;
+      if (service !== null) closers.push(() => service.process.stop());
+      const worker = await startWorker(named("worker"), place, {
+        ...(service === null ? {} : serviceEnvironment(service)),
+        ...workerEnv,
+      });
       closers.push(() => worker.stop());
       const { process: receiver, port } = await startReceiver(named("receiver"), place);
       closers.push(() => receiver.stop());
-      const generator = startLoadGenerator({ directory, cpus });
+      const generator = startLoadGenerator({ directory, cpus }, sent);
       closers.push(() => generator.stop());
       const client = new pg.Client({ connectionString: place.databaseUrl });
       await client.connect();
@@ -45,6 +64,7 @@ export async function withSystem<T>(
         receiver: receiver.pid,
         worker: worker.pid,
         generator: generator.process.pid,
+        ...(service === null ? {} : { service: service.process.pid }),
       };
       return await Promise.race([
         work({ generator, port, receiver, worker, client, pids }),
@@ -57,7 +77,38 @@ export async function withSystem<T>(
   });
 }
 
+/** Starts the service from which a worker of a realistic stream reads. */
+export const startService = (placed: Placed, stream: EventStream): Promise<RunningServer> =>
+  startOtherServer(placed, {
+    name: placed.name ?? "service",
+    source: new URL("../servers/real-service.ts", import.meta.url),
+    args: [JSON.stringify(stream)],
+  });
+
+/** What a worker needs to read from that service. */
+export const serviceEnvironment = ({ port }: RunningServer): Record<string, string> => ({
+  SVC_BASE_URL: `http://127.0.0.1:${port}`,
+  SVC_API_KEY: "svc_test_sk_bench",
+});
+
 const pollMs = 50;
+/** A refetch takes milliseconds. One that fails is repeated for ever. */
+const readWithinMs = 60_000;
+
+/** Waits until no refetch is open, so that all work of the events is done. */
+export async function untilRead(client: pg.Client): Promise<void> {
+  const deadlineMs = performance.now() + readWithinMs;
+  for (;;) {
+    const { rows } = await client.query<{ open: number; error: string | null }>(
+      "select count(*)::int as open, max(last_error) as error from inbox.fetches",
+    );
+    const { open, error } = rows[0]!;
+    if (open === 0) return;
+    if (performance.now() > deadlineMs)
+      throw new Error(`${open} objects were not read again, one since: ${error ?? "no answer"}`);
+    await sleep(pollMs);
+  }
+}
 
 /** Waits until no event waits to be applied. Throws if an event failed: the result would be meaningless. */
 export async function untilApplied(client: pg.Client): Promise<void> {

@@ -1,0 +1,13 @@
+import type { EventStream, SampleEvent } from "./protocol.ts";
+import { realEvent } from "./real-events.ts";
+import { sampleEvent } from "./sample-events.ts";
+
+/** The delivery number `n` of a stream. */
+export function eventOf(stream: EventStream, n: number): SampleEvent {
+  switch (stream.mix) {
+    case "plain":
+      return sampleEvent(stream.seed, n);
+    case "real":
+      return realEvent(stream, n);
+  }
+}
