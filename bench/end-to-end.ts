@@ -1,23 +1,14 @@
 import type { Benchmark } from "./benchmark.ts";
 import type { Mix } from "./load/protocol.ts";
-import { type CpuUse, meterCpu } from "./support/cpu-meter.ts";
+import { type AppliedRound, appliedRound } from "./support/applied-round.ts";
 import { describeCost } from "./support/format.ts";
 import { leastDisturbed, whenQuiet } from "./support/quiet.ts";
 import { sampleMemory } from "./support/resident-memory.ts";
 import { median } from "./support/statistics.ts";
-import { checkStored } from "./support/stored-events.ts";
-import { type System, untilApplied, untilRead, withSystem } from "./support/system.ts";
+import { withSystem } from "./support/system.ts";
 
 /** Of the plain mix. */
 const wantedPerSecond = 5_000;
-
-interface Round {
-  acceptedPerSecond: number;
-  appliedPerSecond: number;
-  cpu: CpuUse;
-  /** Events for each second that the CPU was metered. */
-  meteredPerSecond: number;
-}
 
 /** (b) Events accepted and applied a second, from the first request until none waits. */
 export const endToEnd: Benchmark = {
@@ -34,14 +25,14 @@ export const endToEnd: Benchmark = {
           backend,
           { ...options, sends: mix },
           async (system) => {
-            await oneRound(system, Math.min(2, options.seconds));
+            await appliedRound(system, Math.min(2, options.seconds));
             const stopSampling = sampleMemory({
               receiver: system.receiver.pid,
               worker: system.worker.pid,
             });
-            const measured: Round[] = [];
+            const measured: AppliedRound[] = [];
             for (let n = 1; n <= options.rounds; n++) {
-              const round = await whenQuiet(options, () => oneRound(system, options.seconds));
+              const round = await whenQuiet(options, () => appliedRound(system, options.seconds));
               const rate = Math.round(round.appliedPerSecond);
               say(`round ${n}: ${mix} mix, queue on ${backend}: ${rate}/s`);
               measured.push(round);
@@ -86,28 +77,3 @@ export const endToEnd: Benchmark = {
     return { rows, targets, notes };
   },
 };
-
-async function oneRound(
-  { generator, port, client, pids }: System,
-  seconds: number,
-): Promise<Round> {
-  let stopMeter: () => CpuUse = () => ({});
-  let meterStartMs = 0;
-  const maxEvents = Math.ceil(seconds * 20_000);
-  const report = await generator.run({ port, plan: { kind: "closed", seconds, maxEvents } }, () => {
-    stopMeter = meterCpu(pids);
-    meterStartMs = performance.now();
-  });
-  await untilApplied(client);
-  const totalSeconds = (Date.now() - report.startedAtMs) / 1_000;
-  await untilRead(client);
-  const cpu = stopMeter();
-  const meteredSeconds = (performance.now() - meterStartMs) / 1_000;
-  await checkStored(client, generator.sent, { isApplied: true });
-  return {
-    acceptedPerSecond: report.accepted / report.seconds,
-    appliedPerSecond: report.accepted / totalSeconds,
-    cpu,
-    meteredPerSecond: report.accepted / meteredSeconds,
-  };
-}

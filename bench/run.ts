@@ -17,6 +17,7 @@ import { endToEnd } from "./end-to-end.ts";
 import { hostile } from "./hostile.ts";
 import { memory } from "./memory.ts";
 import { processes } from "./processes.ts";
+import { peer } from "./peer.ts";
 import { sandbox } from "./sandbox.ts";
 import { reconcile } from "./reconcile.ts";
 import { reports } from "./reports.ts";
@@ -29,6 +30,7 @@ import { createStand } from "./support/stand.ts";
 const benchmarks: readonly Benchmark[] = [
   accept,
   endToEnd,
+  peer,
   drain,
   processes,
   ackLatency,
@@ -89,7 +91,7 @@ async function run(names: string[], flags: Flags): Promise<void> {
       say(`\n${benchmark.name}: ${benchmark.title}`);
       const result = await benchmark.run(stand, flags, (line) => say(`  ${line}`));
       results[benchmark.name] = result;
-      say(`\n${formatTable(result.rows)}`);
+      if (result.rows.length > 0) say(`\n${formatTable(result.rows)}`);
       for (const note of result.notes) say(`- ${note}`);
     }
   } finally {
@@ -105,7 +107,7 @@ async function run(names: string[], flags: Flags): Promise<void> {
     ...target,
     reached: reached ? "yes" : "NO",
   }));
-  say(`\n${formatTable(verdicts)}`);
+  if (verdicts.length > 0) say(`\n${formatTable(verdicts)}`);
   if (flags.json) console.log(JSON.stringify({ machine, results }));
 }
 

@@ -1,6 +1,7 @@
 import type { EventStream, SampleEvent } from "./protocol.ts";
 import { realEvent } from "./real-events.ts";
 import { sampleEvent } from "./sample-events.ts";
+import { stripeEvent } from "./stripe-events.ts";
 
 /** The delivery number `n` of a stream. */
 export function eventOf(stream: EventStream, n: number): SampleEvent {
@@ -9,5 +10,7 @@ export function eventOf(stream: EventStream, n: number): SampleEvent {
       return sampleEvent(stream.seed, n);
     case "real":
       return realEvent(stream, n);
+    case "stripe":
+      return stripeEvent(stream, n);
   }
 }

@@ -1,6 +1,7 @@
 import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
 import { eventOf } from "./event-of.ts";
 import type { EventStream } from "./protocol.ts";
+import { stripeSignature } from "./stripe-events.ts";
 
 /** Shared by the generator and every server that it sends to. */
 export const benchSecret = "whsec_for_benchmarks_only_0123456789";
@@ -18,7 +19,11 @@ const scheme = signatureScheme("svc");
 /** The delivery number `n` of a stream, signed now. */
 export function signedRequest(stream: EventStream, n: number): SignedRequest {
   const { id, number, body } = eventOf(stream, n);
-  const signature = scheme.sign({ body, secrets: [benchSecret], at: new Date(), messageId: id });
+  const at = new Date();
+  const signature =
+    stream.mix === "stripe"
+      ? stripeSignature(benchSecret, body, at)
+      : scheme.sign({ body, secrets: [benchSecret], at, messageId: id });
   const head = [
     "POST /webhooks HTTP/1.1",
     "Host: 127.0.0.1",

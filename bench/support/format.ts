@@ -11,18 +11,19 @@ export const describeCpu = (use: CpuUse): string =>
     .join(", ");
 
 /**
- * CPU time of each program for one event, in µs, and how many events a second the machine's CPUs could handle at that
+ * CPU time of each program for one event and of all of them, in µs, and how many events a second the machine's CPUs could handle at that
  * cost. Varies less than a rate when other programs are running.
  */
 export function describeCost(
   use: CpuUse,
   eventsPerSecond: number,
-): { costs: string; bound: number } {
+): { costs: string; micros: number; bound: number } {
   const own = Object.entries(use).filter(([name]) => name !== "elsewhere" && name !== "runner");
   const micros = (cpus: number) => (cpus * 1e6) / eventsPerSecond;
   const sum = own.reduce((total, [, cpus]) => total + cpus, 0);
   const costs = own.map(([name, cpus]) => `${name} ${Math.round(micros(cpus))}`).join(", ");
-  return { costs, bound: Math.round((availableParallelism() * 1e6) / micros(sum)) };
+  const bound = Math.round((availableParallelism() * 1e6) / micros(sum));
+  return { costs, micros: micros(sum), bound };
 }
 
 /** A plain text table, with numbers aligned to the right. */

@@ -34,6 +34,8 @@ export interface Stand {
     cpus: CpuSet,
     work: (place: DataPlace) => Promise<T>,
   ): Promise<T>;
+  /** Runs with a database of its own without tables, on the same server. Removes it afterwards. */
+  withEmptyDatabase<T>(cpus: CpuSet, work: (databaseUrl: string) => Promise<T>): Promise<T>;
   close(): Promise<void>;
 }
 
@@ -61,40 +63,55 @@ export async function createStand({ profile }: { profile: boolean }): Promise<St
   await migrate(databaseUrl(postgres.url, template));
   let databases = 0;
 
+  async function inDatabase<T>(
+    from: string,
+    cpus: CpuSet,
+    work: (name: string) => Promise<T>,
+  ): Promise<T> {
+    pinTree(postgres.pid, cpus);
+    const name = `bench_${++databases}`;
+    await withServer(postgres.url, (client) =>
+      client.query(`create database ${name} template ${from}`),
+    );
+    try {
+      return await work(name);
+    } finally {
+      await withServer(postgres.url, (client) =>
+        client.query(`drop database ${name} with (force)`),
+      );
+      // Writes this benchmark's dirty pages now, so that they are not written during the next.
+      await withServer(postgres.url, (client) => client.query("checkpoint"));
+    }
+  }
+
   return {
     directory,
     postgres,
     backends: redisInstalled ? ["postgres", "redis"] : ["postgres"],
     async withDatabase(backend, cpus, work) {
-      pinTree(postgres.pid, cpus);
-      const name = `bench_${++databases}`;
-      await withServer(postgres.url, (client) =>
-        client.query(`create database ${name} template ${template}`),
-      );
-      const url = databaseUrl(postgres.url, name);
-      const redis = backend === "redis" ? await startPinnedRedis(cpus) : null;
-      try {
-        const result = await work({
-          databaseUrl: url,
-          redisUrl: redis?.url ?? null,
-          pids: { postgres: postgres.pid, ...(redis === null ? {} : { redis: redis.pid }) },
-        });
-        if (profile) {
-          await writeFile(
-            join(directory, `${name}-statements.txt`),
-            formatTable(await topStatements(url)),
-          );
+      return inDatabase(template, cpus, async (name) => {
+        const url = databaseUrl(postgres.url, name);
+        const redis = backend === "redis" ? await startPinnedRedis(cpus) : null;
+        try {
+          const result = await work({
+            databaseUrl: url,
+            redisUrl: redis?.url ?? null,
+            pids: { postgres: postgres.pid, ...(redis === null ? {} : { redis: redis.pid }) },
+          });
+          if (profile) {
+            await writeFile(
+              join(directory, `${name}-statements.txt`),
+              formatTable(await topStatements(url)),
+            );
+          }
+          return result;
+        } finally {
+          await redis?.stop();
         }
-        return result;
-      } finally {
-        await redis?.stop();
-        await withServer(postgres.url, (client) =>
-          client.query(`drop database ${name} with (force)`),
-        );
-        // Writes this benchmark's dirty pages now, so that they are not written during the next.
-        await withServer(postgres.url, (client) => client.query("checkpoint"));
-      }
+      });
     },
+    withEmptyDatabase: (cpus, work) =>
+      inDatabase("template1", cpus, (name) => work(databaseUrl(postgres.url, name))),
     async close() {
       await postgres.remove();
       await rm(join(directory, "postgres"), { recursive: true, force: true });

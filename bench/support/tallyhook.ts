@@ -58,7 +58,13 @@ export async function startWorker(
 /** Starts a server to compare with. */
 export async function startOtherServer(
   placed: Placed,
-  server: { name: string; source: URL; args?: string[] },
+  server: {
+    name: string;
+    source: URL;
+    args?: string[];
+    nodeArgs?: readonly string[];
+    env?: Readonly<Record<string, string>>;
+  },
 ): Promise<RunningServer> {
   const port = await freePort();
   const child = startProcess({
@@ -66,6 +72,8 @@ export async function startOtherServer(
     name: server.name,
     file: compiled(server.source),
     args: [String(port), ...(server.args ?? [])],
+    nodeArgs: server.nodeArgs ?? [],
+    env: server.env ?? {},
   });
   await untilAnswers(child, port, "/");
   return { process: child, port };
