@@ -1,8 +1,24 @@
 const minDigits = 13;
+const [space, hyphen, plus, dot, lowLine] = [32, 45, 43, 46, 95];
 
-/** Whether a text may hold a card number. A cheap first test, which nearly every text without one fails. */
-export const mayHoldCardNumber = (text: string): boolean =>
-  text.length >= minDigits && /[\d -]{13}/.test(text);
+/**
+ * Whether a text may hold a card number: 13 digits, spaces and hyphens in a row. A cheap first test, which nearly every
+ * text without one fails. Looks at the last of 13 places first: if no number can pass through it, none begins before
+ * the next place, and 13 more are skipped.
+ */
+export function mayHoldCardNumber(text: string): boolean {
+  let start = 0;
+  while (start + minDigits <= text.length) {
+    let place = start + minDigits - 1;
+    while (place >= start && isOfNumber(text.charCodeAt(place))) place--;
+    if (place < start) return true;
+    start = place + 1;
+  }
+  return false;
+}
+
+const isOfNumber = (code: number): boolean =>
+  code <= 57 && (code >= 48 || code === hyphen || code === space);
 
 /** The same for a JSON number. */
 export const numberMayBeCard = (value: number): boolean => value >= 10 ** (minDigits - 1);
@@ -110,7 +126,6 @@ const isDigit = (code: number): boolean => code >= 48 && code <= 57;
 const minGroup = 3;
 const minFirstGroup = 4;
 const maxDigits = 19;
-const [space, hyphen, plus, dot, lowLine] = [32, 45, 43, 46, 95];
 
 /** The longest card number that begins with this run and stands in the gap; null where there is none. */
 function cardFrom(text: string, run: Run, gap: Gap): Card | null {

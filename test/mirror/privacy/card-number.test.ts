@@ -1,6 +1,6 @@
 import fc from "fast-check";
 import { describe, expect, test } from "vitest";
-import { maskCardNumbers } from "../../../src/mirror/privacy/card-number.ts";
+import { maskCardNumbers, mayHoldCardNumber } from "../../../src/mirror/privacy/card-number.ts";
 
 /** The last digit that makes a number pass Luhn's test. */
 function withCheckDigit(digits: string): string {
@@ -145,5 +145,32 @@ describe("of any text", () => {
     const before = process.cpuUsage();
     maskCardNumbers(long);
     expect(process.cpuUsage(before).user / 1e6).toBeLessThan(1);
+  });
+});
+
+describe("the first test of a text", () => {
+  const plainly = (text: string): boolean => /[0-9 -]{13}/.test(text);
+
+  test("says what its definition says, of any text", () => {
+    const piece = fc.oneof(
+      fc.stringMatching(/^[0-9 -]{1,14}$/),
+      fc.constantFrom("/", ":", ".", "a", "Z", "\u0660", "\u00a0", "\u{1f375}"),
+      fc.string({ unit: "binary", maxLength: 3 }),
+      fc.uuid(),
+    );
+    const text = fc.array(piece, { maxLength: 12 }).map((pieces) => pieces.join(""));
+    fc.assert(
+      fc.property(text, (any) => {
+        expect(mayHoldCardNumber(any)).toBe(plainly(any));
+      }),
+      { numRuns: 1_000 },
+    );
+  });
+
+  test("finds a run of exactly 13 at every place, and none of 12", () => {
+    const places = Array.from({ length: 40 }, (_, before) => before);
+    const around = (run: string, before: number) => `${"x".repeat(before)}${run}x`;
+    expect(places.filter((n) => !mayHoldCardNumber(around("4000 0000-000", n)))).toEqual([]);
+    expect(places.filter((n) => mayHoldCardNumber(around("4000 0000-00", n)))).toEqual([]);
   });
 });
