@@ -133,6 +133,7 @@ class LazyState implements GroupState {
   readonly #rank: number;
   readonly #within: string | undefined;
   #hash: string | null = null;
+  #version: string | null = null;
 
   constructor(
     { observedAt, receivedAt, cause, maskedCardNumbers }: Shown,
@@ -164,13 +165,19 @@ class LazyState implements GroupState {
   }
 
   get version(): string {
-    const { changedAt: updatedAt, observedAt, hash } = this;
-    return versionOf({ updatedAt, within: this.#within, observedAt, rank: this.#rank, hash });
+    return (this.#version ??= versionOf({
+      updatedAt: this.changedAt,
+      within: this.#within,
+      observedAt: this.observedAt,
+      rank: this.#rank,
+      hash: this.hash,
+    }));
   }
 
   replaceContent(json: string, columns: GroupState["columns"]): void {
     this.json = json;
     this.columns = columns;
     this.#hash = null;
+    this.#version = null;
   }
 }

@@ -30,6 +30,12 @@ export function versionOf({ updatedAt, within, observedAt, rank, hash }: Version
 /** The time at the start of a version, fixed form. */
 export const timeOfVersion = (version: string): string => version.slice(0, 27);
 
+/** SQL for the same. */
+export const timeOfVersionSql = (version: string): string => `left(${version}, 27)`;
+
+/** SQL for the hash at the end of a version. */
+export const hashOfVersionSql = (version: string): string => `right(${version}, 32)`;
+
 /**
  * SQL for the time until which a state is known to have held: its `updated_at`, or the `Date` of the read if later.
  * Text that compares like the times; '' for a group that was never seen.

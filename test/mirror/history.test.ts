@@ -6,6 +6,7 @@ import { emptyMirror } from "./copies.ts";
 import {
   apply,
   at,
+  rowOf,
   sampleEntry,
   sampleOrder,
   sampleSubscription,
@@ -52,6 +53,35 @@ describe("the history", () => {
     await apply(db, { ...shown("order", sampleOrder()), cause: "event:7" });
     await apply(db, seen("order", sampleOrder(), 9));
     expect(await versions()).toEqual([{ resource: "order", id: "order-1", cause: "event:7" }]);
+  });
+
+  test("has each state's own cause and times where the states of one row came with several events", async () => {
+    const { db } = database;
+    const own = { updated_at: at(3), metadata: { note: "a\0b" } };
+    await apply(
+      db,
+      { ...shown("order", sampleOrder({ updated_at: at(5), attempt_count: 2 })), cause: "event:7" },
+      {
+        ...shown("order", sampleOrder({ updated_at: at(9), transactions: [sampleEntry(own)] })),
+        cause: "event:8",
+      },
+    );
+    const columns = ["resource", "cause", "source_updated_at", "replaced_text"];
+    const state = (resource: string, cause: string, seconds: number, replaced_text = false) => {
+      return { resource, cause, source_updated_at: new Date(at(seconds)), replaced_text };
+    };
+    expect(await versions(columns)).toEqual([
+      state("order", "event:7", 5),
+      state("order", "event:8", 9),
+      state("order.dunning", "event:7", 5),
+      state("transaction.inline", "event:8", 3, true),
+    ]);
+    const order = await rowOf(db, "orders", "order-1");
+    expect(order).toMatchObject({ last_cause: "event:8", updated_at: new Date(at(9)) });
+    expect(await rowOf(db, "transactions", "sale-1")).toMatchObject({
+      last_cause: "event:8",
+      updated_at: new Date(at(3)),
+    });
   });
 
   const changes = [

@@ -34,10 +34,10 @@ export const contentDiffers = "(content)";
  */
 function compareStatement(resource: MirrorResource): CompareStatement {
   const groups = namedGroups(resource);
-  const given = givenColumns(resource, groups);
+  const given = givenColumns(resource);
   const parts = groups.map((group) => ({ group, checks: checksOf(resource, group) }));
   const sql = `
-    with ${givenRows(groups, given)}
+    with ${givenRows(resource)}
     select r.id, t.id is not null as found, ${parts
       .map(({ group, checks }) => `${differing(group, checks)} as ${group.prefix}differing`)
       .join(", ")}, to_jsonb(t) as stored
@@ -205,7 +205,7 @@ async function findDifferent(
     db,
     rows.flatMap(({ states }) => [...states.values()]),
   );
-  const bindings = rowBindings(resource, groups, statement.given, rows);
+  const bindings = rowBindings(resource, statement.given, rows);
   const { rows: answer } = await db
     .raw<{ rows: AnswerRow[] }>(statement.sql, bindings)
     .options({ name: `compare-${resource.table}` });

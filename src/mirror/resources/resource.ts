@@ -39,7 +39,7 @@ export interface MirrorResource {
   shared?: { with: string; columns: Columns };
   /** Columns computed from the winning states of several groups, so the order of arrival does not matter. */
   computed?: Readonly<Record<string, (row: RowExpression) => string>>;
-  /** SQL for what a snapshot of the core shows of computed columns, from its fields (`groupFields` and `content`). */
+  /** SQL for what a snapshot of the core shows of computed columns, from its fields `at` and `content`. */
   shown?: Readonly<Record<string, (core: RowExpression) => string>>;
   /** Its own fields whose values survive an erasure (privacy/personal-data.ts). All others are redacted. */
   keptOnErasure?: SurvivingKeys;
@@ -187,6 +187,8 @@ export interface ColumnDefinition {
   type: "text" | "bigint" | "integer" | "boolean" | "timestamptz";
   holds: Holds;
   read: (source: Source, key: string, updatedAt: string) => Column;
+  /** Always `updatedAt` of the state, so a batch does not send it once more for each row. */
+  isTimeOfState?: true;
 }
 
 /** By name. A column is read from the field of the same name, unless its definition says otherwise. */
@@ -293,6 +295,7 @@ export const changedAt: ColumnDefinition = {
   type: "timestamptz",
   holds: "plain",
   read: (_source, _key, updatedAt) => updatedAt,
+  isTimeOfState: true,
 };
 
 /** A column read from a nested object. */

@@ -1,7 +1,7 @@
 import type { Knex } from "knex";
 import { type MirrorResource, type NamedGroup, namedGroups } from "../resources/resource.ts";
 import type { GroupState } from "../snapshot.ts";
-import { type GivenColumn, groupFields, tableStatement } from "./upsert-statement.ts";
+import { type GivenColumn, type StateField, tableStatement } from "./upsert-statement.ts";
 import { sqlArray } from "../../platform/postgres/values.ts";
 
 /** The effect of a write. */
@@ -22,7 +22,7 @@ export function rowWriter(resource: MirrorResource): RowWriter {
   const groups = namedGroups(resource);
   const name = `mirror-${resource.table}`;
   return async (trx, rows) => {
-    const bindings = rowBindings(resource, groups, statement.given, rows);
+    const bindings = rowBindings(resource, statement.given, rows);
     const { rows: answer } = await trx
       .raw<{ rows: AnswerRow[] }>(statement.sql, bindings)
       .options({ name });
@@ -143,53 +143,56 @@ type Value = string | number | boolean | null;
 /** The bindings of `givenRows`: a blob of JSON texts, and one array per column. */
 export function rowBindings(
   resource: MirrorResource,
-  groups: readonly NamedGroup[],
   given: readonly GivenColumn[],
   rows: readonly TableRow[],
 ): (string | Buffer)[] {
+  const groups = namedGroups(resource);
+  const sent = new Set(given.map(({ name }) => name));
+  const causes = rows.map(({ states }) => causeOf(resource, states));
   const blob = packJson(
     groups.flatMap(({ group }) => rows.map(({ states }) => states.get(group)?.json ?? null)),
   );
   const columns = new Map<string, Value[]>([
     ["id", rows.map(({ id }) => id)],
-    ["winner", rows.map(({ isWinner }) => isWinner)],
-    ["last_cause", rows.map(({ states }) => causeOf(resource, states))],
+    ["winner", rows.map(({ isWinner }) => (isWinner ? null : false))],
+    ["last_cause", causes],
   ]);
-  groups.forEach(({ group, prefix, versionColumn, columns: own }, n) => {
+  groups.forEach(({ group, prefix, versionColumn, columns: own }, g) => {
     const states = rows.map((row) => row.states.get(group));
-    const part = <T>(all: readonly T[]) => all.slice(n * rows.length, (n + 1) * rows.length);
-    const fields: Record<keyof typeof groupFields, Value[]> = {
-      at: states.map((state) => state?.updatedAt ?? null),
-      observed: states.map((state) => state?.observedAt ?? null),
-      hash: states.map((state) => state?.hash ?? null),
-      cause: states.map((state) => state?.cause ?? null),
-      replaced: states.map((state) => state?.isReplaced ?? null),
-      position: part(blob.positions),
-      length: part(blob.lengths),
-    };
-    for (const [field, values] of Object.entries(fields)) columns.set(prefix + field, values);
-    columns.set(
-      versionColumn,
-      states.map((state) => state?.version ?? ""),
-    );
-    for (const column of Object.keys(own)) {
+    if (states.every((state) => state === undefined)) return;
+    const set = (name: string, valueOf: (state: GroupState, row: number) => Value): void => {
+      if (!sent.has(name)) return;
       columns.set(
-        column,
-        states.map((state) => state?.columns[column] ?? null),
+        name,
+        states.map((state, row) => (state === undefined ? null : valueOf(state, row))),
       );
-    }
+    };
+    const fields: Record<StateField, (state: GroupState, row: number) => Value> = {
+      position: (_, row) => blob.positions[g * rows.length + row] ?? null,
+      length: (_, row) => blob.lengths[g * rows.length + row] ?? null,
+      at: ({ updatedAt, changedAt }) => (updatedAt === changedAt ? null : updatedAt),
+      observed: ({ observedAt }) => observedAt,
+      cause: ({ cause }, row) => (cause === causes[row] ? null : cause),
+      replaced: ({ isReplaced }) => (isReplaced ? true : null),
+    };
+    set(versionColumn, ({ version }) => version);
+    for (const [field, valueOf] of Object.entries(fields)) set(prefix + field, valueOf);
+    for (const column of Object.keys(own)) set(column, (state) => state.columns[column] ?? null);
   });
+  const owners = rows.map(
+    ({ states }) => states.get(resource.name) ?? states.get(resource.shared?.with ?? ""),
+  );
   for (const column of Object.keys(resource.shared?.columns ?? {})) {
     columns.set(
       column,
-      rows.map(({ states }) => {
-        const owner = states.get(resource.name) ?? states.get(resource.shared?.with ?? "");
-        return owner?.columns[column] ?? null;
-      }),
+      owners.map((owner) => owner?.columns[column] ?? null),
     );
   }
-  return [blob.bytes, ...given.map(({ name }) => sqlArray(columns.get(name) ?? []))];
+  return [blob.bytes, ...given.map(({ name }) => columnArray(columns.get(name) ?? []))];
 }
+
+const columnArray = (values: readonly Value[]): string =>
+  values.every((value) => value === null) ? "{}" : sqlArray(values);
 
 const causeOf = ({ name: core }: MirrorResource, states: ReadonlyMap<string, GroupState>): string =>
   (states.get(core) ?? [...states.values()][0])?.cause ?? "";

@@ -3,12 +3,13 @@
  * an array, at several times the cost, and every batch sends thousands of short texts.
  */
 export function sqlArray(values: readonly (string | number | boolean | null)[]): string {
-  let literal = "";
-  for (const value of values) literal += `${literal === "" ? "" : ","}${element(value)}`;
-  return `{${literal}}`;
+  // One test of all texts together costs less than half of testing each.
+  const isPlain = values.length > 0 && values.every(isText) && !special.test(values.join(""));
+  return isPlain ? `{"${values.join('","')}"}` : `{${values.map(element).join(",")}}`;
 }
 
 const special = /["\\]/;
+const isText = (value: unknown): boolean => typeof value === "string";
 
 function element(value: string | number | boolean | null): string {
   if (typeof value !== "string") return value === null ? "NULL" : String(value);

@@ -3,28 +3,71 @@
 
 with
   blob as materialized (select $1::bytea as bytes),
+  arrays as (
+    select
+      unnest($2::text[]) as id,
+      unnest($3::boolean[]) as winner,
+      unnest($4::text[]) as last_cause,
+      unnest($5::text[]) as version,
+      unnest($6::timestamptz[]) as version_at,
+      unnest($7::integer[]) as version_position,
+      unnest($8::integer[]) as version_length,
+      unnest($9::timestamptz[]) as version_observed,
+      unnest($10::text[]) as version_cause,
+      unnest($11::boolean[]) as version_replaced,
+      unnest($12::text[]) as email,
+      unnest($13::text[]) as first_name,
+      unnest($14::text[]) as last_name,
+      unnest($15::text[]) as phone,
+      unnest($16::text[]) as company,
+      unnest($17::text[]) as default_payment_method_id,
+      unnest($18::timestamptz[]) as created_at,
+      unnest($19::boolean[]) as deleted,
+      unnest($20::text[]) as absent_version,
+      unnest($21::timestamptz[]) as absent_version_at,
+      unnest($22::integer[]) as absent_version_position,
+      unnest($23::integer[]) as absent_version_length,
+      unnest($24::timestamptz[]) as absent_version_observed,
+      unnest($25::text[]) as absent_version_cause,
+      unnest($26::boolean[]) as absent_version_replaced
+  ),
   given as materialized (
     select
-      g.*,
+      g.id,
+      g.last_cause,
+      g.version_position,
+      g.version_length,
+      g.version_observed,
+      g.email,
+      g.first_name,
+      g.last_name,
+      g.phone,
+      g.company,
+      g.default_payment_method_id,
+      g.created_at,
+      g.deleted,
+      g.absent_version_position,
+      g.absent_version_length,
+      g.absent_version_observed,
+      coalesce(g.winner, true) as winner,
+      coalesce(g.version, '') as version,
       convert_from(
         substr((select bytes from blob), g.version_position, g.version_length), 'UTF8'
       )::jsonb as version_content,
+      coalesce(g.version_at, left(g.version, 27)::timestamptz) as version_at,
+      right(g.version, 32) as version_hash,
+      coalesce(g.version_cause, g.last_cause) as version_cause,
+      coalesce(g.version_replaced, false) as version_replaced,
+      coalesce(g.version_at, left(g.version, 27)::timestamptz) as updated_at,
+      coalesce(g.absent_version, '') as absent_version,
       convert_from(
         substr((select bytes from blob), g.absent_version_position, g.absent_version_length), 'UTF8'
-      )::jsonb as absent_version_content
-    from
-      unnest(
-        $2::text[], $3::boolean[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::text[],
-        $10::boolean[], $11::integer[], $12::integer[], $13::text[], $14::text[], $15::text[], $16::text[], $17::text[],
-        $18::text[], $19::timestamptz[], $20::timestamptz[], $21::boolean[], $22::text[], $23::timestamptz[],
-        $24::timestamptz[], $25::text[], $26::text[], $27::boolean[], $28::integer[], $29::integer[]
-      ) as g(
-        id, winner, last_cause, version, version_at, version_observed, version_hash, version_cause, version_replaced,
-        version_position, version_length, email, first_name, last_name, phone, company, default_payment_method_id,
-        created_at, updated_at, deleted, absent_version, absent_version_at, absent_version_observed,
-        absent_version_hash, absent_version_cause, absent_version_replaced, absent_version_position,
-        absent_version_length
-      )
+      )::jsonb as absent_version_content,
+      coalesce(g.absent_version_at, left(g.absent_version, 27)::timestamptz) as absent_version_at,
+      right(g.absent_version, 32) as absent_version_hash,
+      coalesce(g.absent_version_cause, g.last_cause) as absent_version_cause,
+      coalesce(g.absent_version_replaced, false) as absent_version_replaced
+    from arrays g
   )
 select
   r.id,

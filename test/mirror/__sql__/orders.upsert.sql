@@ -3,37 +3,105 @@
 
 with
   blob as materialized (select $1::bytea as bytes),
+  arrays as (
+    select
+      unnest($2::text[]) as id,
+      unnest($3::boolean[]) as winner,
+      unnest($4::text[]) as last_cause,
+      unnest($5::text[]) as version,
+      unnest($6::timestamptz[]) as version_at,
+      unnest($7::integer[]) as version_position,
+      unnest($8::integer[]) as version_length,
+      unnest($9::timestamptz[]) as version_observed,
+      unnest($10::text[]) as version_cause,
+      unnest($11::boolean[]) as version_replaced,
+      unnest($12::text[]) as order_number,
+      unnest($13::text[]) as customer_id,
+      unnest($14::text[]) as status,
+      unnest($15::bigint[]) as subtotal,
+      unnest($16::bigint[]) as discount_amount,
+      unnest($17::bigint[]) as total,
+      unnest($18::text[]) as currency,
+      unnest($19::text[]) as description,
+      unnest($20::text[]) as failure_code,
+      unnest($21::text[]) as failure_reason,
+      unnest($22::text[]) as subscription_id,
+      unnest($23::integer[]) as subscription_cycle,
+      unnest($24::text[]) as payment_method_id,
+      unnest($25::text[]) as card_brand,
+      unnest($26::text[]) as card_last_four,
+      unnest($27::text[]) as coupon_code,
+      unnest($28::timestamptz[]) as created_at,
+      unnest($29::text[]) as dunning_version,
+      unnest($30::timestamptz[]) as dunning_version_at,
+      unnest($31::integer[]) as dunning_version_position,
+      unnest($32::integer[]) as dunning_version_length,
+      unnest($33::timestamptz[]) as dunning_version_observed,
+      unnest($34::text[]) as dunning_version_cause,
+      unnest($35::boolean[]) as dunning_version_replaced,
+      unnest($36::integer[]) as attempt_count,
+      unnest($37::timestamptz[]) as next_retry_at,
+      unnest($38::text[]) as items_version,
+      unnest($39::timestamptz[]) as items_version_at,
+      unnest($40::integer[]) as items_version_position,
+      unnest($41::integer[]) as items_version_length
+  ),
   given as materialized (
     select
-      g.*,
+      g.id,
+      g.last_cause,
+      g.version_position,
+      g.version_length,
+      g.version_observed,
+      g.order_number,
+      g.customer_id,
+      g.status,
+      g.subtotal,
+      g.discount_amount,
+      g.total,
+      g.currency,
+      g.description,
+      g.failure_code,
+      g.failure_reason,
+      g.subscription_id,
+      g.subscription_cycle,
+      g.payment_method_id,
+      g.card_brand,
+      g.card_last_four,
+      g.coupon_code,
+      g.created_at,
+      g.dunning_version_position,
+      g.dunning_version_length,
+      g.dunning_version_observed,
+      g.attempt_count,
+      g.next_retry_at,
+      g.items_version_position,
+      g.items_version_length,
+      coalesce(g.winner, true) as winner,
+      coalesce(g.version, '') as version,
       convert_from(
         substr((select bytes from blob), g.version_position, g.version_length), 'UTF8'
       )::jsonb as version_content,
+      coalesce(g.version_at, left(g.version, 27)::timestamptz) as version_at,
+      right(g.version, 32) as version_hash,
+      coalesce(g.version_cause, g.last_cause) as version_cause,
+      coalesce(g.version_replaced, false) as version_replaced,
+      coalesce(g.version_at, left(g.version, 27)::timestamptz) as updated_at,
+      coalesce(g.dunning_version, '') as dunning_version,
       convert_from(
         substr((select bytes from blob), g.dunning_version_position, g.dunning_version_length), 'UTF8'
       )::jsonb as dunning_version_content,
+      coalesce(g.dunning_version_at, left(g.dunning_version, 27)::timestamptz) as dunning_version_at,
+      right(g.dunning_version, 32) as dunning_version_hash,
+      coalesce(g.dunning_version_cause, g.last_cause) as dunning_version_cause,
+      coalesce(g.dunning_version_replaced, false) as dunning_version_replaced,
+      coalesce(g.items_version, '') as items_version,
       convert_from(
         substr((select bytes from blob), g.items_version_position, g.items_version_length), 'UTF8'
-      )::jsonb as items_version_content
-    from
-      unnest(
-        $2::text[], $3::boolean[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::text[],
-        $10::boolean[], $11::integer[], $12::integer[], $13::text[], $14::text[], $15::text[], $16::bigint[],
-        $17::bigint[], $18::bigint[], $19::text[], $20::text[], $21::text[], $22::text[], $23::text[], $24::integer[],
-        $25::text[], $26::text[], $27::text[], $28::text[], $29::timestamptz[], $30::timestamptz[], $31::text[],
-        $32::timestamptz[], $33::timestamptz[], $34::text[], $35::text[], $36::boolean[], $37::integer[],
-        $38::integer[], $39::integer[], $40::timestamptz[], $41::text[], $42::timestamptz[], $43::timestamptz[],
-        $44::text[], $45::text[], $46::boolean[], $47::integer[], $48::integer[]
-      ) as g(
-        id, winner, last_cause, version, version_at, version_observed, version_hash, version_cause, version_replaced,
-        version_position, version_length, order_number, customer_id, status, subtotal, discount_amount, total, currency,
-        description, failure_code, failure_reason, subscription_id, subscription_cycle, payment_method_id, card_brand,
-        card_last_four, coupon_code, created_at, updated_at, dunning_version, dunning_version_at,
-        dunning_version_observed, dunning_version_hash, dunning_version_cause, dunning_version_replaced,
-        dunning_version_position, dunning_version_length, attempt_count, next_retry_at, items_version, items_version_at,
-        items_version_observed, items_version_hash, items_version_cause, items_version_replaced, items_version_position,
-        items_version_length
-      )
+      )::jsonb as items_version_content,
+      coalesce(g.items_version_at, left(g.items_version, 27)::timestamptz) as items_version_at,
+      right(g.items_version, 32) as items_version_hash
+    from arrays g
   ),
   recorded as (
     insert into mirror.versions (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, data)

@@ -3,31 +3,95 @@
 
 with
   blob as materialized (select $1::bytea as bytes),
+  arrays as (
+    select
+      unnest($2::text[]) as id,
+      unnest($3::boolean[]) as winner,
+      unnest($4::text[]) as last_cause,
+      unnest($5::text[]) as version,
+      unnest($6::timestamptz[]) as version_at,
+      unnest($7::integer[]) as version_position,
+      unnest($8::integer[]) as version_length,
+      unnest($9::timestamptz[]) as version_observed,
+      unnest($10::text[]) as version_cause,
+      unnest($11::boolean[]) as version_replaced,
+      unnest($12::text[]) as customer_id,
+      unnest($13::text[]) as plan_id,
+      unnest($14::text[]) as status,
+      unnest($15::bigint[]) as amount,
+      unnest($16::text[]) as currency,
+      unnest($17::timestamptz[]) as current_period_start,
+      unnest($18::timestamptz[]) as current_period_end,
+      unnest($19::integer[]) as current_billing_cycle,
+      unnest($20::integer[]) as total_billing_cycles,
+      unnest($21::timestamptz[]) as next_billing_date,
+      unnest($22::timestamptz[]) as start_date,
+      unnest($23::timestamptz[]) as end_date,
+      unnest($24::timestamptz[]) as canceled_at,
+      unnest($25::text[]) as payment_method_id,
+      unnest($26::text[]) as card_brand,
+      unnest($27::text[]) as card_last_four,
+      unnest($28::timestamptz[]) as created_at,
+      unnest($29::text[]) as detail_version,
+      unnest($30::timestamptz[]) as detail_version_at,
+      unnest($31::integer[]) as detail_version_position,
+      unnest($32::integer[]) as detail_version_length,
+      unnest($33::timestamptz[]) as detail_version_observed,
+      unnest($34::text[]) as detail_version_cause,
+      unnest($35::boolean[]) as detail_version_replaced,
+      unnest($36::text[]) as failure_reason,
+      unnest($37::integer[]) as attempt_count,
+      unnest($38::timestamptz[]) as next_retry_at
+  ),
   given as materialized (
     select
-      g.*,
+      g.id,
+      g.last_cause,
+      g.version_position,
+      g.version_length,
+      g.version_observed,
+      g.customer_id,
+      g.plan_id,
+      g.status,
+      g.amount,
+      g.currency,
+      g.current_period_start,
+      g.current_period_end,
+      g.current_billing_cycle,
+      g.total_billing_cycles,
+      g.next_billing_date,
+      g.start_date,
+      g.end_date,
+      g.canceled_at,
+      g.payment_method_id,
+      g.card_brand,
+      g.card_last_four,
+      g.created_at,
+      g.detail_version_position,
+      g.detail_version_length,
+      g.detail_version_observed,
+      g.failure_reason,
+      g.attempt_count,
+      g.next_retry_at,
+      coalesce(g.winner, true) as winner,
+      coalesce(g.version, '') as version,
       convert_from(
         substr((select bytes from blob), g.version_position, g.version_length), 'UTF8'
       )::jsonb as version_content,
+      coalesce(g.version_at, left(g.version, 27)::timestamptz) as version_at,
+      right(g.version, 32) as version_hash,
+      coalesce(g.version_cause, g.last_cause) as version_cause,
+      coalesce(g.version_replaced, false) as version_replaced,
+      coalesce(g.version_at, left(g.version, 27)::timestamptz) as updated_at,
+      coalesce(g.detail_version, '') as detail_version,
       convert_from(
         substr((select bytes from blob), g.detail_version_position, g.detail_version_length), 'UTF8'
-      )::jsonb as detail_version_content
-    from
-      unnest(
-        $2::text[], $3::boolean[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::text[],
-        $10::boolean[], $11::integer[], $12::integer[], $13::text[], $14::text[], $15::text[], $16::bigint[],
-        $17::text[], $18::timestamptz[], $19::timestamptz[], $20::integer[], $21::integer[], $22::timestamptz[],
-        $23::timestamptz[], $24::timestamptz[], $25::timestamptz[], $26::text[], $27::text[], $28::text[],
-        $29::timestamptz[], $30::timestamptz[], $31::text[], $32::timestamptz[], $33::timestamptz[], $34::text[],
-        $35::text[], $36::boolean[], $37::integer[], $38::integer[], $39::text[], $40::integer[], $41::timestamptz[]
-      ) as g(
-        id, winner, last_cause, version, version_at, version_observed, version_hash, version_cause, version_replaced,
-        version_position, version_length, customer_id, plan_id, status, amount, currency, current_period_start,
-        current_period_end, current_billing_cycle, total_billing_cycles, next_billing_date, start_date, end_date,
-        canceled_at, payment_method_id, card_brand, card_last_four, created_at, updated_at, detail_version,
-        detail_version_at, detail_version_observed, detail_version_hash, detail_version_cause, detail_version_replaced,
-        detail_version_position, detail_version_length, failure_reason, attempt_count, next_retry_at
-      )
+      )::jsonb as detail_version_content,
+      coalesce(g.detail_version_at, left(g.detail_version, 27)::timestamptz) as detail_version_at,
+      right(g.detail_version, 32) as detail_version_hash,
+      coalesce(g.detail_version_cause, g.last_cause) as detail_version_cause,
+      coalesce(g.detail_version_replaced, false) as detail_version_replaced
+    from arrays g
   ),
   recorded as (
     insert into mirror.versions (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, data)

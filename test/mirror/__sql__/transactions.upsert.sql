@@ -3,29 +3,78 @@
 
 with
   blob as materialized (select $1::bytea as bytes),
+  arrays as (
+    select
+      unnest($2::text[]) as id,
+      unnest($3::boolean[]) as winner,
+      unnest($4::text[]) as last_cause,
+      unnest($5::text[]) as version,
+      unnest($6::timestamptz[]) as version_at,
+      unnest($7::integer[]) as version_position,
+      unnest($8::integer[]) as version_length,
+      unnest($9::timestamptz[]) as version_observed,
+      unnest($10::text[]) as version_cause,
+      unnest($11::boolean[]) as version_replaced,
+      unnest($12::text[]) as inline_version,
+      unnest($13::timestamptz[]) as inline_version_at,
+      unnest($14::integer[]) as inline_version_position,
+      unnest($15::integer[]) as inline_version_length,
+      unnest($16::timestamptz[]) as inline_version_observed,
+      unnest($17::text[]) as inline_version_cause,
+      unnest($18::boolean[]) as inline_version_replaced,
+      unnest($19::integer[]) as attempt_count,
+      unnest($20::text[]) as type,
+      unnest($21::bigint[]) as amount,
+      unnest($22::text[]) as currency,
+      unnest($23::text[]) as customer_id,
+      unnest($24::text[]) as failure_reason,
+      unnest($25::text[]) as payment_method_id,
+      unnest($26::text[]) as card_brand,
+      unnest($27::text[]) as card_last_four,
+      unnest($28::timestamptz[]) as created_at
+  ),
   given as materialized (
     select
-      g.*,
+      g.id,
+      g.last_cause,
+      g.version_position,
+      g.version_length,
+      g.version_observed,
+      g.inline_version_position,
+      g.inline_version_length,
+      g.inline_version_observed,
+      g.attempt_count,
+      g.type,
+      g.amount,
+      g.currency,
+      g.customer_id,
+      g.failure_reason,
+      g.payment_method_id,
+      g.card_brand,
+      g.card_last_four,
+      g.created_at,
+      coalesce(g.winner, true) as winner,
+      coalesce(g.version, '') as version,
       convert_from(
         substr((select bytes from blob), g.version_position, g.version_length), 'UTF8'
       )::jsonb as version_content,
+      coalesce(g.version_at, left(g.version, 27)::timestamptz) as version_at,
+      right(g.version, 32) as version_hash,
+      coalesce(g.version_cause, g.last_cause) as version_cause,
+      coalesce(g.version_replaced, false) as version_replaced,
+      coalesce(g.inline_version, '') as inline_version,
       convert_from(
         substr((select bytes from blob), g.inline_version_position, g.inline_version_length), 'UTF8'
-      )::jsonb as inline_version_content
-    from
-      unnest(
-        $2::text[], $3::boolean[], $4::text[], $5::text[], $6::timestamptz[], $7::timestamptz[], $8::text[], $9::text[],
-        $10::boolean[], $11::integer[], $12::integer[], $13::text[], $14::timestamptz[], $15::timestamptz[],
-        $16::text[], $17::text[], $18::boolean[], $19::integer[], $20::integer[], $21::integer[], $22::text[],
-        $23::bigint[], $24::text[], $25::text[], $26::text[], $27::text[], $28::text[], $29::text[], $30::timestamptz[],
-        $31::timestamptz[]
-      ) as g(
-        id, winner, last_cause, version, version_at, version_observed, version_hash, version_cause, version_replaced,
-        version_position, version_length, inline_version, inline_version_at, inline_version_observed,
-        inline_version_hash, inline_version_cause, inline_version_replaced, inline_version_position,
-        inline_version_length, attempt_count, type, amount, currency, customer_id, failure_reason, payment_method_id,
-        card_brand, card_last_four, created_at, updated_at
-      )
+      )::jsonb as inline_version_content,
+      coalesce(g.inline_version_at, left(g.inline_version, 27)::timestamptz) as inline_version_at,
+      right(g.inline_version, 32) as inline_version_hash,
+      coalesce(g.inline_version_cause, g.last_cause) as inline_version_cause,
+      coalesce(g.inline_version_replaced, false) as inline_version_replaced,
+      coalesce(
+        coalesce(g.version_at, left(g.version, 27)::timestamptz),
+        coalesce(g.inline_version_at, left(g.inline_version, 27)::timestamptz)
+      ) as updated_at
+    from arrays g
   ),
   recorded as (
     insert into mirror.versions (resource, id, source_updated_at, content_hash, observed_at, cause, replaced_text, data)
