@@ -25,8 +25,8 @@ export const isPerson = (group: string): string =>
   `${group} in (${people.map(({ name }) => `'${name}'`).join(", ")})`;
 
 /**
- * Whether anybody was ever erased. Every writer calls this or `erasedAmong` first in its transaction, so that an
- * erasure that begins meanwhile waits for the writer (`markErased`).
+ * Whether anybody was ever erased. Every writer calls this, `beginWriting` or `erasedAmong` first in its transaction, so
+ * that an erasure that begins meanwhile waits for the writer (`markErased`).
  */
 export async function isAnybodyErased(db: Knex): Promise<boolean> {
   const { rows } = await db

@@ -3,7 +3,7 @@ import { sqlArray } from "../../platform/postgres/values.ts";
 import { redactErased } from "../privacy/erased-people.ts";
 import { decode, mirrorResources } from "../resources.ts";
 import type { GroupState, ObjectKey, Snapshot } from "../snapshot.ts";
-import { isConfirmedBy, timeOfVersion } from "../version.ts";
+import { isConfirmedBy } from "../version.ts";
 import { type WriteResult, rowWriter, tableRows } from "./write-rows.ts";
 
 /** The outcome of one snapshot. */
@@ -87,11 +87,11 @@ export async function applyStates(
 ): Promise<WriteResult> {
   const all: WriteResult = { recorded: new Set(), changed: new Set(), fresh: new Set() };
   if (states.length === 0) return all;
-  await limitWriter(trx, limits);
-  await redactErased(trx, states);
+  const known = await beginWriting(trx, limits);
+  if (known.isAnybodyErased) await redactErased(trx, states);
   const believed = states.filter(({ isBelieved }) => isBelieved);
   if (believed.length < states.length) await keepUnbelieved(trx, states);
-  const overruled = await findOverruled(trx, believed);
+  const overruled = await findOverruled(trx, known.isAnythingHealed ? believed : []);
   for (const { resource, write } of tables) {
     const own = believed.filter(
       (state) => Object.hasOwn(resource.groups, state.group) && !overruled.has(state),
@@ -116,9 +116,8 @@ async function tiedObjects(
   const known = unsure.filter((state) => !fresh.has(state));
   const tied = [...tiesInBatch(states, recorded), ...(await findTies(trx, known))];
   const objects = new Map<string, TiedObject>();
-  for (const { confirmedBy, version } of tied) {
+  for (const { confirmedBy, changedAt: updatedAt } of tied) {
     if (confirmedBy === null) continue;
-    const updatedAt = timeOfVersion(version);
     const key = `${confirmedBy.resource}|${confirmedBy.id}`;
     const other = objects.get(key);
     if (other === undefined || other.updatedAt < updatedAt)
@@ -127,8 +126,8 @@ async function tiedObjects(
   return [...objects.values()];
 }
 
-const isUnconfirmed = ({ confirmedBy, observedAt, version }: GroupState): boolean =>
-  confirmedBy !== null && !isConfirmedBy(observedAt, timeOfVersion(version));
+const isUnconfirmed = ({ confirmedBy, observedAt, changedAt }: GroupState): boolean =>
+  confirmedBy !== null && !isConfirmedBy(observedAt, changedAt);
 
 function tiesInBatch(
   states: readonly GroupState[],
@@ -266,23 +265,34 @@ export const defaultWriterLimits: WriterLimits = {
   transactionMs: 30_000,
 };
 
+/** What a writer need not look for if it is false. */
+export interface WriterFacts {
+  isAnybodyErased: boolean;
+  /** A person healed an object: an event may repeat a state that was overruled. */
+  isAnythingHealed: boolean;
+}
+
 /**
  * Limits a writer's transaction, to 30 s by default. Reports as of a time rely on it: what was recorded more than a
  * minute ago is committed or never will be. That is certain from PostgreSQL 17 on. Older servers lack
- * `transaction_timeout`: they limit each statement and each pause between statements, but not their sum. Idempotent
- * within a transaction.
+ * `transaction_timeout`: they limit each statement and each pause between statements, but not their sum. Asks in the
+ * same statement for `WriterFacts`; an erasure that begins meanwhile waits for the writer (`markErased`), so that the
+ * answer stays true. Idempotent within a transaction.
  */
-export async function limitWriter(
+export async function beginWriting(
   trx: Knex.Transaction,
   { statementMs, lockMs, transactionMs }: WriterLimits,
-): Promise<void> {
-  await trx
-    .raw(
+): Promise<WriterFacts> {
+  const { rows } = await trx
+    .raw<{ rows: [WriterFacts] }>(
       `select set_config('statement_timeout', ?::text, true), set_config('lock_timeout', ?::text, true),
          set_config('idle_in_transaction_session_timeout', ?::text, true),
          case when current_setting('server_version_num')::int >= 170000
-              then set_config('transaction_timeout', ?::text, true) end`,
+              then set_config('transaction_timeout', ?::text, true) end,
+         exists (select from mirror.erasures) as "isAnybodyErased",
+         exists (select from mirror.heals) as "isAnythingHealed"`,
       [statementMs, lockMs, transactionMs, transactionMs],
     )
-    .options({ name: "mirror-limits" });
+    .options({ name: "mirror-begin" });
+  return rows[0];
 }

@@ -4,7 +4,7 @@ import { mirrorResources, resourceNamed } from "../resources.ts";
 import { type MirrorResource, namedGroups } from "../resources/resource.ts";
 import type { GroupState, ObjectKey } from "../snapshot.ts";
 import { latestPlausible } from "../version.ts";
-import { applyStates, defaultWriterLimits, limitWriter } from "./apply.ts";
+import { applyStates, defaultWriterLimits, beginWriting } from "./apply.ts";
 import type { WriteResult } from "./write-rows.ts";
 
 /** Who decided to heal an object, and why. */
@@ -59,7 +59,7 @@ export async function overwriteObject(
 ): Promise<OverwriteResult> {
   const { resource, id } = object;
   const described = resourceNamed(resource);
-  await limitWriter(trx, defaultWriterLimits);
+  await beginWriting(trx, defaultWriterLimits);
   const before = await readRow(trx, described, id, { isLocked: true });
   if ((before?.sha256 ?? null) !== shown.seen.sha256) return { kind: "changed" };
   await resetVersions(trx, object, shown);
