@@ -1,5 +1,6 @@
 import type { Knex } from "knex";
 import { ConfigurationError } from "../platform/errors.ts";
+import type { MigrateOptions } from "../platform/postgres/migration-session.ts";
 import {
   type Migrated,
   type Schema,
@@ -58,7 +59,8 @@ const schema: Schema = {
 };
 
 /** Brings a database up to date (`migrateToLatest`). */
-export const migrateSchema = (db: Knex): Promise<Migrated> => migrateToLatest(db, schema);
+export const migrateSchema = (db: Knex, options?: MigrateOptions): Promise<Migrated> =>
+  migrateToLatest(db, schema, options);
 
 /** Migrations that the database lacks, and files whose functions are missing there or differ. Read-only. */
 export async function pendingSchema(db: Knex): Promise<string[]> {

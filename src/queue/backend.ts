@@ -16,7 +16,12 @@ import {
 } from "bullmq";
 import pg from "pg";
 import { z } from "zod";
-import { createPool } from "../platform/postgres/pool.ts";
+import {
+  type LockPatience,
+  defaultLockPatience,
+  withLockPatience,
+} from "../platform/postgres/lock-waits.ts";
+import { createDatabase, createPool } from "../platform/postgres/pool.ts";
 import { withSessionSettings } from "../platform/postgres/session-settings.ts";
 import { type RedisClient, type RedisUse, createRedisClient } from "./redis-client.ts";
 
@@ -188,16 +193,34 @@ const postgresFactory: BackendFactory<PostgresQueueBackend, PoolLocation> = (
   return backend;
 };
 
-/** Migrates BullMQ's own schema. Idempotent; concurrent calls wait for each other. */
-export async function migrateQueueSchema(url: string): Promise<void> {
+/**
+ * Migrates BullMQ's own schema, in one transaction, with the patience of our migrations. Idempotent; concurrent calls
+ * wait for each other. Throws `UnreachableError` when it does not get a lock in time.
+ */
+export async function migrateQueueSchema(
+  url: string,
+  options: Partial<LockPatience> = {},
+): Promise<void> {
+  const patience = { ...defaultLockPatience, ...options };
+  const applicationName = "tallyhook migrate";
+  // Connects when a wait has to be explained.
+  const db = createDatabase({ url, poolMax: 1, applicationName });
   const client = new pg.Client({
     connectionString: withSessionSettings(url),
-    application_name: "tallyhook migrate",
+    application_name: applicationName,
   });
   await client.connect();
   try {
-    await runMigrations(client, schema);
+    const { rows } = await client.query<{ pid: number }>(
+      "select set_config('lock_timeout', $1, false), pg_backend_pid() as pid",
+      [String(patience.lockTimeoutMs)],
+    );
+    const current = (): string => "the schema of the job queue";
+    await withLockPatience({ db, pid: rows[0]?.pid ?? 0, current, patience }, () =>
+      runMigrations(client, schema),
+    );
   } finally {
     await client.end();
+    await db.destroy();
   }
 }

@@ -1,10 +1,12 @@
 import type { Command } from "commander";
 import { counted } from "../../platform/readable-text.ts";
+import { type LockPatience, defaultLockPatience } from "../../platform/postgres/lock-waits.ts";
 import type { Migrated } from "../../platform/postgres/migrations.ts";
 import { someOf } from "../../platform/readable-text.ts";
 import { migrateQueueSchema } from "../../queue/backend.ts";
 import type { Runtime } from "../runtime.ts";
 import { migrateSchema } from "../schema.ts";
+import { wholeNumber } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 
 export function registerMigrate(program: Command, context: CliContext): void {
@@ -12,10 +14,22 @@ export function registerMigrate(program: Command, context: CliContext): void {
     .command("migrate")
     .description("bring the schema of the database up to date, and that of the job queue in it")
     .option("--json", "print one JSON object")
-    .action(async ({ json }: { json?: boolean }) => {
-      const { applied, replaced } = await context.withRuntime("migrate", migrateAll, {
-        logLevel: "warn",
-      });
+    .option(
+      "--wait <minutes>",
+      "how long to ask for a lock that others hold",
+      wholeNumber(0, 1_440, "minutes"),
+      defaultLockPatience.waitMs / 60_000,
+    )
+    .action(async ({ json, wait }: { json?: boolean; wait: number }) => {
+      const patience = {
+        waitMs: wait * 60_000,
+        onWait: (line: string) => context.stderr.write(`tallyhook: ${line}\n`),
+      };
+      const { applied, replaced } = await context.withRuntime(
+        "migrate",
+        (runtime) => migrateAll(runtime, patience),
+        { logLevel: "warn" },
+      );
       if (json === true) {
         context.stdout.write(`${JSON.stringify({ applied, replaced })}\n`);
         return;
@@ -32,10 +46,13 @@ export function registerMigrate(program: Command, context: CliContext): void {
 }
 
 /** Migrates our schema and the job queue's. Returns what changed in ours. Idempotent. */
-export async function migrateAll(runtime: Runtime): Promise<Migrated> {
-  const done = await migrateSchema(await runtime.db());
+export async function migrateAll(
+  runtime: Pick<Runtime, "config" | "db" | "databaseUrl" | "log">,
+  { onWait = (line) => runtime.log.warn(line), ...patience }: Partial<LockPatience> = {},
+): Promise<Migrated> {
+  const done = await migrateSchema(await runtime.db(), { ...patience, onWait });
   if (runtime.config.queueBackend === "postgres") {
-    await migrateQueueSchema(await runtime.databaseUrl());
+    await migrateQueueSchema(await runtime.databaseUrl(), { ...patience, onWait });
   }
   return done;
 }

@@ -2,8 +2,22 @@ import { readdir } from "node:fs/promises";
 import type { Knex } from "knex";
 import { ConfigurationError } from "../errors.ts";
 import { someOf } from "../readable-text.ts";
+import {
+  type MigrateOptions,
+  type MigrationSession,
+  withMigrationSession,
+} from "./migration-session.ts";
 import { tableExists, replaceObjects } from "./schema-objects.ts";
-import { readSqlFile, runSqlFile } from "./sql-file.ts";
+import {
+  type Run,
+  type SqlFile,
+  lineAt,
+  readSqlFile,
+  runOn,
+  runSqlFile,
+  runStatement,
+} from "./sql-file.ts";
+import { type SqlStatement, splitStatements } from "./sql-statements.ts";
 
 /** The parts of a database schema. Each part may depend on those before it. */
 export interface Schema {
@@ -23,56 +37,188 @@ export interface Migrated {
   replaced: string[];
 }
 
+/** A numbered file that the database lacks. */
+export interface PendingMigration {
+  name: string;
+  /** Its first line is `-- online`: each statement runs by itself. */
+  isOnline: boolean;
+}
+
 /** `migrations/` beside `src/`, or `dist/migrations/` beside `dist/src/`: the same depth in both. */
 export const migrationsFolder = new URL("../../../migrations/", import.meta.url);
 export const ownMigrationsFolder = new URL("own/", migrationsFolder);
 /** The merchant's files begin with it, so that their numbers never collide with ours. */
 const ownPrefix = "own/";
 const ledger = "tallyhook_migrations";
-/** The key of the advisory lock that is held while the schema changes. An arbitrary fixed number. */
-const advisoryLock = 7_255_011_932;
-const liftedLimits = [
-  "statement_timeout",
-  "lock_timeout",
-  "idle_in_transaction_session_timeout",
-  "transaction_timeout",
-];
 
 /**
  * Brings the schema up to date: applies the numbered files that the database lacks, then the functions, views and
- * triggers whose text differs from the program's. All of it is one transaction under an advisory lock: a crash leaves
- * no partial change and no lock, and of two processes that migrate at once the second finds nothing to do. No time
- * limit applies. Idempotent. Throws `ConfigurationError` with file and line where a statement is refused, and when a
- * newer version has migrated the database.
+ * triggers whose text differs from the program's. All of it is one transaction, up to the first online file that other
+ * files build on; online files that none builds on come last. An online file is recorded when its last statement is
+ * done, and begins again from its first after a crash.
+ *
+ * A lock that it does not get within half a second it asks for again later, from the start of the transaction, so that
+ * nobody queues behind it for longer (`LockPatience`). No other limit applies. One process migrates at a time, under an
+ * advisory lock that ends with its connection; the next finds nothing to do. Idempotent. Throws `ConfigurationError`
+ * with file and line where a statement is refused, and when a newer version has migrated the database;
+ * `UnreachableError` when it does not get a lock in time.
  */
-export async function migrateToLatest(db: Knex, schema: Schema): Promise<Migrated> {
-  return db.transaction(async (trx) => {
-    // Operators limit statements so that none blocks others for long; a migration must run to its end.
-    await trx.raw(
-      "select set_config(name, '0', true) from pg_settings where name = any(?::text[])",
-      [liftedLimits],
-    );
-    await trx.raw("select pg_advisory_xact_lock(?)", [advisoryLock]);
-    await makeLedger(trx, schema.migrations);
-    await refuseNewerSchema(trx, schema.migrations);
-    const applied = await applyNumbered(trx, schema.migrations);
-    const replaced = await replaceObjects(trx, await readFiles(schema.objects), "program");
-    applied.push(...(await applyNumbered(trx, schema.ownMigrations, ownPrefix)));
-    replaced.push(...(await replaceObjects(trx, await readFiles(schema.ownObjects), "merchant")));
-    return { applied, replaced };
+export async function migrateToLatest(
+  db: Knex,
+  schema: Schema,
+  options: MigrateOptions = {},
+): Promise<Migrated> {
+  const done: Migrated = { applied: [], replaced: [] };
+  await withMigrationSession(db, options, async (session) => {
+    for (;;) {
+      const { applied, replaced, online } = await migrateInTransaction(session, schema);
+      done.applied.push(...applied);
+      done.replaced.push(...replaced);
+      if (online === null) return;
+      await applyOnline(session, online);
+      done.applied.push(online.name);
+    }
   });
+  return done;
+}
+
+const headOf = (statement: string): string => {
+  const words = statement.replaceAll(/--[^\n]*/g, "").split(/\s+/);
+  return words.slice(0, 8).join(" ") + (words.length > 8 ? " …" : "");
+};
+
+interface TransactionDone extends Migrated {
+  /** The online file that comes next; null: the schema is up to date. */
+  online: NumberedFile | null;
+}
+
+async function migrateInTransaction(
+  session: MigrationSession,
+  schema: Schema,
+): Promise<TransactionDone> {
+  const done = await session.patiently(() =>
+    session.transaction(async (trx) => {
+      await makeLedger(trx, schema.migrations);
+      await refuseNewerSchema(trx, schema.migrations);
+      const applied = new Set(await appliedMigrations(trx));
+      const pendingOf = async (folder: URL, prefix = "") =>
+        nextFiles((await numberedFiles(folder, prefix)).filter(({ name }) => !applied.has(name)));
+      const ours = await pendingOf(schema.migrations);
+      await applyFiles(session, trx, ours.now);
+      const done: TransactionDone = {
+        applied: namesOf(ours.now),
+        replaced: [],
+        online: ours.online,
+      };
+      if (ours.later > 0) return done;
+      done.replaced.push(...(await replaceFiles(session, trx, schema.objects, "program")));
+      const own = await pendingOf(schema.ownMigrations, ownPrefix);
+      await applyFiles(session, trx, own.now);
+      done.applied.push(...namesOf(own.now));
+      done.online ??= own.online;
+      if (own.later > 0) return { ...done, online: own.online };
+      done.replaced.push(...(await replaceFiles(session, trx, schema.ownObjects, "merchant")));
+      return done;
+    }),
+  );
+  session.watcher?.released();
+  return done;
+}
+
+/** Returns how many rows the statement changed. */
+async function runStep(
+  session: MigrationSession,
+  run: Run,
+  file: SqlFile,
+  statement: SqlStatement,
+  isOnline: boolean,
+): Promise<number> {
+  const line = lineAt(file.text, statement.offset);
+  const step = { file: file.name, line, statement: headOf(statement.text), isOnline };
+  return session.step(step, run, async () => {
+    const { rowCount } = await runStatement(run, file, statement);
+    return rowCount ?? 0;
+  });
+}
+
+async function replaceFiles(
+  session: MigrationSession,
+  trx: Knex.Transaction,
+  urls: readonly URL[],
+  owner: "program" | "merchant",
+): Promise<string[]> {
+  const step = {
+    file: owner === "program" ? "src" : "src/reports/own",
+    line: null,
+    statement: "functions, views and triggers",
+    isOnline: false,
+  };
+  return session.step(step, runOn(trx), async () =>
+    replaceObjects(trx, await Promise.all(urls.map(readSqlFile)), owner),
+  );
+}
+
+async function applyFiles(
+  session: MigrationSession,
+  trx: Knex.Transaction,
+  files: readonly NumberedFile[],
+): Promise<void> {
+  const run = runOn(trx);
+  for (const { name, file } of files) {
+    for (const statement of splitStatements(file.text)) {
+      await runStep(session, run, file, statement, false);
+    }
+    await trx(ledger).insert({ name });
+  }
+}
+
+/**
+ * Applies a file outside a transaction. Each statement can be run again: after a crash the file begins from its start.
+ */
+async function applyOnline(session: MigrationSession, { name, file }: NumberedFile): Promise<void> {
+  for (const statement of splitStatements(file.text)) {
+    const isRepeated = statement.comments.includes("repeat");
+    const once = (): Promise<number> =>
+      session.patiently(async (leftMs) => {
+        // It waits for other transactions to end, and nobody waits for it: no attempt is cut short.
+        const limitMs = /\bconcurrently\b/i.test(statement.text) ? leftMs : session.lockTimeoutMs;
+        await session.run(`set lock_timeout = ${Math.ceil(limitMs)}`);
+        await dropInvalidIndex(session.run, statement);
+        return runStep(session, session.run, file, statement, true);
+      });
+    while ((await once()) > 0 && isRepeated);
+    session.watcher?.released();
+  }
+  await session.run(`set lock_timeout = ${session.lockTimeoutMs}`);
+  await session.run(`insert into ${ledger} (name) values ('${name.replaceAll("'", "''")}')`);
+}
+
+/** A `create index concurrently` that broke off leaves an index that is kept up and never used. */
+async function dropInvalidIndex(run: Run, { text }: SqlStatement): Promise<void> {
+  const [, index, schema] =
+    /^create\s+(?:unique\s+)?index\s+concurrently\s+(?:if\s+not\s+exists\s+)?(\w+)\s+on\s+(\w+)\./i.exec(
+      text,
+    ) ?? [];
+  if (index === undefined || schema === undefined) return;
+  const { rows } = await run<unknown>(
+    `select from pg_index where indexrelid = to_regclass('${schema}.${index}') and not indisvalid`,
+  );
+  if (rows.length > 0) await run(`drop index concurrently ${schema}.${index}`);
 }
 
 /** Names of the numbered files that the database lacks, oldest first. Only reads. */
 export async function pendingMigrations(
   db: Knex,
-  { migrations, ownMigrations }: Pick<Schema, "migrations" | "ownMigrations"> = {
+  schema: Pick<Schema, "migrations" | "ownMigrations"> = {
     migrations: migrationsFolder,
     ownMigrations: ownMigrationsFolder,
   },
 ): Promise<string[]> {
-  const own = await migrationNames(ownMigrations);
-  const known = [...(await migrationNames(migrations)), ...own.map((name) => ownPrefix + name)];
+  const own = await migrationNames(schema.ownMigrations);
+  const known = [
+    ...(await migrationNames(schema.migrations)),
+    ...own.map((name) => ownPrefix + name),
+  ];
   const applied = new Set(await appliedMigrations(db));
   return known.filter((name) => !applied.has(name));
 }
@@ -87,17 +233,41 @@ export async function newerMigrations(
   return applied.filter((name) => !known.has(name) && !name.startsWith(ownPrefix));
 }
 
-async function applyNumbered(trx: Knex.Transaction, folder: URL, prefix = ""): Promise<string[]> {
-  const done = new Set(await appliedMigrations(trx));
-  const pending = (await migrationNames(folder)).filter((name) => !done.has(prefix + name));
-  for (const name of pending) {
-    await runSqlFile(trx, await readSqlFile(new URL(`${name}.sql`, folder)));
-    await trx(ledger).insert({ name: prefix + name });
-  }
-  return pending.map((name) => prefix + name);
+interface NumberedFile extends PendingMigration {
+  file: SqlFile;
 }
 
-const readFiles = (urls: readonly URL[]) => Promise.all(urls.map((url) => readSqlFile(url)));
+/** Whether a file's statements run by themselves, outside a transaction. Pure. */
+export const isOnlineText = (text: string): boolean =>
+  /^-- online$/m.test(text.split("\n", 1)[0] ?? "");
+
+async function numberedFiles(folder: URL, prefix: string): Promise<NumberedFile[]> {
+  return Promise.all(
+    (await migrationNames(folder)).map(async (name) => {
+      const file = await readSqlFile(new URL(`${name}.sql`, folder));
+      return { name: prefix + name, file, isOnline: isOnlineText(file.text) };
+    }),
+  );
+}
+
+interface NextFiles {
+  /** For the next transaction. */
+  now: NumberedFile[];
+  /** The online file after them. */
+  online: NumberedFile | null;
+  /** How many files of transactions come after that one, and build on it. */
+  later: number;
+}
+
+/** What comes next of pending files in their order. Online files that none builds on leave the way free. Pure. */
+function nextFiles(pending: readonly NumberedFile[]): NextFiles {
+  const at = pending.findIndex(({ isOnline }) => isOnline);
+  const now = at < 0 ? [...pending] : pending.slice(0, at);
+  const later = at < 0 ? [] : pending.slice(at).filter(({ isOnline }) => !isOnline);
+  return { now, online: pending[at] ?? null, later: later.length };
+}
+
+const namesOf = (files: readonly NumberedFile[]): string[] => files.map(({ name }) => name);
 
 /** File names without their ending, in order. */
 async function migrationNames(folder: URL): Promise<string[]> {

@@ -15,6 +15,8 @@ export const migratedSchemas = [
 ] as const;
 
 const recordTable = "tallyhook_schema_objects";
+/** Every text that a file ever had here, in the order of their first use: which of two is the newer one. */
+const textTable = "tallyhook_schema_texts";
 
 /** A function, view or trigger. */
 export interface SchemaObject {
@@ -69,6 +71,7 @@ export async function replaceObjects(
   );
   const all = await readRecord(trx);
   refuseEmptyOrRepeated(files, all, owner);
+  await recordTexts(trx, all, files);
   const recorded = all.filter((each) => each.owner === owner);
   const major = await serverMajor(trx);
   const before = byKey(await readLiveObjects(trx, schemasOf(files.flatMap(declaredObjects))));
@@ -84,10 +87,56 @@ export async function replaceObjects(
   return run.map(({ name }) => name);
 }
 
-/** Names of files whose objects were never made, or were made from another text. Only reads. */
+/**
+ * Names of files whose objects were never made, or were made from an older text. A newer text than the file's is that
+ * of a newer version, beside which this one may run until it is replaced. Only reads.
+ */
 export async function pendingObjects(db: Knex, files: readonly SqlFile[]): Promise<string[]> {
   const recorded = new Map((await readRecord(db)).map((each) => [each.file, each.file_sha256]));
-  return files.filter(({ name, sha256 }) => recorded.get(name) !== sha256).map(({ name }) => name);
+  const generations = await readGenerations(db);
+  const isPending = ({ name, sha256 }: SqlFile): boolean => {
+    const made = recorded.get(name);
+    if (made === sha256) return false;
+    const ours = generations.get(`${name} ${sha256}`);
+    if (ours === undefined) return true;
+    // Without objects: a newer version has dropped them.
+    return made !== undefined && (generations.get(`${name} ${made}`) ?? 0) < ours;
+  };
+  return files.filter(isPending).map(({ name }) => name);
+}
+
+/** Notes the texts that objects were made from, and then those of the files. Idempotent. */
+async function recordTexts(
+  trx: Knex.Transaction,
+  recorded: readonly RecordedObject[],
+  files: readonly SqlFile[],
+): Promise<void> {
+  await trx.raw(
+    `create table if not exists ${textTable} (
+       generation bigint generated always as identity primary key,
+       file text not null,
+       file_sha256 text not null,
+       unique (file, file_sha256)
+     )`,
+  );
+  const former = recorded.map(({ file, file_sha256: sha256 }) => ({ name: file, sha256 }));
+  for (const texts of [former, files]) {
+    await trx.raw(
+      `insert into ${textTable} (file, file_sha256)
+       select distinct t.name, t.sha256 from jsonb_to_recordset(?::jsonb) as t(name text, sha256 text)
+       where not exists (select from ${textTable} k where k.file = t.name and k.file_sha256 = t.sha256)`,
+      [JSON.stringify(texts.map(({ name, sha256 }) => ({ name, sha256 })))],
+    );
+  }
+}
+
+/** By file and hash. */
+async function readGenerations(db: Knex): Promise<ReadonlyMap<string, number>> {
+  if (!(await tableExists(db, textTable))) return new Map();
+  const rows = await db<{ generation: string; file: string; file_sha256: string }>(textTable);
+  return new Map(
+    rows.map(({ generation, file, file_sha256 }) => [`${file} ${file_sha256}`, Number(generation)]),
+  );
 }
 
 /**

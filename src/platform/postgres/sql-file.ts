@@ -4,6 +4,7 @@ import { relative } from "node:path/posix";
 import type { Knex } from "knex";
 import { ConfigurationError } from "../errors.ts";
 import { errorCode, isOutage } from "./errors.ts";
+import type { SqlStatement } from "./sql-statements.ts";
 
 export interface SqlFile {
   /** Its path in the project. */
@@ -24,22 +25,48 @@ export async function readSqlFile(url: URL): Promise<SqlFile> {
   };
 }
 
+/** Runs a text without bindings, in a transaction or on a connection. */
+export type Run = <Row = unknown>(sql: string) => Promise<{ rows: Row[]; rowCount: number | null }>;
+
+/** Statements for `db`, which is a transaction, or on a connection of its pool. */
+export const runOn =
+  (db: Knex, connection?: unknown): Run =>
+  async (sql) => {
+    // A question mark in the text is not a binding.
+    const query = db.raw(sql.replaceAll("?", "\\?"));
+    if (connection !== undefined) void query.connection(connection);
+    return query;
+  };
+
+/** Runs all statements of a file; as `runStatement`. */
+export async function runSqlFile(trx: Knex.Transaction, file: SqlFile): Promise<void> {
+  await runStatement(runOn(trx), file, { text: file.text, offset: 0 });
+}
+
 /** A login that lacks a privilege or may only read is not the file's fault (`withRoleAdvice` says what to do). */
 const faultsOfLogin: readonly string[] = ["42501", "25006"];
+/** A lock that another session holds is not the file's fault either. */
+const faultsOfOthers: readonly string[] = ["55P03", "40P01"];
 
 /**
- * Runs all statements of a file. Throws `ConfigurationError` with the file and the line where PostgreSQL refuses one;
- * its cause is the server's error. Other errors, such as a lost connection, are thrown as they are.
+ * Runs a statement of a file. Throws `ConfigurationError` with the file and the line where PostgreSQL refuses it; its
+ * cause is the server's error. Other errors, such as a lost connection or a lock of another session, are thrown as they
+ * are.
  */
-export async function runSqlFile(trx: Knex.Transaction, { name, text }: SqlFile): Promise<void> {
+export async function runStatement(
+  run: Run,
+  { name, text: whole }: SqlFile,
+  { text, offset }: Pick<SqlStatement, "text" | "offset">,
+): Promise<{ rowCount: number | null }> {
   try {
-    // A question mark in the text is not a binding.
-    await trx.raw(text.replaceAll("?", "\\?"));
+    return await run(text);
   } catch (error) {
     const code = errorCode(error) ?? "";
-    if (!(error instanceof Error) || isOutage(error) || faultsOfLogin.includes(code)) throw error;
+    const isOthersFault = [...faultsOfLogin, ...faultsOfOthers].includes(code);
+    if (!(error instanceof Error) || isOutage(error) || isOthersFault) throw error;
     const { position, detail } = error as { position?: string; detail?: string };
-    const line = position === undefined ? "" : `, line ${lineAt(text, Number(position))}`;
+    const line =
+      position === undefined ? "" : `, line ${lineAt(whole, offset + Number(position) - 1)}`;
     // Knex puts the whole text before the server's message.
     const message = error.message.startsWith(text)
       ? error.message.slice(text.length + " - ".length)
@@ -51,5 +78,6 @@ export async function runSqlFile(trx: Knex.Transaction, { name, text }: SqlFile)
   }
 }
 
-const lineAt = (text: string, position: number): number =>
-  text.slice(0, position).split("\n").length;
+/** The line of a place in a text; the first is 1. Pure. */
+export const lineAt = (text: string, offset: number): number =>
+  text.slice(0, offset).split("\n").length;

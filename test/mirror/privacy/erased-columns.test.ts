@@ -58,6 +58,7 @@ const impersonal: Readonly<Record<string, string>> = {
   "mirror.versions": "resource id content_hash cause",
   "public.tallyhook_migrations": "name",
   "public.tallyhook_schema_objects": "owner kind name file file_sha256 sha256",
+  "public.tallyhook_schema_texts": "file file_sha256",
   "receiver.answers_by_minute": "reason",
   "receiver.secrets": "id ciphertext key_id note",
   // A note quotes the service's answer to a list, of which no part is of one person.
