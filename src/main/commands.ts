@@ -16,6 +16,10 @@ export const commandModules: readonly CommandModule[] = [
   { names: ["worker"], load: async () => (await import("./cli/worker.ts")).registerWorker },
   { names: ["sandbox"], load: async () => (await import("./cli/sandbox.ts")).registerSandbox },
   { names: ["migrate"], load: async () => (await import("./cli/migrate.ts")).registerMigrate },
+  {
+    names: ["upgrade"],
+    load: async () => (await import("./cli/upgrade/upgrade.ts")).registerUpgrade,
+  },
   { names: ["demo"], load: async () => (await import("./cli/demo/demo.ts")).registerDemo },
   { names: ["doctor"], load: async () => (await import("./cli/doctor/doctor.ts")).registerDoctor },
   { names: ["events"], load: async () => (await import("./cli/events.ts")).registerEvents },

@@ -17,6 +17,11 @@ export const reportsRoom: ReportsRoom = {
   tasks: async (runtime) => (await import("../report-mail.ts")).reportMailTasks(runtime),
   questions: { programmesNear },
   check: examineProof,
+  closes: {
+    verify: async (db) => (await import("../../reports/close/verify.ts")).verifyCloses(db),
+    recompute: async (db, months) =>
+      (await import("../../reports/close/recompute.ts")).recomputeClosedMonths(db, months),
+  },
 };
 
 /**

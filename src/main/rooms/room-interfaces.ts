@@ -61,6 +61,16 @@ export interface ReportsRoom {
   };
   /** The proof's check of the doctor. */
   check(runtime: Pick<Runtime, "db">): Promise<CheckResult>;
+  /** What a rehearsed upgrade must leave as it was. */
+  readonly closes: {
+    /** Every closed month with its seal, and what is not as it was sealed. */
+    verify(db: Knex): Promise<{
+      closes: { month: string; snapshot: string; sha256: string; problems: string[] }[];
+      problems: string[];
+    }>;
+    /** Hashes of the reports of the last closed months, computed again; by month and report. */
+    recompute(db: Knex, months: number): Promise<ReadonlyMap<string, string>>;
+  };
 }
 
 export interface AlertsRoom {

@@ -284,6 +284,19 @@ async function appliedMigrations(db: Knex): Promise<string[]> {
   return (await tableExists(db, ledger)) ? db(ledger).orderBy("id").pluck<string[]>("name") : [];
 }
 
+/**
+ * Names of applied migrations, by which the schema can be made again. For a database of version 0.1 those that make the
+ * same. Only reads.
+ */
+export async function appliedByName(
+  db: Knex,
+  migrations: URL = migrationsFolder,
+): Promise<string[]> {
+  if (!(await tableExists(db, `${ledger}_lock`))) return appliedMigrations(db);
+  const { text } = await readSqlFile(new URL("from-version-0.1.sql", migrations));
+  return [...text.matchAll(/'(\d{4}_\w+)'/g)].map(([, name]) => name ?? "");
+}
+
 async function refuseNewerSchema(db: Knex, migrations: URL): Promise<void> {
   const unknown = await newerMigrations(db, migrations);
   if (unknown.length > 0) {

@@ -1,17 +1,10 @@
-import { randomBytes } from "node:crypto";
-import { readdir, rm } from "node:fs/promises";
-import { join } from "node:path";
 import Table from "cli-table3";
 import type { Command } from "commander";
 import pc from "picocolors";
 import { wallClock } from "../../../platform/clock.ts";
-import {
-  removeAbandonedPostgres,
-  startEmbeddedPostgres,
-} from "../../../platform/embedded/embedded-postgres.ts";
+import { startTemporaryServer } from "../../../platform/embedded/temporary-server.ts";
 import { TallyhookError, exitCodes } from "../../../platform/errors.ts";
-import { type Log, createLog } from "../../../platform/log.ts";
-import { processIdentity } from "../../../platform/process-table.ts";
+import { createLog } from "../../../platform/log.ts";
 import { counted } from "../../../platform/readable-text.ts";
 import { loadConfig } from "../../config/config.ts";
 import { createRuntime } from "../../runtime.ts";
@@ -48,7 +41,7 @@ async function runDemo(context: CliContext, seed: string, quiet: boolean): Promi
   );
   say("Starting PostgreSQL, sandbox, receiver and worker …");
   const startedAt = wallClock.now();
-  const server = await startDemoServer(".data", log);
+  const server = await startTemporaryServer({ parent: ".data", kind: "demo", log });
   try {
     const loaded = loadConfig({
       DATABASE_URL: server.url,
@@ -109,54 +102,4 @@ function print({ stdout }: CliContext, result: DemoResult): void {
       ? pc.green("The mirror equals the service.\n")
       : pc.red(`Not proved: ${result.why}\n`),
   );
-}
-
-/** A PostgreSQL server and its directory, for one run of the demo. */
-export interface DemoServer {
-  url: string;
-  dataDir: string;
-  /** Stops the server and removes its files. */
-  remove(): Promise<void>;
-}
-
-/** Contains the id of the run's process, so that a later run can tell whether it is still alive. */
-const runDirectoryName = /^demo-(\d+)-[0-9a-f]+$/;
-
-/**
- * Starts a server in its own directory under `parent`. First removes the directories of runs that were killed. Leaves
- * nothing behind if it fails. Throws `UnreachableError`.
- */
-export async function startDemoServer(parent: string, log: Pick<Log, "info">): Promise<DemoServer> {
-  await removeLeftovers(parent);
-  const dataDir = join(parent, `demo-${process.pid}-${randomBytes(3).toString("hex")}`);
-  try {
-    const server = await startEmbeddedPostgres({ dataDir, log });
-    return {
-      url: server.url,
-      dataDir,
-      remove: async () => {
-        await server.remove();
-        await rm(dataDir, { recursive: true, force: true });
-      },
-    };
-  } catch (error) {
-    // The person must see why the start failed, not why the cleanup failed.
-    await removeAbandoned(dataDir).catch(() => {});
-    throw error;
-  }
-}
-
-async function removeLeftovers(parent: string): Promise<void> {
-  const names = await readdir(parent).catch(() => []);
-  for (const name of names) {
-    const pid = runDirectoryName.exec(name)?.[1];
-    if (pid === undefined || processIdentity(Number(pid)) !== null) continue;
-    // A directory that cannot be removed, such as another user's, does not prevent the run.
-    await removeAbandoned(join(parent, name)).catch(() => {});
-  }
-}
-
-async function removeAbandoned(dataDir: string): Promise<void> {
-  const isUnused = await removeAbandonedPostgres(dataDir);
-  if (isUnused) await rm(dataDir, { recursive: true, force: true });
 }

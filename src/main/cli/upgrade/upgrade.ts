@@ -1,0 +1,176 @@
+import Table from "cli-table3";
+import type { Command } from "commander";
+import pc from "picocolors";
+import { ConfigurationError, TallyhookError, exitCodes } from "../../../platform/errors.ts";
+import { newerMigrations } from "../../../platform/postgres/migrations.ts";
+import { counted, durationText, someOf } from "../../../platform/readable-text.ts";
+import { pendingSchema } from "../../schema.ts";
+import { wholeNumber } from "../arguments.ts";
+import type { CliContext } from "../context.ts";
+import { untilSignal } from "../until-signal.ts";
+import type { HeldLock, RehearsedStep } from "./lock-times.ts";
+import type { Rehearsal } from "./rehearse.ts";
+
+interface UpgradeOptions {
+  rehearse?: boolean;
+  rows: number;
+  json?: boolean;
+}
+
+export function registerUpgrade(program: Command, context: CliContext): void {
+  program
+    .command("upgrade")
+    .description(
+      "say what migrate would do to the database, or rehearse it on a copy; changes nothing",
+    )
+    .option("--rehearse", "migrate a copy with a part of the rows, and time each step and lock")
+    .option(
+      "--rows <number>",
+      "with --rehearse: about how many rows of a big table are copied",
+      wholeNumber(100, 10_000_000),
+      20_000,
+    )
+    .option("--json", "print one JSON object")
+    .action(async (options: UpgradeOptions) => {
+      if (options.rehearse === true) await printRehearsal(context, options);
+      else await printPending(context, options.json === true);
+    });
+}
+
+async function printPending({ withRuntime, stdout }: CliContext, json: boolean): Promise<void> {
+  await withRuntime(
+    "upgrade",
+    async (runtime) => {
+      const pending = await pendingSchema(await runtime.db());
+      if (json) {
+        stdout.write(`${JSON.stringify({ pending })}\n`);
+        return;
+      }
+      if (pending.length === 0) {
+        stdout.write("Nothing to upgrade: the database is that of this version.\n");
+        return;
+      }
+      stdout.write(
+        `The database lacks ${someOf(pending, 10)}.\n` +
+          "Rehearse it on a copy:        npx tallyhook upgrade --rehearse\n" +
+          "Do it, while all else runs:   npx tallyhook migrate\n" +
+          'Then replace the processes (docs/operations.md, "Upgrading without downtime").\n',
+      );
+    },
+    { logLevel: "warn" },
+  );
+}
+
+async function printRehearsal(context: CliContext, { rows, json }: UpgradeOptions): Promise<void> {
+  const { stdout, stderr } = context;
+  const stop = new AbortController();
+  void untilSignal().then((signal) =>
+    stop.abort(
+      new TallyhookError(`Stopped by ${signal}. The copy is removed; nothing was changed.`),
+    ),
+  );
+  const rehearsal = await context.withRuntime(
+    "upgrade",
+    async (runtime) => {
+      const source = await runtime.db();
+      const newer = await newerMigrations(source);
+      if (newer.length > 0) {
+        throw new ConfigurationError(
+          `The database was migrated by a newer version of Tallyhook (it has ${someOf(newer)}).`,
+        );
+      }
+      const { rehearse } = await import("./rehearse.ts");
+      return rehearse(
+        { source, dataDir: runtime.config.dataDir, log: runtime.log },
+        { rows, signal: stop.signal, say: (line) => stderr.write(`tallyhook: ${line}\n`) },
+      );
+    },
+    { logLevel: "warn" },
+  );
+  stdout.write(json === true ? `${JSON.stringify(rehearsal)}\n` : textOf(rehearsal));
+  if (rehearsal.closes.problems.length > 0) process.exitCode = exitCodes.differs;
+}
+
+/** Receivers answer 503 when the inbox takes longer (`flushTimeoutMs` in runtime.ts). */
+const longLockMs = 5_000;
+
+function textOf({ applied, replaced, steps, locks, closes, gaps }: Rehearsal): string {
+  const files = counted(replaced.length, "file");
+  const lines = [
+    applied.length + replaced.length === 0
+      ? "Nothing to upgrade: the database is that of this version."
+      : `Applied: ${applied.join(", ") || "no numbered file"}. Functions, views and triggers of ${files} were replaced.`,
+    "",
+    stepTable(steps),
+  ];
+  if (locks.length > 0) lines.push(lockTable(locks));
+  else lines.push("No lock keeps others from a table.");
+  const longest = locks[0];
+  if (longest !== undefined && longest.estimatedMs > longLockMs) {
+    lines.push(
+      pc.yellow(
+        `${longest.table} would be locked for about ${shortTime(longest.estimatedMs)}: what writes to it waits so long, and ` +
+          "webhooks are answered 503 and sent again where it is the inbox. Choose a quiet hour.",
+      ),
+    );
+  }
+  lines.push(
+    "The estimates take the time on the copy times the real number of rows, by this machine: expect another figure there.",
+    "",
+    closesText(closes),
+    ...closes.problems.map((problem) => pc.red(problem)),
+    ...gaps.map((gap) => pc.yellow(gap)),
+    "The copy is removed.",
+  );
+  return `${lines.join("\n")}\n`;
+}
+
+const table = (head: string[]) => new Table({ head, style: { head: [], border: [] } });
+
+function stepTable(steps: readonly RehearsedStep[]): string {
+  const shown = table(["step", "on the copy", "estimate"]);
+  for (const { file, line, statement, ms, estimatedMs, isOnline } of steps) {
+    const place = line === null ? file : `${file}:${line}`;
+    shown.push([
+      `${place}  ${statement}${isOnline ? "  (online)" : ""}`,
+      shortTime(ms),
+      shortTime(estimatedMs),
+    ]);
+  }
+  return shown.toString();
+}
+
+function lockTable(locks: readonly HeldLock[]): string {
+  const shown = table(["locked table", "keeps out", "on the copy", "estimate", "taken by"]);
+  for (const { table: name, stopsReaders, heldMs, estimatedMs, takenBy } of locks) {
+    const who = stopsReaders ? "readers and writers" : "writers";
+    shown.push([name, who, shortTime(heldMs), shortTime(estimatedMs), takenBy]);
+  }
+  return shown.toString();
+}
+
+function closesText({ sealed, sealOnly, same, problems }: Rehearsal["closes"]): string {
+  if (problems.length > 0) return "CLOSED MONTHS CHANGE:";
+  if (sealed.length + sealOnly.length === 0) return "No month is closed.";
+  const parts = [
+    `${counted(sealed.length, "closed month")} verified: what was sealed is as it was.`,
+  ];
+  if (sealOnly.length > 0) {
+    parts.push(
+      `Of ${counted(sealOnly.length, "earlier one")} only the seal was copied (--rows copies more).`,
+    );
+  }
+  if (same > 0) {
+    parts.push(
+      `${counted(same, "report")} of closed months, computed again from the copied rows, say the same as before.`,
+    );
+  }
+  return parts.join(" ");
+}
+
+const shortTime = (ms: number): string =>
+  ms < 1_000
+    ? `${Math.max(1, Math.round(ms))} ms`
+    : ms < 60_000
+      ? `${(ms / 1_000).toFixed(1)} s`
+      : durationText(ms);
