@@ -19,6 +19,8 @@ export interface Deployment {
 export async function layOutDeployment(servers: {
   databaseUrl: string;
   redisUrl?: string;
+  /** The entry of another version of the program. */
+  program?: string;
 }): Promise<Deployment> {
   const port = await freePort();
   const origin = `http://127.0.0.1:${port}`;
@@ -36,12 +38,12 @@ export async function layOutDeployment(servers: {
     readyUrl: `${origin}/readyz`,
     environment,
     async startReceiver() {
-      const receiver = runTallyhook(["receiver"], environment);
+      const receiver = runTallyhook(["receiver"], environment, undefined, servers.program);
       await receiver.printed("the receiver listens");
       return receiver;
     },
     async startWorker() {
-      const worker = runTallyhook(["worker"], environment);
+      const worker = runTallyhook(["worker"], environment, undefined, servers.program);
       await worker.printed("the worker runs");
       return worker;
     },

@@ -40,15 +40,17 @@ export async function killPrograms(): Promise<void> {
 }
 
 /**
- * Starts `tallyhook <args>`, compiled, as a deployment does. `environment` is all it gets; `input` is its standard input.
+ * Starts `tallyhook <args>`, compiled, as a deployment does. `environment` is all it gets; `input` is its standard input;
+ * `entry` is that of another version of the program.
  */
 export function runTallyhook(
   args: readonly string[],
   environment: Readonly<Record<string, string>>,
   input?: string,
+  entry: string = inject("program"),
 ): Program {
   const name = `tallyhook ${args.join(" ")}`;
-  const child = spawn(process.execPath, [inject("program"), ...args], {
+  const child = spawn(process.execPath, [entry, ...args], {
     // A developer's .env in the project is none of the tests' business.
     cwd: tmpdir(),
     env: { PATH: process.env["PATH"], ...environment },
