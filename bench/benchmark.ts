@@ -10,7 +10,11 @@ export interface BenchOptions {
   minutes: number | null;
   /** What the events are like. Null: what the benchmark does by itself. */
   mix: Mix | null;
+  /** Of the grown database. */
+  orders: number;
   profile: boolean;
+  /** Settings of PostgreSQL besides those of the embedded one. */
+  settings: Readonly<Record<string, string>>;
   /** Waits until the machine is quiet, and repeats disturbed rounds. */
   patient: boolean;
 }
@@ -34,5 +38,7 @@ export interface BenchResult {
 export interface Benchmark {
   name: string;
   title: string;
+  /** It runs when it is named, not when all are. */
+  isOnlyByName?: true;
   run(stand: Stand, options: BenchOptions, say: (line: string) => void): Promise<BenchResult>;
 }

@@ -1,5 +1,6 @@
 /**
- * `npm run bench [-- NAME… --seconds N --rounds N --minutes N --mix real|plain --patient --profile --json]`: runs the benchmarks on this
+ * `npm run bench [-- NAME… --seconds N --rounds N --minutes N --mix real|plain --orders N --set NAME=VALUE --patient
+ * --profile --json]`: runs the benchmarks on this
  * machine, side by side, with their own PostgreSQL (fsync on) under .data/bench. docs/performance.md holds the latest
  * results.
  */
@@ -14,6 +15,7 @@ import type { Benchmark, BenchOptions, BenchResult } from "./benchmark.ts";
 import { compile } from "./support/compile.ts";
 import { drain } from "./drain.ts";
 import { endToEnd } from "./end-to-end.ts";
+import { grown } from "./grown.ts";
 import { hostile } from "./hostile.ts";
 import { memory } from "./memory.ts";
 import { processes } from "./processes.ts";
@@ -41,15 +43,19 @@ const benchmarks: readonly Benchmark[] = [
   sandbox,
   reconcile,
   reports,
+  grown,
 ];
 
-interface Flags extends BenchOptions {
+interface Flags extends Omit<BenchOptions, "settings"> {
   json: boolean;
+  set: BenchOptions["settings"];
 }
 
 const program = new Command("bench")
   .addArgument(
-    new Argument("[names...]", "all when left out").choices(benchmarks.map(({ name }) => name)),
+    new Argument("[names...]", "all when left out, but not grown").choices(
+      benchmarks.map(({ name }) => name),
+    ),
   )
   .addOption(new Option("--seconds <n>", "of one round").argParser(positive).default(5))
   .addOption(new Option("--rounds <n>", "their median counts").argParser(positive).default(5))
@@ -61,16 +67,29 @@ const program = new Command("bench")
       .choices(["real", "plain"])
       .default(null),
   )
+  .addOption(
+    new Option("--orders <n>", "of the grown database, which has five times as many events")
+      .argParser(positive)
+      .default(1_000_000),
+  )
+  .addOption(
+    new Option("--set <name=value>", "a setting of PostgreSQL; repeat it for several")
+      .argParser(addSetting)
+      .default({}, "those of the embedded one"),
+  )
   .option("--profile", "write CPU profiles and the costliest statements too (slower)", false)
   .option("--patient", "wait until the machine is quiet, repeat rounds that were disturbed", false)
   .option("--json", "print one JSON object at the end and nothing else", false)
   .action(run);
 
-async function run(names: string[], flags: Flags): Promise<void> {
+async function run(names: string[], { set: settings, ...given }: Flags): Promise<void> {
+  const flags = { ...given, settings };
   const say = (line: string) => {
     if (!flags.json) console.log(line);
   };
-  const chosen = benchmarks.filter(({ name }) => names.length === 0 || names.includes(name));
+  const chosen = benchmarks.filter(({ name, isOnlyByName }) =>
+    names.length === 0 ? isOnlyByName !== true : names.includes(name),
+  );
   await compile();
   const stand = await createStand(flags);
   // PostgreSQL outlives its parent process unless it is stopped.
@@ -109,6 +128,12 @@ async function run(names: string[], flags: Flags): Promise<void> {
   }));
   if (verdicts.length > 0) say(`\n${formatTable(verdicts)}`);
   if (flags.json) console.log(JSON.stringify({ machine, results }));
+}
+
+function addSetting(text: string, known: BenchOptions["settings"]): BenchOptions["settings"] {
+  const [, name, value] = /^(\w+)=(.*)$/.exec(text) ?? [];
+  if (name === undefined || value === undefined) throw new InvalidArgumentError("name=value");
+  return { ...known, [name]: value };
 }
 
 function positive(text: string): number {

@@ -81,4 +81,4 @@ const shapes: readonly Shape[] = [
 ];
 
 /** One event a millisecond, so that no two states of an object share their `updated_at`. */
-const timeOf = (n: number): string => new Date(Date.UTC(2025, 0, 1) + n).toISOString();
+export const timeOf = (n: number): string => new Date(Date.UTC(2025, 0, 1) + n).toISOString();

@@ -1,6 +1,6 @@
 import { signatureScheme } from "../../src/contract/signature/signature-scheme.ts";
 import { eventOf } from "./event-of.ts";
-import type { EventStream } from "./protocol.ts";
+import type { EventStream, SampleEvent } from "./protocol.ts";
 import { stripeSignature } from "./stripe-events.ts";
 
 /** Shared by the generator and every server that it sends to. */
@@ -17,13 +17,25 @@ export interface SignedRequest {
 const scheme = signatureScheme("svc");
 
 /** The delivery number `n` of a stream, signed now. */
-export function signedRequest(stream: EventStream, n: number): SignedRequest {
-  const { id, number, body } = eventOf(stream, n);
-  const at = new Date();
-  const signature =
-    stream.mix === "stripe"
-      ? stripeSignature(benchSecret, body, at)
-      : scheme.sign({ body, secrets: [benchSecret], at, messageId: id });
+export const signedRequest = (stream: EventStream, n: number): SignedRequest =>
+  signed(eventOf(stream, n), stream.mix === "stripe" ? stripeSignature : ourSignature);
+
+type Sign = (
+  secret: string,
+  body: Buffer,
+  at: Date,
+  id: string,
+) => Readonly<Record<string, string>>;
+
+const ourSignature: Sign = (secret, body, at, messageId) =>
+  scheme.sign({ body, secrets: [secret], at, messageId });
+
+/** A delivery of an event, signed now. */
+export function signed(
+  { id, number, body }: SampleEvent,
+  sign: Sign = ourSignature,
+): SignedRequest {
+  const signature = sign(benchSecret, body, new Date(), id);
   const head = [
     "POST /webhooks HTTP/1.1",
     "Host: 127.0.0.1",

@@ -25,6 +25,29 @@ export function meterCpu(programs: Readonly<Record<string, number>>): () => CpuU
   };
 }
 
+/** The same as CPU seconds of each program, children included, without the rest of the machine. */
+export function meterSeconds(
+  programs: Readonly<Record<string, number>>,
+): () => Record<string, number> {
+  if (process.platform !== "linux") return () => ({});
+  const before = readAll(programs).byName;
+  return () => {
+    const after = readAll(programs).byName;
+    return Object.fromEntries(
+      Object.keys(programs).map((name) => [
+        name,
+        ((after[name] ?? 0) - (before[name] ?? 0)) / ticksPerSecond,
+      ]),
+    );
+  };
+}
+
+/** CPU seconds of the children of this process that have ended, and of theirs. */
+export function endedChildrenSeconds(): number {
+  const fields = readStat(process.pid)?.slice(13, 15) ?? [];
+  return fields.reduce((sum, field) => sum + Number(field), 0) / ticksPerSecond;
+}
+
 function readAll(programs: Readonly<Record<string, number>>) {
   const byName = Object.fromEntries(
     Object.entries(programs).map(([name, pid]) => [name, treeTicks(name, pid)]),

@@ -26,6 +26,12 @@ export function describeCost(
   return { costs, micros: micros(sum), bound };
 }
 
+/** CPU times in µs: `postgres 196, worker 151`. */
+export const describeMicros = (micros: Readonly<Record<string, number>>): string =>
+  Object.entries(micros)
+    .map(([name, each]) => `${name} ${Math.round(each)}`)
+    .join(", ");
+
 /** A plain text table, with numbers aligned to the right. */
 export function formatTable(rows: readonly Record<string, Cell>[]): string {
   const keys = Object.keys(rows[0] ?? {});

@@ -8,13 +8,11 @@ import {
   stopAbandonedPostgres,
 } from "../../src/platform/embedded/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
-import { migrateSchema } from "../../src/main/schema.ts";
-import { createDatabase } from "../../src/platform/postgres/pool.ts";
 import { commandLine } from "../../src/platform/process-table.ts";
-import { migrateQueueSchema } from "../../src/queue/backend.ts";
 import { redisInstalled, startRedis } from "../../test/support/redis.ts";
 import { databaseUrl, withServer } from "../../test/support/server-commands.ts";
 import { formatTable } from "./format.ts";
+import { migrate } from "./migrate.ts";
 import { type CpuSet, pinTree } from "./pinning.ts";
 import { benchDirectory } from "./places.ts";
 import { statementSettings, topStatements } from "./statement-statistics.ts";
@@ -50,14 +48,20 @@ export interface DataPlace {
 /** Migrated once and used for both backends. */
 const template = "bench_template";
 
-/** Starts PostgreSQL for this run only, with the settings of the embedded one: fsync is on. */
-export async function createStand({ profile }: { profile: boolean }): Promise<Stand> {
+/** Starts PostgreSQL for this run only, with the settings of the embedded one and `settings`: fsync is on. */
+export async function createStand({
+  profile,
+  settings: own,
+}: {
+  profile: boolean;
+  settings: Readonly<Record<string, string>>;
+}): Promise<Stand> {
   await removeAbandonedRuns();
   const directory = join(benchDirectory, `run-${process.pid}`);
   await mkdir(directory, { recursive: true });
   const log = createLog({ level: "silent", name: "bench" });
   // Records the time of each commit, so that a benchmark can ask when an event was applied.
-  const settings = { track_commit_timestamp: "on", ...(profile ? statementSettings : {}) };
+  const settings = { track_commit_timestamp: "on", ...(profile ? statementSettings : {}), ...own };
   const postgres = await startEmbeddedPostgres({ dataDir: directory, log, settings });
   await withServer(postgres.url, (client) => client.query(`create database ${template}`));
   await migrate(databaseUrl(postgres.url, template));
@@ -130,16 +134,6 @@ async function removeAbandonedRuns(): Promise<void> {
     if (existsSync(join(directory, "postgres", "users"))) await stopAbandonedPostgres(directory);
     await rm(directory, { recursive: true, force: true });
   }
-}
-
-async function migrate(url: string): Promise<void> {
-  const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook bench" });
-  try {
-    await migrateSchema(db);
-  } finally {
-    await db.destroy();
-  }
-  await migrateQueueSchema(url);
 }
 
 /** Starts Redis as docker-compose.yml does: with an append-only file, synced every second. */
