@@ -36,7 +36,9 @@ const connections = 64;
 const seed = "round";
 /** More than any machine needs for a round: then the receiver hangs. */
 const longestRoundSeconds = 600;
-const pollMs = 250;
+/** Often, until the first event is applied: what is applied before that is seen is not measured. */
+const startPollMs = 10;
+const endPollMs = 250;
 
 /** Starts a receiver on a database. */
 export async function startStore(
@@ -100,13 +102,15 @@ export async function applyStored(
     const worker = await startWorker(placed, place);
     try {
       const started = async () => (await stateOf(client, first)) !== "received";
-      await Promise.race([until(started), worker.died]);
+      await Promise.race([until(started, startPollMs), worker.died]);
       const already = await countCompleted(client, first);
+      if (already > seqs.length / 2)
+        throw new Error("too few events to be measured: set --seconds");
       const meter = await startMeter(client, { postgres: postgresPid, worker: worker.pid });
       const ended = async () =>
         (await stateOf(client, last)) !== "received" &&
         (await countCompleted(client, first)) === seqs.length;
-      await Promise.race([until(ended), worker.died]);
+      await Promise.race([until(ended, endPollMs), worker.died]);
       const cost = await meter(seqs.length - already);
       await refuseFailures(client, first);
       return cost;
@@ -184,6 +188,6 @@ async function refuseFailures(client: pg.Client, first: number): Promise<void> {
   if (rows.length > 0) throw new Error(`not every event was applied: ${JSON.stringify(rows)}`);
 }
 
-async function until(isSo: () => Promise<boolean>): Promise<void> {
+async function until(isSo: () => Promise<boolean>, pollMs: number): Promise<void> {
   while (!(await isSo())) await sleep(pollMs);
 }

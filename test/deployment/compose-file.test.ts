@@ -14,6 +14,7 @@ import {
   projectRoot,
   readCompose,
   readEnvExample,
+  serverSettings,
   service,
 } from "./compose-file.ts";
 
@@ -247,6 +248,16 @@ describe("docker-compose.yml", () => {
       expect(tmpfs, name).toContain("/tmp");
     }
     expect(service(compose, "postgres").tmpfs).toContain("/var/run/postgresql");
+  });
+
+  test("gives PostgreSQL a quarter of its memory for pages, rare checkpoints and a compressed log", () => {
+    expect(serverSettings(compose)).toEqual({
+      shared_buffers: "512MB",
+      max_wal_size: "4GB",
+      checkpoint_timeout: "15min",
+      wal_compression: "lz4",
+    });
+    expect(service(compose, "postgres").mem_limit).toBe("2g");
   });
 
   test("keeps what PostgreSQL and Redis have to keep on volumes", () => {

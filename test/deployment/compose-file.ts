@@ -91,6 +91,20 @@ export function service(compose: ComposeFile, name: string): Service {
   return found;
 }
 
+/** The settings on the command line of the postgres service, `-c name=value` each. */
+export function serverSettings(compose: ComposeFile): Record<string, string> {
+  const [program, ...options] = service(compose, "postgres").command ?? [];
+  if (program !== "postgres") throw new Error("the postgres service runs another program");
+  const settings: Record<string, string> = {};
+  for (let n = 0; n < options.length; n += 2) {
+    const [, name, value] = /^(\w+)=(.+)$/.exec(options[n + 1] ?? "") ?? [];
+    if (options[n] !== "-c" || name === undefined || value === undefined)
+      throw new Error(`${options[n]} ${options[n + 1]} is no setting`);
+    settings[name] = value;
+  }
+  return settings;
+}
+
 /** What psql runs in the empty server of the postgres service. */
 export function createDatabaseSql(compose: ComposeFile): string {
   const content = compose.configs?.["create_database"]?.content;

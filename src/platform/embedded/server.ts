@@ -28,6 +28,9 @@ const defaultSettings: ServerSettings = {
   wal_level: "minimal",
   max_wal_senders: "0",
   max_connections: "100",
+  // After a checkpoint the first change of each page logs the whole page. Costs no memory; the log stays below the
+  // default max_wal_size of 1 GB all the same.
+  checkpoint_timeout: "15min",
   jit: "off",
   timezone: "UTC",
   log_timezone: "UTC",

@@ -60,6 +60,21 @@ test("a fresh data directory becomes a durable server on loopback that sorts by 
   });
 });
 
+test("it checkpoints rarely, and takes no more memory or disk for it than by default", async () => {
+  const [settings] = await query(
+    server.url,
+    `SELECT current_setting('checkpoint_timeout') AS checkpoints, current_setting('max_wal_size') AS log,
+            current_setting('shared_buffers') AS memory, current_setting('wal_compression') AS compression`,
+  );
+  expect(settings).toEqual({
+    checkpoints: "15min",
+    log: "1GB",
+    memory: "128MB",
+    // The build has pglz alone, which costs more than it saves.
+    compression: "off",
+  });
+});
+
 test("nobody gets in without the password, and nobody else can read it", async () => {
   const wrong = new URL(server.url);
   wrong.password = "wrong";

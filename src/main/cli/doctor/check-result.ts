@@ -3,7 +3,8 @@ import { withRoleAdvice } from "../../../platform/postgres/errors.ts";
 
 export interface CheckResult {
   check: string;
-  status: "ok" | "warning" | "failed" | "skipped";
+  /** `advice`: nothing is wrong, and something could be better. */
+  status: "ok" | "advice" | "warning" | "failed" | "skipped";
   detail: string;
   /** What to do about it. */
   remedy: string | null;
@@ -40,6 +41,12 @@ export const ok = (name: string, detail: string): CheckResult => ({
 export const skipped = (name: string, detail: string): CheckResult => ({
   ...ok(name, detail),
   status: "skipped",
+});
+export const advice = (name: string, detail: string, remedy: string): CheckResult => ({
+  check: name,
+  status: "advice",
+  detail,
+  remedy,
 });
 export const warning = (name: string, detail: string, remedy: string): CheckResult => ({
   check: name,

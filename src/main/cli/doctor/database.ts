@@ -57,11 +57,15 @@ const listed = (objects: readonly ChangedObject[]): string =>
   someOf(objects.map(({ kind, name, change }) => `${kind} ${name} (${change})`));
 
 /** A server setting as a connection of this program sees it. */
-interface ServerSetting {
+export interface ServerSetting {
   name: string;
   /** In `unit`. */
   setting: string;
   unit: string | null;
+  /** As a person writes it: `1GB`. */
+  shown: string;
+  /** The values that this server's build knows; null where it is a number or free text. */
+  choices: string[] | null;
   /** Where the value is set: `source` of `pg_settings`. */
   source: string;
   /** False if a change needs a restart of the server. */
@@ -158,13 +162,23 @@ function examineRole(
   );
 }
 
+/** By name; a setting that the server's version lacks is not there. One statement. */
+export async function readServerSettings(
+  db: Knex,
+  names: readonly string[],
+): Promise<ReadonlyMap<string, ServerSetting>> {
+  const { rows } = await db.raw<{ rows: ServerSetting[] }>(
+    `select name, setting, unit, current_setting(name) as shown, enumvals as choices, source,
+            context <> 'postmaster' as "isReloaded"
+     from pg_settings where name = any(?::text[])`,
+    [[...names]],
+  );
+  return new Map(rows.map((row) => [row.name, row]));
+}
+
 /** Takes two statements. */
 async function readServerFacts(db: Knex): Promise<ServerFacts> {
-  const { rows } = await db.raw<{ rows: ServerSetting[] }>(
-    `select name, setting, unit, source, context <> 'postmaster' as "isReloaded"
-     from pg_settings where name = any(?::text[])`,
-    [[...settingNames]],
-  );
+  const settings = await readServerSettings(db, settingNames);
   const { rows: others } = await db.raw<{
     rows: {
       role: string;
@@ -193,7 +207,7 @@ async function readServerFacts(db: Knex): Promise<ServerFacts> {
     { limit: other.of_role, of: `the role ${other.role}` },
   ].filter(({ limit }) => limit >= 0);
   return {
-    settings: new Map(rows.map((row) => [row.name, row])),
+    settings,
     role: other.role,
     isSuperuser: other.is_superuser,
     mayWrite: other.may_write,
@@ -290,8 +304,8 @@ function findTroubles(facts: ServerFacts, connectionsNeeded: number): Trouble[] 
 }
 
 /** Names the place to change a setting, which depends on its source: a change in any other place has no effect. */
-function howToSet(
-  { role, database }: ServerFacts,
+export function howToSet(
+  { role, database }: Pick<ServerFacts, "role" | "database">,
   known: ServerSetting | undefined,
   name: string,
   value: string,

@@ -13,6 +13,7 @@ import { checkDatabase, checkSchemaText, checkServer } from "./database.ts";
 import { type CheckResult, check, checkAll, failed, ok, skipped, warning } from "./check-result.ts";
 import { judgeRedis } from "./redis.ts";
 import { checkSecrets } from "./secrets.ts";
+import { checkTuning } from "./tuning.ts";
 
 /**
  * Share of the signature tolerance. A receiver refuses signatures at the whole tolerance; a warning at half of it
@@ -45,6 +46,7 @@ const needDatabase = [
   "durability",
   "server",
   "database role",
+  "tuning",
   "inbox",
   "queue",
   "worker",
@@ -70,6 +72,7 @@ async function examine(runtime: Runtime): Promise<CheckResult[]> {
   } else {
     findings.push(await check("schema text", () => checkSchemaText(runtime)));
     findings.push(...(await checkAll("server", () => checkServer(runtime))));
+    findings.push(...(await checkAll("tuning", () => checkTuning(runtime))));
     findings.push(await check("inbox", () => checkInbox(runtime)));
     findings.push(await check("queue", () => checkQueue(runtime)));
     findings.push(...(await checkAll("redis", () => checkRedis(runtime))));
@@ -190,6 +193,7 @@ async function checkService(runtime: Runtime): Promise<CheckResult[]> {
 
 const marks = {
   ok: pc.green("ok     "),
+  advice: pc.cyan("advice "),
   warning: pc.yellow("warning"),
   failed: pc.red("failed "),
   skipped: pc.dim("skipped"),

@@ -16,6 +16,7 @@ import { freePort } from "../../../support/free-port.ts";
 import { startOwnServer } from "../../../support/own-server.ts";
 import { redisAvailable, startRedis } from "../../../support/redis.ts";
 import { databaseUrl, withServer } from "../../../support/server-commands.ts";
+import { readCompose, readEnvExample, serverSettings } from "../../../deployment/compose-file.ts";
 import { emptyInbox, storeRow } from "../../../inbox/stored-events.ts";
 import { runCommand } from "../command-line.ts";
 
@@ -43,6 +44,7 @@ const ofDatabase = [
   "durability",
   "server",
   "database role",
+  "tuning",
   "inbox",
   "queue",
   "worker",
@@ -532,6 +534,37 @@ describe("settings of the server, as doctor sees them", () => {
       }
     } finally {
       await bad.destroy();
+    }
+  });
+});
+
+describe("what an event costs by the server's settings, as doctor sees it", () => {
+  test("a server with a small log and little memory is advised, a line each, and healthy all the same", async () => {
+    const { all, healthy, exitCode } = await examine();
+    const found = all("tuning");
+    expect(found.map(({ status, detail }) => [status, detail.split(":")[0]])).toEqual([
+      ["advice", "max_wal_size is 1GB, and better 4GB"],
+      ["advice", "shared_buffers is 128MB, and better 512MB"],
+    ]);
+    expect(found.map(({ remedy }) => remedy)).toEqual([
+      "set max_wal_size = 4GB in postgresql.conf, then reload it (select pg_reload_conf())",
+      "set shared_buffers = 512MB in postgresql.conf, then restart the server",
+    ]);
+    expect(healthy).toBe(true);
+    expect(exitCode).toBeUndefined();
+  });
+
+  test("nothing is advised on the settings of the compose file", async () => {
+    const { wal_compression: _, ...settings } = serverSettings(
+      readCompose(readEnvExample({ SVC_BASE_URL: "https://api.example.com" })),
+    );
+    const tuned = await startOwnServer(settings);
+    try {
+      expect((await examine({ DATABASE_URL: tuned.url })).all("tuning")).toEqual([
+        expect.objectContaining({ status: "ok" }),
+      ]);
+    } finally {
+      await tuned.destroy();
     }
   });
 });
