@@ -113,17 +113,18 @@ async function failures(checks: readonly (() => Promise<Failure | null>)[]): Pro
 }
 
 /**
- * Probes an insert without leaving a row. It fails on a read-only server (a standby, a full disk), and on an inbox that
- * is locked or that this role may not write to.
+ * Probes an insert and its commit without leaving a row. It fails on a read-only server (a standby, a full disk), on an
+ * inbox that is locked or that this role may not write to, and where a commit waits for a synchronous standby that is
+ * away: a rollback would not wait.
  */
 async function probeInsert(pool: Pool): Promise<void> {
   const client = await pool.connect();
   let failure: Error | undefined;
   try {
-    await client.query("begin");
+    await client.query("begin; savepoint before_the_row");
     await client.query("insert into receiver.probes (at) values (now())");
     await insertNoRows(client);
-    await client.query("rollback");
+    await client.query("rollback to savepoint before_the_row; commit");
   } catch (error) {
     failure = error instanceof Error ? error : new Error(String(error));
   }

@@ -15,6 +15,7 @@ import { childrenOf, crash, signalIfThere, signalTree } from "./process-tree.ts"
 export interface OwnServer {
   /** A migrated database, with the queue's schema. The same over restarts. */
   readonly url: string;
+  readonly dataDir: string;
   /** kill -9 of the server and all its processes at once, as a crash of the machine; returns when it is gone. */
   kill(): Promise<void>;
   /** kill -9 of one process that serves a client: the server then ends all others and recovers by itself. */
@@ -46,6 +47,7 @@ export async function startOwnServer(settings: Record<string, string> = {}): Pro
   await migrateQueueSchema(url);
   return {
     url,
+    dataDir,
     async kill() {
       // A process of it that ends last holds its port until then.
       const all = [server.pid, ...childrenOf(server.pid)];

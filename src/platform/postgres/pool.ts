@@ -1,3 +1,4 @@
+import type { EventEmitter } from "node:events";
 import { Socket } from "node:net";
 import { setTimeout as sleep } from "node:timers/promises";
 import knex from "knex";
@@ -51,14 +52,11 @@ export function createDatabase(options: DatabaseOptions): Knex {
     pool: {
       min: 0,
       max: poolMax,
-      ...(watch === undefined
-        ? {}
-        : {
-            afterCreate(client: WatchedClient, done: (error: null, client: WatchedClient) => void) {
-              watch(client);
-              done(null, client);
-            },
-          }),
+      afterCreate(client: WatchedClient, done: (error: null, client: WatchedClient) => void) {
+        watch?.(client);
+        onReadOnly(client, (reason) => disposeOfLater([client], reason));
+        done(null, client);
+      },
     },
     acquireConnectionTimeout: connectTimeoutMs,
     log: knexLog(log),
@@ -67,7 +65,7 @@ export function createDatabase(options: DatabaseOptions): Knex {
 
 /** The untyped parts of a pg client. Knex never lends out a client that has a reason in `__knex__disposed`. */
 interface WatchedClient {
-  connection: { stream: Socket };
+  connection: { stream: Socket } & Pick<EventEmitter, "on">;
   readyForQuery: boolean;
   __knex__disposed?: Error;
 }
@@ -96,6 +94,16 @@ function closeUnanswered(
       stream.destroy(reason);
     });
   };
+}
+
+/**
+ * A server that refuses a write because it only reads is a standby, or was the primary. Its connections work and would
+ * be kept, while the address may lead to the primary by now.
+ */
+function onReadOnly(client: WatchedClient, giveUp: (reason: Error) => void): void {
+  client.connection.on("errorMessage", ({ code }: { code?: string }) => {
+    if (code === "25006") giveUp(new Error("the database server is read-only"));
+  });
 }
 
 /** A connection in use may hold a lock; it is dropped when it is returned. */
@@ -152,6 +160,12 @@ export function createPool(options: PoolOptions): pg.Pool {
   pool.on("error", onError);
   // Between connect() and release() the pool does not listen; an error event without a listener is fatal.
   pool.on("connect", (client) => client.on("error", () => {}));
+  pool.on("connect", (client) => {
+    // The pool drops a client that was used so often when it is released: nothing is cut off.
+    onReadOnly(client as unknown as WatchedClient, () => {
+      (client as unknown as { _poolUseCount: number })._poolUseCount = Number.POSITIVE_INFINITY;
+    });
+  });
   if (options.receiveTimeoutMs !== undefined) {
     const watch = closeUnanswered(options.receiveTimeoutMs, destroyAll);
     pool.on("connect", (client) => watch(client as unknown as WatchedClient));

@@ -1,6 +1,6 @@
 import { once } from "node:events";
 import { type AddressInfo, type Socket, createServer } from "node:net";
-import { describe, expect, test } from "vitest";
+import { describe, expect, inject, test } from "vitest";
 import { ConfigurationError, UnreachableError } from "../../../src/platform/errors.ts";
 import {
   assertReachable,
@@ -48,6 +48,43 @@ async function refusal(url: string, timeoutMs = 1_000): Promise<Error> {
   }
   throw new Error("it was reachable");
 }
+
+describe("a connection on which the server says that it is read-only is given up", () => {
+  const write = "delete from receiver.probes";
+  const setReadOnly = (value: string) =>
+    withServer(inject("serverUrl"), async (client) => {
+      await client.query(`alter database ${new URL(database.url).pathname.slice(1)} ${value}`);
+    });
+
+  test.each([
+    [
+      "Knex",
+      () => {
+        const db = createDatabase({ url: database.url, poolMax: 1, applicationName: "test" });
+        return { run: () => db.raw(write), end: () => db.destroy() };
+      },
+    ],
+    [
+      "pg",
+      () => {
+        const pool = createPool({ url: database.url, max: 1, applicationName: "test" });
+        // Not `pool.query`, which drops a connection after any error.
+        const run = async () => {
+          const client = await pool.connect();
+          return client.query(write).finally(() => client.release());
+        };
+        return { run, end: () => pool.end() };
+      },
+    ],
+  ])("so that the next one may reach the primary: %s", async (_, open) => {
+    const { run, end } = open();
+    await setReadOnly("set default_transaction_read_only = on");
+    await expect(run()).rejects.toMatchObject({ code: "25006" });
+    await setReadOnly("reset default_transaction_read_only");
+    await expect(run()).resolves.toBeDefined();
+    await end();
+  });
+});
 
 describe("a database that cannot be used is named, with what to do and without the password", () => {
   test("the right one is passed", async () => {
