@@ -11,6 +11,7 @@ import {
 import { sendDueMailings } from "../reports/mail/send-due.ts";
 import type { ScheduledTask } from "../worker/start-worker.ts";
 import type { Runtime } from "./runtime.ts";
+import type { Standby } from "./rooms/room-interfaces.ts";
 
 const checkEveryMs = 60_000;
 const catchUpWithinMs = 25 * 3_600_000;
@@ -20,7 +21,10 @@ const catchUpWithinMs = 25 * 3_600_000;
  * mail's key is its period, so each period is mailed once, however many workers run the task. Empty if no mails are
  * configured.
  */
-export async function reportMailTasks(runtime: Runtime): Promise<Record<string, ScheduledTask>> {
+export async function reportMailTasks(
+  runtime: Runtime,
+  standby: Standby | null = null,
+): Promise<Record<string, ScheduledTask>> {
   const { config, log, serviceClock } = runtime;
   const mail = config.reportMail;
   if (mail === null) return {};
@@ -36,7 +40,7 @@ export async function reportMailTasks(runtime: Runtime): Promise<Record<string, 
     }
   }
   const send = () =>
-    sendDueMailings({ db, log, mailer, clock: serviceClock, timeZone, region }, settings);
+    sendDueMailings({ db, standby, log, mailer, clock: serviceClock, timeZone, region }, settings);
 
   return {
     "report-mail": {

@@ -24,6 +24,11 @@ export interface Runtime {
   /** Starts the embedded server, or checks that the configured one answers. Throws `UnreachableError`. */
   databaseUrl(): Promise<string>;
   db(): Promise<Knex>;
+  /**
+   * The server of REPORTS_DATABASE_URL, which must be set. Checks at every call that it answers. Throws
+   * `UnreachableError`.
+   */
+  reportsStandby(): Promise<Knex>;
   /** The inbox's own pool, so that a hung connection of it does not block other work. */
   inboxPool(): Promise<Pool>;
   queue(): Promise<JobQueue>;
@@ -68,19 +73,37 @@ export function createRuntime(
     registerSecret(server.url);
     return server.url;
   });
+  const pooled = (url: string) => ({
+    url,
+    poolMax: poolSizes.database,
+    ...(statementSilenceLimitMs === undefined
+      ? {}
+      : { receiveTimeoutMs: statementSilenceLimitMs(config) }),
+    log,
+  });
   const db = once(async () => {
     const knex = createDatabase({
-      url: await databaseUrl(),
-      poolMax: poolSizes.database,
+      ...pooled(await databaseUrl()),
       applicationName: `tallyhook ${log.bindings()["name"]}`,
-      ...(statementSilenceLimitMs === undefined
-        ? {}
-        : { receiveTimeoutMs: statementSilenceLimitMs(config) }),
-      log,
     });
     closers.push(() => knex.destroy());
     return knex;
   });
+  let standby: Knex | undefined;
+  async function reportsStandby(): Promise<Knex> {
+    const url = secrets.reportsDatabaseUrl;
+    if (url === null) throw new Error("there is no standby for reports");
+    await assertReachable(url, { variable: "REPORTS_DATABASE_URL" });
+    if (standby === undefined) {
+      const made = createDatabase({
+        ...pooled(url),
+        applicationName: `tallyhook ${log.bindings()["name"]} reports`,
+      });
+      standby = made;
+      closers.push(() => made.destroy());
+    }
+    return standby;
+  }
   const inboxPool = once(async () => {
     const pool = createPool({
       url: await databaseUrl(),
@@ -115,6 +138,7 @@ export function createRuntime(
     random: systemRandom,
     databaseUrl,
     db,
+    reportsStandby,
     inboxPool,
     queue,
     encryption: once(() => makeEncryption(config, secrets)),

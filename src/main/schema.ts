@@ -1,5 +1,5 @@
 import type { Knex } from "knex";
-import { ConfigurationError } from "../platform/errors.ts";
+import { ConfigurationError, UnreachableError } from "../platform/errors.ts";
 import type { MigrateOptions } from "../platform/postgres/migration-session.ts";
 import {
   type Migrated,
@@ -13,6 +13,7 @@ import { pendingObjects } from "../platform/postgres/schema-objects.ts";
 import { readSqlFile } from "../platform/postgres/sql-file.ts";
 import { someOf } from "../platform/readable-text.ts";
 import { optionalRooms } from "./optional-rooms.ts";
+import type { Standby } from "./rooms/room-interfaces.ts";
 import type { Runtime } from "./runtime.ts";
 
 const inRoom = (room: string, ...names: string[]): URL[] =>
@@ -79,4 +80,24 @@ export async function migratedDatabase(runtime: Pick<Runtime, "db">): Promise<Kn
     );
   }
   return db;
+}
+
+/** The standby that reports are read from; null without REPORTS_DATABASE_URL. */
+export function reportsStandbyOf({
+  config,
+  secrets,
+  reportsStandby,
+}: Pick<Runtime, "config" | "secrets" | "reportsStandby">): Standby | null {
+  if (secrets.reportsDatabaseUrl === null) return null;
+  return {
+    maxLagSeconds: config.reportsMaxLagSeconds,
+    connect: reportsStandby,
+    async assertMigrated(db) {
+      const pending = await pendingSchema(db);
+      if (pending.length === 0) return;
+      throw new UnreachableError(
+        `REPORTS_DATABASE_URL: the standby lacks ${someOf(pending)}, which the primary has. Wait until it has caught up.`,
+      );
+    },
+  };
 }

@@ -99,6 +99,24 @@ export const urlWithScheme = (schemes: readonly string[], example: string): Sett
     `a URL such as ${example}`,
   );
 
+/** The driver connects to one host, and would take a list for the name of one. */
+export const postgresUrl = (example: string): SettingKind<string> => {
+  const { schema, should } = urlWithScheme(["postgres", "postgresql"], example);
+  const oneHost = z.string().refine((text) => !namesSeveralHosts(text), {
+    error:
+      "names several hosts, and only one is connected to: give one address that follows the primary, such as a DNS name, " +
+      "a virtual IP or a pooler",
+    abort: true,
+  });
+  return kind(oneHost.pipe(schema as z.ZodType<string, string>), should);
+};
+
+/** Such as `h1,h2` or `h1:5432,h2:5432`, which libpq takes. */
+function namesSeveralHosts(text: string): boolean {
+  const [, authority = ""] = /^\w+:\/\/([^/?#]*)/.exec(text) ?? [];
+  return authority.slice(authority.lastIndexOf("@") + 1).includes(",");
+}
+
 /** A special word, or a value of another kind. */
 export const orWord = <T>(word: string, other: SettingKind<T>): SettingKind<T | string> => ({
   schema: z.string().transform((text, context): T | string => {

@@ -3,18 +3,28 @@ import type { Clock } from "../platform/clock.ts";
 import { UsageError } from "../platform/errors.ts";
 import { dayIn } from "../platform/local-time.ts";
 import { currencyDigits } from "../platform/money.ts";
-import type { ReportFacts } from "./base/report-facts.ts";
-import { defaultAccounts, readAccountMap } from "./base/account-map.ts";
+import type { ReportFacts, StandbyRead } from "./base/report-facts.ts";
+import { type AccountMap, defaultAccounts, readAccountMap } from "./base/account-map.ts";
 import { findCurrency } from "./base/currencies.ts";
-import { assertHistoryFixed, parseDays, resolvePeriod } from "./base/period.ts";
+import {
+  type Days,
+  assertHistoryFixed,
+  latestAsOf,
+  parseDays,
+  resolvePeriod,
+} from "./base/period.ts";
 import { type NetworkRegion, readReport, readingTransaction } from "./base/read-report.ts";
+import { type ReportsStandby, assertPrimary, readFromStandby } from "./base/read-standby.ts";
 import { type Report, hasCurrency } from "./base/report.ts";
 import { findFrozen, readFrozen } from "./close/frozen.ts";
 import { type Format, createRendering } from "./render/formats.ts";
 import type { Write } from "./render/rendering.ts";
 
 export interface ReportDeps {
+  /** The primary. */
   db: Knex;
+  /** Reports are read from it. Absent or null: from the primary. */
+  standby?: ReportsStandby | null;
   clock: Clock;
   /** IANA name. */
   timeZone: string;
@@ -37,22 +47,36 @@ export interface ReportRequest {
 /**
  * Writes a report in the requested format. A closed month gives its frozen rows, unless the request names a time or an
  * account map. Throws `UsageError` if the request cannot be fulfilled, `BrokenSealError` if the frozen rows were
- * changed.
+ * changed, and what `readFromStandby` throws.
  */
-export async function writeReport(
-  { db, clock, timeZone, region, write }: ReportDeps,
-  request: ReportRequest,
-): Promise<ReportFacts> {
-  const { report, format, from, to, asOf, currency: wished, accounts: accountFile } = request;
+export async function writeReport(deps: ReportDeps, request: ReportRequest): Promise<ReportFacts> {
+  const { db, standby = null, clock, timeZone } = deps;
+  const { report, from, to, asOf, currency: wished, accounts: accountFile } = request;
   const given = { ...(from === undefined ? {} : { from }), ...(to === undefined ? {} : { to }) };
   const days = parseDays(given, dayIn(timeZone, clock.now()));
-  const accounts = accountFile === undefined ? defaultAccounts : await readAccountMap(accountFile);
+  const map = accountFile === undefined ? defaultAccounts : await readAccountMap(accountFile);
   if (wished !== undefined && !hasCurrency(report)) {
     throw new UsageError(
       `The report ${report.name} has no column currency, so it cannot be limited to one: leave out --currency.`,
     );
   }
-  if (asOf !== undefined) await assertHistoryFixed(db, asOf);
+  const asked = { request, days, map };
+  if (standby !== null) {
+    return readFromStandby({ db, standby, write: deps.write }, asOf, (from, write) =>
+      readAndRender({ ...deps, ...from, write }, asked),
+    );
+  }
+  await assertPrimary(db);
+  if (asOf !== undefined) assertHistoryFixed(asOf, await latestAsOf(db));
+  return readAndRender({ ...deps, standby: null }, asked);
+}
+
+/** `standby` says how far `db` is, if it is one. */
+async function readAndRender(
+  { db, standby, timeZone, region, write }: Reading,
+  { request, days, map }: { request: ReportRequest; days: Days; map: AccountMap },
+): Promise<ReportFacts> {
+  const { report, format, asOf, currency: wished, accounts: accountFile } = request;
   return readingTransaction(db, async (trx) => {
     const currency = wished === undefined ? null : await findCurrency(trx, wished);
     const period = await resolvePeriod(trx, days, timeZone);
@@ -63,15 +87,27 @@ export async function writeReport(
     const exponents = frozen?.exponents ?? currencyDigits;
     const rendering = createRendering(format, { report, columns, exponents, write });
     const take = rendering.rows;
-    const about =
+    const read =
       frozen === null
         ? await readReport(
             trx,
-            { report, period, asOf: asOf?.toISOString() ?? null, currency, accounts, region },
+            { report, period, asOf: asOf?.toISOString() ?? null, currency, accounts: map, region },
             take,
           )
         : await readFrozen(trx, frozen, currency, take);
+    const about = standby === null ? read : ofStandby(read, standby);
     await rendering.end(about);
     return about;
   });
 }
+
+interface Reading extends Omit<ReportDeps, "standby" | "clock"> {
+  standby: StandbyRead | null;
+}
+
+/** What is live on a standby is as of its replay. Pure. */
+const ofStandby = (read: ReportFacts, standby: StandbyRead): ReportFacts => ({
+  ...read,
+  ...(read.isLive ? { asOf: standby.replayedUntil } : {}),
+  standby,
+});

@@ -9,7 +9,7 @@ import { renderAttachments, composeMail, mailFormats } from "../../reports/mail/
 import { type Format, formats } from "../../reports/render/formats.ts";
 import { type ReportRequest, writeReport } from "../../reports/write-report.ts";
 import { mailerOf, messageIdSuffix } from "../report-mail.ts";
-import { migratedDatabase } from "../schema.ts";
+import { migratedDatabase, reportsStandbyOf } from "../schema.ts";
 import { parseInstant } from "./arguments.ts";
 import type { CliContext } from "./context.ts";
 import { openOutput } from "./report-output.ts";
@@ -83,11 +83,12 @@ async function run(context: CliContext, name: string, options: ReportOptions): P
     "report",
     async (runtime) => {
       const db = await migratedDatabase(runtime);
+      const standby = reportsStandbyOf(runtime);
       const output = await openOutput(context.stdout, out);
       const { timeZone, networkRegion: region } = runtime.config;
       try {
         const about = await writeReport(
-          { db, clock: runtime.serviceClock, timeZone, region, write: output.write },
+          { db, standby, clock: runtime.serviceClock, timeZone, region, write: output.write },
           { ...asked, format: format ?? "table" },
         );
         await output.keep(format === "csv" ? about : null, context.stderr);
@@ -142,7 +143,8 @@ export async function mailReport(
     async (runtime) => {
       const db = await migratedDatabase(runtime);
       const { timeZone, networkRegion: region } = runtime.config;
-      const deps = { db, clock: runtime.serviceClock, timeZone, region };
+      const standby = reportsStandbyOf(runtime);
+      const deps = { db, standby, clock: runtime.serviceClock, timeZone, region };
       const attached = await renderAttachments(deps, request, [mailed]);
       const messageId = `${request.report.name}.${messageIdSuffix(runtime)}`;
       try {

@@ -10,7 +10,7 @@ import {
 import { createListener, nightlyTasks } from "../reconciliation.ts";
 import { optionalRooms } from "../optional-rooms.ts";
 import type { Runtime } from "../runtime.ts";
-import { migratedDatabase } from "../schema.ts";
+import { migratedDatabase, reportsStandbyOf } from "../schema.ts";
 import type { CliContext } from "./context.ts";
 import { untilSignal } from "./until-signal.ts";
 
@@ -76,7 +76,7 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
           ? {}
           : {
               ...(await nightlyTasks(runtime, role.service)),
-              ...(await optionalRooms.reports?.tasks(runtime)),
+              ...(await optionalRooms.reports?.tasks(runtime, reportsStandbyOf(runtime))),
             }),
         ...(await alerts?.tasks(runtime)),
         "inbox-partitions": {

@@ -72,6 +72,8 @@ export interface Config {
     /** Overrides of the invariants' default modes. The names are checked where the invariants are known. */
     readonly identities: Readonly<Record<string, "enforce" | "observe" | "off">>;
   };
+  /** A report of now is refused where `secrets.reportsDatabaseUrl` is further behind. */
+  readonly reportsMaxLagSeconds: number;
   /** Null: no report is mailed. */
   readonly reportMail: ReportMail | null;
   /** The sender's address of mails; set whenever `secrets.smtpUrl` is. */
@@ -95,6 +97,8 @@ export interface ReportMail {
 /** Values can be read by name only: printing, logging or copying the object shows none of them. */
 export interface Secrets {
   readonly databaseUrl: string | null;
+  /** A physical standby of `databaseUrl` that reports are read from; null: they are read from `databaseUrl`. */
+  readonly reportsDatabaseUrl: string | null;
   readonly redisUrl: string | null;
   readonly serviceApiKey: string | null;
   /** Newest first; empty if the environment has none. The database may hold more. */
@@ -197,6 +201,7 @@ function configOf(values: Values): Config {
       reportOnly: values.RECONCILE_MODE === "report",
       identities: values.RECONCILE_IDENTITIES,
     },
+    reportsMaxLagSeconds: values.REPORTS_MAX_LAG_SECONDS,
     reportMail: reportMailOf(values),
     mailFrom: values.MAIL_FROM,
     alerts: {
@@ -216,6 +221,7 @@ const isEmbedded = (databaseUrl: string | null): boolean =>
 function secretsOf(values: Values, alertSecrets: Secrets["alertSecrets"]): Secrets {
   return {
     databaseUrl: isEmbedded(values.DATABASE_URL) ? null : values.DATABASE_URL,
+    reportsDatabaseUrl: values.REPORTS_DATABASE_URL,
     redisUrl: values.REDIS_URL,
     serviceApiKey: values.SVC_API_KEY,
     webhookSecrets: values.SVC_WEBHOOK_SECRETS ?? [],
@@ -277,6 +283,14 @@ function contradictions(values: Values, bad: ReadonlySet<string>): string[] {
       "SVC_BASE_URL is set and DATABASE_URL is not. Set DATABASE_URL to your PostgreSQL, or, to try Tallyhook with a " +
         `database on this machine, to the word ${embeddedDatabase}.`,
     );
+  }
+  if (values.REPORTS_DATABASE_URL !== null && isEmbedded(values.DATABASE_URL)) {
+    if (!bad.has("DATABASE_URL")) {
+      texts.push(
+        "REPORTS_DATABASE_URL is set, and the embedded database has no standby. Set DATABASE_URL to the primary, or " +
+          "leave out REPORTS_DATABASE_URL.",
+      );
+    }
   }
   if (values.PORT === values.ADMIN_PORT && values.PORT !== 0) {
     texts.push(`PORT and ADMIN_PORT are both ${values.PORT}. Use two ports: only PORT is public.`);

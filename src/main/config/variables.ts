@@ -17,6 +17,7 @@ import {
   password,
   path,
   port,
+  postgresUrl,
   printable,
   secretList,
   subsetOf,
@@ -47,12 +48,13 @@ export const settings = {
   DATABASE_URL: secret(
     orWord(
       embeddedDatabase,
-      urlWithScheme(
-        ["postgres", "postgresql"],
+      postgresUrl(
         "postgres://user:password@host:5432/database (special characters percent-encoded)",
       ),
     ),
   ),
+  REPORTS_DATABASE_URL: secret(postgresUrl("postgres://user:password@standby:5432/database")),
+  REPORTS_MAX_LAG_SECONDS: setting(integer(1, 86_400, "seconds"), 300),
   REDIS_URL: secret(redisUrl),
   SVC_BASE_URL: optional(serviceBaseUrl),
   SVC_API_KEY: secret(headerToken(8)),

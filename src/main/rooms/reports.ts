@@ -1,11 +1,12 @@
 import { counted } from "../../platform/readable-text.ts";
-import { readProof } from "../../reports/base/report-facts.ts";
+import { behind, readProof } from "../../reports/base/report-facts.ts";
+import { readStandby } from "../../reports/base/read-standby.ts";
 import { programReports } from "../../reports/catalogue/all.ts";
 import { programmesNear } from "../../reports/catalogue/network-monitor/programmes-near.ts";
 import { ownReports } from "../../reports/own/own-reports.ts";
 import { type CheckResult, ok, skipped, warning } from "../cli/doctor/check-result.ts";
 import type { Runtime } from "../runtime.ts";
-import type { ReportsRoom } from "./room-interfaces.ts";
+import type { ReportsRoom, Standby } from "./room-interfaces.ts";
 
 export const reportsRoom: ReportsRoom = {
   sql: [
@@ -14,7 +15,7 @@ export const reportsRoom: ReportsRoom = {
   ],
   ownSql: ownReports.map(({ sql }) => sql),
   // Loaded on demand: only a worker sends mails.
-  tasks: async (runtime) => (await import("../report-mail.ts")).reportMailTasks(runtime),
+  tasks: async (...args) => (await import("../report-mail.ts")).reportMailTasks(...args),
   questions: { programmesNear },
   check: examineProof,
   closes: {
@@ -22,7 +23,27 @@ export const reportsRoom: ReportsRoom = {
     recompute: async (db, months) =>
       (await import("../../reports/close/recompute.ts")).recomputeClosedMonths(db, months),
   },
+  checkStandby: examineStandby,
 };
+
+const standbyCheck = "reports standby";
+
+/** Checks that the standby is one of this database, and not too far behind for a report of now. */
+async function examineStandby(
+  runtime: Pick<Runtime, "db">,
+  standby: Standby,
+): Promise<CheckResult> {
+  const at = await standby.connect();
+  const replay = await readStandby(await runtime.db(), at);
+  await standby.assertMigrated(at);
+  const detail = `it is ${behind(replay)}`;
+  if (replay.lagMs <= standby.maxLagSeconds * 1_000) return ok(standbyCheck, detail);
+  return warning(
+    standbyCheck,
+    `${detail}: reports of now are refused (REPORTS_MAX_LAG_SECONDS=${standby.maxLagSeconds})`,
+    "look at the standby's log, its replay and its load; a delay that is meant needs a larger REPORTS_MAX_LAG_SECONDS",
+  );
+}
 
 /**
  * Checks the proof for everything before the last run's T0. Uses the reports' own definition, so both give the same

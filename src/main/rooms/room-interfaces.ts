@@ -36,13 +36,22 @@ export interface EndpointRoom {
   check(runtime: Runtime, database: CheckResult): Promise<CheckResult>;
 }
 
+/** The standby that reports are read from. */
+export interface Standby {
+  /** Throws `UnreachableError` where it does not answer. */
+  connect(): Promise<Knex>;
+  /** Throws `UnreachableError` while it lacks what `migrate` made on the primary. */
+  assertMigrated(db: Knex): Promise<void>;
+  maxLagSeconds: number;
+}
+
 export interface ReportsRoom {
   /** Files whose functions and triggers `migrate` creates, in order. */
   readonly sql: readonly URL[];
   /** The files of the merchant's own reports. */
   readonly ownSql: readonly URL[];
   /** The report mails. */
-  tasks(runtime: Runtime): Promise<Record<string, ScheduledTask>>;
+  tasks(runtime: Runtime, standby: Standby | null): Promise<Record<string, ScheduledTask>>;
   /** What alerts ask the reports. */
   readonly questions: {
     programmesNear(
@@ -71,6 +80,8 @@ export interface ReportsRoom {
     /** Hashes of the reports of the last closed months, computed again; by month and report. */
     recompute(db: Knex, months: number): Promise<ReadonlyMap<string, string>>;
   };
+  /** The doctor's check of the standby that reports are read from. */
+  checkStandby(runtime: Pick<Runtime, "db">, standby: Standby): Promise<CheckResult>;
 }
 
 export interface AlertsRoom {

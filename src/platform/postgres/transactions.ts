@@ -9,6 +9,7 @@ import type { Random } from "../random.ts";
 export async function inTransaction<T>(
   db: Knex,
   work: (trx: Knex.Transaction) => Promise<T>,
+  config: Knex.TransactionConfig = {},
 ): Promise<T> {
   let thrown: { error: unknown } | undefined;
   try {
@@ -19,7 +20,7 @@ export async function inTransaction<T>(
         thrown = { error };
         throw error;
       }
-    });
+    }, config);
   } catch (error) {
     throw thrown === undefined ? error : thrown.error;
   }

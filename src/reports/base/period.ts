@@ -90,8 +90,7 @@ export async function latestAsOf(db: Knex): Promise<Date> {
 }
 
 /** Throws `UsageError` if the history of that time may still grow. */
-export async function assertHistoryFixed(db: Knex, asOf: Date): Promise<void> {
-  const latest = await latestAsOf(db);
+export function assertHistoryFixed(asOf: Date, latest: Date): void {
   if (asOf <= latest) return;
   throw new UsageError(
     `--as-of ${asOf.toISOString()} is later than a minute ago: records of that time may still arrive. ` +

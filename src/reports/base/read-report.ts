@@ -1,5 +1,6 @@
 import { createHash } from "node:crypto";
 import type { Knex } from "knex";
+import { inTransaction } from "../../platform/postgres/transactions.ts";
 import { type ReportFacts, type Proof, readProof } from "./report-facts.ts";
 import type { AccountMap } from "./account-map.ts";
 import type { Period } from "./period.ts";
@@ -57,7 +58,8 @@ export async function readingTransaction<T>(
   db: Knex,
   work: (trx: Knex.Transaction) => Promise<T>,
 ): Promise<T> {
-  return db.transaction(
+  return inTransaction(
+    db,
     async (trx) => {
       await tuneForReports(trx);
       return work(trx);

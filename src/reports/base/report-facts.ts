@@ -16,6 +16,14 @@ export interface FrozenMonth {
   sha256: string;
 }
 
+/** How far the standby was that the rows were read from. */
+export interface StandbyRead {
+  /** ISO 8601. It had everything that was committed on the primary before. */
+  replayedUntil: string;
+  lagMs: number;
+  lagBytes: number;
+}
+
 /** The facts printed above or below the rows, so that a person can sign them off. */
 export interface ReportFacts {
   report: string;
@@ -24,6 +32,8 @@ export interface ReportFacts {
   /** The time that the rows are as of. With `isLive` it is the time of the read, and a repeat may differ. */
   asOf: string;
   isLive: boolean;
+  /** Where the rows were read; absent for the primary. */
+  standby?: StandbyRead;
   currency: string | null;
   close: FrozenMonth | null;
   proof: Proof;
@@ -43,7 +53,10 @@ export function factLines(about: ReportFacts): [label: string, value: string][] 
     ["Result", resultLine(about)],
     ["Period", `${period.from} to ${period.to}, both included`],
     ["Time zone", `${period.timeZone}: from ${period.fromUtc}, before ${period.toUtc} (UTC)`],
-    ["As of", about.isLive ? `${about.asOf} (now: a repeat may differ)` : about.asOf],
+    ["As of", asOfLine(about)],
+    ...(about.standby === undefined
+      ? []
+      : [["Read from", standbyLine(about.standby)] as [string, string]]),
     ...(about.currency === null ? [] : [["Currency", about.currency] as [string, string]]),
     ["Coverage", coverageLine(proof)],
     ...(close === null
@@ -61,6 +74,22 @@ export function factLines(about: ReportFacts): [label: string, value: string][] 
     ["Note", notShown],
   ];
 }
+
+function asOfLine({ asOf, isLive, standby }: Pick<ReportFacts, "asOf" | "isLive" | "standby">) {
+  if (!isLive) return asOf;
+  const since = standby === undefined ? "now" : "the last that the standby has";
+  return `${asOf} (${since}: a repeat may differ)`;
+}
+
+/** Where the rows were read, in a phrase. Pure. */
+export function standbyLine({ replayedUntil, lagMs, lagBytes }: StandbyRead): string {
+  if (lagBytes === 0) return `a standby that had all of the primary at ${replayedUntil}`;
+  return `a standby, ${behind({ lagMs, lagBytes })}: it had what was committed before ${replayedUntil}`;
+}
+
+/** The lag of a standby in a phrase. Pure. */
+export const behind = ({ lagMs, lagBytes }: Pick<StandbyRead, "lagMs" | "lagBytes">): string =>
+  `${(lagMs / 1_000).toFixed(1)} s and ${counted(lagBytes, "byte")} behind the primary`;
 
 function coverageLine({ coveragePercent, readUntil, lastRun }: Proof): string {
   const from =

@@ -1,7 +1,7 @@
 import { html } from "../../platform/html.ts";
 import type { Attachment, Mail } from "../../platform/mail.ts";
 import { counted } from "../../platform/readable-text.ts";
-import { type ReportFacts, type Verdict, resultLine } from "../base/report-facts.ts";
+import { type ReportFacts, type Verdict, resultLine, standbyLine } from "../base/report-facts.ts";
 import type { Format } from "../render/formats.ts";
 import { type ReportDeps, type ReportRequest, writeReport } from "../write-report.ts";
 
@@ -33,6 +33,7 @@ function textOf(reports: readonly AttachedReport[], days: string): string {
     [
       `${about.report}: ${resultLine(about)}`,
       `  ${counted(about.rows, "row")}, SHA-256 ${about.sha256}`,
+      ...(about.standby === undefined ? [] : [`  Read from ${standbyLine(about.standby)}`]),
       `  Again: ${commandFor(about)}`,
       ...leftOut.map((format) => `  ${tooLarge(format)}`),
     ].join("\n"),
@@ -52,7 +53,9 @@ function htmlOf(reports: readonly AttachedReport[], days: string): string {
             <td style="${cell}">
               ${resultLine(about)}${leftOut.map((format) => html`<br />${tooLarge(format)}`)}<br />
               <span style="color:#586069;font-size:11px"
-                >${counted(about.rows, "row")}, SHA-256 ${about.sha256}<br />${commandFor(about)}</span
+                >${counted(about.rows, "row")}, SHA-256 ${about.sha256}<br />${
+                  about.standby !== undefined && html`Read from ${standbyLine(about.standby)}<br />`
+                }${commandFor(about)}</span
               >
             </td>
           </tr>`,

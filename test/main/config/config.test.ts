@@ -22,6 +22,8 @@ const key = "0123456789abcdef".repeat(4);
 const webhookSecret = "whsec_0123456789abcdef";
 const complete: Env = {
   DATABASE_URL: "postgres://app:hunter2@db.example.com:5432/tallyhook",
+  REPORTS_DATABASE_URL: "postgres://app:hunter2@standby.example.com:5432/tallyhook",
+  REPORTS_MAX_LAG_SECONDS: "3600",
   REDIS_URL: "rediss://:hunter2@redis.example.com:6380",
   SVC_BASE_URL: "https://api.example.com/",
   SVC_API_KEY: "svc_test_sk_hunter2",
@@ -97,6 +99,7 @@ test("nothing set gives the embedded defaults and the sandbox", () => {
     timeZone: "UTC",
     networkRegion: "global",
     reconcile: { cron: "30 3 * * *", graceSeconds: 5, reportOnly: false, identities: {} },
+    reportsMaxLagSeconds: 300,
     reportMail: null,
     mailFrom: null,
     alerts: { settingsFile: null },
@@ -137,6 +140,7 @@ test("everything set is taken", () => {
       reportOnly: true,
       identities: { chargeback_match: "enforce", double_order: "off" },
     },
+    reportsMaxLagSeconds: 3_600,
     reportMail: {
       cron: "0 7 * * *",
       to: ["finance@example.com", "cfo@example.com"],
@@ -151,6 +155,7 @@ test("everything set is taken", () => {
     logLevel: "debug",
   });
   expect(secrets.databaseUrl).toBe(complete["DATABASE_URL"]);
+  expect(secrets.reportsDatabaseUrl).toBe(complete["REPORTS_DATABASE_URL"]);
   expect(secrets.webhookSecrets).toEqual([webhookSecret, `older-${webhookSecret}`]);
   expect(secrets.encryptionKey).toBe(key);
   expect(secrets.alertSecrets["ALERT_SLACK_URL"]).toBe(complete["ALERT_SLACK_URL"]);
@@ -240,6 +245,7 @@ describe("bad values", () => {
     ["RECONCILE_IDENTITIES", "chargeback_match=strict"],
     ["RECONCILE_IDENTITIES", "chargeback_match"],
     ["RECONCILE_IDENTITIES", "__proto__=off"],
+    ["REPORTS_MAX_LAG_SECONDS", "0"],
     ["REPORTS_CRON", "daily"],
     ["REPORTS_MAIL_TO", "finance"],
     ["REPORTS_MAIL_TO", "a@example.com,"],
@@ -391,6 +397,25 @@ test.each([
   [{ REPORTS_CRON: "0 7 * * *", REPORTS_MAIL_TO: "a@example.com" }, /SMTP_URL is not/],
 ])("%j is not enough to mail reports", (env, why) => {
   expect(refusal(env)).toMatch(why);
+});
+
+test.each(["h1,h2", "h1:5432,h2:5432", "u:p%2C@h1,h2"])(
+  "several hosts of PostgreSQL are refused, with what to give in their place: %s",
+  (hosts) => {
+    const message = refusal({ DATABASE_URL: `postgres://${hosts}/db?target_session_attrs=any` });
+    expect(message).toMatch(/DATABASE_URL names several hosts, .* one address that follows/);
+  },
+);
+
+test("a comma in the password is no list of hosts", () => {
+  const url = "postgres://u:a,b@h/db";
+  expect(loadConfig({ DATABASE_URL: url }).secrets.databaseUrl).toBe(url);
+});
+
+test("a standby for reports needs a database that can have one", () => {
+  expect(refusal({ REPORTS_DATABASE_URL: "postgres://h/db" })).toMatch(
+    /REPORTS_DATABASE_URL is set, and the embedded database has no standby/,
+  );
 });
 
 test("two listeners on one port are refused", () => {

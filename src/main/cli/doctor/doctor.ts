@@ -8,6 +8,7 @@ import { QueueUnavailable } from "../../../queue/job-queue.ts";
 import { readRunLease } from "../../../reconcile/runs/run-lease.ts";
 import { optionalRooms } from "../../optional-rooms.ts";
 import { type Runtime, serviceLocation } from "../../runtime.ts";
+import { reportsStandbyOf } from "../../schema.ts";
 import { type CliContext, withServiceAdvice } from "../context.ts";
 import { checkDatabase, checkSchemaText, checkServer } from "./database.ts";
 import { type CheckResult, check, checkAll, failed, ok, skipped, warning } from "./check-result.ts";
@@ -82,6 +83,15 @@ async function examine(runtime: Runtime): Promise<CheckResult[]> {
     findings.push(await check("reconciliation", () => checkRunLease(runtime)));
     findings.push(await check("signing secrets", () => checkSecrets(runtime)));
     if (reports !== undefined) findings.push(await check("proof", () => reports.check(runtime)));
+  }
+  const standby = reportsStandbyOf(runtime);
+  if (reports !== undefined && standby !== null) {
+    const name = "reports standby";
+    findings.push(
+      database.status === "failed"
+        ? skipped(name, "the database is not ready")
+        : await check(name, () => reports.checkStandby(runtime, standby)),
+    );
   }
   findings.push(...(await checkService(runtime)));
   if (endpoint !== undefined) {
