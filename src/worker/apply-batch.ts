@@ -369,11 +369,19 @@ async function maskStoredBodies(
 const ownErrors = [TypeError, RangeError, ReferenceError, SyntaxError];
 
 /**
- * SQLSTATEs that do not blame an event: connection, transaction state, authorization, catalog, rollback, resources,
- * operator, system, lock time-out, and a plan that a migration invalidated. A statement or transaction time-out (57014,
- * 25P04) is not among them: the event itself may take that long.
+ * SQLSTATEs that do not blame an event: connection and pooler (08), transaction state, a server that became read-only
+ * (25006), a prepared statement or cursor that is missing or is another client's (26, 34, 42P03, 42P05), authorization
+ * and privileges, catalog, rollback, resources, operator, system, damaged files (XX001, XX002), lock time-out, and a plan
+ * that a migration invalidated. A statement or transaction time-out (57014, 25P04) is not among them: the event itself
+ * may take that long. All others may be: a merchant's trigger may raise any, and an event that is blamed wrongly waits,
+ * but one that wrongly is not holds up its neighbours.
  */
-const notTheEvent = /^(08|25(?!P04)|28|3D|40|53|58|57P|55P03|0A000)/;
+const notTheEvent =
+  /^(08|25(?!P04)|26|28|34|3D|40|42501|42P03|42P05|53|58|57P|55P03|0A000|XX001|XX002)/;
+
+/** The connection is gone, whatever its code: poolers say so with codes of their own, such as XX000. */
+const transactionTimeout = "25P04";
+const endsConnection: readonly unknown[] = ["FATAL", "PANIC"];
 
 /**
  * Whether the event itself may have made its transaction fail. Only such failures count as attempts. When the database
@@ -382,8 +390,11 @@ const notTheEvent = /^(08|25(?!P04)|28|3D|40|53|58|57P|55P03|0A000)/;
 export function isEventFault(error: unknown): boolean {
   if (!(error instanceof Error)) return false;
   const { code, severity } = error as { code?: unknown; severity?: unknown };
-  // An error with a severity comes from the server. A lost connection is an Error of the driver, with or without a
-  // code.
-  if (severity !== undefined) return !notTheEvent.test(String(code));
+  // An error with a severity comes from the server or a pooler. A lost connection is an Error of the driver, with or
+  // without a code.
+  if (severity !== undefined) {
+    if (endsConnection.includes(severity) && code !== transactionTimeout) return false;
+    return !notTheEvent.test(String(code));
+  }
   return ownErrors.some((own) => error instanceof own);
 }

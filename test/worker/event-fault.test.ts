@@ -17,10 +17,14 @@ test.each([
   "08006",
   "25006",
   "25P03",
+  "26000",
   "28P01",
+  "34000",
   "3D000",
   "40P01",
   "40001",
+  "42501",
+  "42P05",
   "53100",
   "53300",
   "55P03",
@@ -28,8 +32,20 @@ test.each([
   "57P03",
   "58030",
   "0A000",
+  "XX001",
 ])("%s is not the event's fault", (code) => {
   expect(isEventFault(coded(code))).toBe(false);
+});
+
+test.each(["08P01", "57P01", "XX000"])(
+  "%s that ends the connection is not the event's fault, whoever says it",
+  (code) => {
+    expect(isEventFault(coded(code, { severity: "FATAL" }))).toBe(false);
+  },
+);
+
+test("the time limit of a transaction is counted, though it ends the connection", () => {
+  expect(isEventFault(coded("25P04", { severity: "FATAL" }))).toBe(true);
 });
 
 test.each(["ECONNREFUSED", "ECONNRESET", "ETIMEDOUT", "EPIPE"])(
