@@ -6,7 +6,13 @@ import { type Encryption, createEncryption, ensureLocalKey } from "../platform/e
 import { ConfigurationError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { once } from "../platform/once.ts";
-import { assertReachable, createDatabase, createPool } from "../platform/postgres/pool.ts";
+import {
+  assertDirect,
+  assertReachable,
+  createDatabase,
+  createPool,
+} from "../platform/postgres/pool.ts";
+import type { Pooling } from "../platform/postgres/session-settings.ts";
 import { type Random, systemRandom } from "../platform/random.ts";
 import { registerSecret } from "../platform/redaction.ts";
 import type { BackendLocation } from "../queue/backend.ts";
@@ -23,6 +29,11 @@ export interface Runtime {
   readonly random: Random;
   /** Starts the embedded server, or checks that the configured one answers. Throws `UnreachableError`. */
   databaseUrl(): Promise<string>;
+  /**
+   * Past a pooler, for what needs a session of its own; where there is none, `databaseUrl`. Checks that it reaches the
+   * same database, and throws as `databaseUrl` does.
+   */
+  directUrl(): Promise<string>;
   db(): Promise<Knex>;
   /**
    * The server of REPORTS_DATABASE_URL, which must be set. Checks at every call that it answers. Throws
@@ -62,9 +73,11 @@ export function createRuntime(
   const serviceClients = new Map<string, ServiceClient>();
   let closing: Promise<void> | undefined;
 
+  const pooling: Pooling | undefined =
+    secrets.databaseDirectUrl === null ? undefined : "transaction";
   const databaseUrl = once(async () => {
     if (secrets.databaseUrl !== null) {
-      await assertReachable(secrets.databaseUrl);
+      await assertReachable(secrets.databaseUrl, { pooling });
       return secrets.databaseUrl;
     }
     const { startEmbeddedPostgres } = await import("../platform/embedded/embedded-postgres.ts");
@@ -72,6 +85,12 @@ export function createRuntime(
     closers.push(() => server.stop());
     registerSecret(server.url);
     return server.url;
+  });
+  const directUrl = once(async () => {
+    const url = await databaseUrl();
+    if (secrets.databaseDirectUrl === null) return url;
+    await assertDirect(secrets.databaseDirectUrl, url);
+    return secrets.databaseDirectUrl;
   });
   const pooled = (url: string) => ({
     url,
@@ -84,6 +103,7 @@ export function createRuntime(
   const db = once(async () => {
     const knex = createDatabase({
       ...pooled(await databaseUrl()),
+      pooling,
       applicationName: `tallyhook ${log.bindings()["name"]}`,
     });
     closers.push(() => knex.destroy());
@@ -107,6 +127,7 @@ export function createRuntime(
   const inboxPool = once(async () => {
     const pool = createPool({
       url: await databaseUrl(),
+      pooling,
       max: poolSizes.inbox,
       applicationName: "tallyhook inbox",
       connectTimeoutMs: flushTimeoutMs,
@@ -121,7 +142,7 @@ export function createRuntime(
   const queue = once(async () => {
     const location: BackendLocation =
       secrets.redisUrl === null
-        ? { kind: "postgres", url: await databaseUrl() }
+        ? { kind: "postgres", url: await directUrl() }
         : { kind: "redis", url: secrets.redisUrl };
     const { createJobQueue } = await import("../queue/job-queue.ts");
     const made = createJobQueue({ log }, location);
@@ -137,6 +158,7 @@ export function createRuntime(
     serviceClock,
     random: systemRandom,
     databaseUrl,
+    directUrl,
     db,
     reportsStandby,
     inboxPool,

@@ -175,6 +175,7 @@ describe("docker-compose.yml", () => {
     );
     const left = Object.keys(settings).filter((name) => !passed.has(name));
     expect(left).toEqual([
+      "DATABASE_DIRECT_URL",
       // In comments there: few have a standby.
       "REPORTS_DATABASE_URL",
       "ADMIN_PASSWORD",

@@ -18,6 +18,8 @@ export interface Deployment {
 
 export async function layOutDeployment(servers: {
   databaseUrl: string;
+  /** Past the pooler that `databaseUrl` goes through. */
+  databaseDirectUrl?: string;
   redisUrl?: string;
   /** The entry of another version of the program. */
   program?: string;
@@ -31,6 +33,9 @@ export async function layOutDeployment(servers: {
     HOST: "127.0.0.1",
     PORT: String(port),
     ADMIN_PORT: "0",
+    ...(servers.databaseDirectUrl === undefined
+      ? {}
+      : { DATABASE_DIRECT_URL: servers.databaseDirectUrl }),
     ...(servers.redisUrl === undefined ? {} : { REDIS_URL: servers.redisUrl }),
   };
   return {

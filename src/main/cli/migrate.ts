@@ -2,6 +2,7 @@ import type { Command } from "commander";
 import { counted } from "../../platform/readable-text.ts";
 import { type LockPatience, defaultLockPatience } from "../../platform/postgres/lock-waits.ts";
 import type { Migrated } from "../../platform/postgres/migrations.ts";
+import { createDatabase } from "../../platform/postgres/pool.ts";
 import { someOf } from "../../platform/readable-text.ts";
 import { migrateQueueSchema } from "../../queue/backend.ts";
 import type { Runtime } from "../runtime.ts";
@@ -47,12 +48,20 @@ export function registerMigrate(program: Command, context: CliContext): void {
 
 /** Migrates our schema and the job queue's. Returns what changed in ours. Idempotent. */
 export async function migrateAll(
-  runtime: Pick<Runtime, "config" | "db" | "databaseUrl" | "log">,
+  runtime: Pick<Runtime, "config" | "directUrl" | "log">,
   { onWait = (line) => runtime.log.warn(line), ...patience }: Partial<LockPatience> = {},
 ): Promise<Migrated> {
-  const done = await migrateSchema(await runtime.db(), { ...patience, onWait });
-  if (runtime.config.queueBackend === "postgres") {
-    await migrateQueueSchema(await runtime.databaseUrl(), { ...patience, onWait });
+  // Past a pooler, whose time limits are made for short statements.
+  const url = await runtime.directUrl();
+  const { log } = runtime;
+  const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook migrate", log });
+  try {
+    const done = await migrateSchema(db, { ...patience, onWait });
+    if (runtime.config.queueBackend === "postgres") {
+      await migrateQueueSchema(url, { ...patience, onWait });
+    }
+    return done;
+  } finally {
+    await db.destroy();
   }
-  return done;
 }

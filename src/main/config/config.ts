@@ -97,6 +97,8 @@ export interface ReportMail {
 /** Values can be read by name only: printing, logging or copying the object shows none of them. */
 export interface Secrets {
   readonly databaseUrl: string | null;
+  /** Past the pooler. Where it is set, `databaseUrl` goes through one that lends connections by the transaction. */
+  readonly databaseDirectUrl: string | null;
   /** A physical standby of `databaseUrl` that reports are read from; null: they are read from `databaseUrl`. */
   readonly reportsDatabaseUrl: string | null;
   readonly redisUrl: string | null;
@@ -221,6 +223,7 @@ const isEmbedded = (databaseUrl: string | null): boolean =>
 function secretsOf(values: Values, alertSecrets: Secrets["alertSecrets"]): Secrets {
   return {
     databaseUrl: isEmbedded(values.DATABASE_URL) ? null : values.DATABASE_URL,
+    databaseDirectUrl: values.DATABASE_DIRECT_URL,
     reportsDatabaseUrl: values.REPORTS_DATABASE_URL,
     redisUrl: values.REDIS_URL,
     serviceApiKey: values.SVC_API_KEY,
@@ -282,6 +285,16 @@ function contradictions(values: Values, bad: ReadonlySet<string>): string[] {
     texts.push(
       "SVC_BASE_URL is set and DATABASE_URL is not. Set DATABASE_URL to your PostgreSQL, or, to try Tallyhook with a " +
         `database on this machine, to the word ${embeddedDatabase}.`,
+    );
+  }
+  if (
+    values.DATABASE_DIRECT_URL !== null &&
+    isEmbedded(values.DATABASE_URL) &&
+    !bad.has("DATABASE_URL")
+  ) {
+    texts.push(
+      "DATABASE_DIRECT_URL is set and DATABASE_URL names no server. Set DATABASE_URL to the database by way of the " +
+        "pooler; without a pooler, set DATABASE_URL alone.",
     );
   }
   if (values.REPORTS_DATABASE_URL !== null && isEmbedded(values.DATABASE_URL)) {

@@ -43,16 +43,14 @@ import { envelopePlaces } from "./envelope-places.ts";
  */
 export const embeddedDatabase = "embedded";
 
+const databaseUrl = postgresUrl(
+  "postgres://user:password@host:5432/database (special characters percent-encoded)",
+);
+
 /** Every environment variable that Tallyhook reads, except the secrets of alert channels. */
 export const settings = {
-  DATABASE_URL: secret(
-    orWord(
-      embeddedDatabase,
-      postgresUrl(
-        "postgres://user:password@host:5432/database (special characters percent-encoded)",
-      ),
-    ),
-  ),
+  DATABASE_URL: secret(orWord(embeddedDatabase, databaseUrl)),
+  DATABASE_DIRECT_URL: secret(databaseUrl),
   REPORTS_DATABASE_URL: secret(postgresUrl("postgres://user:password@standby:5432/database")),
   REPORTS_MAX_LAG_SECONDS: setting(integer(1, 86_400, "seconds"), 300),
   REDIS_URL: secret(redisUrl),

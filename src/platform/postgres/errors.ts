@@ -44,10 +44,12 @@ export function explainConnectionError(error: unknown, target: ConnectionTarget)
     case "53300":
       return `PostgreSQL on ${at} has no free connection. Raise max_connections, or close some.`;
     case "42704":
+      return `PostgreSQL on ${at} refuses the settings that a connection brings (${code}). It is older than 15.`;
     case "08P01":
       return (
-        `PostgreSQL on ${at} refuses the settings that a connection brings (${code}). It is older than 15, or a ` +
-        `pooler in between must be set to pass or ignore "options" (docs/operations.md, "Settings of a session").`
+        `a pooler on ${at} refuses the connection (${code}); its log says why. One that pools by session must ignore ` +
+        '"options" at the start; for one that pools by transaction, set DATABASE_DIRECT_URL (docs/operations.md, ' +
+        '"Behind a pooler"). It also refuses unknown users and databases, and more clients than it may have.'
       );
     case "57P03":
       return `PostgreSQL on ${at} is starting up, shutting down or recovering. Try again shortly.`;

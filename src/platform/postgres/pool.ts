@@ -8,18 +8,24 @@ import { ConfigurationError, UnreachableError } from "../errors.ts";
 import type { Log } from "../log.ts";
 import { errorCode, explainConnectionError } from "./errors.ts";
 import {
+  type OwnSettings,
+  type Pooling,
   type SessionState,
   neededSettings,
   problemOfSession,
   readSessionSettings,
+  setInSession,
   withSessionSettings,
 } from "./session-settings.ts";
+import { transactionPooledClient } from "./transaction-pooling.ts";
 
 const connectTimeoutMs = 10_000;
 const keepAliveDelayMs = 10_000;
 
 export interface DatabaseOptions {
   url: string;
+  /** Every caller of a pooled URL must say so. */
+  pooling?: Pooling | undefined;
   poolMax: number;
   /** Shown in `pg_stat_activity`. */
   applicationName: string;
@@ -36,13 +42,13 @@ export interface DatabaseOptions {
  * Does not connect yet. Close with `db.destroy()`.
  */
 export function createDatabase(options: DatabaseOptions): Knex {
-  const { url, poolMax, applicationName, receiveTimeoutMs, log } = options;
+  const { url, pooling, poolMax, applicationName, receiveTimeoutMs, log } = options;
   const watch =
     receiveTimeoutMs === undefined ? undefined : closeUnanswered(receiveTimeoutMs, disposeOfLater);
-  return knex({
+  const db = knex({
     client: "pg",
     connection: {
-      connectionString: withSessionSettings(url),
+      connectionString: withSessionSettings(url, pooling),
       application_name: applicationName,
       connectionTimeoutMillis: connectTimeoutMs,
       keepAlive: true,
@@ -61,6 +67,13 @@ export function createDatabase(options: DatabaseOptions): Knex {
     acquireConnectionTimeout: connectTimeoutMs,
     log: knexLog(log),
   });
+  if (pooling === "transaction") {
+    // Where knex takes the class of its clients from.
+    (db.client as { driver: Pick<typeof pg, "Client"> }).driver = {
+      Client: transactionPooledClient(),
+    };
+  }
+  return db;
 }
 
 /** The untyped parts of a pg client. Knex never lends out a client that has a reason in `__knex__disposed`. */
@@ -115,16 +128,14 @@ function destroyAll(clients: readonly WatchedClient[], reason: Error): void {
   for (const { connection } of clients) connection.stream.destroy(reason);
 }
 
-export interface PoolOptions {
+export interface PoolOptions extends Pick<OwnSettings, "searchPath" | "statementTimeoutMs"> {
   url: string;
+  /** As in `DatabaseOptions`. */
+  pooling?: Pooling | undefined;
   max: number;
   applicationName: string;
-  /** Schema in which unqualified names are looked up: letters and underscores. */
-  searchPath?: string;
   /** Saves a flush of the WAL for each commit. A crash of the server may then lose the last ones. */
   mayLoseCommits?: true;
-  /** The server cancels a statement after this time (57014). */
-  statementTimeoutMs?: number;
   /** The limit for opening a connection, or for waiting until a busy pool has a free one. */
   connectTimeoutMs?: number;
   /** The client stops waiting after this time, even when the server does not answer at all. */
@@ -141,9 +152,14 @@ export interface PoolOptions {
  * `pool.end()`.
  */
 export function createPool(options: PoolOptions): pg.Pool {
-  const { log } = options;
+  const { log, pooling, searchPath, statementTimeoutMs } = options;
+  const own: OwnSettings = {
+    ...(searchPath === undefined ? {} : { searchPath }),
+    ...(statementTimeoutMs === undefined ? {} : { statementTimeoutMs }),
+    commits: options.mayLoseCommits === true ? "may be lost" : "durable",
+  };
   const pool = new pg.Pool({
-    connectionString: withSessionSettings(options.url),
+    connectionString: withSessionSettings(options.url, pooling),
     max: options.max,
     application_name: options.applicationName,
     connectionTimeoutMillis: options.connectTimeoutMs ?? connectTimeoutMs,
@@ -152,8 +168,12 @@ export function createPool(options: PoolOptions): pg.Pool {
     // Otherwise the first keep-alive probe comes after two hours, and a connection that only listens would miss
     // everything until then.
     keepAliveInitialDelayMillis: keepAliveDelayMs,
-    // oxlint-disable-next-line typescript/no-misused-promises -- the pool awaits it before it lends the connection
-    onConnect: (client: pg.ClientBase) => applyOwnSettings(client, options),
+    ...(pooling === "transaction"
+      ? { Client: transactionPooledClient(own) }
+      : {
+          // oxlint-disable-next-line typescript/no-misused-promises -- the pool awaits it before it lends the connection
+          onConnect: (client: pg.ClientBase) => applyOwnSettings(client, own),
+        }),
     ...(options.queryTimeoutMs === undefined ? {} : { query_timeout: options.queryTimeoutMs }),
   });
   const onError = (err: Error) => log?.warn({ err }, "a database connection was lost");
@@ -174,20 +194,11 @@ export function createPool(options: PoolOptions): pg.Pool {
 }
 
 /**
- * Settings of one pool's connections. They are sent as a statement, since a pooler's start-up message takes neither a
- * statement time-out nor a search path. A commit survives a crash, whatever server, database or role are set to, unless
- * the pool allows losing it. Only `off` is changed, since modes that wait for standbys are stronger.
+ * Sent as a statement, since a pooler's start-up message takes neither a statement time-out nor a search path. A commit
+ * survives a crash, whatever server, database or role are set to, unless the pool allows losing it.
  */
-async function applyOwnSettings(client: pg.ClientBase, options: PoolOptions): Promise<void> {
-  const { searchPath, mayLoseCommits = false, statementTimeoutMs } = options;
-  await client.query(
-    `select set_config('search_path', coalesce($1, current_setting('search_path')), false),
-            set_config('statement_timeout', coalesce($2, current_setting('statement_timeout')), false),
-            set_config('synchronous_commit', case when $3 then 'off'
-              else coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on') end, false)`,
-    [searchPath, statementTimeoutMs?.toString(), mayLoseCommits],
-  );
-}
+const applyOwnSettings = async (client: pg.ClientBase, own: OwnSettings): Promise<void> =>
+  void (await client.query(setInSession(own)));
 
 const knexMessage = "Knex logged a message";
 
@@ -206,40 +217,114 @@ export interface ReachableOptions {
   variable?: string;
   /** For everything together: name look-up, connecting, logging in, the queries. */
   timeoutMs?: number;
+  /** As in `DatabaseOptions`. */
+  pooling?: Pooling | undefined;
 }
+
+const reachableWithinMs = 6_000;
 
 /**
  * Proves that the database answers a query within `timeoutMs`: 6 s by default, so that a command ends within 10 s,
  * including the start of its process. Also waits that long for a server that is starting or recovering. Throws
  * `UnreachableError`, or `ConfigurationError` when the URL is wrong, the server too old, the database not in UTF8, the
- * session without the settings that a connection brings, or a pooler shares server connections between transactions.
- * The message names the variable and the server, and never shows the password.
+ * session without the settings that it needs, or a pooler shares server connections between transactions and `pooling`
+ * does not say so. The message names the variable and the server, and never shows the password.
  */
 export async function assertReachable(url: string, options: ReachableOptions = {}): Promise<void> {
-  const { variable = "DATABASE_URL", timeoutMs = 6_000 } = options;
+  const { variable = "DATABASE_URL", timeoutMs = reachableWithinMs, pooling } = options;
+  await withProbe({ url, variable, timeoutMs, pooling }, async (client, deadline) => {
+    const { rows } = await client.query<{ version: string; encoding: string }>(
+      "select current_setting('server_version_num') as version, current_setting('server_encoding') as encoding",
+    );
+    assertVersion(Number(rows[0]?.version), variable);
+    assertEncoding(rows[0]?.encoding, variable);
+    const isUnsaid = pooling === undefined;
+    if (isUnsaid && (await isLentToOthers(client, createProbe({ url, variable }), deadline))) {
+      throw transactionPooling(variable);
+    }
+    const needed = neededSettings(pooling);
+    const session = await client.query<SessionState>(readSessionSettings, [Object.keys(needed)]);
+    assertSession(session.rows[0], needed, variable);
+  });
+}
+
+/** The settings with the connection past a pooler, and with the one through it. */
+const [directVariable, pooledVariable] = ["DATABASE_DIRECT_URL", "DATABASE_URL"] as const;
+
+/** Key of the advisory lock by which two connections know each other, before a process id. An arbitrary fixed number. */
+const meetingLock = 7_255_020_000_000_000;
+
+/**
+ * Proves that `directUrl` reaches, past the pooler, the very database that `pooledUrl` reaches through it. A lock that
+ * is taken on one connection must be held for the other: a standby and a restored copy have the identifiers of the
+ * original, and not its locks. Throws as `assertReachable` does.
+ */
+export async function assertDirect(
+  directUrl: string,
+  pooledUrl: string,
+  { timeoutMs = reachableWithinMs }: Pick<ReachableOptions, "timeoutMs"> = {},
+): Promise<void> {
+  await assertReachable(directUrl, { variable: directVariable, timeoutMs });
+  await withProbe({ url: directUrl, variable: directVariable, timeoutMs }, async (direct) => {
+    await direct.query("begin");
+    const { rows } = await direct.query<{ key: string; database: string }>(
+      "select $1::bigint + pg_backend_pid() as key, current_database() as database",
+      [meetingLock],
+    );
+    await direct.query("select pg_advisory_xact_lock($1)", [rows[0]?.key]);
+    const pooled = { url: pooledUrl, variable: pooledVariable, timeoutMs } as const;
+    await withProbe({ ...pooled, pooling: "transaction" }, async (client) => {
+      const asked = await client.query<{ is_free: boolean; database: string }>(
+        "select pg_try_advisory_xact_lock($1) as is_free, current_database() as database",
+        [rows[0]?.key],
+      );
+      if (asked.rows[0]?.is_free !== false) {
+        throw otherDatabase(direct, rows[0]?.database, client, asked.rows[0]?.database);
+      }
+    });
+  });
+}
+
+const otherDatabase = (
+  direct: pg.Client,
+  directName = "",
+  pooled: pg.Client,
+  pooledName = "",
+): ConfigurationError =>
+  new ConfigurationError(
+    `${directVariable} and ${pooledVariable} reach two databases: ${directName} on ${direct.host}:${direct.port}, and ` +
+      `${pooledName} by way of ${pooled.host}:${pooled.port}. Both should reach the same database of the same server, ` +
+      `the primary: ${pooledVariable} through the pooler, ${directVariable} past it.`,
+  );
+
+interface ProbeOptions {
+  url: string;
+  variable: string;
+  timeoutMs: number;
+  pooling?: Pooling | undefined;
+}
+
+/**
+ * Connects, runs `work` and disconnects, all within `timeoutMs`. Waits that long for a server that is starting. Throws
+ * errors as `assertReachable` does.
+ */
+async function withProbe(
+  options: ProbeOptions,
+  work: (client: pg.Client, deadline: AbortSignal) => Promise<void>,
+): Promise<void> {
+  const { variable, timeoutMs } = options;
   const deadline = AbortSignal.timeout(timeoutMs);
   for (;;) {
-    const { client, socket } = createProbe(url, variable);
+    const { client, socket } = createProbe(options);
     const giveUp = () => socket.destroy(new Error("no answer in time"));
     deadline.addEventListener("abort", giveUp);
     try {
       await client.connect();
-      const { rows } = await client.query<{ version: string; encoding: string }>(
-        "select current_setting('server_version_num') as version, current_setting('server_encoding') as encoding",
-      );
-      const session = await client.query<SessionState>(readSessionSettings, [
-        Object.keys(neededSettings),
-      ]);
-      assertVersion(Number(rows[0]?.version), variable);
-      assertEncoding(rows[0]?.encoding, variable);
-      assertSession(session.rows[0], variable);
-      if (await isLentToOthers(client, createProbe(url, variable), deadline)) {
-        throw transactionPooling(variable);
-      }
+      await work(client, deadline);
       await client.end();
       return;
     } catch (cause) {
-      if (cause instanceof ConfigurationError) throw cause;
+      if (cause instanceof ConfigurationError || cause instanceof UnreachableError) throw cause;
       const isStarting = errorCode(cause) === "57P03";
       if (isStarting && !deadline.aborted) {
         await sleep(100);
@@ -258,7 +343,8 @@ export async function assertReachable(url: string, options: ReachableOptions = {
 /**
  * Whether a pooler between here and the server lends a server connection to one client per transaction, as PgBouncer
  * does in the modes "transaction" and "statement". Then a server process that serves a client still connected also
- * serves another one. A server that is reached directly reports its own process id, which settles the question at once.
+ * serves another one, or a busy pooler gives the client another process. A server that is reached directly reports its
+ * own process id, which settles the question at once.
  */
 async function isLentToOthers(
   client: pg.Client,
@@ -272,10 +358,16 @@ async function isLentToOthers(
   try {
     await other.connect();
     await other.query("begin");
-    const isLent = (await backendOf(other)) === backend;
+    if ((await backendOf(other)) === backend) return true;
+    // The pool has a second connection, so this does not wait for the one just taken.
+    const isMoved = (await backendOf(client)) !== backend;
     await other.query("rollback");
     await other.end();
-    return isLent;
+    return isMoved;
+  } catch (error) {
+    // What refuses every transaction, as PgBouncer does in its mode "statement", lends by less than that.
+    if (errorCode(error) === "08P01" && !deadline.aborted) return true;
+    throw error;
   } finally {
     deadline.removeEventListener("abort", giveUp);
     socket.destroy();
@@ -289,9 +381,12 @@ async function backendOf(client: pg.Client): Promise<number | undefined> {
 
 const transactionPooling = (variable: string): ConfigurationError =>
   new ConfigurationError(
-    `${variable}: a pooler between here and PostgreSQL pools by transaction. It loses a session's locks, notifications ` +
-      "and settings: events would be applied late, and two nightly runs could run at once. Set it to pool by session " +
-      "for this database (PgBouncer: pool_mode = session), or connect to the server directly.",
+    `${variable}: a pooler between here and PostgreSQL pools by transaction, and what Tallyhook keeps in a session would ` +
+      (variable === directVariable
+        ? "get lost there. This variable is for a connection past the pooler: name the server itself, or a pool that " +
+          "pools by session (PgBouncer: pool_mode = session)."
+        : `get lost. Set ${directVariable} to a URL of the same database past the pooler (docs/operations.md, "Behind a ` +
+          'pooler"), or have it pool by session for this database (PgBouncer: pool_mode = session).'),
   );
 
 /** The reports use multiranges (14); the alerts use unique indexes that treat nulls as equal (15). */
@@ -315,8 +410,12 @@ function assertEncoding(encoding: string | undefined, variable: string): void {
 }
 
 /** The program's statements rely on these settings, and a pooler may drop them. */
-function assertSession(session: SessionState | undefined, variable: string): void {
-  const problem = session === undefined ? null : problemOfSession(session);
+function assertSession(
+  session: SessionState | undefined,
+  needed: Readonly<Record<string, string>>,
+  variable: string,
+): void {
+  const problem = session === undefined ? null : problemOfSession(session, needed);
   if (problem !== null) throw new ConfigurationError(`${variable}: ${problem}`);
 }
 
@@ -331,13 +430,18 @@ interface Probe {
   socket: Socket;
 }
 
-function createProbe(url: string, variable: string): Probe {
+function createProbe({
+  url,
+  variable,
+  pooling,
+}: Pick<ProbeOptions, "url" | "variable" | "pooling">): Probe {
   const socket = new Socket();
   // A destroyed socket may still report an error after all listeners are gone.
   socket.on("error", () => {});
   try {
-    const client = new pg.Client({
-      connectionString: withSessionSettings(url),
+    const Client = pooling === "transaction" ? transactionPooledClient() : pg.Client;
+    const client = new Client({
+      connectionString: withSessionSettings(url, pooling),
       application_name: "tallyhook reachability",
       stream: () => socket,
     });

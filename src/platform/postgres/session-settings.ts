@@ -1,18 +1,21 @@
 /**
  * The PostgreSQL session settings that decide what our statements mean and how their results are written, in the form
- * that PostgreSQL shows. Server, database and role may each set others, so every connection of ours brings its own.
+ * that PostgreSQL shows. Server, database and role may each set others, so every connection of ours brings its own, or
+ * every transaction does (transaction-pooling.ts).
  *
  * Not here: settings that change how long a statement takes or how much it may use, never its result (timeouts,
  * planner, memory, jit, parallel workers). They are the operator's to set. So is `default_transaction_read_only`:
  * whoever sets it means it. `client_encoding` is the driver's (UTF8); whether a commit survives a crash is decided in
  * pool.ts. Locale formats (`lc_numeric`, …) have no effect: our patterns do not use them.
  */
-export const sessionSettings = {
+export const transactionSettings = {
   // The format of times: the driver reads no other, and returns null instead.
   DateStyle: "ISO, MDY",
   IntervalStyle: "postgres",
   // The results of `timestamptz::text` and `::date`.
   TimeZone: "UTC",
+  // Before the search path, which would be shown in quotation marks.
+  quote_all_identifiers: "off",
   // Where the tables of `migrate` are. Our statements name the schema of every other object.
   search_path: "public",
   // NULL in an array literal is null, not a text of four letters.
@@ -23,10 +26,14 @@ export const sessionSettings = {
   // A backslash in a string is a backslash: regular expressions have many.
   standard_conforming_strings: "on",
   backslash_quote: "safe_encoding",
-  quote_all_identifiers: "off",
   // Otherwise `x = null` might mean `x is null`.
   transform_null_equals: "off",
   xmloption: "content",
+} as const;
+
+/** With those that say how later transactions begin, and when a session ends. */
+export const sessionSettings = {
+  ...transactionSettings,
   // Code that waits for a lock and then reads again relies on it; a stricter level fails with 40001 on every conflict.
   default_transaction_isolation: "read committed",
   default_transaction_deferrable: "off",
@@ -36,12 +43,67 @@ export const sessionSettings = {
 
 type Settings = Readonly<Record<string, string>>;
 
+/** Settings of one pool, beside those above. */
+export interface OwnSettings {
+  /** Schema in which unqualified names are looked up: letters and underscores. */
+  searchPath?: string;
+  /** The server cancels a statement after this time (57014). */
+  statementTimeoutMs?: number;
+  /** Whether a commit survives a crash of the server. Without it, server, database and role decide. */
+  commits?: "durable" | "may be lost";
+}
+
+/** Only `off` is changed to durable, since modes that wait for standbys are stronger than `on`. */
+const commitModes = {
+  durable: "coalesce(nullif(current_setting('synchronous_commit'), 'off'), 'on')",
+  "may be lost": "'off'",
+} as const;
+
+/** A statement that sets a pool's own settings until the session ends. Pure. */
+export const setInSession = (own: OwnSettings): string => selectOf(own, false);
+
+/**
+ * Statements that set everything until their transaction ends. Most are `set local`, which takes a third of the time of
+ * `set_config`. Pure.
+ */
+export function setInTransaction({ commits, ...own }: OwnSettings): string {
+  const set = Object.entries({ ...transactionSettings, ...ownConstants(own) }).map(
+    ([name, value]) => `set local ${name} = ${inSet(name, value)}`,
+  );
+  return [...set, ...(commits === undefined ? [] : [selectOf({ commits }, true)])].join("; ");
+}
+
+const ownConstants = ({ searchPath, statementTimeoutMs }: OwnSettings): Settings => ({
+  ...(searchPath === undefined ? {} : { search_path: searchPath }),
+  ...(statementTimeoutMs === undefined ? {} : { statement_timeout: String(statementTimeoutMs) }),
+});
+
+function selectOf({ commits, ...own }: OwnSettings, isLocal: boolean): string {
+  const values = Object.entries(ownConstants(own)).map(([name, value]) => [name, literal(value)]);
+  if (commits !== undefined) values.push(["synchronous_commit", commitModes[commits]]);
+  return `select ${values.map(([name, value]) => `set_config('${name}', ${value}, ${isLocal})`).join(", ")}`;
+}
+
+const literal = (value: string): string => `'${value.replaceAll("'", "''")}'`;
+
+/** The value as `set` takes it: a schema in quotation marks would stay in them. */
+const inSet = (name: string, value: string): string =>
+  name === "search_path" ? value : literal(value);
+
+/**
+ * What shares the server's connections between here and the server. `transaction`: a pooler that lends them by the
+ * transaction. Without it, a connection has a session of its own.
+ */
+export type Pooling = "transaction";
+
 /**
  * A URL for connecting with these settings. They travel in `options` of the start-up message, so they hold before the
  * first statement, cost no round trip, and come with every new connection. They follow options that the URL has
- * already, and win. Never throws, whatever the URL is. Pure.
+ * already, and win. Not through a pooler that lends by the transaction: it would refuse or drop them, and each
+ * transaction brings its own. Never throws, whatever the URL is. Pure.
  */
-export function withSessionSettings(url: string): string {
+export function withSessionSettings(url: string, pooling?: Pooling): string {
+  if (pooling === "transaction") return url;
   const [place = "", query = ""] = splitOnce(url, "?");
   const theirs = new URLSearchParams(query).getAll("options").map(encodeURIComponent);
   const ours = Object.entries(sessionSettings).map(
@@ -73,14 +135,21 @@ export interface SessionState {
 /** Only a superuser may set it, so a connection cannot bring it along. */
 const triggersRun = { session_replication_role: "origin" } as const;
 
-export const neededSettings = { ...sessionSettings, ...triggersRun };
+/** Transactions that begin with their settings need none of the session that concern later ones. */
+export const neededSettings = (pooling?: Pooling): Settings => ({
+  ...(pooling === "transaction" ? transactionSettings : sessionSettings),
+  ...triggersRun,
+});
 
 /**
  * Why a session cannot be used, and what to do about it, for a person; null where all is right. A pooler between here
  * and the server may have dropped what the connection brought. Pure.
  */
-export function problemOfSession({ user, database, settings }: SessionState): string | null {
-  const wrong = Object.entries(neededSettings).filter(([name, value]) => settings[name] !== value);
+export function problemOfSession(
+  { user, database, settings }: SessionState,
+  needed: Settings,
+): string | null {
+  const wrong = Object.entries(needed).filter(([name, value]) => settings[name] !== value);
   const [first] = wrong;
   if (first === undefined) return null;
   const [name, value] = first;
@@ -88,9 +157,9 @@ export function problemOfSession({ user, database, settings }: SessionState): st
   if (name in triggersRun) {
     return `${is}: the triggers that protect the history would not run. Remove the setting from the role ${user} and the database ${database}.`;
   }
-  const statements = wrong.map(([setting, needed]) => {
-    const list = setting === "search_path" ? needed : `'${needed}'`;
-    return `alter role "${user}" in database "${database}" set ${setting} = ${list};`;
+  const statements = wrong.map(([wrongName, right]) => {
+    const set = `set ${wrongName} = ${inSet(wrongName, right)}`;
+    return `alter role "${user}" in database "${database}" ${set};`;
   });
   return (
     `${is}. A connection brings its settings along; something between here and the server, such as a pooler, has dropped ` +

@@ -534,6 +534,17 @@ test("a service without a database is refused, unless the embedded one is asked 
   expect(refusal({ DATABASE_URL: "embeded" })).toContain("or the word embedded");
 });
 
+test("a connection past a pooler is refused without one through it", () => {
+  const direct = { DATABASE_DIRECT_URL: "postgres://u:hunter2@h/x" };
+  for (const through of [{}, { DATABASE_URL: "embedded" }]) {
+    const message = refusal({ ...direct, ...through });
+    expect(message).toContain("DATABASE_DIRECT_URL is set and DATABASE_URL names no server.");
+    expect(message).not.toContain("hunter2");
+  }
+  const { secrets } = loadConfig({ ...direct, DATABASE_URL: "postgres://p/x" });
+  expect(secrets.databaseDirectUrl).toBe(direct.DATABASE_DIRECT_URL);
+});
+
 test("what .env says is added to the environment, which wins", () => {
   const read = (): string => 'PORT=3005\n# a remark\nLOG_LEVEL="debug"\n';
   expect(withEnvFile({ PORT: "4000" }, ".env", read)).toEqual({

@@ -108,19 +108,39 @@ const settingNames = [
 const shortestTimeoutMs = 60_000;
 const leastSharedBuffersMb = 64;
 
-/** The most connections that a receiver, a worker and a command use together. */
-function connectionsNeeded(queueOnPostgres: boolean): number {
+/**
+ * The most connections of the server that a receiver, a worker and a command use together. How many a pooler opens is
+ * set in its own file; one is enough for it to work.
+ */
+function connectionsNeeded({ queueBackend, isPooled }: ServerUse): number {
   const processes = 3;
-  const pools = processes * poolSizes.database + poolSizes.inbox;
-  return queueOnPostgres
+  const pools = isPooled ? 1 : processes * poolSizes.database + poolSizes.inbox;
+  return queueBackend === "postgres"
     ? pools + processes * queuePoolSizes.producers + queuePoolSizes.worker
     : pools;
 }
 
+interface ServerUse {
+  queueBackend: "postgres" | "redis";
+  /** Through a pooler that lends connections by the transaction. */
+  isPooled: boolean;
+}
+
+/** Checks that what needs a session reaches the database past the pooler, also where the queue needs none. */
+export async function checkDirect(runtime: Pick<Runtime, "directUrl">): Promise<CheckResult> {
+  await runtime.directUrl();
+  return ok("pooler", "DATABASE_DIRECT_URL reaches the database of DATABASE_URL past the pooler");
+}
+
 /** Checks the role, and the server settings that harm this program, as its connections see them. One line each. */
-export async function checkServer(runtime: Pick<Runtime, "db" | "config">): Promise<CheckResult[]> {
+export async function checkServer(
+  runtime: Pick<Runtime, "db" | "config" | "secrets">,
+): Promise<CheckResult[]> {
   const facts = await readServerFacts(await runtime.db());
-  const needed = connectionsNeeded(runtime.config.queueBackend === "postgres");
+  const needed = connectionsNeeded({
+    queueBackend: runtime.config.queueBackend,
+    isPooled: runtime.secrets.databaseDirectUrl !== null,
+  });
   const troubles = findTroubles(facts, needed);
   const settings = (["durability", "server"] as const).flatMap((check) => {
     const own = troubles.filter((trouble) => trouble.check === check);

@@ -10,7 +10,7 @@ import { optionalRooms } from "../../optional-rooms.ts";
 import { type Runtime, serviceLocation } from "../../runtime.ts";
 import { reportsStandbyOf } from "../../schema.ts";
 import { type CliContext, withServiceAdvice } from "../context.ts";
-import { checkDatabase, checkSchemaText, checkServer } from "./database.ts";
+import { checkDatabase, checkDirect, checkSchemaText, checkServer } from "./database.ts";
 import { type CheckResult, check, checkAll, failed, ok, skipped, warning } from "./check-result.ts";
 import { judgeRedis } from "./redis.ts";
 import { checkSecrets } from "./secrets.ts";
@@ -71,6 +71,9 @@ async function examine(runtime: Runtime): Promise<CheckResult[]> {
   if (database.status === "failed") {
     findings.push(...needDatabase.map((name) => skipped(name, "the database is not ready")));
   } else {
+    if (runtime.secrets.databaseDirectUrl !== null) {
+      findings.push(await check("pooler", () => checkDirect(runtime)));
+    }
     findings.push(await check("schema text", () => checkSchemaText(runtime)));
     findings.push(...(await checkAll("server", () => checkServer(runtime))));
     findings.push(...(await checkAll("tuning", () => checkTuning(runtime))));

@@ -1,0 +1,62 @@
+import pg from "pg";
+import { type OwnSettings, setInTransaction } from "./session-settings.ts";
+
+/**
+ * A class of clients for a pooler that lends its server connections by the transaction (PgBouncer: `pool_mode =
+ * transaction`), so that nothing outlives a transaction. Every transaction begins with its settings, whatever server,
+ * database and role are set to, and a statement outside of one gets one of its own. No statement has a name: on the next
+ * server connection, the name would stand for nothing, or for the statement of another client. Statements of one client
+ * run one after another.
+ */
+export function transactionPooledClient(own: OwnSettings = {}): typeof pg.Client {
+  const settings = setInTransaction(own);
+
+  return class TransactionPooledClient extends pg.Client {
+    #previous: Promise<unknown> = Promise.resolve();
+
+    /** As that of the driver: returns a promise, or calls back. */
+    override query(asked: string | pg.QueryConfig, ...more: unknown[]): never {
+      const { name: _, ...query } = typeof asked === "string" ? { text: asked } : { ...asked };
+      const values = more.find((each) => Array.isArray(each));
+      const callBack = more.find((each) => typeof each === "function");
+      const given = values === undefined ? query : { ...query, values };
+      const answered = this.#previous.then(() => this.#run(given));
+      this.#previous = answered.catch(() => {});
+      if (callBack === undefined) return answered as never;
+      answered.then(
+        (result) => callBack(null, result) as unknown,
+        (error: unknown) => callBack(error) as unknown,
+      );
+      return undefined as never;
+    }
+
+    async #run(query: pg.QueryConfig): Promise<unknown> {
+      if (this.getTransactionStatus() !== "I") return super.query(query);
+      if (beginsTransaction.test(query.text)) return this.#begin(query.text);
+      await this.#begin("begin");
+      try {
+        const result = await super.query(query);
+        await super.query("commit");
+        return result;
+      } catch (error) {
+        await super.query("rollback").catch(() => {});
+        throw error;
+      }
+    }
+
+    /** One message. Where the settings are refused, the transaction is not begun. */
+    async #begin(text: string): Promise<unknown> {
+      const begin = text.replace(/;\s*$/, "");
+      const isolated = hasIsolation.test(begin) ? begin : `${begin} isolation level read committed`;
+      try {
+        return await super.query(`${isolated}; ${settings}`);
+      } catch (error) {
+        await super.query("rollback").catch(() => {});
+        throw error;
+      }
+    }
+  };
+}
+
+const beginsTransaction = /^\s*(begin|start\s+transaction)\b/i;
+const hasIsolation = /\bisolation\s+level\b/i;
