@@ -6,6 +6,7 @@ import {
 } from "../../src/inbox/append.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createPool } from "../../src/platform/postgres/pool.ts";
+import { testPooling } from "../support/pooling.ts";
 
 export interface InboxStand {
   appender: Appender;
@@ -19,6 +20,7 @@ export function openInbox(url: string, limits: Partial<AppendLimits> = {}): Inbo
   const log = createLog({ level: "silent", name: "test" });
   const pool = createPool({
     url,
+    pooling: testPooling(),
     max: 2,
     applicationName: "test inbox",
     connectTimeoutMs: 2_000,

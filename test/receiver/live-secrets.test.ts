@@ -5,6 +5,7 @@ import { wallClock } from "../../src/platform/clock.ts";
 import { createEncryption } from "../../src/platform/encryption.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
+import { testPooling } from "../support/pooling.ts";
 import {
   type LiveSecrets,
   type LiveSecretsDependencies,
@@ -252,7 +253,12 @@ describe("a stored secret that cannot be used", () => {
 describe("without the database", () => {
   it("the last known secrets go on, and new ones come in when it is back", async () => {
     await add(values.first);
-    const db = createDatabase({ url: database.url, poolMax: 1, applicationName: "outage" });
+    const db = createDatabase({
+      url: database.url,
+      pooling: testPooling(),
+      poolMax: 1,
+      applicationName: "outage",
+    });
     const secrets = await start({}, { db });
     await database.db.raw("alter table receiver.secrets rename to hidden");
     try {

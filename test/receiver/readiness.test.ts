@@ -6,6 +6,7 @@ import { createReadiness } from "../../src/receiver/readiness.ts";
 import { createTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
 import { redisAvailable } from "../support/redis.ts";
+import { testPooling } from "../support/pooling.ts";
 import { askRedis, startWatchedRedis } from "../support/redis-many.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { startStand, timed } from "./receiver-stand.ts";
@@ -16,8 +17,8 @@ const silent = createLog({ level: "silent", name: "test" });
 
 /** What `GET /readyz` would say, with connections of one's own. */
 async function reportOf(url: string): Promise<{ report: unknown; ms: number }> {
-  const db = createDatabase({ url, poolMax: 1, applicationName: "test" });
-  const pool = createPool({ url, max: 2, applicationName: "test" });
+  const db = createDatabase({ url, pooling: testPooling(), poolMax: 1, applicationName: "test" });
+  const pool = createPool({ url, pooling: testPooling(), max: 2, applicationName: "test" });
   const readiness = createReadiness(
     { db, pool, log: silent, degrading: [] },
     { timeoutMs: 60_000 },
@@ -94,8 +95,18 @@ test.skipIf(!redisAvailable)(
 test("a check that hangs does not hang the answer, and is not started twice", async () => {
   let started = 0;
   const hanging = { name: "queue", check: () => new Promise((): void => void (started += 1)) };
-  const db = createDatabase({ url: database.url, poolMax: 1, applicationName: "test" });
-  const pool = createPool({ url: database.url, max: 1, applicationName: "test" });
+  const db = createDatabase({
+    url: database.url,
+    pooling: testPooling(),
+    poolMax: 1,
+    applicationName: "test",
+  });
+  const pool = createPool({
+    url: database.url,
+    pooling: testPooling(),
+    max: 1,
+    applicationName: "test",
+  });
   const readiness = createReadiness(
     { db, pool, log: silent, degrading: [hanging] },
     { cacheMs: 0, timeoutMs: 500 },
@@ -113,7 +124,7 @@ test("a check that hangs does not hang the answer, and is not started twice", as
 });
 
 test("a database that only reads is no place for events", async () => {
-  const url = new URL(database.url);
+  const url = new URL(database.directUrl);
   url.searchParams.set("options", "-c default_transaction_read_only=on");
   expect((await reportOf(url.href)).report).toEqual({
     status: "unavailable",
@@ -129,7 +140,7 @@ test("a schema that lacks a migration is not ready", async () => {
 });
 
 test("without a database it says so in time", async () => {
-  const url = new URL(database.url);
+  const url = new URL(database.directUrl);
   url.port = "1";
   const { report, ms } = await reportOf(url.href);
   expect(report).toEqual({ status: "unavailable", reasons: ["database", "schema"] });
@@ -139,8 +150,18 @@ test("without a database it says so in time", async () => {
 test.each(["receiver.probes", "inbox.receipts", "inbox.progress"])(
   "a table that is locked (%s) takes no event, and leaves the answer in time",
   async (table) => {
-    const db = createDatabase({ url: database.url, poolMax: 1, applicationName: "test" });
-    const pool = createPool({ url: database.url, max: 1, applicationName: "test" });
+    const db = createDatabase({
+      url: database.url,
+      pooling: testPooling(),
+      poolMax: 1,
+      applicationName: "test",
+    });
+    const pool = createPool({
+      url: database.url,
+      pooling: testPooling(),
+      max: 1,
+      applicationName: "test",
+    });
     // The time limit is for the lock, not for a first connection.
     await Promise.all([db.raw("select 1"), pool.query("select 1")]);
     const lock = await database.db.transaction();
@@ -155,8 +176,18 @@ test.each(["receiver.probes", "inbox.receipts", "inbox.progress"])(
 );
 
 test("asking a thousand times asks the database once", async () => {
-  const db = createDatabase({ url: database.url, poolMax: 1, applicationName: "test" });
-  const pool = createPool({ url: database.url, max: 1, applicationName: "test" });
+  const db = createDatabase({
+    url: database.url,
+    pooling: testPooling(),
+    poolMax: 1,
+    applicationName: "test",
+  });
+  const pool = createPool({
+    url: database.url,
+    pooling: testPooling(),
+    max: 1,
+    applicationName: "test",
+  });
   let connects = 0;
   pool.on("acquire", () => (connects += 1));
   const readiness = createReadiness({ db, pool, log: silent, degrading: [] }, { cacheMs: 600_000 });
@@ -174,7 +205,7 @@ test("a role that may not write the inbox is not ready", async () => {
     grant select on all tables in schema public, receiver, inbox to tallyhook_reader;
     grant insert on receiver.probes, inbox.progress, inbox.seen to tallyhook_reader;
     grant usage on sequence inbox.event_numbers to tallyhook_reader`);
-  const url = new URL(own.url);
+  const url = new URL(own.directUrl);
   [url.username, url.password] = ["tallyhook_reader", "reader"];
   const { report } = await reportOf(url.href);
   await own.db.raw("grant insert on inbox.receipts to tallyhook_reader");

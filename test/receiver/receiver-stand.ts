@@ -6,6 +6,7 @@ import { type Clock, wallClock } from "../../src/platform/clock.ts";
 import { createEncryption } from "../../src/platform/encryption.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { createDatabase, createPool } from "../../src/platform/postgres/pool.ts";
+import { testPooling } from "../support/pooling.ts";
 import { environmentSecrets } from "../../src/receiver/secrets-store.ts";
 import { type LiveSecretsOptions, startLiveSecrets } from "../../src/receiver/live-secrets.ts";
 import {
@@ -70,9 +71,16 @@ export async function startStand(url: string, stand: StandOptions = {}): Promise
     name: "test",
     destination: { write: (line) => void lines.push(line) },
   });
-  const db = createDatabase({ url, poolMax: 4, applicationName: "tallyhook test", log });
+  const db = createDatabase({
+    url,
+    pooling: testPooling(),
+    poolMax: 4,
+    applicationName: "tallyhook test",
+    log,
+  });
   const pool = createPool({
     url,
+    pooling: testPooling(),
     max: 2,
     applicationName: "tallyhook test inbox",
     connectTimeoutMs: databaseTimeoutMs,

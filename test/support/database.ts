@@ -2,10 +2,16 @@ import { randomBytes } from "node:crypto";
 import type { Knex } from "knex";
 import { inject } from "vitest";
 import { createDatabase } from "../../src/platform/postgres/pool.ts";
+import { testPooling } from "./pooling.ts";
 import { cloneDatabase, databaseUrl, withServer } from "./server-commands.ts";
 
 export interface TestDatabase {
+  /** By way of the run's pooler, where it has one. */
   url: string;
+  /** Past it. */
+  directUrl: string;
+  /** The settings by which a program reaches it. */
+  environment: Readonly<Record<string, string>>;
   db: Knex;
   /** Closes `db` and drops the database, whoever else is still connected. */
   destroy(): Promise<void>;
@@ -20,10 +26,17 @@ export async function createTestDatabase({ poolMax = 5 } = {}): Promise<TestData
   const template = inject("templateDatabase");
   const name = `${template}_${randomBytes(4).toString("hex")}`;
   await cloneDatabase(serverUrl, name, template);
-  const url = databaseUrl(serverUrl, name);
-  const db = createDatabase({ url, poolMax, applicationName: "tallyhook test" });
+  const directUrl = databaseUrl(serverUrl, name);
+  const url = databaseUrl(inject("poolerUrl") ?? serverUrl, name);
+  const options = { poolMax, applicationName: "tallyhook test" };
+  const db = createDatabase({ url, pooling: testPooling(), ...options });
   return {
     url,
+    directUrl,
+    environment: {
+      DATABASE_URL: url,
+      ...(url === directUrl ? {} : { DATABASE_DIRECT_URL: directUrl }),
+    },
     db,
     async destroy() {
       await db.destroy();

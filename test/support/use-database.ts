@@ -16,6 +16,12 @@ export function useTestDatabase(): TestDatabase {
     get url() {
       return ready().url;
     },
+    get directUrl() {
+      return ready().directUrl;
+    },
+    get environment() {
+      return ready().environment;
+    },
     get db() {
       return ready().db;
     },

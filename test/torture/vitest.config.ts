@@ -1,33 +1,72 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
+import { pgbouncerInstalled } from "../support/pgbouncer.ts";
+
+const root = fileURLToPath(new URL("../../", import.meta.url));
+
+const globalSetup = [
+  "test/support/run-directory.ts",
+  "test/support/redis-notice.ts",
+  "test/support/image.ts",
+  "test/support/global-setup.ts",
+];
 
 export default defineConfig({
-  root: fileURLToPath(new URL("../../", import.meta.url)),
+  root,
   test: {
-    include: [
-      "test/torture/**/*.test.ts",
-      // What these leave out in `npm test` (see isTorture).
-      "test/bench/smoke.test.ts",
-      "test/e2e/postgres-outages.test.ts",
-      "test/e2e/redis-outages.test.ts",
-      "test/e2e/silent-failover.test.ts",
-      "test/mirror/any-order.test.ts",
-      "test/nullable-columns.test.ts",
-      "test/platform/postgres/session-settings.test.ts",
-      "test/reports/live-settlement.test.ts",
-    ],
-    provide: { isTorture: true },
-    globalSetup: [
-      "test/support/run-directory.ts",
-      "test/support/redis-notice.ts",
-      "test/support/image.ts",
-      "test/support/global-setup.ts",
-    ],
-    pool: "forks",
     // One at a time: the processes under torture are to have the machine.
     maxWorkers: 1,
     disableConsoleIntercept: true,
-    testTimeout: 900_000,
-    hookTimeout: 60_000,
+    projects: [
+      {
+        root,
+        test: {
+          name: "torture",
+          include: [
+            "test/torture/**/*.test.ts",
+            // What these leave out in `npm test` (see isTorture).
+            "test/bench/smoke.test.ts",
+            "test/e2e/postgres-outages.test.ts",
+            "test/e2e/redis-outages.test.ts",
+            "test/e2e/silent-failover.test.ts",
+            "test/mirror/any-order.test.ts",
+            "test/nullable-columns.test.ts",
+            "test/platform/postgres/session-settings.test.ts",
+            "test/reports/live-settlement.test.ts",
+          ],
+          provide: { isTorture: true, poolerUrl: null },
+          globalSetup,
+          pool: "forks",
+          testTimeout: 900_000,
+          hookTimeout: 60_000,
+        },
+      },
+      {
+        root,
+        test: {
+          // The tests of the main job once more, by way of PgBouncer in transaction mode.
+          name: "pooler",
+          include: pgbouncerInstalled
+            ? [
+                "test/alerts/**/*.test.ts",
+                "test/inbox/**/*.test.ts",
+                "test/mirror/**/*.test.ts",
+                "test/receiver/**/*.test.ts",
+                "test/reconcile/**/*.test.ts",
+                "test/reports/**/*.test.ts",
+                "test/worker/**/*.test.ts",
+              ]
+            : [],
+          // It starts processes, which `test/torture/scale/pooler.test.ts` does by way of the pooler.
+          exclude: ["test/reconcile/kill.test.ts"],
+          provide: { isTorture: false },
+          globalSetup: [...globalSetup, "test/support/start-pooler.ts"],
+          pool: "forks",
+          isolate: false,
+          testTimeout: 180_000,
+          hookTimeout: 240_000,
+        },
+      },
+    ],
   },
 });

@@ -27,7 +27,7 @@ const open: { close(): Promise<void> }[] = [];
 beforeAll(async () => {
   database = await createTestDatabase({ poolMax: 8 });
   ({ db } = database);
-  await migrateQueueSchema(database.url);
+  await migrateQueueSchema(database.directUrl);
   service = await standUp((request, response) => {
     if (request.url?.startsWith("/v1/orders/order-1") === true) {
       return sendJson(response, 200, sampleOrder());
@@ -53,7 +53,9 @@ afterEach(async () => {
   for (const each of open.splice(0).reverse()) await each.close();
 });
 
-function openQueue(location: BackendLocation = { kind: "postgres", url: database.url }): JobQueue {
+function openQueue(
+  location: BackendLocation = { kind: "postgres", url: database.directUrl },
+): JobQueue {
   const queue = createJobQueue({ log }, location);
   open.push(queue);
   return queue;
@@ -118,7 +120,7 @@ describe("a running worker", () => {
   });
 
   test("applies by itself what a queue takes and gives to nobody", async () => {
-    await withBareQueue({ kind: "postgres", url: database.url }, "apply", async (bare) => {
+    await withBareQueue({ kind: "postgres", url: database.directUrl }, "apply", async (bare) => {
       await bare.pause();
       try {
         work(openQueue());

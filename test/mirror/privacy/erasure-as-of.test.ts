@@ -117,7 +117,7 @@ test.each<[string, (status: string, changed: number) => object[][]]>([
   const { error } = await runCommand(
     registerCustomers,
     ["customers", "erase", "customer-1", "--yes", "--by", "ada"],
-    { env: { DATABASE_URL: database.url } },
+    { env: database.environment },
   );
   expect(error).toBeNull();
   expect(JSON.stringify(await db("mirror.versions"))).not.toMatch(/Jane|Joan|June|Ann/);

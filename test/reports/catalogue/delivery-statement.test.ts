@@ -18,9 +18,9 @@ let runtime: Runtime;
 
 beforeAll(async () => {
   database = await createTestDatabase();
-  await migrateQueueSchema(database.url);
+  await migrateQueueSchema(database.directUrl);
   sandbox = await startTestSandbox("delivery");
-  const loaded = loadConfig({ DATABASE_URL: database.url, HOST: "127.0.0.1", PORT: "0" });
+  const loaded = loadConfig({ ...database.environment, HOST: "127.0.0.1", PORT: "0" });
   runtime = createRuntime(loaded, createLog({ level: "silent", name: "test" }));
 });
 afterAll(async () => {
