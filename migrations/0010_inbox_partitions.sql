@@ -85,6 +85,7 @@ declare
     select substring(pg_get_constraintdef(oid) from '\d+')::bigint from pg_constraint
     where conname = 'receipts_before_partitions' and conrelid = 'inbox.receipts_0'::regclass) end;
   part text;
+  span bigint;
   granted record;
 begin
   perform setval('inbox.event_numbers', first_new, false);
@@ -110,12 +111,17 @@ begin
                      part || '_0', first_new);
       execute format('alter table inbox.%I drop constraint %I', part || '_0', part || '_before_partitions');
     end if;
-    execute format('create table inbox.%I partition of inbox.%I for values from (%s) to (%s)',
-                   part || '_' || first_new, part, first_new, first_new + 10000000);
+    -- The first one and those that follow it: until a worker makes more of them.
+    for span in select first_new + n * 10000000 from generate_series(0, 2) n loop
+      execute format('create table inbox.%I partition of inbox.%I for values from (%s) to (%s)', part || '_' || span,
+                     part, span, span + 10000000);
+      if part = 'receipts' then
+        execute format('create index %I on inbox.%I (event_id)', 'receipts_' || span || '_event_id', 'receipts_' || span);
+      else
+        execute format('alter table inbox.%I set (autovacuum_vacuum_scale_factor = 0.05)', 'progress_' || span);
+      end if;
+    end loop;
   end loop;
-  execute format('create index %I on inbox.%I (event_id)', 'receipts_' || first_new || '_event_id',
-                 'receipts_' || first_new);
-  execute format('alter table inbox.%I set (autovacuum_vacuum_scale_factor = 0.05)', 'progress_' || first_new);
 end $$;
 
 create table inbox.dropped (

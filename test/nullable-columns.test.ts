@@ -162,6 +162,7 @@ async function nullableTables(db: Knex): Promise<Table[]> {
     `select format('%I.%I', table_schema, table_name) as name, array_agg(column_name::text order by ordinal_position) as columns
      from information_schema.columns join information_schema.tables using (table_schema, table_name)
      where table_schema = any(?::text[]) and table_type = 'BASE TABLE' and is_nullable = 'YES' and is_generated = 'NEVER'
+       and not (select relispartition from pg_class where oid = format('%I.%I', table_schema, table_name)::regclass)
      group by 1 order by 1`,
     [schemas],
   );

@@ -5,7 +5,8 @@ import { Redis } from "ioredis";
 export async function everyRow(db: Knex): Promise<Map<string, string>> {
   const { rows: tables } = await db.raw<{ rows: { name: string }[] }>(
     `select format('%I.%I', table_schema, table_name) as name from information_schema.tables
-     where table_type = 'BASE TABLE' and table_schema not in ('pg_catalog', 'information_schema') order by 1`,
+     where table_type = 'BASE TABLE' and table_schema not in ('pg_catalog', 'information_schema')
+       and not (select relispartition from pg_class where oid = format('%I.%I', table_schema, table_name)::regclass) order by 1`,
   );
   const found = new Map<string, string>();
   for (const { name } of tables) {

@@ -231,12 +231,12 @@ function fenced(db: Knex, token: number, lost: AbortController): Knex {
     work: (trx: Knex.Transaction) => Promise<T>,
     config?: Knex.TransactionConfig,
   ): Promise<T> =>
-    config !== undefined
+    config?.isolationLevel !== undefined
       ? db.transaction(work, config)
       : db.transaction(async (trx) => {
           await proveHeld(trx, token, lost);
           return work(trx);
-        });
+        }, config);
   return new Proxy(db, {
     get: (target, property) =>
       property === "transaction" ? transaction : (Reflect.get(target, property) as unknown),
