@@ -105,8 +105,8 @@ const oneRound = (stand: Stand, backend: QueueBackend, count: number, options: B
       const client = new pg.Client({ connectionString: place.databaseUrl });
       await client.connect();
       closers.push(() => client.end());
-      // A new process compiles its code and fills its caches in its first seconds.
-      await load(generators, 2);
+      // A new process compiles its code and fills its caches in its first thousands of events; each has its share of them.
+      await load(generators, 4 * count);
       await untilApplied(client);
       let stopMeter: () => CpuUse = () => ({});
       const { accepted, startedAtMs } = await load(generators, options.seconds, () => {

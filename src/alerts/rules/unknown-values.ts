@@ -149,11 +149,16 @@ async function findSeen(trx: Knex, from: string, until: string): Promise<Seen[]>
        select split_part(resource, '.', 1) as resource, data, cause = 'import' as is_import from mirror.versions
        where recorded_at > :from::timestamptz and recorded_at <= :until::timestamptz
          and resource = any(:groups::text[]) limit :maxStates
+     ),
+     -- Names repeat from state to state: those that are left are looked at, not each of them.
+     fields as (
+       select resource, field, bool_and(is_import) as is_import
+       from recent cross join lateral jsonb_object_keys(data) field group by resource, field
      )
      select kind, value, bool_and(is_import) as only_import from (
        select resource || '.field' as kind, case when field ~ :plainName then field else :hiddenName end as value,
          is_import
-       from recent cross join lateral jsonb_object_keys(data) field
+       from fields
        union all
        select resource || '.' || c.code, left(data->>c.code, 200), is_import
        from recent join unnest(:resources::text[], :codes::text[]) as c(resource, code) using (resource)
