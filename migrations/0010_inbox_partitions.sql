@@ -63,7 +63,7 @@ create index progress_failed on inbox.progress (next_attempt_at) where state = '
 create index progress_dead on inbox.progress (seq) where state = 'dead';
 create index progress_resource on inbox.progress (resource_id, resource_type) where resource_id is not null;
 
--- Nothing is lost while the partition of a number is missing: it lands here, and an alert says so.
+-- Nothing is lost while the partition of a number is missing: it lands here, and doctor says so.
 create table inbox.receipts_default partition of inbox.receipts default;
 create index receipts_default_event_id on inbox.receipts_default (event_id);
 create table inbox.progress_default partition of inbox.progress default;
