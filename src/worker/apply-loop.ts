@@ -19,6 +19,8 @@ const awakeMs = 3_000;
 const lookMs = 8;
 const afterFailureMs = 1_000;
 
+const nothing: Look = { events: 0, last: 0, isFull: false, leads: true };
+
 /**
  * Applies events until none is left, then keeps looking for `awakeMs` before it sleeps until the next `wake`. A worker
  * that is awake takes what the inbox has, whoever received it and whether or not the queue told of it. So its batches
@@ -50,18 +52,19 @@ export function createApplyLoop(deps: ApplyDeps, { atOnce }: { atOnce: number })
       try {
         const after = isSweepAsked ? 0 : passed.mark();
         isSweepAsked = false;
-        if (wasIdle && !(await isAnyUnapplied(deps.db, after))) {
-          lastProgressMs = performance.now();
-          if (lastProgressMs > awakeUntilMs && !isSweepAsked) break;
+        // An event that somebody else holds can be seen and not be taken: an idle look is followed by a pause, too.
+        const found: Look =
+          wasIdle && !(await isAnyUnapplied(deps.db, after)) ? nothing : await look(after);
+        lastProgressMs = performance.now();
+        wasIdle = found.events === 0;
+        if (wasIdle) {
+          if (!found.leads || (lastProgressMs > awakeUntilMs && !isSweepAsked)) break;
           await pause(lookMs);
           continue;
         }
-        const { events, last, isFull, leads } = await look(after);
-        wasIdle = events === 0;
-        if (isFull) help();
+        if (found.isFull) help();
         // A sweep ends where the other looks begin.
-        if (events > 0 && last < passed.mark()) isSweepAsked = true;
-        if (wasIdle && !leads) break;
+        if (found.last < passed.mark()) isSweepAsked = true;
       } catch (err) {
         deps.log.warn({ err }, "events could not be applied");
         lastProgressMs = performance.now();

@@ -24,10 +24,13 @@ export const defaultWorkerOptions: WorkerOptions = { concurrency: 2, relayInterv
 /** How long a loop may make no progress before it counts as hung, in milliseconds. */
 export interface StallLimits {
   /**
-   * Loops that do not call the service: events, relay and schedules. A round fails far sooner when the database is down.
+   * Loops that do not call the service: relay and schedules. A round fails far sooner when the database is down.
    */
   statements: number;
-  /** Loops that read from the service: one read with all its retries, and applying its answer. */
+  /**
+   * Events: a batch that is halved again and again. Loops that read from the service: one read with all its retries, and
+   * applying its answer.
+   */
   reads: number;
 }
 

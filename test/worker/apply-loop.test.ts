@@ -1,4 +1,5 @@
 import { afterEach, beforeEach, expect, test } from "vitest";
+import { claimEvents } from "../../src/inbox/claim.ts";
 import { replayEvents } from "../../src/inbox/retention.ts";
 import { type ApplyLoop, createApplyLoop } from "../../src/worker/apply-loop.ts";
 import { progressOf, storeRow } from "../inbox/stored-events.ts";
@@ -54,6 +55,18 @@ test("sleeps after a while without events, until it is woken", async () => {
   const seq = await store();
   loop.wake();
   await eventually("the event is settled", () => isSettled(seq));
+});
+
+test("sleeps though an event that somebody else holds is seen, and takes it when it is free", async () => {
+  const loop = startLoop();
+  const held = await store();
+  const other = await database.db.transaction();
+  await claimEvents(other, [held], { bytes: 1_000 });
+  loop.wake();
+  await eventually("it sleeps", () => loop.sinceProgressMs() === 0);
+  await other.rollback();
+  loop.wake();
+  await eventually("the event is settled", () => isSettled(held));
 });
 
 test("a sweep takes an old event that was put back", async () => {

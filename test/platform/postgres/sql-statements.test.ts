@@ -33,6 +33,7 @@ test("of the program's own files nothing is lost", async () => {
     const statements = splitStatements(sql);
     const rest = statements.reduce((left, { text }) => left.replace(text, ""), sql);
     expect(rest.replaceAll(/^\s*--.*$|[;\s]/gm, ""), name).toBe("");
-    for (const { text } of statements) expect(text).toMatch(/^(create|alter|comment|insert|update|drop|lock|do) /);
+    for (const { text } of statements)
+      expect(text).toMatch(/^(create|alter|comment|insert|update|drop|lock|do) /);
   }
 });
