@@ -25,6 +25,8 @@ export interface ReportsStandby {
 
 const variable = "REPORTS_DATABASE_URL";
 
+const beforeRepeatMs = 2_000;
+
 /**
  * Calls `read` with the standby and how far it is. Once more if the standby cancels it, unless a part was written.
  * Throws `UnreachableError` where the standby is too far behind, or cancels it again, `UsageError` where it has not
@@ -53,8 +55,10 @@ export async function readFromStandby<T>(
     try {
       return await read({ db, standby: how }, noteWritten);
     } catch (error) {
-      if (!isRecoveryConflict(error)) throw error;
+      if (!isRecoveryConflict(error) && !isConnectionEnded(error)) throw error;
       if (attempt === 2 || hasWritten) throw cancelled(error);
+      // What the report was in the way of is replayed meanwhile.
+      await sleep(beforeRepeatMs);
     }
   }
 }
@@ -108,10 +112,17 @@ async function waitForReplay(pair: Pair, asOf: Date): Promise<Replay> {
 const fixedBefore = ({ until }: Replay): Date =>
   new Date(until.getTime() - historyFixedAfterSeconds * 1_000);
 
+/**
+ * Whether the server ended the connection. A standby does so where it finds a transaction in its way between two
+ * statements. The driver tells by its text alone.
+ */
+const isConnectionEnded = (error: unknown): boolean =>
+  error instanceof Error && errorCode(error) === undefined && /\bconnection\b/i.test(error.message);
+
 const cancelled = (cause: unknown): UnreachableError =>
   new UnreachableError(
-    `${variable}: the standby cancelled the report, which held up the replay of the primary's changes ` +
-      `(${errorCode(cause)}). Run it again. If it happens often, set hot_standby_feedback = on on the standby (the ` +
+    `${variable}: the standby ended the report, which held up the replay of the primary's changes ` +
+      `(${errorCode(cause) ?? "the connection ended"}). Run it again. If it happens often, set hot_standby_feedback = on on the standby (the ` +
       "primary then keeps what a report still reads), or raise max_standby_streaming_delay there (the standby then lags " +
       "for as long as a report takes).",
     { cause },
