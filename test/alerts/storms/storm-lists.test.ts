@@ -270,17 +270,20 @@ test("Slack shows every item of a list: none is cut", async () => {
 });
 
 describe("quiet hours", () => {
-  const night = (begins: string) =>
+  const night = (begins: string, ends: string) =>
     testAlertContext({
       settings: settingsOf({
         channels: { page: { kind: "pagerduty", routingKeyFrom: "ALERT_PAGE" } },
         defaultChannels: ["page"],
-        quietHours: { from: begins, to: "07:00", except: [] },
+        quietHours: { from: begins, to: ends, except: [] },
         rules: { decline_storm: { severity: "error" } },
       }),
       clock,
       serviceClock: clock,
     });
+  /** The time of day so many hours after another time. */
+  const hoursAfter = (time: Date, hours: number): string =>
+    new Date(time.getTime() + hours * 3_600_000).toISOString().slice(11, 16);
   const dues = () =>
     db("alerts.outbox")
       .orderBy("id")
@@ -297,8 +300,7 @@ describe("quiet hours", () => {
   test("lists join an incident that has woken people, and its end comes after them", async () => {
     const wall = new Date();
     clock.set(wall.toISOString());
-    const later = new Date(wall.getTime() + 3_600_000).toISOString().slice(11, 16);
-    const own = night(later);
+    const own = night(hoursAfter(wall, 1), hoursAfter(wall, 9));
     await learnAs(
       own,
       many(40, (n) => lostRenewal(n, ago(1), retried)),
@@ -317,7 +319,7 @@ describe("quiet hours", () => {
   test("where nobody was woken the end waits with the lists", async () => {
     const wall = new Date();
     clock.set(wall.toISOString());
-    const own = night(new Date(wall.getTime() - 60_000).toISOString().slice(11, 16));
+    const own = night(hoursAfter(wall, -1), hoursAfter(wall, 8));
     await learnAs(
       own,
       many(40, (n) => lostRenewal(n, ago(1), retried)),
