@@ -68,6 +68,7 @@ create table inbox.receipts_default partition of inbox.receipts default;
 create index receipts_default_event_id on inbox.receipts_default (event_id);
 create table inbox.progress_default partition of inbox.progress default;
 
+-- As inbox/events.sql has it, which is not applied yet: the former one reads inbox.repeats.
 create or replace view inbox.events as
   select r.seq, r.event_id, r.raw_sha256, r.type, r.api_version, r.event_created_at, r.received_at,
          r.raw, r.secret_id, p.state, p.attempts, p.next_attempt_at, p.reason, p.resource_type,

@@ -27,7 +27,7 @@ const weeksAhead = 4;
 /** The next partition begins after a week, unless so few numbers are left that this one is full at once. */
 const fewNumbers = 100_000;
 /** However early events are dropped: how long a repeat is recognised for certain. */
-const leastKeepDays = 90;
+export const leastKeepDays = 90;
 
 export interface SpanFacts {
   /** In ascending order, without the default partition. */
@@ -152,10 +152,7 @@ async function advanceNumbers(
   changes: PartitionChanges,
 ): Promise<void> {
   const spans = await readSpans(trx);
-  const { rows } = await trx.raw<{ rows: { last: string }[] }>(
-    "select case when is_called then last_value else last_value - 1 end as last from inbox.event_numbers",
-  );
-  const lastNumber = Number(rows[0]?.last ?? 0);
+  const lastNumber = await readLastNumber(trx);
   const present = spans.find(({ from, to }) => from <= lastNumber && lastNumber < to);
   const presentSince = present === undefined ? null : await arrivedAt(trx, present, "first");
   const { create, jumpTo } = planSpans({ spans, lastNumber, presentSince }, now);
@@ -174,6 +171,14 @@ async function advanceNumbers(
   if (jumpTo === null) return;
   // Far ahead of what is given out meanwhile (`fewNumbers`), so it never moves back.
   await trx.raw("select setval('inbox.event_numbers', ?, false)", [jumpTo]);
+}
+
+/** The highest number given out; 0 before the first. One statement. */
+async function readLastNumber(db: Knex): Promise<number> {
+  const { rows } = await db.raw<{ rows: { last: string }[] }>(
+    "select case when is_called then last_value else last_value - 1 end as last from inbox.event_numbers",
+  );
+  return Number(rows[0]?.last ?? 0);
 }
 
 /** When the first or the last event of a span arrived; null where it has none. */
@@ -243,11 +248,7 @@ async function createWeek(
 
 /** Whether the numbers have gone on to a later span, and its last event arrived too long ago. */
 async function isOld(db: Knex, span: Span, { now, keepDays }: Retention): Promise<boolean> {
-  const { rows } = await db.raw<{ rows: { passed: boolean }[] }>(
-    "select last_value >= ? as passed from inbox.event_numbers",
-    [span.to],
-  );
-  if (rows[0]?.passed !== true) return false;
+  if ((await readLastNumber(db)) + 1 < span.to) return false;
   const last = await arrivedAt(db, span, "last");
   return last === null || last.getTime() < now.getTime() - keepDays * dayMs;
 }
@@ -321,17 +322,15 @@ export interface PartitionHealth {
   isOverflowing: boolean;
 }
 
-/** Reads it. Three statements. */
+/** Reads it. Four statements. */
 export async function readPartitionHealth(db: Knex, now: Date): Promise<PartitionHealth> {
-  const { rows } = await db.raw<{ rows: { last: string; overflows: boolean }[] }>(
-    `select last_value as last, exists (select from inbox.receipts_default) as overflows from inbox.event_numbers`,
-  );
-  const last = Number(rows[0]?.last ?? 0);
+  const overflow = await db("inbox.receipts_default").first<{ seq: string } | undefined>("seq");
+  const last = await readLastNumber(db);
   const spans = await readSpans(db);
   const weeks = await readWeeks(db);
   return {
     spansAhead: spans.filter(({ from }) => from > last).length,
     weeksAhead: weeks.filter((week) => week.getTime() > now.getTime()).length,
-    isOverflowing: rows[0]?.overflows === true,
+    isOverflowing: overflow !== undefined,
   };
 }

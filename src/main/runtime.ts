@@ -6,12 +6,8 @@ import { type Encryption, createEncryption, ensureLocalKey } from "../platform/e
 import { ConfigurationError } from "../platform/errors.ts";
 import type { Log } from "../platform/log.ts";
 import { once } from "../platform/once.ts";
-import {
-  assertDirect,
-  assertReachable,
-  createDatabase,
-  createPool,
-} from "../platform/postgres/pool.ts";
+import { createDatabase, createPool } from "../platform/postgres/pool.ts";
+import { assertDirect, assertReachable } from "../platform/postgres/reachable.ts";
 import type { Pooling } from "../platform/postgres/session-settings.ts";
 import { type Random, systemRandom } from "../platform/random.ts";
 import { registerSecret } from "../platform/redaction.ts";

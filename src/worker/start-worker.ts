@@ -92,9 +92,8 @@ export function startWorker(
   const stalledAfterMs = options.stalledAfterMs ?? defaultStallLimits;
   return {
     isAlive: () =>
-      [events, relay, schedules].every(
-        (loop) => loop.sinceProgressMs() < stalledAfterMs.statements,
-      ) && [fetches, disputes].every((loop) => loop.sinceProgressMs() < stalledAfterMs.reads),
+      [relay, schedules].every((loop) => loop.sinceProgressMs() < stalledAfterMs.statements) &&
+      [events, fetches, disputes].every((loop) => loop.sinceProgressMs() < stalledAfterMs.reads),
     async close() {
       stopping.abort(new Error("the worker is stopping"));
       const parts = [...consumers, relay, events, fetches, disputes, schedules];

@@ -1,7 +1,7 @@
 import { readFile } from "node:fs/promises";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
 import { ConfigurationError } from "../../src/platform/errors.ts";
-import { assertDirect, assertReachable } from "../../src/platform/postgres/pool.ts";
+import { assertDirect, assertReachable } from "../../src/platform/postgres/reachable.ts";
 import { seededRandom } from "../../src/platform/random.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { type PgBouncer, pgbouncerInstalled, startPgBouncer } from "../support/pgbouncer.ts";

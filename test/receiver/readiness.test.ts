@@ -1,3 +1,5 @@
+import type { Knex } from "knex";
+import type { Pool } from "pg";
 import { expect, onTestFinished, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
 import { createDatabase, createPool } from "../../src/platform/postgres/pool.ts";
@@ -15,10 +17,21 @@ const database = useTestDatabase();
 
 const silent = createLog({ level: "silent", name: "test" });
 
+/** Connections of one's own, which have not connected yet. */
+function openConnections(url: string = database.url): {
+  db: Knex;
+  pool: Pool;
+  close(): Promise<void>;
+} {
+  const common = { url, pooling: testPooling(), applicationName: "test" };
+  const db = createDatabase({ ...common, poolMax: 1 });
+  const pool = createPool({ ...common, max: 1 });
+  return { db, pool, close: async () => void (await Promise.all([db.destroy(), pool.end()])) };
+}
+
 /** What `GET /readyz` would say, with connections of one's own. */
 async function reportOf(url: string): Promise<{ report: unknown; ms: number }> {
-  const db = createDatabase({ url, pooling: testPooling(), poolMax: 1, applicationName: "test" });
-  const pool = createPool({ url, pooling: testPooling(), max: 2, applicationName: "test" });
+  const { db, pool, close } = openConnections(url);
   const readiness = createReadiness(
     { db, pool, log: silent, degrading: [] },
     { timeoutMs: 60_000 },
@@ -27,7 +40,7 @@ async function reportOf(url: string): Promise<{ report: unknown; ms: number }> {
     const { result, ms } = await timed(readiness);
     return { report: result, ms };
   } finally {
-    await Promise.all([db.destroy(), pool.end()]);
+    await close();
   }
 }
 
@@ -67,10 +80,9 @@ test.skipIf(!redisAvailable)(
   async () => {
     const redis = await startWatchedRedis();
     const queue = createJobQueue({ log: silent }, { kind: "redis", url: redis.url });
-    const db = createDatabase({ url: database.url, poolMax: 1, applicationName: "test" });
-    const pool = createPool({ url: database.url, max: 1, applicationName: "test" });
+    const { db, pool, close } = openConnections();
     onTestFinished(async () => {
-      await Promise.all([queue.close(), db.destroy(), pool.end()]);
+      await Promise.all([queue.close(), close()]);
       await redis.destroy();
     });
     const readiness = createReadiness(
@@ -95,18 +107,7 @@ test.skipIf(!redisAvailable)(
 test("a check that hangs does not hang the answer, and is not started twice", async () => {
   let started = 0;
   const hanging = { name: "queue", check: () => new Promise((): void => void (started += 1)) };
-  const db = createDatabase({
-    url: database.url,
-    pooling: testPooling(),
-    poolMax: 1,
-    applicationName: "test",
-  });
-  const pool = createPool({
-    url: database.url,
-    pooling: testPooling(),
-    max: 1,
-    applicationName: "test",
-  });
+  const { db, pool, close } = openConnections();
   const readiness = createReadiness(
     { db, pool, log: silent, degrading: [hanging] },
     { cacheMs: 0, timeoutMs: 500 },
@@ -120,7 +121,7 @@ test("a check that hangs does not hang the answer, and is not started twice", as
     await new Promise((resolve) => setTimeout(resolve, 10));
   }
   expect(started).toBe(1);
-  await Promise.all([db.destroy(), pool.end()]);
+  await close();
 });
 
 test("a database that only reads is no place for events", async () => {
@@ -150,24 +151,13 @@ test("without a database it says so in time", async () => {
 test.each(["receiver.probes", "inbox.receipts", "inbox.progress"])(
   "a table that is locked (%s) takes no event, and leaves the answer in time",
   async (table) => {
-    const db = createDatabase({
-      url: database.url,
-      pooling: testPooling(),
-      poolMax: 1,
-      applicationName: "test",
-    });
-    const pool = createPool({
-      url: database.url,
-      pooling: testPooling(),
-      max: 1,
-      applicationName: "test",
-    });
+    const { db, pool, close } = openConnections();
     // The time limit is for the lock, not for a first connection.
     await Promise.all([db.raw("select 1"), pool.query("select 1")]);
     const lock = await database.db.transaction();
     onTestFinished(async () => {
       await lock.rollback();
-      await Promise.all([db.destroy(), pool.end()]);
+      await close();
     });
     await lock.raw("lock table ?? in access exclusive mode", [table]);
     const readiness = createReadiness({ db, pool, log: silent, degrading: [] });
@@ -176,18 +166,7 @@ test.each(["receiver.probes", "inbox.receipts", "inbox.progress"])(
 );
 
 test("asking a thousand times asks the database once", async () => {
-  const db = createDatabase({
-    url: database.url,
-    pooling: testPooling(),
-    poolMax: 1,
-    applicationName: "test",
-  });
-  const pool = createPool({
-    url: database.url,
-    pooling: testPooling(),
-    max: 1,
-    applicationName: "test",
-  });
+  const { db, pool, close } = openConnections();
   let connects = 0;
   pool.on("acquire", () => (connects += 1));
   const readiness = createReadiness({ db, pool, log: silent, degrading: [] }, { cacheMs: 600_000 });
@@ -195,7 +174,7 @@ test("asking a thousand times asks the database once", async () => {
   expect(new Set(reports).size).toBe(1);
   await readiness();
   expect(connects).toBe(1);
-  await Promise.all([db.destroy(), pool.end()]);
+  await close();
 });
 
 test("a role that may not write the inbox is not ready", async () => {

@@ -4,7 +4,8 @@ import type { TestProject } from "vitest/node";
 import { startEmbeddedPostgres } from "../../src/platform/embedded/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
 import { migrateSchema } from "../../src/main/schema.ts";
-import { assertReachable, createDatabase } from "../../src/platform/postgres/pool.ts";
+import { createDatabase } from "../../src/platform/postgres/pool.ts";
+import { assertReachable } from "../../src/platform/postgres/reachable.ts";
 import { makeDataDir } from "./data-directory.ts";
 import { databaseUrl, withServer } from "./server-commands.ts";
 

@@ -4,6 +4,7 @@ import { join } from "node:path";
 import { promisify } from "node:util";
 import { startEmbeddedPostgres } from "../../src/platform/embedded/embedded-postgres.ts";
 import { createLog } from "../../src/platform/log.ts";
+import { isRecoveryConflict } from "../../src/platform/postgres/standby.ts";
 import { commandLine } from "../../src/platform/process-table.ts";
 import { makeDataDir } from "./data-directory.ts";
 import { eventually } from "./eventually.ts";
@@ -107,7 +108,19 @@ async function startStandby(
   // The server is no child of ours and would outlive a test run that is killed.
   const killWithTests = (): void => void signalIfThere(server.pid, "SIGQUIT");
   process.once("exit", killWithTests);
-  const run = (statement: string) => withServer(url, (client) => client.query(statement));
+  /** Repeats what the replay ended: even the statement that resumes it may stand in its way. */
+  async function run(statement: string, values: unknown[] = []): Promise<unknown[]> {
+    for (;;) {
+      try {
+        return await withServer(
+          url,
+          async (client) => (await client.query(statement, values)).rows,
+        );
+      } catch (error) {
+        if (!isRecoveryConflict(error)) throw error;
+      }
+    }
+  }
   return {
     url,
     async caughtUp() {
@@ -115,23 +128,16 @@ async function startStandby(
         const { rows } = await client.query<{ at: string }>("select pg_current_wal_lsn() as at");
         return rows[0]?.at;
       });
-      await withServer(url, (client) =>
-        eventually("the standby has caught up", async () => {
-          const { rows } = await client.query<{ has_it: boolean }>(
-            "select pg_last_wal_replay_lsn() >= $1::pg_lsn as has_it",
-            [written],
-          );
-          return rows[0]?.has_it;
-        }),
-      );
+      await eventually("the standby has caught up", async () => {
+        const rows = await run("select where pg_last_wal_replay_lsn() >= $1::pg_lsn", [written]);
+        return rows.length > 0;
+      });
     },
     async pauseReplay() {
       await run("select pg_wal_replay_pause()");
       await eventually("the replay stands still", async () => {
-        const { rows } = await run(
-          "select pg_get_wal_replay_pause_state() = 'paused' as is_paused",
-        );
-        return (rows as { is_paused: boolean }[])[0]?.is_paused === true;
+        const rows = await run("select where pg_get_wal_replay_pause_state() = 'paused'");
+        return rows.length > 0;
       });
     },
     async resumeReplay() {
@@ -143,7 +149,7 @@ async function startStandby(
       await run("alter system set primary_conninfo = ''");
       await run("select pg_reload_conf()");
       await eventually("nothing is received any more", async () => {
-        const { rows } = await run("select from pg_stat_wal_receiver");
+        const rows = await run("select from pg_stat_wal_receiver");
         return rows.length === 0;
       });
     },

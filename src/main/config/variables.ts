@@ -36,6 +36,7 @@ import {
 } from "../../platform/settings.ts";
 import { signatureSchemeNames } from "../../contract/signature/signature-scheme.ts";
 import { defaultEnvelopePaths } from "../../contract/event-envelope.ts";
+import { leastKeepDays } from "../../inbox/partitions.ts";
 import { envelopePlaces } from "./envelope-places.ts";
 
 /**
@@ -78,7 +79,7 @@ export const settings = {
   // In nearly every zone, daylight saving neither skips nor repeats this hour.
   RECONCILE_CRON: setting(cron, "30 3 * * *"),
   DATABASE_SILENCE_SECONDS: setting(integer(10, 86_400, "seconds"), 300),
-  EVENTS_KEEP_DAYS: setting(integer(90, 36_500, "days"), 400),
+  EVENTS_KEEP_DAYS: setting(integer(leastKeepDays, 36_500, "days"), 400),
   RECONCILE_GRACE_SECONDS: optional(integer(0, 86_400, "seconds")),
   RECONCILE_MODE: setting(oneOf(["heal", "report"]), "heal"),
   RECONCILE_IDENTITIES: setting(

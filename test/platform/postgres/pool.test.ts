@@ -2,12 +2,8 @@ import { once } from "node:events";
 import { type AddressInfo, type Socket, createServer } from "node:net";
 import { describe, expect, inject, test } from "vitest";
 import { ConfigurationError, UnreachableError } from "../../../src/platform/errors.ts";
-import {
-  assertReachable,
-  assertVersion,
-  createDatabase,
-  createPool,
-} from "../../../src/platform/postgres/pool.ts";
+import { createDatabase, createPool } from "../../../src/platform/postgres/pool.ts";
+import { assertReachable, assertVersion } from "../../../src/platform/postgres/reachable.ts";
 import { startStallingProxy } from "../../receiver/stalling-proxy.ts";
 import { useTestDatabase } from "../../support/use-database.ts";
 import { databaseUrl, withServer } from "../../support/server-commands.ts";

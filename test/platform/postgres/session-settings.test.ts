@@ -5,11 +5,8 @@ import { type AddressInfo, connect, createServer } from "node:net";
 import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { ConfigurationError } from "../../../src/platform/errors.ts";
 import { migrateSchema } from "../../../src/main/schema.ts";
-import {
-  assertReachable,
-  createDatabase,
-  createPool,
-} from "../../../src/platform/postgres/pool.ts";
+import { createDatabase, createPool } from "../../../src/platform/postgres/pool.ts";
+import { assertReachable } from "../../../src/platform/postgres/reachable.ts";
 import {
   sessionSettings,
   withSessionSettings,

@@ -159,7 +159,8 @@ async function chooseObjects(db: Knex, rows: number): Promise<Chosen> {
   const total = await countRows(db, "mirror.orders", rows);
   // What belongs to an order are some rows more in each table.
   const count = total <= rows ? total : Math.ceil(rows / 8);
-  const percent = Math.min(100, (200 * count) / Math.max(1, total));
+  // Pages with many times the rows, so that those taken come from many pages.
+  const percent = Math.min(100, (100 * 16 * count) / Math.max(1, total));
   const ids = async (sql: string, bindings: readonly (string | number)[]): Promise<string[]> => {
     const { rows: found } = await db.raw<{ rows: { id: string }[] }>(sql, bindings as string[]);
     return found.map(({ id }) => id);
@@ -169,7 +170,10 @@ async function chooseObjects(db: Knex, rows: number): Promise<Chosen> {
       "select id from mirror.orders where created_at is not null order by created_at desc limit ?",
       [count],
     )),
-    ...(await ids(`select id from mirror.orders tablesample system (${percent}) limit ?`, [count])),
+    ...(await ids(
+      `select id from mirror.orders tablesample system (${percent}) repeatable (1) order by md5(id) limit ?`,
+      [count],
+    )),
   ]);
   const ofOrders = [sqlArray([...orders])];
   const related = async (column: string) =>

@@ -11,7 +11,7 @@ beforeAll(async () => {
     insert into mirror.orders (id, customer_id, created_at, last_cause)
     select 'o' || i, 'c' || i / 3, '2026-01-01'::timestamptz + i * interval '1 minute', 'test' from generate_series(1, 4000) i;
     insert into mirror.transactions (id, order_id, created_at, last_cause)
-    select id || k, id, created_at, 'test' from mirror.orders, generate_series(1, 2) k;
+    select 't' || k || id, id, created_at, 'test' from mirror.orders, generate_series(1, 2) k;
     insert into mirror.customers (id, email, last_cause)
     select 'c' || i, 'e''"\\{,}' || i, 'test' from generate_series(0, 1400) i;
     insert into mirror.versions (resource, id, source_updated_at, content_hash, cause, data)
