@@ -1,6 +1,7 @@
 import type { Benchmark } from "./benchmark.ts";
 import type { Mix } from "./load/protocol.ts";
 import { type AppliedRound, appliedRound } from "./support/applied-round.ts";
+import { meterDisk } from "./support/disk-use.ts";
 import { describeCost } from "./support/format.ts";
 import { leastDisturbed, whenQuiet } from "./support/quiet.ts";
 import { sampleMemory } from "./support/resident-memory.ts";
@@ -20,7 +21,7 @@ export const endToEnd: Benchmark = {
     const mixes: readonly Mix[] = options.mix === null ? ["plain", "real"] : [options.mix];
     for (const mix of mixes) {
       for (const backend of stand.backends) {
-        const { rounds, memory } = await withSystem(
+        const { rounds, memory, disk } = await withSystem(
           stand,
           backend,
           { ...options, sends: mix },
@@ -30,6 +31,7 @@ export const endToEnd: Benchmark = {
               receiver: system.receiver.pid,
               worker: system.worker.pid,
             });
+            const readDisk = await meterDisk(system.client);
             const measured: AppliedRound[] = [];
             for (let n = 1; n <= options.rounds; n++) {
               const round = await whenQuiet(options, () => appliedRound(system, options.seconds));
@@ -37,7 +39,8 @@ export const endToEnd: Benchmark = {
               say(`round ${n}: ${mix} mix, queue on ${backend}: ${rate}/s`);
               measured.push(round);
             }
-            return { rounds: measured, memory: stopSampling() };
+            const events = measured.reduce((sum, { accepted }) => sum + accepted, 0);
+            return { rounds: measured, memory: stopSampling(), disk: await readDisk(events) };
           },
         );
         const rates = rounds.map(({ appliedPerSecond }) => appliedPerSecond);
@@ -57,6 +60,9 @@ export const endToEnd: Benchmark = {
           "receiver MB": most("receiver"),
           "worker MB": most("worker"),
           "CPU µs an event": cost.costs,
+          "KB an event": (["inbox", "mirror", "rest", "wal"] as const)
+            .map((what) => `${what} ${(disk[what] / 1_000).toFixed(1)}`)
+            .join(", "),
           "these CPUs could do": cost.bound,
           elsewhere: (cheapest.cpu["elsewhere"] ?? 0).toFixed(2),
         });

@@ -134,6 +134,7 @@ function withPeer<T>(
         const perSecond = accepted / report.seconds;
         // It answers when it has applied.
         return {
+          accepted,
           acceptedPerSecond: perSecond,
           appliedPerSecond: perSecond,
           meteredPerSecond: perSecond,

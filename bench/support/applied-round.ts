@@ -3,6 +3,8 @@ import { checkStored } from "./stored-events.ts";
 import { type System, untilApplied, untilRead } from "./system.ts";
 
 export interface AppliedRound {
+  /** Deliveries that were answered 200. */
+  accepted: number;
   acceptedPerSecond: number;
   appliedPerSecond: number;
   cpu: CpuUse;
@@ -38,6 +40,7 @@ export async function appliedRound(
   const meteredSeconds = (performance.now() - meterStartMs) / 1_000;
   await checkStored(client, generator.sent, { isApplied: true });
   return {
+    accepted: report.accepted,
     acceptedPerSecond: report.accepted / report.seconds,
     appliedPerSecond: report.accepted / totalSeconds,
     cpu,
