@@ -18,20 +18,26 @@ const database = useTestDatabase();
 const silent = createLog({ level: "silent", name: "test" });
 
 /** Connections of one's own, which have not connected yet. */
-function openConnections(url: string = database.url): {
+function openConnections(
+  url: string = database.url,
+  pooling = testPooling(),
+): {
   db: Knex;
   pool: Pool;
   close(): Promise<void>;
 } {
-  const common = { url, pooling: testPooling(), applicationName: "test" };
+  const common = { url, pooling, applicationName: "test" };
   const db = createDatabase({ ...common, poolMax: 1 });
   const pool = createPool({ ...common, max: 1 });
   return { db, pool, close: async () => void (await Promise.all([db.destroy(), pool.end()])) };
 }
 
 /** What `GET /readyz` would say, with connections of one's own. */
-async function reportOf(url: string): Promise<{ report: unknown; ms: number }> {
-  const { db, pool, close } = openConnections(url);
+async function reportOf(
+  url: string,
+  pooling = testPooling(),
+): Promise<{ report: unknown; ms: number }> {
+  const { db, pool, close } = openConnections(url, pooling);
   const readiness = createReadiness(
     { db, pool, log: silent, degrading: [] },
     { timeoutMs: 60_000 },
@@ -56,6 +62,12 @@ test("a receiver that takes events says so, and shows nothing else", async () =>
   );
   expect(await database.db("receiver.probes")).toEqual([]);
   await stand.close();
+});
+
+test("a receiver behind a pooler that lends by the transaction says so, too", async () => {
+  const { report } = await reportOf(database.url, "transaction");
+  expect(report).toEqual({ status: "ok", reasons: [] });
+  expect(await database.db("receiver.probes")).toEqual([]);
 });
 
 test("a queue or a service that is away only degrades", async () => {

@@ -44,12 +44,12 @@ export function transactionPooledClient(own: OwnSettings = {}): typeof pg.Client
       }
     }
 
-    /** One message. Where the settings are refused, the transaction is not begun. */
+    /** One message, with what follows in the text. Where the settings are refused, the transaction is not begun. */
     async #begin(text: string): Promise<unknown> {
-      const begin = text.replace(/;\s*$/, "");
+      const [, begin = "", rest = ""] = /^([^;]*);?(.*)$/s.exec(text) ?? [];
       const isolated = hasIsolation.test(begin) ? begin : `${begin} isolation level read committed`;
       try {
-        return await super.query(`${isolated}; ${settings}`);
+        return await super.query(`${isolated}; ${settings}; ${rest}`);
       } catch (error) {
         await super.query("rollback").catch(() => {});
         throw error;
