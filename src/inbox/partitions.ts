@@ -44,7 +44,10 @@ export interface SpanPlan {
   jumpTo: number | null;
 }
 
-/** Which partitions of numbers to make, and whether to go on to the next one. Pure. */
+/**
+ * Which partitions of numbers to make, and whether to go on to the next one: after a week, or where the present numbers
+ * have none. It must be there already: numbers go on at once, while a new partition shows when it is committed. Pure.
+ */
 export function planSpans({ spans, lastNumber, presentSince }: SpanFacts, now: Date): SpanPlan {
   const present = spans.find(({ from, to }) => from <= lastNumber && lastNumber < to);
   const ageMs = presentSince === null ? 0 : now.getTime() - presentSince.getTime();
@@ -59,9 +62,10 @@ export function planSpans({ spans, lastNumber, presentSince }: SpanFacts, now: D
     create.push({ name: end, from: end, to: end + size });
     end += size;
   }
-  const [next] = [...ahead, ...create];
-  const isOver = ageMs >= weekMs && next !== undefined && next.from - lastNumber > fewNumbers;
-  return { create, jumpTo: isOver ? next.from : null };
+  const [next] = ahead;
+  const isOver = ageMs >= weekMs || present === undefined;
+  const isFar = next !== undefined && next.from - lastNumber > fewNumbers;
+  return { create, jumpTo: isOver && isFar ? next.from : null };
 }
 
 const roundUp = (value: number, step: number): number => Math.ceil(value / step) * step;
@@ -98,9 +102,10 @@ export interface PartitionChanges {
 }
 
 export interface Retention {
-  now: Date;
   /** Events are dropped so many days after they arrived. */
   keepDays: number;
+  /** By default that of the database, which dates arrivals: a machine whose clock is years ahead drops nothing. */
+  now?: Date;
 }
 
 /**
@@ -111,8 +116,10 @@ export interface Retention {
  */
 export async function keepPartitions(
   { db, log }: { db: Knex; log: Log },
-  retention: Retention,
+  { keepDays, now: given }: Retention,
 ): Promise<PartitionChanges> {
+  const now = given ?? (await readClock(db));
+  const oldest = new Date(now.getTime() - keepDays * dayMs);
   const changes: PartitionChanges = { created: [], dropped: [], removedRows: 0 };
   const attempt = async (step: (trx: Knex.Transaction) => Promise<void>): Promise<void> => {
     try {
@@ -126,13 +133,14 @@ export async function keepPartitions(
       log.info({ err }, "partitions of the inbox are changed later: somebody else reads them");
     }
   };
-  await attempt((trx) => advanceNumbers(trx, retention.now, changes));
-  const { create, drop } = planWeeks(await readWeeks(db), retention.now, retention.keepDays);
+  await attempt((trx) => advanceNumbers(trx, now, changes));
+  const { create, drop } = planWeeks(await readWeeks(db), now, keepDays);
   for (const week of create) await attempt((trx) => createWeek(trx, week, changes));
   for (const span of await readSpans(db)) {
-    if (!(await isOld(db, span, retention))) continue;
-    await attempt((trx) => dropSpan(trx, span, retention, changes));
+    if (!(await isOld(db, span, oldest))) continue;
+    await attempt((trx) => dropSpan(trx, span, oldest, changes));
   }
+  await attempt((trx) => thinOverflow(trx, oldest, changes));
   for (const week of drop) {
     await attempt(async (trx) => {
       await trx.raw(`drop table if exists inbox.${weekName(week)}`);
@@ -169,8 +177,16 @@ async function advanceNumbers(
     changes.created.push(`receipts_${name}`, `progress_${name}`);
   }
   if (jumpTo === null) return;
-  // Far ahead of what is given out meanwhile (`fewNumbers`), so it never moves back.
-  await trx.raw("select setval('inbox.event_numbers', ?, false)", [jumpTo]);
+  // This process may have been stopped since it read the number: it must not give out any twice.
+  await trx.raw(
+    "select setval('inbox.event_numbers', ?, false) from inbox.event_numbers where last_value < ?",
+    [jumpTo, jumpTo - fewNumbers],
+  );
+}
+
+async function readClock(db: Knex): Promise<Date> {
+  const { rows } = await db.raw<{ rows: [{ now: Date }] }>("select now() as now");
+  return rows[0].now;
 }
 
 /** The highest number given out; 0 before the first. One statement. */
@@ -247,10 +263,10 @@ async function createWeek(
 }
 
 /** Whether the numbers have gone on to a later span, and its last event arrived too long ago. */
-async function isOld(db: Knex, span: Span, { now, keepDays }: Retention): Promise<boolean> {
+async function isOld(db: Knex, span: Span, oldest: Date): Promise<boolean> {
   if ((await readLastNumber(db)) + 1 < span.to) return false;
   const last = await arrivedAt(db, span, "last");
-  return last === null || last.getTime() < now.getTime() - keepDays * dayMs;
+  return last === null || last < oldest;
 }
 
 const removedAtOnce = 50_000;
@@ -259,31 +275,57 @@ const removedAtOnce = 50_000;
 async function dropSpan(
   trx: Knex.Transaction,
   span: Span,
-  retention: Retention,
+  oldest: Date,
   changes: PartitionChanges,
 ): Promise<void> {
   const isThere = (await readSpans(trx)).some(({ name }) => name === span.name);
-  if (!isThere || !(await isOld(trx, span, retention))) return;
+  if (!isThere) return;
+  // Waits for who is about to replay an event of it, or to store one.
+  await trx.raw(`lock table inbox.progress_${span.name} in share mode`);
+  if (!(await isOld(trx, span, oldest))) return;
   const last = await arrivedAt(trx, span, "last");
   if (last !== null) await noteDropped(trx, last);
   const { rows } = await trx.raw<{ rows: unknown[] }>(
     `select from inbox.progress_${span.name} where state in ('received', 'failed', 'dead') limit 1`,
   );
   if (rows.length > 0) {
-    const { rowCount } = await trx.raw<{ rowCount: number }>(
-      `with settled as (
-         delete from inbox.progress_${span.name} where seq in (
-           select seq from inbox.progress_${span.name} where state in ('applied', 'stale', 'ignored') limit ?)
-         returning seq
-       )
-       delete from inbox.receipts_${span.name} r using settled s where r.seq = s.seq`,
-      [removedAtOnce],
-    );
-    changes.removedRows += rowCount;
+    changes.removedRows += await removeSettled(trx, span.name, oldest);
     return;
   }
   await trx.raw(`drop table inbox.receipts_${span.name}, inbox.progress_${span.name}`);
   changes.dropped.push(`receipts_${span.name}`, `progress_${span.name}`);
+}
+
+/** Removes old events from the default partition, which is never dropped. */
+async function thinOverflow(
+  trx: Knex.Transaction,
+  oldest: Date,
+  changes: PartitionChanges,
+): Promise<void> {
+  const first = await trx("inbox.receipts_default").where("received_at", "<", oldest).first("seq");
+  if (first === undefined) return;
+  await noteDropped(trx, oldest);
+  changes.removedRows += await removeSettled(trx, "default", oldest);
+}
+
+/** Removes settled events that arrived before `oldest` from a partition of numbers, and returns how many. */
+async function removeSettled(
+  trx: Knex.Transaction,
+  name: Span["name"] | "default",
+  oldest: Date,
+): Promise<number> {
+  const { rowCount } = await trx.raw<{ rowCount: number }>(
+    `with settled as (
+       delete from inbox.progress_${name} where seq in (
+         select seq from inbox.progress_${name} p join inbox.receipts_${name} r using (seq)
+         where p.state in ('applied', 'stale', 'ignored') and r.received_at < ?
+         limit ? for update of p skip locked)
+       returning seq
+     )
+     delete from inbox.receipts_${name} r using settled s where r.seq = s.seq`,
+    [oldest, removedAtOnce],
+  );
+  return rowCount;
 }
 
 /** Keeps what is asked of events that are dropped: when the first arrived, and until when they are gone. */
@@ -318,19 +360,18 @@ export interface PartitionHealth {
   spansAhead: number;
   /** Weeks of the memory against repeats after this one. */
   weeksAhead: number;
-  /** Events lie in the default partition, since theirs was missing. */
+  /** The next event lies in the default partition, since its own is missing. */
   isOverflowing: boolean;
 }
 
-/** Reads it. Four statements. */
+/** Reads it. Three statements. */
 export async function readPartitionHealth(db: Knex, now: Date): Promise<PartitionHealth> {
-  const overflow = await db("inbox.receipts_default").first<{ seq: string } | undefined>("seq");
   const last = await readLastNumber(db);
   const spans = await readSpans(db);
   const weeks = await readWeeks(db);
   return {
     spansAhead: spans.filter(({ from }) => from > last).length,
     weeksAhead: weeks.filter((week) => week.getTime() > now.getTime()).length,
-    isOverflowing: overflow !== undefined,
+    isOverflowing: !spans.some(({ from, to }) => from <= last + 1 && last + 1 < to),
   };
 }

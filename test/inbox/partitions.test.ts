@@ -1,5 +1,5 @@
 import fc from "fast-check";
-import { beforeEach, describe, expect, inject, test } from "vitest";
+import { beforeEach, describe, expect, inject, onTestFinished, test, vi } from "vitest";
 import { claimNext } from "../../src/inbox/claim.ts";
 import {
   type Span,
@@ -9,7 +9,9 @@ import {
   readPartitionHealth,
 } from "../../src/inbox/partitions.ts";
 import { firstEventAt } from "../../src/inbox/queries.ts";
+import { replayEvents } from "../../src/inbox/retention.ts";
 import { createLog } from "../../src/platform/log.ts";
+import { eventually } from "../support/eventually.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { openInbox } from "./inbox-stand.ts";
 import { emptyInbox, storeRow, verifiedEvent } from "./stored-events.ts";
@@ -42,6 +44,16 @@ describe("the plan of numbers", () => {
     expect(jump(50, 6.9)).toBeNull();
     expect(jump(50, 7)).toBe(10 * million);
     expect(jump(10 * million - 1_000, 7)).toBeNull();
+  });
+
+  test("goes on where the numbers have no partition, and only to one that is there already", () => {
+    const spans = [span(1, 10 * million)];
+    const facts = { lastNumber: 12 * million, presentSince: null };
+    const { create, jumpTo } = planSpans({ spans, ...facts }, monday);
+    expect([create[0]?.from, jumpTo]).toEqual([20 * million, null]);
+    expect(planSpans({ spans: [...spans, ...create], ...facts }, monday).jumpTo).toBe(20 * million);
+    const since = { lastNumber: 5, presentSince: monday };
+    expect(planSpans({ spans, ...since }, daysAfter(8)).jumpTo).toBeNull();
   });
 
   test("makes partitions that hold four weeks at the present rate", () => {
@@ -193,5 +205,87 @@ describe("the partitions of a database", () => {
     expect(await readPartitionHealth(db, new Date())).toMatchObject(health);
     await keep(new Date());
     expect((await readPartitionHealth(db, new Date())).spansAhead).toBe(2);
+    await keep(new Date());
+    expect((await readPartitionHealth(db, new Date())).isOverflowing).toBe(false);
+  });
+
+  test("an event outside the partitions is removed when it is settled and old", async () => {
+    const { db } = database;
+    await db.raw("select setval('inbox.event_numbers', 1900000000000)");
+    const old = { receivedAgoSeconds: 100 * 86_400 };
+    const createdAt = "2026-03-01T12:00:00Z";
+    await storeRow(db, { ...old, state: "applied", createdAt });
+    const left = [await storeRow(db, { ...old, state: "dead" }), await storeRow(db, {})];
+    const { removedRows } = await keep(new Date());
+    expect(removedRows).toBe(1);
+    for (const table of ["inbox.receipts", "inbox.progress"]) {
+      expect((await db(table).orderBy("seq").pluck<string[]>("seq")).map(Number)).toEqual(left);
+    }
+  });
+
+  /** Until it waits for a lock; it gives up soon. */
+  async function untilItWaits(keeping: Promise<unknown>): Promise<void> {
+    let isDone = false;
+    void keeping.finally(() => (isDone = true));
+    const waiting = () =>
+      database
+        .db("pg_stat_activity")
+        .whereRaw("datname = current_database() and wait_event_type = 'Lock'")
+        .first("pid");
+    await eventually("a lock is waited for", async () => isDone || (await waiting()));
+  }
+
+  /** An event of a partition that is over and old. */
+  async function oldEvent(): Promise<number> {
+    const { db } = database;
+    await keep(new Date());
+    await keep(new Date());
+    const seq = await storeRow(db, { state: "applied", receivedAgoSeconds: 100 * 86_400 });
+    await keep(new Date(), 400);
+    return seq;
+  }
+
+  test("an event that is just being replayed keeps its partition", async () => {
+    const { db } = database;
+    const seq = await oldEvent();
+    const replay = await db.transaction();
+    onTestFinished(async () => void (await replay.rollback()));
+    expect(await replayEvents(replay, [seq])).toEqual([seq]);
+    const keeping = keep(new Date());
+    await untilItWaits(keeping);
+    await replay.commit();
+    await keeping;
+    expect(await db("inbox.progress").where({ seq }).pluck("state")).toEqual(["received"]);
+  });
+
+  test("numbers never move back, however long a worker was stopped before it moved them on", async () => {
+    const { db } = database;
+    await oldEvent();
+    await storeRow(db, { receivedAgoSeconds: 8 * 86_400 });
+    const others = await db.transaction();
+    onTestFinished(async () => void (await others.rollback()));
+    // The next partition cannot be attached now.
+    await others.raw("lock table inbox.receipts_default in access share mode");
+    const keeping = keep(new Date(), 400);
+    await untilItWaits(keeping);
+    const far = 5_000_000_000_000;
+    await db.raw("select setval('inbox.event_numbers', ?)", [far]);
+    await others.rollback();
+    await keeping;
+    const { rows } = await db.raw<{ rows: [{ n: string }] }>(
+      "select nextval('inbox.event_numbers') as n",
+    );
+    expect(Number(rows[0].n)).toBe(far + 1);
+  });
+
+  test("a machine whose clock is years ahead drops nothing", async () => {
+    const seq = await oldEvent();
+    vi.useFakeTimers({ toFake: ["Date"], now: Date.now() + 4_000 * dayMs });
+    try {
+      await keepPartitions({ db: database.db, log }, { keepDays: 400 });
+    } finally {
+      vi.useRealTimers();
+    }
+    expect(await database.db("inbox.progress").pluck<string[]>("seq")).toEqual([String(seq)]);
   });
 });

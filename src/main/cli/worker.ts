@@ -83,7 +83,7 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
           schedule: { everyMs: partitionsEveryMs },
           run: async () => {
             const { eventsKeepDays: keepDays } = config;
-            const changes = await keepPartitions({ db, log }, { now: clock.now(), keepDays });
+            const changes = await keepPartitions({ db, log }, { keepDays });
             log.info(changes, "the partitions of the inbox are kept");
           },
         },
