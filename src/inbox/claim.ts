@@ -22,6 +22,8 @@ export interface Claim {
 export interface NextClaim extends Claim {
   /** No other transaction was applying events when this one began to. */
   leads: boolean;
+  /** How long the oldest of them waits, by the database's clock, which dated its arrival; 0 without any. */
+  waitedMs: number;
 }
 
 /** The limits of one claim. */
@@ -86,7 +88,7 @@ export async function claimNext(
   limits: ClaimLimits,
 ): Promise<NextClaim> {
   const { rows } = await trx
-    .raw<{ rows: (ClaimedRow & { leads: boolean })[] }>(
+    .raw<{ rows: (ClaimedRow & { leads: boolean; waited_ms: number | null })[] }>(
       `with leader as materialized (
          select pg_try_advisory_xact_lock(:leaderLock) as leads
        ), locked as materialized (
@@ -94,12 +96,17 @@ export async function claimNext(
          where state = 'received' and seq > :after
          order by seq limit :rows for update skip locked
        ), ${readLocked}
-       select leads, taken.* from leader left join taken on true order by seq`,
+       select leads, (select extract(epoch from now() - min(received_at)) * 1000 from claimed)::float8 as waited_ms, taken.*
+       from leader left join taken on true order by seq`,
       { leaderLock, after, ...limits },
     )
     .options({ name: "inbox-claim" });
-  const leads = rows[0]?.leads === true;
-  return { leads, ...readClaim(rows.filter(({ seq }) => seq !== null)) };
+  const [first] = rows;
+  return {
+    leads: first?.leads === true,
+    waitedMs: first?.waited_ms ?? 0,
+    ...readClaim(rows.filter(({ seq }) => seq !== null)),
+  };
 }
 
 /** Whether `claimNext` may find something: a look that costs a tenth of a claim. */

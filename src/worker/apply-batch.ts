@@ -102,9 +102,9 @@ export async function applyNext(deps: ApplyDeps, after: number): Promise<Look> {
   try {
     await applyClaimed(deps, async (trx, apply) => {
       const claim = await claimNext(trx, after, batchLimits);
-      const { leads, events, left } = claim;
+      const { leads, events, left, waitedMs } = claim;
       look = { events: 0, last: 0, isFull: false, leads };
-      if (!leads && !isWorthwhile(deps.clock, events)) return;
+      if (!leads && events.length < worthwhile && waitedMs <= overdueMs) return;
       seqs = events.map(({ seq }) => seq);
       const isFull = left.length > 0 || events.length === batchLimits.rows;
       look = { events: events.length, last: seqs.at(-1) ?? 0, isFull, leads };
@@ -114,13 +114,6 @@ export async function applyNext(deps: ApplyDeps, after: number): Promise<Look> {
     await applyOthers(deps, seqs, error);
   }
   return look;
-}
-
-function isWorthwhile(clock: Clock, events: readonly ClaimedEvent[]): boolean {
-  const [oldest] = events;
-  if (oldest === undefined) return false;
-  const waitedMs = clock.now().getTime() - oldest.receivedAt.getTime();
-  return events.length >= worthwhile || waitedMs > overdueMs;
 }
 
 /** Runs a transaction that claims events and applies them; a concurrent one may make it start again. */

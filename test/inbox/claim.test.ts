@@ -119,7 +119,7 @@ describe("claiming the next", () => {
     const next = (after: number) => database.db.transaction((trx) => claimNext(trx, after, limits));
     expect(numbersOf(await next(0))).toEqual(seqs.slice(0, 3));
     expect(numbersOf(await next(seqs[2]!))).toEqual(seqs.slice(3));
-    expect(await next(seqs[4]!)).toEqual({ leads: true, events: [], left: [] });
+    expect(await next(seqs[4]!)).toEqual({ leads: true, waitedMs: 0, events: [], left: [] });
     expect(await isAnyUnapplied(database.db, seqs[3]!)).toBe(true);
     expect(await isAnyUnapplied(database.db, seqs[4]!)).toBe(false);
   });

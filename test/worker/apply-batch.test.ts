@@ -258,6 +258,14 @@ describe("the next batch", () => {
       expect(await applyNext(applyDeps(db), 0)).toMatchObject({ events: count, leads: false });
     }),
   );
+
+  test("is taken beside another worker by one whose clock is behind, when one waits for too long", () =>
+    whileAnotherLeads(async () => {
+      await storeMany(1, 60);
+      const clock = { now: () => new Date(Date.now() - 3_600_000) };
+      const late = { ...applyDeps(db), clock, serviceClock: clock };
+      expect(await applyNext(late, 0)).toMatchObject({ events: 1, leads: false });
+    }));
 });
 
 describe("reads that events ask for", () => {
