@@ -54,7 +54,8 @@ export async function migrateAll(
   // Past a pooler, whose time limits are made for short statements.
   const url = await runtime.directUrl();
   const { log } = runtime;
-  const db = createDatabase({ url, poolMax: 1, applicationName: "tallyhook migrate", log });
+  // One migrates; the other is asked whom it waits for.
+  const db = createDatabase({ url, poolMax: 2, applicationName: "tallyhook migrate", log });
   try {
     const done = await migrateSchema(db, { ...patience, onWait });
     if (runtime.config.queueBackend === "postgres") {
