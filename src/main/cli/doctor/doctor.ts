@@ -49,6 +49,7 @@ const needDatabase = [
   "database role",
   "tuning",
   "inbox",
+  "partitions",
   "queue",
   "worker",
   "scheduler",
@@ -78,6 +79,7 @@ async function examine(runtime: Runtime): Promise<CheckResult[]> {
     findings.push(...(await checkAll("server", () => checkServer(runtime))));
     findings.push(...(await checkAll("tuning", () => checkTuning(runtime))));
     findings.push(await check("inbox", () => checkInbox(runtime)));
+    findings.push(await check("partitions", () => checkPartitions(runtime)));
     findings.push(await check("queue", () => checkQueue(runtime)));
     findings.push(...(await checkAll("redis", () => checkRedis(runtime))));
     if (alerts !== undefined) {
@@ -105,8 +107,7 @@ async function examine(runtime: Runtime): Promise<CheckResult[]> {
 }
 
 async function checkInbox(runtime: Runtime): Promise<CheckResult> {
-  const db = await runtime.db();
-  const counts = await countByState(db);
+  const counts = await countByState(await runtime.db());
   const detail = Object.entries(counts)
     .map(([state, n]) => `${state} ${n}`)
     .join(", ");
@@ -115,14 +116,24 @@ async function checkInbox(runtime: Runtime): Promise<CheckResult> {
   }
   if (counts.failed > 0)
     return warning("inbox", detail, 'run "npx tallyhook events list --state failed"');
+  return ok("inbox", detail);
+}
+
+/** Checks that there are partitions for the events that arrive next. */
+async function checkPartitions(runtime: Runtime): Promise<CheckResult> {
+  const name = "partitions";
   const { spansAhead, weeksAhead, isOverflowing } = await readPartitionHealth(
-    db,
+    await runtime.db(),
     runtime.wallClock.now(),
   );
-  if (spansAhead > 0 && weeksAhead > 0 && !isOverflowing) return ok("inbox", detail);
+  if (spansAhead > 0 && weeksAhead > 0 && !isOverflowing) {
+    return ok(name, "the inbox has those for what comes next");
+  }
   return warning(
-    "inbox",
-    `${detail}; ${isOverflowing ? "events lie outside the partitions" : "no partition is ready for what comes next"}`,
+    name,
+    isOverflowing
+      ? "the inbox has none for what arrives now: it goes into the partition for all others, and is applied"
+      : "the inbox has none ready for what comes next",
     "a worker makes them within an hour of its start: start one, and read its log for inbox-partitions",
   );
 }

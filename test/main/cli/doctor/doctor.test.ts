@@ -46,6 +46,7 @@ const ofDatabase = [
   "database role",
   "tuning",
   "inbox",
+  "partitions",
   "queue",
   "worker",
   "scheduler",
@@ -106,6 +107,24 @@ describe("tallyhook doctor", () => {
       remedy: expect.stringContaining("--state dead") as string,
     });
     expect(healthy).toBe(true);
+  });
+
+  test("warns of partitions that are missing, also where events are dead", async () => {
+    const { db } = database;
+    await storeRow(db, { state: "dead" });
+    expect((await examine()).of("partitions")).toMatchObject({ status: "ok" });
+    const at = (number: string) => db.raw(`select setval('inbox.event_numbers', ${number})`);
+    await at("25000000");
+    expect((await examine()).of("partitions")).toMatchObject({
+      status: "warning",
+      detail: "the inbox has none ready for what comes next",
+    });
+    await at("900000000000");
+    expect((await examine()).of("partitions")).toMatchObject({
+      status: "warning",
+      detail: expect.stringContaining("none for what arrives now") as string,
+    });
+    await at("1000");
   });
 
   test("says which process reconciles, and warns of one that ended without releasing its lease", async () => {
