@@ -111,7 +111,8 @@ export async function visitEventsOfCustomer(
 /**
  * Rewrites the stored bytes of every event that may concern a person, and returns how many changed. Used to erase a
  * person. `rewrite` returns the new bytes, the identical Buffer when the event concerns someone else, or null to prune
- * the bytes. Reads the whole inbox. Commits in batches, so a repeat after a crash resumes. Idempotent.
+ * the bytes. An event that is pruned before it was applied is dead. Reads the whole inbox. Commits in batches, so a
+ * repeat after a crash resumes. Idempotent.
  */
 export async function rewriteBodies(
   db: Knex,
@@ -140,9 +141,26 @@ export async function rewriteBodies(
   let changed = 0;
   for (let from = 0; from < rows.length; from += batchSize) {
     const seqs = rows.slice(from, from + batchSize).map(({ seq }) => seq);
-    changed += await db.transaction((trx) => rewriteBatch(trx, seqs, rewrite));
+    changed += await db.transaction(async (trx) => {
+      // Before the bytes, as a worker does. It skips what is locked.
+      await trx("inbox.progress").whereIn("seq", seqs).orderBy("seq").forUpdate().select("seq");
+      const rewritten = await rewriteBatch(trx, seqs, rewrite);
+      await giveUpErased(trx, seqs);
+      return rewritten;
+    });
   }
   return changed;
+}
+
+/** Events without bytes can never be applied; they would be looked for, and found late, for ever. */
+async function giveUpErased(trx: Knex.Transaction, seqs: readonly string[]): Promise<void> {
+  await trx.raw(
+    `update inbox.progress p
+     set state = 'dead', reason = 'body: erased before it could be read', next_attempt_at = null, settled_at = now()
+     from inbox.receipts r
+     where r.seq = p.seq and r.raw is null and p.seq = any(?::bigint[]) and p.state in ('received', 'failed')`,
+    [sqlArray(seqs)],
+  );
 }
 
 /**

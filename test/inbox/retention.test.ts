@@ -1,6 +1,12 @@
 import { beforeEach, describe, expect, test } from "vitest";
 import { eventStates } from "../../src/inbox/claim.ts";
-import { countPrunable, pruneEvents, replayEvents } from "../../src/inbox/retention.ts";
+import { findOverdue } from "../../src/inbox/relay.ts";
+import {
+  countPrunable,
+  pruneEvents,
+  replayEvents,
+  rewriteBodies,
+} from "../../src/inbox/retention.ts";
 import { untilWaiting } from "../support/until-waiting.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
 import { useTestDatabase } from "../support/use-database.ts";
@@ -88,6 +94,25 @@ describe("pruning and replaying at the same moment", () => {
     expect(await replayed).toEqual([]);
     expect(await outcome(seq)).toEqual({ state: "applied", hasBytes: false });
   });
+});
+
+test("an event that is erased before it was applied waits for nobody", async () => {
+  const broken = { raw: Buffer.from('{"id": cus-1'), receivedAgoSeconds: daySeconds };
+  const waiting = [
+    await storeRow(database.db, broken),
+    await storeRow(database.db, { ...broken, state: "failed", dueInSeconds: -1, attempts: 3 }),
+  ];
+  const applied = await storeRow(database.db, { ...broken, state: "applied" });
+  const search = { customerId: "cus-1", objects: [], contacts: [] };
+  expect(await rewriteBodies(database.db, search, () => null)).toBe(3);
+  for (const seq of waiting) {
+    expect(await progressOf(database.db, seq)).toMatchObject({
+      state: "dead",
+      reason: "body: erased before it could be read",
+    });
+  }
+  expect(await progressOf(database.db, applied)).toMatchObject({ state: "applied" });
+  expect(await findOverdue(database.db)).toEqual({ isLate: false, due: [] });
 });
 
 describe("replaying", () => {
