@@ -66,10 +66,11 @@ export function readRedisUrl(text: string): ReadRedisUrl {
   const at = authority.lastIndexOf("@");
   const hosts = authority.slice(at + 1).split(",");
   const kind = named === "server" && hosts.length > 1 ? "cluster" : named;
-  if (kind === "server") return readServer(text, path);
-
+  if (kind === "server" && !URL.canParse(text)) return { problem: "is not a URL" };
   const addresses = readAddresses(hosts, kind === "sentinel" ? 26_379 : 6_379);
   if (typeof addresses === "string") return { problem: addresses };
+  if (kind === "server") return readServer(text, path);
+
   const credentials = readCredentials(authority.slice(0, Math.max(at, 0)));
   const asked = new URLSearchParams(query);
   if (typeof credentials === "string") return { problem: credentials };
@@ -81,7 +82,6 @@ export function readRedisUrl(text: string): ReadRedisUrl {
 
 /** The driver reads the rest of such a URL, with all parameters that it knows. */
 function readServer(url: string, path: string): ReadRedisUrl {
-  if (!URL.canParse(url)) return { problem: "is not a URL" };
   if (!/^\/?\d{0,5}$/.test(path)) {
     return {
       problem:
