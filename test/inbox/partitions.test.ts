@@ -97,9 +97,7 @@ test("weeks of the memory against repeats are made four ahead, and dropped when 
   const weeks = [-100, -97, -91, -90].map((days) => daysAfter(days - (((days % 7) + 7) % 7)));
   const { create, drop } = planWeeks(weeks, daysAfter(3), 90);
   expect(create).toEqual([0, 7, 14, 21, 28].map(daysAfter));
-  expect(drop.every((week) => week.getTime() + 7 * dayMs <= daysAfter(3 - 90).getTime())).toBe(
-    true,
-  );
+  expect(drop).toEqual([-105, -98].map(daysAfter));
   expect(planWeeks(weeks, daysAfter(3), 5).drop, "90 days at least").toEqual(drop);
 });
 
@@ -153,11 +151,10 @@ describe("the partitions of a database", () => {
     const dead = await storeRow(db, { state: "dead", receivedAgoSeconds: 200 * 86_400 });
     const waiting = await storeRow(db, { receivedAgoSeconds: 200 * 86_400 });
     await storeRow(db, { state: "applied", receivedAgoSeconds: 200 * 86_400 });
-    await keep(now);
     const { removedRows } = await keep(now);
     const left = await db("inbox.receipts").orderBy("seq").pluck<string[]>("seq");
     expect(left.map(Number)).toEqual([dead, waiting]);
-    expect(removedRows).toBeGreaterThanOrEqual(0);
+    expect(removedRows).toBe(1);
   });
 
   test("a repeat is recognised across weeks, and 89 days later", async () => {
