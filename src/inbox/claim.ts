@@ -31,7 +31,15 @@ export interface ClaimLimits {
   rows: number;
   /** Bytes of bodies, but at least one body: bounds a worker's memory whatever is sent. */
   bytes: number;
+  /** How long a worker that is stopped keeps what it claimed, until it writes, which has limits of its own. */
+  idleMs?: number;
 }
+
+const defaultIdleMs = 30_000;
+
+/** In the statement of the claim: the next one may come much later. */
+const limitIdle =
+  "set_config('idle_in_transaction_session_timeout', cast(:idleMs as text), true) as idle_limit";
 
 /** Reads the bytes of the rows in the expression `locked`, in order of arrival, up to a number of bytes. */
 const readLocked = `
@@ -56,7 +64,7 @@ const readLocked = `
 export async function claimEvents(
   trx: Knex.Transaction,
   seqs: readonly number[],
-  { bytes }: Pick<ClaimLimits, "bytes">,
+  { bytes, idleMs = defaultIdleMs }: Omit<ClaimLimits, "rows">,
 ): Promise<Claim> {
   if (seqs.length === 0) return { events: [], left: [] };
   const { rows } = await trx.raw<{ rows: ClaimedRow[] }>(
@@ -66,8 +74,8 @@ export async function claimEvents(
          and (state = 'received' or (state = 'failed' and next_attempt_at <= now()))
        order by seq for update skip locked
      ), ${readLocked}
-     select * from taken order by seq`,
-    { seqs: sqlArray(seqs), first: Math.min(...seqs), last: Math.max(...seqs), bytes },
+     select taken.* from taken, (select ${limitIdle} offset 0) limited order by seq`,
+    { seqs: sqlArray(seqs), first: Math.min(...seqs), last: Math.max(...seqs), bytes, idleMs },
   );
   return readClaim(rows);
 }
@@ -90,7 +98,7 @@ export async function claimNext(
   const { rows } = await trx
     .raw<{ rows: (ClaimedRow & { leads: boolean; waited_ms: number | null })[] }>(
       `with leader as materialized (
-         select pg_try_advisory_xact_lock(:leaderLock) as leads
+         select pg_try_advisory_xact_lock(:leaderLock) as leads, ${limitIdle}
        ), locked as materialized (
          select seq, attempts from inbox.progress
          where state = 'received' and seq > :after
@@ -98,7 +106,7 @@ export async function claimNext(
        ), ${readLocked}
        select leads, (select extract(epoch from now() - min(received_at)) * 1000 from claimed)::float8 as waited_ms, taken.*
        from leader left join taken on true order by seq`,
-      { leaderLock, after, ...limits },
+      { leaderLock, after, idleMs: defaultIdleMs, ...limits },
     )
     .options({ name: "inbox-claim" });
   const [first] = rows;

@@ -1,4 +1,5 @@
-import { beforeEach, describe, expect, test } from "vitest";
+import type { Knex } from "knex";
+import { beforeEach, describe, expect, onTestFinished, test } from "vitest";
 import {
   type CompletedEvent,
   claimEvents,
@@ -9,6 +10,7 @@ import {
   postponeEvent,
 } from "../../src/inbox/claim.ts";
 import { emptyInbox, progressOf, storeRow } from "./stored-events.ts";
+import { eventually } from "../support/eventually.ts";
 import { useTestDatabase } from "../support/use-database.ts";
 import { statementsOf } from "../support/statements-of.ts";
 
@@ -105,6 +107,31 @@ describe("claiming", () => {
     expect(claimed.flat().sort((a, b) => a - b)).toEqual(seqs);
   });
 });
+
+test.each([
+  [
+    "these",
+    (trx: Knex.Transaction, seq: number) => claimEvents(trx, [seq], { bytes: enough, idleMs: 50 }),
+  ],
+  [
+    "the next",
+    (trx: Knex.Transaction) => claimNext(trx, 0, { rows: 1, bytes: enough, idleMs: 50 }),
+  ],
+])(
+  "a worker that stops after it claimed %s events keeps them for a while only",
+  async (_, take) => {
+    const seq = await storeRow(database.db);
+    const stopped = await database.db.transaction();
+    onTestFinished(async () => void (await stopped.rollback().catch(() => {})));
+    expect((await take(stopped, seq)).events.map((each) => each.seq)).toEqual([seq]);
+    const others = () => database.db.transaction((trx) => claimNext(trx, 0, { rows: 1, bytes: 1 }));
+    const taken = await eventually("another worker has it", async () => {
+      const { leads, events } = await others();
+      return leads && events.length > 0 && events;
+    });
+    expect(taken.map((each) => each.seq)).toEqual([seq]);
+  },
+);
 
 describe("claiming the next", () => {
   const limits = { rows: 3, bytes: enough };
