@@ -131,8 +131,8 @@ function insideBase64(bytes: Buffer, before: number): string {
 /**
  * A text without secrets: those that this process holds, by value, and whatever has the shape of one. Shapes are those
  * registered with `registerSecretShapes`, the password of `user:password@` and of `?…password=` in URLs, and what
- * follows `Bearer` or `Basic`. The last line of defence, for texts that should hold none. Pure but for the known secrets; idempotent; takes
- * time in proportion to the text, whatever the text is.
+ * follows `Bearer` or `Basic`. The last line of defence, for texts that should hold none. Pure but for the known secrets;
+ * idempotent; takes time in proportion to the text, whatever the text is.
  */
 export function redactSecrets(text: string): string {
   let struck = withoutPasswords(redactKnownSecrets(text))

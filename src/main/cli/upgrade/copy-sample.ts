@@ -20,10 +20,10 @@ interface Sample {
 }
 
 /**
- * Copies rows of the source's tables into tables of the same names: of small ones all; of the others
- * what belongs to a number of objects (the latest, and some from anywhere), the latest closed months, and else the
- * latest rows. Rows that a foreign key leaves without their owner are taken out again. The source is one transaction
- * that reads only, so that all rows are of one moment.
+ * Copies rows of the source's tables into tables of the same names: of small ones all; of the others what belongs to a
+ * number of objects (the latest, and some from anywhere), the latest closed months, and else the latest rows. Rows that a
+ * foreign key leaves without their owner are taken out again. The source is one transaction that reads only, so that all
+ * rows are of one moment.
  */
 export async function copySample(
   source: Knex.Transaction,
