@@ -1,5 +1,6 @@
 import type { Command } from "commander";
 import { ConfigurationError } from "../../platform/errors.ts";
+import { collectRarely } from "../../platform/heap.ts";
 import { runEvery } from "../../platform/run-every.ts";
 import { createWakeUps } from "../../queue/wake-ups.ts";
 import { type ReceiverCounters, trackAnswers, storeAnswers } from "../../receiver/counters.ts";
@@ -61,6 +62,7 @@ export async function runReceiver(
 ): Promise<RunningReceiver> {
   const { config, secrets, log, wallClock } = runtime;
   const { scheme } = config.signature;
+  collectRarely();
   const db = await runtime.db();
   const live = await startLiveSecrets(
     {
