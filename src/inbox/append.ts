@@ -104,8 +104,8 @@ export function createAppender(
         waitingBytes + event.raw.length > limits.maxWaitingBytes;
       if (isFull) return Promise.reject(new InboxUnavailable("Too many events are waiting."));
       return new Promise((resolve, reject) => {
-        const row = { event, sha256: hash("sha256", event.raw, "hex") };
-        waiting.push({ ...row, key: rowKey(row), resolve, reject });
+        const sha256 = hash("sha256", event.raw, "hex");
+        waiting.push({ event, sha256, key: keyOf(sha256), resolve, reject });
         waitingBytes += event.raw.length;
         flushing ??= flushAll();
       });
@@ -219,7 +219,6 @@ function refuse(batch: readonly WaitingRow[], cause: unknown): void {
 
 /** A row whose sender waits for the answer. */
 export interface WaitingRow extends PendingRow {
-  key: string;
   resolve(appended: AppendResult): void;
   reject(error: Error): void;
 }
@@ -248,17 +247,18 @@ async function storeBatch(deps: StoreDeps, batch: readonly WaitingRow[]): Promis
     if (first.has(row.key)) copies.push(row);
     else first.set(row.key, row);
   }
-  const distinct = [...first.values()];
-  const { seqs, keys: newKeys } = await insertOrSplit(deps, distinct);
-  const duplicates = [...distinct.filter(({ key }) => !newKeys.has(key)), ...copies];
+  const distinct = copies.length === 0 ? batch : [...first.values()];
+  const { seqs, known } = await insertOrSplit(deps, distinct);
   const repeats = new Map<string, { row: PendingRow; times: number }>();
-  for (const { key } of duplicates) {
+  const count = ({ key }: WaitingRow): void => {
     const row = first.get(key);
     if (row !== undefined) repeats.set(key, { row, times: (repeats.get(key)?.times ?? 0) + 1 });
-  }
+  };
+  for (const row of distinct) if (known.has(row.key)) count(row);
+  copies.forEach(count);
   const answer = () => {
-    for (const row of distinct) {
-      row.resolve({ eventId: row.event.eventId, duplicate: !newKeys.has(row.key) });
+    for (const { key, event, resolve } of distinct) {
+      resolve({ eventId: event.eventId, duplicate: known.has(key) });
     }
     for (const { key, event, resolve } of copies) {
       // The first copy has another id by now if it was stored as bytes only. Its copies are answered with that id.
@@ -272,7 +272,7 @@ async function storeBatch(deps: StoreDeps, batch: readonly WaitingRow[]): Promis
  * Inserts all rows in one statement. When the server refuses a value, the batch is halved until the faulty row is
  * alone. That row is stored as bytes only, without its extracted fields; the others are not affected.
  */
-async function insertOrSplit(deps: StoreDeps, rows: WaitingRow[]): Promise<NewRows> {
+async function insertOrSplit(deps: StoreDeps, rows: readonly WaitingRow[]): Promise<NewRows> {
   try {
     return await insertNewRows(deps.client, rows);
   } catch (error) {
@@ -284,7 +284,7 @@ async function insertOrSplit(deps: StoreDeps, rows: WaitingRow[]): Promise<NewRo
     const second = await insertOrSplit(deps, rows.slice(half));
     return {
       seqs: [...first.seqs, ...second.seqs],
-      keys: new Set([...first.keys, ...second.keys]),
+      known: new Set([...first.known, ...second.known]),
     };
   }
 }
@@ -301,8 +301,7 @@ async function insertBytesOnly(
     "an event is stored as bytes only: the database refused one of its fields",
   );
   row.event = { ...row.event, eventId, type: null, apiVersion: null, createdAt: null };
-  const { seqs } = await insertNewRows(client, [row]);
-  return { seqs, keys: new Set(seqs.length > 0 ? [row.key] : []) };
+  return insertNewRows(client, [row]);
 }
 
 /** SQLSTATE class 22, data exception: the class for values that the server refuses. */
@@ -316,20 +315,22 @@ export interface PendingRow {
   event: VerifiedEvent;
   /** SHA-256 of the body, in hex. */
   sha256: string;
+  /** See `keyOf`. */
+  key: string;
 }
 
 /** The rows that a statement inserted. */
 export interface NewRows {
   seqs: number[];
-  /** Keys of the new rows, as `rowKey` makes them. */
-  keys: ReadonlySet<string>;
+  /** Keys of the rows that were there already: nearly always none. */
+  known: ReadonlySet<string>;
 }
 
 /**
  * What `inbox.seen` knows a body by: half of its SHA-256. The bytes alone decide what a repeat is; the event's own time
  * beside it follows from them.
  */
-const rowKey = ({ sha256 }: Pick<PendingRow, "sha256">): string => sha256.slice(0, 32);
+const keyOf = (sha256: string): string => sha256.slice(0, 32);
 
 /**
  * All bodies are sent as one binary parameter, which the server splits. The driver would hex-encode an array of Buffers
@@ -372,30 +373,44 @@ const insertNew = {
  * Idempotent. Uses an open transaction, or its own.
  */
 async function insertNewRows(client: ClientBase, rows: readonly PendingRow[]): Promise<NewRows> {
-  const positions: number[] = [];
-  let next = 1;
-  for (const { event } of rows) {
-    positions.push(next);
-    next += event.raw.length;
-  }
   const { rows: found } = await client.query<{ seqs: string | null; keys: string[] | null }>({
     ...insertNew,
-    values: [
-      textArray(rows.map(({ event }) => event.eventId)),
-      textArray(rows.map(({ event }) => event.type)),
-      textArray(rows.map(({ event }) => event.apiVersion)),
-      textArray(rows.map(({ event }) => event.createdAt)),
-      textArray(rows.map(({ event }) => event.secretId)),
-      `{${positions.join(",")}}`,
-      `{${rows.map(({ event }) => event.raw.length).join(",")}}`,
-      Buffer.concat(rows.map(({ event }) => event.raw)),
-      rows.map(({ sha256 }) => sha256).join(""),
-      `{${rows.map(rowKey).join(",")}}`,
-    ],
+    values: insertValues(rows),
   });
   const { seqs = null, keys = null } = found[0] ?? {};
-  if (seqs === null) return { seqs: [], keys: new Set() };
-  return { seqs: seqs.split(",").map(Number), keys: new Set(keys ?? rows.map(rowKey)) };
+  if (seqs === null) return { seqs: [], known: new Set(rows.map(({ key }) => key)) };
+  return { seqs: seqs.split(",").map(Number), known: keys === null ? noKeys : rest(rows, keys) };
+}
+
+const noKeys: ReadonlySet<string> = new Set();
+
+/** The keys of rows that are not among the given ones. */
+function rest(rows: readonly PendingRow[], keys: readonly string[]): ReadonlySet<string> {
+  const given = new Set(keys);
+  return new Set(rows.map(({ key }) => key).filter((key) => !given.has(key)));
+}
+
+function insertValues(rows: readonly PendingRow[]): unknown[] {
+  const events = rows.map(({ event }) => event);
+  const bodies = events.map(({ raw }) => raw);
+  const positions: number[] = [];
+  let next = 1;
+  for (const { length } of bodies) {
+    positions.push(next);
+    next += length;
+  }
+  return [
+    textArray(events.map(({ eventId }) => eventId)),
+    textArray(events.map(({ type }) => type)),
+    textArray(events.map(({ apiVersion }) => apiVersion)),
+    textArray(events.map(({ createdAt }) => createdAt)),
+    textArray(events.map(({ secretId }) => secretId)),
+    `{${positions.join(",")}}`,
+    `{${bodies.map(({ length }) => length).join(",")}}`,
+    Buffer.concat(bodies, next - 1),
+    rows.map(({ sha256 }) => sha256).join(""),
+    `{${rows.map(({ key }) => key).join(",")}}`,
+  ];
 }
 
 /**
@@ -447,7 +462,7 @@ async function countRepeatedRows(
     ...countRepeats,
     values: [
       repeats.map(({ row }) => row.event.createdAt),
-      repeats.map(({ row }) => rowKey(row)),
+      repeats.map(({ row }) => row.key),
       repeats.map(({ times }) => times),
     ],
   });

@@ -4,7 +4,14 @@ import { afterAll, beforeAll, describe, expect, test } from "vitest";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { eventually } from "../support/eventually.ts";
 import { type RawAnswer, openConnection, requestBytes } from "./raw-http.ts";
-import { type Stand, expectRefusal, newEvent, signatureOf, startStand } from "./receiver-stand.ts";
+import {
+  type Stand,
+  expectRefusal,
+  delivery,
+  newEvent,
+  signatureOf,
+  startStand,
+} from "./receiver-stand.ts";
 
 let database: TestDatabase;
 let stand: Stand;
@@ -211,6 +218,14 @@ describe("what is refused for its form, before any work", () => {
     expect(answer.status).toBe(200);
   });
 
+  test.each(["/webhooks/", "/WebHooks", "/webhooks?from=svc", "http://tallyhook.test/webhooks"])(
+    "but not the path %s",
+    async (path) => {
+      const { body } = newEvent();
+      expect((await stand.request({ ...delivery(body), path })).status).toBe(200);
+    },
+  );
+
   test.each(["GET", "HEAD", "PUT", "PATCH", "DELETE", "OPTIONS", "PROPFIND"])(
     "%s",
     async (method) => {
@@ -221,13 +236,25 @@ describe("what is refused for its form, before any work", () => {
     },
   );
 
-  test.each(["/", "/webhook", "/webhooks/x", "/metrics", "/WEBHOOKS/..", "//webhooks", "/%00"])(
-    "the path %s",
-    async (path) => {
-      const answer = await stand.request({ path, body: Buffer.from("{}") });
-      expectRefusal(answer, 404, "resource_not_found");
-    },
-  );
+  test("POST to a path that only shows something", async () => {
+    const answer = await stand.request({ path: "/healthz", body: Buffer.from("{}") });
+    expectRefusal(answer, 405, "method_not_allowed");
+    expect(answer.headers.get("allow")).toBe("HEAD, GET");
+  });
+
+  test.each([
+    "/",
+    "/webhook",
+    "/webhooks//",
+    "/webhooks/x",
+    "/metrics",
+    "/WEBHOOKS/..",
+    "//webhooks",
+    "/%00",
+  ])("the path %s", async (path) => {
+    const answer = await stand.request({ path, body: Buffer.from("{}") });
+    expectRefusal(answer, 404, "resource_not_found");
+  });
 
   test.each([
     ["no HTTP at all", "HELLO\r\n\r\n"],
@@ -276,8 +303,8 @@ test("the numbers say what happened", () => {
   expect(rejected).toMatchObject({
     too_large: 2,
     content_encoding: 5,
-    method_not_allowed: 8,
-    not_found: 7,
+    method_not_allowed: 9,
+    not_found: 8,
     malformed_request: 8,
   });
   expect([unavailable, failed, inFlight]).toEqual([0, 0, 0]);
