@@ -11,6 +11,7 @@ import {
 } from "./support/load-generator.ts";
 import { type CpuSet, pinningNote, placement } from "./support/pinning.ts";
 import { whenQuiet } from "./support/quiet.ts";
+import type { Mix } from "./load/protocol.ts";
 import type { DataPlace, QueueBackend, Stand } from "./support/stand.ts";
 import { median } from "./support/statistics.ts";
 import { checkStored } from "./support/stored-events.ts";
@@ -37,6 +38,7 @@ interface Candidate {
 const mostPerSecond = 20_000;
 const reference = "Koa + raw-body + HMAC";
 const twoReferences = "two processes of it";
+const floor = "floor: one, with JSON.parse and one INSERT";
 const receiverName = (backend: QueueBackend) => `receiver, durable, queue on ${backend}`;
 const twoReceiversName = (backend: QueueBackend) => `two receivers, durable, queue on ${backend}`;
 
@@ -61,10 +63,11 @@ export const accept: Benchmark = {
         );
         others.push(candidate({ name: label, servers, sent: newStream(mix) }));
       }
-      const measured = await withPlaces(stand, stand.backends, async (places) => {
+      const measured = await withPlaces(stand, async (floorUrl, places) => {
         const all = [...others];
         const clients: pg.Client[] = [];
         try {
+          all.push(await startFloor(running, clients, { stand, floorUrl, profile, mix }));
           for (const [backend, place] of places) {
             const sent = newStream(mix);
             const client = new pg.Client({ connectionString: place.databaseUrl });
@@ -102,6 +105,7 @@ const source = {
   bareNode: new URL("servers/bare-node.ts", import.meta.url),
   bareKoa: new URL("servers/bare-koa.ts", import.meta.url),
   unstored: new URL("servers/unstored.ts", import.meta.url),
+  floor: new URL("servers/floor.ts", import.meta.url),
 };
 
 const otherServers = [
@@ -153,16 +157,56 @@ async function stopAll(running: RunningServer[]): Promise<void> {
   for (const server of running.splice(0)) await server.process.stop();
 }
 
-/** A database of its own for each backend, while the work is done. */
+/** What a durable receiver costs that does nothing else. */
+async function startFloor(
+  running: RunningServer[],
+  clients: pg.Client[],
+  {
+    stand: { directory, postgres },
+    floorUrl,
+    profile,
+    mix,
+  }: { stand: Stand; floorUrl: string; profile: boolean; mix: Mix },
+): Promise<Candidate> {
+  const sent = newStream(mix);
+  const servers = await startAll(running, 1, (cpus) =>
+    startOtherServer(
+      { directory, cpus, profile },
+      { name: "floor", source: source.floor, env: { DATABASE_URL: floorUrl } },
+    ),
+  );
+  const client = new pg.Client({ connectionString: floorUrl });
+  await client.connect();
+  clients.push(client);
+  const check = async () => {
+    const { rows } = await client.query<{ n: number }>(
+      "select count(*)::int as n from floor_events",
+    );
+    if (rows[0]?.n !== sent.distinct) {
+      throw new Error(
+        `the floor stored ${rows[0]?.n} events, and answered 200 to ${sent.distinct}`,
+      );
+    }
+  };
+  return candidate({ name: floor, servers, sent, check, pids: { postgres: postgres.pid } });
+}
+
+/** An empty database for the floor, and one for each backend, while the work is done. */
 async function withPlaces<T>(
   stand: Stand,
-  [backend, ...rest]: readonly QueueBackend[],
-  work: (places: [QueueBackend, DataPlace][]) => Promise<T>,
+  work: (floorUrl: string, places: [QueueBackend, DataPlace][]) => Promise<T>,
 ): Promise<T> {
-  if (backend === undefined) return work([]);
-  return stand.withDatabase(backend, placement.others, (place) =>
-    withPlaces(stand, rest, (places) => work([[backend, place], ...places])),
-  );
+  const all = async (
+    [backend, ...rest]: readonly QueueBackend[],
+    floorUrl: string,
+    places: [QueueBackend, DataPlace][],
+  ): Promise<T> =>
+    backend === undefined
+      ? work(floorUrl, places)
+      : stand.withDatabase(backend, placement.others, (place) =>
+          all(rest, floorUrl, [...places, [backend, place]]),
+        );
+  return stand.withEmptyDatabase(placement.others, (url) => all(stand.backends, url, []));
 }
 
 /** Measures the candidates in turn, round after round, so that a slow minute of the machine affects all of them. */
@@ -233,6 +277,7 @@ function report({ backends }: Stand, candidates: readonly Candidate[]) {
     highest: Math.round(Math.max(...each.rates)),
     "to bare Koa": ratio(each.name, reference).toFixed(2),
     "to two of it": ratio(each.name, twoReferences).toFixed(2),
+    "to the floor": ratio(each.name, floor).toFixed(2),
     "CPU µs": Math.round(median(each.costs)),
     "p99 ms": median(each.p99s).toFixed(1),
     "CPUs in use": describeCpu(each.cpu),
@@ -255,6 +300,7 @@ function report({ backends }: Stand, candidates: readonly Candidate[]) {
     `${candidates[0]?.sent.stream.mix} mix; after each round, what is stored was compared with what was answered 200`,
     pinningNote,
     "two processes of a server may use every CPU, each has a port, and the generator spreads its connections",
+    "the floor has one table, no limit, no deadline and no wake-up: what Koa and one INSERT cost at the least",
     "a ratio is the median of the rounds' ratios",
   ];
   return { rows, targets, notes };
