@@ -35,5 +35,7 @@ export async function watchFence<T>(db: Knex, work: () => Promise<T>): Promise<T
     return result;
   } finally {
     db.off("query", note);
+    // Otherwise each promise that this process makes from now on would be told of this run, and of each later one.
+    ofRun.disable();
   }
 }
