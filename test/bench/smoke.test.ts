@@ -1,7 +1,7 @@
 import { execFile } from "node:child_process";
 import { promisify } from "node:util";
 import { expect, inject, test } from "vitest";
-import { projectRoot } from "../support/holder.ts";
+import { projectRoot } from "../support/project-root.ts";
 import { redisInstalled } from "../support/redis.ts";
 
 interface Report {

@@ -9,9 +9,9 @@ import { openAlertChannels } from "../../src/main/alerts.ts";
 import { loadConfig } from "../../src/main/config/config.ts";
 import { settings } from "../../src/main/config/variables.ts";
 import { wallClock } from "../../src/platform/clock.ts";
+import { projectRoot } from "../support/project-root.ts";
 import {
   createDatabaseSql,
-  projectRoot,
   readCompose,
   readEnvExample,
   serverSettings,

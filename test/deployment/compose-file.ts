@@ -1,9 +1,7 @@
 import { readFileSync } from "node:fs";
-import { dirname, join } from "node:path";
-import { fileURLToPath } from "node:url";
+import { join } from "node:path";
 import { parse } from "yaml";
-
-export const projectRoot = join(dirname(fileURLToPath(import.meta.url)), "..", "..");
+import { projectRoot } from "../support/project-root.ts";
 
 export interface HealthCheck {
   test?: string[];

@@ -4,7 +4,7 @@ import { cp, mkdir, mkdtemp, rm, symlink, utimes, writeFile } from "node:fs/prom
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { afterEach, beforeEach, describe, expect, test } from "vitest";
-import { projectRoot } from "./compose-file.ts";
+import { projectRoot } from "../support/project-root.ts";
 
 interface Outcome {
   readonly code: number | null;

@@ -8,7 +8,7 @@ import { testKey } from "../../src/sandbox/engine/keys.ts";
 import { type HostileService, refusal, startHostileService } from "../reconcile/hostile-service.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { freePort } from "../support/free-port.ts";
-import { projectRoot } from "../support/holder.ts";
+import { projectRoot } from "../support/project-root.ts";
 import { killPrograms, runTallyhook } from "./program.ts";
 
 const operations = readFileSync(join(projectRoot, "docs/operations.md"), "utf8");

@@ -1,10 +1,12 @@
 import { spawn } from "node:child_process";
 import { once } from "node:events";
+import { join } from "node:path";
 import { createInterface } from "node:readline";
 import { fileURLToPath } from "node:url";
+import { inject } from "vitest";
+import { projectRoot } from "./project-root.ts";
 
-export const projectRoot = fileURLToPath(new URL("../../", import.meta.url));
-const script = fileURLToPath(new URL("embedded-postgres-holder.ts", import.meta.url));
+const script = fileURLToPath(new URL("embedded-postgres-holder.js", import.meta.url));
 
 export interface HolderReport {
   url: string;
@@ -32,12 +34,13 @@ export interface HolderOptions {
   shellPrefix?: string;
 }
 
-/** Starts a process that uses the embedded server of `dataDir`; see embedded-postgres-holder.ts. */
+/** Starts a process that uses the embedded server of `dataDir`; see embedded-postgres-holder.js. */
 export async function startHolder(dataDir: string, options: HolderOptions = {}): Promise<Holder> {
   const { shellPrefix = ":", ...account } = options;
+  const src = join(inject("image"), "dist", "src");
   const child = spawn(
     "/bin/sh",
-    ["-c", `${shellPrefix}; exec "$@"`, "sh", process.execPath, "--import", "tsx", script, dataDir],
+    ["-c", `${shellPrefix}; exec "$@"`, "sh", process.execPath, script, src, dataDir],
     { ...account, cwd: projectRoot, detached: true, stdio: ["pipe", "pipe", "inherit"] },
   );
   const holderPid = child.pid;

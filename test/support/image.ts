@@ -1,10 +1,10 @@
 import { execFile } from "node:child_process";
-import { cp, mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
+import { chmod, cp, mkdir, mkdtemp, readFile, rm, symlink } from "node:fs/promises";
 import { tmpdir } from "node:os";
 import { dirname, join } from "node:path";
 import { promisify } from "node:util";
 import type { TestProject } from "vitest/node";
-import { projectRoot } from "./holder.ts";
+import { projectRoot } from "./project-root.ts";
 
 declare module "vitest" {
   interface ProvidedContext {
@@ -23,6 +23,8 @@ export async function setup(project: TestProject): Promise<() => Promise<void>> 
   const image = await mkdtemp(join(tmpdir(), "tallyhook-image-"));
   const remove = () => rm(image, { recursive: true, force: true });
   try {
+    // Tests run it as another user, too.
+    await chmod(image, 0o755);
     await layOut(image);
   } catch (error) {
     await remove();

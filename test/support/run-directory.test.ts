@@ -5,8 +5,8 @@ import { tmpdir } from "node:os";
 import { join } from "node:path";
 import { expect, onTestFinished, test } from "vitest";
 import { eventually } from "./eventually.ts";
-import { projectRoot } from "./holder.ts";
 import { processesWith, signalIfThere } from "./process-tree.ts";
+import { projectRoot } from "./project-root.ts";
 
 /** Far longer than a run's start takes on a machine that does much else: who waits longer hangs. */
 const withinMs = 120_000;

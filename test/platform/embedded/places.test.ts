@@ -19,7 +19,8 @@ import { startEmbeddedPostgres } from "../../../src/platform/embedded/embedded-p
 import { type ServerUser, canRead, prepareBase } from "../../../src/platform/embedded/place.ts";
 import { createLog } from "../../../src/platform/log.ts";
 import { makeDataDir } from "../../support/data-directory.ts";
-import { projectRoot, startHolder } from "../../support/holder.ts";
+import { startHolder } from "../../support/holder.ts";
+import { projectRoot } from "../../support/project-root.ts";
 import { withServer } from "../../support/server-commands.ts";
 
 const log = createLog({ level: "silent", name: "test" });
