@@ -10,6 +10,8 @@ export function nearestName(
   let nearest: string | null = null;
   let nearestDistance = Math.min(Math.floor(name.length / 3), atMost) + 1;
   for (const candidate of known) {
+    // At least as many letters are to be inserted or deleted.
+    if (Math.abs(name.length - candidate.length) >= nearestDistance) continue;
     const distance = editDistance(name, candidate);
     if (distance < nearestDistance) [nearest, nearestDistance] = [candidate, distance];
   }
