@@ -2,9 +2,10 @@ import { once } from "node:events";
 import { readFileSync } from "node:fs";
 import { connect } from "node:net";
 import { join } from "node:path";
-import { afterAll, beforeAll, describe, expect, test } from "vitest";
+import { afterAll, beforeAll, describe, expect, inject, test } from "vitest";
 import { exitCodes } from "../../src/platform/errors.ts";
 import { testKey } from "../../src/sandbox/engine/keys.ts";
+import { speak } from "../main/golden/transcript.ts";
 import { type HostileService, refusal, startHostileService } from "../reconcile/hostile-service.ts";
 import { type TestDatabase, createTestDatabase } from "../support/database.ts";
 import { freePort } from "../support/free-port.ts";
@@ -41,20 +42,33 @@ afterAll(async () => {
   await database.destroy();
 });
 
-async function run(args: string[], env: Record<string, string> = {}) {
+interface Ended {
+  code: number | null;
+  output: string;
+}
+type Run = (args: string[], env?: Record<string, string>) => Promise<Ended>;
+
+const runAlone: Run = async (args, env = {}) => {
   const program = runTallyhook(args, { ...environment, ...env });
   const { code } = await program.exited;
   return { code, output: program.output() };
-}
+};
+
+const runHere: Run = async (args, env = {}) => {
+  const { out, err, code } = await speak(args, { env: { ...environment, ...env } });
+  return { code, output: out + err };
+};
 
 interface Case {
   code: number;
   when: string;
+  /** The command is a process of its own, as each is in `npm run torture`. */
+  alone?: boolean;
   /** What makes it so. */
   given?(): Promise<void>;
   /** What undoes that. */
   after?(): Promise<void>;
-  ends(): Promise<{ code: number | null; output: string }>;
+  ends(run: Run): Promise<Ended>;
   says: RegExp;
 }
 
@@ -69,51 +83,54 @@ const readerName = () => `${new URL(database.url).pathname.slice(1)}_reader`;
 const readerRole = (statement: string, rest = "") =>
   database.db.raw(`${statement} ${readerName()} ${rest}`).then(() => {});
 
-/** One after the other: each begins with an equal mirror. */
+/** One after the other: each begins with an equal mirror. Of each code one case is a process of its own. */
 const ofReconcile: Case[] = [
   {
     code: exitCodes.done,
     when: "an empty mirror is filled",
-    ends: () => run(["import"]),
+    ends: (run) => run(["import"]),
     says: /The mirror equals the service/,
   },
   {
     code: exitCodes.done,
     when: "all was read, and is equal",
-    ends: () => run(["reconcile", "--full"]),
+    ends: (run) => run(["reconcile", "--full"]),
     says: /The mirror equals the service/,
   },
   {
     code: exitCodes.healed,
     when: "an order was missing here, with --fail-on-drift",
+    alone: true,
     given: forget,
-    ends: () => run(["reconcile", "--full", "--fail-on-drift"]),
+    ends: (run) => run(["reconcile", "--full", "--fail-on-drift"]),
     says: /exit code 5, because --fail-on-drift counts what was healed \(missing_here 1\)/,
   },
   {
     code: exitCodes.differs,
     when: "an order is unknown to the service",
+    alone: true,
     async given() {
       hidden = service.objects["orders"] ?? [];
       service.objects["orders"] = hidden.slice(1);
     },
     async after() {
       service.objects["orders"] = hidden;
-      await run(["reconcile", "--full"]);
+      await runHere(["reconcile", "--full"]);
     },
-    ends: () => run(["reconcile", "--full"]),
+    ends: (run) => run(["reconcile", "--full"]),
     says: /DRIFT LEFT: 1 object differs/,
   },
   {
     code: exitCodes.differs,
     when: "the endpoint is not in order, with --strict",
-    ends: () =>
+    ends: (run) =>
       run(["reconcile", "--full", "--strict"], { PUBLIC_URL: "https://hooks.example.com" }),
     says: /exit code 3, because --strict counts 1 open finding that is no drift \(endpoint 1\)/,
   },
   {
     code: exitCodes.incomplete,
     when: "the service refuses a list",
+    alone: true,
     async given() {
       service.quirks.instead = ({ list }) =>
         list === "customers" ? refusal(400, "invalid_value") : undefined;
@@ -121,19 +138,20 @@ const ofReconcile: Case[] = [
     async after() {
       delete service.quirks.instead;
     },
-    ends: () => run(["reconcile", "--full"]),
+    ends: (run) => run(["reconcile", "--full"]),
     says: /INCOMPLETE/,
   },
   {
     code: exitCodes.configuration,
     when: "the service refuses the key",
+    alone: true,
     async given() {
       service.quirks.instead = () => refusal(401, "invalid_api_key");
     },
     async after() {
       delete service.quirks.instead;
     },
-    ends: () => run(["reconcile", "--full"]),
+    ends: (run) => run(["reconcile", "--full"]),
     says: /SVC_API_KEY/,
   },
 ];
@@ -142,26 +160,28 @@ const ofEveryCommand: Case[] = [
   {
     code: exitCodes.done,
     when: "it is done",
-    ends: () => run(["events", "list"]),
+    alone: true,
+    ends: (run) => run(["events", "list"]),
     says: /All events/,
   },
   {
     code: exitCodes.configuration,
     when: "a setting is wrong",
-    ends: () => run(["events", "list"], { PORT: "70000" }),
+    alone: true,
+    ends: (run) => run(["events", "list"], { PORT: "70000" }),
     says: /PORT/,
   },
   {
     code: exitCodes.configuration,
     when: "the database is away",
-    ends: async () =>
+    ends: async (run) =>
       run(["events", "list"], { DATABASE_URL: `postgres://a:b@127.0.0.1:${await freePort()}/c` }),
     says: /DATABASE_URL: nothing listens/,
   },
   {
     code: exitCodes.configuration,
     when: "a check of doctor failed",
-    ends: () => run(["doctor"]),
+    ends: (run) => run(["doctor"]),
     says: /failed +worker/,
   },
   {
@@ -169,7 +189,7 @@ const ofEveryCommand: Case[] = [
     when: "the role of DATABASE_URL may not do it",
     given: () => readerRole("create role", `login password '${new URL(database.url).password}'`),
     after: () => readerRole("drop role"),
-    ends() {
+    ends(run) {
       const url = new URL(database.url);
       url.username = readerName();
       return run(["events", "list"], { DATABASE_URL: url.href });
@@ -179,44 +199,48 @@ const ofEveryCommand: Case[] = [
   {
     code: exitCodes.usage,
     when: "an option is unknown",
-    ends: () => run(["events", "list", "--newest"]),
+    ends: (run) => run(["events", "list", "--newest"]),
     says: /unknown option '--newest'/,
   },
   {
     code: exitCodes.usage,
     when: "a value is no word of any length, and is repeated without what a terminal would obey",
-    ends: () => run(["events", "list", "--state", `\u001b[31m${"x".repeat(10_000)}`]),
+    alone: true,
+    ends: (run) => run(["events", "list", "--state", `\u001b[31m${"x".repeat(10_000)}`]),
     says: /^error: option '--state <state>' argument '\ufffd\[31mx{50,60}… \(\d+ characters\) is invalid\. Use one of/,
   },
   {
     code: exitCodes.usage,
     when: "a value is empty",
-    ends: () => run(["sandbox", "--host", ""]),
+    ends: (run) => run(["sandbox", "--host", ""]),
     says: /'--host <address>' argument '' is invalid\. It is empty/,
   },
   {
     code: exitCodes.usage,
     when: "an id is not there",
-    ends: () => run(["events", "show", "evt_none"]),
+    ends: (run) => run(["events", "show", "evt_none"]),
     says: /evt_none/,
   },
   {
     code: exitCodes.usage,
     when: "nobody can answer the question",
-    ends: () => run(["endpoint", "remove", "we_1"], { TALLYHOOK_ENCRYPTION_KEY: "ab".repeat(32) }),
+    ends: (run) =>
+      run(["endpoint", "remove", "we_1"], { TALLYHOOK_ENCRYPTION_KEY: "ab".repeat(32) }),
     says: /Add --yes/,
   },
   {
     code: exitCodes.unexpected,
     when: "the database is not what it should be",
+    alone: true,
     given: () => database.db.raw("alter view inbox.events rename to not_here").then(() => {}),
     after: () => database.db.raw("alter view inbox.not_here rename to events").then(() => {}),
-    ends: () => run(["events", "list"]),
+    ends: (run) => run(["events", "list"]),
     says: /unexpected error/,
   },
   {
     code: exitCodes.endedAtOnce,
     when: "it is asked to end twice",
+    alone: true,
     async ends() {
       const port = await freePort();
       const env = {
@@ -242,10 +266,10 @@ const ofEveryCommand: Case[] = [
   },
 ];
 
-const check = async ({ code, given, after, ends, says }: Case) => {
+const check = async ({ code, alone = inject("isTorture"), given, after, ends, says }: Case) => {
   await given?.();
   try {
-    const ended = await ends();
+    const ended = await ends(alone ? runAlone : runHere);
     expect(ended.output).toMatch(says);
     expect(ended.code, ended.output).toBe(code);
   } finally {
@@ -266,7 +290,8 @@ describe("every command ends", () => {
   test.each(ofEveryCommand)("with $code when $when", check, 120_000);
 
   test("with no code that the table does not have, and the table has no other", () => {
-    const provoked = [...ofEveryCommand, ...ofReconcile].map(({ code }) => code);
+    const alone = [...ofEveryCommand, ...ofReconcile].filter((each) => each.alone);
+    const provoked = alone.map(({ code }) => code);
     const numbers = (codes: Iterable<number>) => [...new Set(codes)].sort((a, b) => a - b);
     expect(documented("Exit codes")).toEqual(numbers(provoked));
     expect(numbers(provoked)).toEqual(numbers(Object.values(exitCodes)));
