@@ -19,7 +19,7 @@ export interface RunningServer {
   port: number;
 }
 
-const startWithinMs = 30_000;
+const startWithinMs = 120_000;
 
 /** The same as in the compose file. */
 export const nodeArgs = ["--max-old-space-size=512"];

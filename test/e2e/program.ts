@@ -83,7 +83,7 @@ export function runTallyhook(
     exited,
     isRunning,
     output: () => output,
-    async printed(text, withinMs = 30_000) {
+    async printed(text, withinMs = 120_000) {
       let timer: NodeJS.Timeout | undefined;
       let watch = (): void => {};
       try {

@@ -1,3 +1,4 @@
+import { existsSync } from "node:fs";
 import { readFile, rm, stat } from "node:fs/promises";
 import { join } from "node:path";
 import { afterAll, beforeAll, describe, expect, test } from "vitest";
@@ -66,7 +67,7 @@ describe("tallyhook start", () => {
     await interrupted(program);
     expect(leftRunning()).toEqual([]);
     await expect(fetch(readyUrl)).rejects.toThrow();
-  }, 60_000);
+  });
 
   test("after kill -9 the next start attaches to the database that went on; a closed terminal ends all of it", async () => {
     const first = await started();
@@ -77,7 +78,7 @@ describe("tallyhook start", () => {
     expect(leftRunning()).toEqual(survivors);
     await interrupted(second, "SIGHUP");
     expect(leftRunning()).toEqual([]);
-  }, 60_000);
+  });
 
   test("after kill -9 of the database as well the next start recovers", async () => {
     const first = await started();
@@ -88,7 +89,7 @@ describe("tallyhook start", () => {
     await eventually("the database is gone", () => leftRunning().length === 0);
     await interrupted(await started());
     expect(leftRunning()).toEqual([]);
-  }, 60_000);
+  });
 
   test("the sandbox outlives a start as the mirror does, and --reset throws both away", async () => {
     const sandboxUrl = `http://127.0.0.1:${environment["SANDBOX_PORT"]}/_sandbox`;
@@ -115,11 +116,12 @@ describe("tallyhook start", () => {
     const third = runTallyhook(["start", "--reset", "--yes"], environment);
     await third.printed('"past":true');
     await interrupted(third);
-  }, 120_000);
+  });
 
   test("--reset is refused beside a sandbox that runs on another database, and removes nothing", async () => {
     const stateFile = join(dataDir, "sandbox", "state.json");
-    await interrupted(await started());
+    // The tests before have left one.
+    if (!existsSync(stateFile)) await interrupted(await started());
     const seedKept = async () =>
       (JSON.parse(await readFile(stateFile, "utf8")) as { seed: string }).seed;
     const seed = await seedKept();
@@ -131,7 +133,7 @@ describe("tallyhook start", () => {
     expect(await seedKept()).toBe(seed);
     await stat(join(dataDir, "postgres", "cluster"));
     await elsewhere.stop();
-  }, 60_000);
+  });
 
   test("Ctrl-C while it starts leaves nothing behind", async () => {
     const program = runTallyhook(["start"], environment);
@@ -143,5 +145,5 @@ describe("tallyhook start", () => {
     const { code } = await program.exited;
     expect([0, 130]).toContain(code);
     expect(leftRunning()).toEqual([]);
-  }, 60_000);
+  });
 });
