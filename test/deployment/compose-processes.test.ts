@@ -190,5 +190,5 @@ describe.skipIf(!redisAvailable)("the services of docker-compose.yml as plain pr
       expect(output()).not.toContain(webhookSecret);
       expect(output()).not.toMatch(/"level":"(?:error|fatal)"/);
     }
-  }, 90_000);
+  });
 });

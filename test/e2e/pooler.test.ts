@@ -82,7 +82,7 @@ describe.runIf(pgbouncerInstalled)("behind PgBouncer", () => {
     const pooler = await start(database.url, "session");
     const deployment = await layOutDeployment({ databaseUrl: pooler.url });
     await sendThrough(deployment, { seed: "session", events: 200, eventsPerSecond: 50 });
-  }, 120_000);
+  });
 
   test("in its transaction mode 500 events under load meet no 503, and each is applied at its first attempt", async () => {
     const documented = await documentedSettings();
@@ -102,7 +102,7 @@ describe.runIf(pgbouncerInstalled)("behind PgBouncer", () => {
     const doctor = runTallyhook(["doctor"], deployment.environment);
     expect((await doctor.exited).signal).toBeNull();
     expect(doctor.output()).toMatch(/ok +pooler +DATABASE_DIRECT_URL reaches the database/);
-  }, 120_000);
+  });
 
   test("its transaction mode stops a start that has no connection past it, with what to set", async () => {
     const pooler = await start(database.url, "transaction");

@@ -66,7 +66,7 @@ describe.skipIf(!redisAvailable)("a deployment on Redis under load", () => {
     await sender.whenAcknowledged(200);
     await settledFromNow(database.db, { withinMs: 20_000 });
     expect(sender.counts.refused503).toBe(0);
-  }, 60_000);
+  });
 
   test("when Redis comes, the queue and the schedules work without a restart", async () => {
     redis = await startRedis({ port: redisPort });
@@ -78,7 +78,7 @@ describe.skipIf(!redisAvailable)("a deployment on Redis under load", () => {
       settledFromNow(database.db, { withinMs: 20_000, afterArrivalMs: 1_000 }),
       clockwork.ticksAgain(),
     ]);
-  }, 60_000);
+  });
 
   test("flushed again and again: everything is applied within a minute, schedules come back", async () => {
     for (let flush = 0; flush < 3; flush++) {
@@ -92,7 +92,7 @@ describe.skipIf(!redisAvailable)("a deployment on Redis under load", () => {
       clockwork.ticksAgain(),
     ]);
     expect(await readiness()).toMatchObject({ status: "ok" });
-  }, 120_000);
+  });
 
   test("crashed and started empty: the queue works again", async () => {
     await sender.whenAcknowledged(60);
@@ -100,14 +100,14 @@ describe.skipIf(!redisAvailable)("a deployment on Redis under load", () => {
     await sender.whenAcknowledged(60);
     redis = await startRedis({ port: redisPort });
     await settledFromNow(database.db, { withinMs: 20_000, afterArrivalMs: 1_000 });
-  }, 60_000);
+  });
 
   test("and after all of it, the mirror equals the model and no event was refused", async () => {
     await sender.finish();
     await storedAreSettled(database.db);
     expect(await audit(database.db, sender.acknowledged, history.model)).toEqual(faultless);
     expect(sender.counts).toMatchObject({ refused503: 0, brokenConnections: 0 });
-  }, 90_000);
+  });
 });
 
 interface Clockwork {

@@ -85,4 +85,4 @@ test("a receiver that is to stop closes its port before it waits for the databas
   expect(receiver.output()).not.toContain('"loop":"answers"');
   await lock.rollback();
   expect(await exited).toEqual({ code: 0, signal: null });
-}, 120_000);
+});

@@ -20,4 +20,4 @@ test("a run that is stopped while another one takes over writes nothing when it 
     await stand.close();
     await service.close();
   }
-}, 120_000);
+});

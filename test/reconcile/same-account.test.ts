@@ -146,7 +146,7 @@ test("a wrong key on an empty mirror leaves no account behind that would refuse 
     await stand.close();
     await service.close();
   }
-}, 60_000);
+});
 
 test("heal writes no object of another account, nor of one that cannot be told", async () => {
   const { stand, service } = walked;
@@ -172,7 +172,7 @@ test("heal writes no object of another account, nor of one that cannot be told",
   expect(await fingerprint(stand)).toBe(before);
   const proposal = await proposeHeal(stand.deps, object);
   expect(await applyHeal(stand.deps, proposal, { by: "ann", reason: "a test" })).toBe(true);
-}, 60_000);
+});
 
 test("a run that is refused takes nothing from one that can still be taken up", async () => {
   const { db } = walked.stand.database;

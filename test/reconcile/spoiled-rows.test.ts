@@ -113,7 +113,7 @@ test("whatever column of a row is spoiled by hand, two full runs heal it, or the
   // Neither healed nor told of is nothing.
   expect({ silent, left }).toEqual({ silent: [], left: [] });
   expect(byHand).toContain("orders.version");
-}, 120_000);
+});
 
 test("a row edited in columns that no read compares stays a finding until all rows are checked, or it is healed", async () => {
   const { stand, service } = walked;
@@ -164,7 +164,7 @@ test("a row edited in columns that no read compares stays a finding until all ro
     await db("mirror.orders").update({ deleted_at: null });
     await db("reconcile.findings").delete();
   }
-}, 120_000);
+});
 
 test("of a fault that is in every row, every row is told of, and every row that is right again is healed", async () => {
   const { db } = walked.stand.database;

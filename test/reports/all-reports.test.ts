@@ -32,7 +32,7 @@ beforeAll(async () => {
   await letTimePass(db);
   asOf = (await latestAsOf(db)).toISOString();
   for (const name of names) live.set(name, await ask(db, name, year));
-}, 60_000);
+});
 afterAll(() => database.destroy());
 
 test.each(names)("%s says the same of now and as of now", async (name) => {

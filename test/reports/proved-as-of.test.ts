@@ -301,7 +301,7 @@ describe("as of a time", () => {
     }
     const verdicts = kept.map(({ said }) => ((said as unknown[])[0] as Proof).verdict);
     expect(new Set(verdicts)).toEqual(new Set(["PASS", "INCOMPLETE"]));
-  }, 120_000);
+  });
 
   test("a run that is resumed has two ends, and what it had proved at the first one stays so", async () => {
     await spoil();

@@ -32,7 +32,7 @@ describe.each(["amber", "birch", "cedar"])("a random history (%s)", (seed) => {
       3,
     );
     orders = new Map(service.orders.map((order) => [text(order, "id"), order]));
-  }, 90_000);
+  });
   afterAll(() => database.destroy());
 
   test.each(zones)("has the service's counts and sums on every day of %s", async (zone) => {

@@ -60,7 +60,7 @@ beforeAll(async () => {
     ...missed,
     ...byHand.map((order) => ({ currency: text(order, "currency"), atRisk: edited })),
   ];
-}, 60_000);
+});
 afterAll(async () => {
   await stand.close();
   await sandbox.close();

@@ -27,7 +27,7 @@ beforeAll(async () => {
     days: 80,
     startsAt: "2026-02-03T00:00:00.000Z",
   });
-}, 60_000);
+});
 afterAll(() => database.destroy());
 
 /** What the mirror knew before it learned of some orders, transactions and chargebacks. */
@@ -82,4 +82,4 @@ test("however late anything is learned, every month rolls forward and the last b
   } finally {
     await late.destroy();
   }
-}, 60_000);
+});

@@ -239,7 +239,7 @@ test("every value that stands above a report, and how each column is read, is se
       expect(reading, path.join(".")).toMatch(`reports/month-end/${column}`);
     }
   }
-}, 120_000);
+});
 
 const leaves = (value: unknown): string[][] =>
   value !== null && typeof value === "object"
