@@ -67,11 +67,12 @@ export function createAppender(
   let waitingBytes = 0;
   let flushing: Promise<void> | null = null;
   let closed = false;
+  const line: Line = { isDoubtful: false };
 
   async function flushAll(): Promise<void> {
     let previous: FlushResult = { client: null, finish: () => {}, hung: null };
     while (waiting.length > 0) {
-      const flushed = flush(deps, previous.client, takeBatch(limits), limits.flushTimeoutMs);
+      const flushed = flush(deps, line, previous.client, takeBatch(limits), limits.flushTimeoutMs);
       previous.finish();
       previous = await flushed;
       if (previous.hung !== null) refuse(takeBatch(noLimits), previous.hung);
@@ -142,9 +143,16 @@ export interface FlushResult {
   hung: Error | null;
 }
 
+/** What is known of the way to the database, over all connections. */
+interface Line {
+  /** A flush has hung, and none was stored since. */
+  isDoubtful: boolean;
+}
+
 /** Stores one batch or refuses it. Uses the connection of the previous flush, or a new one. Never throws. */
 async function flush(
   deps: FlushDeps,
+  line: Line,
   client: PoolClient | null,
   batch: WaitingRow[],
   timeoutMs: number,
@@ -154,11 +162,12 @@ async function flush(
   const timedOut = new Promise<Error>((resolve) => {
     timer = setTimeout(() => resolve(new Error(`not stored within ${timeoutMs} ms`)), timeoutMs);
   });
-  const outcome = await Promise.race([storeAndCount(deps, connection, batch), timedOut]);
+  const outcome = await Promise.race([storeAndCount(deps, line, connection, batch), timedOut]);
   clearTimeout(timer);
   if (!(outcome instanceof Error))
     return { client: connection.client, finish: outcome, hung: null };
   connection.isGivenUp = true;
+  line.isDoubtful = true;
   deps.log.warn({ err: outcome, events: batch.length }, "the database does not answer");
   refuse(batch, outcome);
   // The connection is destroyed, since the statement may still be running. If it commits, the relay finds the events.
@@ -174,10 +183,13 @@ interface FlushConnection {
 
 /**
  * Stores the batch or refuses it. Returns `finish`, so that the next flush can be sent before the answers are written.
- * A batch with repeats is answered here, before they are counted; then nothing remains to be done. Never throws.
+ * A batch with repeats is answered here, and nothing remains to be done: before they are counted where new events were
+ * committed with them, and after where all were stored already, since a synchronous standby may lack what another
+ * session has stored until this one has committed as well. Never throws.
  */
 async function storeAndCount(
   { pool, log, onCommitted }: FlushDeps,
+  line: Line,
   connection: FlushConnection,
   batch: WaitingRow[],
 ): Promise<() => void> {
@@ -192,24 +204,47 @@ async function storeAndCount(
       connection.client = client;
     }
     const { client } = connection;
+    if (line.isDoubtful) await assertCommitsEnd(client);
     const { seqs, repeats, answer } = await storeBatch({ client, log }, batch);
+    line.isDoubtful = false;
     const finish = () => {
       answer();
       if (seqs.length > 0) onCommitted(seqs);
     };
     if (repeats.length === 0) return finish;
-    finish();
+    if (seqs.length > 0) finish();
     await countRepeatedRows(client, repeats);
+    if (seqs.length === 0 && !connection.isGivenUp) finish();
   } catch (cause) {
     if (connection.isGivenUp) return nothing;
     const failure = cause instanceof Error ? cause : new Error(String(cause));
     log.warn({ err: failure, events: batch.length }, "a batch of events could not be stored");
     // Rows that were already answered stay so. Then nothing but a count of repeats is lost.
     refuse(batch, failure);
-    connection.client?.release(failure);
+    connection.client?.release(failure instanceof CommitsHang ? undefined : failure);
     connection.client = null;
   }
   return nothing;
+}
+
+/** A commit would wait for a synchronous standby that does not answer. */
+export class CommitsHang extends TallyhookError {}
+
+/**
+ * Throws `CommitsHang` while a flush, of any receiver, has waited for a synchronous standby for seconds. Its session
+ * waits on when its client has gone, and no limit of time ends that. Each further one would be another, until the server
+ * has no connection left for anybody.
+ */
+export async function assertCommitsEnd(client: ClientBase): Promise<void> {
+  const { rows } = await client.query(
+    `select from pg_stat_activity
+     where datname = current_database() and application_name = current_setting('application_name')
+       and wait_event = 'SyncRep' and query_start < clock_timestamp() - interval '4 seconds'
+     limit 1`,
+  );
+  if (rows.length > 0) {
+    throw new CommitsHang("commits wait for a synchronous standby that does not answer");
+  }
 }
 
 function refuse(batch: readonly WaitingRow[], cause: unknown): void {

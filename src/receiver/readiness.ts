@@ -1,6 +1,6 @@
 import type { Knex } from "knex";
 import type { Pool } from "pg";
-import { insertNoRows } from "../inbox/append.ts";
+import { assertCommitsEnd, CommitsHang, insertNoRows } from "../inbox/append.ts";
 import type { Log } from "../platform/log.ts";
 import { pendingMigrations } from "../platform/postgres/migrations.ts";
 import { errorCode } from "../platform/postgres/errors.ts";
@@ -121,6 +121,7 @@ async function probeInsert(pool: Pool): Promise<void> {
   const client = await pool.connect();
   let failure: Error | undefined;
   try {
+    await assertCommitsEnd(client);
     await client.query("begin; savepoint before_the_row");
     await client.query("insert into receiver.probes (at) values (now())");
     await insertNoRows(client);
@@ -128,7 +129,7 @@ async function probeInsert(pool: Pool): Promise<void> {
   } catch (error) {
     failure = error instanceof Error ? error : new Error(String(error));
   }
-  client.release(failure ?? false);
+  client.release(failure !== undefined && !(failure instanceof CommitsHang));
   if (failure !== undefined) throw failure;
 }
 
