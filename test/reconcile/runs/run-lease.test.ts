@@ -245,7 +245,7 @@ test("a process that ended on this machine is replaced at once", async () => {
 
 describe.runIf(pgbouncerInstalled)("behind PgBouncer in transaction mode", () => {
   test("one holder at a time, whose earlier one writes nothing", async () => {
-    const pooler = await startPgBouncer(database.url, "transaction");
+    const pooler = await startPgBouncer(database.directUrl, "transaction");
     const pools = ["first", "second"].map((applicationName) =>
       createDatabase({ url: pooler.url, poolMax: 3, applicationName }),
     );

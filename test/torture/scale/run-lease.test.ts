@@ -13,10 +13,17 @@ test.each([1, 2])(
     const stand = await createReconcileStand(service.url);
     try {
       const { code, err, changed } = await pauseAndReplace(service, stand, async () => {
-        // At once: its process is alive, though it does not move. Then its lease ends, and it is replaced.
+        // While its lease lasts: its process is alive, though it does not move. To start a process may take longer.
+        const { db } = stand.database;
+        const ends = await db("reconcile.leases").first<{ at: string }>(
+          db.raw("expires_at::text as at"),
+        );
+        await db("reconcile.leases").update({ expires_at: db.raw("now() + interval '1 hour'") });
         const busy = await startRun(service, stand.database.url).exited;
         expect(busy).toMatchObject({ code: 4 });
         expect(busy.err).toContain("Another process is reconciling this database");
+        // Then it ends as it would have, and the run is replaced.
+        await db("reconcile.leases").update({ expires_at: ends.at });
         for (let tries = 0; tries < 100; tries++) {
           const next = await startRun(service, stand.database.url).exited;
           if (next.code === 4) continue;
