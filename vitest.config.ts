@@ -18,7 +18,7 @@ export default defineConfig({
     // Twice the CPUs of the smallest machine: much of the time is waiting, for processes and time limits.
     maxWorkers: 4,
     sequence: { sequencer: LongestFirst },
-    provide: { isTorture: false, poolerUrl: null },
+    provide: { isTorture: false, isShort: false, poolerUrl: null },
     testTimeout: 180_000,
     hookTimeout: 240_000,
   },

@@ -45,8 +45,11 @@ const newObjectRate = 0.4;
 // Bodies of the size that the service sends.
 const filler = { note: "x".repeat(300), campaign: "spring", channel: "web" };
 
-/** Orders, subscriptions and customers that live through their states, without end. The same for the same random. */
-export function createHistory(random: Random): History {
+/**
+ * Orders, subscriptions and customers that live through their states, without end. The same for the same random. A part
+ * of all events, `hotRate`, is of one subscription.
+ */
+export function createHistory(random: Random, { hotRate = 0 } = {}): History {
   const model: Model = {
     orders: new Map(),
     subscriptions: new Map(),
@@ -132,7 +135,7 @@ export function createHistory(random: Random): History {
     };
   };
 
-  const bornSubscription = (): Life => {
+  const bornSubscription = ({ isCanceled = true } = {}): Life => {
     let subscription = {
       id: uuid(),
       customer_id: uuid(),
@@ -154,7 +157,7 @@ export function createHistory(random: Random): History {
     };
     const charge = (cycle: number): Life => ({
       step: become("subscription.charged", { current_billing_cycle: cycle }),
-      next: () => (chance(0.8) ? charge(cycle + 1) : cancel),
+      next: () => (!isCanceled || chance(0.8) ? charge(cycle + 1) : cancel),
     });
     const cancel: Life = {
       step: become("subscription.canceled", { status: "canceled" }),
@@ -195,14 +198,17 @@ export function createHistory(random: Random): History {
     return taken ?? last;
   };
 
+  let hot: Life | null = null;
   return {
     model,
     next() {
       nowMs += 1 + Math.floor(random() * 2_000);
-      const life = takeLife();
+      const isHot = hotRate > 0 && chance(hotRate);
+      const life = isHot ? (hot ?? bornSubscription({ isCanceled: false })) : takeLife();
       const { type, resource, object } = life.step();
       const following = life.next();
-      if (following !== null) alive.push(following);
+      if (isHot) hot = following;
+      else if (following !== null) alive.push(following);
       const id = `evt_${uuid()}`;
       const created_at = now();
       const body = Buffer.from(

@@ -45,3 +45,11 @@ export async function settledFromNow(
     { withinMs: options.withinMs, everyMs: 50 },
   );
 }
+
+/** The longest time between an event's arrival and its end, by the server's clock. */
+export async function longestWaitMs(db: Knex): Promise<number> {
+  const { rows } = await db.raw<{ rows: { ms: number | null }[] }>(
+    "select max(extract(epoch from settled_at - received_at) * 1000)::float8 as ms from inbox.events",
+  );
+  return Math.round(rows[0]?.ms ?? 0);
+}

@@ -17,6 +17,8 @@ declare module "vitest" {
     templateDatabase: string;
     /** Whether this is `npm run torture`, which does in full what `npm test` does of the costliest a part of. */
     isTorture: boolean;
+    /** Whether it is the short form of `npm run torture -- scale`, which CI runs. */
+    isShort: boolean;
   }
 }
 

@@ -7,6 +7,9 @@ import { type RedisServer, startRedis } from "./redis.ts";
 
 const masterName = "tally-master";
 
+/** The slot of every key of the queue: that of its hash tag. */
+const queueKey = "{tallyhook}";
+
 /** A Redis that is more than one server. */
 export interface ManyRedis {
   readonly url: string;
@@ -16,11 +19,24 @@ export interface ManyRedis {
   queueOwner(): Promise<RedisServer>;
   /** Resolves when another server than this one has the queue. */
   isTakenOver(from: RedisServer): Promise<void>;
+  /** What the server that has the queue says of it. Rejects while there is none. */
+  queueTraffic(): Promise<QueueTraffic>;
   destroy(): Promise<void>;
+}
+
+export interface QueueTraffic {
+  /** Wake-ups that were added, since ever. */
+  added: number;
+  /** Of them not yet taken. */
+  waiting: number;
+  /** Connections that wait for a job: while there is none, one for each of a worker's two queues. */
+  consumers: number;
 }
 
 export interface Watched extends ManyRedis {
   readonly sentinels: readonly RedisServer[];
+  /** Resolves when the master has all its replicas. */
+  isReplicated(): Promise<void>;
   /** Lets the Sentinels change the master. Resolves when the former one, which stays alive, is a replica. */
   failOver(): Promise<void>;
 }
@@ -35,6 +51,9 @@ export async function askRedis<T>(
     lazyConnect: true,
     retryStrategy: () => null,
     maxRetriesPerRequest: 0,
+    // A paused one never answers.
+    connectTimeout: 1_000,
+    commandTimeout: 1_000,
     ...(password === undefined ? {} : { password }),
   });
   client.on("error", () => {});
@@ -127,6 +146,14 @@ async function startWatched(start: typeof startRedis, options: WatchedOptions): 
     sentinels: watchers,
     queueOwner,
     isTakenOver: (from) => untilTakenOver(queueOwner, from),
+    queueTraffic: async () => readTraffic(await queueOwner(), password),
+    async isReplicated() {
+      await eventually("the master has its replicas", async () => {
+        const { port } = await queueOwner();
+        const role = await askRedis(port, (client) => client.role(), password);
+        return role[0] === "master" && (role[2] as unknown[]).length === replicas;
+      });
+    },
     async failOver() {
       const before = await queueOwner();
       await askAny((client) => client.call("SENTINEL", "FAILOVER", masterName));
@@ -162,8 +189,18 @@ async function untilTakenOver(
   await eventually("another server has the queue", async () => (await queueOwner()) !== from);
 }
 
-/** The slot of every key of the queue: that of its hash tag. */
-const queueKey = "{tallyhook}";
+const readTraffic = ({ port }: RedisServer, password?: string): Promise<QueueTraffic> =>
+  askRedis(
+    port,
+    async (client) => {
+      const wakeUps = `${queueKey}:apply`;
+      const added = Number(await client.get(`${wakeUps}:id`));
+      const waiting = await client.llen(`${wakeUps}:wait`);
+      const [, consumers] = /^blocked_clients:(\d+)/m.exec(await client.info("clients")) ?? [];
+      return { added, waiting, consumers: Number(consumers) };
+    },
+    password,
+  );
 
 /** A Redis Cluster made by redis-cli, whose nodes agree when this resolves. Its URL names one node. */
 export const startRedisCluster = (options: ClusterOptions = {}): Promise<ManyRedis> =>
@@ -224,6 +261,7 @@ async function startCluster(
     servers,
     queueOwner,
     isTakenOver: (from) => untilTakenOver(queueOwner, from),
+    queueTraffic: async () => readTraffic(await queueOwner()),
     async destroy() {
       await Promise.all(servers.map((server) => server.stop()));
     },

@@ -28,6 +28,9 @@ export interface RedisServer {
   kill9(): Promise<void>;
   /** Brings it back after `kill9` where it was, with its files. */
   restart(): Promise<void>;
+  /** Holds it where it is: connections stay open and nothing answers. */
+  pause(): void;
+  resume(): void;
   /** Empties every database, as an operator's FLUSHALL does. */
   flush(): Promise<void>;
 }
@@ -113,6 +116,8 @@ async function end(child: ChildProcess, signal: NodeJS.Signals): Promise<void> {
   if (child.exitCode !== null || child.signalCode !== null) return;
   const exited = once(child, "exit");
   child.kill(signal);
+  // One that is paused ends once it goes on.
+  child.kill("SIGCONT");
   const timer = setTimeout(() => child.kill("SIGKILL"), STOP_WITHIN_MS);
   await exited;
   clearTimeout(timer);
@@ -151,6 +156,8 @@ export async function startRedis(options: RedisOptions = {}): Promise<RedisServe
       child = await launch(port, dir, options);
       endWithTests(child);
     },
+    pause: () => void child.kill("SIGSTOP"),
+    resume: () => void child.kill("SIGCONT"),
     flush: async () => {
       const client = new Redis(port, "127.0.0.1", { lazyConnect: true, maxRetriesPerRequest: 1 });
       try {

@@ -166,7 +166,7 @@ async function startStandby(
 }
 
 /** Set on the primary alone, after the copy: the standby, once promoted, waits for nobody. */
-async function waitForStandby(url: string): Promise<void> {
+export async function waitForStandby(url: string): Promise<void> {
   await withServer(url, async (client) => {
     await client.query(`alter system set synchronous_standby_names = '${standbyName}'`);
     await client.query("select pg_reload_conf()");

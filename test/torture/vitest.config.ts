@@ -1,6 +1,7 @@
 import { fileURLToPath } from "node:url";
 import { defineConfig } from "vitest/config";
 import { pgbouncerInstalled } from "../support/pgbouncer.ts";
+import { hasScalePackages } from "../support/scale-packages.ts";
 
 const root = fileURLToPath(new URL("../../", import.meta.url));
 
@@ -11,64 +12,88 @@ const globalSetup = [
   "test/support/global-setup.ts",
 ];
 
-export default defineConfig({
+/** `npm run torture -- scale --mode short`: the part of test/torture/scale that CI has the time for. */
+const short = (isPossible: boolean) => ({
+  root,
+  test: {
+    name: "scale",
+    include: isPossible
+      ? [
+          "test/torture/scale/many.test.ts",
+          "test/torture/scale/postgres-failover.test.ts",
+          "test/torture/scale/redis-cluster.test.ts",
+        ]
+      : [],
+    provide: { isTorture: false, isShort: true, poolerUrl: null },
+    globalSetup,
+    pool: "forks" as const,
+    testTimeout: 300_000,
+    hookTimeout: 60_000,
+  },
+});
+
+export default defineConfig(({ mode }) => ({
   root,
   test: {
     // One at a time: the processes under torture are to have the machine.
     maxWorkers: 1,
     disableConsoleIntercept: true,
-    projects: [
-      {
-        root,
-        test: {
-          name: "torture",
-          include: [
-            "test/torture/**/*.test.ts",
-            // What these leave out in `npm test` (see isTorture).
-            "test/bench/smoke.test.ts",
-            "test/e2e/exit-codes.test.ts",
-            "test/e2e/postgres-outages.test.ts",
-            "test/e2e/redis-outages.test.ts",
-            "test/e2e/silent-failover.test.ts",
-            "test/mirror/any-order.test.ts",
-            "test/nullable-columns.test.ts",
-            "test/platform/postgres/session-settings.test.ts",
-            "test/reports/as-of-for-ever.test.ts",
-            "test/reports/live-settlement.test.ts",
+    passWithNoTests: mode === "short",
+    projects:
+      mode === "short"
+        ? [short(hasScalePackages())]
+        : [
+            {
+              root,
+              test: {
+                name: "torture",
+                include: [
+                  "test/torture/**/*.test.ts",
+                  // What these leave out in `npm test` (see isTorture).
+                  "test/bench/smoke.test.ts",
+                  "test/e2e/exit-codes.test.ts",
+                  "test/e2e/postgres-outages.test.ts",
+                  "test/e2e/redis-outages.test.ts",
+                  "test/e2e/silent-failover.test.ts",
+                  "test/mirror/any-order.test.ts",
+                  "test/nullable-columns.test.ts",
+                  "test/platform/postgres/session-settings.test.ts",
+                  "test/reports/as-of-for-ever.test.ts",
+                  "test/reports/live-settlement.test.ts",
+                ],
+                provide: { isTorture: true, isShort: false, poolerUrl: null },
+                globalSetup,
+                pool: "forks",
+                testTimeout: 900_000,
+                hookTimeout: 60_000,
+              },
+            },
+            {
+              root,
+              test: {
+                // The tests of the main job once more, by way of PgBouncer in transaction mode.
+                name: "pooler",
+                include: pgbouncerInstalled
+                  ? [
+                      "test/alerts/**/*.test.ts",
+                      "test/inbox/**/*.test.ts",
+                      "test/mirror/**/*.test.ts",
+                      "test/receiver/**/*.test.ts",
+                      "test/reconcile/**/*.test.ts",
+                      "test/reports/**/*.test.ts",
+                      "test/worker/**/*.test.ts",
+                    ]
+                  : [],
+                // It starts processes, which `test/torture/scale/pooler.test.ts` does by way of the pooler.
+                exclude: ["test/reconcile/kill.test.ts"],
+                provide: { isTorture: false, isShort: false },
+                globalSetup: [...globalSetup, "test/support/start-pooler.ts"],
+                pool: "forks",
+                isolate: false,
+                testTimeout: 180_000,
+                hookTimeout: 240_000,
+              },
+            },
           ],
-          provide: { isTorture: true, poolerUrl: null },
-          globalSetup,
-          pool: "forks",
-          testTimeout: 900_000,
-          hookTimeout: 60_000,
-        },
-      },
-      {
-        root,
-        test: {
-          // The tests of the main job once more, by way of PgBouncer in transaction mode.
-          name: "pooler",
-          include: pgbouncerInstalled
-            ? [
-                "test/alerts/**/*.test.ts",
-                "test/inbox/**/*.test.ts",
-                "test/mirror/**/*.test.ts",
-                "test/receiver/**/*.test.ts",
-                "test/reconcile/**/*.test.ts",
-                "test/reports/**/*.test.ts",
-                "test/worker/**/*.test.ts",
-              ]
-            : [],
-          // It starts processes, which `test/torture/scale/pooler.test.ts` does by way of the pooler.
-          exclude: ["test/reconcile/kill.test.ts"],
-          provide: { isTorture: false },
-          globalSetup: [...globalSetup, "test/support/start-pooler.ts"],
-          pool: "forks",
-          isolate: false,
-          testTimeout: 180_000,
-          hookTimeout: 240_000,
-        },
-      },
-    ],
   },
-});
+}));

@@ -3,32 +3,23 @@ import { faultless } from "../../e2e/audit.ts";
 import { killPrograms } from "../../e2e/program.ts";
 import { redisAvailable } from "../../support/redis.ts";
 import { startWatchedRedis } from "../../support/redis-many.ts";
-import { runFailovers } from "./failover-run.ts";
+import { changed, killed, runFailovers, stopped } from "./failover-run.ts";
 
 afterAll(killPrograms);
 
 describe.skipIf(!redisAvailable)("three Sentinels, a master and two replicas under load", () => {
-  test("lose and double nothing when the master is killed, twice, and when it is changed", async () => {
+  test("lose and double nothing when the master is killed and stopped, twice each, and when it is changed", async () => {
     const redis = await startWatchedRedis({
       replicas: 2,
       sentinels: 3,
       password: "of+the/servers",
     });
-    const killed = {
-      name: "kill -9 of the master",
-      run: async () => {
-        const master = await redis.queueOwner();
-        await master.kill9();
-        await redis.isTakenOver(master);
-        await master.restart();
-      },
-    };
     try {
       const { audit, ...report } = await runFailovers({
         seed: process.env["TORTURE_SEED"] ?? "torture",
-        redisUrl: redis.url,
+        redis,
         eventsPerSecond: 150,
-        failovers: [killed, killed, { name: "SENTINEL FAILOVER", run: () => redis.failOver() }],
+        failovers: [killed(redis), stopped(redis), killed(redis), stopped(redis), changed(redis)],
       });
       console.log(JSON.stringify({ redis: "sentinel", ...report }));
       expect(audit).toEqual(faultless);
