@@ -173,7 +173,7 @@ async function stopOne(
   const { worker } = pick(team, random);
   worker.signalGroup("SIGSTOP");
   try {
-    await settledFromNow(db, { withinMs: 60_000, afterArrivalMs: 60_000 });
+    await settledFromNow(db, { withinMs: 180_000, afterArrivalMs: 180_000 });
     if (!outlastsTransactions) return;
     // The server ends it after half a minute.
     await eventually("no transaction is left open", async () => {
