@@ -82,15 +82,29 @@ describe("a bulk load", () => {
 describe("the events of the rounds", () => {
   const events = Array.from({ length: 800 }, (_, n) => {
     const { id, body } = grownEvent("test", n, orders);
-    const { data } = JSON.parse(body.toString()) as { data: { object: { id: string } } };
-    return { id, object: data.object.id, body: body.toString() };
+    const { data } = JSON.parse(body.toString()) as { data: { object: Record<string, unknown> } };
+    return { id, object: data.object, body: body.toString() };
   });
-  const ofYear = new Set(Array.from({ length: orders }, (_, n) => yearId("order", n + 1)));
+  const ofYear = new Map(
+    Array.from({ length: orders }, (_, n) => [yearId("order", n + 1), yearOrder(orders, n + 1)]),
+  );
+  const old = events.flatMap(({ object }) => {
+    const before = ofYear.get(String(object["id"]));
+    return before === undefined ? [] : [{ object, before: JSON.parse(before) as typeof object }];
+  });
 
   test("three of eight are about orders of the year, spread over all of it", () => {
-    const old = events.filter(({ object }) => ofYear.has(object));
     expect(old).toHaveLength(300);
-    expect(new Set(old.map(({ object }) => object)).size).toBeGreaterThan(150);
+    expect(new Set(old.map(({ object }) => object["id"])).size).toBeGreaterThan(150);
+  });
+
+  test("such an order is paid or refunded, and keeps what an order never changes", () => {
+    const changing = { status: null, updated_at: null, transactions: null };
+    for (const { object, before } of old) {
+      expect(before["status"]).toBe("succeeded");
+      expect(["succeeded", "refunded"]).toContain(object["status"]);
+      expect({ ...object, ...changing }).toEqual({ ...before, ...changing });
+    }
   });
 
   test("no two are equal, and the same number gives the same event", () => {
