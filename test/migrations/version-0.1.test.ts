@@ -56,17 +56,15 @@ describe("a database of version 0.1", () => {
 
   test("is migrated without a change to its rows", async () => {
     expect((await pendingSchema(former)).length).toBeGreaterThan(0);
-    const before = await rowsOf(former);
+    const columns = await columnsOf(former);
+    // These are partitions now.
+    for (const name of ["receipts", "progress", "repeats"]) delete columns[`inbox.${name}`];
+    const before = await rowsOf(former, columns);
     const eventsBefore = await eventsOf(former);
     const { applied, replaced } = await migrateSchema(former);
     expect(applied).toEqual(expect.arrayContaining(["0007_useless_answers"]));
     expect(replaced.length).toBeGreaterThan(40);
-    const after = await rowsOf(former);
-    // These are partitions now.
-    for (const name of ["receipts", "progress", "repeats"]) delete before[`inbox.${name}`];
-    expect(Object.fromEntries(Object.keys(before).map((name) => [name, after[name]]))).toEqual(
-      before,
-    );
+    expect(await rowsOf(former, columns)).toEqual(before);
     expect(eventsBefore.length).toBeGreaterThan(100);
     expect(await eventsOf(former)).toEqual(eventsBefore);
     expect(await pendingSchema(former)).toEqual([]);
@@ -111,18 +109,30 @@ async function eventsOf(db: Knex): Promise<unknown[]> {
 }
 
 /** A hash of all rows of each table. */
-async function rowsOf(db: Knex): Promise<Record<string, string>> {
-  const { rows: tables } = await db.raw<{ rows: { name: string }[] }>(
-    `select format('%I.%I', schemaname, tablename) as name from pg_tables where schemaname in ${ourSchemas} order by 1`,
-  );
+async function rowsOf(
+  db: Knex,
+  columns: Readonly<Record<string, string>>,
+): Promise<Record<string, string>> {
   const hashes: Record<string, string> = {};
-  for (const { name: table } of tables) {
+  for (const [table, names] of Object.entries(columns)) {
     const { rows } = await db.raw<{ rows: { hash: string }[] }>(
-      `select md5(coalesce(string_agg(t::text, E'\\n' order by t::text), '')) as hash from ${table} t`,
+      `select md5(coalesce(string_agg(t::text, E'\\n' order by t::text), '')) as hash
+       from (select ${names} from ${table}) t`,
     );
     hashes[table] = rows[0]?.hash ?? "";
   }
   return hashes;
+}
+
+/** By table: its columns, in their order. */
+async function columnsOf(db: Knex): Promise<Record<string, string>> {
+  const { rows } = await db.raw<{ rows: { table: string; names: string }[] }>(
+    `select format('%I.%I', table_schema, table_name) as table,
+            string_agg(quote_ident(column_name), ', ' order by ordinal_position) as names
+     from information_schema.columns join pg_tables on schemaname = table_schema and tablename = table_name
+     where schemaname in ${ourSchemas} group by 1`,
+  );
+  return Object.fromEntries(rows.map(({ table, names }) => [table, names]));
 }
 
 /** Columns, constraints, indexes, storage, comments and sequences, a line each; of partitions only their table. */

@@ -192,13 +192,13 @@ const missingOf = (row: MissingRow | undefined): AbsentThings | null =>
 /** Retries that were due before `dueBefore` (service time) and have no known attempt. One statement. */
 async function findMissingRetries(db: Knex, dueBefore: Date): Promise<AbsentThings | null> {
   const { rows } = await db.raw<{ rows: MissingRow[] }>(
-    `select count(*) as n, min(o.next_retry_at) as oldest,
-            (array_agg('order ' || coalesce(o.order_number, o.id) order by o.next_retry_at, o.id))[1:10] as examples
+    `select count(*) as n, min(o.retry_due_at) as oldest,
+            (array_agg('order ' || coalesce(o.order_number, o.id) order by o.retry_due_at, o.id))[1:10] as examples
      from mirror.orders o left join mirror.subscriptions s on s.id = o.subscription_id
-     where o.status = 'failed' and o.next_retry_at is not null and o.next_retry_at < ?
+     where o.retry_due_at < ?
        and coalesce(s.status, '') not in ('canceled', 'completed')
        and not exists (select from mirror.transactions t
-                       where t.order_id = o.id and t.type = 'sale' and t.created_at >= o.next_retry_at)`,
+                       where t.order_id = o.id and t.type = 'sale' and t.created_at >= o.retry_due_at)`,
     [dueBefore],
   );
   return missingOf(rows[0]);

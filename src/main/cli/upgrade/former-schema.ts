@@ -105,7 +105,7 @@ async function definitions(db: Knex, schemas: string[]): Promise<Definition[]> {
                    'with (' || array_to_string(c.reloptions, ', ') || ')', pg_get_viewdef(c.oid))
      from pg_class c join ours n on n.oid = c.relnamespace where c.relkind = 'v'
      union all
-     select 'trigger ' || t.tgname, pg_get_triggerdef(t.oid)
+     select 'trigger ' || t.tgname, regexp_replace(pg_get_triggerdef(t.oid), '^CREATE TRIGGER', 'create or replace trigger')
      from pg_trigger t join pg_class c on c.oid = t.tgrelid join ours n on n.oid = c.relnamespace
      where not t.tgisinternal and t.tgparentid = 0`,
     [`{${schemas.map((name) => `"${name}"`).join(",")}}`],
