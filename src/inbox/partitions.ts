@@ -147,12 +147,19 @@ export async function keepPartitions(
       changes.dropped.push(weekName(week));
     });
   }
-  await attempt((trx) => forgetDropped(trx, changes));
+  for (let more = true; more; ) {
+    more = false;
+    await attempt(async (trx) => {
+      const forgotten = await forgetDropped(trx, oldest);
+      changes.removedRows += forgotten;
+      more = forgotten === removedAtOnce;
+    });
+  }
   return changes;
 }
 
 /** Held by the one process that changes partitions. An arbitrary fixed number. */
-const partitionLock = 7_255_011_936;
+const partitionLock = 7_255_011_937;
 
 async function advanceNumbers(
   trx: Knex.Transaction,
@@ -340,18 +347,25 @@ async function noteDropped(trx: Knex.Transaction, until: Date): Promise<void> {
 
 /**
  * Removes from the default partition of `inbox.seen` (events without a time, or dated far off) what belongs to events
- * that were dropped.
+ * that were dropped, or removed from a partition that stays for a dead one. Returns the number of rows.
  */
-async function forgetDropped(trx: Knex.Transaction, changes: PartitionChanges): Promise<void> {
+async function forgetDropped(trx: Knex.Transaction, oldest: Date): Promise<number> {
+  let keptFrom: number | null = null;
+  for (const span of await readSpans(trx)) {
+    if (await isOld(trx, span, oldest)) continue;
+    keptFrom = span.from;
+    break;
+  }
+  if (keptFrom === null || !Number.isFinite(keptFrom)) return 0;
   const { rowCount } = await trx.raw<{ rowCount: number }>(
-    `with oldest as (
-       select seq from inbox.receipts order by seq limit 1
-     )
-     delete from inbox.seen_default where (created_at, body) in (
-       select created_at, body from inbox.seen_default s, oldest o where s.seq < o.seq limit ?)`,
-    [removedAtOnce],
+    `delete from inbox.seen_default where (created_at, body) in (
+       select created_at, body from inbox.seen_default s
+       where s.seq < :keptFrom and not exists (
+         select from inbox.receipts r where r.seq = s.seq and r.seq < :keptFrom)
+       order by s.seq limit :removedAtOnce)`,
+    { keptFrom, removedAtOnce },
   );
-  changes.removedRows += rowCount;
+  return rowCount;
 }
 
 /** Whether partitions are there for what arrives next. */

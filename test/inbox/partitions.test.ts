@@ -285,4 +285,28 @@ describe("the partitions of a database", () => {
     }
     expect(await database.db("inbox.progress").pluck<string[]>("seq")).toEqual([String(seq)]);
   });
+
+  test("a dead event keeps nobody from forgetting what came without a time after it", async () => {
+    const { db } = database;
+    await db.raw("select setval('inbox.event_numbers', 2700000000000)");
+    await keep(new Date());
+    const stand = openInbox(database.url);
+    const arrive = async (state: string, daysAgo: number): Promise<void> => {
+      const event = verifiedEvent({ createdAt: null });
+      await stand.appender.append(event);
+      const received_at = new Date(Date.now() - daysAgo * dayMs);
+      await db("inbox.receipts").where("event_id", event.eventId).update({ received_at });
+      await db("inbox.progress").where({ state: "received" }).update({ state });
+    };
+    await arrive("dead", 300);
+    await arrive("applied", 200);
+    expect(await db("inbox.seen_default")).toHaveLength(2);
+    await keep(new Date());
+    await arrive("applied", 1);
+    await stand.close();
+    await keep(new Date());
+    const left = await db("inbox.receipts").orderBy("seq").pluck<string[]>("seq");
+    expect(left, "the dead one and today's").toHaveLength(2);
+    expect(await db("inbox.seen_default").orderBy("seq").pluck("seq")).toEqual(left);
+  });
 });
