@@ -294,7 +294,10 @@ const otherSeqs = (
 ): number[] => (ofIds.get(event_id) ?? []).filter((other) => other !== seq);
 
 const notFound = (id: string) =>
-  new UsageError(`No event has the id or number "${id}". "tallyhook events list" shows them.`);
+  new UsageError(
+    `No event has the id or number "${id}". "tallyhook events list" shows them; those older than EVENTS_KEEP_DAYS are ` +
+      "removed.",
+  );
 
 function parseState(text: string): EventState {
   const state = eventStates.find((known) => known === text);

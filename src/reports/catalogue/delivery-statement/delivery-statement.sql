@@ -1,7 +1,8 @@
 -- Changes in the period, by the last state of each object: lists do not show intermediate states. A change before the
 -- T0 of the initial import whose event was not received is not a missed delivery. In time means received within ten
 -- minutes. An event may be dated a moment before the state that it shows. Findings count for the resources that
--- reports.last_changes knows.
+-- reports.last_changes knows. Where events were removed since they were old (inbox.dropped), nobody knows of a change
+-- without an event whether it was announced: such changes are rows of their own, neither received nor missed.
 create or replace function reports.delivery_statement(p_from timestamptz, p_to timestamptz, p_zone text,
                                                       p_as_of timestamptz default null)
 returns table (resource text, event text, changes bigint, announced bigint, received bigint, in_time bigint,
@@ -22,17 +23,20 @@ language sql stable parallel safe as $$
       and (r.type = c.event or c.event = 'order.(chargeback)')
     group by c.resource, c.id
   ), traced as (
-    select c.resource, c.event, c.at, a.received_at, a.received_at is null and c.at < f.until is true as is_fill
-    from changed c cross join filled f
+    select c.resource, c.event, c.at, a.received_at, a.received_at is null and c.at < f.until is true as is_fill,
+           a.received_at is null and c.event is not null and (c.at < f.until) is not true
+             and c.at - reports.same_moment() <= d.until is true as is_removed
+    from changed c cross join filled f left join inbox.dropped d on true
     left join arrived a on a.resource = c.resource and a.id = c.id
   ), counted as (
-    select t.resource, t.event, count(*) filter (where not t.is_fill) as changes,
+    select t.resource, t.event, t.is_removed, count(*) filter (where not t.is_fill) as changes,
            count(*) filter (where t.event is not null and not t.is_fill) as announced,
            count(t.received_at) as received,
            count(*) filter (where t.received_at < t.at + interval '10 minutes') as in_time,
-           count(*) filter (where t.event is not null and t.received_at is null and not t.is_fill) as healed,
+           count(*) filter (where t.event is not null and t.received_at is null and not t.is_fill
+                            and not t.is_removed) as healed,
            count(*) filter (where t.is_fill) as fill
-    from traced t group by t.resource, t.event
+    from traced t group by t.resource, t.event, t.is_removed
   ), unhealed as (
     select l.resource, count(*) as n from reports.finding_lives(p_as_of) l
     where l.class in ('missing_here', 'behind') and l.resource in ('order', 'subscription', 'customer')
@@ -40,7 +44,10 @@ language sql stable parallel safe as $$
     group by l.resource
   )
   -- For an object that is still missing or behind here, nobody knows which event was missed.
-  select c.resource, coalesce(c.event, 'none is documented'), c.changes, c.announced, c.received, c.in_time,
+  select c.resource,
+         coalesce(c.event, 'none is documented')
+           || case when c.is_removed then ': not known, events of then were removed' else '' end,
+         c.changes, c.announced, c.received, c.in_time,
          c.received - c.in_time, c.healed, c.healed, c.fill
   from counted c
   union all
