@@ -76,7 +76,9 @@ export async function writeToQueue(queue: Queue): Promise<void> {
   await queue.getBackend().setQueueMeta(queue.metaValues);
 }
 
-const queueOptions: Pick<QueueOptions, "defaultJobOptions"> = {
+const queueOptions: Pick<QueueOptions, "defaultJobOptions" | "streams"> = {
+  // Nobody reads the stream of a queue's events.
+  streams: { events: { maxLen: 1_000 } },
   // The inbox is the record, so a finished job is of no use. The last failed ones are kept to be looked at.
   defaultJobOptions: { removeOnComplete: true, removeOnFail: { count: 100 }, attempts: 1 },
 };

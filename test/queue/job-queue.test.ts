@@ -1,5 +1,6 @@
 import { afterAll, afterEach, beforeAll, describe, expect, test } from "vitest";
 import { createLog } from "../../src/platform/log.ts";
+import { createBackend } from "../../src/queue/backend.ts";
 import { type JobQueue, createJobQueue } from "../../src/queue/job-queue.ts";
 import { eventually } from "../support/eventually.ts";
 import {
@@ -47,6 +48,13 @@ describe.each(testBackends)("the job queue on $name", ({ start }) => {
     queue.consume("apply", async () => void jobs++, { concurrency: 1 });
     await eventually("the job arrives", () => jobs === 1);
     expect(await queue.hasSchedule("tick", every)).toBe(true);
+  });
+
+  test("keeps a short stream of its events, which nobody reads", async () => {
+    await (await open()).add("apply", {});
+    const queue = createBackend(backend.location).queue("apply");
+    expect(await queue.getMeta()).toMatchObject({ maxLenEvents: 1_000 });
+    await queue.close();
   });
 
   test("hands over what another process added, before or after the consumer came", async () => {
