@@ -37,8 +37,9 @@ import {
   incompleteEnd,
   runConditions,
 } from "./rules/reconciliation.ts";
+import { partitionsCondition, partitionsEnd } from "./rules/partitions.ts";
 import { signatureCondition, signatureEnds } from "./rules/signatures.ts";
-import { unknownValueCondition } from "./rules/unknown-values.ts";
+import { tooManyValuesCondition, unknownValueCondition } from "./rules/unknown-values.ts";
 import {
   type ListedAlert,
   endingOf,
@@ -300,6 +301,9 @@ function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
     ...conditionSamples("an unknown status", [
       unknownValueCondition(rules, { kind: "order.status", value: "in_review" }, at),
     ]),
+    ...conditionSamples("too many unknown values", [
+      tooManyValuesCondition(rules, "order.status", at),
+    ]),
     ...conditionSamples(
       "an alert not composed",
       [undescribedCondition(rules, undescribed, at)],
@@ -318,6 +322,16 @@ function eventSamples(alertContext: AlertContext, at: Date): Sample[] {
         ),
       ],
       healedByHandEnd,
+    ),
+    ...conditionSamples(
+      "no partition ready",
+      [partitionsCondition(rules, { spansAhead: 0, weeksAhead: 4, isOverflowing: false }, at)],
+      partitionsEnd,
+    ),
+    ...conditionSamples(
+      "events outside the partitions",
+      [partitionsCondition(rules, { spansAhead: 0, weeksAhead: 4, isOverflowing: true }, at)],
+      partitionsEnd,
     ),
     ...conditionSamples("a card number", [cardNumberCondition(rules, found, at)]),
     ...conditionSamples(

@@ -78,6 +78,8 @@ const ruleSettings = settingsObject({
   card_number: rule("critical", {}),
   /** An alert could not be described, because of its data or a fault of the program. */
   alert_undescribed: rule("error", {}),
+  /** The inbox has no partition ready for what arrives next, or events lie outside of all. */
+  inbox_partitions: rule("error", {}),
   signature_failures: rule("critical", {
     count: count(1, 1_000_000, 20),
     withinMinutes: count(1, 1_440, 5),
@@ -171,6 +173,13 @@ const schema = settingsObject({
   })
     .nullable()
     .default(null),
+  /** How many days alerts and messages are kept (retention.ts). */
+  keep: settingsObject({
+    /** Since the message was written. Messages hold personal data. */
+    messagesDays: wholeNumber(14, 3_650).default(90),
+    /** Since the alert ended. The usual rate of declines needs two months. */
+    alertsDays: wholeNumber(100, 3_650).default(400),
+  }).prefault({}),
   /** Alerts that can wait are sent together. */
   digests: settingsObject({
     /**

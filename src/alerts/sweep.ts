@@ -6,6 +6,7 @@ import { type RatioQuestions, watchChargebackRatio } from "./rules/chargebacks.t
 import { reportNearLastRetries } from "./rules/declines.ts";
 import { sendDigests } from "./rules/digests.ts";
 import { endDeadEvents, scanInbox } from "./rules/events.ts";
+import { type PartitionQuestions, watchPartitions } from "./rules/partitions.ts";
 import { watchSignatures } from "./rules/signatures.ts";
 import { scanStates } from "./rules/unknown-values.ts";
 import { type AbsenceQuestions, watchAbsence } from "./rules/watch-absence.ts";
@@ -17,7 +18,7 @@ import { describeAgain } from "./undescribed.ts";
 const sweepLock = 7_255_011_936;
 
 /** What a sweep needs to know of other rooms. Alerts do not query them; the answers are passed in. */
-export type SweepQuestions = AbsenceQuestions & RatioQuestions;
+export type SweepQuestions = AbsenceQuestions & PartitionQuestions & RatioQuestions;
 
 type Part = (
   trx: Knex.Transaction,
@@ -31,6 +32,7 @@ const parts: Readonly<Record<string, Part>> = {
   describeAgain,
   watchAbsence,
   watchSignatures,
+  watchPartitions,
   endDeadEvents,
   reportNearLastRetries,
   reportStorms,
@@ -38,7 +40,7 @@ const parts: Readonly<Record<string, Part>> = {
   sendDigests,
   escalate,
   watchChargebackRatio,
-  tidyUp,
+  forgetWorkers,
 };
 
 /**
@@ -68,13 +70,8 @@ export async function sweepAlerts(
   return { more };
 }
 
-const dayMs = 86_400_000;
-
-/** Deletes what no rule reads any more, and the heartbeats of workers that were missed for an hour. */
-async function tidyUp(trx: Knex.Transaction, alertContext: AlertContext): Promise<void> {
-  const oldestHour = new Date(alertContext.serviceClock.now().getTime() - 100 * dayMs);
-  await trx("alerts.event_hours").where("hour", "<", oldestHour).delete();
-  await trx("receiver.answers_by_minute").whereRaw("minute < now() - interval '7 days'").delete();
+/** Deletes the heartbeats of workers that were missed for an hour. */
+async function forgetWorkers(trx: Knex.Transaction): Promise<void> {
   await trx("alerts.heartbeats")
     .whereRaw("starts_with(name, 'worker') and beat_at < now() - interval '1 hour'")
     .delete();

@@ -147,7 +147,7 @@ export async function keepPartitions(
       changes.dropped.push(weekName(week));
     });
   }
-  for (let more = true; more; ) {
+  for (let more = true; more;) {
     more = false;
     await attempt(async (trx) => {
       const forgotten = await forgetDropped(trx, oldest);

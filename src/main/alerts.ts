@@ -9,12 +9,15 @@ import { startSender } from "../alerts/outbox/sender.ts";
 import { type AlertSettings, loadAlertSettings } from "../alerts/settings.ts";
 import { sweepAlerts } from "../alerts/sweep.ts";
 import { signatureScheme } from "../contract/signature/signature-scheme.ts";
+import { pruneAlerts } from "../alerts/retention.ts";
+import { readPartitionHealth } from "../inbox/partitions.ts";
 import { runEvery } from "../platform/run-every.ts";
 import type { RunListener } from "../reconcile/run-listener.ts";
 import { lastFullAnswerStart } from "../reconcile/runs/runs.ts";
 import type { ScheduledTask } from "../worker/start-worker.ts";
 import type { Config } from "./config/config.ts";
 import type { ReportsRoom } from "./rooms/room-interfaces.ts";
+import { databaseNow, retentionEveryMs } from "./retention.ts";
 import type { Runtime } from "./runtime.ts";
 
 const loaded = new WeakMap<Config, AlertSettings>();
@@ -87,7 +90,7 @@ export async function runAlertWatch(
   const { log } = runtime;
   const db = await runtime.db();
   const alertContext = createAlertContext(runtime);
-  const questions = { lastFullAnswerStart, ...ofReports };
+  const questions = { lastFullAnswerStart, partitionsAt: readPartitionHealth, ...ofReports };
   const name = `worker:${process.pid}:${crypto.randomUUID()}`;
   const watch = runEvery({ log, name: "alerts" }, sweepEveryMs, async () => {
     await recordHeartbeat(db, name);
@@ -99,15 +102,26 @@ export async function runAlertWatch(
   });
 }
 
-/** Records the heartbeat by which the sweep knows that the scheduler runs. */
-export async function schedulerBeatTask(
+/** The scheduler's heartbeat, by which the sweep knows that it runs, and what removes old alerts and messages. */
+export async function alertTasks(
   runtime: Runtime,
-): Promise<Record<"scheduler-beat", ScheduledTask>> {
+  readNow: typeof databaseNow = databaseNow,
+): Promise<Record<string, ScheduledTask>> {
+  const { log, serviceClock } = runtime;
   const db = await runtime.db();
+  const settings = alertSettings(runtime);
   return {
     "scheduler-beat": {
       schedule: { everyMs: beatEveryMs },
       run: () => recordHeartbeat(db, schedulerBeat),
+    },
+    "alerts-retention": {
+      schedule: { everyMs: retentionEveryMs },
+      run: async (stopping) => {
+        const [now, serviceNow] = [await readNow(db), serviceClock.now()];
+        const removed = await pruneAlerts(db, { now, serviceNow, settings, stopping });
+        log.info({ removed }, "old alerts and messages are removed");
+      },
     },
   };
 }

@@ -89,3 +89,11 @@ export async function storeAnswers(db: Knex, answers: ReadonlyMap<string, number
     [sqlArray([...answers.keys()]), sqlArray([...answers.values()])],
   );
 }
+
+const answersKeptDays = 7;
+
+/** Forgets answers that no rule reads any more. One statement; idempotent. Returns the number of rows. */
+export async function forgetAnswers(db: Knex, now: Date): Promise<number> {
+  const before = new Date(now.getTime() - answersKeptDays * 86_400_000);
+  return db("receiver.answers_by_minute").where("minute", "<", before).delete();
+}

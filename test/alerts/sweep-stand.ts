@@ -1,6 +1,7 @@
 import type { Knex } from "knex";
 import type { AlertContext } from "../../src/alerts/alert-context.ts";
 import { sweepAlerts } from "../../src/alerts/sweep.ts";
+import { readPartitionHealth } from "../../src/inbox/partitions.ts";
 import { lastFullAnswerStart } from "../../src/reconcile/runs/runs.ts";
 import { programmesNear } from "../../src/reports/catalogue/network-monitor/programmes-near.ts";
 import { createLog } from "../../src/platform/log.ts";
@@ -23,7 +24,14 @@ export async function sweep(
     name: "test",
     destination: { write: (line: string) => void failures.push(line) },
   });
-  while ((await sweepAlerts({ db, log, lastFullAnswerStart, programmesNear }, alertContext)).more);
+  while (
+    (
+      await sweepAlerts(
+        { db, log, lastFullAnswerStart, partitionsAt: readPartitionHealth, programmesNear },
+        alertContext,
+      )
+    ).more
+  );
   if (failures.length > 0) throw new Error(failures.join(""));
   if (sends) await sendDue(db);
 }

@@ -55,6 +55,8 @@ export default defineConfig(({ mode }) => ({
                   "test/e2e/postgres-outages.test.ts",
                   "test/e2e/redis-outages.test.ts",
                   "test/e2e/silent-failover.test.ts",
+                  "test/inbox/partitions.test.ts",
+                  "test/main/retention.test.ts",
                   "test/mirror/any-order.test.ts",
                   "test/nullable-columns.test.ts",
                   "test/platform/postgres/session-settings.test.ts",

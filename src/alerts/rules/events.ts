@@ -8,7 +8,7 @@ import { clear, raise } from "../raise-conditions.ts";
 import type { AlertSettings } from "../settings.ts";
 import { committedAfterSeconds, readWatermark, writeWatermark } from "../store.ts";
 import type { Condition, End } from "../timeline.ts";
-import { unknownValueCondition, remember } from "./unknown-values.ts";
+import { remember, tooManyValuesCondition, unknownValueCondition } from "./unknown-values.ts";
 import { endsByAcknowledging, headlineText, shortened, withoutIds } from "./wording.ts";
 
 /** Reports events that became dead. Belongs in the transaction that marks them as dead. */
@@ -137,7 +137,7 @@ async function tellUnknownValues(
   const versions = [...new Set(rows.flatMap(({ api_version: version }) => version ?? []))];
   const isFirst =
     (await trx("alerts.seen_values").where("kind", "event.api_version").first()) === undefined;
-  const fresh = await remember(trx, [
+  const { fresh, fullKinds } = await remember(trx, [
     ...types.map((value) => ({ kind: "event.type", value })),
     ...versions.map((value) => ({ kind: "event.api_version", value })),
   ]);
@@ -148,7 +148,10 @@ async function tellUnknownValues(
   await raise(
     trx,
     alertContext,
-    news.map((novelty) => unknownValueCondition(rules, novelty, at)),
+    [
+      ...news.map((novelty) => unknownValueCondition(rules, novelty, at)),
+      ...fullKinds.map((kind) => tooManyValuesCondition(rules, kind, at)),
+    ],
     "sweep",
   );
 }

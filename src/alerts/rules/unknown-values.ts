@@ -26,13 +26,26 @@ export async function reportUnknownValues(
     [...seen].map((value) => ({ kind, value: storable(value.slice(0, 200)) })),
   );
   if (values.length === 0) return;
-  const fresh = await remember(trx, values);
+  const { fresh, fullKinds } = await remember(trx, values);
   if (foundBy === "import") return;
+  const { rules } = alertContext.settings;
   const at = alertContext.serviceClock.now();
-  const conditions = fresh.map((novelty) =>
-    unknownValueCondition(alertContext.settings.rules, novelty, at),
-  );
+  const conditions = [
+    ...fresh.map((novelty) => unknownValueCondition(rules, novelty, at)),
+    ...fullKinds.map((kind) => tooManyValuesCondition(rules, kind, at)),
+  ];
   await raise(trx, alertContext, conditions, foundBy);
+}
+
+/** Of each kind so many values are remembered. More are no codes: a field holds ids, or free text. */
+export const maxValues = 10_000;
+
+/** What `remember` did. */
+export interface Remembered {
+  /** The values that were new, and are known now. */
+  fresh: { kind: string; value: string }[];
+  /** The kinds of which further values are neither remembered nor reported. */
+  fullKinds: string[];
 }
 
 /**
@@ -42,15 +55,32 @@ export async function reportUnknownValues(
 export async function remember(
   trx: Knex,
   values: readonly { kind: string; value: string }[],
-): Promise<{ kind: string; value: string }[]> {
-  const { rows } = await trx.raw<{ rows: { kind: string; value: string }[] }>(
-    `insert into alerts.seen_values (kind, value)
-     select distinct g.kind, g.value from unnest(?::text[], ?::text[]) as g(kind, value)
-     where not exists (select from alerts.seen_values s where s.kind = g.kind and s.value = g.value)
-     order by 1, 2 on conflict do nothing returning kind, value`,
-    [sqlArray(values.map(({ kind }) => kind)), sqlArray(values.map(({ value }) => value))],
+): Promise<Remembered> {
+  const { rows } = await trx.raw<{ rows: { kind: string; value: string | null }[] }>(
+    `with fresh as materialized (
+       select distinct g.kind, g.value from unnest(?::text[], ?::text[]) as g(kind, value)
+       where not exists (select from alerts.seen_values s where s.kind = g.kind and s.value = g.value)
+     ), room as materialized (
+       select k.kind, ? - (select count(*) from alerts.seen_values s where s.kind = k.kind) as places
+       from (select distinct kind from fresh) k
+     ), numbered as materialized (
+       select kind, value, row_number() over (partition by kind order by value) <= places as fits
+       from fresh join room using (kind)
+     ), added as (
+       insert into alerts.seen_values (kind, value) select kind, value from numbered where fits
+       order by 1, 2 on conflict do nothing returning kind, value
+     )
+     select kind, value from added union all select distinct kind, null from numbered where not fits`,
+    [
+      sqlArray(values.map(({ kind }) => kind)),
+      sqlArray(values.map(({ value }) => value)),
+      maxValues,
+    ],
   );
-  return rows;
+  return {
+    fresh: rows.flatMap(({ kind, value }) => (value === null ? [] : [{ kind, value }])),
+    fullKinds: rows.flatMap(({ kind, value }) => (value === null ? [kind] : [])),
+  };
 }
 
 /** A value that the interface does not name, seen for the first time. It was stored verbatim. Pure. */
@@ -71,6 +101,30 @@ export function unknownValueCondition(
     facts: [{ label: `${what.charAt(0).toUpperCase()}${what.slice(1)}`, value }],
     storedFacts: { kind, value },
     family: "new-values",
+    at,
+  };
+}
+
+/** A field holds ever new values, so that they are not reported any more. Pure. */
+export function tooManyValuesCondition(
+  rules: AlertSettings["rules"],
+  kind: string,
+  at: Date,
+): Condition {
+  const what = placeOf(kind);
+  return {
+    key: `new-values-end:${kind}`,
+    rule: "event_unknown",
+    severity: rules.event_unknown.severity,
+    title: headlineText({
+      lead: `More than ${maxValues} unknown values: ${what}`,
+      next: "Further ones are not reported",
+    }),
+    advice:
+      "The field holds ids or free text. Every value was stored as it came, and nothing is lost. If the service means " +
+      `it so, do nothing; if not, ask its support. ${endsByAcknowledging}`,
+    facts: [{ label: "Field", value: what }],
+    storedFacts: { kind },
     at,
   };
 }

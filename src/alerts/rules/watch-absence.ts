@@ -144,6 +144,12 @@ async function keepWatch(trx: Knex.Transaction, now: Date, gapMinutes: number): 
   return { first, since };
 }
 
+/** Since when sweeps have been at most some minutes apart, by this machine's clock; null before the first. */
+export async function watchedSince(db: Knex): Promise<Date | null> {
+  const mark = await readWatermark<Mark>(db, "watch");
+  return mark === null ? null : new Date(mark.since);
+}
+
 /** The name of the scheduler's heartbeat, which a task of the queue sends. */
 export const schedulerBeat = "scheduler";
 

@@ -1,5 +1,4 @@
 import type { Command } from "commander";
-import { keepPartitions } from "../../inbox/partitions.ts";
 import { startHealthServer } from "../../platform/http/listen.ts";
 import { accountProblem } from "../../reconcile/same-account.ts";
 import {
@@ -9,6 +8,7 @@ import {
 } from "../../worker/start-worker.ts";
 import { createListener, nightlyTasks } from "../reconciliation.ts";
 import { optionalRooms } from "../optional-rooms.ts";
+import { retentionTasks } from "../retention.ts";
 import type { Runtime } from "../runtime.ts";
 import { migratedDatabase, reportsStandbyOf } from "../schema.ts";
 import type { CliContext } from "./context.ts";
@@ -34,8 +34,6 @@ export function registerWorker(program: Command, context: CliContext): void {
       });
     });
 }
-
-const partitionsEveryMs = 3_600_000;
 
 export interface WorkerRole {
   /** The service to read from. Default: the configured one. */
@@ -79,14 +77,7 @@ export async function runWorker(runtime: Runtime, role: WorkerRole = {}): Promis
               ...(await optionalRooms.reports?.tasks(runtime, reportsStandbyOf(runtime))),
             }),
         ...(await alerts?.tasks(runtime)),
-        "inbox-partitions": {
-          schedule: { everyMs: partitionsEveryMs },
-          run: async () => {
-            const { eventsKeepDays: keepDays } = config;
-            const changes = await keepPartitions({ db, log }, { keepDays });
-            log.info(changes, "the partitions of the inbox are kept");
-          },
-        },
+        ...(await retentionTasks(runtime)),
       },
     },
   );

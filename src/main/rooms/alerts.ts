@@ -6,7 +6,7 @@ export const alertsRoom: AlertsRoom = {
   send: async (runtime) => (await import("../alerts.ts")).runAlertSender(runtime),
   watch: async (runtime, ofReports) =>
     (await import("../alerts.ts")).runAlertWatch(runtime, ofReports),
-  tasks: async (runtime) => (await import("../alerts.ts")).schedulerBeatTask(runtime),
+  tasks: async (runtime) => (await import("../alerts.ts")).alertTasks(runtime),
   redact: async (trx, person) =>
     (await import("../../alerts/redact-messages.ts")).redactMessages(trx, person),
   examineWork: async (runtime) => (await import("../cli/doctor/alerts.ts")).examineWork(runtime),

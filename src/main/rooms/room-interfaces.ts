@@ -91,7 +91,7 @@ export interface AlertsRoom {
   send(runtime: Runtime): Promise<void>;
   /** Looks for absences and all else that time makes due, until the runtime ends. */
   watch(runtime: Runtime, ofReports: Partial<ReportsRoom["questions"]>): Promise<void>;
-  /** The scheduler's heartbeat. */
+  /** The scheduler's heartbeat, and what removes old alerts. */
   tasks(runtime: Runtime): Promise<Record<string, ScheduledTask>>;
   /**
    * Redacts what alerts and messages say of a person: of these objects and events, and by these names. Returns what

@@ -1,0 +1,44 @@
+import type { Knex } from "knex";
+import { keepPartitions } from "../inbox/partitions.ts";
+import { forgetAnswers } from "../receiver/counters.ts";
+import { forgetRechecks } from "../reconcile/recheck/forget-rechecks.ts";
+import type { ScheduledTask } from "../worker/start-worker.ts";
+import type { Runtime } from "./runtime.ts";
+
+export const retentionEveryMs = 3_600_000;
+
+/** The database's clock, which dated the rows: a machine whose clock is years ahead removes nothing. */
+export async function databaseNow(db: Knex): Promise<Date> {
+  const { rows } = await db.raw<{ rows: [{ now: Date }] }>("select now() as now");
+  return rows[0].now;
+}
+
+/**
+ * What removes old rows, a task for each room; the alerts have their own (main/alerts.ts). docs/operations.md says what
+ * is kept how long.
+ */
+export async function retentionTasks(
+  runtime: Pick<Runtime, "config" | "db" | "log">,
+  readNow: (db: Knex) => Promise<Date> = databaseNow,
+): Promise<Record<string, ScheduledTask>> {
+  const { config, log } = runtime;
+  const db = await runtime.db();
+  const hourly = (run: ScheduledTask["run"]): ScheduledTask => ({
+    schedule: { everyMs: retentionEveryMs },
+    run,
+  });
+  return {
+    "inbox-partitions": hourly(async () => {
+      const { eventsKeepDays: keepDays } = config;
+      const changes = await keepPartitions({ db, log }, { now: await readNow(db), keepDays });
+      log.info(changes, "the partitions of the inbox are kept");
+    }),
+    "receiver-retention": hourly(async () => {
+      await forgetAnswers(db, await readNow(db));
+    }),
+    "reconcile-retention": hourly(async (stopping) => {
+      const rechecks = await forgetRechecks(db, { now: await readNow(db), stopping });
+      log.info({ rechecks }, "old rechecks are removed");
+    }),
+  };
+}
