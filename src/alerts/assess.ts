@@ -58,12 +58,12 @@ export async function assessAffected(
   const isAssessed = new Set(orders);
   const declined = mergedOrders(await findDeclinedOrders(trx, orders));
   const chargebacks = await findChargebacks(trx, disputed);
-  const declines = declined.flatMap((order) => {
+  // Other cycles were read for merging only. A change to one cycle is no news about another.
+  const changed = declined.filter(({ ids }) => ids.some((id) => isAssessed.has(id)));
+  const concerned = changed.flatMap((order) => {
     const timeline = declineTimeline(order, wording);
     return timeline === null ? [] : [{ order, timeline }];
   });
-  // Other cycles were read for merging only. A change to one cycle is no news about another.
-  const concerned = declines.filter(({ order }) => order.ids.some((id) => isAssessed.has(id)));
   const timelines = [
     ...concerned.map(({ timeline }) => timeline),
     ...chargebacks.map((chargeback) => chargebackTimeline(chargeback, wording)),
@@ -103,17 +103,20 @@ async function writeAll(
  */
 async function lockSubjects(trx: Knex.Transaction, ids: readonly string[]): Promise<void> {
   if (ids.length === 0) return;
+  const list = sqlArray(ids);
   await trx.raw(
     `select pg_advisory_xact_lock(7255, n) from (
        select distinct hashtext(subject.id) & 1023 as n
-       from unnest(?::text[]) as asked(id)
-       left join mirror.orders o on o.id = asked.id
-       left join mirror.transactions t on t.id = asked.id
-       left join mirror.orders paid on paid.id = t.order_id
-       cross join lateral (
-         values (asked.id), (o.subscription_id), (t.order_id), (paid.subscription_id)) as subject(id)
+       from (
+         select unnest(?::text[]) as id
+         union all
+         select unnest(array[o.id, o.subscription_id]) from mirror.orders o where o.id = any(?::text[])
+         union all
+         select unnest(array[t.order_id, (select o.subscription_id from mirror.orders o where o.id = t.order_id)])
+         from mirror.transactions t where t.id = any(?::text[])
+       ) subject
        where subject.id is not null order by 1 offset 0) turns`,
-    [sqlArray(ids)],
+    [list, list, list],
   );
 }
 

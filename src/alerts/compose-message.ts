@@ -141,8 +141,9 @@ export async function customerFacts(
               group by o.currency) d) as past_due,
        (select jsonb_agg(jsonb_build_object('currency', p.currency, 'amount', p.amount::text) order by p.currency)
         from (select t.currency, sum(case t.type when 'refund' then -abs(t.amount) else t.amount end) as amount
-              from mirror.orders o join mirror.transactions t on t.order_id = o.id
-              where o.customer_id = asked.id and t.status = 'succeeded' and t.type in ('sale', 'refund')
+              from mirror.transactions t
+              where t.order_id = any(array(select o.id from mirror.orders o where o.customer_id = asked.id))
+                and t.status = 'succeeded' and t.type in ('sale', 'refund')
               group by t.currency) p) as paid
      from unnest(?::text[]) as asked(id)
      left join mirror.customers c on c.id = asked.id and ${isNotErased}`,

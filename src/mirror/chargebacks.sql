@@ -69,6 +69,7 @@ returns timestamptz language sql immutable parallel safe as $$
       else coalesce(p_sale_left_at, p_sale_last_at) end
 $$;
 
+-- Keys are plain columns, so that whoever asks for some of them finds them by indexes.
 create or replace view mirror.chargebacks as
 select k.key, k.order_id, sale.id as transaction_id, now.state,
        coalesce(sale.amount, o.total) as amount, coalesce(sale.currency, o.currency) as currency,
@@ -79,9 +80,15 @@ from (
   select v.id as key, v.id as order_id from mirror.versions v
   where v.resource = 'order' and v.data->>'status' like 'chargeback%'
   union
-  select coalesce(t.order_id, t.id), t.order_id
+  select t.order_id, t.order_id
   from mirror.versions v join mirror.transactions t on t.id = v.id
   where v.resource in ('transaction', 'transaction.inline') and v.data->>'status' like 'chargeback%'
+    and t.order_id is not null
+  union
+  select t.id, null
+  from mirror.versions v join mirror.transactions t on t.id = v.id
+  where v.resource in ('transaction', 'transaction.inline') and v.data->>'status' like 'chargeback%'
+    and t.order_id is null
 ) k
 left join mirror.orders o on o.id = k.order_id
 left join lateral mirror.chargeback_of_order(k.order_id, null) ordered on true

@@ -184,17 +184,18 @@ const statement = `
     from (select distinct subscription_id from mirror.orders
           where id = any(?::text[]) and subscription_id is not null) s
     join mirror.orders o using (subscription_id)
+    -- Without the offset a planner may read the whole history once, instead of that of each order.
     where exists (select from mirror.versions v
-                  where v.resource = 'order' and v.id = o.id and v.data->>'status' = 'failed')
+                  where v.resource = 'order' and v.id = o.id and v.data->>'status' = 'failed' offset 0)
        or exists (select from mirror.transactions t
-                  where t.order_id = o.id and t.type = 'sale' and t.status = 'failed')
+                  where t.order_id = o.id and t.type = 'sale' and t.status = 'failed' offset 0)
   )
   select o.id, o.order_number, o.customer_id, o.status, o.total, o.currency, o.subscription_id,
          o.subscription_cycle as cycle, o.card_brand, o.card_last_four, o.failure_reason, o.created_at,
          sale.list as sales, failure.list as failures, dunning.list as dunning, settled.at as settled_at,
          s.id is not null as has_subscription, s.status as subscription_status, s.canceled_at,
          s.detail_version <> '' as has_detail, s.attempt_count as detail_attempt, s.next_retry_at as detail_next
-  from asked join mirror.orders o using (id)
+  from mirror.orders o
   left join mirror.subscriptions s on s.id = o.subscription_id
   left join lateral (
     select jsonb_agg(jsonb_build_object('status', t.status, 'at', t.created_at, 'code', t.failure_code)
@@ -217,6 +218,7 @@ const statement = `
     select min(v.source_updated_at) as at from mirror.versions v
     where v.resource = 'order' and v.id = o.id and reports.is_paid(v.data->>'status')
   ) settled on true
+  where o.id = any(array(select id from asked))
   order by o.created_at, o.id`;
 
 const toOrder = (row: Row): DeclinedOrder => ({
