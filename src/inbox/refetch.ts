@@ -26,7 +26,7 @@ export async function requestRefetches(
       byObject.set(key, fetch);
     }
   }
-  const fetches = [...byObject.entries()].sort(([a], [b]) => (a < b ? -1 : 1)).map(([, f]) => f);
+  const fetches = inLockOrder([...byObject.values()]);
   if (fetches.length === 0) return;
   await trx.raw(
     `insert into inbox.fetches as f (resource, id, reason, not_before)
@@ -42,6 +42,12 @@ export async function requestRefetches(
       sqlArray(fetches.map(({ notBefore }) => notBefore)),
     ],
   );
+}
+
+/** All statements lock several refetches in one order, so that none waits for another in a circle. */
+function inLockOrder<T extends { resource: string; id: string }>(fetches: readonly T[]): T[] {
+  const keyed = fetches.map((fetch) => [`${fetch.resource}:${fetch.id}`, fetch] as const);
+  return keyed.sort(([a], [b]) => (a < b ? -1 : 1)).map(([, fetch]) => fetch);
 }
 
 export interface DueRefetch {
@@ -123,16 +129,29 @@ export async function extendLease(
 }
 
 /**
- * Completes a refetch whose answer was applied. When it was requested again meanwhile, the row stays and becomes due.
+ * Completes refetches whose answers were applied. One that was requested again meanwhile stays and becomes due. One
+ * statement, which locks the rows in the order of `requestRefetches`.
  */
-export async function completeRefetch(trx: Knex, fetch: RefetchKey): Promise<void> {
-  const { resource, id, generation } = fetch;
-  const gone = await trx("inbox.fetches").where({ resource, id, generation }).delete();
-  if (gone > 0) return;
-  // The object was read, so an earlier "unknown" no longer counts as the first of two.
-  await trx("inbox.fetches")
-    .where({ resource, id })
-    .update({ due_at: trx.fn.now(), missing_since: null });
+export async function completeRefetches(trx: Knex, fetches: readonly RefetchKey[]): Promise<void> {
+  if (fetches.length === 0) return;
+  const sorted = inLockOrder(fetches);
+  await trx.raw(
+    `with locked as materialized (
+       select f.resource, f.id, f.generation = done.generation as is_over
+       from unnest(?::text[], ?::text[], ?::int[]) as done(resource, id, generation) cross join lateral (
+         select * from inbox.fetches where resource = done.resource and id = done.id for update) f
+     ), gone as (
+       delete from inbox.fetches f using locked l where f.resource = l.resource and f.id = l.id and l.is_over
+     )
+     -- The object was read, so an earlier "unknown" no longer counts as the first of two.
+     update inbox.fetches f set due_at = now(), missing_since = null
+     from locked l where f.resource = l.resource and f.id = l.id and not l.is_over`,
+    [
+      sqlArray(sorted.map(({ resource }) => resource)),
+      sqlArray(sorted.map(({ id }) => id)),
+      sqlArray(sorted.map(({ generation }) => generation)),
+    ],
+  );
 }
 
 /**

@@ -1,4 +1,3 @@
-import type { Knex } from "knex";
 import { withBelievedDates } from "../client/believed-dates.ts";
 import { type ServiceClient, isObjectId } from "../client/service-client.ts";
 import { ServiceUnavailableError } from "../client/service-errors.ts";
@@ -6,27 +5,25 @@ import { canonicalTimestamp } from "../contract/timestamp.ts";
 import { asObject } from "../contract/wire-types.ts";
 import {
   type DueRefetch,
+  completeRefetches,
   postponeRefetch,
-  completeRefetch,
   takeDueRefetches,
-  requestRefetches,
 } from "../inbox/refetch.ts";
-import type { Listener } from "../mirror/listener.ts";
 import { isResource, readEndpointOf, resourceNamed } from "../mirror/resources.ts";
-import { type ObjectKey, type Snapshot, snapshotFrom } from "../mirror/snapshot.ts";
-import { applySnapshots, applyStates } from "../mirror/write/apply.ts";
+import { snapshotFrom } from "../mirror/snapshot.ts";
+import { applyStates } from "../mirror/write/apply.ts";
 import type { Clock } from "../platform/clock.ts";
-import { type Log, safeReason } from "../platform/log.ts";
-import { inTransaction, retryOnConflict } from "../platform/postgres/transactions.ts";
-import type { Random } from "../platform/random.ts";
+import { safeReason } from "../platform/log.ts";
+import { retryOnConflict } from "../platform/postgres/transactions.ts";
 import { type RetryPolicy, retryDelayMs } from "../platform/retry-delay.ts";
-import { isEventFault } from "./apply-batch.ts";
 import {
-  disputedTransactions,
-  refetchesAfter,
-  refetchesForAlerts,
-  partialObjects,
-} from "./outcomes.ts";
+  type AnswerDeps,
+  type AnswerGroup,
+  type ReadPage,
+  createAnswerGroup,
+  isEarly,
+} from "./apply-answers.ts";
+import { disputedTransactions } from "./outcomes.ts";
 
 /**
  * The delays after failed calls and useless answers. Failed calls never end a refetch: the object is late, not lost.
@@ -39,14 +36,10 @@ export const refetchRetryPolicy: RetryPolicy = {
 };
 
 /** Dependencies of a refetch. */
-export interface RefetchDeps {
-  db: Knex;
+export interface RefetchDeps extends AnswerDeps {
   client: Pick<ServiceClient, "get" | "listPages">;
-  log: Log;
-  random: Random;
   /** This machine's clock. */
   clock: Clock;
-  listener: Listener;
   /** The least time between two answers "unknown" that together prove a customer's deletion. */
   missingGraceMs: number;
   /**
@@ -73,22 +66,28 @@ export async function refetchDueObjects(deps: RefetchDeps): Promise<number> {
     limit: atOnce,
     leaseSeconds,
   });
+  const apply = createAnswerGroup(deps);
   await Promise.all(
-    due.map((refetch) => withBackoff(deps, refetch, () => refetchOne(deps, refetch))),
+    due.map((refetch) => withBackoff(deps, refetch, () => refetchOne(deps, refetch, apply))),
   );
   return due.length;
 }
 
-async function refetchOne(deps: RefetchDeps, refetch: DueRefetch): Promise<void> {
+async function refetchOne(
+  deps: RefetchDeps,
+  refetch: DueRefetch,
+  apply: AnswerGroup,
+): Promise<void> {
   const result = await readObject(
     { client: withBelievedDates(deps.client, deps.clock), cause: "fetch" },
     refetch,
   );
   if (result.kind === "missing") return await applyMissing(deps, refetch, result.date);
   if (result.kind === "unreadable") return await giveUpOrRetry(deps, refetch, result.problem);
-  const problem = await applyAnswer(deps, refetch, result.page);
+  const { page } = result;
+  const problem = await apply(refetch, page);
   if (problem !== null) return await giveUpOrRetry(deps, refetch, problem);
-  await completeUnlessEarly(deps, refetch, result.page.date);
+  if (isEarly(refetch, page.date)) await postponeEarly(deps, refetch, page.date);
 }
 
 const unknownThere = "unknown at the service";
@@ -114,7 +113,7 @@ async function applyMissing(deps: RefetchDeps, refetch: DueRefetch, date: Date):
   await retryOnConflict(deps, () =>
     db.transaction(async (trx) => {
       await applyStates(trx, [absence.state(refetch.id, at, "fetch")]);
-      await completeRefetch(trx, refetch);
+      await completeRefetches(trx, [refetch]);
     }),
   );
 }
@@ -154,92 +153,6 @@ async function readObject(
 
 /** A `Date` of the service in the canonical form of versions. */
 export const canonicalDate = (date: Date): string | null => canonicalTimestamp(date.toISOString());
-
-/** One answer of the service. */
-export interface ReadPage {
-  observations: Snapshot[];
-  /** Objects that the answer names but does not contain: they need a refetch of their own. */
-  unread: ObjectKey[];
-  date: Date;
-}
-
-/**
- * Applies one answer and requests the refetches that it requires. Returns the reason when the answer does not show the
- * requested object. When the database refuses an object of a page, the others are applied, and that refusal is the
- * reason. Idempotent; opens its own transactions. Throws when the database does not answer, or refuses the only object.
- */
-export async function applyAnswer(
-  deps: RefetchDeps,
-  refetch: Pick<DueRefetch, "resource" | "id">,
-  page: Pick<ReadPage, "observations" | "unread">,
-): Promise<string | null> {
-  const { observations, unread } = page;
-  try {
-    return await applyTogether(deps, refetch, page);
-  } catch (error) {
-    if (observations.length <= 1 || !isEventFault(error)) throw error;
-    deps.log.warn(
-      { err: error, objects: observations.length },
-      "an answer could not be applied as a whole and is halved",
-    );
-    const half = Math.ceil(observations.length / 2);
-    const parts = [
-      { observations: observations.slice(0, half), unread },
-      { observations: observations.slice(half), unread: [] },
-    ];
-    const problems: (string | null)[] = [];
-    for (const part of parts) problems.push(await applyPart(deps, refetch, part));
-    return problems.find((problem) => problem !== null) ?? null;
-  }
-}
-
-async function applyPart(
-  deps: RefetchDeps,
-  refetch: Pick<DueRefetch, "resource" | "id">,
-  part: Pick<ReadPage, "observations" | "unread">,
-): Promise<string | null> {
-  try {
-    return await applyAnswer(deps, refetch, part);
-  } catch (error) {
-    if (!isEventFault(error)) throw error;
-    const [refused] = part.observations;
-    const named = { resource: refused?.resource, id: refused?.object["id"] };
-    deps.log.error({ err: error, ...named }, "an object of an answer could not be applied");
-    return safeReason(error);
-  }
-}
-
-async function applyTogether(
-  deps: RefetchDeps,
-  { resource, id }: Pick<DueRefetch, "resource" | "id">,
-  { observations, unread }: Pick<ReadPage, "observations" | "unread">,
-): Promise<string | null> {
-  const { outcomes } = await deps.listener.tellWithin(deps.log, (tell) =>
-    retryOnConflict(deps, () =>
-      inTransaction(deps.db, async (trx) => {
-        const applied = await applySnapshots(trx, observations);
-        const partial = partialObjects(observations, applied.outcomes);
-        const others = partial.filter((object) => object.resource !== resource || object.id !== id);
-        const { ties } = applied;
-        const reads = refetchesAfter({ ties, unread: [...applied.unread, ...unread, ...others] });
-        const news = { states: applied.written, future: applied.unbelieved };
-        const missingFacts = await tell(trx, news, "read");
-        await requestRefetches(trx, [...reads, ...refetchesForAlerts(missingFacts)]);
-        return applied;
-      }),
-    ),
-  );
-  const problems = outcomes.flatMap((outcome, n) => {
-    const shown = observations[n]?.resource;
-    if (outcome.outcome === "unreadable") return [{ shown, problem: outcome.reason }];
-    const isPartial = outcome.outcome === "partial" && shown === resource;
-    return isPartial ? [{ shown, problem: "required fields are missing" }] : [];
-  });
-  for (const { shown, problem } of problems) {
-    deps.log.warn({ resource: shown, problem }, "the service's answer cannot be read");
-  }
-  return problems.find(({ shown }) => shown === resource)?.problem ?? null;
-}
 
 /**
  * The service may lag behind its own events. With this many useless answers the refetch is given up; failed calls and
@@ -289,7 +202,7 @@ export async function giveUpOrRetry(
     { resource, id, problem },
     "a refetch was given up",
   );
-  await completeRefetch(deps.db, refetch);
+  await completeRefetches(deps.db, [refetch]);
 }
 
 /** The longest delay after an early answer, unless the backoff is longer by then. */
@@ -301,13 +214,16 @@ export async function completeUnlessEarly(
   refetch: DueRefetch,
   date: Date,
 ): Promise<void> {
-  const { notBefore } = refetch;
-  if (notBefore === null || date >= notBefore) return completeRefetch(deps.db, refetch);
+  if (isEarly(refetch, date)) await postponeEarly(deps, refetch, date);
+  else await completeRefetches(deps.db, [refetch]);
+}
+
+async function postponeEarly(deps: RefetchDeps, refetch: DueRefetch, date: Date): Promise<void> {
+  const missingMs = (refetch.notBefore ?? date).getTime() - date.getTime();
   // The service's clock may be moved, so a tie may be dated years ahead: it is read again at growing intervals.
   const maxMs = Math.max(earlyMs, backoffMs(deps, refetch));
-  const delayMs = Math.min(maxMs, notBefore.getTime() - date.getTime() + 100);
   await postponeRefetch(deps.db, refetch, {
-    delayMs,
+    delayMs: Math.min(maxMs, missingMs + 100),
     error: "answered too early to confirm the tie",
   });
 }

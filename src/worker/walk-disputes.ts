@@ -3,11 +3,10 @@ import { listTransactions } from "../contract/resources/transactions.ts";
 import { asObject, wireId } from "../contract/wire-types.ts";
 import { type DueRefetch, extendLease, takeDueRefetches } from "../inbox/refetch.ts";
 import { snapshotFrom } from "../mirror/snapshot.ts";
+import { type ReadPage, applyAnswer } from "./apply-answers.ts";
 import { disputedTransactions } from "./outcomes.ts";
 import {
   type RefetchDeps,
-  type ReadPage,
-  applyAnswer,
   completeUnlessEarly,
   canonicalDate,
   giveUpOrRetry,

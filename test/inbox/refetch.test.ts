@@ -2,7 +2,7 @@ import { beforeEach, describe, expect, test } from "vitest";
 import {
   type RefetchRequest,
   postponeRefetch,
-  completeRefetch,
+  completeRefetches,
   takeDueRefetches,
   requestRefetches,
 } from "../../src/inbox/refetch.ts";
@@ -135,9 +135,9 @@ describe("ending reads", () => {
   test("a read that was applied is gone", async () => {
     await want(wanted(), wanted({ id: "ord_2" }));
     const fetches = await take();
-    await completeRefetch(
+    await completeRefetches(
       database.db,
-      fetches.find(({ id }) => id === "ord_1")!,
+      fetches.filter(({ id }) => id === "ord_1"),
     );
     expect((await stored()).map(({ id }) => id)).toEqual(["ord_2"]);
   });
@@ -146,8 +146,17 @@ describe("ending reads", () => {
     await want(wanted());
     const underWay = await takeOne();
     await want(wanted({ notBefore: later, reason: "tie" }));
-    await completeRefetch(database.db, underWay);
+    await completeRefetches(database.db, [underWay]);
     expect(await takeOne()).toMatchObject({ generation: 2, reason: "tie", attempts: 1 });
+  });
+
+  test("of several that were applied together, only those that were not ordered anew are gone", async () => {
+    await want(wanted(), wanted({ id: "ord_2" }), wanted({ resource: "customer" }));
+    const underWay = await take();
+    await want(wanted({ id: "ord_2" }));
+    await completeRefetches(database.db, underWay.toReversed());
+    expect(await stored()).toMatchObject([{ resource: "order", id: "ord_2" }]);
+    expect(await takeOne()).toMatchObject({ id: "ord_2", generation: 2 });
   });
 
   test("a read that was taken again under its new order is settled by that one alone", async () => {
@@ -155,11 +164,11 @@ describe("ending reads", () => {
     const first = await takeOne();
     await want(wanted());
     const second = await takeOne();
-    await completeRefetch(database.db, first);
+    await completeRefetches(database.db, [first]);
     expect(await stored()).toHaveLength(1);
-    await completeRefetch(database.db, second);
+    await completeRefetches(database.db, [second]);
     expect(await stored()).toEqual([]);
-    await completeRefetch(database.db, second);
+    await completeRefetches(database.db, [second]);
   });
 
   test("a read that is put off comes back at its time, with what is known of it", async () => {

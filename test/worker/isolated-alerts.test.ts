@@ -2,7 +2,7 @@ import type { Knex } from "knex";
 import fc from "fast-check";
 import { afterAll, afterEach, beforeAll, beforeEach, describe, expect, test } from "vitest";
 import { redactMessages } from "../../src/alerts/redact-messages.ts";
-import { applyAnswer } from "../../src/worker/refetch.ts";
+import { applyAnswer } from "../../src/worker/apply-answers.ts";
 import { applyBatch } from "../../src/worker/apply-batch.ts";
 import {
   at,
