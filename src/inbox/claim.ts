@@ -22,8 +22,6 @@ export interface Claim {
 export interface NextClaim extends Claim {
   /** No other transaction was applying events when this one began to. */
   leads: boolean;
-  /** How long the oldest of them waits, by the database's clock, which dated its arrival; 0 without any. */
-  waitedMs: number;
 }
 
 /** The limits of one claim. */
@@ -80,6 +78,14 @@ export async function claimEvents(
   return readClaim(rows);
 }
 
+/** What a transaction takes that does not lead: the rest is left to the one that does. */
+interface FollowerLimits {
+  /** At least so many events … */
+  atLeast: number;
+  /** … or any number, if the oldest has waited for longer than this. */
+  lateAfterMs: number;
+}
+
 /** Whoever holds it leads; see `claimNext`. An arbitrary fixed number. */
 const leaderLock = 7_255_011_935;
 
@@ -87,34 +93,34 @@ const leaderLock = 7_255_011_935;
  * Locks the oldest events with a number above `after` that no worker has tried yet, whoever received them, and reads
  * them. Must run in a transaction, whose end releases the locks.
  *
- * `leads` tells one of all transactions at work from the others. Only it should apply a few events: a batch costs as
- * much as hundreds of events, so many workers with small batches cost several times as much as one with large ones.
+ * `leads` tells one of all transactions at work from the others. Only it takes a few events: a batch costs as much as
+ * hundreds of events, so many workers with small batches cost several times as much as one with large ones.
  */
 export async function claimNext(
   trx: Knex.Transaction,
   after: number,
-  limits: ClaimLimits,
+  limits: ClaimLimits & FollowerLimits,
 ): Promise<NextClaim> {
   const { rows } = await trx
-    .raw<{ rows: (ClaimedRow & { leads: boolean; waited_ms: number | null })[] }>(
+    .raw<{ rows: (ClaimedRow & { leads: boolean })[] }>(
       `with leader as materialized (
          select pg_try_advisory_xact_lock(:leaderLock) as leads, ${limitIdle}
-       ), locked as materialized (
+       ), found as materialized (
          select seq, attempts from inbox.progress
          where state = 'received' and seq > :after
          order by seq limit :rows for update skip locked
+       ), locked as materialized (
+         select * from found
+         where (select leads from leader) or (select count(*) from found) >= :atLeast
+           or (select received_at from inbox.receipts where seq = (select min(seq) from found))
+              < now() - make_interval(secs => :lateAfterMs::float8 / 1000)
        ), ${readLocked}
-       select leads, (select extract(epoch from now() - min(received_at)) * 1000 from claimed)::float8 as waited_ms, taken.*
-       from leader left join taken on true order by seq`,
+       select leads, taken.* from leader left join taken on true order by seq`,
       { leaderLock, after, idleMs: defaultIdleMs, ...limits },
     )
     .options({ name: "inbox-claim" });
-  const [first] = rows;
-  return {
-    leads: first?.leads === true,
-    waitedMs: first?.waited_ms ?? 0,
-    ...readClaim(rows.filter(({ seq }) => seq !== null)),
-  };
+  const leads = rows[0]?.leads === true;
+  return { leads, ...readClaim(rows.filter(({ seq }) => seq !== null)) };
 }
 
 /** Whether `claimNext` may find something: a look that costs a tenth of a claim. */

@@ -54,10 +54,12 @@ export interface ApplyDeps {
 
 /** Bytes of bodies, decoded, take some ten times as much memory. */
 const batchLimits = { rows: 500, bytes: 8 * 1024 * 1024 };
-/** A batch of at least so many events costs little more an event than a full one. */
-const worthwhile = 250;
-/** An event that waits for so long is applied by any worker, with however few others. */
-const overdueMs = 250;
+/**
+ * What is applied beside another transaction. A batch of `atLeast` events costs little more an event than a full one.
+ * `lateAfterMs` is far longer than a batch takes, also on a busy machine: if it were not, all workers would apply small
+ * batches as soon as the machine is busy, which makes it busier.
+ */
+const besideAnother = { atLeast: 250, lateAfterMs: 2_000 };
 
 /**
  * Applies those of the events that are still unapplied: mirror, history, alerts, refetches and inbox states in one
@@ -94,17 +96,15 @@ export interface Look {
 
 /**
  * Applies the oldest events with a number above `after` that were not tried yet, up to one batch, as `applyBatch` does.
- * While another transaction applies events, it takes only a worthwhile batch, or events that wait too long.
+ * While another transaction applies events, it takes only many, or events that wait too long (`besideAnother`).
  */
 export async function applyNext(deps: ApplyDeps, after: number): Promise<Look> {
   let seqs: number[] = [];
   let look: Look = { events: 0, last: 0, isFull: false, leads: false };
   try {
     await applyClaimed(deps, async (trx, apply) => {
-      const claim = await claimNext(trx, after, batchLimits);
-      const { leads, events, left, waitedMs } = claim;
-      look = { events: 0, last: 0, isFull: false, leads };
-      if (!leads && events.length < worthwhile && waitedMs <= overdueMs) return;
+      const claim = await claimNext(trx, after, { ...batchLimits, ...besideAnother });
+      const { leads, events, left } = claim;
       seqs = events.map(({ seq }) => seq);
       const isFull = left.length > 0 || events.length === batchLimits.rows;
       look = { events: events.length, last: seqs.at(-1) ?? 0, isFull, leads };

@@ -196,7 +196,8 @@ describe("the partitions of a database", () => {
     const stand = openInbox(database.url);
     await stand.appender.append(verifiedEvent());
     await stand.close();
-    const { events } = await db.transaction((trx) => claimNext(trx, 0, { rows: 5, bytes: 1_000 }));
+    const limits = { rows: 5, bytes: 1_000, atLeast: 1, lateAfterMs: 0 };
+    const { events } = await db.transaction((trx) => claimNext(trx, 0, limits));
     expect(events.map(({ seq }) => seq)).toEqual([far + 1]);
     const health = { spansAhead: 0, isOverflowing: true };
     expect(await readPartitionHealth(db, new Date())).toMatchObject(health);

@@ -231,7 +231,7 @@ describe("the next batch", () => {
   /** As if another worker were at work; it has taken nothing of what is stored afterwards. */
   const whileAnotherLeads = (work: () => Promise<void>): Promise<void> =>
     db.transaction(async (trx) => {
-      await claimNext(trx, 0, { rows: 1, bytes: 1 });
+      await claimNext(trx, 0, { rows: 1, bytes: 1, atLeast: 1, lateAfterMs: 0 });
       await work();
     });
 
@@ -244,14 +244,14 @@ describe("the next batch", () => {
 
   test("is nothing while another worker is at work and few events wait", () =>
     whileAnotherLeads(async () => {
-      const seqs = await storeMany(3);
+      const seqs = await storeMany(3, 1);
       expect(await applyNext(applyDeps(db), 0)).toMatchObject({ events: 0, leads: false });
       expect(new Set(await statesOf(seqs))).toEqual(new Set(["received"]));
     }));
 
   test.each([
     ["many events wait", 250, 0],
-    ["one waits for too long", 1, 1],
+    ["one waits for too long", 1, 3],
   ])("is taken beside another worker when %s", (_when, count, ageSeconds) =>
     whileAnotherLeads(async () => {
       await storeMany(count, ageSeconds);
