@@ -2,7 +2,12 @@ import pg from "pg";
 import type { Benchmark, BenchOptions } from "./benchmark.ts";
 import { type CpuUse, meterCpu } from "./support/cpu-meter.ts";
 import { describeCost } from "./support/format.ts";
-import { startLoadGenerator } from "./support/load-generator.ts";
+import {
+  type LoadGenerator,
+  type SentStream,
+  newStream,
+  startLoadGenerator,
+} from "./support/load-generator.ts";
 import { placement } from "./support/pinning.ts";
 import type { QueueBackend, Stand } from "./support/stand.ts";
 import { median } from "./support/statistics.ts";
@@ -14,6 +19,13 @@ const deployments = [1, 4] as const;
 const connections = 64;
 
 interface Round {
+  /** Events of different objects. */
+  distinct: Measured;
+  /** Events of one order. */
+  hot: Measured;
+}
+
+interface Measured {
   appliedPerSecond: number;
   cpu: CpuUse;
   /** CPU of all programs but the load generators, in microseconds an event. */
@@ -34,22 +46,38 @@ export const processes: Benchmark = {
           const round = await oneRound(stand, backend, count, options);
           measured.get(count)?.push(round);
           const what = `${count} + ${count}, queue on ${backend}`;
-          say(
-            `round ${n}: ${what}: ${Math.round(round.appliedPerSecond)}/s, ${Math.round(round.cost)} µs`,
-          );
+          for (const [kind, { appliedPerSecond, cost }] of Object.entries(round)) {
+            say(
+              `round ${n}: ${what}, ${kind}: ${Math.round(appliedPerSecond)}/s, ${Math.round(cost)} µs`,
+            );
+          }
         }
       }
       const [one = [], four = []] = [...measured.values()];
-      const ratio = (of: (round: Round) => number) =>
-        median(four.map((round, n) => of(round) / of(one[n] ?? round)));
+      const ratio = (of: (round: Measured) => number) =>
+        median(four.map((round, n) => of(round.distinct) / of((one[n] ?? round).distinct)));
       for (const [count, rounds] of measured) {
-        const last = rounds.at(-1);
-        rows.push({
-          queue: backend,
-          processes: `${count} + ${count}`,
-          "applied/s": Math.round(median(rounds.map(({ appliedPerSecond }) => appliedPerSecond))),
-          "CPU µs an event": Math.round(median(rounds.map(({ cost }) => cost))),
-          "of which": last === undefined ? "" : describeCost(last.cpu, last.appliedPerSecond).costs,
+        for (const kind of ["distinct", "hot"] as const) {
+          const own = rounds.map((round) => round[kind]);
+          const last = own.at(-1);
+          rows.push({
+            queue: backend,
+            processes: `${count} + ${count}`,
+            objects: kind === "hot" ? "one order" : "many",
+            "applied/s": Math.round(median(own.map(({ appliedPerSecond }) => appliedPerSecond))),
+            "CPU µs an event": Math.round(median(own.map(({ cost }) => cost))),
+            "of which":
+              last === undefined ? "" : describeCost(last.cpu, last.appliedPerSecond).costs,
+          });
+        }
+        const hot = median(
+          rounds.map((round) => round.hot.appliedPerSecond / round.distinct.appliedPerSecond),
+        );
+        targets.push({
+          what: `applied a second of one order, to many, ${count} + ${count}, queue on ${backend}`,
+          wanted: "≥ 0.80",
+          measured: hot.toFixed(2),
+          reached: hot >= 0.8,
         });
       }
       const cost = ratio((round) => round.cost);
@@ -83,7 +111,8 @@ const oneRound = (stand: Stand, backend: QueueBackend, count: number, options: B
       const numbers = Array.from({ length: count }, (_, n) => n + 1);
       const named = (name: string) => ({ directory, cpus, profile, name: `${name}-${backend}` });
       const pids: Record<string, number> = { ...place.pids };
-      const generators = [];
+      const generators: Target[] = [];
+      const hotStream = newStream("hot");
       for (const n of numbers) {
         const worker = await startWorker(named(`worker${n}`), place);
         closers.push(() => worker.stop());
@@ -100,40 +129,58 @@ const oneRound = (stand: Stand, backend: QueueBackend, count: number, options: B
           [`receiver${n}`]: receiver.process.pid,
           [`generator${n}`]: generator.process.pid,
         });
-        generators.push({ generator, port: receiver.port });
+        // All send states of the same order, none twice.
+        const hot = { ...hotStream, nextEvent: n * eventsApart };
+        generators.push({ generator, port: receiver.port, hot });
       }
       const client = new pg.Client({ connectionString: place.databaseUrl });
       await client.connect();
       closers.push(() => client.end());
       // A new process compiles its code and fills its caches in its first thousands of events; each has its share of them.
-      await load(generators, 4 * count);
+      await load(generators, "distinct", 4 * count);
       await untilApplied(client);
-      let stopMeter: () => CpuUse = () => ({});
-      const { accepted, startedAtMs } = await load(generators, options.seconds, () => {
-        stopMeter = meterCpu(pids);
-      });
-      await untilApplied(client);
-      const seconds = (Date.now() - startedAtMs) / 1_000;
-      const cpu = stopMeter();
-      const spent = Object.entries(cpu)
-        .filter(([name]) => !/^(?:generator|elsewhere|runner)/.test(name))
-        .reduce((sum, [, used]) => sum + used, 0);
-      const appliedPerSecond = accepted / seconds;
-      return { appliedPerSecond, cpu: summed(cpu), cost: (spent / appliedPerSecond) * 1e6 };
+      const measure = async (kind: keyof Round): Promise<Measured> => {
+        let stopMeter: () => CpuUse = () => ({});
+        const { accepted, startedAtMs } = await load(generators, kind, options.seconds, () => {
+          stopMeter = meterCpu(pids);
+        });
+        await untilApplied(client);
+        const seconds = (Date.now() - startedAtMs) / 1_000;
+        const cpu = stopMeter();
+        const spent = Object.entries(cpu)
+          .filter(([name]) => !/^(?:generator|elsewhere|runner)/.test(name))
+          .reduce((sum, [, used]) => sum + used, 0);
+        const appliedPerSecond = accepted / seconds;
+        return { appliedPerSecond, cpu: summed(cpu), cost: (spent / appliedPerSecond) * 1e6 };
+      };
+      return { distinct: await measure("distinct"), hot: await measure("hot") };
     } finally {
       for (const close of closers.reverse()) await close();
     }
   });
 
-type Target = { generator: ReturnType<typeof startLoadGenerator>; port: number };
+/** More than one generator sends. */
+const eventsApart = 10_000_000;
+
+interface Target {
+  generator: LoadGenerator;
+  port: number;
+  hot: SentStream;
+}
 
 /** All begin together, when the last has made its requests. */
-async function load(targets: readonly Target[], seconds: number, onStart = () => {}) {
+async function load(
+  targets: readonly Target[],
+  kind: keyof Round,
+  seconds: number,
+  onStart = () => {},
+) {
   let waiting = targets.length;
   const reports = await Promise.all(
-    targets.map(({ generator, port }) => {
+    targets.map(({ generator, port, hot }) => {
+      const of = kind === "hot" ? hot : generator.sent;
       const maxEvents = Math.ceil((seconds * 12_000) / targets.length);
-      return generator.run({ port, plan: { kind: "closed", seconds, maxEvents } }, () => {
+      return generator.run({ of, port, plan: { kind: "closed", seconds, maxEvents } }, () => {
         waiting -= 1;
         if (waiting === 0) onStart();
       });

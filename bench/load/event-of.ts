@@ -1,6 +1,6 @@
 import type { EventStream, SampleEvent } from "./protocol.ts";
 import { realEvent } from "./real-events.ts";
-import { sampleEvent } from "./sample-events.ts";
+import { hotEvent, sampleEvent } from "./sample-events.ts";
 import { stripeEvent } from "./stripe-events.ts";
 
 /** The delivery number `n` of a stream. */
@@ -12,5 +12,7 @@ export function eventOf(stream: EventStream, n: number): SampleEvent {
       return realEvent(stream, n);
     case "stripe":
       return stripeEvent(stream, n);
+    case "hot":
+      return hotEvent(stream.seed, n);
   }
 }

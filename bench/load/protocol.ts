@@ -1,8 +1,8 @@
 /**
  * `plain`: what a shop sends where nothing goes wrong. `real`: with repeats, disorder, declines and the rest of what
- * goes wrong. `stripe`: events of Stripe, like the plain ones, for the peer.
+ * goes wrong. `stripe`: events of Stripe, like the plain ones, for the peer. `hot`: all about one order.
  */
-export type Mix = "plain" | "real" | "stripe";
+export type Mix = "plain" | "real" | "stripe" | "hot";
 
 /** A stream of numbered events. The same stream and number give the same event, byte for byte. */
 export interface EventStream {

@@ -34,6 +34,23 @@ const settledOrder: Shape = (seed, n) => {
   return { type: "order.succeeded", object: order(seed, state) };
 };
 
+/** A new state of one order, the same for the whole stream. As large as the events of orders in the plain mix. */
+export function hotEvent(seed: string, n: number): SampleEvent {
+  const id = objectId(seed, "event", n);
+  const at = timeOf(n);
+  const dates = { createdAt: timeOf(0), updatedAt: at };
+  const transactions = [saleOf(seed, 0, timeOf(0))];
+  const object = order(seed, { number: 0, ...dates, status: "succeeded", transactions });
+  const event = {
+    id,
+    type: "order.succeeded",
+    created_at: at,
+    api_version: "2025-06-01",
+    data: { object },
+  };
+  return { id, number: n, body: Buffer.from(JSON.stringify(event)) };
+}
+
 /** A new order that was declined for fraud at that time, which raises an immediate alert. */
 export function declinedOrderEvent(seed: string, n: number, at: Date): SampleDecline {
   const updatedAt = at.toISOString();
