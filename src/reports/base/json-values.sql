@@ -35,6 +35,11 @@ declare
     day date;
     utc timestamp;
 begin
+    -- A short cut for the usual form, on the days that every month has: captures cost ten times as much as a match.
+    if given ~ ('^[1-9][0-9]{3}-(0[1-9]|1[0-2])-(0[1-9]|1[0-9]|2[0-8])T([01][0-9]|2[0-3]):[0-5][0-9]:[0-5][0-9]'
+                || '([.][0-9]{1,6}|)(Z|[+]00:00)$') then
+      return given::timestamptz;
+    end if;
     m := regexp_match(given, '^([0-9]{4})-([0-9]{2})-([0-9]{2})[Tt ]([0-9]{2}):([0-9]{2}):([0-9]{2})([.][0-9]{1,9}|)'
                              || '([Zz]|([+-])([0-9]{2})(:{0,1}[0-9]{2}|))$');
     if m is null or m[1] = '0000' or m[2] not between '01' and '12' or m[3] not between '01' and '31'

@@ -28,16 +28,10 @@ export async function readReport(
   const outcome = report.columns.findIndex(({ name }) => name === "outcome");
   const { sql, bindings } = rowsQuery(question);
   await trx.raw(`declare report_rows no scroll cursor for ${sql}`, bindings as string[]);
-  for (;;) {
-    const { rows } = await trx.raw<{ rows: Record<string, string | null>[] }>(
-      `fetch ${rowsAtOnce} from report_rows`,
-    );
-    if (rows.length === 0) break;
-    const cells = rows.map((row) => toRow(report.columns, row));
-    hash.add(cells);
-    isWrong ||=
-      report.failsOn !== undefined && cells.some((row) => row[outcome] === report.failsOn);
-    await take(cells);
+  for await (const rows of fetchedAhead(trx)) {
+    hash.add(rows);
+    isWrong ||= report.failsOn !== undefined && rows.some((row) => row[outcome] === report.failsOn);
+    await take(rows);
   }
   await trx.raw("close report_rows");
   return {
@@ -81,8 +75,33 @@ export async function tuneForReports(trx: Knex.Transaction): Promise<void> {
   );
 }
 
-const toRow = (columns: readonly Column[], row: Record<string, string | null>): Row =>
-  columns.map(({ name }) => row[`${name}_text`] ?? null);
+/** The cursor's rows in batches. The server computes the next batch while one is being processed. */
+async function* fetchedAhead(trx: Knex.Transaction): AsyncGenerator<Row[], void, undefined> {
+  let coming = fetchRows(trx);
+  try {
+    for (;;) {
+      const rows = await coming;
+      if (rows.length === 0) return;
+      coming = fetchRows(trx);
+      // The consumer may fail before this is awaited; its failure must not become an unhandled rejection.
+      coming.catch(() => {});
+      yield rows;
+    }
+  } finally {
+    // Nobody else uses the connection before it has answered.
+    await coming.catch(() => {});
+  }
+}
+
+async function fetchRows(trx: Knex.Transaction): Promise<Row[]> {
+  const { rows } = await trx
+    .raw<{ rows: Row[] }>(`fetch ${rowsAtOnce} from report_rows`)
+    .options({ rowMode: "array", types: asText });
+  return rows;
+}
+
+/** Every cell is text: the driver need not look for a parser. */
+const asText = { getTypeParser: () => (text: string) => text };
 
 /** Rows that differ turn PASS into FAIL. INCOMPLETE stays, since what was not read may differ as well. */
 const failed = (proof: Proof): Proof =>
@@ -123,14 +142,14 @@ function rowsQuery({ report, period, asOf, currency, accounts, region, finalUnti
   }
   if (currency !== null) bindings.push(currency);
   return {
-    sql: `select ${report.columns.map(asText).join(", ")} from reports.${report.source}(${parameters.join(", ")})
+    sql: `select ${report.columns.map(cellSql).join(", ")} from reports.${report.source}(${parameters.join(", ")})
           ${currency === null ? "" : "where currency = ?"} order by ${report.orderBy}`,
     bindings,
   };
 }
 
 // The alias differs from the column's name: else `order by` would use the alias and sort as text.
-const asText = ({ name, kind }: Column): string =>
+const cellSql = ({ name, kind }: Column): string =>
   kind === "time"
     ? `to_char(${name} at time zone 'UTC', 'YYYY-MM-DD"T"HH24:MI:SS.MS"Z"') as "${name}_text"`
     : `${name}::text as "${name}_text"`;

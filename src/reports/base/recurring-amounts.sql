@@ -2,17 +2,20 @@
 -- n. A percentage is computed exactly, rounded down and then capped, as the service documents it for the validation of
 -- a coupon. A coupon that cannot be read gives no discount.
 create or replace function reports.discount(p_coupon jsonb, p_amount bigint, p_cycle bigint) returns bigint
-language sql immutable parallel safe as $$
-  select case when c.is_covered then least(greatest(coalesce(case
-      when jsonb_typeof(p_coupon->'percentage') = 'number' then least(
-        floor(p_amount * (p_coupon->>'percentage')::numeric / 100),
-        coalesce(reports.whole(p_coupon->'max_discount_amount'), p_amount))
-      else reports.whole(p_coupon->'amount') end, 0), 0), p_amount)::bigint else 0 end
-  from (select case p_coupon->>'duration'
-      when 'forever' then true
-      when 'once' then p_cycle <= 1
-      when 'repeating' then p_cycle <= reports.whole(p_coupon->'duration_in_cycles')
-      else false end as is_covered) c
+language plpgsql immutable parallel safe as $$
+begin
+    return case when case p_coupon->>'duration'
+        when 'forever' then true
+        when 'once' then p_cycle <= 1
+        when 'repeating' then p_cycle <= reports.whole(p_coupon->'duration_in_cycles')
+        else false end
+      then least(greatest(coalesce(case
+        when jsonb_typeof(p_coupon->'percentage') = 'number' then least(
+          floor(p_amount * (p_coupon->>'percentage')::numeric / 100),
+          coalesce(reports.whole(p_coupon->'max_discount_amount'), p_amount))
+        else reports.whole(p_coupon->'amount') end, 0), 0), p_amount)::bigint
+      else 0 end;
+end
 $$;
 
 -- The amount of a cycle per month. A month is a twelfth of 365.25 days. An unknown interval counts as one month.

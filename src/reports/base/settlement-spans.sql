@@ -16,13 +16,11 @@ language sql stable parallel safe as $$
            or width_bucket(t.created_at, p_times) < width_bucket(t.updated_at, p_times)
            or t.id in (select u.id from reports.read_unsettled(p_as_of) u))
   ), known as (
-    select c.*, h.was_unsettled, h.settled_at, h.first_status
+    select c.*, h.was_unsettled, h.settled_at
     from candidate c
     cross join lateral (
       select bool_or(reports.is_unsettled(c.type, v.data->>'status')) as was_unsettled,
-             min(v.source_updated_at) filter (where reports.is_captured(c.type, v.data->>'status')) as settled_at,
-             (array_agg(v.data->>'status' order by v.source_updated_at, reports.status_rank(v.data->>'status'),
-                        v.data->>'status' collate "C"))[1] as first_status
+             min(v.source_updated_at) filter (where reports.is_captured(c.type, v.data->>'status')) as settled_at
       from mirror.versions v
       where v.resource in ('transaction', 'transaction.inline') and v.id = c.id
         and (p_as_of is null or v.recorded_at <= p_as_of)
@@ -45,7 +43,12 @@ language sql stable parallel safe as $$
       when reports.is_unsettled(k.type, k.status) then null
       when k.was_unsettled and k.settled_at is not null then k.settled_at
       when not reports.is_sale_that_stands(k.type, k.status) then coalesce(b.taken_back_at, closed.to_at)
-      when k.first_status = 'succeeded' and k.settled_at < k.created_at + interval '7 days' then k.settled_at
+      when k.settled_at < k.created_at + interval '7 days' and (
+        select v.data->>'status' from mirror.versions v
+        where v.resource in ('transaction', 'transaction.inline') and v.id collate "C" = k.id
+          and (p_as_of is null or v.recorded_at <= p_as_of)
+        order by v.source_updated_at, reports.status_rank(v.data->>'status'), v.data->>'status' collate "C" limit 1
+      ) = 'succeeded' then k.settled_at
       else k.created_at end as ended_at
   ) e
   where case

@@ -14,13 +14,17 @@ language sql stable parallel safe as $$
     select max(r.t0) as until from reconcile.runs r
     where r.first_fill and r.started_at <= coalesce(p_as_of, 'infinity')
   ), arrived as (
-    select c.resource, c.id, min(r.received_at) as received_at
+    select c.resource, c.id, min(e.received_at) as received_at
     from changed c
-    join inbox.progress p on p.resource_type = c.resource and p.resource_id = c.id
-    join inbox.receipts r on r.seq = p.seq
-    where r.event_created_at >= c.at - reports.same_moment()
-      and (p_as_of is null or p.object_known_at <= p_as_of and r.received_at <= p_as_of)
-      and (r.type = c.event or c.event = 'order.(chargeback)')
+    join (
+      select p.resource_type, p.resource_id, r.type, r.event_created_at, r.received_at
+      from inbox.progress p join inbox.receipts r on r.seq = p.seq
+      where r.event_created_at >= p_from - reports.same_moment()
+        and (p_as_of is null or p.object_known_at <= p_as_of and r.received_at <= p_as_of)
+      -- Events are joined as a whole. The planner takes them for few, and would look up each by its number.
+      offset 0
+    ) e on e.resource_type = c.resource and e.resource_id = c.id
+    where e.event_created_at >= c.at - reports.same_moment() and (e.type = c.event or c.event = 'order.(chargeback)')
     group by c.resource, c.id
   ), traced as (
     select c.resource, c.event, c.at, a.received_at, a.received_at is null and c.at < f.until is true as is_fill,

@@ -6,8 +6,16 @@ returns table (month date, currency text, cumulative_gross_opening bigint, sales
                chargebacks bigint, reversals bigint, corrections bigint, cumulative_gross_closing bigint,
                unsettled_opening bigint, unsettled_closing bigint)
 language sql stable parallel safe as $$
-  with summed as (
-    select case when b.booked_at >= p_from then date_trunc('month', b.booked_at at time zone p_zone)::date end as month,
+  with bounds as (
+    select c.month, row_number() over (order by c.month)::integer as place,
+           greatest(p_from, reports.day_start(c.month, p_zone)) as from_at,
+           least(p_to, reports.day_start((c.month + interval '1 month')::date, p_zone)) as to_at
+    from generate_series(date_trunc('month', p_from at time zone p_zone),
+                         (p_to - interval '1 microsecond') at time zone p_zone, interval '1 month') as g(at)
+    cross join lateral (select g.at::date as month) c
+  ), summed as (
+    -- What was booked before the period has place 0.
+    select width_bucket(b.booked_at, (select array_agg(n.from_at order by n.from_at) from bounds n)) as place,
            b.currency, sum(b.amount) as moved,
            sum(b.amount) filter (where b.kind = 'sale' and not b.is_late) as sales,
            -sum(b.amount) filter (where b.kind = 'refund' and not b.is_late) as refunds,
@@ -16,14 +24,6 @@ language sql stable parallel safe as $$
            sum(b.amount) filter (where b.is_late) as corrections
     from reports.booked_movements(p_as_of) b where b.booked_at < p_to
     group by 1, 2
-  ), calendar as (
-    select null::date as month union all
-    select generate_series(date_trunc('month', p_from at time zone p_zone),
-                           (p_to - interval '1 microsecond') at time zone p_zone, interval '1 month')::date
-  ), bounds as (
-    select c.month, greatest(p_from, reports.day_start(c.month, p_zone)) as from_at,
-           least(p_to, reports.day_start((c.month + interval '1 month')::date, p_zone)) as to_at
-    from calendar c where c.month is not null
   ), span as materialized (
     select s.* from reports.settlement_spans(
       (select array_agg(b.from_at order by b.from_at) || max(b.to_at) from bounds b), p_as_of) s
@@ -33,18 +33,19 @@ language sql stable parallel safe as $$
     join span s on s.paid_at < t.at and (s.ended_at is null or s.ended_at >= t.at)
     group by t.at, s.currency
   ), rolled as (
-    select c.month, k.currency, s.sales, s.refunds, s.chargebacks, s.reversals, s.corrections,
+    select c.place, k.currency, s.sales, s.refunds, s.chargebacks, s.reversals, s.corrections,
            coalesce(s.moved, 0) as moved,
-           sum(coalesce(s.moved, 0)) over (partition by k.currency order by c.month nulls first) as closing
-    from calendar c cross join (select distinct currency from summed) k
-    left join summed s on s.currency = k.currency and s.month is not distinct from c.month
+           sum(coalesce(s.moved, 0)) over (partition by k.currency order by c.place) as closing
+    from (select 0 as place union all select b.place from bounds b) c
+    cross join (select distinct currency from summed) k
+    left join summed s on s.currency = k.currency and s.place = c.place
   )
-  select r.month, r.currency, (r.closing - r.moved)::bigint, coalesce(r.sales, 0)::bigint,
+  select b.month, r.currency, (r.closing - r.moved)::bigint, coalesce(r.sales, 0)::bigint,
          coalesce(r.refunds, 0)::bigint, coalesce(r.chargebacks, 0)::bigint, coalesce(r.reversals, 0)::bigint,
          coalesce(r.corrections, 0)::bigint, r.closing::bigint, coalesce(o.amount, 0)::bigint,
          coalesce(e.amount, 0)::bigint
   from rolled r
-  join bounds b on b.month = r.month
+  join bounds b on b.place = r.place
   left join unsettled o on o.at = b.from_at and o.currency = r.currency
   left join unsettled e on e.at = b.to_at and e.currency = r.currency
 $$;

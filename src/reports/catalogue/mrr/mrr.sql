@@ -1,45 +1,40 @@
--- The monthly amount of each subscription at a time. Active and past due subscriptions count. The state at a time is
--- the last one known before it. Where none is known (the initial import sees present states only), it is derived from
--- the first known one.
-create or replace function reports.mrr_at(p_at timestamptz, p_as_of timestamptz default null)
-returns table (id text, currency text, amount bigint, discount bigint, is_live boolean, is_at_risk boolean,
-               created_at timestamptz)
-language sql stable parallel safe as $$
-  select n.id, n.currency, case when n.is_live then m.net else 0 end,
-         case when n.is_live then m.gross - m.net else 0 end, n.is_live,
-         n.is_live and n.is_past_due, n.created_at
-  from (
-    select distinct on (s.id) s.id, s.currency, s.amount, s.net_amount, s.cycle_interval, s.interval_count,
-           s.created_at, s.changed_at < p_at and s.status = 'past_due' is true as is_past_due,
-           coalesce(case when s.changed_at < p_at then s.status in ('active', 'past_due')
-                         else s.status in ('active', 'past_due', 'paused', 'completed')
-                           or s.canceled_at >= p_at end, false) as is_live
-    from reports.subscription_states(p_as_of) s
-    where s.created_at < p_at
-    order by s.id, s.changed_at < p_at desc, case when s.changed_at < p_at then s.nth else -s.nth end desc
-  ) n
-  cross join lateral (
-    select reports.monthly_amount(n.amount, n.cycle_interval, n.interval_count) as gross,
-           reports.monthly_amount(n.net_amount, n.cycle_interval, n.interval_count) as net
-  ) m
-$$;
-
--- How the monthly amount moved between both ends of the period. A subscription that ended was lost involuntarily if its
--- last charge failed and was never paid.
+-- How the monthly amount of the subscriptions moved between both ends of the period. Active and past due subscriptions
+-- count. The state at a time is the last one known before it. Where none is known (the initial import sees present
+-- states only), it is derived from the first known one. A subscription that ended was lost involuntarily if its last
+-- charge failed and was never paid.
 create or replace function reports.mrr(p_from timestamptz, p_to timestamptz, p_zone text,
                                        p_as_of timestamptz default null)
 returns table (currency text, opening bigint, new_mrr bigint, expansion bigint, contraction bigint,
                churn_voluntary bigint, churn_involuntary bigint, reactivation bigint, closing bigint,
                at_risk_opening bigint, at_risk_closing bigint, discounts bigint, subscriptions bigint)
 language sql stable parallel safe as $$
-  with both_ends as materialized (
+  with nearest as (
+    select distinct on (e.at, s.id collate "C") e.at, s.id, s.currency, s.amount, s.net_amount, s.cycle_interval,
+           s.interval_count, s.created_at, s.changed_at < e.at and s.status = 'past_due' is true as is_past_due,
+           coalesce(case when s.changed_at < e.at then s.status in ('active', 'past_due')
+                         else s.status in ('active', 'past_due', 'paused', 'completed')
+                           or s.canceled_at >= e.at end, false) as is_live
+    from reports.subscription_states(p_as_of) s
+    join (values (p_from), (p_to)) as e(at) on s.created_at < e.at
+    order by e.at, s.id collate "C", s.changed_at < e.at desc,
+             case when s.changed_at < e.at then s.nth else -s.nth end desc
+  ), known as materialized (
+    select n.at, n.id, n.currency, case when n.is_live then m.net else 0 end as amount,
+           case when n.is_live then m.gross - m.net else 0 end as discount, n.is_live,
+           n.is_live and n.is_past_due as is_at_risk, n.created_at
+    from nearest n
+    cross join lateral (
+      select reports.monthly_amount(n.amount, n.cycle_interval, n.interval_count) as gross,
+             reports.monthly_amount(n.net_amount, n.cycle_interval, n.interval_count) as net
+    ) m
+  ), both_ends as materialized (
     select coalesce(c.id, o.id) as id, coalesce(o.currency, c.currency) as currency,
            coalesce(o.amount, 0) as opening, coalesce(c.amount, 0) as closing,
            coalesce(c.created_at, o.created_at) as created_at, coalesce(c.discount, 0) as discount,
            coalesce(o.is_live, false) as was_live, coalesce(c.is_live, false) as is_live,
            coalesce(o.is_at_risk, false) as was_at_risk, coalesce(c.is_at_risk, false) as is_at_risk
-    from reports.mrr_at(p_from, p_as_of) o
-    full join reports.mrr_at(p_to, p_as_of) c on c.id = o.id and c.currency = o.currency
+    from (select k.* from known k where k.at = p_from) o
+    full join (select k.* from known k where k.at = p_to) c on c.id = o.id and c.currency = o.currency
   ), last_charge as (
     select distinct on (o.subscription_id) o.subscription_id as id, o.status
     from reports.orders(p_as_of) o

@@ -6,7 +6,9 @@ returns table (refund text, order_id text, order_number text, customer_id text, 
                days integer)
 language sql stable parallel safe as $$
   with refund as (
-    select t.*, sum(case when reports.is_refunded(t.type, t.status) then abs(t.amount) else 0 end)
+    -- Few columns: those of an index, which leaves the wide rows alone.
+    select t.id, t.type, t.status, t.order_id, t.currency, t.amount, t.created_at,
+           sum(case when reports.is_refunded(t.type, t.status) then abs(t.amount) else 0 end)
              over (partition by coalesce(t.order_id, t.id) order by t.created_at, t.id collate "C") as given_back
     from reports.transactions(p_as_of) t where t.type = 'refund' and t.created_at < p_to
   ), sale as (
@@ -14,7 +16,8 @@ language sql stable parallel safe as $$
     where reports.is_sale_that_stands(t.type, t.status) and t.order_id in (select order_id from refund)
     group by t.order_id
   )
-  select r.id, r.order_id, o.order_number, coalesce(o.customer_id, r.customer_id),
+  select r.id, r.order_id, o.order_number, coalesce(o.customer_id, (
+           select t.customer_id from reports.transactions(p_as_of) t where t.id collate "C" = r.id limit 1)),
          (coalesce(s.sold_at, o.created_at) at time zone p_zone)::date, (r.created_at at time zone p_zone)::date,
          r.created_at, r.currency, abs(r.amount), r.given_back::bigint,
          case when o.id is null then 'unknown' when not reports.is_refunded(r.type, r.status) then 'none'
