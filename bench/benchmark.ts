@@ -12,6 +12,8 @@ export interface BenchOptions {
   mix: Mix | null;
   /** Of the grown database. */
   orders: number;
+  /** On the grown database: reports and reconciliation alone. */
+  readsOnly: boolean;
   profile: boolean;
   /** Settings of PostgreSQL besides those of the embedded one. */
   settings: Readonly<Record<string, string>>;

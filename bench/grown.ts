@@ -1,7 +1,7 @@
 import pg from "pg";
 import type { Benchmark, BenchOptions, BenchResult, Target } from "./benchmark.ts";
 import { reconcileOrders, reconcileTargets } from "./reconcile.ts";
-import { measureReports, slowestReport } from "./reports.ts";
+import { describeRead, measureReports, slowestReport } from "./reports.ts";
 import type { Cell } from "./support/format.ts";
 import { describeMicros } from "./support/format.ts";
 import { type Cost, type GrowthRound, costsOf, medianRatio } from "./support/growth.ts";
@@ -31,6 +31,7 @@ export const grown: Benchmark = {
     try {
       // The reads come first: the rounds change orders, which the service of the reconciliation does not know.
       const reads = await measureReads(stand, server, options, say);
+      if (options.readsOnly) return { ...reads, notes: readNotes };
       const rounds = await measureGrowth(stand, server, options, say);
       return {
         rows: [...costRows(rounds), ...reads.rows],
@@ -40,6 +41,7 @@ export const grown: Benchmark = {
           "ratios are medians of the rounds' ratios; after a checkpoint, each page's first change is logged whole",
           "steady: no checkpoint was forced; those that the server makes by itself fall where they fall",
           "of eight events three are about an order of the past year, any of them",
+          ...readNotes,
         ],
       };
     } finally {
@@ -47,6 +49,10 @@ export const grown: Benchmark = {
     }
   },
 };
+
+const readNotes = [
+  "reports: CPU time of PostgreSQL and of this process; in a quiet hour the two work side by side",
+];
 
 /** All rounds after a checkpoint come first, so that the steady ones follow each other. */
 async function measureGrowth(
@@ -144,11 +150,12 @@ async function measureReads(
   options: BenchOptions,
   say: (line: string) => void,
 ): Promise<Pick<BenchResult, "rows" | "targets">> {
-  const reports = await measureReports(databaseUrl, say);
+  const pids = { postgres: postgres.pid };
+  const reports = await measureReports({ databaseUrl, pids }, say);
   const client = new pg.Client({ connectionString: databaseUrl });
   await client.connect();
   try {
-    const mirror = { stand, client, databaseUrl, pids: { postgres: postgres.pid } };
+    const mirror = { stand, client, databaseUrl, pids };
     const run = await hidingOtherTables(client, () =>
       reconcileOrders(mirror, options, options.orders),
     );
@@ -166,11 +173,8 @@ async function measureReads(
           "an order compared",
           `${describeMicros(run.cpuMicros)}; ${Math.round(run.perSecond)}/s, ${Math.round(run.megabytes)} MB`,
         ),
-        ...reports.map(({ name, ms, asOfMs }) =>
-          row(
-            `report ${name}`,
-            `${ms.toFixed(0)} ms, as of a month before ${asOfMs.toFixed(0)} ms`,
-          ),
+        ...reports.map(({ name, now, past }) =>
+          row(`report ${name}`, `${describeRead(now)}; as of a month before ${describeRead(past)}`),
         ),
       ],
       targets: [

@@ -1,6 +1,6 @@
 /**
- * `npm run bench [-- NAME… --seconds N --rounds N --minutes N --mix real|plain --orders N --set NAME=VALUE --patient
- * --profile --json]`: runs the benchmarks on this
+ * `npm run bench [-- NAME… --seconds N --rounds N --minutes N --mix real|plain --orders N --reads-only --set NAME=VALUE
+ * --patient --profile --json]`: runs the benchmarks on this
  * machine, side by side, with their own PostgreSQL (fsync on) under .data/bench. docs/performance.md holds the latest
  * results.
  */
@@ -77,6 +77,7 @@ const program = new Command("bench")
       .argParser(addSetting)
       .default({}, "those of the embedded one"),
   )
+  .option("--reads-only", "of grown: the reports and a reconciliation, no events", false)
   .option("--profile", "write CPU profiles and the costliest statements too (slower)", false)
   .option("--patient", "wait until the machine is quiet, repeat rounds that were disturbed", false)
   .option("--json", "print one JSON object at the end and nothing else", false)

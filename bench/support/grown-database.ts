@@ -66,7 +66,8 @@ export async function openGrown(
     await withServer(postgres.url, (client) => client.query(`create database ${empty}`));
     const [grownUrl, emptyUrl] = [copy, empty].map((name) => databaseUrl(postgres.url, name));
     if (grownUrl === undefined || emptyUrl === undefined) throw new Error("no database was made");
-    await migrate(emptyUrl);
+    // The template keeps the functions of the day on which it was made.
+    for (const url of [emptyUrl, grownUrl]) await migrate(url);
     return {
       postgres,
       grownUrl,
